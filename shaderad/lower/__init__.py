@@ -1,0 +1,1 @@
+"""Typed IR to Slang text, and Slang text to code of a target."""

@@ -1,0 +1,256 @@
+"""A `Program` -> `Code` of one target, through libslang in the child process and the disk cache.
+
+The same program, library and compiler give the same bytes, whoever compiled them. A compiler that
+refuses, crashes or hangs becomes a `CompileError`; it never takes the host down.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from shaderad.diagnostics import Error, error
+from shaderad.lower import slang_log
+from shaderad.lower.artifact import Code, Diagnostic, Program, library_folder
+from shaderad.lower.cache import Cache, default_cache, key_of
+from shaderad.lower.child import Child, ChildDied, ChildTimedOut, ChildUnavailable
+from shaderad.lower.options import FORMATS, OPTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+T = TypeVar("T")
+
+TIMEOUT_SECONDS = 60.0
+
+# A profile of `build` -> the compiler's target; both SPIR-V profiles differ in emitted text only.
+TARGETS: dict[str, str] = {
+    "spirv": "spirv",
+    "spirv-core": "spirv",
+    "hlsl": "hlsl",
+    "wgsl": "wgsl",
+    "metal": "metal",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a driver's own compiler takes some code."""
+
+    is_accepted: bool
+    reason: str = ""
+    """Why not: its message, the signal it died of, or that it took too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class VettingDevice:
+    """The device that vets: the same adapter, features and limits as the host's."""
+
+    adapter: str
+    api: str
+    driver: str
+    """With its version; these three are part of the key under which a verdict is kept."""
+    features: tuple[str, ...]
+    """The runtime's own names."""
+    limits: Mapping[str, int]
+    version: str
+    """The runtime's version, part of the cache key."""
+
+
+def compile_program(
+    program: Program,
+    target: str,
+    *,
+    cache: Cache | None = None,
+    library: Path | None = None,
+    timeout: float = TIMEOUT_SECONDS,
+) -> Code:
+    """Compiles the entry point of `program` for `target`, or finds it in the cache.
+
+    Args:
+        program: What to compile.
+        target: A key of `TARGETS`.
+        cache: Where finished code is kept; the user's cache folder if not given.
+        library: The folder of `shaderad.slang`; the installed one if not given.
+        timeout: Seconds after which the compiler is killed.
+
+    Raises:
+        CompileError: SR0501 refused, SR0502 crashed, SR0503 took too long, SR0504 no such target,
+            SR0505 no compiler installed, SR0506 no child process.
+    """
+    if target not in TARGETS:
+        raise error("SR0504", target=target, targets=", ".join(f"`{name}`" for name in TARGETS))
+    form = TARGETS[target]
+    cache = cache or default_cache()
+    folder = library or library_folder()
+    digest = _library_digest(folder)
+    options = repr((OPTIONS, FORMATS[form]))
+    key = key_of("code", program.slang, program.name, form, options, digest, compiler_version())
+    stored = _decoded(cache.get(key), tuple[bytes, tuple[Diagnostic, ...]])
+    if stored is not None:
+        return Code(target, *stored)
+    request = {
+        "kind": "compile",
+        "slang": program.slang,
+        "entry": program.name,
+        "target": form,
+        "library": str(folder),
+        "digest": digest,
+    }
+    reply = _ask(request, program, target, cache, timeout)
+    diagnostics = slang_log.parse(reply["log"])
+    if not reply["code"] or slang_log.failure(diagnostics) or "error[" in reply["log"]:
+        raise _refusal(program, target, diagnostics, reply["log"])
+    cache.put(key, msgspec.msgpack.encode((reply["code"], diagnostics)))
+    return Code(target, reply["code"], diagnostics)
+
+
+def vet(
+    code: Code,
+    entry: str,
+    device: VettingDevice,
+    *,
+    cache: Cache | None = None,
+    timeout: float = TIMEOUT_SECONDS,
+) -> Verdict:
+    """Tries in the child whether wgpu makes a pipeline of SPIR-V or WGSL without coming to harm.
+
+    Raises:
+        CompileError: SR0506, no child process.
+    """
+    cache = cache or default_cache()
+    request = {
+        "kind": "vet",
+        "target": TARGETS[code.target],
+        "content": code.content,
+        "entry": entry,
+        "adapter": device.adapter,
+        "api": device.api,
+        "driver": device.driver,
+        "features": list(device.features),
+        "limits": dict(sorted(device.limits.items())),
+    }
+    key = key_of("verdict", device.version, msgspec.msgpack.encode(request))
+    stored = _decoded(cache.get(key), Verdict)
+    if stored is not None:
+        return stored
+    verdict, is_final = _verdict(request, timeout)
+    if is_final:
+        cache.put(key, msgspec.msgpack.encode(verdict))
+    return verdict
+
+
+@functools.cache
+def compiler_version() -> str:
+    """The version of slangpy, whose wheel carries the compiler; empty where it is missing."""
+    try:
+        return importlib.metadata.version("slangpy")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+@functools.cache
+def child() -> Child:
+    """The one child of this process, not started before its first request."""
+    return Child()
+
+
+def _library_digest(folder: Path) -> str:
+    parts: list[str | bytes] = []
+    for path in sorted(folder.glob("*.slang")):
+        parts += [path.name, path.read_bytes()]
+    return key_of(*parts)
+
+
+def _decoded(stored: bytes | None, kind: type[T]) -> T | None:
+    """What a cache entry says; `None` for one that another version wrote in another form."""
+    if stored is None:
+        return None
+    try:
+        return msgspec.msgpack.decode(stored, type=kind)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _ask(
+    request: dict[str, Any], program: Program, target: str, cache: Cache, timeout: float
+) -> dict[str, Any]:
+    values: dict[str, Any] = {"entry": program.name, "target": target}
+    try:
+        reply = child().request(request, timeout)
+    except ChildDied as death:
+        path = _keep_text(program, cache)
+        stderr = death.stderr[-500:] or "it printed nothing"
+        raise error("SR0502", **values, cause=death.cause, path=path, stderr=stderr) from None
+    except ChildTimedOut as late:
+        path = _keep_text(program, cache)
+        raise error("SR0503", **values, seconds=f"{late.seconds:g}", path=path) from None
+    except ChildUnavailable as failure:
+        raise error("SR0506", reason=failure) from None
+    if "missing" in reply:
+        raise error("SR0505")
+    if "failure" in reply:
+        path = _keep_text(program, cache)
+        raise error("SR0502", **values, cause=reply["failure"], path=path, stderr="")
+    return reply
+
+
+def _refusal(program: Program, target: str, diagnostics: tuple[Diagnostic, ...], log: str) -> Error:
+    first = slang_log.failure(diagnostics)
+    if first is None:
+        first = Diagnostic("error", "", log.strip() or "no code, and no reason given", "", 0, "")
+    # An internal error names the place in a note of its own.
+    placed = first if first.line else next((d for d in diagnostics if d.line), first)
+    return error(
+        "SR0501",
+        slang_log.span_of(placed),
+        entry=program.name,
+        target=target,
+        message=first.message,
+        number=first.code or "no code",
+        excerpt=placed.excerpt or "(no place given)",
+    )
+
+
+def _keep_text(program: Program, cache: Cache) -> Path:
+    """Writes the module where a user can find and attach it."""
+    name = f"{program.name}-{key_of(program.slang)[:12]}.slang"
+    folders = [cache.folder / "failed"] if cache.folder else []
+    for folder in (*folders, Path(tempfile.gettempdir())):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(program.slang, encoding="utf-8")
+        except OSError:
+            continue
+        return folder / name
+    return Path(name)
+
+
+def _verdict(request: dict[str, Any], timeout: float) -> tuple[Verdict, bool]:
+    """The verdict, and whether asking again would give the same."""
+    try:
+        reply = child().request(request, timeout)
+    except ChildDied as death:
+        return Verdict(False, f"{death.cause}; {_panic(death.stderr)}".rstrip("; ")), True
+    except ChildTimedOut as late:
+        return Verdict(False, f"no answer after {late.seconds:g} s"), True
+    except ChildUnavailable as failure:
+        raise error("SR0506", reason=failure) from None
+    if "failure" in reply:  # No device, say: nothing that the code did.
+        return Verdict(False, reply["failure"]), False
+    return Verdict("refused" not in reply, reply.get("refused", "")), True
+
+
+def _panic(stderr: str) -> str:
+    """The line of a Rust panic that says what happened; else the last that was printed."""
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    for number, line in enumerate(lines):
+        if "panicked at" in line:
+            return " ".join(lines[number : number + 2])
+    return lines[-1] if lines else ""

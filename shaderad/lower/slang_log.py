@@ -1,0 +1,90 @@
+"""What the Slang compiler printed -> diagnostics, each at its Python line.
+
+Slang 2026.12 prints two forms, both with the file and line that `#line` set:
+
+    error[E30015]: undefined identifier          k.py(7): note 99999: an internal error ...
+      --> model.py:12:27                         float f(float x) { double y = double(x); }
+       |                                                             ^
+    12 | float f(float v) { return sinn(v); }
+       |                           ^^^^ undefined identifier 'sinn'.
+    ---'
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from shaderad.diagnostics import Span
+from shaderad.lower.artifact import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SEVERITY = r"(?P<severity>(?:abort compilation: )?(?:(?:fatal|internal) )?error|warning|note)"
+_FRAMED = re.compile(_SEVERITY + r"\[(?P<code>\w+)\]:? (?P<message>.*)")
+_PLAIN = re.compile(
+    r"(?P<file>[^\n(]+)\((?P<line>\d+)(?:,\d+)?\): "
+    + _SEVERITY
+    + r" (?P<code>\w+): (?P<message>.*)"
+)
+_PLACE = re.compile(r"\s*-+> (?P<file>.+):(?P<line>\d+):\d+")
+_LABEL = re.compile(r"\s*\| +\^+ (?P<label>\S.*)")
+# What follows from an earlier error and says nothing itself.
+_ECHOES = frozenset({"E39999", "E40003"})
+
+
+def parse(log: str) -> tuple[Diagnostic, ...]:
+    """The diagnostics in `log`, in order, without those that only repeat that one failed."""
+    found = [_read(block) for block in _blocks(log)]
+    return tuple(d for d in found if d.code not in _ECHOES) or tuple(found)
+
+
+def failure(diagnostics: tuple[Diagnostic, ...]) -> Diagnostic | None:
+    """The error to show first: one with a Python place before one without."""
+    errors = [d for d in diagnostics if d.severity == "error"]
+    placed = [d for d in errors if d.line]
+    return next(iter(placed or errors), None)
+
+
+def span_of(shown: Diagnostic) -> Span | None:
+    """The whole Python line; columns are those of the generated text, so they are not used."""
+    if not shown.line or not shown.file.endswith(".py"):
+        return None
+    text = Span(shown.file, shown.line).text()
+    indent = len(text) - len(text.lstrip())
+    return Span(shown.file, shown.line, indent, len(text))
+
+
+def _blocks(log: str) -> Iterator[list[str]]:
+    """One list of lines a diagnostic; text before the first belongs to none."""
+    block: list[str] = []
+    for line in log.splitlines():
+        if _FRAMED.match(line) or _PLAIN.match(line):
+            if block:
+                yield block
+            block = [line]
+        elif block:
+            block.append(line)
+    if block:
+        yield block
+
+
+def _read(block: list[str]) -> Diagnostic:
+    head = _FRAMED.match(block[0]) or _PLAIN.match(block[0])
+    assert head is not None
+    place = head if "file" in head.groupdict() else None
+    label = ""
+    for line in block[1:]:
+        place = place or _PLACE.match(line)
+        matched = _LABEL.match(line)
+        label = label or (matched["label"] if matched else "")
+    severity = "error" if head["severity"].endswith("error") else head["severity"]
+    return Diagnostic(
+        severity=severity,
+        code=head["code"],
+        message=label.removesuffix(".") or head["message"].removesuffix("."),
+        file=place["file"].strip() if place else "",
+        line=int(place["line"]) if place else 0,
+        excerpt="\n".join(line.rstrip() for line in block[1:] if line.strip() not in ("", "--'")),
+    )

@@ -1,0 +1,55 @@
+"""Runs in the child process: does wgpu make a pipeline of this code, and live?
+
+naga, which reads SPIR-V and WGSL for wgpu, can refuse correct code, end its process or never
+return. The device is like the host's, adapter, features and limits, so the answer is the host's.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, cast
+
+import msgspec
+import wgpu
+from wgpu.backends.wgpu_native import extras
+
+
+def vet(request: dict[str, Any]) -> dict[str, Any]:
+    """An empty reply where a pipeline came to be; `refused` holds the reason where none did."""
+    identity = (request["adapter"], request["api"], request["driver"])
+    device = _device(identity, tuple(request["features"]), tuple(sorted(request["limits"].items())))
+    content = request["content"]
+    try:
+        device.create_compute_pipeline(
+            layout="auto",
+            compute={
+                "module": device.create_shader_module(
+                    code=content if request["target"] == "spirv" else content.decode()
+                ),
+                "entry_point": request["entry"],
+            },
+        )
+    except (wgpu.GPUError, ValueError, RuntimeError) as refusal:
+        return {"refused": str(refusal)}
+    return {}
+
+
+@functools.cache
+def _device(
+    identity: tuple[str, str, str], features: tuple[str, ...], limits: tuple[tuple[str, int], ...]
+) -> Any:
+    """The adapter's device of these features; several kernels share it."""
+    for adapter in _adapters():
+        info = adapter.info
+        if (info["device"], info["backend_type"].lower(), info["description"]) == identity:
+            return adapter.request_device_sync(
+                required_features=list(features), required_limits=dict(limits)
+            )
+    raise LookupError(f"no adapter {msgspec.json.encode(identity).decode()}")
+
+
+@functools.cache
+def _adapters() -> list[Any]:
+    # As the host does: OpenGL costs 0.4 s to look for, and lacks what kernels need.
+    cast("Any", extras).set_instance_extras(backends=["Primary"])
+    return list(wgpu.gpu.enumerate_adapters_sync())
