@@ -1,0 +1,17 @@
+"""Artifact -> pipeline -> dispatch, on wgpu or slangpy."""
+
+from __future__ import annotations
+
+from shaderad.runtime.devices import DeviceInfo, devices, open_runtime
+from shaderad.runtime.protocol import Buffer, Capabilities, Pipeline, Route, Runtime
+
+__all__ = [
+    "Buffer",
+    "Capabilities",
+    "DeviceInfo",
+    "Pipeline",
+    "Route",
+    "Runtime",
+    "devices",
+    "open_runtime",
+]

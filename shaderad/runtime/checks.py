@@ -1,0 +1,127 @@
+"""What is refused before it reaches a device, the same on every runtime.
+
+The libraries below would answer some of these with an aborted process, others with silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from shaderad.diagnostics import error
+from shaderad.lower.artifact import Access, Program
+from shaderad.runtime.protocol import Capabilities
+
+WORD_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What one dispatch of a program must be given, worked out once a pipeline."""
+
+    storage_slots: tuple[int, ...]
+    uniform_slot: int | None
+    words_bytes: int
+
+
+def needs_of(program: Program) -> Needs:
+    """Sorts the bindings of `program` into storage and the one constant buffer."""
+    uniforms = [b.slot for b in program.bindings if b.access is Access.UNIFORM]
+    return Needs(
+        storage_slots=tuple(b.slot for b in program.bindings if b.access is not Access.UNIFORM),
+        uniform_slot=uniforms[0] if uniforms else None,
+        words_bytes=WORD_BYTES * len(program.parameter_words) if uniforms else 0,
+    )
+
+
+def padded(byte_count: int) -> int:
+    """`byte_count` up to whole words: copies and clears move nothing smaller."""
+    return (byte_count + WORD_BYTES - 1) // WORD_BYTES * WORD_BYTES
+
+
+def split(content: memoryview, byte_counts: Sequence[int]) -> list[memoryview]:
+    """Takes a read-back apart: pieces of `byte_counts`, each padded to whole words."""
+    parts: list[memoryview] = []
+    start = 0
+    for byte_count in byte_counts:
+        parts.append(content[start : start + byte_count])
+        start += padded(byte_count)
+    return parts
+
+
+def check_program(capabilities: Capabilities, program: Program) -> None:
+    """Raises where the device lacks what `program` needs: SR0606, SR0607, SR0608."""
+    missing = program.features - capabilities.features
+    if missing:
+        raise error(
+            "SR0608",
+            program=program.name,
+            missing=", ".join(sorted(missing)),
+            adapter=capabilities.adapter,
+        )
+    needs = needs_of(program)
+    if len(needs.storage_slots) > capabilities.storage_buffer_limit:
+        raise error(
+            "SR0607",
+            program=program.name,
+            count=len(needs.storage_slots),
+            adapter=capabilities.adapter,
+            limit=capabilities.storage_buffer_limit,
+        )
+    check_bytes(capabilities, needs.words_bytes, capabilities.uniform_bytes_limit)
+
+
+def check_bytes(capabilities: Capabilities, byte_count: int, limit: int) -> None:
+    """Raises SR0606 where an array is longer than a shader can reach."""
+    if byte_count > limit:
+        raise error("SR0606", adapter=capabilities.adapter, byte_count=byte_count, limit=limit)
+
+
+def check_range(buffer_bytes: int, offset: int, byte_count: int) -> None:
+    """Raises SR0618 unless the bytes lie inside and end at a whole word or at the buffer's end."""
+    end = offset + byte_count
+    is_aligned = offset % WORD_BYTES == 0 and (end % WORD_BYTES == 0 or end == buffer_bytes)
+    if not (0 <= offset <= end <= buffer_bytes and is_aligned):
+        raise error("SR0618", start=offset, end=end, byte_count=buffer_bytes)
+
+
+def check_dispatch(
+    capabilities: Capabilities,
+    program: Program,
+    needs: Needs,
+    slots: Container[int],
+    words_bytes: int,
+    groups: tuple[int, int, int],
+) -> None:
+    """Raises SR0611, SR0614 or SR0615 where a dispatch is not given what it needs."""
+    limit = capabilities.workgroup_count_limit
+    if max(groups) > limit:
+        raise error(
+            "SR0611",
+            program=program.name,
+            groups=" x ".join(map(str, groups)),
+            adapter=capabilities.adapter,
+            limit=limit,
+        )
+    if words_bytes != needs.words_bytes:
+        raise error("SR0615", program=program.name, expected=needs.words_bytes, found=words_bytes)
+    missing = [slot for slot in needs.storage_slots if slot not in slots]
+    if missing:
+        raise error("SR0614", slot=missing[0], program=program.name)
+
+
+def limited(capabilities: Capabilities, limits: Mapping[str, Any]) -> Capabilities:
+    """`capabilities` with some of them forced down, as tests and portable builds ask.
+
+    Raises:
+        DeviceError: SR0613, where a name is not a field of `Capabilities`.
+    """
+    known = {field.name for field in fields(Capabilities)}
+    for name in limits:
+        if name not in known:
+            raise error("SR0613", name=name, known=", ".join(sorted(known)))
+    forced = replace(capabilities, **limits)
+    if forced.atomics != "native":
+        return replace(forced, features=forced.features - {"float-atomics"})
+    return forced

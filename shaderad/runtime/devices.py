@@ -1,0 +1,90 @@
+"""The devices of this machine, and how one is opened.
+
+Invariant: neither wgpu nor slangpy is imported before one of its devices is asked for, because
+each costs a fifth of a second.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from shaderad.diagnostics import Error, error
+from shaderad.runtime.choice import DeviceInfo
+from shaderad.runtime.protocol import Runtime
+
+RUNTIME_NAMES = ("wgpu", "slangpy")
+"""In the order they are tried: wgpu opens faster and runs anywhere; slangpy also has CUDA."""
+
+NATIVE_DEVICES = {"GPUDevice", "Device"}
+
+DEVICE_VARIABLE = "SHADERAD_DEVICE"
+
+
+def devices() -> list[DeviceInfo]:
+    """Every adapter of every runtime that can be loaded here."""
+    found: list[DeviceInfo] = []
+    for name in RUNTIME_NAMES:
+        try:
+            found += _adapters_module(name).list_devices()
+        except Error:
+            continue  # A runtime that cannot be loaded has no devices; `doctor` says why.
+    return found
+
+
+def open_runtime(
+    name: str | None = None,
+    *,
+    adapter: str | int | None = None,
+    native: Any = None,
+    limits: Mapping[str, Any] | None = None,
+) -> Runtime:
+    """Opens a device.
+
+    Args:
+        name: `wgpu`, `slangpy`, or either with an adapter (`wgpu:0`, `slangpy:cuda`); without
+            one `SHADERAD_DEVICE` decides, and then the best there is.
+        adapter: Position or part of the name; for slangpy also its API, such as `cuda`.
+        native: A `wgpu.GPUDevice` or `slangpy.Device` to use instead; it is never closed.
+        limits: Fields of `Capabilities` to force down, as portable builds and tests want.
+
+    Raises:
+        DeviceError: SR0601, SR0602, SR0603, SR0616.
+    """
+    forced = limits or {}
+    if native is not None:
+        return _wrap(native, forced)
+    chosen = name or os.environ.get(DEVICE_VARIABLE) or None
+    if chosen is not None:
+        runtime, _, part = chosen.partition(":")
+        return _open(runtime, part if adapter is None and part else adapter, forced)
+    failures: list[Error] = []
+    for runtime in RUNTIME_NAMES:
+        try:
+            return _open(runtime, adapter, forced)
+        except Error as failure:
+            failures.append(failure)
+    raise failures[0]
+
+
+def _open(runtime: str, adapter: str | int | None, limits: Mapping[str, Any]) -> Runtime:
+    if runtime not in RUNTIME_NAMES:
+        raise error("SR0601", name=runtime)
+    return _adapters_module(runtime).open_device(adapter, limits)
+
+
+def _wrap(native: Any, limits: Mapping[str, Any]) -> Runtime:
+    package = type(native).__module__.partition(".")[0]
+    if package not in RUNTIME_NAMES or type(native).__name__ not in NATIVE_DEVICES:
+        raise error("SR0616", found=type(native).__qualname__)
+    return _adapters_module(package).wrap_device(native, limits)
+
+
+def _adapters_module(runtime: str) -> Any:
+    """`wgpu_adapters` or `slangpy_adapters`, imported now; both have the same three functions."""
+    try:
+        return importlib.import_module(f"shaderad.runtime.{runtime}_adapters")
+    except (ImportError, OSError, RuntimeError) as failure:
+        raise error("SR0603", runtime=runtime, adapter="any adapter", reason=failure) from None

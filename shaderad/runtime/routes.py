@@ -1,0 +1,69 @@
+"""A program and a device -> the code that reaches it, and why that way.
+
+wgpu reads SPIR-V and WGSL through naga, which may refuse correct code, end the process, or never
+return. Invariant: nothing reaches the host's own naga, and no text slangpy's in-process compiler,
+before the child process has been through it unharmed. Verdicts are cached by content.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shaderad.diagnostics import Error, error
+from shaderad.lower.artifact import Code, Program
+from shaderad.lower.compile import VettingDevice, compile_program, vet
+from shaderad.runtime.protocol import Capabilities, Route
+
+WGPU_TARGETS = ("spirv", "wgsl")
+"""In the order they are tried."""
+
+TARGET_BY_API = {"d3d12": "hlsl", "metal": "metal"}
+"""What slangpy compiles to, where it is not SPIR-V; for CUDA, SPIR-V stands in."""
+
+
+def choose_code(
+    program: Program, capabilities: Capabilities, device: VettingDevice
+) -> tuple[Code, Route]:
+    """The first of SPIR-V and WGSL that compiles and that naga takes.
+
+    Raises:
+        CompileError: SR0612, where neither does; the first one's own error, where Slang refuses.
+    """
+    reasons: list[str] = []
+    for target in WGPU_TARGETS:
+        try:
+            code = compile_program(program, target)
+        except Error as failure:
+            # SPIR-V takes all that Slang does; that WGSL cannot express a program is no news.
+            if not reasons:
+                raise
+            reasons.append(f"{target}: {failure.message}")
+            continue
+        code = readable_by_naga(code)
+        verdict = vet(code, program.name, device)
+        if verdict.is_accepted:
+            return code, Route(program.name, target, "; ".join(reasons) or "first choice")
+        reasons.append(f"{target}: {verdict.reason}")
+    raise error(
+        "SR0612",
+        program=program.name,
+        adapter=capabilities.adapter,
+        reason="\n".join(reasons),
+    )
+
+
+def readable_by_naga(code: Code) -> Code:
+    """`code` without the WGSL directive that naga does not know but whose meaning it has."""
+    if code.target != "wgsl":
+        return code
+    return replace(code, content=code.content.replace(b"enable subgroups;", b""))
+
+
+def check_compiles(program: Program, capabilities: Capabilities) -> Route:
+    """Lets the child compile `program`, so that what crashes the compiler crashes it there.
+
+    Raises:
+        CompileError: What the child's compiler said.
+    """
+    compile_program(program, TARGET_BY_API.get(capabilities.api, "spirv"))
+    return Route(program.name, "slang", "slangpy compiles the text itself")

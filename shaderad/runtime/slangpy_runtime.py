@@ -1,0 +1,260 @@
+"""Programs on slangpy: it compiles the Slang text itself, for Vulkan, D3D12, Metal or CUDA.
+
+Invariants: text reaches slangpy's in-process compiler only after the child process has compiled
+it, because a crash there would take the user's program with it; host writes are recorded like
+every other command, so order is kept without waiting.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import slangpy as spy
+
+from shaderad.diagnostics import error
+from shaderad.lower.artifact import Program
+from shaderad.runtime import checks
+from shaderad.runtime.guard import Guarded, guarded, shortened
+from shaderad.runtime.protocol import SMALLEST_ALLOCATION, Capabilities, Route
+from shaderad.runtime.routes import check_compiles
+
+STORAGE_USAGE = (
+    spy.BufferUsage.shader_resource
+    | spy.BufferUsage.unordered_access
+    | spy.BufferUsage.copy_source
+    | spy.BufferUsage.copy_destination
+)
+
+STAGING_KEPT_BYTES = 1 << 20
+"""Read-backs up to this size share one staging buffer; larger ones make their own."""
+
+
+class SlangpyBuffer:
+    """A storage buffer; slang-rhi keeps its memory until the commands that use it are done."""
+
+    __slots__ = ("byte_count", "native")
+
+    def __init__(self, byte_count: int, native: Any) -> None:
+        self.byte_count = byte_count
+        self.native = native
+
+
+class SlangpyPipeline:
+    """A compute pipeline and where its bindings are among the fields of the root object."""
+
+    __slots__ = ("native", "needs", "program", "storage_fields", "words_field")
+
+    def __init__(self, program: Program, linked: Any, native: Any, device: Any) -> None:
+        self.program = program
+        self.native = native
+        self.needs = checks.needs_of(program)
+        root = spy.ShaderCursor(device.create_root_shader_object(linked))
+        field = {b.slot: root.find_field_index(b.name) for b in program.bindings}
+        self.storage_fields = [(slot, field[slot]) for slot in self.needs.storage_slots]
+        uniform = self.needs.uniform_slot
+        self.words_field = None if uniform is None else field[uniform]
+
+
+class SlangpyRuntime(Guarded):
+    """The `Runtime` protocol over one `slangpy.Device`."""
+
+    foreign_errors = (RuntimeError, spy.SlangCompileError, MemoryError)
+
+    def __init__(
+        self, device: Any, session: Any, capabilities: Capabilities, *, owns_device: bool = True
+    ) -> None:
+        super().__init__(capabilities)
+        self.native = device
+        self._session = session
+        self._owns_device = owns_device
+        self._pipelines: dict[Program, SlangpyPipeline] = {}
+        self._routes: list[Route] = []
+        self._encoder: Any = None
+        self._compute: Any = None
+        self._staging: Any = None
+
+    @guarded
+    def allocate(self, byte_count: int, *, zeroed: bool = True) -> SlangpyBuffer:
+        checks.check_bytes(self.capabilities, byte_count, self.capabilities.binding_bytes_limit)
+        size = max(SMALLEST_ALLOCATION, checks.padded(byte_count))
+        try:
+            native = self.native.create_buffer(size=size, usage=STORAGE_USAGE)
+        except self.foreign_errors as failure:
+            raise self._refused_allocation(failure, byte_count) from None
+        if zeroed:
+            self._commands().clear_buffer(native)
+        return SlangpyBuffer(byte_count, native)
+
+    def _refused_allocation(self, failure: Exception, byte_count: int) -> Exception:
+        # slang-rhi says only "failed" where memory is short; nothing else is wrong with the call.
+        if "createBuffer" in str(failure):
+            return self.translate(MemoryError(shortened(str(failure))), byte_count)
+        return self.translate(failure, byte_count)
+
+    @guarded
+    def wrap(self, native: Any) -> SlangpyBuffer:
+        return SlangpyBuffer(int(native.size), native)
+
+    @guarded
+    def write(self, buffer: SlangpyBuffer, offset: int, data: bytes | memoryview) -> None:
+        content = _writable(data)
+        checks.check_range(buffer.byte_count, offset, content.nbytes)
+        if content.nbytes:
+            self._commands().upload_buffer_data(buffer.native, offset, content)
+
+    @guarded
+    def read(self, requests: Sequence[tuple[SlangpyBuffer, int, int]]) -> list[memoryview]:
+        for buffer, offset, byte_count in requests:
+            checks.check_range(buffer.byte_count, offset, byte_count)
+        sizes = [checks.padded(byte_count) for _, _, byte_count in requests]
+        total = sum(sizes)
+        if not total:
+            self.wait()
+            return [memoryview(b"") for _ in requests]
+        staging = self._staging_buffer(total)
+        encoder = self._commands()
+        start = 0
+        for (buffer, offset, _), size in zip(requests, sizes, strict=True):
+            if size:
+                encoder.copy_buffer(staging, start, buffer.native, offset, size)
+            start += size
+        self.wait()
+        content = memoryview(staging.to_numpy()).cast("B")
+        return checks.split(content, [count for _, _, count in requests])
+
+    def _staging_buffer(self, byte_count: int) -> Any:
+        size = byte_count if byte_count > STAGING_KEPT_BYTES else STAGING_KEPT_BYTES
+        if size > STAGING_KEPT_BYTES or self._staging is None:
+            made = self.native.create_buffer(
+                size=size,
+                memory_type=spy.MemoryType.read_back,
+                usage=spy.BufferUsage.copy_destination,
+            )
+            if size > STAGING_KEPT_BYTES:
+                return made
+            self._staging = made
+        return self._staging
+
+    @guarded
+    def zero(self, buffer: SlangpyBuffer, offset: int = 0, byte_count: int | None = None) -> None:
+        count = buffer.byte_count - offset if byte_count is None else byte_count
+        checks.check_range(buffer.byte_count, offset, count)
+        if count == buffer.byte_count:
+            self._commands().clear_buffer(buffer.native)
+        elif count:
+            # `BufferRange` cannot be given other values from Python (0.43), so zeros are copied.
+            self.copy(self.allocate(count), 0, buffer, offset, count)
+
+    @guarded
+    def copy(
+        self,
+        source: SlangpyBuffer,
+        source_offset: int,
+        destination: SlangpyBuffer,
+        destination_offset: int,
+        byte_count: int,
+    ) -> None:
+        checks.check_range(source.byte_count, source_offset, byte_count)
+        checks.check_range(destination.byte_count, destination_offset, byte_count)
+        if byte_count:
+            self._commands().copy_buffer(
+                destination.native,
+                destination_offset,
+                source.native,
+                source_offset,
+                checks.padded(byte_count),
+            )
+
+    @guarded
+    def pipeline(self, program: Program) -> SlangpyPipeline:
+        found = self._pipelines.get(program)
+        if found is None:
+            checks.check_program(self.capabilities, program)
+            self._routes.append(check_compiles(program, self.capabilities))
+            found = self._pipeline_of(program)
+            self._pipelines[program] = found
+        return found
+
+    def _pipeline_of(self, program: Program) -> SlangpyPipeline:
+        # Modules of a session need names of their own: two programs may share a kernel's name.
+        name = f"{program.name}_{hashlib.sha256(program.slang.encode()).hexdigest()[:16]}"
+        try:
+            module = self._session.load_module_from_source(name, program.slang)
+            entry_point = module.entry_point(program.name)
+            linked = self._session.link_program([module], [entry_point])
+            native = self.native.create_compute_pipeline(linked)
+        except self.foreign_errors as failure:
+            raise error("SR0617", program=program.name, reason=shortened(str(failure))) from None
+        return SlangpyPipeline(program, linked, native, self.native)
+
+    @guarded
+    def dispatch(
+        self,
+        pipeline: SlangpyPipeline,
+        buffers: Mapping[int, SlangpyBuffer],
+        words: bytes,
+        groups: tuple[int, int, int],
+    ) -> None:
+        checks.check_dispatch(
+            self.capabilities, pipeline.program, pipeline.needs, buffers, len(words), groups
+        )
+        if 0 in groups:
+            return
+        if self._compute is None:
+            self._compute = self._commands().begin_compute_pass()
+        # A fresh root object each time: one that is written again changes earlier dispatches.
+        root = spy.ShaderCursor(self._compute.bind_pipeline(pipeline.native))
+        for slot, field in pipeline.storage_fields:
+            root.get_field_by_index(field).write(buffers[slot].native)
+        if pipeline.words_field is not None and words:
+            block = root.get_field_by_index(pipeline.words_field).dereference()
+            block.set_data(_writable(words))  # pyright: ignore[reportUnknownMemberType]
+        self._compute.dispatch_compute(spy.uint3(*groups))
+
+    def _commands(self) -> Any:
+        """The encoder, outside of any pass."""
+        if self._compute is not None:
+            compute, self._compute = self._compute, None
+            compute.end()
+        if self._encoder is None:
+            self._encoder = self.native.create_command_encoder()
+        return self._encoder
+
+    @guarded
+    def submit(self) -> None:
+        if self._encoder is not None:
+            encoder = self._commands()
+            self._encoder = None
+            self.native.submit_command_buffer(encoder.finish())
+
+    @guarded
+    def wait(self) -> None:
+        self.submit()
+        self.native.wait()
+
+    def drop_recorded(self) -> None:
+        self._compute = None
+        self._encoder = None
+
+    def routes(self) -> tuple[Route, ...]:
+        return tuple(self._routes)
+
+    def close(self) -> None:
+        with self.lock:
+            if self.is_closed:
+                return
+            self.is_closed = True
+            self.drop_recorded()
+            self._pipelines.clear()
+            self._staging = None
+            if self._owns_device:
+                self.native.close()
+
+
+def _writable(data: bytes | memoryview) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The bytes as slangpy takes them: it refuses arrays that may not be written, also to read."""
+    content = np.frombuffer(data, np.uint8)
+    return content if content.flags.writeable else content.copy()

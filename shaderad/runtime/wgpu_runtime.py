@@ -1,0 +1,359 @@
+"""Programs on wgpu: SPIR-V or WGSL pipelines, one command encoder a submission.
+
+Invariants: a constant buffer's words reach the device before the submission that reads them and
+are not overwritten under it (each submission owns the whole words page while it is recorded, and
+queue writes are ordered with submissions); no buffer below 16 bytes is ever made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import wgpu
+
+from shaderad.lower.artifact import Access, Code, Program
+from shaderad.lower.compile import VettingDevice
+from shaderad.runtime import checks
+from shaderad.runtime.bind_groups import BindGroups, WgpuBuffer
+from shaderad.runtime.guard import Guarded, guarded
+from shaderad.runtime.protocol import SMALLEST_ALLOCATION, Capabilities, Route
+from shaderad.runtime.routes import choose_code
+
+STORAGE_USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+STAGING_USAGE = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
+
+WORDS_PAGE_BYTES = 256 * 1024
+"""Constant buffers of one submission: 1024 dispatches at the usual alignment of 256 bytes."""
+
+UNIFORM_ALIGNMENT = 16
+"""The size of a uniform struct is rounded up to this in every layout."""
+
+STAGING_KEPT_BYTES = 1 << 20
+"""Read-backs up to this size share one staging buffer; larger ones make their own."""
+
+STAGING_LIMIT_BYTES = 256 << 20
+"""Read-backs above this are split: it is WebGPU's default for the largest buffer."""
+
+
+class WgpuPipeline:
+    """A compute pipeline, its bind group layout, and what a dispatch of it must be given."""
+
+    __slots__ = ("layout", "native", "needs", "program", "serial", "uniform_bytes")
+
+    def __init__(self, program: Program, layout: Any, native: Any, serial: int) -> None:
+        self.program = program
+        self.layout = layout
+        self.native = native
+        self.serial = serial
+        self.needs = checks.needs_of(program)
+        self.uniform_bytes = uniform_bytes(self.needs)
+
+
+class _Recording:
+    """The commands since the last submission."""
+
+    __slots__ = ("compute", "encoder", "touched", "words_used")
+
+    def __init__(self, encoder: Any) -> None:
+        self.encoder = encoder
+        self.compute: Any = None
+        self.touched: set[int] = set()
+        self.words_used = 0
+
+    def compute_pass(self) -> Any:
+        """The open compute pass; dispatches that follow each other share one."""
+        if self.compute is None:
+            self.compute = self.encoder.begin_compute_pass()
+        return self.compute
+
+    def end_pass(self) -> Any:
+        """The encoder, ready for copies and clears, which a pass does not take."""
+        if self.compute is not None:
+            compute, self.compute = self.compute, None
+            compute.end()
+        return self.encoder
+
+
+class WgpuRuntime(Guarded):
+    """The `Runtime` protocol over one `wgpu.GPUDevice`."""
+
+    foreign_errors = (wgpu.GPUError, RuntimeError, MemoryError)
+
+    def __init__(
+        self,
+        device: Any,
+        capabilities: Capabilities,
+        vetting: VettingDevice,
+        *,
+        owns_device: bool = True,
+    ) -> None:
+        super().__init__(capabilities)
+        self.native = device
+        self._vetting = vetting
+        self._owns_device = owns_device
+        self._queue = device.queue
+        self._serial = 0
+        self._recording: _Recording | None = None
+        self._bind_groups = BindGroups()
+        self._pipelines: dict[Program, WgpuPipeline] = {}
+        self._routes: list[Route] = []
+        self._alignment = max(
+            UNIFORM_ALIGNMENT, int(device.limits["min-uniform-buffer-offset-alignment"])
+        )
+        self._words = bytearray(WORDS_PAGE_BYTES)
+        self._words_buffer = device.create_buffer(
+            size=WORDS_PAGE_BYTES, usage=wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
+        )
+        self._staging: Any = None
+
+    @guarded
+    def allocate(self, byte_count: int, *, zeroed: bool = True) -> WgpuBuffer:
+        del zeroed  # WebGPU promises zeros.
+        checks.check_bytes(self.capabilities, byte_count, self.capabilities.binding_bytes_limit)
+        self._bind_groups.forget_dropped()
+        size = max(SMALLEST_ALLOCATION, checks.padded(byte_count))
+        try:
+            native = self.native.create_buffer(size=size, usage=STORAGE_USAGE)
+        except self.foreign_errors as failure:
+            raise self.translate(failure, byte_count) from None
+        return self._wrapped(native, byte_count)
+
+    @guarded
+    def wrap(self, native: Any) -> WgpuBuffer:
+        return self._wrapped(native, int(native.size))
+
+    def _wrapped(self, native: Any, byte_count: int) -> WgpuBuffer:
+        return WgpuBuffer(byte_count, native, self._next_serial(), self._bind_groups.dropped)
+
+    def _next_serial(self) -> int:
+        self._serial += 1
+        return self._serial
+
+    @guarded
+    def write(self, buffer: WgpuBuffer, offset: int, data: bytes | memoryview) -> None:
+        content = memoryview(data).cast("B")
+        checks.check_range(buffer.byte_count, offset, content.nbytes)
+        if not content.nbytes:
+            return
+        if self._recording is not None and buffer.serial in self._recording.touched:
+            # A queue write overtakes what is recorded but not yet submitted.
+            self.submit()
+        spare = checks.padded(content.nbytes) - content.nbytes
+        self._queue.write_buffer(
+            buffer.native, offset, bytes(content) + bytes(spare) if spare else content
+        )
+
+    @guarded
+    def read(self, requests: Sequence[tuple[WgpuBuffer, int, int]]) -> list[memoryview]:
+        for buffer, offset, byte_count in requests:
+            checks.check_range(buffer.byte_count, offset, byte_count)
+        total = sum(checks.padded(byte_count) for _, _, byte_count in requests)
+        if total > STAGING_LIMIT_BYTES and len(requests) > 1:
+            middle = len(requests) // 2
+            return self.read(requests[:middle]) + self.read(requests[middle:])
+        if not total:
+            self.wait()
+            return [memoryview(b"") for _ in requests]
+        staging = self._staging_buffer(total)
+        encoder = self._recorded().end_pass()
+        start = 0
+        for buffer, offset, byte_count in requests:
+            size = checks.padded(byte_count)
+            if size:
+                encoder.copy_buffer_to_buffer(buffer.native, offset, staging, start, size)
+            start += size
+        self.submit()
+        return checks.split(self._mapped(staging, total), [count for _, _, count in requests])
+
+    def _staging_buffer(self, byte_count: int) -> Any:
+        if byte_count > STAGING_KEPT_BYTES:
+            return self.native.create_buffer(size=byte_count, usage=STAGING_USAGE)
+        if self._staging is None:
+            self._staging = self.native.create_buffer(size=STAGING_KEPT_BYTES, usage=STAGING_USAGE)
+        return self._staging
+
+    def _mapped(self, staging: Any, byte_count: int) -> memoryview:
+        """Waits for `staging` and copies it out."""
+        # READ_NOSYNC: wgpu-py would submit once more before mapping; we have just submitted.
+        promise = staging.map_async("READ_NOSYNC", 0, byte_count)
+        self._poll()
+        promise.sync_wait()
+        content = staging.read_mapped(0, byte_count)
+        staging.unmap()
+        return content
+
+    def _poll(self) -> None:
+        # wgpu-py has no public wait that works (`on_submitted_work_done_sync` is broken in 0.32),
+        # and its polling thread would swallow a lost device, and with it our waiting forever.
+        self.native._poll_wait()  # pyright: ignore[reportPrivateUsage]
+
+    @guarded
+    def zero(self, buffer: WgpuBuffer, offset: int = 0, byte_count: int | None = None) -> None:
+        count = buffer.byte_count - offset if byte_count is None else byte_count
+        checks.check_range(buffer.byte_count, offset, count)
+        if count:
+            recording = self._recorded()
+            recording.touched.add(buffer.serial)
+            recording.end_pass().clear_buffer(buffer.native, offset, checks.padded(count))
+
+    @guarded
+    def copy(
+        self,
+        source: WgpuBuffer,
+        source_offset: int,
+        destination: WgpuBuffer,
+        destination_offset: int,
+        byte_count: int,
+    ) -> None:
+        checks.check_range(source.byte_count, source_offset, byte_count)
+        checks.check_range(destination.byte_count, destination_offset, byte_count)
+        if not byte_count:
+            return
+        recording = self._recorded()
+        recording.touched |= {source.serial, destination.serial}
+        recording.end_pass().copy_buffer_to_buffer(
+            source.native,
+            source_offset,
+            destination.native,
+            destination_offset,
+            checks.padded(byte_count),
+        )
+
+    @guarded
+    def pipeline(self, program: Program) -> WgpuPipeline:
+        found = self._pipelines.get(program)
+        if found is None:
+            checks.check_program(self.capabilities, program)
+            code, route = choose_code(program, self.capabilities, self._vetting)
+            found = self._pipeline_of(program, code)
+            self._pipelines[program] = found
+            self._routes.append(route)
+        return found
+
+    def _pipeline_of(self, program: Program, code: Code) -> WgpuPipeline:
+        device = self.native
+        needs = checks.needs_of(program)
+        layout = device.create_bind_group_layout(
+            entries=[
+                {
+                    "binding": binding.slot,
+                    "visibility": wgpu.ShaderStage.COMPUTE,
+                    "buffer": _layout_of(binding.access, uniform_bytes(needs)),
+                }
+                for binding in program.bindings
+            ]
+        )
+        text = code.content if code.target == "spirv" else code.content.decode()
+        native = device.create_compute_pipeline(
+            layout=device.create_pipeline_layout(bind_group_layouts=[layout]),
+            compute={
+                "module": device.create_shader_module(code=text),
+                "entry_point": program.name,
+            },
+        )
+        return WgpuPipeline(program, layout, native, self._next_serial())
+
+    @guarded
+    def dispatch(
+        self,
+        pipeline: WgpuPipeline,
+        buffers: Mapping[int, WgpuBuffer],
+        words: bytes,
+        groups: tuple[int, int, int],
+    ) -> None:
+        needs = pipeline.needs
+        checks.check_dispatch(
+            self.capabilities, pipeline.program, needs, buffers, len(words), groups
+        )
+        if 0 in groups:
+            return
+        serials = [buffers[slot].serial for slot in needs.storage_slots]
+        key = (pipeline.serial, *serials)
+        group = self._bind_groups.find(key) or self._bind_group(pipeline, buffers, key)
+        offsets = () if needs.uniform_slot is None else (self._place(words),)
+        recording = self._recorded()
+        recording.touched.update(serials)
+        compute = recording.compute_pass()
+        compute.set_pipeline(pipeline.native)
+        compute.set_bind_group(0, group, offsets)
+        compute.dispatch_workgroups(*groups)
+
+    def _place(self, words: bytes) -> int:
+        """Copies `words` into the page and returns their offset; a full page is submitted."""
+        recording = self._recorded()
+        if recording.words_used + max(len(words), UNIFORM_ALIGNMENT) > WORDS_PAGE_BYTES:
+            self.submit()
+            recording = self._recorded()
+        start = recording.words_used
+        self._words[start : start + len(words)] = words
+        step = self._alignment
+        recording.words_used = (start + len(words) + step - 1) // step * step
+        return start
+
+    def _bind_group(
+        self, pipeline: WgpuPipeline, buffers: Mapping[int, WgpuBuffer], key: tuple[int, ...]
+    ) -> Any:
+        needs = pipeline.needs
+        entries: list[dict[str, Any]] = []
+        for slot in needs.storage_slots:
+            native = buffers[slot].native
+            resource = {"buffer": native, "offset": 0, "size": native.size}
+            entries.append({"binding": slot, "resource": resource})
+        if needs.uniform_slot is not None:
+            page = {"buffer": self._words_buffer, "offset": 0, "size": pipeline.uniform_bytes}
+            entries.append({"binding": needs.uniform_slot, "resource": page})
+        group = self.native.create_bind_group(layout=pipeline.layout, entries=entries)
+        self._bind_groups.keep(key, group)
+        return group
+
+    def _recorded(self) -> _Recording:
+        if self._recording is None:
+            self._recording = _Recording(self.native.create_command_encoder())
+        return self._recording
+
+    @guarded
+    def submit(self) -> None:
+        recording, self._recording = self._recording, None
+        if recording is None:
+            return
+        commands = recording.end_pass().finish()
+        if recording.words_used:
+            used = min(recording.words_used, WORDS_PAGE_BYTES)
+            self._queue.write_buffer(self._words_buffer, 0, memoryview(self._words)[:used])
+        self._queue.submit([commands])
+        self._bind_groups.forget_dropped()
+
+    @guarded
+    def wait(self) -> None:
+        self.submit()
+        self._poll()
+
+    def drop_recorded(self) -> None:
+        self._recording = None
+        self._staging = None  # may have been left mapped
+
+    def routes(self) -> tuple[Route, ...]:
+        return tuple(self._routes)
+
+    def close(self) -> None:
+        with self.lock:
+            if self.is_closed:
+                return
+            self.is_closed = True
+            self.drop_recorded()
+            self._pipelines.clear()
+            self._bind_groups = BindGroups()
+            if self._owns_device:
+                self.native.destroy()
+
+
+def uniform_bytes(needs: checks.Needs) -> int:
+    """The bound size of a constant buffer of `needs`."""
+    return max(1, -(-needs.words_bytes // UNIFORM_ALIGNMENT)) * UNIFORM_ALIGNMENT
+
+
+def _layout_of(access: Access, uniform_size: int) -> dict[str, Any]:
+    if access is Access.UNIFORM:
+        return {"type": "uniform", "has_dynamic_offset": True, "min_binding_size": uniform_size}
+    return {"type": "read-only-storage" if access is Access.READ else "storage"}
