@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shaderad.runtime.devices import DeviceInfo, devices, open_runtime
+from shaderad.runtime.fill import fill
 from shaderad.runtime.protocol import Buffer, Capabilities, Pipeline, Route, Runtime
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "Route",
     "Runtime",
     "devices",
+    "fill",
     "open_runtime",
 ]

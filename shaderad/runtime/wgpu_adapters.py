@@ -8,12 +8,14 @@ from typing import Any, cast
 
 import wgpu
 from wgpu.backends.wgpu_native import extras
+from wgpu.backends.wgpu_native._ffi import ffi
 
 from shaderad.diagnostics import error
 from shaderad.lower.compile import VettingDevice
 from shaderad.runtime.checks import limited
 from shaderad.runtime.choice import DeviceInfo, choose
 from shaderad.runtime.protocol import Capabilities, Kind
+from shaderad.runtime.quick_types import read_types_quickly
 from shaderad.runtime.wgpu_runtime import WORDS_PAGE_BYTES, WgpuRuntime
 
 FEATURE_NAMES = {
@@ -92,6 +94,7 @@ def _vetting(
 
 
 def _adapters() -> list[Any]:
+    read_types_quickly(ffi)
     # OpenGL is left out: looking for it costs 0.4 s, and it lacks what kernels need. Refused
     # where wgpu's instance exists already, ours or the user's.
     with contextlib.suppress(RuntimeError):

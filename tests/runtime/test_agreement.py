@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -10,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from shaderad.diagnostics import CompileError, DeviceError
-from shaderad.runtime import Buffer, Runtime, open_runtime
+from shaderad.runtime import Buffer, Runtime, fill, open_runtime
 from tests.runtime import programs
 from tests.runtime.programs import SCALE_AND_ADD, scale_and_add_words
 
@@ -127,6 +130,21 @@ def test_zeroing_and_copying_keep_their_place_among_dispatches(runtime: Runtime)
     expected[2:5] = 1
     np.testing.assert_array_equal(values(runtime, z), expected)
     np.testing.assert_array_equal(values(runtime, kept), ones)
+
+
+@pytest.mark.parametrize("group_limit", [65535, 2])
+def test_filling_reaches_exactly_the_asked_words(runtime: Runtime, group_limit: int) -> None:
+    limits = {"workgroup_count_limit": group_limit}
+    small = open_runtime(native=runtime.native, limits=limits)
+    buffer = small.allocate(4 * COUNT)
+    infinity = int(np.float32(np.inf).view(np.uint32))
+    fill(small, buffer, infinity)
+    fill(small, buffer, 0, 40, 4)
+    fill(small, buffer, 7, 4, 8)
+    expected = np.full(COUNT, infinity, np.uint32)
+    expected[[1, 2, 10]] = 7, 7, 0
+    np.testing.assert_array_equal(values(small, buffer, np.uint32), expected)
+    small.close()
 
 
 def test_one_read_returns_several_stretches_in_order(runtime: Runtime) -> None:
@@ -287,3 +305,22 @@ def test_a_native_device_is_used_and_left_open(runtime_name: str) -> None:
     borrowed.close()
     owner.wait()
     owner.close()
+
+
+def test_a_cache_folder_that_cannot_be_made_costs_only_time(runtime_name: str) -> None:
+    program = (
+        "import numpy\n"
+        "from shaderad.runtime import fill, open_runtime\n"
+        f"opened = open_runtime({runtime_name!r})\n"
+        "buffer = opened.allocate(8)\n"
+        "fill(opened, buffer, 5)\n"
+        "print(bytes(opened.read([(buffer, 0, 8)])[0]) == bytes([5, 0, 0, 0, 5, 0, 0, 0]))"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "SHADERAD_CACHE": os.devnull},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.stdout.strip() == "True", finished.stderr

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from shaderad.diagnostics import DeviceError
-from shaderad.runtime import Runtime
+from shaderad.runtime import Runtime, open_runtime
 from tests.runtime import programs
 from tests.runtime.conftest import opened_or_skip
 from tests.runtime.programs import SCALE_AND_ADD, scale_and_add_words
@@ -98,6 +98,13 @@ def test_dropping_a_buffer_frees_the_memory_that_bind_groups_held(wgpu_runtime: 
     wgpu_runtime.allocate(4)
     wgpu_runtime.wait()
     assert native_buffer_count() - before < 10
+
+
+def test_a_device_that_cannot_be_made_is_a_device_error(wgpu_runtime: Runtime) -> None:
+    too_many = wgpu_runtime.capabilities.storage_buffer_limit + 1_000_000
+    with pytest.raises(DeviceError) as caught:
+        open_runtime("wgpu", limits={"storage_buffer_limit": too_many})
+    assert caught.value.code == "SR0603"
 
 
 @pytest.mark.swiftshader

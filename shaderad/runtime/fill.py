@@ -1,0 +1,48 @@
+"""Filling a buffer with one 32-bit word, which neither runtime offers unless the word is 0."""
+
+from __future__ import annotations
+
+import struct
+
+from shaderad.lower.artifact import Access, Binding, Program
+from shaderad.runtime.checks import WORD_BYTES, check_range, padded
+from shaderad.runtime.protocol import Buffer, Runtime
+
+GROUP_SIZE = 64
+
+FILL = Program(
+    name="fill_words",
+    slang="""\
+struct Parameters { uint first; uint end; uint stride; uint word; }
+[[vk::binding(0, 0)]] ConstantBuffer<Parameters> parameters;
+[[vk::binding(1, 0)]] RWStructuredBuffer<uint> words;
+
+[shader("compute")]
+[numthreads(64, 1, 1)]
+void fill_words(uint3 thread : SV_DispatchThreadID)
+{
+    for (uint i = parameters.first + thread.x; i < parameters.end; i += parameters.stride)
+        words[i] = parameters.word;
+}
+""",
+    workgroup=(GROUP_SIZE, 1, 1),
+    bindings=(Binding(0, "parameters", Access.UNIFORM), Binding(1, "words", Access.WRITE)),
+    parameter_words=("first", "end", "stride", "word"),
+)
+
+
+def fill(
+    runtime: Runtime, buffer: Buffer, word: int, offset: int = 0, byte_count: int | None = None
+) -> None:
+    """Records filling bytes of `buffer` with `word`; without `byte_count`, up to the end."""
+    count = buffer.byte_count - offset if byte_count is None else byte_count
+    check_range(buffer.byte_count, offset, count)
+    if word == 0 or count == 0:
+        runtime.zero(buffer, offset, count)
+        return
+    word_count = padded(count) // WORD_BYTES
+    group_limit = runtime.capabilities.workgroup_count_limit
+    groups = min(-(-word_count // GROUP_SIZE), group_limit)
+    first = offset // WORD_BYTES
+    words = struct.pack("<IIII", first, first + word_count, groups * GROUP_SIZE, word)
+    runtime.dispatch(runtime.pipeline(FILL), {1: buffer}, words, (groups, 1, 1))

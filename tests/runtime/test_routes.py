@@ -1,0 +1,66 @@
+"""Which code of a program reaches wgpu, judged with made-up verdicts."""
+
+from __future__ import annotations
+
+import pytest
+
+from shaderad.diagnostics import CompileError
+from shaderad.lower.artifact import Code
+from shaderad.lower.compile import Verdict, VettingDevice
+from shaderad.runtime import routes
+from tests.runtime.programs import SCALE_AND_ADD, UNDEFINED_NAME
+from tests.runtime.test_guard import CAPABILITIES
+
+DEVICE = VettingDevice(
+    adapter="a test", api="none", driver="0", features=(), limits={}, version="0"
+)
+
+
+def judge(monkeypatch: pytest.MonkeyPatch, *accepted: str) -> list[Code]:
+    """Makes the child accept only targets of `accepted`; returns what it is shown."""
+    shown: list[Code] = []
+
+    def vet(code: Code, entry: str, device: VettingDevice) -> Verdict:
+        assert (entry, device) == ("scale_and_add", DEVICE)
+        shown.append(code)
+        is_accepted = code.target in accepted
+        return Verdict(is_accepted=is_accepted, reason="" if is_accepted else "signal SIGABRT")
+
+    monkeypatch.setattr(routes, "vet", vet)
+    return shown
+
+
+def test_spirv_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = judge(monkeypatch, "spirv", "wgsl")
+    code, route = routes.choose_code(SCALE_AND_ADD, CAPABILITIES, DEVICE)
+    assert [code.target, route.target] == ["spirv", "spirv"]
+    assert len(shown) == 1
+
+
+def test_what_kills_the_child_as_spirv_is_tried_as_wgsl(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge(monkeypatch, "wgsl")
+    code, route = routes.choose_code(SCALE_AND_ADD, CAPABILITIES, DEVICE)
+    assert code.target == "wgsl"
+    assert route.reason == "spirv: signal SIGABRT"
+
+
+def test_both_reasons_are_told_where_neither_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge(monkeypatch)
+    with pytest.raises(CompileError) as caught:
+        routes.choose_code(SCALE_AND_ADD, CAPABILITIES, DEVICE)
+    assert caught.value.code == "SR0612"
+    assert caught.value.note.splitlines() == ["spirv: signal SIGABRT", "wgsl: signal SIGABRT"]
+
+
+def test_text_that_slang_refuses_is_not_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = judge(monkeypatch, "spirv", "wgsl")
+    with pytest.raises(CompileError) as caught:
+        routes.choose_code(UNDEFINED_NAME, CAPABILITIES, DEVICE)
+    assert caught.value.code == "SR0501"
+    assert not shown
+
+
+def test_only_the_directive_that_naga_does_not_know_is_taken_from_wgsl() -> None:
+    text = b"enable f16;\nenable subgroups;\nfn f() {}\n"
+    assert routes.readable_by_naga(Code("wgsl", text)).content == b"enable f16;\n\nfn f() {}\n"
+    assert routes.readable_by_naga(Code("spirv", text)).content == text
