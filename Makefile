@@ -1,0 +1,4 @@
+# Short names for scripts/run, which does the work and needs no make.
+.PHONY: sample test check format doctor setup
+sample test check format doctor setup:
+	@scripts/run $@

