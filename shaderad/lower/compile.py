@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TIMEOUT_SECONDS = 60.0
+# Raised whenever the child asks more of a module, so that earlier verdicts are forgotten.
+_VETTING = "verdict 2"
 
 # A profile of `build` -> the compiler's target; both SPIR-V profiles differ in emitted text only.
 TARGETS: dict[str, str] = {
@@ -136,7 +138,7 @@ def vet(
         "features": list(device.features),
         "limits": dict(sorted(device.limits.items())),
     }
-    key = key_of("verdict", device.version, msgspec.msgpack.encode(request))
+    key = key_of(_VETTING, device.version, msgspec.msgpack.encode(request))
     stored = _decoded(cache.get(key), Verdict)
     if stored is not None:
         return stored

@@ -1,7 +1,8 @@
 """Runs in the child process: does wgpu make a pipeline of this code, and live?
 
-naga, which reads SPIR-V and WGSL for wgpu, can refuse correct code, end its process or never
-return. The device is like the host's, adapter, features and limits, so the answer is the host's.
+naga, which reads SPIR-V and WGSL for wgpu, can refuse correct code, end its process, never return,
+or make another program of it. The device is like the host's in adapter, features and limits, so
+the answer is the host's.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ import msgspec
 import wgpu
 from wgpu.backends.wgpu_native import extras
 
+from shaderad.runtime.spirv_loops import leaves_loop_from_switch
+
 
 def vet(request: dict[str, Any]) -> dict[str, Any]:
     """An empty reply where a pipeline came to be; `refused` holds the reason where none did."""
     identity = (request["adapter"], request["api"], request["driver"])
     device = _device(identity, tuple(request["features"]), tuple(sorted(request["limits"].items())))
     content = request["content"]
+    if request["target"] == "spirv" and leaves_loop_from_switch(content):
+        return {"refused": "a loop is left from inside a switch, and naga would never leave it"}
     try:
         device.create_compute_pipeline(
             layout="auto",

@@ -1,0 +1,167 @@
+"""Vetting in the child: what naga takes, refuses and gets wrong; verdicts are kept."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shaderad.lower import compile as compiling
+from shaderad.lower.artifact import Code, Program
+from shaderad.lower.cache import Cache
+from shaderad.lower.child import ChildDied, ChildTimedOut
+from shaderad.lower.compile import VettingDevice, compile_program, vet
+from shaderad.runtime.spirv_loops import leaves_loop_from_switch
+
+FAULTS = Path(__file__).parents[1] / "compiler_faults"
+
+
+def code_of(file: str, entry: str, target: str) -> Code:
+    program = Program(entry, (FAULTS / f"{file}.slang").read_text(), (1, 1, 1), ())
+    return compile_program(program, target, cache=Cache(None))
+
+
+@pytest.fixture(scope="module")
+def device() -> VettingDevice:
+    import wgpu
+
+    info = wgpu.gpu.request_adapter_sync().info
+    return VettingDevice(
+        adapter=info["device"],
+        api=info["backend_type"].lower(),
+        driver=info["description"],
+        features=(),
+        limits={},
+        version=wgpu.__version__,
+    )
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("target", ["spirv", "wgsl"])
+def test_good_code_is_accepted(target: str, device: VettingDevice) -> None:
+    code = code_of("loop_left_from_switch", "mended", target)
+    assert vet(code, "mended", device, cache=Cache(None)).reason == ""
+    assert vet(code, "mended", device, cache=Cache(None)).is_accepted
+
+
+@pytest.mark.gpu
+def test_an_infinite_literal_is_refused_and_an_infinite_word_is_not(device: VettingDevice) -> None:
+    verdict = vet(code_of("infinite_literal", "fault", "spirv"), "fault", device, cache=Cache(None))
+    assert not verdict.is_accepted
+    assert "Float literal is infinite" in verdict.reason
+    mended = code_of("infinite_literal", "mended", "spirv")
+    assert vet(mended, "mended", device, cache=Cache(None)).is_accepted
+
+
+@pytest.mark.gpu
+def test_a_loop_that_naga_would_never_leave_is_refused_as_spirv_only(
+    device: VettingDevice,
+) -> None:
+    verdict = vet(
+        code_of("loop_left_from_switch", "fault", "spirv"), "fault", device, cache=Cache(None)
+    )
+    assert not verdict.is_accepted
+    assert "left from inside a switch" in verdict.reason
+    text = code_of("loop_left_from_switch", "fault", "wgsl")
+    assert vet(text, "fault", device, cache=Cache(None)).is_accepted
+
+
+@pytest.mark.gpu
+def test_a_device_that_is_not_there_is_no_verdict_on_the_code(
+    device: VettingDevice, tmp_path: Path
+) -> None:
+    code = code_of("infinite_literal", "mended", "wgsl")
+    cache = Cache(tmp_path)
+    verdict = vet(code, "mended", replace(device, driver="another"), cache=cache)
+    assert not verdict.is_accepted
+    assert "no adapter" in verdict.reason
+    assert not (tmp_path / "entries").exists()
+
+
+class Dying:
+    """A child that answers each request as told, and counts them."""
+
+    def __init__(self, answer: dict[str, Any] | Exception) -> None:
+        self.answer = answer
+        self.request_count = 0
+
+    def __call__(self) -> Dying:
+        return self
+
+    def request(self, message: dict[str, Any], timeout: float) -> dict[str, Any]:
+        assert message["kind"] == "vet"
+        assert timeout > 0
+        self.request_count += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+PANIC = "noise\nthread '<unnamed>' panicked at naga/src/proc/emitter.rs:35:13:\nnot started!\nmore"
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_accepted", "reason"),
+    [
+        ({}, True, ""),
+        ({"refused": "bad"}, False, "bad"),
+        (ChildDied("signal SIGABRT", PANIC), False, "emitter.rs:35:13: not started!"),
+        (ChildDied("signal SIGSEGV", ""), False, "signal SIGSEGV"),
+        (ChildTimedOut(60.0), False, "no answer after 60 s"),
+    ],
+    ids=["accepted", "refused", "panic", "crash", "hang"],
+)
+def test_a_verdict_is_asked_for_once(
+    answer: dict[str, Any] | Exception,
+    is_accepted: bool,
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    dying = Dying(answer)
+    monkeypatch.setattr(compiling, "child", dying)
+    code = Code("spirv", b"words")
+    device = VettingDevice("adapter", "vulkan", "driver 1", (), {}, "0.32")
+    for _asked_then_remembered in range(2):
+        verdict = vet(code, "main", device, cache=Cache(tmp_path))
+        assert verdict.is_accepted is is_accepted
+        assert verdict.reason.endswith(reason)
+    assert dying.request_count == 1
+    vet(code, "main", replace(device, driver="driver 2"), cache=Cache(tmp_path))
+    assert dying.request_count == 2
+
+
+def test_only_a_loop_left_from_a_switch_is_found() -> None:
+    assert leaves_loop_from_switch(code_of("loop_left_from_switch", "fault", "spirv").content)
+    assert not leaves_loop_from_switch(code_of("loop_left_from_switch", "mended", "spirv").content)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_found"),
+    [
+        ("for (int i = 0; i < n; i++) { if (o[i] > 9) break; o[i] = 1; }", False),
+        ("for (int i = 0; i < n; i++) { switch (i) { case 1: o[1] = 2; break; } }", False),
+        ("switch (n) { case 1: for (int i = 0; i < n; i++) o[i] = 3; break; }", False),
+        ("for (int i = 0; i < n; i++) for (int k = 0; k < i; k++) { o[k] = 2; }", False),
+        (
+            "for (int i = 0; i < n; i++) for (int k = 0; k < i; k++)"
+            " { if (o[k] > 1) continue; o[k] = 2; }",
+            True,
+        ),
+    ],
+)
+def test_loops_and_switches_that_naga_reads_right_pass(body: str, is_found: bool) -> None:
+    text = (
+        "[[vk::binding(0, 0)]] RWStructuredBuffer<float> o;\n"
+        '[shader("compute")] [numthreads(1, 1, 1)] void f() { int n = int(o[0]); ' + body + " }\n"
+    )
+    code = compile_program(Program("f", text, (1, 1, 1), ()), "spirv", cache=Cache(None))
+    assert leaves_loop_from_switch(code.content) is is_found
+
+
+def test_what_is_no_spirv_is_left_to_naga() -> None:
+    for module in (b"", b"junk", struct.pack("<8I", 0x07230203, 0x10500, 0, 9, 0, 0, 0, 0)):
+        assert not leaves_loop_from_switch(module)
