@@ -43,7 +43,7 @@ find_python() {
 
 make_venv() {
     # A folder that was moved or copied has a Python, but one that runs programs elsewhere.
-    if [ -x $python ] && grep -qsF "$PWD/.venv" .venv/bin/activate; then return; fi
+    if [ -x $python ] && grep -qsF "$(pwd -P)/.venv" .venv/bin/activate; then return; fi
     local base
     base=$(find_python)
     # Debian ships venv without ensurepip, and finds out half-way through.
