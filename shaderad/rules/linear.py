@@ -1,0 +1,192 @@
+"""Rows of the ops that mix components: vectors along the last axis, matrices along the last two.
+
+Each row states its primal, then tangent and cotangents as formulas; ``<a, b>`` is the sum over
+components. At 0, where a length has no derivative, it is 0 (docs/conventions.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from shaderad.rules.table import Array, WholeValue, times
+
+Arrays = Sequence[Array]
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return np.asarray(np.sum(a * b, axis=-1))
+
+
+def _column(scalar: Array) -> Array:
+    """A scalar an element, ready to multiply vectors."""
+    return np.asarray(scalar)[..., None]
+
+
+def _over(v: Array, scalar: Array) -> Array:
+    """``v / scalar``, and 0 where the scalar is 0."""
+    divisor = _column(scalar)
+    return np.where(divisor == 0, 0, v / np.where(divisor == 0, 1, divisor))
+
+
+def _transposed(m: Array) -> Array:
+    return np.swapaxes(m, -1, -2)
+
+
+# y = <a, b>          y_dot = <a_dot, b> + <a, b_dot>          a_bar = y_bar b, b_bar = y_bar a
+DOT = WholeValue(
+    lambda y, args, dots: _dot(dots[0], args[1]) + _dot(args[0], dots[1]),
+    lambda y, args, y_bar: (_column(y_bar) * args[1], _column(y_bar) * args[0]),
+)
+
+# y = a x b           y_dot = a_dot x b + a x b_dot            a_bar = b x y_bar, b_bar = y_bar x a
+CROSS = WholeValue(
+    lambda y, args, dots: np.cross(dots[0], args[1]) + np.cross(args[0], dots[1]),
+    lambda y, args, y_bar: (np.cross(args[1], y_bar), np.cross(y_bar, args[0])),
+)
+
+# y = |v|             y_dot = <v, v_dot> / y                   v_bar = y_bar v / y
+LENGTH = WholeValue(
+    lambda y, args, dots: _dot(_over(args[0], y), dots[0]),
+    lambda y, args, y_bar: (_column(y_bar) * _over(args[0], y),),
+)
+
+
+def _push_distance(y: Array, args: Arrays, dots: Arrays) -> Array:
+    return _dot(_over(args[0] - args[1], y), dots[0] - dots[1])
+
+
+def _pull_distance(y: Array, args: Arrays, y_bar: Array) -> tuple[Array, ...]:
+    a_bar = _column(y_bar) * _over(args[0] - args[1], y)
+    return a_bar, -a_bar
+
+
+# y = |a - b|         y_dot = <a - b, a_dot - b_dot> / y       a_bar = y_bar (a - b) / y = -b_bar
+DISTANCE = WholeValue(_push_distance, _pull_distance)
+
+
+def _across(y: Array, v: Array, x: Array) -> Array:
+    """``(x - y <y, x>) / |v|``: symmetric in `x`, so it serves both directions."""
+    return _over(x - y * _column(_dot(y, x)), np.sqrt(_dot(v, v)))
+
+
+# y = v / |v|         y_dot = (v_dot - y <y, v_dot>) / |v|     v_bar = (y_bar - y <y, y_bar>) / |v|
+NORMALIZE = WholeValue(
+    lambda y, args, dots: _across(y, args[0], dots[0]),
+    lambda y, args, y_bar: (_across(y, args[0], y_bar),),
+)
+
+
+def _push_reflect(_: Array, args: Arrays, dots: Arrays) -> Array:
+    (i, n), (i_dot, n_dot) = args, dots
+    slope = _dot(n_dot, i) + _dot(n, i_dot)
+    return i_dot - 2 * (_column(slope) * n + _column(_dot(n, i)) * n_dot)
+
+
+def _pull_reflect(_: Array, args: Arrays, y_bar: Array) -> tuple[Array, ...]:
+    i, n = args
+    along = _column(_dot(n, y_bar))
+    return y_bar - 2 * along * n, -2 * (along * i + _column(_dot(n, i)) * y_bar)
+
+
+# y = i - 2 <n, i> n
+# y_dot = i_dot - 2 (<n_dot, i> + <n, i_dot>) n - 2 <n, i> n_dot
+# i_bar = y_bar - 2 <n, y_bar> n          n_bar = -2 (<n, y_bar> i + <n, i> y_bar)
+REFLECT = WholeValue(_push_reflect, _pull_reflect)
+
+
+def _refract_parts(args: Arrays) -> tuple[Array, Array, Array]:
+    """``c = <n, i>``, ``r = sqrt(k)`` with ``k = 1 - eta^2 (1 - c^2)``, and where k < 0."""
+    i, n, eta = args
+    c = _dot(n, i)
+    k = 1 - eta * eta * (1 - c * c)
+    return c, np.sqrt(np.maximum(k, 0)), k < 0
+
+
+def _push_refract(_: Array, args: Arrays, dots: Arrays) -> Array:
+    i, n, eta = args
+    i_dot, n_dot, eta_dot = dots
+    c, r, is_total = _refract_parts(args)
+    c_dot = _dot(n_dot, i) + _dot(n, i_dot)
+    k_dot = -2 * eta * eta_dot * (1 - c * c) + 2 * eta * eta * c * c_dot
+    s_dot = eta_dot * c + eta * c_dot + times(0.5 / r, k_dot)
+    y_dot = (
+        _column(eta_dot) * i
+        + _column(eta) * i_dot
+        - _column(s_dot) * n
+        - _column(eta * c + r) * n_dot
+    )
+    return np.where(_column(is_total), 0, y_dot)
+
+
+def _pull_refract(_: Array, args: Arrays, y_bar: Array) -> tuple[Array, ...]:
+    i, n, eta = args
+    c, r, is_total = _refract_parts(args)
+    y_bar = np.where(_column(is_total), 0, y_bar)
+    s_bar = -_dot(n, y_bar)
+    k_bar = times(0.5 / r, s_bar)
+    c_bar = s_bar * eta + k_bar * 2 * eta * eta * c
+    eta_bar = _dot(i, y_bar) + s_bar * c - k_bar * 2 * eta * (1 - c * c)
+    i_bar = _column(eta) * y_bar + _column(c_bar) * n
+    n_bar = -_column(eta * c + r) * y_bar + _column(c_bar) * i
+    return i_bar, n_bar, eta_bar
+
+
+# y = eta i - s n, s = eta c + sqrt(k), c = <n, i>, k = 1 - eta^2 (1 - c^2); 0 where k < 0
+REFRACT = WholeValue(_push_refract, _pull_refract)
+
+
+def matrix_product(a: Array, b: Array) -> Array:
+    """``a @ b`` of matrices or of a matrix and a vector, with the same leading batch axes."""
+    if a.ndim == b.ndim:
+        return np.matmul(a, b)
+    if a.ndim > b.ndim:
+        return np.matmul(a, b[..., None])[..., 0]
+    return np.matmul(a[..., None, :], b)[..., 0, :]
+
+
+def _pull_matmul(_: Array, args: Arrays, y_bar: Array) -> tuple[Array, ...]:
+    a, b = args
+    if a.ndim == b.ndim:
+        return np.matmul(y_bar, _transposed(b)), np.matmul(_transposed(a), y_bar)
+    if a.ndim > b.ndim:
+        return y_bar[..., :, None] * b[..., None, :], matrix_product(_transposed(a), y_bar)
+    return matrix_product(y_bar, _transposed(b)), a[..., :, None] * y_bar[..., None, :]
+
+
+# y = a b             y_dot = a_dot b + a b_dot                a_bar = y_bar b^T, b_bar = a^T y_bar
+MATMUL = WholeValue(
+    lambda y, args, dots: matrix_product(dots[0], args[1]) + matrix_product(args[0], dots[1]),
+    _pull_matmul,
+)
+
+# y = m^T             y_dot = m_dot^T                          m_bar = y_bar^T
+TRANSPOSE = WholeValue(
+    lambda y, args, dots: _transposed(dots[0]),
+    lambda y, args, y_bar: (_transposed(y_bar),),
+)
+
+
+def _cofactors(m: Array) -> Array:
+    """The cofactor matrix, which is ``det(m) inv(m)^T`` and exists for singular `m` too."""
+    size = m.shape[-1]
+    result = np.empty_like(m)
+    for row in range(size):
+        for column in range(size):
+            minor = np.delete(np.delete(m, row, axis=-2), column, axis=-1)
+            result[..., row, column] = (-1) ** (row + column) * np.linalg.det(minor)
+    return result
+
+
+# y = det m           y_dot = <cof(m), m_dot>                  m_bar = y_bar cof(m)
+DETERMINANT = WholeValue(
+    lambda y, args, dots: np.asarray(np.sum(_cofactors(args[0]) * dots[0], axis=(-2, -1))),
+    lambda y, args, y_bar: (np.asarray(y_bar)[..., None, None] * _cofactors(args[0]),),
+)
+
+# y = m^-1            y_dot = -y m_dot y                       m_bar = -y^T y_bar y^T
+INVERSE = WholeValue(
+    lambda y, args, dots: -y @ dots[0] @ y,
+    lambda y, args, y_bar: (-_transposed(y) @ y_bar @ _transposed(y),),
+)

@@ -1,0 +1,163 @@
+"""Partial derivatives of the primitives: the only place in Python that knows them.
+
+With ``y = op(a, b)``, a row gives ``dy/da, dy/db``. The jvp (``sum(partial * tangent)``) and the
+vjp (``partial * cotangent``) follow from the row; neither is written by hand. A missing row is
+error SR0401; a derivative that is zero on purpose is written `ZERO`. Values at singular points
+are those of docs/conventions.md, and the Slang library is tested against these rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shaderad.diagnostics import Span, error
+from shaderad.ir import ops
+from shaderad.rules import linear
+from shaderad.rules.table import ZERO, Array, Row, Zero, binary, ternary, unary
+
+LN2, LN10 = np.log(2.0), np.log(10.0)
+
+
+def _pow(y: Array, x: Array, p: Array) -> tuple[Array, Array]:
+    at_zero = np.where(p == 1, 1.0, 0.0)
+    by_x = np.where(x == 0, at_zero, p * np.power(x, p - 1))
+    return by_x, np.where(x > 0, y * np.log(np.where(x > 0, x, 1)), 0)
+
+
+def _powi(_: Array, x: Array, n: Array) -> tuple[Array, Zero]:
+    return np.where(n == 0, 0, n * np.power(x, np.where(n == 0, 1, n) - 1.0)), ZERO
+
+
+def _by_length(part: Array, y: Array) -> Array:
+    return np.where(y == 0, 0, part / np.where(y == 0, 1, y))
+
+
+def _atan2(_: Array, p: Array, q: Array) -> tuple[Array, Array]:
+    r = np.hypot(p, q)
+    return _by_length(_by_length(q, r), r), _by_length(_by_length(-p, r), r)
+
+
+def _first_is_min(a: Array, b: Array) -> Array:
+    return (a <= b) | np.isnan(b)
+
+
+def _first_is_max(a: Array, b: Array) -> Array:
+    return (a >= b) | np.isnan(b)
+
+
+def _clamp(_: Array, x: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
+    raised = np.fmax(x, low)
+    is_x, is_raised = _first_is_max(x, low), _first_is_min(raised, high)
+    return 1.0 * (is_raised & is_x), 1.0 * (is_raised & ~is_x), 1.0 * ~is_raised
+
+
+def _smoothstep(_: Array, low: Array, high: Array, x: Array) -> tuple[Array, Array, Array]:
+    t = np.clip((x - low) / (high - low), 0, 1)
+    slope = 6 * t * (1 - t) / (high - low)
+    return slope * (t - 1), -slope * t, slope
+
+
+PARTIALS: dict[ops.Op, Row] = {
+    # -- operators -----------------------------------------------------------------------------
+    ops.ADD: binary(lambda y, a, b: (1.0, 1.0)),
+    ops.SUB: binary(lambda y, a, b: (1.0, -1.0)),
+    ops.MUL: binary(lambda y, a, b: (b, a)),
+    ops.DIV: binary(lambda y, a, b: (1 / b, -y / b)),
+    ops.NEG: unary(lambda y, x: -1.0),
+    ops.FLOOR_DIV: binary(lambda y, a, b: (ZERO, ZERO)),
+    ops.MOD: binary(lambda y, a, b: (1.0, -np.round((a - y) / b))),
+    ops.FMOD: binary(lambda y, a, b: (1.0, -np.round((a - y) / b))),
+    ops.POW: binary(_pow),
+    ops.POWI: binary(_powi),
+    # -- roundings -----------------------------------------------------------------------------
+    ops.FLOOR: unary(lambda y, x: ZERO),
+    ops.CEIL: unary(lambda y, x: ZERO),
+    ops.ROUND: unary(lambda y, x: ZERO),
+    ops.TRUNC: unary(lambda y, x: ZERO),
+    ops.SIGN: unary(lambda y, x: ZERO),
+    ops.STEP: binary(lambda y, edge, x: (ZERO, ZERO)),
+    ops.FRAC: unary(lambda y, x: 1.0),
+    # -- roots, exponentials, logarithms; -0 counts as 0 -----------------------------------------
+    ops.SQRT: unary(lambda y, x: 0.5 / np.abs(y)),
+    ops.RSQRT: unary(lambda y, x: -0.5 * np.abs(y) / np.abs(x)),
+    ops.RCP: unary(lambda y, x: -y * y),
+    ops.EXP: unary(lambda y, x: y),
+    ops.EXP2: unary(lambda y, x: y * LN2),
+    ops.EXPM1: unary(lambda y, x: np.exp(x)),
+    ops.LOG: unary(lambda y, x: 1 / np.abs(x)),
+    ops.LOG2: unary(lambda y, x: 1 / (np.abs(x) * LN2)),
+    ops.LOG10: unary(lambda y, x: 1 / (np.abs(x) * LN10)),
+    ops.LOG1P: unary(lambda y, x: 1 / np.abs(1 + x)),
+    ops.ERF: unary(lambda y, x: 2 / np.sqrt(np.pi) * np.exp(-x * x)),
+    # -- angles --------------------------------------------------------------------------------
+    ops.SIN: unary(lambda y, x: np.cos(x)),
+    ops.COS: unary(lambda y, x: -np.sin(x)),
+    ops.TAN: unary(lambda y, x: 1 + y * y),
+    ops.ASIN: unary(lambda y, x: 1 / np.sqrt((1 - x) * (1 + x))),
+    ops.ACOS: unary(lambda y, x: -1 / np.sqrt((1 - x) * (1 + x))),
+    ops.ATAN: unary(lambda y, x: 1 / (1 + x * x)),
+    ops.ATAN2: binary(_atan2),
+    ops.SINH: unary(lambda y, x: np.cosh(x)),
+    ops.COSH: unary(lambda y, x: np.sinh(x)),
+    ops.TANH: unary(lambda y, x: 1 - y * y),
+    ops.ASINH: unary(lambda y, x: 1 / np.sqrt(x * x + 1)),
+    ops.ACOSH: unary(lambda y, x: 1 / np.sqrt((x - 1) * (x + 1))),
+    ops.ATANH: unary(lambda y, x: 1 / ((1 - x) * (1 + x))),
+    ops.RADIANS: unary(lambda y, x: np.pi / 180),
+    ops.DEGREES: unary(lambda y, x: 180 / np.pi),
+    # -- choices: the first operand wins a tie; a NaN never wins ---------------------------------
+    ops.ABS: unary(lambda y, x: np.sign(x)),
+    ops.MIN: binary(lambda y, a, b: (1.0 * _first_is_min(a, b), 1.0 * ~_first_is_min(a, b))),
+    ops.MAX: binary(lambda y, a, b: (1.0 * _first_is_max(a, b), 1.0 * ~_first_is_max(a, b))),
+    ops.CLAMP: ternary(_clamp),
+    ops.SATURATE: unary(lambda y, x: 1.0 * ((x >= 0) & (x <= 1))),
+    ops.COPYSIGN: binary(lambda y, a, b: (np.sign(a) * np.copysign(1.0, b), ZERO)),
+    ops.SELECT: ternary(
+        lambda y, c, a, b: (ZERO, 1.0 * np.asarray(c, bool), 1.0 * ~np.asarray(c, bool))
+    ),
+    # -- mixtures ------------------------------------------------------------------------------
+    ops.HYPOT: binary(lambda y, a, b: (_by_length(a, y), _by_length(b, y))),
+    ops.LERP: ternary(lambda y, a, b, t: (1 - t, t, b - a)),
+    ops.MAD: ternary(lambda y, a, b, c: (b, a, 1.0)),
+    ops.SMOOTHSTEP: ternary(_smoothstep),
+    # -- vectors and matrices --------------------------------------------------------------------
+    ops.DOT: linear.DOT,
+    ops.CROSS: linear.CROSS,
+    ops.LENGTH: linear.LENGTH,
+    ops.DISTANCE: linear.DISTANCE,
+    ops.NORMALIZE: linear.NORMALIZE,
+    ops.REFLECT: linear.REFLECT,
+    ops.REFRACT: linear.REFRACT,
+    ops.MATMUL: linear.MATMUL,
+    ops.TRANSPOSE: linear.TRANSPOSE,
+    ops.DETERMINANT: linear.DETERMINANT,
+    ops.INVERSE: linear.INVERSE,
+}
+
+_WITHOUT_FLOATS = frozenset(
+    {
+        ops.Rule.INTEGERS,
+        ops.Rule.BITS,
+        ops.Rule.COMPARE,
+        ops.Rule.EQUAL,
+        ops.Rule.BOOLS,
+        ops.Rule.TEST,
+        ops.Rule.REDUCE_BOOL,
+        ops.Rule.TO_INT,
+        ops.Rule.HASH,
+        ops.Rule.UNIFORM01,
+    }
+)
+
+
+def carries_derivative(op: ops.Op) -> bool:
+    """Whether floats go in and floats come out, so that `op` needs a row."""
+    return op.rule not in _WITHOUT_FLOATS
+
+
+def row_of(op: ops.Op, span: Span | None = None) -> Row:
+    """The row of `op`; raises SR0401 at `span` where there is none."""
+    row = PARTIALS.get(op)
+    if row is None:
+        raise error("SR0401", span, op=op.name)
+    return row
