@@ -1,0 +1,1 @@
+"""shaderad: Python kernels, readable Slang with gradients, on wgpu and slangpy."""

@@ -1,0 +1,401 @@
+"""Arrays that live on a device: element type, shape, and a stretch of a buffer.
+
+Invariant: an array is a value. Nothing writes to its bytes once they are computed (accumulating
+pullbacks apart, which say so), hence slices share them and a launch may be deferred until the
+first look at its results.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from shaderad.diagnostics import error
+from shaderad.ir import types
+from shaderad.runtime import buffers
+from shaderad.session.devices import Device, current_device
+from shaderad.session.dtypes import element_type, shown_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from shaderad.runtime import Buffer
+    from shaderad.session.tape import Trace
+
+Shape = tuple[int, ...]
+ELEMENT_COUNT_LIMIT = 2**31 - 1
+"""Indices are signed 32-bit ints in kernels."""
+
+
+class Deferred(Protocol):
+    """Work that makes an array's content, done at the first look at it."""
+
+    def run(self) -> None: ...
+
+
+class Array:
+    """An array on a device. Made by `sad.array` and by kernel calls; content never changes.
+
+    Attributes:
+        element: The element type as the IR knows it; `dtype` is what users write for it.
+        shape: Extents, element axes apart: an array of ``float3`` that NumPy shows as
+            ``(n, 3)`` has the shape ``(n,)``.
+        device: Where it lives.
+        trace: The transformed function that computes with it, while that runs.
+    """
+
+    __slots__ = ("__weakref__", "_buffer", "_offset", "_pending", "device", "element", "shape",
+                 "trace")  # fmt: skip
+
+    __array_ufunc__ = None  # NumPy must not take over `numpy_array * array`.
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        device: Device,
+        element: types.Type,
+        shape: Shape,
+        buffer: Buffer | None,
+        offset: int = 0,
+        pending: Deferred | None = None,
+    ) -> None:
+        # pending: what fills in the content of an array that has no buffer yet.
+        self.device = device
+        self.element = element
+        self.shape = shape
+        self._offset = offset
+        self.trace: Trace | None = None
+        self._buffer = buffer
+        self._pending = pending
+
+    # -- what it is ------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> Any:
+        """``float``, ``int``, ``bool``, a `sad.*` type, or a structured NumPy dtype."""
+        return shown_dtype(self.element)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Elements in all."""
+        return prod(self.shape)
+
+    @property
+    def byte_count(self) -> int:
+        return buffers.byte_count(self.element, self.size)
+
+    @property
+    def buffer(self) -> Buffer:
+        """The device memory; the array starts at byte `offset`."""
+        if self._pending is not None:
+            self._pending.run()
+        if self._buffer is None:
+            raise RuntimeError("an array was left without content")
+        return self._buffer
+
+    @property
+    def offset(self) -> int:
+        """Bytes before the first element in `buffer`."""
+        if self._pending is not None:
+            self._pending.run()
+        return self._offset
+
+    def fill_in(self, buffer: Buffer, offset: int = 0) -> None:
+        """Gives a pending array its content."""
+        self._buffer, self._offset, self._pending = buffer, offset, None
+
+    @property
+    def is_pending(self) -> bool:
+        return self._pending is not None
+
+    @property
+    def native(self) -> Any:
+        """The runtime's buffer, with all recorded work submitted; content starts at `offset`."""
+        buffer = self.buffer
+        self.device.runtime.submit()
+        return buffer.native
+
+    @staticmethod
+    def from_native(
+        native: Any, dtype: Any = float, shape: Shape | int | None = None,
+        device: Device | None = None,
+    ) -> Array:  # fmt: skip
+        """Wraps a buffer that the runtime's own library made; nothing is copied.
+
+        Args:
+            native: A `wgpu.GPUBuffer` or `slangpy.Buffer` of the same device.
+            dtype: Element type of the content.
+            shape: Extents; without one, a single axis over all that fits.
+            device: Default: the current one.
+
+        Raises:
+            ShapeError: SR0359, where the buffer is smaller than the shape.
+        """
+        device = device or current_device()
+        t = element_type(dtype)
+        buffer = device.runtime.wrap(native)
+        if shape is None:
+            shape = (buffer.byte_count // types.byte_count(t),)
+        found = Array(device, t, (shape,) if isinstance(shape, int) else tuple(shape), buffer)
+        if found.byte_count > buffer.byte_count:
+            raise error("SR0359", needed=found.byte_count, found=buffer.byte_count)
+        return found
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise error("SR0360", what="`len`")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        where = self.device.capabilities.runtime
+        return f"Array({self.element}, shape={self.shape}, device={where!r})"
+
+    # -- to the host -----------------------------------------------------------------------
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The content as a NumPy array; waits for the device.
+
+        Vectors and matrices are trailing axes, structs a structured dtype.
+
+        Raises:
+            BoundsError: SR0660, SR0662, SR0663, what a kernel reported since the last look.
+            LimitError: SR0661, likewise.
+            DerivativeError: SR0450, while a transformed function computes with the array.
+        """
+        self.check_readable("`.numpy()`")
+        if not self.size:
+            self.device.read([])
+            return buffers.from_storage(b"", self.element, self.shape)
+        # Halves may start in the middle of a word; devices read whole ones.
+        start = self.offset // buffers.WORD_BYTES * buffers.WORD_BYTES
+        length = -(-(self.offset - start + self.byte_count) // buffers.WORD_BYTES)
+        (raw,) = self.device.read([(self.buffer, start, length * buffers.WORD_BYTES)])
+        return buffers.from_storage(raw[self.offset - start :], self.element, self.shape)
+
+    def check_readable(self, what: str) -> None:
+        """Raises SR0450 while a transform traces this array."""
+        if self.trace is not None and self.trace.is_open:
+            raise error("SR0450", what=what)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        self.check_readable("conversion to NumPy")
+        found = self.numpy()
+        return found if dtype is None else found.astype(dtype)
+
+    def item(self) -> Any:
+        """The one element as a Python number.
+
+        Raises:
+            ShapeError: SR0361, unless it holds exactly one scalar.
+        """
+        self.check_readable("`.item()`")
+        if self.size != 1 or not isinstance(self.element, types.Scalar):
+            raise error("SR0361", found=self)
+        return self.numpy().item()
+
+    def __float__(self) -> float:
+        self.check_readable("`float()`")
+        return float(self.item())
+
+    def __int__(self) -> int:
+        self.check_readable("`int()`")
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if not types.is_integer(self.element):
+            raise TypeError(f"{self!r} is no whole number")
+        return int(self)
+
+    def __bool__(self) -> bool:
+        self.check_readable("a condition")
+        return bool(self.item())
+
+    # -- parts -----------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Array:
+        from shaderad.session.slicing import sliced
+
+        return sliced(self, key)
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[k] for k in range(len(self)))
+
+    def viewed(self, element: types.Type, shape: Shape, skipped: int = 0) -> Array:
+        """The bytes after the first `skipped` as another array; a trace does not see it."""
+        if self._pending is None:
+            return Array(self.device, element, shape, self._buffer, self._offset + skipped)
+        view = Array(self.device, element, shape, None)
+        view._pending = _ViewOfPending(view, self, skipped)
+        return view
+
+    # -- arithmetic ------------------------------------------------------------------------
+
+    def __neg__(self) -> Array:
+        return _unary("negate", self)
+
+    def __pos__(self) -> Array:
+        return self
+
+    def __abs__(self) -> Array:
+        return _unary("abs", self)
+
+    def __invert__(self) -> Array:
+        return _unary("bit_not", self)
+
+    def __add__(self, other: Any) -> Array:
+        return _binary("add", self, other)
+
+    def __radd__(self, other: Any) -> Array:
+        return _binary("add", other, self)
+
+    def __sub__(self, other: Any) -> Array:
+        return _binary("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Array:
+        return _binary("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Array:
+        return _binary("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Array:
+        return _binary("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Array:
+        return _binary("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Array:
+        return _binary("divide", other, self)
+
+    def __floordiv__(self, other: Any) -> Array:
+        return _binary("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Array:
+        return _binary("floor_divide", other, self)
+
+    def __mod__(self, other: Any) -> Array:
+        return _binary("mod", self, other)
+
+    def __rmod__(self, other: Any) -> Array:
+        return _binary("mod", other, self)
+
+    def __pow__(self, other: Any) -> Array:
+        return _binary("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Array:
+        return _binary("pow", other, self)
+
+    def __and__(self, other: Any) -> Array:
+        return _binary("bit_and", self, other)
+
+    def __rand__(self, other: Any) -> Array:
+        return _binary("bit_and", other, self)
+
+    def __or__(self, other: Any) -> Array:
+        return _binary("bit_or", self, other)
+
+    def __ror__(self, other: Any) -> Array:
+        return _binary("bit_or", other, self)
+
+    def __xor__(self, other: Any) -> Array:
+        return _binary("bit_xor", self, other)
+
+    def __rxor__(self, other: Any) -> Array:
+        return _binary("bit_xor", other, self)
+
+    def __lt__(self, other: Any) -> Array:
+        return _binary("less", self, other)
+
+    def __le__(self, other: Any) -> Array:
+        return _binary("less_equal", self, other)
+
+    def __gt__(self, other: Any) -> Array:
+        return _binary("greater", self, other)
+
+    def __ge__(self, other: Any) -> Array:
+        return _binary("greater_equal", self, other)
+
+    def __eq__(self, other: object) -> Array:  # type: ignore[override]
+        return _binary("equal", self, other)
+
+    def __ne__(self, other: object) -> Array:  # type: ignore[override]
+        return _binary("not_equal", self, other)
+
+
+class _ViewOfPending:
+    """Fills in a view once its source has content."""
+
+    def __init__(self, view: Array, source: Array, skipped: int) -> None:
+        self.view, self.source, self.skipped = view, source, skipped
+
+    def run(self) -> None:
+        buffer = self.source.buffer
+        self.view.fill_in(buffer, self.source.offset + self.skipped)
+
+
+def _binary(op: str, left: Any, right: Any) -> Array:
+    from shaderad.session.elementwise import binary
+
+    return binary(op, left, right)
+
+
+def _unary(op: str, value: Array) -> Array:
+    from shaderad.session.elementwise import unary
+
+    return unary(op, value)
+
+
+def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
+    """Puts `data` on a device.
+
+    Args:
+        data: Array-like; for structs a structured array, a dict of arrays, or a list of structs.
+        dtype: Element type: ``float``, ``int``, ``bool``, a `sad.*` type, a NumPy dtype or a
+            struct class. Without one it follows from the data; 64-bit numbers become 32-bit.
+        device: Default: the current one.
+
+    Raises:
+        ShapeError: SR0350 to SR0358, where the data does not fit or a value is out of range.
+        DeviceError: Where there is no room for it.
+    """
+    if isinstance(data, Array):
+        same_type = dtype is None or element_type(dtype) == data.element
+        if same_type and device in (None, data.device):
+            return data
+        dtype = data.element if dtype is None else dtype
+        data = data.numpy()
+    device = device or current_device()
+    t = buffers.inferred_type(buffers.as_numpy(data, "data")) if dtype is None else None
+    t = t or element_type(dtype)
+    storage, shape = buffers.to_storage(data, t, "data")
+    return uploaded(device, t, storage, shape)
+
+
+def uploaded(device: Device, t: types.Type, storage: np.ndarray[Any, Any], shape: Shape) -> Array:
+    """An array of bytes in storage layout."""
+    check_element_count(shape)
+    size = buffers.byte_count(t, prod(shape))
+    buffer = device.runtime.allocate(size, zeroed=False)
+    if size:
+        raw = np.ascontiguousarray(storage).reshape(-1).view(np.uint8)
+        if raw.size < size:
+            raw = np.concatenate([raw, np.zeros(size - raw.size, np.uint8)])
+        device.runtime.write(buffer, 0, raw.data)
+    return Array(device, t, shape, buffer)
+
+
+def zeros(device: Device, t: types.Type, shape: Shape) -> Array:
+    """An array of zeros."""
+    check_element_count(shape)
+    return Array(device, t, shape, device.runtime.allocate(buffers.byte_count(t, prod(shape))))
+
+
+def check_element_count(shape: Shape) -> None:
+    """Raises SR0362 where indices would not fit a signed int."""
+    if prod(shape) > ELEMENT_COUNT_LIMIT:
+        raise error("SR0362", count=prod(shape), limit=ELEMENT_COUNT_LIMIT)

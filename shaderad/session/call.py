@@ -1,0 +1,206 @@
+"""A call of a kernel from Python -> a launch -> the arrays it returns.
+
+Positional arguments are the kernel's parameters in order, Index and written ones left out.
+Invariant: everything is checked before anything is recorded on the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shaderad.diagnostics import error
+from shaderad.ir import types
+from shaderad.ir.types import Access
+from shaderad.session.arguments import (
+    at_path,
+    bind_array,
+    bind_uniform,
+    normalised_shape,
+    struct_fields,
+)
+from shaderad.session.arrays import Array, Shape, check_element_count
+from shaderad.session.devices import Device, current_device
+from shaderad.session.launch import Launch, new_launch, written
+from shaderad.session.tape import launched
+
+if TYPE_CHECKING:
+    from shaderad.frontend.decorators import KernelFunction
+    from shaderad.ir import nodes
+
+BOUNDS = ("raise", "ignore", "unchecked")
+OPTIONS = ("dim", "shapes", "bounds", "checks", "device")
+
+
+@dataclass(slots=True)
+class Call:
+    """What a call says, by parameter."""
+
+    function: KernelFunction
+    given: dict[str, Any]
+    """By parameter name: every parameter that is not written."""
+    positional: tuple[str, ...]
+    """Parameters that were given by position."""
+    options: dict[str, Any]
+
+
+def call_kernel(function: KernelFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Runs a kernel; the arrays it writes are what it returns (a tuple if several).
+
+    Args:
+        function: The decorated kernel.
+        args: Its parameters in order, Index and written ones left out.
+        kwargs: Parameters by name, and the call keywords ``dim`` (extents of the launch),
+            ``shapes`` (of written arrays that do not have the launch's shape), ``bounds``
+            (``"raise"``, ``"ignore"`` or ``"unchecked"``), ``checks`` and ``device``.
+
+    Raises:
+        ShapeError: SR0352 to SR0376, where an argument does not fit its parameter.
+        DeviceError: SR0650, where arrays live on different devices.
+    """
+    launch = launch_of(bound_call(function, args, kwargs))
+    launched(launch)
+    return results_of(launch)
+
+
+def results_of(launch: Launch) -> Any:
+    """What a call of a kernel returns."""
+    results = tuple(launch.outputs.values())
+    if not results:
+        return None
+    return results[0] if len(results) == 1 else results
+
+
+def is_given(parameter: nodes.KernelParameter) -> bool:
+    """Whether the caller passes this parameter; written arrays are returned instead."""
+    t = parameter.type
+    return not (isinstance(t, types.BufferType) and t.access is not Access.IN)
+
+
+def bound_call(function: KernelFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    """Matches arguments with parameters, as Python would.
+
+    Raises:
+        ShapeError: SR0363 too many, SR0364 missing, SR0365 unknown, SR0366 given twice.
+    """
+    names = [p.name for p in function.signature.parameters if is_given(p)]
+    if len(args) > len(names):
+        raise error("SR0363", name=function.name, count=len(args), wanted=", ".join(names))
+    positional = tuple(names[: len(args)])
+    given: dict[str, Any] = dict(zip(positional, args, strict=True))
+    options: dict[str, Any] = {}
+    for name, value in kwargs.items():
+        if name in OPTIONS:
+            options[name] = value
+        elif name in given:
+            raise error("SR0366", name=function.name, parameter=name)
+        elif name in names:
+            given[name] = value
+        else:
+            raise error("SR0365", name=function.name, found=name, wanted=", ".join(names))
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise error("SR0364", name=function.name, missing=", ".join(missing))
+    return Call(function, given, positional, options)
+
+
+def launch_of(call: Call) -> Launch:
+    """Binds a call to a device; nothing is recorded but uploads."""
+    function, options = call.function, call.options
+    signature = function.signature
+    kernel = function.specialise(
+        {p.name: call.given[p.name] for p in signature.parameters if p.is_const}
+    )
+    dim = _dim(function.name, kernel, options.get("dim"))
+    bounds = _checked_options(options)
+    device = device_of(options.get("device"), call.given.values())
+    inputs, uniforms, sources = _bound(kernel, call.given, device)
+    shapes = _result_shapes(kernel, dim, options.get("shapes") or {})
+    return new_launch(kernel, device, dim, inputs, uniforms, shapes, sources=sources, bounds=bounds)
+
+
+def _bound(
+    kernel: nodes.Kernel, given: Mapping[str, Any], device: Device
+) -> tuple[dict[str, Array], dict[str, bytes | Array], dict[str, Array]]:
+    inputs: dict[str, Array] = {}
+    uniforms: dict[str, bytes | Array] = {}
+    sources: dict[str, Array] = {}
+    for buffer in kernel.buffers:
+        if buffer.access is Access.IN:
+            value = at_path(given, buffer.path)
+            inputs[buffer.name] = bind_array(value, buffer.type, ".".join(buffer.path), device)
+            if isinstance(value, Array):
+                sources[buffer.name] = value
+    for uniform in kernel.uniforms:
+        value = at_path(given, uniform.path)
+        bound = bind_uniform(value, uniform.type, ".".join(uniform.path), device)
+        uniforms[uniform.name] = bound
+        if isinstance(value, Array):
+            sources[uniform.name] = value
+    return inputs, uniforms, sources
+
+
+def _dim(name: str, kernel: nodes.Kernel, given: Any) -> Shape:
+    count = len(kernel.index_names)
+    if given is None:
+        if count:
+            raise error("SR0372", kernel.span, name=name, count=count)
+        return ()
+    dim = normalised_shape(given, "dim")
+    if len(dim) != count:
+        raise error("SR0373", kernel.span, name=name, count=count, dim=dim)
+    return dim
+
+
+def _checked_options(options: Mapping[str, Any]) -> str:
+    bounds = options.get("bounds", "raise")
+    if bounds not in BOUNDS:
+        raise error("SR0374", found=repr(bounds))
+    checks = options.get("checks")
+    if checks is not None:
+        raise error("SR0375", found=repr(checks))
+    return bounds
+
+
+def device_of(asked: Any, given: Iterable[Any]) -> Device:
+    """The device asked for, else that of the first array given, else the current one."""
+    if asked is not None:
+        if not isinstance(asked, Device):
+            raise error("SR0651", found=type(asked).__name__)
+        return asked
+    for value in given:
+        found = _device_in(value)
+        if found is not None:
+            return found
+    return current_device()
+
+
+def _device_in(value: Any) -> Device | None:
+    """The device of an array, or of the first array in a struct."""
+    if isinstance(value, Array):
+        return value.device
+    if isinstance(value, bool | int | float):
+        return None
+    for field in (struct_fields(value) or {}).values():
+        found = _device_in(field)
+        if found is not None:
+            return found
+    return None
+
+
+def _result_shapes(kernel: nodes.Kernel, dim: Shape, asked: Mapping[str, Any]) -> dict[str, Shape]:
+    results = written(kernel)
+    unknown = set(asked) - {b.name for b in results}
+    if unknown:
+        known = ", ".join(b.name for b in results)
+        raise error("SR0376", kernel.span, name=kernel.name, found=min(unknown), known=known)
+    shapes: dict[str, Shape] = {}
+    for buffer in results:
+        name = buffer.name
+        shape = normalised_shape(asked[name], f"shapes[{name!r}]") if name in asked else dim
+        if len(shape) != buffer.type.rank:
+            raise error("SR0377", buffer.span, name=name, type=buffer.type, shape=shape)
+        check_element_count(shape)
+        shapes[name] = shape
+    return shapes

@@ -1,0 +1,221 @@
+"""Devices as users hold them: a runtime, its lowered kernels, and its one report buffer.
+
+Invariant: whatever lives longer than a call belongs to a `Device`. The only state of this module
+is the default device, opened when it is first needed, and which devices a context has entered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from shaderad import lower
+from shaderad.lower.bindings import Lowered, Mode, Site, Variant
+from shaderad.runtime import open_runtime
+from shaderad.session.reports import REPORT_BYTES, Report, decoded, error_of
+from shaderad.session.words import Packer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shaderad.ir import nodes
+    from shaderad.runtime import Buffer, Capabilities, Pipeline, Runtime
+
+# Recorded dispatches wait for company, because a submission costs more than a dispatch; the
+# device should not stay idle for long either.
+DISPATCHES_A_SUBMISSION = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One dispatch of a mode, ready but for its buffers and words."""
+
+    lowered: Lowered
+    pipeline: Pipeline
+    packer: Packer
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The part of a `Variant` that a launch decides; the device decides the rest."""
+
+    mode: Mode
+    bounds: str
+    launch_shaped: frozenset[str]
+    device_uniforms: frozenset[str]
+    wanted: frozenset[str] = frozenset()
+    accumulate: bool = False
+
+
+@dataclass
+class Device:
+    """An opened device. It serialises its own submissions and may be shared by threads.
+
+    ``with device:`` makes it the default of this context; leaving restores the former default
+    and closes nothing.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.is_closed = False
+        self._lock = threading.RLock()
+        self._stages: WeakKeyDictionary[nodes.Kernel, dict[Choice, tuple[Stage, ...]]]
+        self._stages = WeakKeyDictionary()
+        self._sites: list[tuple[str, Site]] = []
+        self._report: Buffer | None = None
+        self._may_have_reports = False
+        self._dispatch_count = 0
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the device can do, as plain data."""
+        return self.runtime.capabilities
+
+    @property
+    def native(self) -> Any:
+        """The `wgpu.GPUDevice` or `slangpy.Device` underneath; recorded work is submitted first."""
+        self.runtime.submit()
+        return self.runtime.native
+
+    def synchronize(self) -> None:
+        """Waits until all work is done, and raises what kernels reported meanwhile.
+
+        Raises:
+            BoundsError: SR0660 an index, SR0662 a failed assertion, SR0663 a division by zero.
+            LimitError: SR0661, where a loop ran past its limit.
+            DeviceError: Where the device is lost or closed.
+        """
+        self.read([])
+        self.runtime.wait()
+
+    def close(self) -> None:
+        """Ends the device; using it or its arrays afterwards is a `DeviceError`."""
+        self.is_closed = True
+        self._stages.clear()
+        self.runtime.close()
+
+    def __enter__(self) -> Device:
+        _entered.set((*_entered.get(), self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _entered.set(_entered.get()[:-1])
+
+    def __repr__(self) -> str:
+        state = ", closed" if self.is_closed else ""
+        return f"Device({self.capabilities.runtime!r}, {self.capabilities.adapter!r}{state})"
+
+    def read(self, requests: Sequence[tuple[Buffer, int, int]]) -> list[memoryview]:
+        """Reads buffers, and in the same round trip what kernels reported; raises the latter."""
+        with self._lock:
+            if not self._may_have_reports or self._report is None:
+                return self.runtime.read(requests) if requests else []
+            *found, raw = self.runtime.read([*requests, (self._report, 0, REPORT_BYTES)])
+            self._may_have_reports = False
+            report = decoded(raw)
+            if report is not None:
+                self.runtime.zero(self._report)
+                raise self._error_of(report)
+            return found
+
+    def _error_of(self, report: Report) -> Exception:
+        kernel, site = self._sites[report.site]
+        return error_of(kernel, site, report)
+
+    def report_buffer(self) -> Buffer:
+        """The buffer into which the next dispatch may report."""
+        with self._lock:
+            if self._report is None:
+                self._report = self.runtime.allocate(REPORT_BYTES)
+            self._may_have_reports = True
+            return self._report
+
+    def recorded(self) -> None:
+        """Counts a recorded dispatch; submits where enough have gathered."""
+        self._dispatch_count += 1
+        if self._dispatch_count >= DISPATCHES_A_SUBMISSION:
+            self._dispatch_count = 0
+            self.runtime.submit()
+
+    def stages(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
+        """The dispatches of `kernel` for `choice`, lowered and compiled once."""
+        by_choice = self._stages.get(kernel)
+        if by_choice is not None and choice in by_choice:
+            return by_choice[choice]
+        with self._lock:
+            by_choice = self._stages.setdefault(kernel, {})
+            if choice not in by_choice:
+                lowered = lower.lower_kernel(kernel, choice.mode, self._variant(choice))
+                by_choice[choice] = tuple(self._stage(kernel, one) for one in lowered)
+            return by_choice[choice]
+
+    def _stage(self, kernel: nodes.Kernel, lowered: Lowered) -> Stage:
+        packer = Packer(lowered, site_base=len(self._sites))
+        pipeline = self.runtime.pipeline(lowered.program)
+        self._sites += [(kernel.name, site) for site in lowered.sites]
+        return Stage(lowered, pipeline, packer)
+
+    def _variant(self, choice: Choice) -> Variant:
+        known = self.capabilities
+        return Variant(
+            wanted=choice.wanted,
+            bounds=choice.bounds,
+            launch_shaped=choice.launch_shaped,
+            device_uniforms=choice.device_uniforms,
+            accumulate=choice.accumulate,
+            atomics=known.atomics,
+            subgroups="subgroups" in known.features,
+            storage_buffer_limit=known.storage_buffer_limit,
+            features=known.features,
+        )
+
+
+_entered: ContextVar[tuple[Device, ...]] = ContextVar("shaderad_devices", default=())
+
+
+@dataclass
+class _Default:
+    """The one lazily opened default device."""
+
+    lock: threading.Lock
+    device: Device | None = None
+
+
+_default = _Default(threading.Lock())
+
+
+def open_device(
+    runtime: str | None = None,
+    *,
+    adapter: str | int | None = None,
+    native: Any = None,
+    limits: Mapping[str, Any] | None = None,
+) -> Device:
+    """Opens a device.
+
+    Args:
+        runtime: ``"wgpu"``, ``"slangpy"``, or `None` for the best there is; the environment
+            variable `SHADERAD_DEVICE` chooses where `None` is given.
+        adapter: Part of an adapter's name, or its position among those of `sad.devices()`.
+        native: A `wgpu.GPUDevice` or `slangpy.Device` to use instead of opening one.
+        limits: Fields of the capabilities to force down, such as ``storage_buffer_limit=8``.
+
+    Raises:
+        DeviceError: SR0601 to SR0603, where there is no such runtime or adapter.
+    """
+    return Device(open_runtime(runtime, adapter=adapter, native=native, limits=limits))
+
+
+def current_device() -> Device:
+    """The device that this context entered last, else the default one."""
+    entered = _entered.get()
+    if entered:
+        return entered[-1]
+    with _default.lock:
+        if _default.device is None or _default.device.is_closed:
+            _default.device = open_device()
+        return _default.device

@@ -1,0 +1,149 @@
+"""Gradients as kernels make them, by buffer and uniform -> the form of the arguments given.
+
+Invariant: a gradient has the shape and element type of its argument, trailing axis where it was
+given so; a struct comes back as a struct, 0 in fields that hold no float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from shaderad.diagnostics import error
+from shaderad.ir import types
+from shaderad.runtime import buffers
+from shaderad.session.arguments import as_element, rebuilt, struct_fields
+from shaderad.session.arrays import Array, Shape, uploaded
+from shaderad.session.convert import in_form
+
+if TYPE_CHECKING:
+    from shaderad.session.devices import Device
+    from shaderad.session.launch import Launch
+
+Path = tuple[str, ...]
+
+
+def names_by_path(launch: Launch) -> dict[Path, str]:
+    """Buffer and uniform names of a launch by where the host finds them."""
+    found = {b.path: b.name for b in launch.kernel.buffers}
+    found.update((u.path, u.name) for u in launch.kernel.uniforms)
+    return found
+
+
+def names_under(launch: Launch, path: Path) -> frozenset[str]:
+    """The differentiable buffers and uniforms of one argument."""
+    everything = launch.differentiable_names()
+    return frozenset(
+        name
+        for at, name in names_by_path(launch).items()
+        if at[: len(path)] == path and name in everything
+    )
+
+
+def gradient_form(
+    given: Any, t: types.Type, path: Path, launch: Launch, gradients: Mapping[str, Array]
+) -> Any:
+    """The gradient of one argument; `None` where it holds no float."""
+    if not types.is_differentiable(t):
+        return None
+    if isinstance(t, types.Struct) and t.holds_buffers:
+        fields = struct_fields(given) or {}
+        parts = {
+            name: gradient_form(fields[name], field, (*path, name), launch, gradients)
+            for name, field in t.fields
+        }
+        return rebuilt(given, {name: 0 if part is None else part for name, part in parts.items()})
+    gradient = gradients[names_by_path(launch)[path]]
+    element = t.element if isinstance(t, types.BufferType) else t
+    return in_form_given(gradient, given, element)
+
+
+def in_form_given(gradient: Array, given: Any, element: types.Type) -> Any:
+    """`gradient` of elements `element` in the form of the argument `given`."""
+    if isinstance(given, Array):
+        return in_form(gradient, given.element, given.shape)
+    gradient = in_form(gradient, element, gradient.shape)
+    if isinstance(element, types.Struct) and not gradient.shape:
+        fields = struct_fields(given)
+        return gradient if fields is None else split(gradient, given, fields)
+    axes = buffers.element_axes(element)
+    return gradient.viewed(buffers.base_of(element), (*gradient.shape, *axes))
+
+
+def split(gradient: Array, given: Any, fields: Mapping[str, Any]) -> Any:
+    """One struct on the device -> a host struct of 0-d arrays."""
+    parts = {
+        name: in_form_given(field_of(gradient, name), value, field_of(gradient, name).element)
+        if types.is_differentiable(field_of(gradient, name).element)
+        else 0
+        for name, value in fields.items()
+    }
+    return rebuilt(given, parts)
+
+
+def field_of(whole: Array, name: str) -> Array:
+    """Field `name` of one struct, sharing its bytes."""
+    struct = whole.element
+    assert isinstance(struct, types.Struct)
+    offset = field_offset(struct, name)
+    return whole.viewed(struct.type_by_field[name], (), offset)
+
+
+def field_offset(struct: types.Struct, name: str) -> int:
+    """Bytes before field `name` of one element."""
+    offset_by_field = {leaf.path[0]: leaf.offset for leaf in reversed(types.leaves(struct))}
+    return offset_by_field[name]
+
+
+def cotangent_of(result: Array, given: Any, name: str) -> Array | None:
+    """What the caller says is the cotangent (or tangent) of `result`, on its device.
+
+    Raises:
+        ShapeError: SR0352 to SR0356, SR0367 for its type, SR0382 for its shape.
+    """
+    if given is None or not types.is_differentiable(result.element):
+        return None
+    return derivative_like(given, result.element, result.shape, result.device, name)
+
+
+def derivative_like(
+    given: Any, element: types.Type, shape: Shape, device: Device, name: str
+) -> Array:
+    """A cotangent or tangent given by the caller, as `shape` elements on `device`."""
+    if isinstance(given, Array):
+        found = given if given.shape == shape else as_element(given, element, name)
+        if found.device is not device:
+            raise error("SR0650", name=name, found=found.device, device=device)
+        if found.element != element:
+            found = as_element(found, element, name)
+    else:
+        if isinstance(given, int | float) and shape == (1,):
+            given = [given]
+        if isinstance(element, types.Struct):
+            given = _with_zeros(given, element)
+        storage, given_shape = buffers.to_storage(given, element, name)
+        found = uploaded(device, element, storage, given_shape)
+    if found.shape != shape:
+        raise error("SR0382", name=name, found=found.shape, shape=shape)
+    return found
+
+
+def _with_zeros(given: Any, element: types.Struct) -> Any:
+    """A dict may leave out fields that hold no float."""
+    if not isinstance(given, Mapping):
+        return given
+    fields = cast("Mapping[str, Any]", given)
+    known: dict[str, buffers.AnyArray] = {n: np.asarray(value) for n, value in fields.items()}
+    first = next((n for n, _ in element.fields if n in known), None)
+    if first is None:
+        return known
+    axes = buffers.element_axes(element.type_by_field[first])
+    shape = known[first].shape[: known[first].ndim - len(axes)]
+    for name, field in element.fields:
+        if name not in known and not types.is_differentiable(field):
+            known[name] = np.zeros(
+                (*shape, *buffers.element_axes(field)), buffers.host_dtype(field)
+            )
+    return known

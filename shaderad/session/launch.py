@@ -1,0 +1,198 @@
+"""One kernel call as data, and its three modes: primal, backward, forward.
+
+A `Launch` holds everything that all modes share: inputs, uniforms, dim, results. Invariant: a
+mode reads what the launch holds and makes new arrays; only accumulating gradients are written
+in place, because the caller asked for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shaderad.ir import types
+from shaderad.ir.types import Access
+from shaderad.lower.bindings import Mode, Role
+from shaderad.session.arrays import Array, Shape
+from shaderad.session.devices import Choice, Device
+from shaderad.session.dispatch import Placement, copied, run
+
+if TYPE_CHECKING:
+    from shaderad.ir import nodes
+
+
+@dataclass(eq=False, slots=True)
+class Launch:
+    """A kernel with its arguments. `run` makes the results, once."""
+
+    device: Device
+    kernel: nodes.Kernel
+    dim: Shape
+    bounds: str
+    inputs: dict[str, Array]
+    """By buffer name, already of the element type the kernel reads."""
+    uniforms: dict[str, bytes | Array]
+    """By uniform name: constant-buffer words, or a 0-d device array."""
+    outputs: dict[str, Array]
+    """By buffer name, in parameter order; pending until `run`."""
+    sources: dict[str, Array]
+    """The arrays as the caller passed them, by name of buffer or uniform; for traces."""
+    shapes: dict[str, Shape]
+    """Of every array, as the kernel sees it."""
+    launch_shaped: frozenset[str]
+    device_uniforms: frozenset[str]
+
+    def run(self) -> None:
+        """Dispatches the primal and fills in the results."""
+        if not any(result.is_pending for result in self.outputs.values()):
+            return
+        placed = Placement(self.device, self.shapes, self._element_types())
+        self._give_arguments(placed)
+        self._dispatch(Mode.PRIMAL, placed, frozenset())
+        self._fill_in(placed)
+
+    def backward(
+        self,
+        wanted: frozenset[str],
+        cotangents: Mapping[str, Array | None],
+        into: Mapping[str, Array] | None = None,
+    ) -> dict[str, Array]:
+        """Gradients of the inputs and uniforms named in `wanted`.
+
+        Args:
+            wanted: Names of differentiable buffers and uniforms.
+            cotangents: By result name; a missing one or `None` is zero.
+            into: Arrays to which the gradients are added in place, by name; all of `wanted`.
+
+        Returns:
+            One array a name, in the element type the dispatch sums in (half in float).
+        """
+        placed = Placement(self.device, self.shapes, self._element_types())
+        self._give_arguments(placed)
+        for name, cotangent in cotangents.items():
+            if cotangent is not None:
+                placed.give(Role.COTANGENT, name, cotangent)
+        for name, gradient in (into or {}).items():
+            placed.accumulate_in(name, gradient)
+        self._dispatch(Mode.BACKWARD, placed, wanted, accumulate=into is not None)
+        gradients = {name: placed.found(Role.GRADIENT, name) for name in sorted(wanted)}
+        for name, target in (into or {}).items():
+            copied(gradients[name], target)
+        return gradients
+
+    def forward(self, tangents: Mapping[str, Array]) -> dict[str, Array]:
+        """Tangents of the float results, by name, for tangents of inputs and uniforms."""
+        placed = Placement(self.device, self.shapes, self._element_types())
+        self._give_arguments(placed)
+        for name, tangent in tangents.items():
+            placed.give(Role.TANGENT, name, tangent)
+        self._dispatch(Mode.FORWARD, placed, frozenset(tangents))
+        return {
+            name: placed.found(Role.OUTPUT_TANGENT, name)
+            for name, result in self.outputs.items()
+            if types.is_differentiable(result.element)
+        }
+
+    def differentiable_names(self) -> frozenset[str]:
+        """Inputs and uniforms that hold floats."""
+        return frozenset(
+            one.name
+            for one in (*self.kernel.buffers, *self.kernel.uniforms)
+            if types.is_differentiable(one.type)
+            and (one.name in self.inputs or one.name in self.uniforms)
+        )
+
+    def type_of(self, name: str) -> types.Type:
+        """Element type of an input, or type of a uniform."""
+        return self._element_types()[name]
+
+    def shape_of(self, name: str) -> Shape:
+        """Shape of an input; ``()`` for a uniform."""
+        return self.inputs[name].shape if name in self.inputs else ()
+
+    def _element_types(self) -> dict[str, types.Type]:
+        found: dict[str, types.Type] = {b.name: b.type.element for b in self.kernel.buffers}
+        found.update((u.name, u.type) for u in self.kernel.uniforms)
+        return found
+
+    def _give_arguments(self, placed: Placement) -> None:
+        for name, given in self.inputs.items():
+            placed.give(Role.INPUT, name, given)
+        for name in self.device_uniforms:
+            given = self.uniforms[name]
+            if isinstance(given, Array):
+                placed.give(Role.UNIFORM, name, given)
+        placed.give_results(self.outputs)
+
+    def _fill_in(self, placed: Placement) -> None:
+        for name, result in self.outputs.items():
+            found = placed.found(Role.OUTPUT, name)
+            result.fill_in(found.buffer, found.offset)
+
+    def _dispatch(
+        self, mode: Mode, placed: Placement, wanted: frozenset[str], *, accumulate: bool = False
+    ) -> None:
+        choice = Choice(
+            mode=mode,
+            bounds=self.bounds,
+            launch_shaped=self.launch_shaped,
+            device_uniforms=self.device_uniforms,
+            wanted=wanted,
+            accumulate=accumulate,
+        )
+        for stage in self.device.stages(self.kernel, choice):
+            run(stage, placed, self.dim, self.uniforms)
+
+
+def new_launch(
+    kernel: nodes.Kernel,
+    device: Device,
+    dim: Shape,
+    inputs: dict[str, Array],
+    uniforms: dict[str, bytes | Array],
+    shapes: Mapping[str, Shape],
+    *,
+    sources: dict[str, Array],
+    bounds: str = "raise",
+    shown: Shape | None = None,
+) -> Launch:
+    """A launch with pending results.
+
+    Args:
+        kernel: What to run.
+        device: Where.
+        dim: Extents of the launch, one an Index.
+        inputs: By buffer name.
+        uniforms: By uniform name.
+        shapes: Of the results, as the kernel sees them.
+        sources: The arrays as the caller has them, by name of buffer or uniform.
+        bounds: What an index out of range does.
+        shown: The shape that results show, where it is not the kernel's.
+    """
+    results = written(kernel)
+    launch = Launch(
+        device=device,
+        kernel=kernel,
+        dim=dim,
+        bounds=bounds,
+        inputs=inputs,
+        uniforms=uniforms,
+        outputs={},
+        sources=sources,
+        shapes={name: a.shape for name, a in inputs.items()} | dict(shapes),
+        launch_shaped=frozenset(
+            b.name for b in results if b.access is Access.OUT and shapes[b.name] == dim
+        ),
+        device_uniforms=frozenset(n for n, u in uniforms.items() if isinstance(u, Array)),
+    )
+    for buffer in results:
+        shape = shapes[buffer.name] if shown is None else shown
+        result = Array(device, buffer.type.element, shape, None, pending=launch)
+        launch.outputs[buffer.name] = result
+    return launch
+
+
+def written(kernel: nodes.Kernel) -> list[nodes.Buffer]:
+    """The buffers that are results, in parameter order."""
+    return [b for b in kernel.buffers if b.access is not Access.IN]

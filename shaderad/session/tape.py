@@ -1,0 +1,202 @@
+"""What a transformed function does to arrays, recorded in order.
+
+A trace follows array objects, not wrappers: an array made from a traced one carries the trace, and
+each step says how cotangents of its results become cotangents of its operands, and tangents of
+operands tangents of results. Invariant: steps stand in the order in which they ran, so one walk
+backward is the vjp and one walk forward the jvp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from shaderad.diagnostics import error
+from shaderad.ir import types
+from shaderad.session.convert import in_form_of, summed
+
+if TYPE_CHECKING:
+    from shaderad.session.arrays import Array
+    from shaderad.session.launch import Launch
+
+
+class Step(Protocol):
+    """One recorded step."""
+
+    @property
+    def operands(self) -> list[Array]: ...
+    @property
+    def results(self) -> list[Array]: ...
+    def pull(self, cotangents: Values, wanted: set[int]) -> None:
+        """Adds what the cotangents of `results` say to those of the operands in `wanted`."""
+        ...
+
+    def push(self, tangents: Values) -> None:
+        """Sets the tangents of `results` from those of `operands`."""
+        ...
+
+
+class Values:
+    """A cotangent or tangent for each array that has one; those of one array are summed."""
+
+    def __init__(self) -> None:
+        self._by_array: dict[int, Array] = {}
+
+    def of(self, array: Array) -> Array | None:
+        return self._by_array.get(id(array))
+
+    def add(self, array: Array, value: Array) -> None:
+        """Adds `value`, in the form of `array`, to what `array` has."""
+        value = in_form_of(value, array)
+        known = self._by_array.get(id(array))
+        self._by_array[id(array)] = value if known is None else summed(known, value)
+
+
+@dataclass(eq=False)
+class Trace:
+    """The steps of one transformed function."""
+
+    is_lazy: bool = False
+    """Whether launches wait until someone looks at their results."""
+    is_open: bool = True
+    steps: list[Step] = field(default_factory=list[Step])
+    _members: list[Any] = field(default_factory=list[Any])
+    """The traced arrays."""
+
+    def follow(self, array: Array) -> None:
+        """Makes `array` a traced one."""
+        array.trace = self
+        self._members.append(array)
+
+    def record(self, step: Step) -> None:
+        """Appends a step and follows those of its results that carry a derivative."""
+        self.steps.append(step)
+        for result in step.results:
+            if types.is_differentiable(result.element):
+                self.follow(result)
+
+    def close(self) -> None:
+        """Ends tracing: the arrays become ordinary ones."""
+        self.is_open = False
+        for member in self._members:
+            member.trace = None
+        self._members.clear()
+
+    def pull(self, cotangents: Values, wanted: Iterable[Array]) -> None:
+        """Walks backward from the cotangents given; `wanted` are the arrays asked for."""
+        needed = self._depending_on(wanted)
+        for step in reversed(self.steps):
+            if any(cotangents.of(result) is not None for result in step.results):
+                step.pull(cotangents, needed)
+
+    def push(self, tangents: Values) -> None:
+        """Walks forward from the tangents given."""
+        for step in self.steps:
+            if any(tangents.of(operand) is not None for operand in step.operands):
+                step.push(tangents)
+
+    def _depending_on(self, wanted: Iterable[Array]) -> set[int]:
+        """Identities of `wanted` and of everything computed from them."""
+        found = {id(array) for array in wanted}
+        for step in self.steps:
+            if any(id(operand) in found for operand in step.operands):
+                found |= {id(result) for result in step.results}
+        return found
+
+
+def trace_of(arrays: Iterable[Array]) -> Trace | None:
+    """The open trace that any of `arrays` belongs to.
+
+    Raises:
+        DerivativeError: SR0451, where two transforms meet.
+    """
+    found: Trace | None = None
+    for array in arrays:
+        trace = array.trace
+        if trace is None or trace is found or not trace.is_open:
+            continue
+        if found is not None:
+            raise error("SR0451")
+        found = trace
+    return found
+
+
+def launched(launch: Launch) -> None:
+    """Runs a launch, or lets a trace record it."""
+    trace = trace_of(launch.sources.values())
+    if trace is not None:
+        trace.record(LaunchStep(launch))
+        if trace.is_lazy:
+            return
+    launch.run()
+
+
+@dataclass(eq=False)
+class LaunchStep:
+    """A kernel call."""
+
+    launch: Launch
+
+    @property
+    def operands(self) -> list[Array]:
+        return list(self.launch.sources.values())
+
+    @property
+    def results(self) -> list[Array]:
+        return list(self.launch.outputs.values())
+
+    def pull(self, cotangents: Values, wanted: set[int]) -> None:
+        launch = self.launch
+        names = frozenset(
+            name
+            for name in launch.differentiable_names()
+            if name in launch.sources and id(launch.sources[name]) in wanted
+        )
+        if not names:
+            return
+        given = {name: cotangents.of(result) for name, result in launch.outputs.items()}
+        for name, gradient in launch.backward(names, given).items():
+            cotangents.add(launch.sources[name], gradient)
+
+    def push(self, tangents: Values) -> None:
+        launch = self.launch
+        given: dict[str, Array] = {}
+        for name in launch.differentiable_names():
+            tangent = tangents.of(launch.sources[name]) if name in launch.sources else None
+            if tangent is not None:
+                seen = launch.inputs.get(name)
+                shape = () if seen is None else seen.shape
+                given[name] = tangent.viewed(launch.type_of(name), shape)
+        for name, tangent in launch.forward(given).items():
+            tangents.add(launch.outputs[name], tangent)
+
+
+@dataclass(eq=False)
+class ViewStep:
+    """A slice or reshape that shares the bytes of its operand."""
+
+    operand: Array
+    result: Array
+    pull_back: Callable[[Array], Array]
+    """Cotangent of the result -> cotangent of the operand."""
+    push_forward: Callable[[Array], Array]
+    """Tangent of the operand -> tangent of the result."""
+
+    @property
+    def operands(self) -> list[Array]:
+        return [self.operand]
+
+    @property
+    def results(self) -> list[Array]:
+        return [self.result]
+
+    def pull(self, cotangents: Values, wanted: set[int]) -> None:
+        cotangent = cotangents.of(self.result)
+        if cotangent is not None and id(self.operand) in wanted:
+            cotangents.add(self.operand, self.pull_back(cotangent))
+
+    def push(self, tangents: Values) -> None:
+        tangent = tangents.of(self.operand)
+        if tangent is not None:
+            tangents.add(self.result, self.push_forward(tangent))

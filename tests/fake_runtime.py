@@ -1,0 +1,123 @@
+"""A runtime in NumPy memory whose programs are Python functions: tests without a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from shaderad.lower.artifact import Program
+from shaderad.runtime import Capabilities
+
+Shader = Callable[[dict[int, np.ndarray], np.ndarray, tuple[int, int, int]], None]
+
+CAPABILITIES = Capabilities(
+    runtime="fake",
+    adapter="NumPy",
+    kind="software",
+    api="none",
+    driver="none",
+    features=frozenset({"float-atomics", "subgroups"}),
+    atomics="native",
+    storage_buffer_limit=8,
+    binding_bytes_limit=2**27,
+    uniform_bytes_limit=2**14,
+    workgroup_count_limit=65535,
+    workgroup_threads_limit=256,
+)
+
+
+@dataclass
+class FakeBuffer:
+    """Bytes."""
+
+    byte_count: int
+    native: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
+
+
+@dataclass
+class FakePipeline:
+    program: Program
+    native: Any = None
+
+
+@dataclass
+class Dispatched:
+    """One dispatch as the runtime saw it."""
+
+    name: str
+    words: np.ndarray
+    groups: tuple[int, int, int]
+
+
+class FakeRuntime:
+    """Runs ``shaders[program.name]`` on views of the bound buffers as 32-bit words."""
+
+    capabilities = CAPABILITIES
+    native = "fake device"
+
+    def __init__(self, shaders: Mapping[str, Shader]) -> None:
+        self.shaders = shaders
+        self.dispatched: list[Dispatched] = []
+        self.read_count = 0
+
+    def allocate(self, byte_count: int, *, zeroed: bool = True) -> FakeBuffer:
+        size = max(16, -(-byte_count // 4) * 4)
+        memory = np.full(size, 0 if zeroed else 0xCD, np.uint8)
+        return FakeBuffer(byte_count, memory)
+
+    def wrap(self, native: Any) -> FakeBuffer:
+        return FakeBuffer(native.size, native)
+
+    def write(self, buffer: FakeBuffer, offset: int, data: bytes | memoryview) -> None:
+        raw = np.frombuffer(data, np.uint8)
+        assert offset % 4 == 0
+        assert raw.size % 4 == 0
+        buffer.native[offset : offset + raw.size] = raw
+
+    def read(self, requests: Sequence[tuple[FakeBuffer, int, int]]) -> list[memoryview]:
+        self.read_count += 1
+        assert all(offset % 4 == 0 and count % 4 == 0 for _, offset, count in requests)
+        return [memoryview(b.native[o : o + n].tobytes()) for b, o, n in requests]
+
+    def zero(self, buffer: FakeBuffer, offset: int = 0, byte_count: int | None = None) -> None:
+        end = buffer.native.size if byte_count is None else offset + byte_count
+        buffer.native[offset:end] = 0
+
+    def copy(
+        self, source: FakeBuffer, start: int, destination: FakeBuffer, to: int, count: int
+    ) -> None:
+        assert source is not destination
+        assert start % 4 == to % 4 == count % 4 == 0
+        destination.native[to : to + count] = source.native[start : start + count]
+
+    def pipeline(self, program: Program) -> FakePipeline:
+        return FakePipeline(program)
+
+    def dispatch(
+        self,
+        pipeline: FakePipeline,
+        buffers: Mapping[int, FakeBuffer],
+        words: bytes,
+        groups: tuple[int, int, int],
+    ) -> None:
+        name = pipeline.program.name
+        parameters = np.frombuffer(words, np.uint32)
+        self.dispatched.append(Dispatched(name, parameters, groups))
+        if name == "fill_words":
+            first, end, _, word = parameters
+            buffers[1].native.view(np.uint32)[first:end] = word
+            return
+        memory = {slot: b.native.view(np.uint32) for slot, b in buffers.items()}
+        self.shaders[name](memory, parameters, groups)
+
+    def submit(self) -> None: ...
+
+    def wait(self) -> None: ...
+
+    def routes(self) -> tuple[()]:
+        return ()
+
+    def close(self) -> None: ...
