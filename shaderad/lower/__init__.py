@@ -1,1 +1,1 @@
-"""Typed IR to Slang text, and Slang text to code of a target."""
+"""Typed IR -> Slang text -> compiled programs."""

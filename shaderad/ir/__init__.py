@@ -1,0 +1,1 @@
+"""The one typed intermediate representation that every stage reads."""

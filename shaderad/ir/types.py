@@ -1,0 +1,294 @@
+"""The types of kernel values and how their elements lie in buffers.
+
+Invariant: types are immutable and compare by structure; a struct is its name and its fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+
+class Type:
+    """Base of all types."""
+
+
+class Kind(Enum):
+    """What one scalar is; the value is its spelling in Slang and in messages."""
+
+    FLOAT = "float"
+    HALF = "half"
+    DOUBLE = "double"
+    INT = "int"
+    UINT = "uint"
+    BOOL = "bool"
+
+
+FLOAT_KINDS = frozenset({Kind.FLOAT, Kind.HALF, Kind.DOUBLE})
+INTEGER_KINDS = frozenset({Kind.INT, Kind.UINT})
+
+
+@dataclass(frozen=True)
+class Scalar(Type):
+    """One number or truth value."""
+
+    kind: Kind
+
+    def __str__(self) -> str:
+        return self.kind.value
+
+
+@dataclass(frozen=True)
+class Vector(Type):
+    """2 to 4 scalars: ``float3``."""
+
+    element: Scalar
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.element}{self.count}"
+
+
+@dataclass(frozen=True)
+class Matrix(Type):
+    """Row-major matrix: ``float3x4`` has 3 rows and 4 columns."""
+
+    element: Scalar
+    row_count: int
+    column_count: int
+
+    def __str__(self) -> str:
+        return f"{self.element}{self.row_count}x{self.column_count}"
+
+    @property
+    def row(self) -> Vector:
+        return Vector(self.element, self.column_count)
+
+
+@dataclass(frozen=True)
+class LocalArray(Type):
+    """A fixed-size array held in registers or thread memory."""
+
+    element: Type
+    count: int
+
+    def __str__(self) -> str:
+        return f"LocalArray[{self.element}, {self.count}]"
+
+
+@dataclass(frozen=True)
+class Struct(Type):
+    """A user's struct. Fields that are `BufferType` make it usable as a parameter only."""
+
+    name: str
+    fields: tuple[tuple[str, Type], ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @cached_property
+    def type_by_field(self) -> dict[str, Type]:
+        return dict(self.fields)
+
+    @property
+    def holds_buffers(self) -> bool:
+        """Whether any field, at any depth, is an array parameter."""
+        return any(
+            isinstance(t, BufferType) or (isinstance(t, Struct) and t.holds_buffers)
+            for _, t in self.fields
+        )
+
+
+@dataclass(frozen=True)
+class Tuple(Type):
+    """Several results of one function."""
+
+    elements: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.elements))})"
+
+
+@dataclass(frozen=True)
+class Pair(Type):
+    """``sad.DifferentialPair[T]``: a primal ``.p`` and a tangent or cotangent ``.d``."""
+
+    primal: Type
+
+    def __str__(self) -> str:
+        return f"DifferentialPair[{self.primal}]"
+
+
+class Access(Enum):
+    """How a kernel may touch an array parameter; the value is its Python spelling."""
+
+    IN = "In"
+    OUT = "Out"
+    ADD = "Add"
+    MIN = "Min"
+    MAX = "Max"
+
+
+@dataclass(frozen=True)
+class BufferType(Type):
+    """An array parameter: ``sad.In[float3, 2]``."""
+
+    access: Access
+    element: Type
+    rank: int = 1
+
+    def __str__(self) -> str:
+        rank = "" if self.rank == 1 else f", {self.rank}"
+        return f"{self.access.value}[{self.element}{rank}]"
+
+
+@dataclass(frozen=True)
+class Void(Type):
+    """The result of a function that returns nothing."""
+
+    def __str__(self) -> str:
+        return "None"
+
+
+FLOAT, HALF, DOUBLE = Scalar(Kind.FLOAT), Scalar(Kind.HALF), Scalar(Kind.DOUBLE)
+INT, UINT, BOOL = Scalar(Kind.INT), Scalar(Kind.UINT), Scalar(Kind.BOOL)
+VOID = Void()
+UINT3 = Vector(UINT, 3)
+
+
+def is_float(t: Type) -> bool:
+    """Whether `t` is a float scalar, or a vector or matrix of them."""
+    return scalar_of(t) is not None and scalar_of(t).kind in FLOAT_KINDS  # type: ignore[union-attr]
+
+
+def is_integer(t: Type) -> bool:
+    """Whether `t` is an int or uint scalar, or a vector or matrix of them."""
+    s = scalar_of(t)
+    return s is not None and s.kind in INTEGER_KINDS
+
+
+def is_bool(t: Type) -> bool:
+    """Whether `t` is bool or a vector of them."""
+    s = scalar_of(t)
+    return s is not None and s.kind is Kind.BOOL
+
+
+def scalar_of(t: Type) -> Scalar | None:
+    """The scalar inside a scalar, vector or matrix; `None` for every other type."""
+    if isinstance(t, Scalar):
+        return t
+    if isinstance(t, Vector | Matrix):
+        return t.element
+    return None
+
+
+def with_scalar(t: Type, scalar: Scalar) -> Type:
+    """`t` (scalar, vector or matrix) with its scalar exchanged."""
+    if isinstance(t, Vector):
+        return Vector(scalar, t.count)
+    if isinstance(t, Matrix):
+        return Matrix(scalar, t.row_count, t.column_count)
+    return scalar
+
+
+def is_differentiable(t: Type) -> bool:
+    """Whether `t` holds any float at any depth."""
+    if isinstance(t, LocalArray | BufferType):
+        return is_differentiable(t.element)
+    if isinstance(t, Struct):
+        return any(is_differentiable(f) for _, f in t.fields)
+    if isinstance(t, Tuple):
+        return any(map(is_differentiable, t.elements))
+    return is_float(t)
+
+
+def tangent(t: Type) -> Type:
+    """The type of ``.d`` of a pair: `t` itself where all of it is float, else its float part."""
+    if isinstance(t, Struct):
+        kept = tuple((n, tangent(f)) for n, f in t.fields if is_differentiable(f))
+        return t if kept == t.fields else Struct(f"{t.name}.Differential", kept)
+    if isinstance(t, LocalArray):
+        return LocalArray(tangent(t.element), t.count)
+    if isinstance(t, Tuple):
+        return Tuple(tuple(tangent(e) for e in t.elements if is_differentiable(e)))
+    return t
+
+
+# Note [Words]
+# Buffers are flat arrays of words, packed as NumPy packs them, because struct offsets differ
+# between targets. A word has 32 bits; a double takes two. Elements made of half alone use 16-bit
+# words; in a struct that also holds other scalars each field of half starts on a 32-bit word
+# and two halves share one.
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One scalar of an element: where it is (`path`), what it is, its byte offset."""
+
+    path: tuple[str | int, ...]
+    scalar: Scalar
+    offset: int
+
+
+def byte_count(t: Type) -> int:
+    """Bytes of one element in a buffer; see Note [Words]."""
+    if isinstance(t, Scalar):
+        return {Kind.HALF: 2, Kind.DOUBLE: 8}.get(t.kind, 4)
+    if isinstance(t, Vector):
+        return t.count * byte_count(t.element)
+    if isinstance(t, Matrix):
+        return t.row_count * t.column_count * byte_count(t.element)
+    if isinstance(t, LocalArray):
+        return t.count * byte_count(t.element)
+    if isinstance(t, Struct):
+        align = word_bytes(t)
+        return sum(-(-byte_count(f) // align) * align for _, f in t.fields)
+    raise TypeError(f"{t} has no layout")
+
+
+def word_bytes(t: Type) -> int:
+    """2 for elements made of half alone, else 4."""
+    return 2 if {s.kind for s in scalars(t)} == {Kind.HALF} else 4
+
+
+def scalars(t: Type) -> Iterator[Scalar]:
+    """The scalars of one element, once for each field."""
+    if isinstance(t, Struct):
+        for _, field in t.fields:
+            yield from scalars(field)
+    elif isinstance(t, LocalArray):
+        yield from scalars(t.element)
+    else:
+        scalar = scalar_of(t)
+        if scalar is not None:
+            yield scalar
+
+
+def leaves(t: Type) -> tuple[Leaf, ...]:
+    """Every scalar of one element, in the order and at the byte offsets of the buffer."""
+    return tuple(_leaves(t, (), 0, word_bytes(t)))
+
+
+def _leaves(t: Type, path: tuple[str | int, ...], offset: int, align: int) -> Iterator[Leaf]:
+    if isinstance(t, Scalar):
+        yield Leaf(path, t, offset)
+    elif isinstance(t, Struct):
+        for name, field in t.fields:
+            yield from _leaves(field, (*path, name), offset, align)
+            offset += -(-byte_count(field) // align) * align
+    else:
+        for index, part in enumerate(_parts(t)):
+            yield from _leaves(part, (*path, index), offset, align)
+            offset += byte_count(part)
+
+
+def _parts(t: Type) -> list[Type]:
+    if isinstance(t, Vector):
+        return [t.element] * t.count
+    if isinstance(t, Matrix):
+        return [t.row] * t.row_count
+    if isinstance(t, LocalArray):
+        return [t.element] * t.count
+    raise TypeError(f"{t} has no layout")

@@ -1,0 +1,252 @@
+"""Writes to memory inside a body: Out at computed indices, Add, Min and Max, gradients.
+
+A path such as ``[j].x`` becomes the element's number, the words of one element and the offset of
+the part in words; elements are split where the accessor takes scalars only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from shaderad.ir.nodes import (
+    Accumulate,
+    AccumulateGradient,
+    Const,
+    Element,
+    ElementStep,
+    Expr,
+    Field,
+    FieldStep,
+    Step,
+    Store,
+    Swizzle,
+    SwizzleStep,
+    Var,
+)
+from shaderad.ir.types import (
+    HALF,
+    INT,
+    Access,
+    Kind,
+    LocalArray,
+    Matrix,
+    Scalar,
+    Struct,
+    Type,
+    Vector,
+    byte_count,
+    is_differentiable,
+    is_float,
+    word_bytes,
+)
+from shaderad.ir.walk import step_type
+
+from shaderad.lower.write_numbers import NumberedAccumulate
+
+if TYPE_CHECKING:
+    from shaderad.lower.slang import FunctionWriter
+
+
+def widened(t: Type) -> Type:
+    """`t` as its summed gradient is stored: half becomes float."""
+    if isinstance(t, Scalar):
+        return Scalar(Kind.FLOAT) if t == HALF else t
+    if isinstance(t, Vector):
+        return Vector(Scalar(Kind.FLOAT), t.count) if t.element == HALF else t
+    if isinstance(t, Matrix):
+        float_matrix = Matrix(Scalar(Kind.FLOAT), t.row_count, t.column_count)
+        return float_matrix if t.element == HALF else t
+    if isinstance(t, LocalArray):
+        return LocalArray(widened(t.element), t.count)
+    assert isinstance(t, Struct)
+    return Struct(t.name, tuple((n, widened(f)) for n, f in t.fields))
+
+
+class _Place:
+    """Where a part of an element lies: text of the element's number and of the word offset."""
+
+    def __init__(self, writer: FunctionWriter, element: Type, index: str) -> None:
+        self._writer = writer
+        self.index = index
+        self.unit = word_bytes(element)
+        self.word_count = byte_count(element) // self.unit
+        self.type = element
+        self.constant = 0
+        self.variable: list[str] = []
+
+    def enter(self, step: Step) -> None:
+        inner = step_type(self.type, step)
+        assert inner is not None
+        if isinstance(step, FieldStep):
+            assert isinstance(self.type, Struct)
+            for name, field in self.type.fields:
+                if name == step.name:
+                    break
+                size = byte_count(field)
+                self.constant += -(-size // self.unit)
+        elif isinstance(step, SwizzleStep):
+            assert isinstance(self.type, Vector)
+            self.constant += "xyzw".index(step.components[0]) * self._words(self.type.element)
+        elif isinstance(step, ElementStep):
+            self._enter_element(step, inner)
+        self.type = inner
+
+    def _words(self, t: Type) -> int:
+        return byte_count(t) // self.unit
+
+    def _enter_element(self, step: ElementStep, inner: Type) -> None:
+        words = self._words(inner)
+        if isinstance(step.index, Const):
+            self.constant += int(step.index.value) * words
+            return
+        writer = self._writer
+        part = writer.names.make("part")
+        text = writer.expressions.local_index(step.index, self.type)
+        writer.piece.add(f"uint {part} = {text};")
+        self.index = f"({part} == outside ? outside : {self.index})"
+        self.variable.append(f"{part} * {words}" if words > 1 else part)
+
+    def offset(self, extra: int = 0) -> str:
+        constant = self.constant + extra
+        parts = [*self.variable, str(constant)] if constant or not self.variable else self.variable
+        return " + ".join(parts)
+
+
+def _parts(t: Type, value: Expr) -> Iterator[tuple[Step, Expr]]:
+    """The fields or elements of a composite value, each with the step that reaches it."""
+    if isinstance(t, Struct):
+        for name, field in t.fields:
+            yield FieldStep(name=name), Field(type=field, value=value, name=name)
+    elif isinstance(t, LocalArray | Matrix):
+        count = t.row_count if isinstance(t, Matrix) else t.count
+        inner = t.row if isinstance(t, Matrix) else t.element
+        for k in range(count):
+            index = Const(type=INT, value=k)
+            yield ElementStep(index=index), Element(type=inner, value=value, index=index)
+    elif isinstance(t, Vector):
+        for k in range(t.count):
+            letter = "xyzw"[k]
+            part = Swizzle(type=t.element, value=value, components=letter)
+            yield SwizzleStep(components=letter), part
+
+
+def _split(
+    path: tuple[Step, ...], t: Type, value: Expr, *, to_scalars: bool
+) -> Iterator[tuple[tuple[Step, ...], Expr]]:
+    """The write as writes of vectors (or scalars); swizzles of several components come apart."""
+    last = path[-1] if path else None
+    if isinstance(last, SwizzleStep) and len(last.components) > 1:
+        for k, letter in enumerate(last.components):
+            assert isinstance(t, Vector)
+            part = Swizzle(type=t.element, value=value, components="xyzw"[k])
+            yield (*path[:-1], SwizzleStep(components=letter)), part
+    elif isinstance(t, Struct | LocalArray) or (to_scalars and isinstance(t, Vector | Matrix)):
+        for step, part in _parts(t, value):
+            yield from _split((*path, step), part.type, part, to_scalars=to_scalars)
+    else:
+        yield path, value
+
+
+def _place(writer: FunctionWriter, element: Type, index: str, path: tuple[Step, ...]) -> _Place:
+    place = _Place(writer, element, index)
+    for step in path:
+        place.enter(step)
+    return place
+
+
+def _index(writer: FunctionWriter, s: Store | Accumulate | AccumulateGradient) -> str:
+    name = writer.names.make("element")
+    text = writer.expressions.checked_index(s.buffer, s.indices, s.span)
+    writer.piece.add(f"uint {name} = {text};")
+    return name
+
+
+def _value(writer: FunctionWriter, value: Expr) -> Expr:
+    """`value` under a name, where it is going to be written in parts."""
+    name = writer.names.make("value")
+    spelled = writer.module.types.spell(value.type)
+    writer.piece.add(f"{spelled} {name} = {writer.text(value)};")
+    key = f"{name} "
+    writer.bind(key, name)
+    return Var(type=value.type, name=key)
+
+
+def write_store(writer: FunctionWriter, s: Store) -> None:
+    """``out[j]<path> = value``."""
+    element = writer.module.kernel.buffer(s.buffer).type.element
+    tag = writer.module.arrays.tag(s.buffer)
+    index = _index(writer, s)
+    is_split = isinstance(s.value.type, LocalArray) or _is_multi_swizzle(s.path)
+    value = _value(writer, s.value) if is_split else s.value
+    writes = _split(s.path, value.type, value, to_scalars=False) if is_split else [(s.path, value)]
+    for path, part in writes:
+        place = _place(writer, element, index, path)
+        accessor = "write"
+        if writer.is_differentiated and is_differentiable(part.type):
+            accessor = "store"
+        spelled = writer.module.types.spell(part.type)
+        writer.piece.add(
+            f"{accessor}<{spelled}, {tag}>({place.index}, {place.word_count}, "
+            f"{place.offset()}, {writer.text(part)});"
+        )
+
+
+def _is_multi_swizzle(path: tuple[Step, ...]) -> bool:
+    return bool(path) and isinstance(path[-1], SwizzleStep) and len(path[-1].components) > 1
+
+
+def write_accumulate(writer: FunctionWriter, s: Accumulate) -> None:
+    """``add[j]<path> += value`` and ``b[j] = sad.min(b[j], value)``."""
+    buffer = writer.module.kernel.buffer(s.buffer)
+    index = _index(writer, s)
+    is_extreme = buffer.access in (Access.MIN, Access.MAX)
+    to_scalars = is_extreme or not is_float(s.value.type)
+    is_whole = not isinstance(s.value.type, Struct | LocalArray) and not _is_multi_swizzle(s.path)
+    value = s.value
+    if not is_whole or (to_scalars and not isinstance(value.type, Scalar)):
+        value = _value(writer, s.value)
+    for path, part in _split(s.path, value.type, value, to_scalars=to_scalars):
+        place = _place(writer, buffer.type.element, index, path)
+        head = f"{place.index}, {place.word_count}, {place.offset()}"
+        text = writer.text(part)
+        if is_extreme:
+            _compete(writer, s, head, part, text)
+        elif is_float(part.type):
+            tag = writer.module.arrays.tag(s.buffer)
+            spelled = writer.module.types.spell(part.type)
+            writer.piece.add(f"add<{spelled}, {tag}>({head}, {text});")
+        else:
+            tag = writer.module.arrays.tag(s.buffer)
+            writer.piece.add(f"addInt<{tag}>({head}, asuint({text}));")
+
+
+def _compete(
+    writer: FunctionWriter, s: Accumulate, head: str, part: Expr, text: str
+) -> None:
+    tag = writer.module.arrays.tag(s.buffer)
+    number = writer.text(s.number) if isinstance(s, NumberedAccumulate) else "0u"
+    if is_float(part.type) and writer.is_differentiated:
+        writer.piece.add(f"compete<{tag}>({head}, {number}, {text});")
+    else:
+        spelled = writer.module.types.spell(part.type)
+        writer.piece.add(f"competePlain<{spelled}, {tag}>({head}, {number}, {text});")
+
+
+def write_gradient(writer: FunctionWriter, s: AccumulateGradient) -> None:
+    """``w.d[j]<path> += value`` of a custom backward derivative."""
+    if not writer.module.is_wanted(s.buffer):
+        return
+    element = widened(writer.module.kernel.buffer(s.buffer).type.element)
+    tag = writer.module.arrays.tag(s.buffer)
+    index = _index(writer, s)
+    is_split = _is_multi_swizzle(s.path) or isinstance(s.value.type, LocalArray)
+    value = _value(writer, s.value) if is_split else s.value
+    writes = _split(s.path, value.type, value, to_scalars=False) if is_split else [(s.path, value)]
+    for path, part in writes:
+        place = _place(writer, element, index, path)
+        spelled = writer.module.types.spell(part.type)
+        writer.piece.add(
+            f"addGradient<{spelled}, {tag}>({place.index}, {place.word_count}, "
+            f"{place.offset()}, {writer.text(part)});"
+        )

@@ -1,0 +1,166 @@
+"""What one dispatch binds and which words its constant buffer holds: decided once, read everywhere.
+
+``lower`` decides; the host that dispatches (``session``), the manifest that ``build`` writes and
+the loader read. Plain data: nothing here knows a runtime.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from shaderad.diagnostics import Span
+from shaderad.ir.types import Type
+from shaderad.lower.artifact import Program
+
+WORKGROUP_SIZE = 64
+# A reducing dispatch stops growing here: 65,536 threads fill the GPUs there are, and more
+# threads only mean more atomic adds at the end.
+REDUCTION_GROUP_LIMIT = 1024
+
+
+class Mode(Enum):
+    """Which entry point a program is."""
+
+    PRIMAL = "primal"
+    BACKWARD = "bwd"
+    FORWARD = "fwd"
+    WINNER = "winner"
+    """First pass of the backward and forward modes of Min/Max: finds who attained each result."""
+    DECODE = "decode"
+    """Last pass of the primal of Min/Max: from order-preserving words to values, in place."""
+
+
+class Role(Enum):
+    """What a bound buffer holds. ``members`` are names of kernel buffers or uniforms."""
+
+    INPUT = "input"  # an In array
+    UNIFORM = "uniform"  # a uniform that is given as a 0-d device array
+    OUTPUT = "output"  # an Out, Add, Min or Max array, written here
+    RESULT = "result"  # a Min or Max array as the primal left it, read here
+    COTANGENT = "cotangent"  # of an output; read (bwd)
+    GRADIENT = "gradient"  # of an input or uniform; written (bwd)
+    TANGENT = "tangent"  # of an input or uniform; read (fwd)
+    OUTPUT_TANGENT = "output tangent"  # of an output; written (fwd)
+    WINNER = "winner"  # two words for each word of a Min or Max array
+    REPORT = "report"  # the device's one report buffer
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One storage buffer binding.
+
+    Several `members` share an arena: the host lays them one after the other in one buffer
+    (inputs are copied there) and gives each one's word offset in its `OFFSET` word.
+    """
+
+    slot: int
+    role: Role
+    members: tuple[str, ...]
+    fill_word: int | None = None
+    """The 32-bit word the host fills the buffer with before the dispatch; `None`: leave it."""
+    is_covered_by_launch: bool = False
+    """Every element at an index of the launch is stored: no fill is needed where the array has
+    the launch's shape."""
+    types: tuple[Type, ...] = ()
+    """Element type of each member as this dispatch sees it (a gradient of half may be float)."""
+
+
+class WordKind(Enum):
+    """What the host writes in a word of the constant buffer."""
+
+    THREAD_COUNT = "thread count"  # product of dim
+    STRIDE = "stride"  # threads of the whole dispatch: group count * WORKGROUP_SIZE
+    GROUP_COUNT_X = "group count x"
+    DIM = "dim"  # dim[index]
+    COUNT = "count"  # elements of array `name`
+    OFFSET = "offset"  # where array `name` in role `role` starts in its buffer, in storage words
+    SHAPE = "shape"  # shape[index] of array `name`
+    UNIFORM = "uniform"  # scalar leaf `index` of uniform `name` (see uniform_words)
+    BITS = "bits"  # the constant `index`: infinities must not be literals
+    SITE_BASE = "site base"  # where this program's report sites start in the device's table
+
+
+@dataclass(frozen=True)
+class Word:
+    """One 32-bit word of the constant buffer, in order."""
+
+    kind: WordKind
+    name: str = ""
+    index: int = 0
+    role: Role | None = None
+
+
+class SiteKind(Enum):
+    """What a report is about."""
+
+    BOUNDS = "bounds"
+    LIMIT = "limit"
+    ASSERT = "assert"
+    DIVISION = "division"
+    SHAPE = "shape"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in the Python source that can report at run time.
+
+    A report record is 4 words: site id + 1 (site base added), index, length, spare.
+    """
+
+    kind: SiteKind
+    span: Span
+    name: str
+    """The array's name for `BOUNDS`, the text for `ASSERT`."""
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """One dispatch: the program and all that a host needs to run it."""
+
+    program: Program
+    mode: Mode
+    resources: tuple[Resource, ...]
+    words: tuple[Word, ...]
+    sites: tuple[Site, ...] = ()
+    is_reduction: bool = False
+    """A grid-stride loop: at most `REDUCTION_GROUP_LIMIT` groups."""
+    is_single_group: bool = False
+    """Must run as one group (sums in double, for which no atomic add is had)."""
+    threads_of: str = ""
+    """Empty: one thread an index of ``dim``. Else: one thread a word of this array."""
+    strategies: dict[str, str] = field(default_factory=dict)
+    """How each gradient is summed: exclusive, uniform, scattered."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What a dispatch is specialised for, besides the kernel itself."""
+
+    wanted: frozenset[str] = frozenset()
+    """Buffers and uniforms (names) whose gradient or tangent takes part."""
+    bounds: str = "raise"
+    """``raise``, ``ignore`` or ``unchecked``."""
+    launch_shaped: frozenset[str] = frozenset()
+    """Out buffers that have the launch's shape."""
+    device_uniforms: frozenset[str] = frozenset()
+    """Uniforms given as 0-d device arrays."""
+    accumulate: bool = False
+    """Gradients are added to what the buffers hold instead of stored."""
+    atomics: str = "native"
+    """``native``, ``compare-exchange`` or ``exchange``."""
+    subgroups: bool = True
+    storage_buffer_limit: int = 8
+    features: frozenset[str] = frozenset()
+
+
+def group_counts(lowered: Lowered, thread_count: int, limit: int = 65535) -> tuple[int, int, int]:
+    """Workgroups in x, y, z for `thread_count` threads; rows of `limit` groups where one is full."""
+    if lowered.is_single_group:
+        return (1, 1, 1)
+    groups = -(-thread_count // WORKGROUP_SIZE)
+    if lowered.is_reduction:
+        groups = min(groups, REDUCTION_GROUP_LIMIT)
+    if groups <= limit:
+        return (groups, 1, 1)
+    return (limit, -(-groups // limit), 1)

@@ -1,0 +1,567 @@
+"""The entry point around a body: ``<kernel>_primal``, ``_bwd``, ``_fwd``, ``_winner``, ``_decode``.
+
+Each reads what was hoisted, calls the body or its derivative, and stores what comes out. A module
+whose threads sum something (uniform gradients, Add elements at fixed indices) runs a grid-stride
+loop and adds once a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from shaderad.ir.nodes import Buffer, Expr, Uniform
+from shaderad.ir.types import (
+    Access,
+    Kind,
+    LocalArray,
+    Matrix,
+    Scalar,
+    Struct,
+    Type,
+    Vector,
+    is_differentiable,
+    leaves,
+    scalars,
+    word_bytes,
+)
+from shaderad.lower.bindings import WORKGROUP_SIZE, Mode, Role, Word, WordKind
+from shaderad.lower.module import Module
+from shaderad.lower.outputs import Resolved, Sum
+from shaderad.lower.piece import Piece, field_name
+from shaderad.lower.slang import FunctionWriter
+from shaderad.lower.strategy import Hoisted
+from shaderad.lower.tags import Cell, read_cell, write_cell
+
+_INDEX = "index"
+
+
+class EntryPoint:
+    """Writes the entry point of one module and the tags that only it uses."""
+
+    def __init__(self, module: Module, resolved: Resolved, body: str) -> None:
+        self._module = module
+        self._kernel = module.kernel
+        self._resolved = resolved
+        self._body = body
+        self._piece = Piece()
+        self._tags = Piece()
+        self._own = [self._kernel.buffer(n) for n in resolved.own]
+        self._float_own = [b for b in self._own if is_differentiable(b.type.element)]
+        self._names = module.names.child()
+        for name in self._kernel.index_names:
+            self._names.make(name, ("index", name))
+
+    # -- what must be bound ---------------------------------------------------------------------
+
+    def note_needs(self) -> None:
+        """Tells the module's arrays what the entry point itself reads and writes."""
+        mode, arrays = self._module.mode, self._module.arrays
+        for u in self._kernel.uniforms:
+            if u.name in self._module.variant.device_uniforms:
+                arrays.need(Role.UNIFORM, u.name, u.type, read_cell(u.type))
+        for u in self._wanted_uniforms():
+            if mode is Mode.BACKWARD:
+                arrays.need_gradient(u.name, u.type, is_summed=True)
+            if mode is Mode.FORWARD:
+                arrays.need(Role.TANGENT, u.name, u.type, read_cell(u.type))
+        for b in self._own:
+            t = b.type.element
+            if mode in (Mode.PRIMAL, Mode.FORWARD):
+                arrays.need(Role.OUTPUT, b.name, t, write_cell(t))
+            if mode is Mode.FORWARD and is_differentiable(t):
+                arrays.need(Role.OUTPUT_TANGENT, b.name, t, write_cell(t))
+            if mode is Mode.BACKWARD and is_differentiable(t):
+                arrays.need(Role.COTANGENT, b.name, t, read_cell(t))
+        self._note_sums()
+
+    def _note_sums(self) -> None:
+        mode, arrays = self._module.mode, self._module.arrays
+        for s in self._resolved.sums:
+            if mode in (Mode.PRIMAL, Mode.FORWARD):
+                arrays.need(Role.OUTPUT, s.buffer, s.type, arrays.float_cell(), fill_word=0)
+            if mode is Mode.FORWARD:
+                cell = arrays.float_cell()
+                arrays.need(Role.OUTPUT_TANGENT, s.buffer, s.type, cell, fill_word=0)
+            if mode is Mode.BACKWARD:
+                arrays.need(Role.COTANGENT, s.buffer, s.type, Cell.READ)
+
+    def _wanted_uniforms(self) -> list[Uniform]:
+        wanted = self._module.variant.wanted
+        return [u for u in self._kernel.uniforms if u.name in wanted and is_differentiable(u.type)]
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether threads sum something over the whole dispatch."""
+        if self._module.mode is Mode.BACKWARD:
+            return bool(self._wanted_uniforms() or self._module.strategies.uniform)
+        return self._module.mode is not Mode.WINNER and bool(self._resolved.sums)
+
+    @property
+    def is_single_group(self) -> bool:
+        """Sums of doubles: there is no atomic add for them."""
+        if self._module.mode is not Mode.BACKWARD:
+            return False
+        types = [u.type for u in self._wanted_uniforms()]
+        types += [self._element(h.buffer) for h in self._module.strategies.uniform]
+        return any(s.kind is Kind.DOUBLE for t in types for s in scalars(t))
+
+    # -- text -----------------------------------------------------------------------------------
+
+    def write(self) -> tuple[Piece, Piece]:
+        """The tags and the entry point."""
+        name = f"{self._body}_{self._module.mode.value}"
+        self.name = self._module.names.make(name)
+        for u in self._kernel.uniforms:
+            if u.name in self._module.variant.device_uniforms:
+                self._reader(Role.UNIFORM, u.name, u.type)
+        piece = self._piece
+        sums = self._sums() if self.is_reduction else []
+        if sums:
+            piece.open("struct Sums")
+            for field, spelled, _ in sums:
+                piece.add(f"{spelled} {field};")
+            piece.close()
+            piece.add()
+        piece.add('[shader("compute")]')
+        piece.add(f"[numthreads({WORKGROUP_SIZE}, 1, 1)]")
+        piece.open(f"void {self.name}(uint3 group : SV_GroupID, uint laneIndex : SV_GroupIndex)")
+        piece.add("lane = laneIndex;")
+        count = self._word(WordKind.THREAD_COUNT, "thread_count")
+        first = f"threadNumber(group, {self._word(WordKind.GROUP_COUNT_X, 'group_count_x')})"
+        if sums:
+            piece.add("Sums sums = {};")
+            stride = self._word(WordKind.STRIDE, "stride")
+            piece.add(f"for (uint {_INDEX} = {first}; {_INDEX} < {count}; {_INDEX} += {stride})")
+            piece.add("{")
+        else:
+            piece.add(f"uint {_INDEX} = {first};")
+            piece.add(f"if ({_INDEX} >= {count})")
+            piece.indented("return;")
+        self._thread()
+        if sums:
+            piece.add("}")
+            self._add_sums(sums)
+        piece.close()
+        return self._tags, piece
+
+    def _word(self, kind: WordKind, name: str, index: int = 0) -> str:
+        return self._module.word(Word(kind, "", index), name)
+
+    def _thread(self) -> None:
+        if self._module.mode in (Mode.WINNER, Mode.BACKWARD, Mode.FORWARD) and self._has_extremes():
+            self._piece.add(f"thread = {_INDEX};")
+        self._indices()
+        {
+            Mode.PRIMAL: self._primal,
+            Mode.WINNER: self._winner,
+            Mode.BACKWARD: self._backward,
+            Mode.FORWARD: self._forward,
+        }[self._module.mode]()
+
+    def _has_extremes(self) -> bool:
+        return any(b.access in (Access.MIN, Access.MAX) for b in self._kernel.buffers)
+
+    def _indices(self) -> None:
+        """Index names from the thread's number, row-major over ``dim``."""
+        names = self._kernel.index_names
+        rest = _INDEX
+        for axis, name in enumerate(names):
+            inner = [
+                self._word(WordKind.DIM, f"dim_{k}", k) for k in range(axis + 1, len(names))
+            ]
+            step = " * ".join(inner)
+            step = f"({step})" if len(inner) > 1 else step
+            text = f"{rest} / {step}" if inner else rest
+            self._piece.add(f"int {self._index_name(name)} = int({text});")
+            if inner:
+                rest = f"({_INDEX} % {step})" if axis == 0 else f"({rest} % {step})"
+
+    def _index_name(self, name: str) -> str:
+        return self._names.of(("index", name))
+
+    # -- modes ----------------------------------------------------------------------------------
+
+    def _primal(self) -> None:
+        self._call_body(self._arguments())
+        for b in self._own:
+            self._store(b, "outputs", "write", "")
+        for s in self._resolved.sums:
+            self._piece.add(f"sums.{s.name} += outputs.{s.name};")
+
+    def _winner(self) -> None:
+        self._call_body(self._arguments())
+
+    def _call_body(self, arguments: list[str]) -> None:
+        call = f"{self._body}({', '.join(arguments)})"
+        has_outputs = bool(self._own or self._resolved.sums)
+        self._piece.add(f"Outputs outputs = {call};" if has_outputs else f"{call};")
+
+    def _store(self, b: Buffer, place: str, method: str, suffix: str) -> None:
+        role = Role.OUTPUT_TANGENT if suffix else Role.OUTPUT
+        tag = self._writer(role, b.name, b.type.element)
+        spelled = self._module.types.spell(b.type.element)
+        self._piece.add(
+            f"{spelled}.{method}<{tag}>({_INDEX} * {spelled}.wordCount, {place}.{_field(b.name)});"
+        )
+
+    def _arguments(self) -> list[str]:
+        """The body's arguments as plain values."""
+        arguments = [self._index_name(n) for n in self._kernel.index_names]
+        arguments += [self._uniform(u) for u in self._kernel.uniforms]
+        return arguments
+
+    def _backward(self) -> None:
+        piece = self._piece
+        arguments = [self._index_name(n) for n in self._kernel.index_names]
+        pairs: dict[str, str] = {}
+        wanted = {u.name for u in self._wanted_uniforms()}
+        for u in self._kernel.uniforms:
+            if u.name in wanted:
+                pairs[u.name] = self._pair(u.name, self._uniform(u), u.type)
+            arguments.append(pairs.get(u.name) or self._uniform(u))
+        places: dict[str, str] = {}
+        for h in self._hoisted():
+            places[h.name] = self._element_number(h)
+            tag, t = self._module.arrays.tag(h.buffer), self._element(h.buffer)
+            value = f"read<{self._module.types.spell(t)}, {tag}>({places[h.name]})"
+            pairs[h.name] = self._pair(h.name, value, t)
+            arguments.append(pairs[h.name])
+        if self._float_own or self._resolved.sums:
+            arguments.append(self._cotangent())
+        piece.add(f"bwd_diff({self._body})({', '.join(arguments)});")
+        for h in self._module.strategies.exclusive.values():
+            self._store_exclusive(h, pairs[h.name], places[h.name])
+        for name, _, _ in self._sums():
+            piece.add(f"sums.{name} += {pairs[name]}.d;" if self._is_scalar(name)
+                      else self._accumulate_sum(name, pairs[name]))  # fmt: skip
+
+    def _pair(self, name: str, value: str, t: Type) -> str:
+        pair = self._names.make(f"{name}_pair")
+        spelled = self._module.types.spell(t)
+        self._piece.add(f"DifferentialPair<{spelled}> {pair} = diffPair({value}, {spelled}.dzero());")
+        return pair
+
+    def _is_scalar(self, name: str) -> bool:
+        return not isinstance(self._summed_type(name), Struct | LocalArray)
+
+    def _accumulate_sum(self, name: str, pair: str) -> str:
+        spelled = self._module.types.spell(self._summed_type(name))
+        return f"sums.{name} = {spelled}.dadd(sums.{name}, {pair}.d);"
+
+    def _summed_type(self, name: str) -> Type:
+        for u in self._kernel.uniforms:
+            if u.name == name:
+                return u.type
+        hoisted = next(h for h in self._module.strategies.uniform if h.name == name)
+        return self._element(hoisted.buffer)
+
+    def _element(self, buffer: str) -> Type:
+        return self._kernel.buffer(buffer).type.element
+
+    def _hoisted(self) -> list[Hoisted]:
+        strategies = self._module.strategies
+        return [*strategies.exclusive.values(), *strategies.uniform]
+
+    def _element_number(self, h: Hoisted) -> str:
+        """A hoisted read is silent: the body reports where the program reads."""
+        number = self._names.make(f"{h.name}_number")
+        tag = self._module.arrays.tag(h.buffer)
+        values = ", ".join(self._fixed_text(e) for e in h.indices)
+        self._piece.add(f"uint {number} = {self._checked(tag, values)};")
+        return number
+
+    def _fixed_text(self, e: Expr) -> str:
+        """An index made of constants, Index names and uniforms."""
+        types = {u.name: u.type for u in self._kernel.uniforms}
+        writer = FunctionWriter(self._module, Piece(), types, is_differentiated=False)
+        for name in self._kernel.index_names:
+            writer.bind(name, self._index_name(name))
+        for u in self._kernel.uniforms:
+            writer.bind(u.name, self._uniform(u))
+        return writer.text(e)
+
+    def _cotangent(self) -> str:
+        self._piece.add("Outputs.Differential cotangent;")
+        for b in self._float_own:
+            tag = self._reader(Role.COTANGENT, b.name, b.type.element)
+            spelled = self._module.types.spell(b.type.element)
+            self._piece.add(
+                f"cotangent.{_field(b.name)} = {spelled}.readDifferential<{tag}>"
+                f"({_INDEX} * {spelled}.wordCount);"
+            )
+        for s in self._resolved.sums:
+            tag = self._reader(Role.COTANGENT, s.buffer, s.type)
+            spelled = self._module.types.spell(s.type)
+            number = self._sum_number(s)
+            self._piece.add(f"cotangent.{s.name} = read<{spelled}, {tag}>({number});")
+        return "cotangent"
+
+    def _sum_number(self, s: Sum) -> str:
+        tag = self._module.arrays.tag(s.buffer)
+        return self._checked(tag, self._fixed_text(s.index))
+
+    def _store_exclusive(self, h: Hoisted, pair: str, number: str) -> None:
+        arrays, t = self._module.arrays, self._element(h.buffer)
+        spelled = self._module.types.spell(t)
+        self._piece.add(f"if ({number} != outside)")
+        if arrays.is_atomic(Role.GRADIENT, h.buffer):
+            tag = f"GradientOf<{arrays.tag(h.buffer)}>"
+            self._piece.indented(
+                f"{spelled}.addDifferential<{tag}>({number} * {spelled}.gradientWordCount, {pair}.d);"
+            )
+            return
+        tag = self._writer(Role.GRADIENT, h.buffer, t)
+        place = f"{number} * {spelled}.wordCount"
+        if not self._module.variant.accumulate:
+            self._piece.indented(f"{spelled}.writeDifferential<{tag}>({place}, {pair}.d);")
+            return
+        held = f"{spelled}.readDifferential<{tag}>({place})"
+        total = f"{spelled}.dadd({held}, {pair}.d)"
+        self._piece.indented(f"{spelled}.writeDifferential<{tag}>({place}, {total});")
+
+    def _forward(self) -> None:
+        arguments = [self._index_name(n) for n in self._kernel.index_names]
+        wanted = {u.name for u in self._wanted_uniforms()}
+        for u in self._kernel.uniforms:
+            value = self._uniform(u)
+            if u.name in wanted:
+                tag = self._reader(Role.TANGENT, u.name, u.type)
+                spelled = self._module.types.spell(u.type)
+                value = f"diffPair({value}, {spelled}.readDifferential<{tag}>(0))"
+            arguments.append(value)
+        call = f"fwd_diff({self._body})({', '.join(arguments)})"
+        if not (self._own or self._resolved.sums):
+            self._piece.add(f"{call};")
+            return
+        if not (self._float_own or self._resolved.sums):
+            self._piece.add(f"Outputs outputs = {self._body}({', '.join(self._arguments())});")
+            for b in self._own:
+                self._store(b, "outputs", "write", "")
+            return
+        self._piece.add(f"DifferentialPair<Outputs> outputs = {call};")
+        for b in self._own:
+            self._store(b, "outputs.p", "write", "")
+        for b in self._float_own:
+            self._store(b, "outputs.d", "writeDifferential", "_dot")
+        for s in self._resolved.sums:
+            self._piece.add(f"sums.{s.name} += outputs.p.{s.name};")
+            self._piece.add(f"sums.{s.name}_dot += outputs.d.{s.name};")
+
+    # -- sums -----------------------------------------------------------------------------------
+
+    def _sums(self) -> list[tuple[str, str, str]]:
+        """Field, Slang type and the text that adds it once a group."""
+        if self._module.mode is Mode.BACKWARD:
+            return [*map(self._uniform_sum, self._wanted_uniforms()),
+                    *map(self._element_sum, self._module.strategies.uniform)]  # fmt: skip
+        fields: list[tuple[str, str, str]] = []
+        for s in self._resolved.sums:
+            spelled = self._module.types.spell(s.type)
+            fields.append((s.name, spelled, self._sum_text(s, Role.OUTPUT, s.name)))
+            if self._module.mode is Mode.FORWARD:
+                dot = f"{s.name}_dot"
+                fields.append((dot, spelled, self._sum_text(s, Role.OUTPUT_TANGENT, dot)))
+        return fields
+
+    def _uniform_sum(self, u: Uniform) -> tuple[str, str, str]:
+        tag = self._adder(Role.GRADIENT, u.name, u.type)
+        spelled = self._module.types.spell(u.type)
+        text = f"{spelled}.addDifferential<{self._over(tag)}>(0, sums.{u.name});"
+        return u.name, self._module.types.differential(u.type), text
+
+    def _element_sum(self, h: Hoisted) -> tuple[str, str, str]:
+        t = self._element(h.buffer)
+        tag = self._adder(Role.GRADIENT, h.buffer, t)
+        spelled = self._module.types.spell(t)
+        array = self._module.arrays.tag(h.buffer)
+        values = ", ".join(self._fixed_text(e) for e in h.indices)
+        number = self._checked(array, values)
+        head = f"{spelled}.addDifferential<{self._over(tag)}>"
+        text = f"{head}({number} * {spelled}.gradientWordCount, sums.{h.name});"
+        return h.name, self._module.types.differential(t), self._if_inside(number, text)
+
+    def _checked(self, array: str, values: str) -> str:
+        """The number of an element, `outside` where there is none; without a report."""
+        if self._module.is_unchecked:
+            return f"{array}.at({values})"
+        return f"elementIndex<{array}, NoReport>({values}, 0)"
+
+    def _if_inside(self, number: str, text: str) -> str:
+        return text if self._module.is_unchecked else f"if ({number} != outside) {text}"
+
+    def _sum_text(self, s: Sum, role: Role, field: str) -> str:
+        tag = self._adder(role, s.buffer, s.type)
+        spelled = self._module.types.spell(s.type)
+        number = self._sum_number(s)
+        head = f"{spelled}.addTo<{self._over(tag)}>"
+        text = f"{head}({number} * {spelled}.wordCount, sums.{field});"
+        return self._if_inside(number, text)
+
+    def _over(self, tag: str) -> str:
+        if self._module.variant.subgroups:
+            self._module.features.add("subgroups")
+            return f"OverWaves<{tag}>"
+        return f"OverGroup<{tag}>"
+
+    def _add_sums(self, sums: list[tuple[str, str, str]]) -> None:
+        for _, _, text in sums:
+            self._piece.add(text)
+
+    # -- tags of the entry point ----------------------------------------------------------------
+
+    def _reader(self, role: Role, name: str, t: Type) -> str:
+        return self._tag(role, name, "IReadable", lambda p: self._module.arrays.write_reader(
+            p, role, name, t, "word", "halfWord"))  # fmt: skip
+
+    def _writer(self, role: Role, name: str, t: Type) -> str:
+        def write(piece: Piece) -> None:
+            arrays = self._module.arrays
+            text = arrays.words(role, name)
+            is_half = word_bytes(t) == 2
+            value = f"{text} = bits;"
+            if arrays.is_atomic(role, name):
+                is_native = self._module.variant.atomics == "native"
+                value = f"{text}.store({'asfloat(bits)' if is_native else 'bits'});"
+            piece.add(f"static void setWord(uint offset, uint bits) {{ {'' if is_half else value} }}")
+            if is_half:
+                piece.add(
+                    f"override static void setHalfWord(uint offset, half value) {{ {text} = value; }}"
+                )
+            if role is Role.GRADIENT and self._module.variant.accumulate:
+                arrays.write_reader(piece, role, name, t, "word", "halfWord")
+
+        reads = role is Role.GRADIENT and self._module.variant.accumulate
+        return self._tag(role, name, "IWritable, IReadable" if reads else "IWritable", write)
+
+    def _adder(self, role: Role, name: str, t: Type) -> str:
+        arrays = self._module.arrays
+
+        def write(piece: Piece) -> None:
+            if Kind.DOUBLE in {s.kind for s in scalars(t)}:
+                self._write_double_adder(piece, arrays.words(role, name), role, name)
+                return
+            add = arrays.add_text(role, name)
+            piece.add(f"static void add(uint offset, float value) {{ {add} }}")
+
+        if not arrays.has_tag(name):
+            arrays.write_cell_tag(self._tags, role, name)
+        return self._tag(role, name, "IAddable", write)
+
+    def _write_double_adder(self, piece: Piece, text: str, role: Role, name: str) -> None:
+        """One group runs alone: no atomic is needed."""
+        high = self._module.arrays.words(role, name, "offset + 1")
+        piece.add("static void add(uint offset, float value) {}")
+        piece.open("override static void addDouble(uint offset, double value)")
+        piece.add("uint low;")
+        piece.add("uint high;")
+        piece.add(f"asuint(asdouble({text}, {high}) + value, low, high);")
+        piece.add(f"{text} = low;")
+        piece.add(f"{high} = high;")
+        piece.close()
+
+    def _tag(self, role: Role, name: str, bases: str, write: Callable[[Piece], None]) -> str:
+        """The tag of an array as the entry point uses it, written at its first use."""
+        key = ("entry", role, name, bases)
+        is_new = not self._module.names.has(key)
+        tag = self._module.names.make(f"{name}_{_TAG_WORDS[role]}", key)
+        if is_new:
+            self._tags.add()
+            self._tags.open(f"struct {tag} : {bases}")
+            write(self._tags)
+            self._tags.close()
+        return tag
+
+    # -- uniforms -------------------------------------------------------------------------------
+
+    def _uniform(self, u: Uniform) -> str:
+        """The value of a uniform, from the constant buffer or a device array."""
+        spelled = self._module.types.spell(u.type)
+        if u.name in self._module.variant.device_uniforms:
+            tag = self._reader(Role.UNIFORM, u.name, u.type)
+            return f"{spelled}.read<{tag}>(0)"
+        words = iter(
+            self._uniform_word(u, leaf.path, k) for k, leaf in enumerate(leaves(u.type))
+        )
+        return self._value(u.type, words)
+
+    def _uniform_word(self, u: Uniform, path: tuple[str | int, ...], index: int) -> str:
+        name = "_".join((u.name, *map(str, path)))
+        scalar = leaves(u.type)[index].scalar
+        first = sum(2 if leaf.scalar.kind is Kind.DOUBLE else 1 for leaf in leaves(u.type)[:index])
+        word = Word(WordKind.UNIFORM, u.name, first)
+        if scalar.kind is Kind.DOUBLE:
+            low = self._module.word(word, f"{name}_low")
+            high = self._module.word(Word(WordKind.UNIFORM, u.name, first + 1), f"{name}_high")
+            return f"asdouble({low}, {high})"
+        if scalar.kind is Kind.BOOL:
+            return f"{self._module.word(word, name)} != 0"
+        stored = "float" if scalar.kind is Kind.HALF else str(scalar)
+        text = self._module.word(word, name, stored)
+        return f"half({text})" if scalar.kind is Kind.HALF else text
+
+    def _value(self, t: Type, words: Iterator[str]) -> str:
+        if isinstance(t, Scalar):
+            return next(words)
+        if isinstance(t, Struct):
+            parts = [self._value(f, words) for _, f in t.fields]
+        elif isinstance(t, LocalArray):
+            parts = [self._value(t.element, words) for _ in range(t.count)]
+            return "{ " + ", ".join(parts) + " }"
+        else:
+            count = t.count if isinstance(t, Vector) else 0
+            count = t.row_count * t.column_count if isinstance(t, Matrix) else count
+            parts = [next(words) for _ in range(count)]
+        return f"{self._module.types.spell(t)}({', '.join(parts)})"
+
+
+_TAG_WORDS = {
+    Role.UNIFORM: "uniform",
+    Role.OUTPUT: "store",
+    Role.COTANGENT: "cotangent",
+    Role.GRADIENT: "gradient",
+    Role.TANGENT: "tangent",
+    Role.OUTPUT_TANGENT: "tangent_store",
+}
+
+
+def _field(name: str) -> str:
+    return field_name(name)
+
+
+def write_outputs(module: Module, resolved: Resolved) -> Piece | None:
+    """The struct that the body returns; `None` where it returns nothing."""
+    fields = [(n, module.kernel.buffer(n).type.element) for n in resolved.own]
+    fields += [(s.name, s.type) for s in resolved.sums]
+    if not fields:
+        return None
+    piece = Piece()
+    base = " : IDifferentiable" if any(is_differentiable(t) for _, t in fields) else ""
+    piece.open(f"struct Outputs{base}")
+    for name, t in fields:
+        piece.add(f"{module.types.spell(t)} {_field(name)};")
+    piece.close()
+    return piece
+
+
+def write_decoder(module: Module, b: Buffer) -> tuple[Piece, Piece, str]:
+    """The pass that turns the words of a Min or Max array back into values, in place."""
+    t = b.type.element
+    scalar = next(iter(scalars(t)))
+    module.arrays.need(Role.OUTPUT, b.name, t, Cell.WRITE)
+    declarations = module.arrays.bind()
+    piece = Piece()
+    name = module.names.make(f"{b.name}_decode")
+    count = module.word(Word(WordKind.THREAD_COUNT), "thread_count")
+    row = module.word(Word(WordKind.GROUP_COUNT_X), "group_count_x")
+    text = module.arrays.words(Role.OUTPUT, b.name, _INDEX)
+    decoded = f"{scalar}.decode({text})"
+    bits = decoded if scalar.kind is Kind.UINT else f"asuint({decoded})"
+    piece.add('[shader("compute")]')
+    piece.add(f"[numthreads({WORKGROUP_SIZE}, 1, 1)]")
+    piece.open(f"void {name}(uint3 group : SV_GroupID, uint laneIndex : SV_GroupIndex)")
+    piece.add("lane = laneIndex;")
+    piece.add(f"uint {_INDEX} = threadNumber(group, {row});")
+    piece.add(f"if ({_INDEX} < {count})")
+    piece.indented(f"{text} = {bits};")
+    piece.close()
+    return declarations, piece, name

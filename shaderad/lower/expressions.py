@@ -1,0 +1,300 @@
+"""IR expressions -> Slang text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from shaderad.diagnostics import Span
+from shaderad.ir import ops
+from shaderad.ir.nodes import (
+    Apply,
+    Bitcast,
+    Call,
+    Cast,
+    Conditional,
+    Const,
+    Construct,
+    Detach,
+    Element,
+    Expr,
+    Field,
+    ForwardDiff,
+    Length,
+    Load,
+    Logical,
+    MakePair,
+    PairPart,
+    Splat,
+    Swizzle,
+    Var,
+    Zero,
+)
+from shaderad.ir.types import (
+    Kind,
+    LocalArray,
+    Matrix,
+    Pair,
+    Scalar,
+    Type,
+    Vector,
+    is_differentiable,
+    is_float,
+    is_integer,
+    scalar_of,
+)
+from shaderad.lower.bindings import SiteKind
+from shaderad.lower.outputs import CheckIndex
+from shaderad.lower.spelling import is_plain_number, literal
+
+if TYPE_CHECKING:
+    from shaderad.lower.slang import FunctionWriter
+
+_E = TypeVar("_E", bound=Expr)
+
+# Binding strength of operators; a higher one binds tighter.
+_PRIMARY = 100
+_PRECEDENCE = {
+    "*": 90, "/": 90, "+": 80, "-": 80, "<": 60, "<=": 60, ">": 60, ">=": 60,
+    "==": 50, "!=": 50, "&": 45, "^": 44, "|": 43, "&&": 30, "||": 20,
+}  # fmt: skip
+_UNARY = 95
+_CONDITIONAL = 10
+_BITCASTS = {Kind.FLOAT: "asfloat", Kind.INT: "asint", Kind.UINT: "asuint"}
+
+
+class ExpressionWriter:
+    """Writes the expressions of one function."""
+
+    def __init__(self, function: FunctionWriter) -> None:
+        self._function = function
+        self._module = function.module
+
+    def text(self, e: Expr, strength: int = 0) -> str:
+        """`e` as Slang text, in parentheses where it binds weaker than `strength`."""
+        text, own = self._spelled(e)
+        return f"({text})" if own < strength else text
+
+    def _spelled(self, e: Expr) -> tuple[str, int]:
+        write = _WRITERS.get(type(e))
+        if write is None:
+            raise TypeError(f"no Slang text for {type(e).__name__}")
+        return write(self, e)
+
+    def _constant(self, call: str) -> str:
+        """A call without a derivative: Slang wants to be told where it differentiates."""
+        return f"no_diff({call})" if self._function.is_differentiated else call
+
+    def _arguments(self, args: tuple[Expr, ...]) -> str:
+        return ", ".join(self.text(a) for a in args)
+
+    # -- leaves ---------------------------------------------------------------------------------
+
+    def const(self, e: Const) -> tuple[str, int]:
+        assert isinstance(e.type, Scalar)
+        if not is_plain_number(float(e.value), e.type):
+            return self._module.bits_word(float(e.value), e.type), _PRIMARY
+        text = literal(e.value, e.type)
+        return text, _UNARY if text.startswith("-") else _PRIMARY
+
+    def zero(self, e: Zero) -> tuple[str, int]:
+        return self._module.types.zero(e.type), _PRIMARY
+
+    def var(self, e: Var) -> tuple[str, int]:
+        return self._function.variable(e.name), _PRIMARY
+
+    def length(self, e: Length) -> tuple[str, int]:
+        return self._module.arrays.length(e.buffer, e.axis), _PRIMARY
+
+    # -- operators ------------------------------------------------------------------------------
+
+    def apply(self, e: Apply) -> tuple[str, int]:
+        spelling = e.op.slang
+        if "{" in spelling:
+            return self._operator(e, spelling)
+        if e.op in (ops.FLOOR_DIV, ops.MOD) and is_integer(e.type):
+            site = self._module.site(SiteKind.DIVISION, e.span, e.op.name)
+            report = self._module.report
+            return f"{spelling}<{report}>({self._arguments(e.args)}, {site})", _PRIMARY
+        return f"{spelling}({self._arguments(e.args)})", _PRIMARY
+
+    def _operator(self, e: Apply, spelling: str) -> tuple[str, int]:
+        if len(e.args) == 1:
+            symbol = spelling[0]
+            if e.op in (ops.BIT_NOT, ops.NOT) and scalar_of(e.args[0].type) == Scalar(Kind.BOOL):
+                symbol = "!"
+            if e.op is ops.NEG and isinstance(e.type, Matrix):
+                # WGSL and Metal have no negated matrix.
+                return f"{self.text(e.args[0], _PRECEDENCE['*'])} * -1.0", _PRECEDENCE["*"]
+            return symbol + self.text(e.args[0], _PRIMARY), _UNARY
+        symbol = spelling.split()[1]
+        if e.op is ops.DIV and isinstance(e.type, Matrix):
+            return f"divideMatrix({self._arguments(e.args)})", _PRIMARY
+        strength = _PRECEDENCE[symbol]
+        left, right = self._sides(e)
+        return f"{self.text(left, strength)} {symbol} {self.text(right, strength + 1)}", strength
+
+    def _sides(self, e: Apply) -> tuple[Expr, Expr]:
+        """Operands without splats: Slang spreads a scalar over a vector or matrix itself."""
+        left, right = e.args
+        if isinstance(left, Splat) and not isinstance(right, Splat):
+            return left.value, right
+        if isinstance(right, Splat) and not isinstance(left, Splat):
+            return left, right.value
+        return left, right
+
+    def logical(self, e: Logical) -> tuple[str, int]:
+        symbol = "&&" if e.is_and else "||"
+        own = _PRECEDENCE[symbol]
+        return f"{self.text(e.left, own)} {symbol} {self.text(e.right, own + 1)}", own
+
+    def conditional(self, e: Conditional) -> tuple[str, int]:
+        parts = (self.text(p, _CONDITIONAL + 1) for p in (e.condition, e.if_true, e.if_false))
+        condition, if_true, if_false = parts
+        return f"{condition} ? {if_true} : {if_false}", _CONDITIONAL
+
+    # -- conversions ----------------------------------------------------------------------------
+
+    def cast(self, e: Cast) -> tuple[str, int]:
+        return f"{self._module.types.spell(e.type)}({self.text(e.value)})", _PRIMARY
+
+    def bitcast(self, e: Bitcast) -> tuple[str, int]:
+        scalar = scalar_of(e.type)
+        assert scalar is not None
+        call = f"{_BITCASTS[scalar.kind]}({self.text(e.value)})"
+        if is_float(e.type) or is_float(e.value.type):
+            return self._constant(call), _PRIMARY
+        return call, _PRIMARY
+
+    def construct(self, e: Construct) -> tuple[str, int]:
+        return f"{self._module.types.spell(e.type)}({self._arguments(e.parts)})", _PRIMARY
+
+    def splat(self, e: Splat) -> tuple[str, int]:
+        return f"{self._module.types.spell(e.type)}({self.text(e.value)})", _PRIMARY
+
+    # -- parts ----------------------------------------------------------------------------------
+
+    def field(self, e: Field) -> tuple[str, int]:
+        name = self._module.field(e.value.type, e.name)
+        return f"{self.text(e.value, _PRIMARY)}.{name}", _PRIMARY
+
+    def swizzle(self, e: Swizzle) -> tuple[str, int]:
+        return f"{self.text(e.value, _PRIMARY)}.{e.components}", _PRIMARY
+
+    def element(self, e: Element) -> tuple[str, int]:
+        container = e.value.type
+        if isinstance(e.index, Const):
+            index = int(e.index.value)
+            if isinstance(container, Vector):
+                return f"{self.text(e.value, _PRIMARY)}.{'xyzw'[index]}", _PRIMARY
+            if not isinstance(container, LocalArray):
+                return f"{self.text(e.value, _PRIMARY)}[{index}]", _PRIMARY
+        return self._dynamic_element(e, container)
+
+    def _dynamic_element(self, e: Element, container: Type) -> tuple[str, int]:
+        index = self.local_index(e.index, container)
+        value = self.text(e.value)
+        zero = self._module.types.zero(e.type)
+        if isinstance(container, Vector) and is_float(container):
+            return f"component({value}, {index})", _PRIMARY
+        if isinstance(container, Vector):
+            return f"componentPlain({value}, {index}, {zero})", _PRIMARY
+        if isinstance(container, Matrix):
+            return f"row({value}, {index})", _PRIMARY
+        name = "at" if is_differentiable(e.type) else "atPlain"
+        return f"{name}({value}, {index}, {zero})", _PRIMARY
+
+    def local_index(self, index: Expr, container: Type) -> str:
+        """The checked position: `outside` where it is out of range."""
+        assert isinstance(container, Vector | Matrix | LocalArray)
+        count = container.row_count if isinstance(container, Matrix) else container.count
+        if isinstance(index, Const):
+            return f"{int(index.value)}u"
+        if self._module.is_unchecked:
+            return f"uint({self.text(index)})"
+        site = self._module.site(SiteKind.BOUNDS, index.span, str(container))
+        return f"localIndex<{self._module.report}>({self.text(index)}, {count}, {site})"
+
+    # -- buffers --------------------------------------------------------------------------------
+
+    def load(self, e: Load) -> tuple[str, int]:
+        hoisted = self._module.hoisted(e)
+        index = self.checked_index(e.buffer, e.indices, e.span)
+        if hoisted is not None:
+            name = self._function.variable(hoisted)
+            if self._module.is_unchecked:
+                return name, _PRIMARY
+            return f"alreadyRead({index}, {name})", _PRIMARY
+        tag = self._module.arrays.tag(e.buffer)
+        element = self._module.types.spell(e.type)
+        if not is_differentiable(e.type):
+            return f"read<{element}, {tag}>({index})", _PRIMARY
+        if not (self._module.is_wanted(e.buffer) and self._function.is_differentiated):
+            return self._constant(f"read<{element}, {tag}>({index})"), _PRIMARY
+        return f"load<{element}, {tag}>({index})", _PRIMARY
+
+    def check_index(self, e: CheckIndex) -> tuple[str, int]:
+        return self.checked_index(e.buffer, e.indices, e.span), _PRIMARY
+
+    def checked_index(self, buffer: str, indices: tuple[Expr, ...], span: Span) -> str:
+        """The number of an element: `outside` where an index is out of range."""
+        tag = self._module.arrays.tag(buffer)
+        values = self._arguments(indices)
+        if self._module.is_unchecked:
+            return f"{tag}.at({values})"
+        site = self._module.site(SiteKind.BOUNDS, span, buffer)
+        return f"{tag}.at({values}, {site})"
+
+    # -- calls and derivatives ----------------------------------------------------------------------
+
+    def call(self, e: Call) -> tuple[str, int]:
+        name = self._module.function(e.function)
+        return f"{name}({self._arguments(e.args)})", _PRIMARY
+
+    def forward_diff(self, e: ForwardDiff) -> tuple[str, int]:
+        name = self._module.function(e.function)
+        return f"fwd_diff({name})({self._arguments(e.args)})", _PRIMARY
+
+    def make_pair(self, e: MakePair) -> tuple[str, int]:
+        if isinstance(e.derivative, Zero):
+            assert isinstance(e.type, Pair)
+            spelled = self._module.types.spell(e.type.primal)
+            return f"diffPair({self.text(e.primal)}, {spelled}.dzero())", _PRIMARY
+        return f"diffPair({self.text(e.primal)}, {self.text(e.derivative)})", _PRIMARY
+
+    def pair_part(self, e: PairPart) -> tuple[str, int]:
+        if e.part == "d" and isinstance(e.value, Var):
+            accumulator = self._function.accumulator(e.value.name)
+            if accumulator is not None:
+                return accumulator, _PRIMARY
+        return f"{self.text(e.value, _PRIMARY)}.{e.part}", _PRIMARY
+
+    def detach(self, e: Detach) -> tuple[str, int]:
+        if not self._function.is_differentiated:
+            return self._spelled(e.value)
+        return f"detach({self.text(e.value)})", _PRIMARY
+
+
+_WRITERS: dict[type[Expr], Callable[..., tuple[str, int]]] = {
+    Const: ExpressionWriter.const,
+    Zero: ExpressionWriter.zero,
+    Var: ExpressionWriter.var,
+    Length: ExpressionWriter.length,
+    Apply: ExpressionWriter.apply,
+    Logical: ExpressionWriter.logical,
+    Conditional: ExpressionWriter.conditional,
+    Cast: ExpressionWriter.cast,
+    Bitcast: ExpressionWriter.bitcast,
+    Construct: ExpressionWriter.construct,
+    Splat: ExpressionWriter.splat,
+    Field: ExpressionWriter.field,
+    Swizzle: ExpressionWriter.swizzle,
+    Element: ExpressionWriter.element,
+    Load: ExpressionWriter.load,
+    CheckIndex: ExpressionWriter.check_index,
+    Call: ExpressionWriter.call,
+    ForwardDiff: ExpressionWriter.forward_diff,
+    MakePair: ExpressionWriter.make_pair,
+    PairPart: ExpressionWriter.pair_part,
+    Detach: ExpressionWriter.detach,
+}

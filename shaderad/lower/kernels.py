@@ -1,0 +1,266 @@
+"""A kernel and what is wanted of it -> the dispatches that compute it, as Slang modules.
+
+The one place that puts the stages of lowering in order: outputs, write numbers, jumps, refusals,
+strategies, functions and loops, bindings, entry point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shaderad.ir.nodes import Assign, Buffer, Function, Kernel, Return, Stmt, Zero
+from shaderad.ir.types import VOID, Access, LocalArray, Struct, Tuple, Type, is_differentiable
+from shaderad.ir.walk import called, writes
+from shaderad.lower import refusals
+from shaderad.lower.artifact import Binding, Program
+from shaderad.lower.artifact import Access as BindingAccess
+from shaderad.lower.bindings import WORKGROUP_SIZE, Lowered, Mode, Variant
+from shaderad.lower.entry_points import EntryPoint, write_decoder, write_outputs
+from shaderad.lower.jumps import without_jumps
+from shaderad.lower.loops import LoopFunction, RunLoop
+from shaderad.lower.module import Module
+from shaderad.lower.outputs import Resolved, resolve_outputs
+from shaderad.lower.piece import Piece, field_name
+from shaderad.lower.slang import FunctionWriter, outlined, write_function
+from shaderad.lower.strategy import NOTHING_HOISTED, Strategies, choose
+from shaderad.lower.structs import write_layout, write_struct, write_tuple
+from shaderad.lower.write_numbers import number_writes
+
+
+def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered, ...]:
+    """The dispatches of `kernel` in `mode`, in the order in which they run.
+
+    Raises:
+        LanguageError, DerivativeError: See ``lower/outputs.py`` and ``lower/refusals.py``.
+    """
+    extremes = [b for b in kernel.buffers if b.access in (Access.MIN, Access.MAX)]
+    main = _lower(kernel, mode, variant)
+    if mode is Mode.PRIMAL:
+        used = {name for r in main.resources for name in r.members}
+        return (main, *(_decoder(kernel, b, variant) for b in extremes if b.name in used))
+    if any(is_differentiable(b.type.element) for b in extremes):
+        plain = replace(variant, wanted=frozenset(), accumulate=False)
+        winners = (_lower(kernel, Mode.WINNER, plain, second_pass=p) for p in (False, True))
+        return (*winners, main)
+    return (main,)
+
+
+def _lower(
+    kernel: Kernel, mode: Mode, variant: Variant, *, second_pass: bool = False
+) -> Lowered:
+    resolved = resolve_outputs(kernel, variant.launch_shaped)
+    body, types = number_writes(kernel, resolved.body, resolved.local_types)
+    structured = without_jumps(body, VOID, types)
+    resolved = replace(resolved, body=structured.body, local_types=structured.local_types)
+    refusals.check_kernel(kernel, resolved.body)
+    strategies = NOTHING_HOISTED
+    if mode in (Mode.BACKWARD, Mode.FORWARD):
+        elsewhere = frozenset(b.name for b in kernel.buffers) - set(resolved.own)
+        refusals.check_mode(kernel, resolved.body, mode, elsewhere)
+    if mode is Mode.BACKWARD:
+        strategies = choose(kernel, resolved.body, variant.wanted)
+        refusals.check_strategies(kernel, strategies)
+    return _Lowering(kernel, mode, variant, resolved, strategies, second_pass).run()
+
+
+class _Lowering:
+    """One module from its parts."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        mode: Mode,
+        variant: Variant,
+        resolved: Resolved,
+        strategies: Strategies,
+        second_pass: bool,
+    ) -> None:
+        self._kernel = kernel
+        self._resolved = resolved
+        self._module = Module(kernel, mode, variant, strategies)
+        self._module.is_second_winner_pass = second_pass
+        self._module.set_function_writer(self._write_function)
+        self._is_differentiated = mode in (Mode.BACKWARD, Mode.FORWARD)
+        self._inner = _differentiated_inside(resolved.body)
+
+    def _write_function(self, f: Function, name: str) -> None:
+        write_function(
+            self._module, f, name, is_differentiated=self._is_differentiated or f in self._inner
+        )
+
+    def run(self) -> Lowered:
+        module = self._module
+        name = module.names.make(self._kernel.name)
+        body = self._write_body(name)
+        entry = EntryPoint(module, self._resolved, name)
+        entry.note_needs()
+        # Tags may ask for more words, and the entry point for more tags: text first, bindings last.
+        self._note_hoisted_tags()
+        strategies = module.strategies
+        summed = {b: b not in strategies.exclusive for b in module.variant.wanted}
+        module.arrays.note_tags(summed)
+        declarations = module.arrays.bind()
+        entry_tags, entry_text = entry.write()
+        tags = module.arrays.write_tags()
+        outputs = write_outputs(module, self._resolved)
+        parts = [declarations, tags, entry_tags, *module.pieces, outputs, body, entry_text]
+        program = assemble(module, entry.name, parts)
+        return Lowered(
+            program=program,
+            mode=module.mode,
+            resources=tuple(module.arrays.resources),
+            words=tuple(module.words),
+            sites=tuple(module.sites),
+            is_reduction=entry.is_reduction,
+            is_single_group=entry.is_single_group,
+            strategies=dict(strategies.by_name),
+        )
+
+    def _note_hoisted_tags(self) -> None:
+        module = self._module
+        for h in (*module.strategies.exclusive.values(), *module.strategies.uniform):
+            module.arrays.tag(h.buffer)
+        for s in self._resolved.sums:
+            module.arrays.tag(s.buffer)
+
+    def _write_body(self, name: str) -> Piece:
+        """The kernel as a pure function of index, uniforms and hoisted elements."""
+        module, kernel, resolved = self._module, self._kernel, self._resolved
+        piece = Piece()
+        piece.span = kernel.span
+        hoisted = [*module.strategies.exclusive.values(), *module.strategies.uniform]
+        elements = {h.name: kernel.buffer(h.buffer).type.element for h in hoisted}
+        uniforms = {u.name: u.type for u in kernel.uniforms}
+        from shaderad.ir.types import INT
+
+        indices: dict[str, Type] = dict.fromkeys(kernel.index_names, INT)
+        types = {**indices, **uniforms, **elements, **resolved.local_types}
+        writer = FunctionWriter(
+            module, piece, types, is_differentiated=self._is_differentiated
+        )
+        if self._is_differentiated:
+            piece.add("[Differentiable]")
+        parameters = [
+            f"{self._constant(n)}{module.types.spell(t)} {writer.parameter(n)}"
+            for n, t in {**indices, **uniforms, **elements}.items()
+        ]
+        locals_ = [*resolved.own, *(s.name for s in resolved.sums)]
+        result = "Outputs" if locals_ else "void"
+        piece.open(f"{result} {name}({', '.join(parameters)})")
+        for n in sorted(writes(resolved.body) & uniforms.keys()):
+            _copy(writer, n)
+        start = tuple(Assign(name=n, value=Zero(type=types[n])) for n in locals_)
+        body: tuple[Stmt, ...] = (*start, *resolved.body)
+        body = tuple(s for s in body if not isinstance(s, Return))
+        self._check_loops(outlined(writer, name, body, frozenset(locals_)), writer)
+        if locals_:
+            piece.add(f"return Outputs({', '.join(writer.variable(n) for n in locals_)});")
+        piece.close()
+        return piece
+
+    def _check_loops(self, body: tuple[Stmt, ...], writer: FunctionWriter) -> None:
+        writer.block(body)
+
+    def _constant(self, name: str) -> str:
+        """Uniforms whose derivative nobody wants are arguments without one."""
+        module = self._module
+        is_unwanted = any(
+            u.name == name and is_differentiable(u.type) and name not in module.variant.wanted
+            for u in self._kernel.uniforms
+        )
+        return "no_diff " if self._is_differentiated and is_unwanted else ""
+
+
+def _copy(writer: FunctionWriter, name: str) -> None:
+    given = writer.variable(name)
+    local = writer.names.make(name)
+    writer.bind(name, local)
+    writer.piece.add(f"{writer.module.types.spell(writer.types[name])} {local} = {given};")
+
+
+def _differentiated_inside(body: tuple[Stmt, ...]) -> frozenset[Function]:
+    """Functions that ``fwd_diff`` or ``bwd_diff`` inside the kernel reach."""
+    from shaderad.ir.nodes import BackwardDiff, ForwardDiff
+    from shaderad.ir.walk import expressions, statements
+
+    found: set[Function] = set()
+    for part in (body, *(f.body for f in refusals.reachable(body))):
+        for s in statements(part):
+            if isinstance(s, BackwardDiff):
+                found.add(s.function)
+            found.update(e.function for e in expressions(s) if isinstance(e, ForwardDiff))
+    return frozenset({g for f in found for g in (f, *refusals.reachable(f.body))})
+
+
+def _decoder(kernel: Kernel, b: Buffer, variant: Variant) -> Lowered:
+    module = Module(kernel, Mode.DECODE, variant, NOTHING_HOISTED)
+    declarations, text, name = write_decoder(module, b)
+    return Lowered(
+        program=assemble(module, name, [declarations, text]),
+        mode=Mode.DECODE,
+        resources=tuple(module.arrays.resources),
+        words=tuple(module.words),
+        threads_of=b.name,
+    )
+
+
+def assemble(module: Module, entry: str, parts: list[Piece | None]) -> Program:
+    """The module's text: head, types, constant buffer, and the parts in order."""
+    types = [*_struct_pieces(module), _parameters(module)]
+    head = Piece()
+    span = module.kernel.span
+    source = span.file.replace("\\\\", "/").rsplit("/", 1)[-1]
+    head.add(f"// {entry}: made by shaderad from `{module.kernel.name}` in {source}")
+    head.add("import shaderad;")
+    lines: list[str] = []
+    for part in (head, *types, *parts):
+        if part is None or not part.lines:
+            continue
+        text = [line for line, _ in part.lines]
+        while text and not text[0]:
+            text.pop(0)
+        lines += [*([""] if lines else []), *text]
+    bindings = (Binding(0, "parameters", BindingAccess.UNIFORM), *module.arrays.bindings)
+    return Program(
+        name=entry,
+        slang="\n".join(lines) + "\n",
+        workgroup=(WORKGROUP_SIZE, 1, 1),
+        bindings=bindings,
+        parameter_words=tuple(module.word_types),
+        features=frozenset(module.features),
+    )
+
+
+def _parameters(module: Module) -> Piece:
+    piece = Piece()
+    piece.open("struct Parameters")
+    for name, spelled in module.word_types.items():
+        piece.add(f"{spelled} {name};")
+    piece.close()
+    piece.add("[[vk::binding(0, 0)]]")
+    piece.add("ConstantBuffer<Parameters> parameters;")
+    return piece
+
+
+def _struct_pieces(module: Module) -> list[Piece]:
+    pieces: list[Piece] = []
+    elements = {inner for b in module.kernel.buffers for inner in _inside(b.type.element)}
+    elements |= {inner for u in module.kernel.uniforms for inner in _inside(u.type)}
+    for t in list(module.types.structs):
+        pieces.append(write_struct(module, t, module.types.structs[t]))
+    for t in list(module.types.structs):
+        if t in elements:
+            pieces.append(write_layout(module, t, module.types.structs[t]))
+    for t in list(module.types.tuples):
+        assert isinstance(t, Tuple)
+        pieces.append(write_tuple(module, t.elements, module.types.tuples[t]))
+    return pieces
+
+
+def _inside(t: Type) -> list[Type]:
+    """`t` and the types of its parts."""
+    if isinstance(t, Struct):
+        return [t, *(inner for _, f in t.fields for inner in _inside(f))]
+    if isinstance(t, LocalArray):
+        return [t, *_inside(t.element)]
+    return [t]

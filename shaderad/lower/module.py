@@ -1,0 +1,107 @@
+"""What one generated module collects while its functions are written.
+
+Report sites, words of the constant buffer, names and types: each is made where it is first
+needed, in the order of the text, so that the same kernel always gives the same module.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from shaderad.diagnostics import Span
+from shaderad.ir.nodes import Function, Kernel, Load
+from shaderad.ir.types import Kind, Scalar, Struct, Tuple, Type
+from shaderad.lower.bindings import Mode, Role, Site, SiteKind, Variant, Word, WordKind
+from shaderad.lower.names import Names
+from shaderad.lower.piece import Piece, field_name
+from shaderad.lower.spelling import Types
+from shaderad.lower.strategy import Strategies
+from shaderad.lower.tags import Arrays
+
+
+class Module:
+    """One kernel in one mode, being written."""
+
+    def __init__(
+        self, kernel: Kernel, mode: Mode, variant: Variant, strategies: Strategies
+    ) -> None:
+        self.kernel = kernel
+        self.mode = mode
+        self.variant = variant
+        self.strategies = strategies
+        self.names = Names()
+        self.types = Types(self.names)
+        self.report = "Report" if variant.bounds == "raise" else "NoReport"
+        self.words: dict[Word, str] = {}
+        self.word_types: dict[str, str] = {}
+        self.sites: list[Site] = []
+        self.pieces: list[Piece] = []
+        self.features: set[str] = set()
+        self.is_second_winner_pass = False
+        self.arrays = Arrays(self)
+        self._functions: dict[Function, str] = {}
+        self._write: Callable[[Function, str], None] | None = None
+
+    @property
+    def is_unchecked(self) -> bool:
+        return self.variant.bounds == "unchecked"
+
+    def is_wanted(self, buffer: str) -> bool:
+        return self.mode in (Mode.BACKWARD, Mode.FORWARD) and buffer in self.variant.wanted
+
+    def hoisted(self, load: Load) -> str | None:
+        return self.strategies.hoisted(load)
+
+    # -- functions ------------------------------------------------------------------------------
+
+    def set_function_writer(self, write: Callable[[Function, str], None]) -> None:
+        self._write = write
+
+    def function(self, f: Function) -> str:
+        """The Slang name of a user function, which is written at its first use."""
+        if f not in self._functions:
+            self._functions[f] = self.names.make(f.name)
+            assert self._write is not None
+            self._write(f, self._functions[f])
+        return self._functions[f]
+
+    def field(self, container: Type, name: str) -> str:
+        """A field's Slang name; tuple elements are numbered."""
+        if isinstance(container, Tuple):
+            return f"item{name}"
+        assert isinstance(container, Struct)
+        self.types.spell(container)
+        return field_name(name)
+
+    # -- what the host provides -----------------------------------------------------------------
+
+    def word(self, word: Word, name: str, slang_type: str = "uint") -> str:
+        """Reads a word of the constant buffer."""
+        if word not in self.words:
+            stem, number = name, 1
+            while name in self.word_types:
+                number += 1
+                name = f"{stem}_{number}"
+            self.words[word] = name
+            self.word_types[name] = slang_type
+        return f"parameters.{self.words[word]}"
+
+    def offset_word(self, role: Role, name: str, suffix: str) -> str:
+        word = Word(WordKind.OFFSET, name, 0, role)
+        return self.word(word, f"{name}{suffix}_offset")
+
+    def bits_word(self, value: float, scalar: Scalar) -> str:
+        """An infinity or NaN, which must not be a literal."""
+        (bits,) = struct.unpack("<I", struct.pack("<f", value))
+        read = f"asfloat({self.word(Word(WordKind.BITS, '', bits), f'bits_{bits:08x}')})"
+        return read if scalar.kind is Kind.FLOAT else f"{scalar}({read})"
+
+    def site(self, kind: SiteKind, span: Span, name: str) -> str:
+        """A new place that can report."""
+        if self.report == "Report":
+            self.arrays.uses_report = True
+        site = Site(kind, span, name)
+        if site not in self.sites:
+            self.sites.append(site)
+        return str(self.sites.index(site))

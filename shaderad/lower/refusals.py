@@ -1,0 +1,174 @@
+"""What cannot be differentiated right is refused here, before any Slang is written.
+
+Each check names the Python line, says why and what to do instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shaderad.diagnostics import Span, error
+from shaderad.ir import ops
+from shaderad.ir.nodes import (
+    Accumulate,
+    Apply,
+    BackwardDiff,
+    Detach,
+    Expr,
+    ForwardDiff,
+    Function,
+    Kernel,
+    Load,
+    Stmt,
+    Store,
+)
+from shaderad.ir.types import Access, BufferType, Kind, is_differentiable, scalars
+from shaderad.ir.walk import called, children, expressions, statements
+from shaderad.lower.bindings import Mode
+from shaderad.lower.injective import is_injective
+from shaderad.lower.loops import Keeping, LoopFunction
+from shaderad.lower.strategy import Strategies
+
+
+def reachable(body: tuple[Stmt, ...]) -> list[Function]:
+    """Functions that `body` calls, directly or not, each once; derivatives not entered."""
+    found: dict[Function, None] = {}
+
+    def visit(stmts: tuple[Stmt, ...]) -> None:
+        for f in called(stmts):
+            if f not in found:
+                visit(f.body)
+                found[f] = None
+
+    visit(body)
+    return list(found)
+
+
+def check_kernel(kernel: Kernel, body: tuple[Stmt, ...]) -> None:
+    """What no mode can run.
+
+    Raises:
+        LanguageError: SR0282 for Add, Min and Max of element types without such an atomic.
+        DerivativeError: SR0410 for ``fwd_diff`` and ``bwd_diff`` of functions that touch arrays.
+        LanguageError: SR0283 for operations that no device has on double.
+    """
+    for b in kernel.buffers:
+        kinds = {s.kind for s in scalars(b.type.element)}
+        is_sum = b.access in (Access.ADD, Access.MIN, Access.MAX)
+        if is_sum and kinds & {Kind.HALF, Kind.DOUBLE, Kind.BOOL}:
+            raise error("SR0282", b.span, array=b.name, type=b.type)
+    for part in (body, *(f.body for f in reachable(body))):
+        for s in statements(part):
+            if isinstance(s, BackwardDiff):
+                _check_inner(s.function, s.span, "bwd_diff")
+            for e in expressions(s):
+                _check_expression(e)
+
+
+def _check_expression(e: Expr) -> None:
+    if isinstance(e, ForwardDiff):
+        _check_inner(e.function, e.span, "fwd_diff")
+    if isinstance(e, Apply) and not ops.has_double_instruction(e.op):
+        kinds = {s.kind for a in e.args for s in scalars(a.type)}
+        if Kind.DOUBLE in kinds:
+            raise error("SR0283", e.span, op=e.op.name)
+
+
+def _check_inner(f: Function, span: Span, transform: str) -> None:
+    wanted = "backward" if transform == "bwd_diff" else "forward"
+    for inner in (f, *reachable(f.body)):
+        if any(True for _ in _array_floats(inner.body)) and inner.backward is None:
+            raise error("SR0410", span, transform=transform, function=inner.name)
+        other = inner.forward if wanted == "backward" else inner.backward
+        if getattr(inner, wanted) is None and other is not None:
+            code = "SR0411" if wanted == "backward" else "SR0412"
+            raise error(code, span, function=inner.name)
+
+
+def _array_floats(body: tuple[Stmt, ...]) -> Iterator[Expr | Stmt]:
+    """Differentiable array accesses; loads under ``detach`` are none."""
+    for s in statements(body):
+        if isinstance(s, Store | Accumulate) and is_differentiable(s.value.type):
+            yield s
+        for e in children(s):
+            yield from _attached_loads(e)
+
+
+def _attached_loads(e: Expr) -> Iterator[Expr]:
+    if isinstance(e, Detach):
+        return
+    if isinstance(e, Load) and is_differentiable(e.type):
+        yield e
+    for child in children(e):
+        yield from _attached_loads(child)
+
+
+def check_mode(
+    kernel: Kernel, body: tuple[Stmt, ...], mode: Mode, elsewhere: frozenset[str]
+) -> None:
+    """What cannot be differentiated in `mode`.
+
+    Raises:
+        DerivativeError: SR0411 (no backward derivative), SR0412 (no forward one), SR0413 (result
+            depends on ``bwd_diff``), SR0414 (Out written at indices that may repeat).
+    """
+    functions = reachable(body)
+    for f in functions:
+        if mode is Mode.BACKWARD and f.forward is not None and f.backward is None:
+            raise error("SR0411", f.span, function=f.name)
+        if mode is Mode.FORWARD and f.backward is not None and f.forward is None:
+            raise error("SR0412", f.span, function=f.name)
+    plain = [f for f in functions if f.backward is None and f.forward is None]
+    for part in (body, *(f.body for f in plain)):
+        inner = next((s for s in statements(part) if isinstance(s, BackwardDiff)), None)
+        if inner is not None:
+            raise error("SR0413", inner.span, mode="vjp" if mode is Mode.BACKWARD else "jvp")
+    uniforms = frozenset(u.name for u in kernel.uniforms)
+    for b in kernel.buffers:
+        if b.access is not Access.OUT or b.name not in elsewhere or not is_float_element(b.type):
+            continue
+        if not _is_written_once(kernel, body, functions, b.name, uniforms):
+            raise error("SR0414", b.span, array=b.name, kernel=kernel.name)
+
+
+def is_float_element(t: BufferType) -> bool:
+    return is_differentiable(t.element)
+
+
+def _is_written_once(
+    kernel: Kernel,
+    body: tuple[Stmt, ...],
+    functions: list[Function],
+    buffer: str,
+    uniforms: frozenset[str],
+) -> bool:
+    for f in functions:
+        stores = [s for s in statements(f.body) if isinstance(s, Store) and s.buffer == buffer]
+        if any(not s.is_unique for s in stores):
+            return False
+    return is_injective(body, buffer, kernel.index_names, uniforms)
+
+
+def check_loop(loop: LoopFunction) -> None:
+    """A loop whose states must be kept needs to say how many there can be.
+
+    Raises:
+        DerivativeError: SR0415.
+    """
+    if loop.keeping is Keeping.UNBOUNDED:
+        carried = next(n for n, t in loop.state if is_differentiable(t))
+        raise error("SR0415", loop.loop.span, name=carried)
+
+
+def check_strategies(kernel: Kernel, strategies: Strategies) -> None:
+    """Doubles can be stored or summed by one group, not added atomically.
+
+    Raises:
+        DerivativeError: SR0416.
+    """
+    for b in kernel.buffers:
+        kinds = {s.kind for s in scalars(b.type.element)}
+        if Kind.DOUBLE in kinds and "scattered" in strategies.by_name.get(b.name, ""):
+            raise error("SR0416", b.span, array=b.name, type=b.type)
+
+

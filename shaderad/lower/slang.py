@@ -1,0 +1,659 @@
+"""IR functions -> Slang text: statements, functions, outlined loops.
+
+The user's names and order, one statement a line. Functions that take part in differentiation are
+written for Slang's AD (loops outlined, accesses with derivatives); the others as plain Slang.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from shaderad.ir import ops
+from shaderad.ir.nodes import (
+    Accumulate,
+    AccumulateGradient,
+    Apply,
+    Assert,
+    Assign,
+    BackwardDiff,
+    Const,
+    ElementStep,
+    Evaluate,
+    Expr,
+    FieldStep,
+    For,
+    Function,
+    If,
+    PartStep,
+    Return,
+    Step,
+    Stmt,
+    Store,
+    SwizzleStep,
+    Var,
+    While,
+)
+from shaderad.ir.types import INT, LocalArray, Pair, Type, Void, is_differentiable, is_float, tangent
+from shaderad.ir.walk import path_value, reads, step_type, writes
+from shaderad.lower import accumulate
+from shaderad.lower.bindings import Mode, SiteKind
+from shaderad.lower.expressions import ExpressionWriter
+from shaderad.lower.jumps import without_jumps
+from shaderad.lower.loops import Keeping, LoopFunction, Outliner, RunLoop
+from shaderad.lower.names import Names
+from shaderad.lower.piece import Piece
+from shaderad.lower.write_numbers import NumberedAccumulate
+
+if TYPE_CHECKING:
+    from shaderad.lower.module import Module
+
+_S = TypeVar("_S", bound=Stmt)
+_COMPOUND = {ops.ADD: "+=", ops.SUB: "-=", ops.MUL: "*=", ops.DIV: "/="}
+
+
+class FunctionWriter:
+    """Writes one function body into a piece of the module."""
+
+    def __init__(
+        self,
+        module: Module,
+        piece: Piece,
+        types: Mapping[str, Type],
+        *,
+        is_differentiated: bool,
+        names: Names | None = None,
+    ) -> None:
+        self.module = module
+        self.piece = piece
+        self.types = dict(types)
+        self.is_differentiated = is_differentiated
+        self.names = names or module.names.child()
+        self.expressions = ExpressionWriter(self)
+        self._text_by_name: dict[str, str] = {}
+        self._accumulators: dict[str, str] = {}
+        self._declared: set[str] = set()
+
+    # -- names ----------------------------------------------------------------------------------
+
+    def variable(self, name: str) -> str:
+        """The text that reads a local name."""
+        if name not in self._text_by_name:
+            self._text_by_name[name] = self.names.make(name)
+        return self._text_by_name[name]
+
+    def bind(self, name: str, text: str) -> None:
+        """Makes `name` read as `text`, declared elsewhere."""
+        self._text_by_name[name] = text
+        self._declared.add(name)
+
+    def parameter(self, name: str) -> str:
+        self._declared.add(name)
+        return self.variable(name)
+
+    def accumulator(self, pair: str) -> str | None:
+        """The local that sums ``pair.d``, where `pair` is a parameter of a backward derivative."""
+        return self._accumulators.get(pair)
+
+    def add_accumulator(self, pair: str) -> str:
+        self._accumulators[pair] = self.names.make(f"{pair}_d")
+        return self._accumulators[pair]
+
+    def text(self, e: Expr, strength: int = 0) -> str:
+        return self.expressions.text(e, strength)
+
+    # -- blocks and declarations ------------------------------------------------------------------
+
+    def block(self, body: tuple[Stmt, ...]) -> None:
+        """Writes statements; names are declared in the innermost block that holds all their uses."""
+        mentions = [_mentions(s) for s in body]
+        for position, s in enumerate(body):
+            self.piece.span = s.span if s.span.line else self.piece.span
+            for name in sorted(mentions[position], key=self._order):
+                if name in self._declared or name not in self.types:
+                    continue
+                elsewhere = any(name in m for k, m in enumerate(mentions) if k != position)
+                if not elsewhere and _is_inside_one_block(s, name):
+                    continue
+                self._declare(name, s)
+            self.statement(s)
+
+    def _order(self, name: str) -> int:
+        return list(self.types).index(name) if name in self.types else -1
+
+    def _declare(self, name: str, first: Stmt) -> None:
+        if isinstance(first, Assign) and first.name == name and not first.path:
+            if name not in reads((first,)):
+                return  # declared by its first assignment
+        self._declared.add(name)
+        t = self.types[name]
+        spelled = self.module.types.spell(t)
+        self.piece.add(f"{spelled} {self.variable(name)} = {self.module.types.zero(t)};")
+
+    def statement(self, s: Stmt) -> None:
+        _WRITERS[type(s)](self, s)
+
+    def nested(self, body: tuple[Stmt, ...]) -> None:
+        """A block in braces, whose declarations end with it."""
+        self.piece.add("{")
+        before = set(self._declared)
+        self.block(body)
+        self._declared = before
+        self.piece.add("}")
+
+    # -- statements -----------------------------------------------------------------------------
+
+    def assign(self, s: Assign) -> None:
+        if not s.path:
+            self._assign_name(s)
+            return
+        if isinstance(s.path[0], PartStep):
+            self._assign_part(s)
+            return
+        self.assign_place(self.variable(s.name), self.types[s.name], s.path, s.value, s)
+
+    def _assign_name(self, s: Assign) -> None:
+        name = self.variable(s.name)
+        if s.name not in self._declared:
+            self._declared.add(s.name)
+            spelled = self.module.types.spell(self.types[s.name])
+            self.piece.add(f"{spelled} {name} = {self.text(s.value)};")
+            return
+        self.piece.add(self._update(name, Var(type=self.types[s.name], name=s.name), s.value))
+
+    def _update(self, target: str, place: Expr | None, value: Expr) -> str:
+        """``target = value;``, or a compound assignment where the value starts from the target."""
+        if isinstance(value, Apply) and value.op in _COMPOUND and value.args[0] == place:
+            return f"{target} {_COMPOUND[value.op]} {self.text(value.args[1])};"
+        return f"{target} = {self.text(value)};"
+
+    def _assign_part(self, s: Assign) -> None:
+        """``x.d = ..``: pairs are rebuilt whole, or summed in the accumulator of a parameter."""
+        pair = self.types[s.name]
+        assert isinstance(pair, Pair)
+        t = tangent(pair.primal)
+        name = self.variable(s.name)
+        accumulator = self.accumulator(s.name)
+        if accumulator is not None:
+            self.assign_place(accumulator, t, s.path[1:], s.value, s)
+            return
+        part = self.names.make(f"{s.name}_d")
+        self.piece.add(f"{self.module.types.differential(pair.primal)} {part} = {name}.d;")
+        self.assign_place(part, t, s.path[1:], s.value, s)
+        self.piece.add(f"{name} = diffPair({name}.p, {part});")
+
+    def assign_place(
+        self, target: str, t: Type, path: tuple[Step, ...], value: Expr, s: Assign
+    ) -> None:
+        """``target<path> = value``; elements at a variable index are guarded."""
+        for position, step in enumerate(path):
+            if isinstance(step, ElementStep) and not isinstance(step.index, Const):
+                self._assign_element(target, t, path[position:], value, s)
+                return
+            target += self.step_text(t, step)
+            inner = step_type(t, step)
+            assert inner is not None
+            t = inner
+        place = path_value(Var(type=self.types[s.name], name=s.name), s.path)
+        self.piece.add(self._update(target, place, value))
+
+    def step_text(self, t: Type, step: Step) -> str:
+        if isinstance(step, FieldStep):
+            return f".{self.module.field(t, step.name)}"
+        if isinstance(step, SwizzleStep):
+            return f".{step.components}"
+        assert isinstance(step, ElementStep)
+        assert isinstance(step.index, Const)
+        return f"[{int(step.index.value)}]"
+
+    def _assign_element(
+        self, target: str, t: Type, path: tuple[Step, ...], value: Expr, s: Assign
+    ) -> None:
+        step, rest = path[0], path[1:]
+        assert isinstance(step, ElementStep)
+        index = self.names.make("index")
+        self.piece.add(f"uint {index} = {self.expressions.local_index(step.index, t)};")
+        inner = step_type(t, step)
+        assert inner is not None
+        text = self.text(value)
+        if rest:
+            # Slang cannot differentiate a write through two variable indices: copy, change, store.
+            part = self.names.make("part")
+            read = "at" if is_differentiable(inner) else "atPlain"
+            if not isinstance(t, LocalArray):
+                read = "row"
+            zero = f", {self.module.types.zero(inner)}" if isinstance(t, LocalArray) else ""
+            spelled = self.module.types.spell(inner)
+            self.piece.add(f"{spelled} {part} = {read}({target}, {index}{zero});")
+            self.assign_place(part, inner, rest, value, s)
+            text = part
+        if self.module.is_unchecked:
+            self.piece.add(f"{target}[{index}] = {text};")
+            return
+        self.piece.add(f"if ({index} != outside)")
+        self.piece.indented(f"{target}[{index}] = {text};")
+
+    def store(self, s: Store) -> None:
+        accumulate.write_store(self, s)
+
+    def accumulate(self, s: Accumulate) -> None:
+        accumulate.write_accumulate(self, s)
+
+    def accumulate_gradient(self, s: AccumulateGradient) -> None:
+        accumulate.write_gradient(self, s)
+
+    def evaluate(self, s: Evaluate) -> None:
+        self.piece.add(f"{self.text(s.call)};")
+
+    def backward_diff(self, s: BackwardDiff) -> None:
+        name = self.module.function(s.function)
+        arguments: list[str] = []
+        for argument in s.args:
+            text = self.text(argument)
+            if isinstance(argument.type, Pair):
+                # A preset `.d` is overwritten by automatic and kept by custom derivatives.
+                spelled = self.module.types.spell(argument.type.primal)
+                self.piece.add(f"{text} = diffPair({text}.p, {spelled}.dzero());")
+            arguments.append(text)
+        if not isinstance(s.function.result, Void) and is_differentiable(s.function.result):
+            arguments.append(self.text(s.cotangent))
+        self.piece.add(f"bwd_diff({name})({', '.join(arguments)});")
+
+    def branch(self, s: If) -> None:
+        self.piece.add(f"if ({self.text(s.condition)})")
+        self.nested(s.then)
+        if len(s.otherwise) == 1 and isinstance(s.otherwise[0], If):
+            inner = s.otherwise[0]
+            at = len(self.piece.lines)
+            self.branch(inner)
+            text, span = self.piece.lines[at]
+            indent = len(text) - len(text.lstrip())
+            self.piece.lines[at] = (f"{text[:indent]}else {text[indent:]}", span)
+        elif s.otherwise:
+            self.piece.add("else")
+            self.nested(s.otherwise)
+
+    def returns(self, s: Return) -> None:
+        if s.value is None:
+            self.piece.add("return;")
+        else:
+            self.piece.add(f"return {self.text(s.value)};")
+
+    def check(self, s: Assert) -> None:
+        site = self.module.site(SiteKind.ASSERT, s.span, s.text)
+        self.piece.add(f"if (!({self.text(s.condition)}))")
+        self.piece.indented(f"report<{self.module.report}>({site}, 0, 0);")
+
+    # -- loops ----------------------------------------------------------------------------------
+
+    def for_loop(self, s: For) -> None:
+        variable = self.names.make(s.variable)
+        self.bind(s.variable, variable)
+        start, stop, step = (self.text(e) for e in (s.start, s.stop, s.step))
+        going = [f"!{self.variable(f)}" for f in s.exits]
+        if s.is_unrolled:
+            self.piece.add("[ForceUnroll]")
+            up = isinstance(s.step, Const) and s.step.value > 0
+            update = f"{variable}++" if step == "1" else f"{variable} += {step}"
+            compare = "<" if up else ">"
+            self.piece.add(f"for (int {variable} = {start}; {variable} {compare} {stop}; {update})")
+            if not going:
+                self.nested(s.body)
+                return
+            self.piece.add("{")
+            self.piece.add(f"if ({' && '.join(going)})")
+            self.nested(s.body)
+            self.piece.add("}")
+            return
+        self._counted_loop(s, variable, start, stop, step, going)
+
+    def _counted_loop(
+        self, s: For, variable: str, start: str, stop: str, step: str, going: list[str]
+    ) -> None:
+        is_plain = start == "0" and step == "1"
+        count = self.names.make("count")
+        counted = stop if is_plain else f"rangeCount({start}, {stop}, {step})"
+        self.piece.add(f"int {count} = {counted};")
+        bound = count if s.limit is None else f"min({count}, {s.limit})"
+        counter = variable if is_plain else self.names.make("k")
+        condition = " && ".join([f"{counter} < {bound}", *going])
+        first = self.names.make("first")
+        if not is_plain:
+            self.piece.add(f"int {first} = {start};")
+        stride = self.names.make("stride")
+        if not is_plain:
+            self.piece.add(f"int {stride} = {step};")
+        self.piece.add(f"for (int {counter} = 0; {condition}; {counter}++)")
+        self.piece.add("{")
+        before = set(self._declared)
+        if not is_plain:
+            self.piece.add(f"int {variable} = {first} + {counter} * {stride};")
+        self.block(s.body)
+        self._declared = before
+        self.piece.add("}")
+        if s.limit is not None:
+            self._report_overrun(f"{count} > {s.limit}", going, s)
+
+    def _report_overrun(self, overrun: str, going: list[str], s: For | While) -> None:
+        site = self.module.site(SiteKind.LIMIT, s.span, str(s.limit))
+        self.piece.add(f"if ({' && '.join([overrun, *going])})")
+        self.piece.indented(f"report<{self.module.report}>({site}, {s.limit}, 0);")
+
+    def while_loop(self, s: While) -> None:
+        going = [f"!{self.variable(f)}" for f in s.exits]
+        condition = self.text(s.condition, 31)
+        if s.limit is None:
+            self.piece.add(f"while ({' && '.join([*going, condition])})")
+            self.nested(s.body)
+            return
+        steps = self.names.make("steps")
+        self.piece.add(f"int {steps} = 0;")
+        self.piece.add(f"while ({' && '.join([f'{steps} < {s.limit}', *going, condition])})")
+        self.piece.add("{")
+        before = set(self._declared)
+        self.block(s.body)
+        self._declared = before
+        self.piece.add(f"{steps}++;")
+        self.piece.add("}")
+        self._report_overrun(f"{steps} == {s.limit}", [*going, condition], s)
+
+    def run_loop(self, s: RunLoop) -> None:
+        f = s.function
+        call = LoopWriter(self, f).call()
+        state = self.names.make(f"{self.module.names.of(f)}_state")
+        self.piece.span = s.span
+        self.piece.add(f"{self.module.names.of(f)}.State {state} = {call};")
+        for name, _ in f.state:
+            self.piece.add(f"{self.variable(name)} = {state}.{name_in_struct(name)};")
+
+
+def name_in_struct(name: str) -> str:
+    """A local's name as a field of a loop's `State` or `Captured`."""
+    return Names().make(name)
+
+
+class LoopWriter:
+    """Writes an outlined loop as an `ILoop` struct; see shaders/loops.slang."""
+
+    def __init__(self, outer: FunctionWriter, f: LoopFunction) -> None:
+        self._outer = outer
+        self._module = outer.module
+        self._f = f
+        self._name = self._module.names.make(f.name, f)
+        loop = f.loop
+        self._extra: list[tuple[str, str]] = []
+        if isinstance(loop, For):
+            if not all(isinstance(b, Const) for b in (loop.start, loop.stop, loop.step)):
+                self._extra.append(("loop_count", self._count_text(loop)))
+            if not isinstance(loop.start, Const):
+                self._extra.append(("loop_start", outer.text(loop.start)))
+            if not isinstance(loop.step, Const):
+                self._extra.append(("loop_step", outer.text(loop.step)))
+
+    def _count_text(self, loop: For) -> str:
+        start, stop, step = (self._outer.text(e) for e in (loop.start, loop.stop, loop.step))
+        return stop if (start, step) == ("0", "1") else f"rangeCount({start}, {stop}, {step})"
+
+    def call(self) -> str:
+        """Writes the struct; returns the expression that runs the loop."""
+        self._write()
+        f, name = self._f, self._name
+        state = ", ".join(self._outer.variable(n) for n, _ in f.state) or "0"
+        captured = ", ".join(
+            [*(self._outer.variable(n) for n, _ in f.captured), *(t for _, t in self._extra)]
+        )
+        values = f"{name}.State({state}), {name}.Captured({captured or '0'})"
+        if f.keeping is Keeping.ALL:
+            return f"runLoop<{name}, {max(f.limit or 1, 1)}>({values})"
+        if f.keeping is Keeping.CHECKPOINTS:
+            count, length = f.segments
+            return f"runCheckpointedLoop<{name}, {count}, {length}>({values}, {f.limit})"
+        limit = 0x7FFFFFFF if f.limit is None else f.limit
+        runner = "runSummingLoop" if f.keeping is Keeping.NOTHING else "runUnboundedLoop"
+        return f"{runner}<{name}>({values}, {limit})"
+
+    def _write(self) -> None:
+        piece = Piece()
+        piece.span = self._f.loop.span
+        piece.open(f"struct {self._name} : ILoop")
+        extra = [(n, INT) for n, _ in self._extra]
+        self._fields(piece, "State", self._f.state)
+        self._fields(piece, "Captured", (*self._f.captured, *extra))
+        self._more(piece)
+        self._step(piece)
+        if self._f.has_user_limit:
+            self._overrun(piece)
+        piece.close()
+        self._module.pieces.append(piece)
+
+    def _fields(self, piece: Piece, name: str, fields: tuple[tuple[str, Type], ...]) -> None:
+        piece.open(f"struct {name} : IDifferentiable")
+        for field, t in fields:
+            piece.add(f"{self._module.types.spell(t)} {name_in_struct(field)};")
+        if not fields:
+            piece.add("int none;")
+        piece.close()
+
+    def _writer(self, piece: Piece) -> FunctionWriter:
+        writer = FunctionWriter(
+            self._module, piece, self._outer.types, is_differentiated=True,
+            names=self._module.names.child(),
+        )  # fmt: skip
+        for name, _ in self._f.captured:
+            writer.bind(name, f"captured.{name_in_struct(name)}")
+        return writer
+
+    def _more(self, piece: Piece) -> None:
+        loop = self._f.loop
+        writer = self._writer(piece)
+        writer.is_differentiated = False
+        for name, _ in self._f.state:
+            writer.bind(name, f"state.{name_in_struct(name)}")
+        parts = [f"!{writer.variable(flag)}" for flag in loop.exits]
+        if isinstance(loop, While):
+            parts.append(writer.text(loop.condition, 31))
+        else:
+            counted = any(n == "loop_count" for n, _ in self._extra)
+            count = "captured.loop_count" if counted else str(self._constant_count(loop))
+            parts.insert(0, f"k < {count}")
+        piece.open("static bool more(int k, State state, Captured captured)")
+        piece.add(f"return {' && '.join(parts)};")
+        piece.close()
+
+    def _constant_count(self, loop: For) -> int:
+        bounds = (loop.start, loop.stop, loop.step)
+        start, stop, step = (int(b.value) for b in bounds if isinstance(b, Const))
+        return len(range(start, stop, step)) if step else 0
+
+    def _step(self, piece: Piece) -> None:
+        loop = self._f.loop
+        writer = self._writer(piece)
+        counter = writer.names.make("k")
+        variable = ""
+        if isinstance(loop, For):
+            variable = writer.parameter(loop.variable)
+            if self._is_plain(loop):
+                counter = variable
+        piece.add("[Differentiable]")
+        piece.open(f"static State step(int {counter}, State state, Captured captured)")
+        if isinstance(loop, For) and counter != variable:
+            piece.add(f"int {variable} = {self._position(loop, counter)};")
+        for name, t in self._f.state:
+            local = writer.parameter(name)
+            piece.add(f"{self._module.types.spell(t)} {local} = state.{name_in_struct(name)};")
+        writer.block(self._f.body)
+        results = ", ".join(writer.variable(n) for n, _ in self._f.state) or "0"
+        piece.add(f"return State({results});")
+        piece.close()
+
+    def _is_plain(self, loop: For) -> bool:
+        start, step = loop.start, loop.step
+        constant = isinstance(start, Const) and isinstance(step, Const)
+        return constant and start.value == 0 and step.value == 1
+
+    def _position(self, loop: For, counter: str) -> str:
+        start = loop.start.value if isinstance(loop.start, Const) else "captured.loop_start"
+        step = loop.step.value if isinstance(loop.step, Const) else "captured.loop_step"
+        return f"{start} + {counter} * {step}" if step != 1 else f"{start} + {counter}"
+
+    def _overrun(self, piece: Piece) -> None:
+        loop = self._f.loop
+        site = self._module.site(SiteKind.LIMIT, loop.span, str(loop.limit))
+        piece.open("override static void overrun(int limit)")
+        piece.add(f"report<{self._module.report}>({site}, uint(limit), 0);")
+        piece.close()
+
+
+def outlined(
+    writer: FunctionWriter, stem: str, body: tuple[Stmt, ...], live: frozenset[str]
+) -> tuple[Stmt, ...]:
+    """`body` with its loops as functions, where it takes part in differentiation."""
+    if not writer.is_differentiated:
+        return body
+    outliner = Outliner(stem, writer.types, [])
+    return outliner.block(body, live)
+
+
+def write_function(module: Module, f: Function, name: str, *, is_differentiated: bool) -> None:
+    """Adds a user function, and its own derivatives, to the module."""
+    piece = Piece()
+    piece.span = f.span
+    types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
+    structured = without_jumps(f.body, f.result, types)
+    writer = FunctionWriter(
+        module, piece, structured.local_types, is_differentiated=is_differentiated
+    )
+    for attribute in _attributes(module, f, is_differentiated):
+        piece.add(attribute)
+    assigned = writes(structured.body)
+    parameters = [
+        f"{_parameter_type(module, p.type)} {writer.parameter(p.name)}" for p in f.parameters
+    ]
+    piece.open(f"{module.types.spell(f.result)} {name}({', '.join(parameters)})")
+    for p in f.parameters:
+        if p.name in assigned and not isinstance(p.type, Pair):
+            _copy_parameter(writer, p.name)
+    writer.block(outlined(writer, name, structured.body, frozenset()))
+    piece.close()
+    module.pieces.append(piece)
+
+
+def _copy_parameter(writer: FunctionWriter, name: str) -> None:
+    """A parameter that the body rebinds becomes a local: Slang's AD wants them unchanged."""
+    given = writer.variable(name)
+    local = writer.names.make(name)
+    writer.bind(name, local)
+    writer.piece.add(f"{writer.module.types.spell(writer.types[name])} {local} = {given};")
+
+
+def _parameter_type(module: Module, t: Type) -> str:
+    return module.types.spell(t)
+
+
+def _attributes(module: Module, f: Function, is_differentiated: bool) -> list[str]:
+    if not is_differentiated:
+        return []
+    if f.backward is None and f.forward is None:
+        return ["[Differentiable]"]
+    attributes: list[str] = []
+    if f.backward is not None:
+        attributes.append(f"[BackwardDerivative({_derivative(module, f, f.backward)})]")
+    if f.forward is not None:
+        attributes.append(f"[ForwardDerivative({_derivative(module, f, f.forward)})]")
+    return attributes
+
+
+def _derivative(module: Module, primal: Function, f: Function) -> str:
+    """Writes a custom derivative; returns its name."""
+    name = module.names.make(f.name)
+    piece = Piece()
+    piece.span = f.span
+    types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
+    structured = without_jumps(f.body, f.result, types)
+    is_backward = f is primal.backward
+    writer = FunctionWriter(module, piece, structured.local_types, is_differentiated=False)
+    parameters: list[str] = []
+    pairs: list[tuple[str, str, Pair]] = []
+    for p in f.parameters:
+        given = writer.parameter(p.name)
+        if is_backward and isinstance(p.type, Pair):
+            pairs.append((given, writer.add_accumulator(p.name), p.type))
+            parameters.append(f"inout {module.types.spell(p.type)} {given}")
+        else:
+            parameters.append(f"{module.types.spell(p.type)} {given}")
+    piece.open(f"{module.types.spell(f.result)} {name}({', '.join(parameters)})")
+    for _, total, t in pairs:
+        spelled = module.types.differential(t.primal)
+        piece.add(f"{spelled} {total} = {module.types.spell(t.primal)}.dzero();")
+    writer.block(structured.body)
+    for given, total, _ in pairs:
+        piece.add(f"{given} = diffPair({given}.p, {total});")
+    piece.close()
+    module.pieces.append(piece)
+    return name
+
+
+def _mentions(s: Stmt) -> set[str]:
+    if isinstance(s, RunLoop):
+        f = s.function
+        names = {n for n, _ in (*f.state, *f.captured)}
+        if isinstance(f.loop, For):
+            for e in (f.loop.start, f.loop.stop, f.loop.step):
+                names |= reads((Evaluate(call=e),))
+        return names
+    found = reads((s,)) | writes((s,)) - ({s.variable} if isinstance(s, For) else set[str]())
+    for inner in _nested_loops(s):
+        found |= _mentions(inner)
+    if isinstance(s, For | While):
+        found |= set(s.exits)
+    return found
+
+
+def _nested_loops(s: Stmt) -> list[RunLoop]:
+    if isinstance(s, If):
+        inner = (*s.then, *s.otherwise)
+    elif isinstance(s, For | While):
+        inner = s.body
+    else:
+        return []
+    return [r for t in inner for r in ([t] if isinstance(t, RunLoop) else _nested_loops(t))]
+
+
+def _is_inside_one_block(s: Stmt, name: str) -> bool:
+    """Whether all uses of `name` in `s` are inside one of its blocks."""
+    if isinstance(s, If):
+        if name in reads((Evaluate(call=s.condition),)):
+            return False
+        inside = [any(name in _mentions(t) for t in b) for b in (s.then, s.otherwise)]
+        return sum(inside) == 1
+    if isinstance(s, For):
+        head = (Evaluate(call=e) for e in (s.start, s.stop, s.step))
+        return name not in s.exits and name not in reads(head) and _starts_fresh(s.body, name)
+    if isinstance(s, While):
+        head = (Evaluate(call=s.condition),)
+        return name not in s.exits and name not in reads(head) and _starts_fresh(s.body, name)
+    return False
+
+
+def _starts_fresh(body: tuple[Stmt, ...], name: str) -> bool:
+    """Whether an iteration assigns `name` before it reads it, so that none carries over."""
+    from shaderad.lower.liveness import live_before
+
+    return name not in live_before(body, frozenset())
+
+
+_WRITERS: dict[type[Stmt], Callable[..., None]] = {
+    Assign: FunctionWriter.assign,
+    Store: FunctionWriter.store,
+    Accumulate: FunctionWriter.accumulate,
+    NumberedAccumulate: FunctionWriter.accumulate,
+    AccumulateGradient: FunctionWriter.accumulate_gradient,
+    Evaluate: FunctionWriter.evaluate,
+    BackwardDiff: FunctionWriter.backward_diff,
+    If: FunctionWriter.branch,
+    Return: FunctionWriter.returns,
+    Assert: FunctionWriter.check,
+    For: FunctionWriter.for_loop,
+    While: FunctionWriter.while_loop,
+    RunLoop: FunctionWriter.run_loop,
+}

@@ -1,0 +1,110 @@
+"""Types and constants as Slang text."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shaderad.ir.types import (
+    Kind,
+    LocalArray,
+    Matrix,
+    Pair,
+    Scalar,
+    Struct,
+    Tuple,
+    Type,
+    Vector,
+    Void,
+    tangent,
+)
+from shaderad.lower.names import Names
+
+
+class Types:
+    """Spells types; structs and tuples under the module's names."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self.structs: dict[Struct, str] = {}
+        self.tuples: dict[Tuple, str] = {}
+
+    def spell(self, t: Type) -> str:
+        """The Slang type of a value of type `t`."""
+        if isinstance(t, Scalar | Vector):
+            return str(t)
+        if isinstance(t, Matrix):
+            return f"{t.element}{t.row_count}x{t.column_count}"
+        if isinstance(t, LocalArray):
+            return f"Array<{self.spell(t.element)}, {t.count}>"
+        if isinstance(t, Pair):
+            return f"DifferentialPair<{self.spell(t.primal)}>"
+        if isinstance(t, Struct):
+            return self._struct(t)
+        if isinstance(t, Tuple):
+            return self._tuple(t)
+        if isinstance(t, Void):
+            return "void"
+        raise TypeError(f"{t} has no Slang type")
+
+    def differential(self, t: Type) -> str:
+        """The Slang type of a tangent or cotangent of `t`."""
+        return f"{self.spell(t)}.Differential" if isinstance(t, Struct | Tuple) else self.spell(t)
+
+    def zero(self, t: Type) -> str:
+        """An all-zero value."""
+        if isinstance(t, Scalar):
+            return {Kind.FLOAT: "0.0", Kind.BOOL: "false", Kind.INT: "0", Kind.UINT: "0u"}.get(
+                t.kind, f"{t}(0.0)"
+            )
+        if isinstance(t, Vector | Matrix):
+            return f"{self.spell(t)}({self.zero(t.element)})"
+        if isinstance(t, Pair):
+            return f"diffPair({self.zero(t.primal)})"
+        if isinstance(t, LocalArray):
+            element = self.spell(t.element)
+            return f"makeArrayFromElement<{element}, {t.count}>({self.zero(t.element)})"
+        if isinstance(t, Struct | Tuple):
+            fields = [f for _, f in t.fields] if isinstance(t, Struct) else t.elements
+            return f"{self.spell(t)}({', '.join(map(self.zero, fields))})"
+        raise TypeError(f"{t} has no zero")
+
+    def _struct(self, t: Struct) -> str:
+        if t not in self.structs:
+            if t.name.endswith(".Differential"):
+                stem = t.name.removesuffix(".Differential")
+                primal = next((s for s in self.structs if s.name == stem and tangent(s) == t), None)
+                if primal is not None:
+                    return f"{self.structs[primal]}.Differential"
+            for _, field in t.fields:
+                self.spell(field)
+            self.structs[t] = self._names.make(t.name)
+        return self.structs[t]
+
+    def _tuple(self, t: Tuple) -> str:
+        if t not in self.tuples:
+            parts = [self.spell(e).replace("<", "_").replace(">", "").replace(", ", "_")
+                     for e in t.elements]  # fmt: skip
+            self.tuples[t] = self._names.make("Tuple_" + "_".join(parts))
+        return self.tuples[t]
+
+
+def is_plain_number(value: float, t: Scalar) -> bool:
+    """Whether `value` can stand in the text: infinities and NaN must not be literals."""
+    return t.kind not in (Kind.FLOAT, Kind.HALF, Kind.DOUBLE) or math.isfinite(value)
+
+
+def literal(value: float | int | bool, t: Scalar) -> str:
+    """A finite constant that reads back as exactly `value` in type `t`."""
+    if t.kind is Kind.BOOL:
+        return "true" if value else "false"
+    if t.kind is Kind.UINT:
+        return f"{int(value)}u"
+    if t.kind is Kind.INT:
+        # The literal of the lowest int would be a negated number that does not fit.
+        return str(int(value)) if value > -(2**31) else "int(0x80000000u)"
+    if t.kind is Kind.DOUBLE:
+        return f"{float(value)!r}lf"
+    shortest = repr(float(str(np.float32(value))))
+    return f"half({shortest})" if t.kind is Kind.HALF else shortest

@@ -1,0 +1,156 @@
+"""How each gradient is summed: `exclusive`, `uniform` or `scattered`, from the IR.
+
+exclusive: every read is at the thread's own index. The element is an argument of the body and
+    its cotangent is stored once, without an atomic.
+uniform: an element that every thread reads on every path, at an index that does not depend on
+    the thread. It too is an argument; cotangents are summed in registers, then over the group.
+scattered: everything else; every read adds to memory atomically.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from shaderad.ir.nodes import (
+    Accumulate,
+    Assert,
+    Assign,
+    Buffer,
+    Conditional,
+    Const,
+    Evaluate,
+    Expr,
+    For,
+    Kernel,
+    Load,
+    Logical,
+    Return,
+    Stmt,
+    Store,
+    Var,
+)
+from shaderad.ir.types import Access, Kind, byte_count, is_differentiable, scalars
+from shaderad.ir.walk import all_expressions, called, children, reads, writes
+from shaderad.lower.loops import trip_count
+from shaderad.lower.outputs import is_own
+
+# Registers for hoisted elements are few; more words than these are summed in memory.
+_HOISTED_WORDS = 24
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hoisted:
+    """An element that the entry point reads and hands to the body as argument `name`."""
+
+    name: str
+    buffer: str
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategies:
+    """The decision for every wanted In buffer; uniform parameters are always `uniform`."""
+
+    exclusive: dict[str, Hoisted]
+    uniform: tuple[Hoisted, ...]
+    by_name: dict[str, str]
+
+    def hoisted(self, load: Load) -> str | None:
+        """The argument that stands for `load`."""
+        if load.buffer in self.exclusive:
+            return self.exclusive[load.buffer].name
+        for h in self.uniform:
+            if h.buffer == load.buffer and h.indices == load.indices:
+                return h.name
+        return None
+
+
+NOTHING_HOISTED = Strategies(exclusive={}, uniform=(), by_name={})
+
+
+def choose(kernel: Kernel, body: tuple[Stmt, ...], wanted: frozenset[str]) -> Strategies:
+    """The strategy of each wanted buffer of `kernel`, whose outputs are resolved in `body`."""
+    taken = reads(body) | writes(body) | {u.name for u in kernel.uniforms}
+    in_functions = {b for f in called(body) for b in f.buffers}
+    exclusive: dict[str, Hoisted] = {}
+    by_name = {u.name: "uniform" for u in kernel.uniforms if u.name in wanted}
+    candidates: list[Buffer] = []
+    for b in kernel.buffers:
+        if b.access is not Access.IN or b.name not in wanted:
+            continue
+        loads = [e for e in all_expressions(body) if isinstance(e, Load) and e.buffer == b.name]
+        own = [e for e in loads if is_own(e.indices, kernel.index_names)]
+        if loads and len(own) == len(loads) and b.name not in in_functions:
+            name = _fresh("_".join((b.name, *kernel.index_names)), taken)
+            exclusive[b.name] = Hoisted(name=name, buffer=b.name, indices=loads[0].indices)
+            by_name[b.name] = "exclusive"
+        else:
+            candidates.append(b)
+            by_name[b.name] = "scattered"
+    uniform = tuple(_uniform(kernel, body, candidates, taken))
+    for h in uniform:
+        loads = {e for e in all_expressions(body) if isinstance(e, Load) and e.buffer == h.buffer}
+        hoisted = {u.indices for u in uniform if u.buffer == h.buffer}
+        if h.buffer not in in_functions and all(e.indices in hoisted for e in loads):
+            by_name[h.buffer] = "uniform"
+        else:
+            by_name[h.buffer] = "uniform and scattered"
+    return Strategies(exclusive=exclusive, uniform=uniform, by_name=by_name)
+
+
+def _uniform(
+    kernel: Kernel, body: tuple[Stmt, ...], candidates: list[Buffer], taken: set[str]
+) -> Iterator[Hoisted]:
+    fixed = {u.name for u in kernel.uniforms} - writes(body)
+    names = {b.name for b in candidates}
+    seen: set[tuple[str, tuple[Expr, ...]]] = set()
+    words = 0
+    for load in _loads_of_every_thread(body):
+        key = (load.buffer, load.indices)
+        if load.buffer not in names or key in seen or not all(_is_fixed(i, fixed) for i in key[1]):
+            continue
+        words += byte_count(load.type) // 4
+        if words > _HOISTED_WORDS or Kind.HALF in {s.kind for s in scalars(load.type)}:
+            return
+        seen.add(key)
+        parts = (i.name if isinstance(i, Var) else str(getattr(i, "value", "")) for i in key[1])
+        yield Hoisted(
+            name=_fresh("_".join((load.buffer, *parts)), taken), buffer=load.buffer, indices=key[1]
+        )
+
+
+def _is_fixed(index: Expr, fixed: set[str]) -> bool:
+    return isinstance(index, Const) or (isinstance(index, Var) and index.name in fixed)
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def _loads_of_every_thread(body: tuple[Stmt, ...]) -> Iterator[Load]:
+    """Loads that every thread makes, whatever its values: outside branches and loops."""
+    for s in body:
+        if isinstance(s, Return):
+            yield from (e for e in _unconditional(s))
+            return
+        if isinstance(s, Assign | Store | Accumulate | Evaluate | Assert):
+            yield from _unconditional(s)
+        elif isinstance(s, For) and (trip_count(s) or 0) > 0 and not s.exits:
+            yield from _loads_of_every_thread(s.body)
+
+
+def _unconditional(node: Expr | Stmt) -> Iterator[Load]:
+    if isinstance(node, Conditional):
+        yield from _unconditional(node.condition)
+        return
+    if isinstance(node, Logical):
+        yield from _unconditional(node.left)
+        return
+    for child in children(node):
+        yield from _unconditional(child)
+    if isinstance(node, Load) and is_differentiable(node.type):
+        yield node

@@ -1,0 +1,191 @@
+"""The user's structs as Slang, and how their elements lie in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shaderad.ir.types import (
+    HALF,
+    Kind,
+    LocalArray,
+    Matrix,
+    Scalar,
+    Struct,
+    Type,
+    Vector,
+    byte_count,
+    is_differentiable,
+    scalar_of,
+    scalars,
+    word_bytes,
+)
+from shaderad.lower.accumulate import widened
+from shaderad.lower.piece import Piece, field_name
+
+if TYPE_CHECKING:
+    from shaderad.lower.module import Module
+
+
+def write_struct(module: Module, t: Struct, name: str) -> Piece:
+    """``struct Triangle``, as the user wrote it."""
+    piece = Piece()
+    base = " : IDifferentiable" if is_differentiable(t) else ""
+    piece.open(f"public struct {name}{base}")
+    for field, inner in t.fields:
+        piece.add(f"public {module.types.spell(inner)} {field_name(field)};")
+    piece.close()
+    return piece
+
+
+def write_tuple(module: Module, elements: tuple[Type, ...], name: str) -> Piece:
+    """Several results of one function."""
+    piece = Piece()
+    base = " : IDifferentiable" if any(map(is_differentiable, elements)) else ""
+    piece.open(f"struct {name}{base}")
+    for index, inner in enumerate(elements):
+        piece.add(f"{module.types.spell(inner)} item{index};")
+    piece.close()
+    return piece
+
+
+class _Layout:
+    """The fields of a struct with their word offsets, and a line for each access to one."""
+
+    def __init__(self, module: Module, t: Struct) -> None:
+        self.module = module
+        self.unit = word_bytes(t)
+        self.offsets: list[tuple[str, Type, int]] = []
+        offset = 0
+        for name, field in t.fields:
+            self.offsets.append((field_name(name), field, offset // self.unit))
+            offset += -(-byte_count(field) // self.unit) * self.unit
+
+    def each(self, place: str, t: Type, offset: int) -> list[tuple[str, Type, int]]:
+        """`place` itself, or its elements where it is a local array or packed half."""
+        if isinstance(t, LocalArray):
+            stride = byte_count(t.element) // self.unit
+            return [
+                part
+                for k in range(t.count)
+                for part in self.each(f"{place}[{k}]", t.element, offset + k * stride)
+            ]
+        return [(place, t, offset)]
+
+
+def write_layout(module: Module, t: Struct, name: str) -> Piece:
+    """The struct as an element of buffers: reads, writes, and sums of its words."""
+    piece = Piece()
+    is_float = is_differentiable(t)
+    layout = _Layout(module, t)
+    piece.open(f"public extension {name} : {'IFloatElement' if is_float else 'IElement'}")
+    piece.add(f"public static const uint wordCount = {byte_count(t) // layout.unit};")
+    _read(piece, layout, f"{name} read", name, "value", is_differential=False)
+    _write(piece, layout, f"void write<Buffer : IWritable>(uint offset, {name} value)", False)
+    if is_float:
+        count = byte_count(widened(t)) // 4
+        piece.add(f"public static const uint gradientWordCount = {count};")
+        _read(piece, layout, "Differential readDifferential", "Differential", "value",
+              is_differential=True)  # fmt: skip
+        head = "void writeDifferential<Buffer : IWritable>(uint offset, Differential value)"
+        _write(piece, layout, head, True)
+        _add(piece, module, t)
+    piece.close()
+    return piece
+
+
+def _read(
+    piece: Piece, layout: _Layout, head: str, result: str, name: str, *, is_differential: bool
+) -> None:
+    piece.open(f"public static {head}<Buffer : IReadable>(uint offset)")
+    piece.add(f"{result} {name};")
+    for field, t, offset in layout.offsets:
+        if is_differential and not is_differentiable(t):
+            continue
+        for place, inner, at in layout.each(f"{name}.{field}", t, offset):
+            piece.add(f"{place} = {_read_text(layout, inner, at, is_differential)};")
+    piece.add(f"return {name};")
+    piece.close()
+
+
+def _read_text(layout: _Layout, t: Type, offset: int, is_differential: bool) -> str:
+    spelled = layout.module.types.spell(t)
+    if layout.unit == 4 and scalar_of(t) == HALF:
+        return f"{spelled}({', '.join(_halves(t, offset))})"
+    method = "readDifferential" if is_differential else "read"
+    return f"{spelled}.{method}<Buffer>(offset + {offset})"
+
+
+def _halves(t: Type, offset: int) -> list[str]:
+    """Reads of halves that share words: the low half comes first."""
+    count = byte_count(t) // 2
+    return [
+        f"half(f16tof32(Buffer.word(offset + {offset + k // 2})"
+        + (" >> 16))" if k % 2 else " & 0xffffu))")
+        for k in range(count)
+    ]
+
+
+def _write(piece: Piece, layout: _Layout, head: str, is_differential: bool) -> None:
+    piece.open(f"public static {head}")
+    for field, t, offset in layout.offsets:
+        if is_differential and not is_differentiable(t):
+            for k in range(byte_count(t) // layout.unit):
+                piece.add(f"Buffer.setWord(offset + {offset + k}, 0u);")
+            continue
+        for place, inner, at in layout.each(f"value.{field}", t, offset):
+            _write_field(piece, layout, inner, place, at, is_differential)
+    piece.close()
+
+
+def _write_field(
+    piece: Piece, layout: _Layout, t: Type, place: str, offset: int, is_differential: bool
+) -> None:
+    if layout.unit == 4 and scalar_of(t) == HALF:
+        parts = _components(t, place)
+        for k in range(0, len(parts), 2):
+            low = f"f32tof16(float({parts[k]}))"
+            high = f" | (f32tof16(float({parts[k + 1]})) << 16)" if k + 1 < len(parts) else ""
+            piece.add(f"Buffer.setWord(offset + {offset + k // 2}, {low}{high});")
+        return
+    method = "writeDifferential" if is_differential else "write"
+    spelled = layout.module.types.spell(t)
+    piece.add(f"{spelled}.{method}<Buffer>(offset + {offset}, {place});")
+
+
+def _components(t: Type, place: str) -> list[str]:
+    if isinstance(t, Vector):
+        return [f"{place}.{'xyzw'[k]}" for k in range(t.count)]
+    if isinstance(t, Matrix):
+        return [f"{place}[{r}][{c}]" for r in range(t.row_count) for c in range(t.column_count)]
+    return [place]
+
+
+def _add(piece: Piece, module: Module, t: Struct) -> None:
+    head = "void addDifferential<Buffer : IAddable>(uint offset, Differential value)"
+    piece.open(f"public static {head}")
+    offset = 0
+    for name, field in t.fields:
+        if is_differentiable(field):
+            _add_field(piece, module, f"value.{field_name(name)}", field, offset)
+        offset += byte_count(widened(field)) // 4
+    piece.close()
+
+
+def _add_field(piece: Piece, module: Module, place: str, t: Type, offset: int) -> None:
+    if isinstance(t, LocalArray):
+        stride = byte_count(widened(t.element)) // 4
+        for k in range(t.count):
+            _add_field(piece, module, f"{place}[{k}]", t.element, offset + k * stride)
+        return
+    spelled = module.types.spell(t)
+    piece.add(f"{spelled}.addDifferential<Buffer>(offset + {offset}, {place});")
+
+
+def needs_half(t: Type) -> bool:
+    """Whether values of `t` hold 16-bit floats."""
+    return Kind.HALF in {s.kind for s in scalars(t)}
+
+
+def scalar_words(s: Scalar) -> int:
+    """Words of the constant buffer that one scalar takes."""
+    return 2 if s.kind is Kind.DOUBLE else 1
