@@ -137,6 +137,42 @@ def _smoothstep(low: np.ndarray, high: np.ndarray, x: np.ndarray) -> np.ndarray:
     return t * t * (3 - 2 * t)
 
 
+def _rsqrt(x: np.ndarray) -> np.ndarray:
+    return 1 / np.sqrt(x)
+
+
+def _saturate(x: np.ndarray) -> np.ndarray:
+    return np.clip(x, 0, 1)
+
+
+def _step(edge: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return (x >= edge) * 1.0
+
+
+def _clamp(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    return np.fmin(np.fmax(x, low), high)
+
+
+def _lerp(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
+    return a + (b - a) * t
+
+
+def _mad(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    return a * b + c
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return _norm(a - b)
+
+
+def _transpose(m: np.ndarray) -> np.ndarray:
+    return np.swapaxes(m, -1, -2)
+
+
+def _uniform01(x: np.ndarray) -> np.ndarray:
+    return (x >> 8) * 2.0**-24
+
+
 def _erf(x: np.ndarray) -> np.ndarray:
     from math import erf
 
@@ -194,7 +230,7 @@ ROUND = _op("round", Rule.FLOATS, "roundOf", np.round, (1.6, 2.4))  # halves to 
 TRUNC = _op("trunc", Rule.FLOATS, "truncOf", np.trunc, (1.1, 1.9))
 FRAC = _op("frac", Rule.FLOATS, "fracOf", _frac, (1.1, 1.9))
 SQRT = _op("sqrt", Rule.FLOATS, "safeSqrt", np.sqrt, POSITIVE)
-RSQRT = _op("rsqrt", Rule.FLOATS, "safeRsqrt", lambda x: 1 / np.sqrt(x), POSITIVE)
+RSQRT = _op("rsqrt", Rule.FLOATS, "safeRsqrt", _rsqrt, POSITIVE)
 RCP = _op("rcp", Rule.FLOATS, "safeRcp", np.reciprocal, POSITIVE)
 EXP = _op("exp", Rule.FLOATS, "exp", np.exp, ANY)
 EXP2 = _op("exp2", Rule.FLOATS, "exp2", np.exp2, ANY)
@@ -218,24 +254,24 @@ ATANH = _op("atanh", Rule.FLOATS, "safeAtanh", np.arctanh, (-0.9, 0.9))
 ERF = _op("erf", Rule.FLOATS, "erfOf", _erf, ANY)
 RADIANS = _op("radians", Rule.FLOATS, "radians", np.radians, ANY)
 DEGREES = _op("degrees", Rule.FLOATS, "degrees", np.degrees, ANY)
-SATURATE = _op("saturate", Rule.FLOATS, "saturateOf", lambda x: np.clip(x, 0, 1), (0.1, 0.9))
+SATURATE = _op("saturate", Rule.FLOATS, "saturateOf", _saturate, (0.1, 0.9))
 ATAN2 = _op("atan2", Rule.FLOATS, "safeAtan2", np.arctan2, POSITIVE, ANY)
 FMOD = _op("fmod", Rule.FLOATS, "fmodOf", np.fmod, (1.1, 1.9), (0.52, 0.54))
 HYPOT = _op("hypot", Rule.FLOATS, "hypotOf", np.hypot, POSITIVE, POSITIVE)
 COPYSIGN = _op("copysign", Rule.FLOATS, "copysignOf", np.copysign, POSITIVE, POSITIVE)
-STEP = _op("step", Rule.FLOATS, "stepOf", lambda edge, x: (x >= edge) * 1.0, (-2.0, -1.0), POSITIVE)
+STEP = _op("step", Rule.FLOATS, "stepOf", _step, (-2.0, -1.0), POSITIVE)
 # The first operand that attains the result takes the whole derivative; NaN never wins.
 MIN = _op("min", Rule.NUMBERS, "minFirst", np.fmin, (1.0, 2.0), (2.5, 3.0))
 MAX = _op("max", Rule.NUMBERS, "maxFirst", np.fmax, (1.0, 2.0), (2.5, 3.0))
 # clamp(x, lo, hi) = min(max(x, lo), hi), derivatives too.
-CLAMP = _op("clamp", Rule.NUMBERS, "clampFirst", lambda x, lo, hi: np.fmin(np.fmax(x, lo), hi),
+CLAMP = _op("clamp", Rule.NUMBERS, "clampFirst", _clamp,
             (1.0, 2.0), (-1.0, 0.0), (2.5, 3.0))  # fmt: skip
-LERP = _op("lerp", Rule.FLOATS, "lerpOf", lambda a, b, t: a + (b - a) * t, ANY, ANY, ANY)
+LERP = _op("lerp", Rule.FLOATS, "lerpOf", _lerp, ANY, ANY, ANY)
 SMOOTHSTEP = _op("smoothstep", Rule.FLOATS, "smoothstepOf", _smoothstep,
                  (-1.0, 0.0), (2.0, 3.0), (0.1, 1.9))  # fmt: skip
-MAD = _op("mad", Rule.NUMBERS, "madOf", lambda a, b, c: a * b + c, ANY, ANY, ANY)
+MAD = _op("mad", Rule.NUMBERS, "madOf", _mad, ANY, ANY, ANY)
 # Exact for negative bases; the exponent is a `Const` int.
-POWI = _op("powi", Rule.POWER, "powi", lambda x, n: np.power(x, n), (-3.0, -0.2), ANY,
+POWI = _op("powi", Rule.POWER, "powi", _pow, (-3.0, -0.2), ANY,
            public=False)  # fmt: skip
 SELECT = _op("select", Rule.SELECT, "selectOf", np.where, ANY, ANY, ANY)
 ISNAN = _op("isnan", Rule.TEST, "isNan", np.isnan, ANY)
@@ -252,18 +288,18 @@ CEIL_INT = _op("ceil_int", Rule.TO_INT, "ceilToInt", np.ceil, ANY, public=False)
 DOT = _op("dot", Rule.DOT, "dot", _dot, ANY, ANY)
 CROSS = _op("cross", Rule.VECTOR3, "cross", np.cross, ANY, ANY)
 LENGTH = _op("length", Rule.NORM, "lengthOf", _norm, ANY)
-DISTANCE = _op("distance", Rule.NORM, "distanceOf", lambda a, b: _norm(a - b), ANY, ANY)
+DISTANCE = _op("distance", Rule.NORM, "distanceOf", _distance, ANY, ANY)
 NORMALIZE = _op("normalize", Rule.VECTORS, "normalizeOf", _normalize, ANY)
 REFLECT = _op("reflect", Rule.VECTORS, "reflectOf", _reflect, ANY, ANY)
 REFRACT = _op("refract", Rule.REFRACT, "refractOf", _refract, ANY, ANY, (0.3, 0.6))
 TRANSPOSE = _op("transpose", Rule.TRANSPOSE, "transpose",
-                lambda m: np.swapaxes(m, -1, -2), ANY)  # fmt: skip
+                _transpose, ANY)  # fmt: skip
 DETERMINANT = _op("determinant", Rule.DETERMINANT, "determinantOf", np.linalg.det, ANY)
 INVERSE = _op("inverse", Rule.SQUARE, "inverseOf", np.linalg.inv, ANY)
 
 # Random numbers: Jarzynski, Olano, "Hash Functions for GPU Rendering", JCGT 9(3), 2020.
 PCG = _op("pcg", Rule.HASH, "pcg", _pcg)
-UNIFORM01 = _op("uniform01", Rule.UNIFORM01, "uniform01", lambda x: (x >> 8) * 2.0**-24)
+UNIFORM01 = _op("uniform01", Rule.UNIFORM01, "uniform01", _uniform01)
 
 
 def result_type(op: Op, types: tuple[Type, ...]) -> Type | None:
@@ -379,7 +415,7 @@ _RESULT: dict[Rule, Callable[[tuple[Type, ...]], Type | None]] = {
 
 
 def has_double_instruction(op: Op) -> bool:
-    """Whether GPUs evaluate `op` on double: SPIR-V's trigonometry and exponentials stop at 32 bits."""
+    """Whether GPUs evaluate `op` on double: trigonometry and exponentials stop at 32 bits."""
     return op.name not in _FLOAT32_ONLY
 
 

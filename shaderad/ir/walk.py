@@ -42,7 +42,7 @@ _Node = TypeVar("_Node", Expr, Stmt)
 
 
 def children(node: Expr | Stmt) -> Iterator[Expr]:
-    """The expressions directly inside a node, in evaluation order; nested statements are not entered."""
+    """The expressions directly inside a node, in order; nested statements are not entered."""
     for f in fields(node):
         value: Any = getattr(node, f.name)
         if isinstance(value, Expr):
@@ -161,9 +161,9 @@ def _rewritten(value: Any, change: ExprRewrite) -> Any:
         index = rewrite_expression(value.index, change)
         return value if index is value.index else ElementStep(index=index)
     if isinstance(value, tuple):
-        items = tuple(_rewritten(v, change) for v in cast("tuple[Any, ...]", value))
-        same = all(a is b for a, b in zip(items, cast("tuple[Any, ...]", value), strict=True))
-        return value if same else items
+        old = cast("tuple[Any, ...]", value)
+        items = tuple(_rewritten(v, change) for v in old)
+        return old if all(a is b for a, b in zip(items, old, strict=True)) else items
     return value
 
 

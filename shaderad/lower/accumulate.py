@@ -41,7 +41,6 @@ from shaderad.ir.types import (
     word_bytes,
 )
 from shaderad.ir.walk import step_type
-
 from shaderad.lower.write_numbers import NumberedAccumulate
 
 if TYPE_CHECKING:
@@ -221,9 +220,7 @@ def write_accumulate(writer: FunctionWriter, s: Accumulate) -> None:
             writer.piece.add(f"addInt<{tag}>({head}, asuint({text}));")
 
 
-def _compete(
-    writer: FunctionWriter, s: Accumulate, head: str, part: Expr, text: str
-) -> None:
+def _compete(writer: FunctionWriter, s: Accumulate, head: str, part: Expr, text: str) -> None:
     tag = writer.module.arrays.tag(s.buffer)
     number = writer.text(s.number) if isinstance(s, NumberedAccumulate) else "0u"
     if is_float(part.type) and writer.is_differentiated:

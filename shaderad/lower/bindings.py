@@ -129,7 +129,7 @@ class Lowered:
     """Must run as one group (sums in double, for which no atomic add is had)."""
     threads_of: str = ""
     """Empty: one thread an index of ``dim``. Else: one thread a word of this array."""
-    strategies: dict[str, str] = field(default_factory=dict)
+    strategies: dict[str, str] = field(default_factory=dict[str, str])
     """How each gradient is summed: exclusive, uniform, scattered."""
 
 
@@ -155,7 +155,7 @@ class Variant:
 
 
 def group_counts(lowered: Lowered, thread_count: int, limit: int = 65535) -> tuple[int, int, int]:
-    """Workgroups in x, y, z for `thread_count` threads; rows of `limit` groups where one is full."""
+    """Workgroups in x, y, z for `thread_count` threads, in rows of at most `limit` groups."""
     if lowered.is_single_group:
         return (1, 1, 1)
     groups = -(-thread_count // WORKGROUP_SIZE)

@@ -166,9 +166,7 @@ class EntryPoint:
         names = self._kernel.index_names
         rest = _INDEX
         for axis, name in enumerate(names):
-            inner = [
-                self._word(WordKind.DIM, f"dim_{k}", k) for k in range(axis + 1, len(names))
-            ]
+            inner = [self._word(WordKind.DIM, f"dim_{k}", k) for k in range(axis + 1, len(names))]
             step = " * ".join(inner)
             step = f"({step})" if len(inner) > 1 else step
             text = f"{rest} / {step}" if inner else rest
@@ -238,7 +236,9 @@ class EntryPoint:
     def _pair(self, name: str, value: str, t: Type) -> str:
         pair = self._names.make(f"{name}_pair")
         spelled = self._module.types.spell(t)
-        self._piece.add(f"DifferentialPair<{spelled}> {pair} = diffPair({value}, {spelled}.dzero());")
+        self._piece.add(
+            f"DifferentialPair<{spelled}> {pair} = diffPair({value}, {spelled}.dzero());"
+        )
         return pair
 
     def _is_scalar(self, name: str) -> bool:
@@ -306,9 +306,8 @@ class EntryPoint:
         self._piece.add(f"if ({number} != outside)")
         if arrays.is_atomic(Role.GRADIENT, h.buffer):
             tag = f"GradientOf<{arrays.tag(h.buffer)}>"
-            self._piece.indented(
-                f"{spelled}.addDifferential<{tag}>({number} * {spelled}.gradientWordCount, {pair}.d);"
-            )
+            place = f"{number} * {spelled}.gradientWordCount"
+            self._piece.indented(f"{spelled}.addDifferential<{tag}>({place}, {pair}.d);")
             return
         tag = self._writer(Role.GRADIENT, h.buffer, t)
         place = f"{number} * {spelled}.wordCount"
@@ -422,11 +421,12 @@ class EntryPoint:
             if arrays.is_atomic(role, name):
                 is_native = self._module.variant.atomics == "native"
                 value = f"{text}.store({'asfloat(bits)' if is_native else 'bits'});"
-            piece.add(f"static void setWord(uint offset, uint bits) {{ {'' if is_half else value} }}")
+            piece.add(
+                f"static void setWord(uint offset, uint bits) {{ {'' if is_half else value} }}"
+            )
             if is_half:
-                piece.add(
-                    f"override static void setHalfWord(uint offset, half value) {{ {text} = value; }}"
-                )
+                head = "override static void setHalfWord(uint offset, half value)"
+                piece.add(f"{head} {{ {text} = value; }}")
             if role is Role.GRADIENT and self._module.variant.accumulate:
                 arrays.write_reader(piece, role, name, t, "word", "halfWord")
 
@@ -479,9 +479,7 @@ class EntryPoint:
         if u.name in self._module.variant.device_uniforms:
             tag = self._reader(Role.UNIFORM, u.name, u.type)
             return f"{spelled}.read<{tag}>(0)"
-        words = iter(
-            self._uniform_word(u, leaf.path, k) for k, leaf in enumerate(leaves(u.type))
-        )
+        words = iter(self._uniform_word(u, leaf.path, k) for k, leaf in enumerate(leaves(u.type)))
         return self._value(u.type, words)
 
     def _uniform_word(self, u: Uniform, path: tuple[str | int, ...], index: int) -> str:

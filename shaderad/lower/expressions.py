@@ -245,7 +245,7 @@ class ExpressionWriter:
         site = self._module.site(SiteKind.BOUNDS, span, buffer)
         return f"{tag}.at({values}, {site})"
 
-    # -- calls and derivatives ----------------------------------------------------------------------
+    # -- calls and derivatives ------------------------------------------------------------------
 
     def call(self, e: Call) -> tuple[str, int]:
         name = self._module.function(e.function)

@@ -164,9 +164,17 @@ def _product(a: _Linear, b: _Linear) -> _Linear | None:
     return _scaled(a, b.constant) if not b.coefficients else None
 
 
+def _negated(a: _Linear) -> _Linear:
+    return _scaled(a, -1)
+
+
+def _difference(a: _Linear, b: _Linear) -> _Linear:
+    return _sum(a, _negated(b))
+
+
 _COMBINE: dict[ops.Op, Callable[..., _Linear | None]] = {
-    ops.NEG: lambda a: _scaled(a, -1),
+    ops.NEG: _negated,
     ops.ADD: _sum,
-    ops.SUB: lambda a, b: _sum(a, _scaled(b, -1)),
+    ops.SUB: _difference,
     ops.MUL: _product,
 }

@@ -8,20 +8,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shaderad.ir.nodes import Assign, Buffer, Function, Kernel, Return, Stmt, Zero
-from shaderad.ir.types import VOID, Access, LocalArray, Struct, Tuple, Type, is_differentiable
-from shaderad.ir.walk import called, writes
+from shaderad.ir.nodes import (
+    Assign,
+    BackwardDiff,
+    Buffer,
+    ForwardDiff,
+    Function,
+    Kernel,
+    Return,
+    Stmt,
+    Zero,
+)
+from shaderad.ir.types import INT, VOID, Access, LocalArray, Struct, Type, is_differentiable
+from shaderad.ir.walk import expressions, statements, writes
 from shaderad.lower import refusals
-from shaderad.lower.artifact import Binding, Program
 from shaderad.lower.artifact import Access as BindingAccess
+from shaderad.lower.artifact import Binding, Program
 from shaderad.lower.bindings import WORKGROUP_SIZE, Lowered, Mode, Variant
 from shaderad.lower.entry_points import EntryPoint, write_decoder, write_outputs
+from shaderad.lower.functions import outlined, write_function
 from shaderad.lower.jumps import without_jumps
-from shaderad.lower.loops import LoopFunction, RunLoop
 from shaderad.lower.module import Module
 from shaderad.lower.outputs import Resolved, resolve_outputs
-from shaderad.lower.piece import Piece, field_name
-from shaderad.lower.slang import FunctionWriter, outlined, write_function
+from shaderad.lower.piece import Piece
+from shaderad.lower.slang import FunctionWriter
 from shaderad.lower.strategy import NOTHING_HOISTED, Strategies, choose
 from shaderad.lower.structs import write_layout, write_struct, write_tuple
 from shaderad.lower.write_numbers import number_writes
@@ -45,9 +55,7 @@ def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered,
     return (main,)
 
 
-def _lower(
-    kernel: Kernel, mode: Mode, variant: Variant, *, second_pass: bool = False
-) -> Lowered:
+def _lower(kernel: Kernel, mode: Mode, variant: Variant, *, second_pass: bool = False) -> Lowered:
     resolved = resolve_outputs(kernel, variant.launch_shaped)
     body, types = number_writes(kernel, resolved.body, resolved.local_types)
     structured = without_jumps(body, VOID, types)
@@ -131,13 +139,9 @@ class _Lowering:
         hoisted = [*module.strategies.exclusive.values(), *module.strategies.uniform]
         elements = {h.name: kernel.buffer(h.buffer).type.element for h in hoisted}
         uniforms = {u.name: u.type for u in kernel.uniforms}
-        from shaderad.ir.types import INT
-
         indices: dict[str, Type] = dict.fromkeys(kernel.index_names, INT)
         types = {**indices, **uniforms, **elements, **resolved.local_types}
-        writer = FunctionWriter(
-            module, piece, types, is_differentiated=self._is_differentiated
-        )
+        writer = FunctionWriter(module, piece, types, is_differentiated=self._is_differentiated)
         if self._is_differentiated:
             piece.add("[Differentiable]")
         parameters = [
@@ -152,14 +156,11 @@ class _Lowering:
         start = tuple(Assign(name=n, value=Zero(type=types[n])) for n in locals_)
         body: tuple[Stmt, ...] = (*start, *resolved.body)
         body = tuple(s for s in body if not isinstance(s, Return))
-        self._check_loops(outlined(writer, name, body, frozenset(locals_)), writer)
+        writer.block(outlined(writer, name, body, frozenset(locals_)))
         if locals_:
             piece.add(f"return Outputs({', '.join(writer.variable(n) for n in locals_)});")
         piece.close()
         return piece
-
-    def _check_loops(self, body: tuple[Stmt, ...], writer: FunctionWriter) -> None:
-        writer.block(body)
 
     def _constant(self, name: str) -> str:
         """Uniforms whose derivative nobody wants are arguments without one."""
@@ -180,9 +181,6 @@ def _copy(writer: FunctionWriter, name: str) -> None:
 
 def _differentiated_inside(body: tuple[Stmt, ...]) -> frozenset[Function]:
     """Functions that ``fwd_diff`` or ``bwd_diff`` inside the kernel reach."""
-    from shaderad.ir.nodes import BackwardDiff, ForwardDiff
-    from shaderad.ir.walk import expressions, statements
-
     found: set[Function] = set()
     for part in (body, *(f.body for f in refusals.reachable(body))):
         for s in statements(part):
@@ -243,18 +241,14 @@ def _parameters(module: Module) -> Piece:
 
 
 def _struct_pieces(module: Module) -> list[Piece]:
-    pieces: list[Piece] = []
+    names = module.types.structs
     elements = {inner for b in module.kernel.buffers for inner in _inside(b.type.element)}
     elements |= {inner for u in module.kernel.uniforms for inner in _inside(u.type)}
-    for t in list(module.types.structs):
-        pieces.append(write_struct(module, t, module.types.structs[t]))
-    for t in list(module.types.structs):
-        if t in elements:
-            pieces.append(write_layout(module, t, module.types.structs[t]))
-    for t in list(module.types.tuples):
-        assert isinstance(t, Tuple)
-        pieces.append(write_tuple(module, t.elements, module.types.tuples[t]))
-    return pieces
+    return [
+        *(write_struct(module, t, names[t]) for t in list(names)),
+        *(write_layout(module, t, names[t]) for t in list(names) if t in elements),
+        *(write_tuple(module, t.elements, n) for t, n in list(module.types.tuples.items())),
+    ]
 
 
 def _inside(t: Type) -> list[Type]:

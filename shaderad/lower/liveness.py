@@ -49,8 +49,9 @@ def _before(s: Stmt, live: frozenset[str]) -> frozenset[str]:
     if isinstance(s, Return):
         return frozenset(names_in([s]))
     if isinstance(s, Assign):
-        kept = live if s.path else live - {s.name}
-        return kept | names_in([s]) | ({s.name} if s.path else set())
+        if s.path:
+            return live | names_in([s]) | {s.name}
+        return (live - {s.name}) | names_in([s])
     if isinstance(s, BackwardDiff):
         return live | names_in([s])
     return live | names_in([s])

@@ -39,6 +39,8 @@ class Module:
         self.pieces: list[Piece] = []
         self.features: set[str] = set()
         self.is_second_winner_pass = False
+        self.needs_limits = mode is Mode.BACKWARD
+        """Whether loops are run in reverse, which keeps their states."""
         self.arrays = Arrays(self)
         self._functions: dict[Function, str] = {}
         self._write: Callable[[Function, str], None] | None = None

@@ -115,9 +115,10 @@ def _check_reads(kernel: Kernel, own: frozenset[str]) -> None:
     outs = {b.name for b in kernel.buffers if b.access is Access.OUT}
 
     def check(e: Expr) -> Expr:
-        is_read = isinstance(e, Load) and e.buffer in outs
-        if is_read and (e.buffer not in own or not is_own(e.indices, kernel.index_names)):
-            raise error("SR0281", e.span, array=e.buffer, own=", ".join(kernel.index_names))
+        if isinstance(e, Load) and e.buffer in outs:
+            is_local = e.buffer in own and is_own(e.indices, kernel.index_names)
+            if not is_local:
+                raise error("SR0281", e.span, array=e.buffer, own=", ".join(kernel.index_names))
         return e
 
     rewrite_body(kernel.body, check)
@@ -157,7 +158,7 @@ def _uniform_sums(kernel: Kernel, types: dict[str, Type]) -> dict[tuple[str, Exp
         key = (s.buffer, s.indices[0])
         if key not in found and len(found) < _SUMMED_ELEMENTS:
             index = s.indices[0]
-            part = str(index.value) if isinstance(index, Const) else index.name  # type: ignore[attr-defined]
+            part = index.name if isinstance(index, Var) else str(getattr(index, "value", ""))
             name = f"{s.buffer}_{part}"
             while name in types or name in reads(kernel.body):
                 name += "_"
@@ -177,9 +178,7 @@ def _is_summed(kernel: Kernel, s: Accumulate, fixed: set[str]) -> bool:
     return isinstance(index, Const) or (isinstance(index, Var) and index.name in fixed)
 
 
-def _with_local_sums(
-    body: tuple[Stmt, ...], sums: dict[tuple[str, Expr], Sum]
-) -> tuple[Stmt, ...]:
+def _with_local_sums(body: tuple[Stmt, ...], sums: dict[tuple[str, Expr], Sum]) -> tuple[Stmt, ...]:
     return tuple(new for s in body for new in _local_sum(s, sums))
 
 

@@ -170,5 +170,3 @@ def check_strategies(kernel: Kernel, strategies: Strategies) -> None:
         kinds = {s.kind for s in scalars(b.type.element)}
         if Kind.DOUBLE in kinds and "scattered" in strategies.by_name.get(b.name, ""):
             raise error("SR0416", b.span, array=b.name, type=b.type)
-
-

@@ -23,7 +23,6 @@ from shaderad.ir.nodes import (
     Expr,
     FieldStep,
     For,
-    Function,
     If,
     PartStep,
     Return,
@@ -34,13 +33,21 @@ from shaderad.ir.nodes import (
     Var,
     While,
 )
-from shaderad.ir.types import INT, LocalArray, Pair, Type, Void, is_differentiable, is_float, tangent
-from shaderad.ir.walk import path_value, reads, step_type, writes
+from shaderad.ir.types import (
+    LocalArray,
+    Pair,
+    Type,
+    Void,
+    is_differentiable,
+    tangent,
+)
+from shaderad.ir.walk import path_value, reads, statements, step_type, writes
 from shaderad.lower import accumulate
-from shaderad.lower.bindings import Mode, SiteKind
+from shaderad.lower.bindings import SiteKind
 from shaderad.lower.expressions import ExpressionWriter
-from shaderad.lower.jumps import without_jumps
-from shaderad.lower.loops import Keeping, LoopFunction, Outliner, RunLoop
+from shaderad.lower.liveness import live_before
+from shaderad.lower.loop_text import LoopWriter, name_in_struct
+from shaderad.lower.loops import RunLoop
 from shaderad.lower.names import Names
 from shaderad.lower.piece import Piece
 from shaderad.lower.write_numbers import NumberedAccumulate
@@ -105,7 +112,7 @@ class FunctionWriter:
     # -- blocks and declarations ------------------------------------------------------------------
 
     def block(self, body: tuple[Stmt, ...]) -> None:
-        """Writes statements; names are declared in the innermost block that holds all their uses."""
+        """Writes statements; a name is declared in the innermost block that holds all its uses."""
         mentions = [_mentions(s) for s in body]
         for position, s in enumerate(body):
             self.piece.span = s.span if s.span.line else self.piece.span
@@ -122,9 +129,9 @@ class FunctionWriter:
         return list(self.types).index(name) if name in self.types else -1
 
     def _declare(self, name: str, first: Stmt) -> None:
-        if isinstance(first, Assign) and first.name == name and not first.path:
-            if name not in reads((first,)):
-                return  # declared by its first assignment
+        is_bound_whole = isinstance(first, Assign) and first.name == name and not first.path
+        if is_bound_whole and name not in reads((first,)):
+            return  # declared by its first assignment
         self._declared.add(name)
         t = self.types[name]
         spelled = self.module.types.spell(t)
@@ -286,6 +293,10 @@ class FunctionWriter:
 
     # -- loops ----------------------------------------------------------------------------------
 
+    def _writer_of_step(self, piece: Piece) -> FunctionWriter:
+        """A writer for the step of an outlined loop: the same types, names of its own."""
+        return FunctionWriter(self.module, piece, self.types, is_differentiated=True)
+
     def for_loop(self, s: For) -> None:
         variable = self.names.make(s.variable)
         self.bind(s.variable, variable)
@@ -359,238 +370,12 @@ class FunctionWriter:
 
     def run_loop(self, s: RunLoop) -> None:
         f = s.function
-        call = LoopWriter(self, f).call()
+        call = LoopWriter(self, f, self._writer_of_step).call()
         state = self.names.make(f"{self.module.names.of(f)}_state")
         self.piece.span = s.span
         self.piece.add(f"{self.module.names.of(f)}.State {state} = {call};")
         for name, _ in f.state:
             self.piece.add(f"{self.variable(name)} = {state}.{name_in_struct(name)};")
-
-
-def name_in_struct(name: str) -> str:
-    """A local's name as a field of a loop's `State` or `Captured`."""
-    return Names().make(name)
-
-
-class LoopWriter:
-    """Writes an outlined loop as an `ILoop` struct; see shaders/loops.slang."""
-
-    def __init__(self, outer: FunctionWriter, f: LoopFunction) -> None:
-        self._outer = outer
-        self._module = outer.module
-        self._f = f
-        self._name = self._module.names.make(f.name, f)
-        loop = f.loop
-        self._extra: list[tuple[str, str]] = []
-        if isinstance(loop, For):
-            if not all(isinstance(b, Const) for b in (loop.start, loop.stop, loop.step)):
-                self._extra.append(("loop_count", self._count_text(loop)))
-            if not isinstance(loop.start, Const):
-                self._extra.append(("loop_start", outer.text(loop.start)))
-            if not isinstance(loop.step, Const):
-                self._extra.append(("loop_step", outer.text(loop.step)))
-
-    def _count_text(self, loop: For) -> str:
-        start, stop, step = (self._outer.text(e) for e in (loop.start, loop.stop, loop.step))
-        return stop if (start, step) == ("0", "1") else f"rangeCount({start}, {stop}, {step})"
-
-    def call(self) -> str:
-        """Writes the struct; returns the expression that runs the loop."""
-        self._write()
-        f, name = self._f, self._name
-        state = ", ".join(self._outer.variable(n) for n, _ in f.state) or "0"
-        captured = ", ".join(
-            [*(self._outer.variable(n) for n, _ in f.captured), *(t for _, t in self._extra)]
-        )
-        values = f"{name}.State({state}), {name}.Captured({captured or '0'})"
-        if f.keeping is Keeping.ALL:
-            return f"runLoop<{name}, {max(f.limit or 1, 1)}>({values})"
-        if f.keeping is Keeping.CHECKPOINTS:
-            count, length = f.segments
-            return f"runCheckpointedLoop<{name}, {count}, {length}>({values}, {f.limit})"
-        limit = 0x7FFFFFFF if f.limit is None else f.limit
-        runner = "runSummingLoop" if f.keeping is Keeping.NOTHING else "runUnboundedLoop"
-        return f"{runner}<{name}>({values}, {limit})"
-
-    def _write(self) -> None:
-        piece = Piece()
-        piece.span = self._f.loop.span
-        piece.open(f"struct {self._name} : ILoop")
-        extra = [(n, INT) for n, _ in self._extra]
-        self._fields(piece, "State", self._f.state)
-        self._fields(piece, "Captured", (*self._f.captured, *extra))
-        self._more(piece)
-        self._step(piece)
-        if self._f.has_user_limit:
-            self._overrun(piece)
-        piece.close()
-        self._module.pieces.append(piece)
-
-    def _fields(self, piece: Piece, name: str, fields: tuple[tuple[str, Type], ...]) -> None:
-        piece.open(f"struct {name} : IDifferentiable")
-        for field, t in fields:
-            piece.add(f"{self._module.types.spell(t)} {name_in_struct(field)};")
-        if not fields:
-            piece.add("int none;")
-        piece.close()
-
-    def _writer(self, piece: Piece) -> FunctionWriter:
-        writer = FunctionWriter(
-            self._module, piece, self._outer.types, is_differentiated=True,
-            names=self._module.names.child(),
-        )  # fmt: skip
-        for name, _ in self._f.captured:
-            writer.bind(name, f"captured.{name_in_struct(name)}")
-        return writer
-
-    def _more(self, piece: Piece) -> None:
-        loop = self._f.loop
-        writer = self._writer(piece)
-        writer.is_differentiated = False
-        for name, _ in self._f.state:
-            writer.bind(name, f"state.{name_in_struct(name)}")
-        parts = [f"!{writer.variable(flag)}" for flag in loop.exits]
-        if isinstance(loop, While):
-            parts.append(writer.text(loop.condition, 31))
-        else:
-            counted = any(n == "loop_count" for n, _ in self._extra)
-            count = "captured.loop_count" if counted else str(self._constant_count(loop))
-            parts.insert(0, f"k < {count}")
-        piece.open("static bool more(int k, State state, Captured captured)")
-        piece.add(f"return {' && '.join(parts)};")
-        piece.close()
-
-    def _constant_count(self, loop: For) -> int:
-        bounds = (loop.start, loop.stop, loop.step)
-        start, stop, step = (int(b.value) for b in bounds if isinstance(b, Const))
-        return len(range(start, stop, step)) if step else 0
-
-    def _step(self, piece: Piece) -> None:
-        loop = self._f.loop
-        writer = self._writer(piece)
-        counter = writer.names.make("k")
-        variable = ""
-        if isinstance(loop, For):
-            variable = writer.parameter(loop.variable)
-            if self._is_plain(loop):
-                counter = variable
-        piece.add("[Differentiable]")
-        piece.open(f"static State step(int {counter}, State state, Captured captured)")
-        if isinstance(loop, For) and counter != variable:
-            piece.add(f"int {variable} = {self._position(loop, counter)};")
-        for name, t in self._f.state:
-            local = writer.parameter(name)
-            piece.add(f"{self._module.types.spell(t)} {local} = state.{name_in_struct(name)};")
-        writer.block(self._f.body)
-        results = ", ".join(writer.variable(n) for n, _ in self._f.state) or "0"
-        piece.add(f"return State({results});")
-        piece.close()
-
-    def _is_plain(self, loop: For) -> bool:
-        start, step = loop.start, loop.step
-        constant = isinstance(start, Const) and isinstance(step, Const)
-        return constant and start.value == 0 and step.value == 1
-
-    def _position(self, loop: For, counter: str) -> str:
-        start = loop.start.value if isinstance(loop.start, Const) else "captured.loop_start"
-        step = loop.step.value if isinstance(loop.step, Const) else "captured.loop_step"
-        return f"{start} + {counter} * {step}" if step != 1 else f"{start} + {counter}"
-
-    def _overrun(self, piece: Piece) -> None:
-        loop = self._f.loop
-        site = self._module.site(SiteKind.LIMIT, loop.span, str(loop.limit))
-        piece.open("override static void overrun(int limit)")
-        piece.add(f"report<{self._module.report}>({site}, uint(limit), 0);")
-        piece.close()
-
-
-def outlined(
-    writer: FunctionWriter, stem: str, body: tuple[Stmt, ...], live: frozenset[str]
-) -> tuple[Stmt, ...]:
-    """`body` with its loops as functions, where it takes part in differentiation."""
-    if not writer.is_differentiated:
-        return body
-    outliner = Outliner(stem, writer.types, [])
-    return outliner.block(body, live)
-
-
-def write_function(module: Module, f: Function, name: str, *, is_differentiated: bool) -> None:
-    """Adds a user function, and its own derivatives, to the module."""
-    piece = Piece()
-    piece.span = f.span
-    types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
-    structured = without_jumps(f.body, f.result, types)
-    writer = FunctionWriter(
-        module, piece, structured.local_types, is_differentiated=is_differentiated
-    )
-    for attribute in _attributes(module, f, is_differentiated):
-        piece.add(attribute)
-    assigned = writes(structured.body)
-    parameters = [
-        f"{_parameter_type(module, p.type)} {writer.parameter(p.name)}" for p in f.parameters
-    ]
-    piece.open(f"{module.types.spell(f.result)} {name}({', '.join(parameters)})")
-    for p in f.parameters:
-        if p.name in assigned and not isinstance(p.type, Pair):
-            _copy_parameter(writer, p.name)
-    writer.block(outlined(writer, name, structured.body, frozenset()))
-    piece.close()
-    module.pieces.append(piece)
-
-
-def _copy_parameter(writer: FunctionWriter, name: str) -> None:
-    """A parameter that the body rebinds becomes a local: Slang's AD wants them unchanged."""
-    given = writer.variable(name)
-    local = writer.names.make(name)
-    writer.bind(name, local)
-    writer.piece.add(f"{writer.module.types.spell(writer.types[name])} {local} = {given};")
-
-
-def _parameter_type(module: Module, t: Type) -> str:
-    return module.types.spell(t)
-
-
-def _attributes(module: Module, f: Function, is_differentiated: bool) -> list[str]:
-    if not is_differentiated:
-        return []
-    if f.backward is None and f.forward is None:
-        return ["[Differentiable]"]
-    attributes: list[str] = []
-    if f.backward is not None:
-        attributes.append(f"[BackwardDerivative({_derivative(module, f, f.backward)})]")
-    if f.forward is not None:
-        attributes.append(f"[ForwardDerivative({_derivative(module, f, f.forward)})]")
-    return attributes
-
-
-def _derivative(module: Module, primal: Function, f: Function) -> str:
-    """Writes a custom derivative; returns its name."""
-    name = module.names.make(f.name)
-    piece = Piece()
-    piece.span = f.span
-    types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
-    structured = without_jumps(f.body, f.result, types)
-    is_backward = f is primal.backward
-    writer = FunctionWriter(module, piece, structured.local_types, is_differentiated=False)
-    parameters: list[str] = []
-    pairs: list[tuple[str, str, Pair]] = []
-    for p in f.parameters:
-        given = writer.parameter(p.name)
-        if is_backward and isinstance(p.type, Pair):
-            pairs.append((given, writer.add_accumulator(p.name), p.type))
-            parameters.append(f"inout {module.types.spell(p.type)} {given}")
-        else:
-            parameters.append(f"{module.types.spell(p.type)} {given}")
-    piece.open(f"{module.types.spell(f.result)} {name}({', '.join(parameters)})")
-    for _, total, t in pairs:
-        spelled = module.types.differential(t.primal)
-        piece.add(f"{spelled} {total} = {module.types.spell(t.primal)}.dzero();")
-    writer.block(structured.body)
-    for given, total, _ in pairs:
-        piece.add(f"{given} = diffPair({given}.p, {total});")
-    piece.close()
-    module.pieces.append(piece)
-    return name
 
 
 def _mentions(s: Stmt) -> set[str]:
@@ -601,12 +386,17 @@ def _mentions(s: Stmt) -> set[str]:
             for e in (f.loop.start, f.loop.stop, f.loop.step):
                 names |= reads((Evaluate(call=e),))
         return names
-    found = reads((s,)) | writes((s,)) - ({s.variable} if isinstance(s, For) else set[str]())
+    found = (reads((s,)) | writes((s,))) - _loop_variables(s)
     for inner in _nested_loops(s):
         found |= _mentions(inner)
     if isinstance(s, For | While):
         found |= set(s.exits)
     return found
+
+
+def _loop_variables(s: Stmt) -> set[str]:
+    """Variables of loops that stay loops: their `for` declares them."""
+    return {t.variable for t in statements((s,)) if isinstance(t, For)}
 
 
 def _nested_loops(s: Stmt) -> list[RunLoop]:
@@ -637,8 +427,6 @@ def _is_inside_one_block(s: Stmt, name: str) -> bool:
 
 def _starts_fresh(body: tuple[Stmt, ...], name: str) -> bool:
     """Whether an iteration assigns `name` before it reads it, so that none carries over."""
-    from shaderad.lower.liveness import live_before
-
     return name not in live_before(body, frozenset())
 
 

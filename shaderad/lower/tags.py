@@ -316,7 +316,9 @@ class Arrays:
         piece.add()
         piece.open("struct Report : IReport")
         piece.add("static uint count(uint by) { return report_words[0].add(by); }")
-        piece.add("static void record(uint offset, uint word) { report_words[offset].store(word); }")
+        piece.add(
+            "static void record(uint offset, uint word) { report_words[offset].store(word); }"
+        )
         piece.add(f"static uint siteBase() {{ return {base}; }}")
         piece.close()
 
@@ -523,9 +525,7 @@ class Arrays:
         )
         if self.has(Role.COTANGENT, b.name):
             text = self.words(Role.COTANGENT, b.name)
-            piece.add(
-                f"override static float cotangent(uint offset) {{ return asfloat({text}); }}"
-            )
+            piece.add(f"override static float cotangent(uint offset) {{ return asfloat({text}); }}")
         if self.has(Role.OUTPUT_TANGENT, b.name):
             text = self.words(Role.OUTPUT_TANGENT, b.name)
             piece.add(

@@ -99,9 +99,7 @@ def number_writes(
     Raises:
         DerivativeError: SR0418 for a function that writes one and runs more than once.
     """
-    extremes = frozenset(
-        b.name for b in kernel.buffers if b.access in (Access.MIN, Access.MAX)
-    )
+    extremes = frozenset(b.name for b in kernel.buffers if b.access in (Access.MIN, Access.MAX))
     if not extremes:
         return body, local_types
     for f in set(called(body)):
@@ -111,5 +109,3 @@ def number_writes(
     types = dict(local_types)
     numbering = _Numbering(extremes, types)
     return numbering.block(body, Const(type=UINT, value=0)), types
-
-

@@ -1,0 +1,100 @@
+"""User functions and their own derivatives as Slang functions."""
+
+from __future__ import annotations
+
+from shaderad.ir.nodes import Function, Stmt
+from shaderad.ir.types import Pair
+from shaderad.ir.walk import writes
+from shaderad.lower.jumps import without_jumps
+from shaderad.lower.loops import Outliner
+from shaderad.lower.module import Module
+from shaderad.lower.piece import Piece
+from shaderad.lower.refusals import check_loop
+from shaderad.lower.slang import FunctionWriter
+
+
+def outlined(
+    writer: FunctionWriter, stem: str, body: tuple[Stmt, ...], live: frozenset[str]
+) -> tuple[Stmt, ...]:
+    """`body` with its loops as functions, where it takes part in differentiation."""
+    if not writer.is_differentiated:
+        return body
+    outliner = Outliner(stem, writer.types, [])
+    new = outliner.block(body, live)
+    if writer.module.needs_limits:
+        for loop in outliner.loops:
+            check_loop(loop)
+    return new
+
+
+def write_function(module: Module, f: Function, name: str, *, is_differentiated: bool) -> None:
+    """Adds a user function, and its own derivatives, to the module."""
+    piece = Piece()
+    piece.span = f.span
+    types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
+    structured = without_jumps(f.body, f.result, types)
+    writer = FunctionWriter(
+        module, piece, structured.local_types, is_differentiated=is_differentiated
+    )
+    for attribute in _attributes(module, f, is_differentiated):
+        piece.add(attribute)
+    assigned = writes(structured.body)
+    parameters = [f"{module.types.spell(p.type)} {writer.parameter(p.name)}" for p in f.parameters]
+    piece.open(f"{module.types.spell(f.result)} {name}({', '.join(parameters)})")
+    for p in f.parameters:
+        if p.name in assigned and not isinstance(p.type, Pair):
+            _copy_parameter(writer, p.name)
+    writer.block(outlined(writer, name, structured.body, frozenset()))
+    piece.close()
+    module.pieces.append(piece)
+
+
+def _copy_parameter(writer: FunctionWriter, name: str) -> None:
+    """A parameter that the body rebinds becomes a local: Slang's AD wants them unchanged."""
+    given = writer.variable(name)
+    local = writer.names.make(name)
+    writer.bind(name, local)
+    writer.piece.add(f"{writer.module.types.spell(writer.types[name])} {local} = {given};")
+
+
+def _attributes(module: Module, f: Function, is_differentiated: bool) -> list[str]:
+    if not is_differentiated:
+        return []
+    if f.backward is None and f.forward is None:
+        return ["[Differentiable]"]
+    attributes: list[str] = []
+    if f.backward is not None:
+        attributes.append(f"[BackwardDerivative({_derivative(module, f, f.backward)})]")
+    if f.forward is not None:
+        attributes.append(f"[ForwardDerivative({_derivative(module, f, f.forward)})]")
+    return attributes
+
+
+def _derivative(module: Module, primal: Function, f: Function) -> str:
+    """Writes a custom derivative; returns its name."""
+    name = module.names.make(f.name)
+    piece = Piece()
+    piece.span = f.span
+    types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
+    structured = without_jumps(f.body, f.result, types)
+    is_backward = f is primal.backward
+    writer = FunctionWriter(module, piece, structured.local_types, is_differentiated=False)
+    parameters: list[str] = []
+    pairs: list[tuple[str, str, Pair]] = []
+    for p in f.parameters:
+        given = writer.parameter(p.name)
+        if is_backward and isinstance(p.type, Pair):
+            pairs.append((given, writer.add_accumulator(p.name), p.type))
+            parameters.append(f"inout {module.types.spell(p.type)} {given}")
+        else:
+            parameters.append(f"{module.types.spell(p.type)} {given}")
+    piece.open(f"{module.types.spell(f.result)} {name}({', '.join(parameters)})")
+    for _, total, t in pairs:
+        spelled = module.types.differential(t.primal)
+        piece.add(f"{spelled} {total} = {module.types.spell(t.primal)}.dzero();")
+    writer.block(structured.body)
+    for given, total, _ in pairs:
+        piece.add(f"{given} = diffPair({given}.p, {total});")
+    piece.close()
+    module.pieces.append(piece)
+    return name

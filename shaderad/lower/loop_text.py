@@ -1,0 +1,153 @@
+"""Outlined loops as text: an `ILoop` struct each, and the call that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from shaderad.ir.nodes import Const, For, While
+from shaderad.ir.types import INT, Type
+from shaderad.lower.bindings import SiteKind
+from shaderad.lower.loops import Keeping, LoopFunction, trip_count
+from shaderad.lower.names import Names
+from shaderad.lower.piece import Piece
+
+if TYPE_CHECKING:
+    from shaderad.lower.slang import FunctionWriter
+
+
+def name_in_struct(name: str) -> str:
+    """A local's name as a field of a loop's `State` or `Captured`."""
+    return Names().make(name)
+
+
+class LoopWriter:
+    """Writes an outlined loop as an `ILoop` struct; see shaders/loops.slang."""
+
+    def __init__(
+        self,
+        outer: FunctionWriter,
+        f: LoopFunction,
+        new_writer: Callable[[Piece], FunctionWriter],
+    ) -> None:
+        self._outer = outer
+        self._new_writer = new_writer
+        self._module = outer.module
+        self._f = f
+        self._name = self._module.names.make(f.name, f)
+        loop = f.loop
+        self._extra: list[tuple[str, str]] = []
+        if isinstance(loop, For):
+            if not all(isinstance(b, Const) for b in (loop.start, loop.stop, loop.step)):
+                self._extra.append(("loop_count", self._count_text(loop)))
+            if not isinstance(loop.start, Const):
+                self._extra.append(("loop_start", outer.text(loop.start)))
+            if not isinstance(loop.step, Const):
+                self._extra.append(("loop_step", outer.text(loop.step)))
+
+    def _count_text(self, loop: For) -> str:
+        start, stop, step = (self._outer.text(e) for e in (loop.start, loop.stop, loop.step))
+        return stop if (start, step) == ("0", "1") else f"rangeCount({start}, {stop}, {step})"
+
+    def call(self) -> str:
+        """Writes the struct; returns the expression that runs the loop."""
+        self._write()
+        f, name = self._f, self._name
+        state = ", ".join(self._outer.variable(n) for n, _ in f.state) or "0"
+        captured = ", ".join(
+            [*(self._outer.variable(n) for n, _ in f.captured), *(t for _, t in self._extra)]
+        )
+        values = f"{name}.State({state}), {name}.Captured({captured or '0'})"
+        if f.keeping is Keeping.ALL:
+            return f"runLoop<{name}, {max(f.limit or 1, 1)}>({values})"
+        if f.keeping is Keeping.CHECKPOINTS:
+            count, length = f.segments
+            return f"runCheckpointedLoop<{name}, {count}, {length}>({values}, {f.limit})"
+        limit = 0x7FFFFFFF if f.limit is None else f.limit
+        runner = "runSummingLoop" if f.keeping is Keeping.NOTHING else "runUnboundedLoop"
+        return f"{runner}<{name}>({values}, {limit})"
+
+    def _write(self) -> None:
+        piece = Piece()
+        piece.span = self._f.loop.span
+        piece.open(f"struct {self._name} : ILoop")
+        extra = [(n, INT) for n, _ in self._extra]
+        self._fields(piece, "State", self._f.state)
+        self._fields(piece, "Captured", (*self._f.captured, *extra))
+        self._more(piece)
+        self._step(piece)
+        if self._f.has_user_limit:
+            self._overrun(piece)
+        piece.close()
+        self._module.pieces.append(piece)
+
+    def _fields(self, piece: Piece, name: str, fields: tuple[tuple[str, Type], ...]) -> None:
+        piece.open(f"struct {name} : IDifferentiable")
+        for field, t in fields:
+            piece.add(f"{self._module.types.spell(t)} {name_in_struct(field)};")
+        if not fields:
+            piece.add("int none;")
+        piece.close()
+
+    def _writer(self, piece: Piece) -> FunctionWriter:
+        writer = self._new_writer(piece)
+        for name, _ in self._f.captured:
+            writer.bind(name, f"captured.{name_in_struct(name)}")
+        return writer
+
+    def _more(self, piece: Piece) -> None:
+        loop = self._f.loop
+        writer = self._writer(piece)
+        writer.is_differentiated = False
+        for name, _ in self._f.state:
+            writer.bind(name, f"state.{name_in_struct(name)}")
+        parts = [f"!{writer.variable(flag)}" for flag in loop.exits]
+        if isinstance(loop, While):
+            parts.append(writer.text(loop.condition, 31))
+        else:
+            counted = any(n == "loop_count" for n, _ in self._extra)
+            count = "captured.loop_count" if counted else str(trip_count(loop))
+            parts.insert(0, f"k < {count}")
+        piece.open("static bool more(int k, State state, Captured captured)")
+        piece.add(f"return {' && '.join(parts)};")
+        piece.close()
+
+    def _step(self, piece: Piece) -> None:
+        loop = self._f.loop
+        writer = self._writer(piece)
+        counter = writer.names.make("k")
+        variable = ""
+        if isinstance(loop, For):
+            variable = writer.parameter(loop.variable)
+            if self._is_plain(loop):
+                counter = variable
+        piece.add("[Differentiable]")
+        piece.open(f"static State step(int {counter}, State state, Captured captured)")
+        if isinstance(loop, For) and counter != variable:
+            piece.add(f"int {variable} = {self._position(loop, counter)};")
+        for name, t in self._f.state:
+            local = writer.parameter(name)
+            piece.add(f"{self._module.types.spell(t)} {local} = state.{name_in_struct(name)};")
+        writer.block(self._f.body)
+        results = ", ".join(writer.variable(n) for n, _ in self._f.state) or "0"
+        piece.add(f"return State({results});")
+        piece.close()
+
+    def _is_plain(self, loop: For) -> bool:
+        """Whether the loop variable is the step number itself."""
+        start, step = loop.start, loop.step
+        if not isinstance(start, Const) or not isinstance(step, Const):
+            return False
+        return start.value == 0 and step.value == 1
+
+    def _position(self, loop: For, counter: str) -> str:
+        start = loop.start.value if isinstance(loop.start, Const) else "captured.loop_start"
+        step = loop.step.value if isinstance(loop.step, Const) else "captured.loop_step"
+        return f"{start} + {counter} * {step}" if step != 1 else f"{start} + {counter}"
+
+    def _overrun(self, piece: Piece) -> None:
+        loop = self._f.loop
+        site = self._module.site(SiteKind.LIMIT, loop.span, str(loop.limit))
+        piece.open("override static void overrun(int limit)")
+        piece.add(f"report<{self._module.report}>({site}, uint(limit), 0);")
+        piece.close()
