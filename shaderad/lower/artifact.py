@@ -6,9 +6,11 @@ the library folder it determines the code byte for byte.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+
+from shaderad.diagnostics import Span
 
 
 class Access(Enum):
@@ -46,6 +48,9 @@ class Program:
     """The 32-bit words of the constant buffer, in order."""
     features: frozenset[str] = frozenset()
     """What the device must have, out of `FEATURES`."""
+    spans: tuple[Span | None, ...] = field(default=(), compare=False)
+    """The Python source of each line of `slang`, where it has one. The text itself carries no
+    `#line`: it stays readable, and the same wherever the source lies."""
 
 
 FEATURES = frozenset({"float-atomics", "subgroups", "half", "double", "int64-atomics"})

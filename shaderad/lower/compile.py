@@ -211,7 +211,7 @@ def _refusal(program: Program, target: str, diagnostics: tuple[Diagnostic, ...],
     placed = first if first.line else next((d for d in diagnostics if d.line), first)
     return error(
         "SR0501",
-        slang_log.span_of(placed),
+        slang_log.span_of(placed, program),
         entry=program.name,
         target=target,
         message=first.message,

@@ -46,6 +46,7 @@ from shaderad.ir.types import (
 from shaderad.lower.bindings import SiteKind
 from shaderad.lower.outputs import CheckIndex
 from shaderad.lower.spelling import is_plain_number, literal
+from shaderad.lower.strategy import AlreadyRead
 
 if TYPE_CHECKING:
     from shaderad.lower.slang import FunctionWriter
@@ -218,13 +219,7 @@ class ExpressionWriter:
     # -- buffers --------------------------------------------------------------------------------
 
     def load(self, e: Load) -> tuple[str, int]:
-        hoisted = self._module.hoisted(e)
         index = self.checked_index(e.buffer, e.indices, e.span)
-        if hoisted is not None:
-            name = self._function.variable(hoisted)
-            if self._module.is_unchecked:
-                return name, _PRIMARY
-            return f"alreadyRead({index}, {name})", _PRIMARY
         tag = self._module.arrays.tag(e.buffer)
         element = self._module.types.spell(e.type)
         if not is_differentiable(e.type):
@@ -232,6 +227,12 @@ class ExpressionWriter:
         if not (self._module.is_wanted(e.buffer) and self._function.is_differentiated):
             return self._constant(f"read<{element}, {tag}>({index})"), _PRIMARY
         return f"load<{element}, {tag}>({index})", _PRIMARY
+
+    def already_read(self, e: AlreadyRead) -> tuple[str, int]:
+        name = self.text(e.value)
+        if self._module.is_unchecked:
+            return name, _PRIMARY
+        return f"alreadyRead({self.checked_index(e.buffer, e.indices, e.span)}, {name})", _PRIMARY
 
     def check_index(self, e: CheckIndex) -> tuple[str, int]:
         return self.checked_index(e.buffer, e.indices, e.span), _PRIMARY
@@ -291,6 +292,7 @@ _WRITERS: dict[type[Expr], Callable[..., tuple[str, int]]] = {
     Swizzle: ExpressionWriter.swizzle,
     Element: ExpressionWriter.element,
     Load: ExpressionWriter.load,
+    AlreadyRead: ExpressionWriter.already_read,
     CheckIndex: ExpressionWriter.check_index,
     Call: ExpressionWriter.call,
     ForwardDiff: ExpressionWriter.forward_diff,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from shaderad.diagnostics import Span
 from shaderad.ir.nodes import (
     Assign,
     BackwardDiff,
@@ -68,6 +69,7 @@ def _lower(kernel: Kernel, mode: Mode, variant: Variant, *, second_pass: bool = 
     if mode is Mode.BACKWARD:
         strategies = choose(kernel, resolved.body, variant.wanted)
         refusals.check_strategies(kernel, strategies)
+        resolved = replace(resolved, body=strategies.apply(resolved.body))
     return _Lowering(kernel, mode, variant, resolved, strategies, second_pass).run()
 
 
@@ -210,22 +212,21 @@ def assemble(module: Module, entry: str, parts: list[Piece | None]) -> Program:
     source = span.file.replace("\\\\", "/").rsplit("/", 1)[-1]
     head.add(f"// {entry}: made by shaderad from `{module.kernel.name}` in {source}")
     head.add("import shaderad;")
-    lines: list[str] = []
+    lines: list[tuple[str, Span | None]] = []
     for part in (head, *types, *parts):
         if part is None or not part.lines:
             continue
-        text = [line for line, _ in part.lines]
-        while text and not text[0]:
-            text.pop(0)
-        lines += [*([""] if lines else []), *text]
+        first = 0 if part.lines[0][0] else 1
+        lines += [*([("", None)] if lines else []), *part.lines[first:]]
     bindings = (Binding(0, "parameters", BindingAccess.UNIFORM), *module.arrays.bindings)
     return Program(
         name=entry,
-        slang="\n".join(lines) + "\n",
+        slang="\n".join(text for text, _ in lines) + "\n",
         workgroup=(WORKGROUP_SIZE, 1, 1),
         bindings=bindings,
         parameter_words=tuple(module.word_types),
         features=frozenset(module.features),
+        spans=tuple(span for _, span in lines),
     )
 
 

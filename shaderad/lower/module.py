@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 
 from shaderad.diagnostics import Span
-from shaderad.ir.nodes import Function, Kernel, Load
+from shaderad.ir.nodes import Function, Kernel
 from shaderad.ir.types import Kind, Scalar, Struct, Tuple, Type
 from shaderad.lower.bindings import Mode, Role, Site, SiteKind, Variant, Word, WordKind
 from shaderad.lower.names import Names
@@ -51,9 +51,6 @@ class Module:
 
     def is_wanted(self, buffer: str) -> bool:
         return self.mode in (Mode.BACKWARD, Mode.FORWARD) and buffer in self.variant.wanted
-
-    def hoisted(self, load: Load) -> str | None:
-        return self.strategies.hoisted(load)
 
     # -- functions ------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING
 
 from shaderad.diagnostics import Span
-from shaderad.lower.artifact import Diagnostic
+from shaderad.lower.artifact import Diagnostic, Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,10 +47,15 @@ def failure(diagnostics: tuple[Diagnostic, ...]) -> Diagnostic | None:
     return next(iter(placed or errors), None)
 
 
-def span_of(shown: Diagnostic) -> Span | None:
-    """The whole Python line; columns are those of the generated text, so they are not used."""
-    if not shown.line or not shown.file.endswith(".py"):
+def span_of(shown: Diagnostic, program: Program) -> Span | None:
+    """Where in the Python source; columns are those of the generated text, so they are not used."""
+    if not shown.line:
         return None
+    if not shown.file.endswith(".py"):
+        is_ours = shown.file.endswith(".slang") and "shaders" in shown.file
+        known = () if is_ours else program.spans
+        span = known[shown.line - 1] if shown.line <= len(known) else None
+        return span if span is not None and span.line else None
     text = Span(shown.file, shown.line).text()
     indent = len(text) - len(text.lstrip())
     return Span(shown.file, shown.line, indent, len(text))

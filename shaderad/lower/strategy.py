@@ -31,7 +31,7 @@ from shaderad.ir.nodes import (
     Var,
 )
 from shaderad.ir.types import Access, Kind, byte_count, is_differentiable, scalars
-from shaderad.ir.walk import all_expressions, called, children, reads, writes
+from shaderad.ir.walk import all_expressions, called, children, reads, rewrite_body, writes
 from shaderad.lower.loops import trip_count
 from shaderad.lower.outputs import is_own
 
@@ -49,6 +49,15 @@ class Hoisted:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AlreadyRead(Expr):
+    """A hoisted read where the program makes it: the argument, and the report of its indices."""
+
+    value: Var
+    buffer: str
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Strategies:
     """The decision for every wanted In buffer; uniform parameters are always `uniform`."""
 
@@ -56,14 +65,21 @@ class Strategies:
     uniform: tuple[Hoisted, ...]
     by_name: dict[str, str]
 
-    def hoisted(self, load: Load) -> str | None:
-        """The argument that stands for `load`."""
-        if load.buffer in self.exclusive:
-            return self.exclusive[load.buffer].name
-        for h in self.uniform:
-            if h.buffer == load.buffer and h.indices == load.indices:
-                return h.name
-        return None
+    def apply(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """`body` with its hoisted reads replaced by the arguments."""
+        return rewrite_body(body, self._replaced)
+
+    def _replaced(self, e: Expr) -> Expr:
+        if not isinstance(e, Load):
+            return e
+        at_index = [h for h in self.uniform if (h.buffer, h.indices) == (e.buffer, e.indices)]
+        chosen = [self.exclusive[e.buffer]] if e.buffer in self.exclusive else at_index
+        if not chosen:
+            return e
+        value = Var(type=e.type, name=chosen[0].name, span=e.span)
+        return AlreadyRead(
+            type=e.type, span=e.span, value=value, buffer=e.buffer, indices=e.indices
+        )
 
 
 NOTHING_HOISTED = Strategies(exclusive={}, uniform=(), by_name={})

@@ -203,7 +203,8 @@ class Arrays:
             self.need(Role.OUTPUT, b.name, t, Cell.WORDS, fill_word=fill)
         if mode is Mode.WINNER:
             self.need(Role.RESULT, b.name, t, Cell.READ)
-            self.need(Role.WINNER, b.name, t, Cell.WORDS)
+            fill = None if self._module.is_second_winner_pass else 0xFFFFFFFF
+            self.need(Role.WINNER, b.name, t, Cell.WORDS, fill_word=fill)
         if mode in (Mode.BACKWARD, Mode.FORWARD):
             self.uses_report = True
             if is_float:
