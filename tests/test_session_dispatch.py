@@ -1,17 +1,14 @@
-"""How launches become dispatches: words, arenas, offsets, fills, reports. NumPy in place of a device."""
+"""How launches become dispatches: words, arenas, offsets, fills, reports. No device."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from shaderad import lower
 from shaderad.diagnostics import BoundsError, LimitError, ShapeError, Span
 from shaderad.ir import nodes, types
 from shaderad.ir.types import FLOAT, INT, UINT, Access, BufferType, Vector
-from shaderad.lower import artifact
+from shaderad.lower import artifact, kernels
 from shaderad.lower.bindings import Lowered, Mode, Resource, Role, Site, SiteKind, Word, WordKind
 from shaderad.session import Array, Device, array
 from shaderad.session.launch import Launch, new_launch
@@ -70,9 +67,7 @@ class Scene:
         self.programs: dict[Mode, tuple[Lowered, ...]] = {}
         self.runtime = FakeRuntime({})
         self.device = Device(self.runtime)  # type: ignore[arg-type]
-        monkeypatch.setattr(
-            lower, "lower_kernel", lambda k, mode, variant: self.programs[mode], raising=False
-        )
+        monkeypatch.setattr(kernels, "lower_kernel", lambda k, mode, variant: self.programs[mode])
 
     def add(self, one: Lowered, shader: object) -> None:
         self.programs[one.mode] = (*self.programs.get(one.mode, ()), one)
@@ -92,8 +87,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    yield Scene(monkeypatch)
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(monkeypatch)
 
 
 X, Y = Resource(0, Role.INPUT, ("x",)), Resource(1, Role.OUTPUT, ("y",))
@@ -200,7 +195,9 @@ def test_arenas_hold_their_members_one_after_the_other(scene: Scene) -> None:
 def test_outputs_are_filled_before_the_dispatch_also_without_threads(scene: Scene) -> None:
     filled = Resource(1, Role.OUTPUT, ("y",), fill_word=0x3F800000)
     scene.add(lowered("scale_primal", Mode.PRIMAL, (X, filled), (THREADS,)), lambda *_: None)
-    np.testing.assert_array_equal(scene.launch(scene.array([1.0, 2.0])).outputs["y"].numpy(), [1, 1])
+    np.testing.assert_array_equal(
+        scene.launch(scene.array([1.0, 2.0])).outputs["y"].numpy(), [1, 1]
+    )
     launch = new_launch(
         SCALE,
         scene.device,
@@ -283,7 +280,12 @@ def reporting(site: int, index: int, length: int) -> object:
 @pytest.mark.parametrize(
     ("site", "kind", "code", "says"),
     [
-        (0, BoundsError, "SR0660", "index -1 is out of range for `x` of length 5 in kernel `scale`"),
+        (
+            0,
+            BoundsError,
+            "SR0660",
+            "index -1 is out of range for `x` of length 5",
+        ),
         (1, LimitError, "SR0661", "kernel `scale` ran past its limit of 5"),
         (2, BoundsError, "SR0662", "x is positive"),
         (3, BoundsError, "SR0663", "division by zero in kernel `scale`"),
@@ -308,7 +310,9 @@ def test_sites_of_several_programs_do_not_mix(scene: Scene) -> None:
     resources = (X, Y, Resource(2, Role.REPORT, ()))
     words = (Word(WordKind.SITE_BASE),)
     scene.add(lowered("first", Mode.PRIMAL, resources, words, sites=SITES[:1]), lambda *_: None)
-    scene.add(lowered("second", Mode.PRIMAL, resources, words, sites=SITES[1:2]), reporting(0, 0, 9))
+    scene.add(
+        lowered("second", Mode.PRIMAL, resources, words, sites=SITES[1:2]), reporting(0, 0, 9)
+    )
     scene.launch(scene.array([1.0])).run()
     with pytest.raises(LimitError):
         scene.device.synchronize()
@@ -346,9 +350,7 @@ def test_decoding_runs_one_thread_a_word_of_its_array(scene: Scene) -> None:
 
 def test_long_launches_fold_into_rows_of_workgroups(scene: Scene) -> None:
     scene.add(lowered("scale_primal", Mode.PRIMAL, (Y,), (THREADS,)), lambda *_: None)
-    launch = new_launch(
-        SCALE, scene.device, (65535 * 64 + 1,), {}, {}, {"y": (1,)}, sources={}
-    )
+    launch = new_launch(SCALE, scene.device, (65535 * 64 + 1,), {}, {}, {"y": (1,)}, sources={})
     launch.run()
     assert scene.runtime.dispatched[0].groups == (65535, 2, 1)
 
@@ -386,3 +388,15 @@ def test_uniforms_that_do_not_fit_are_refused(value: object, t: types.Type, code
     with pytest.raises(ShapeError) as raised:
         uniform_words(value, t, "u")
     assert raised.value.code == code
+
+
+@pytest.mark.parametrize("x", [[1.0, 2.0], [1.0, 2.0, 3.0]])
+def test_what_the_launch_covers_is_not_filled(scene: Scene, x: list[float]) -> None:
+    covered = Resource(0, Role.GRADIENT, ("x",), fill_word=5, is_covered_by_launch=True)
+    scene.add(lowered("scale_bwd", Mode.BACKWARD, (covered,), (THREADS,)), lambda *_: None)
+    launch = new_launch(
+        SCALE, scene.device, (2,), {"x": scene.array(x)}, {}, {"y": (2,)}, sources={}
+    )
+    launch.backward(frozenset({"x"}), {})
+    is_filled = "fill_words" in [one.name for one in scene.runtime.dispatched]
+    assert is_filled == (len(x) != 2)

@@ -223,6 +223,15 @@ class Array:
 
         return sliced(self, key)
 
+    def __getattr__(self, name: str) -> Array:
+        """``x.y``, ``x.xz``, ``x.field``: that part of every element."""
+        from shaderad.session.elementwise import selected
+
+        found = None if name.startswith("_") else selected(self, name)
+        if found is None:
+            raise AttributeError(f"an array of {self.element} has no attribute {name!r}")
+        return found
+
     def __iter__(self) -> Iterator[Array]:
         return (self[k] for k in range(len(self)))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from shaderad import lower
+from shaderad.lower import kernels
 from shaderad.lower.bindings import Lowered, Mode, Site, Variant
 from shaderad.runtime import open_runtime
 from shaderad.session.reports import REPORT_BYTES, Report, decoded, error_of
@@ -149,7 +149,7 @@ class Device:
         with self._lock:
             by_choice = self._stages.setdefault(kernel, {})
             if choice not in by_choice:
-                lowered = lower.lower_kernel(kernel, choice.mode, self._variant(choice))
+                lowered = kernels.lower_kernel(kernel, choice.mode, self._variant(choice))
                 by_choice[choice] = tuple(self._stage(kernel, one) for one in lowered)
             return by_choice[choice]
 

@@ -35,8 +35,10 @@ class Placement:
         device: Device,
         shapes: Mapping[str, Shape],
         element_types: Mapping[str, types.Type],
+        dim: Shape,
     ) -> None:
         self.device = device
+        self.dim = dim
         self.shapes = shapes
         self.element_types = element_types
         self._arrays: dict[tuple[Role, str], Array] = {}
@@ -132,7 +134,8 @@ class Placement:
             for t, name in zip(wanted, resource.members, strict=True)
         ]
         starts, size = _layout(blank)
-        buffer = self._filled(size, resource.fill_word, role)
+        is_covered = resource.is_covered_by_launch and blank[0].shape == self.dim
+        buffer = self._filled(size, None if is_covered else resource.fill_word)
         for one, start, name in zip(blank, starts, resource.members, strict=True):
             one.fill_in(buffer, start)
             self._arrays[role, name] = one
@@ -154,18 +157,15 @@ class Placement:
     def _results_read(self) -> list[Array]:
         return [one for one in self._results.values() if not one.is_pending]
 
-    def _filled(self, size: int, fill_word: int | None, role: Role) -> Buffer:
+    def _filled(self, size: int, fill_word: int | None) -> Buffer:
         runtime = self.device.runtime
         if not fill_word:
             # Without threads nothing would be stored: what has no fill word is zero then.
-            return runtime.allocate(size, zeroed=fill_word == 0 or self.is_empty)
+            return runtime.allocate(size, zeroed=fill_word == 0 or not prod(self.dim))
         buffer = runtime.allocate(size, zeroed=False)
         if size:
             fill(runtime, buffer, fill_word)
         return buffer
-
-    is_empty = False
-    """Whether the launch has no threads."""
 
     def _allocated_type(self, resource: Resource, k: int) -> types.Type:
         if resource.role is Role.WINNER:
@@ -245,12 +245,11 @@ def _layout(arrays: list[Array]) -> tuple[list[int], int]:
     return starts, size
 
 
-def run(stage: Stage, placed: Placement, dim: Shape, uniforms: Mapping[str, Any]) -> None:
+def run(stage: Stage, placed: Placement, uniforms: Mapping[str, Any]) -> None:
     """Records one dispatch; with no threads, only makes and fills what it would have written."""
     lowered = stage.lowered
     device = placed.device
-    thread_count = prod(dim)
-    placed.is_empty = not thread_count
+    thread_count = prod(placed.dim)
     if lowered.threads_of:
         t = placed.element_types[lowered.threads_of]
         words = types.byte_count(t) // types.word_bytes(t)
@@ -259,7 +258,7 @@ def run(stage: Stage, placed: Placement, dim: Shape, uniforms: Mapping[str, Any]
     if not thread_count:
         return
     groups = group_counts(lowered, thread_count, device.capabilities.workgroup_count_limit)
-    facts = Facts(dim, thread_count, groups, placed.shapes, bound.offsets, uniforms)
+    facts = Facts(placed.dim, thread_count, groups, placed.shapes, bound.offsets, uniforms)
     device.runtime.dispatch(stage.pipeline, bound.by_slot, stage.packer.pack(facts), groups)
     bound.copy_back()
     device.recorded()

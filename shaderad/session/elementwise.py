@@ -55,6 +55,38 @@ def unary(name: str, value: Array) -> Array:
     return _call(f"array_{name}", [value], result, _applied(op, _Typed((t,), (t,), result)))
 
 
+def selected(value: Array, name: str) -> Array | None:
+    """Field or components `name` of every element; `None` where elements have no such part."""
+    t = value.element
+    if isinstance(t, types.Struct) and name in t.type_by_field:
+        result = t.type_by_field[name]
+    elif isinstance(t, types.Vector) and _is_swizzle(name, t.count):
+        result = t.element if len(name) == 1 else types.Vector(t.element, len(name))
+    else:
+        return None
+    return _call(f"array_select_{name}", [value], result, _selection(name, result))
+
+
+_COMPONENTS = str.maketrans("rgba", "xyzw")
+
+
+def _is_swizzle(name: str, count: int) -> bool:
+    return 1 <= len(name) <= 4 and any(
+        set(name) <= set(all_of[:count]) for all_of in ("xyzw", "rgba")
+    )
+
+
+@lru_cache(maxsize=128)
+def _selection(name: str, result: types.Type) -> Callable[..., nodes.Expr]:
+    def value(element: nodes.Expr) -> nodes.Expr:
+        if isinstance(element.type, types.Struct):
+            return nodes.Field(type=result, value=element, name=name)
+        components = name.translate(_COMPONENTS)
+        return nodes.Swizzle(type=result, value=element, components=components)
+
+    return value
+
+
 def _operands(left: Any, right: Any) -> tuple[Array | Host | None, Array | Host | None]:
     device = left.device if isinstance(left, Array) else right.device
     found: list[Array | Host | None] = []

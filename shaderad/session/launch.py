@@ -47,7 +47,7 @@ class Launch:
         """Dispatches the primal and fills in the results."""
         if not any(result.is_pending for result in self.outputs.values()):
             return
-        placed = Placement(self.device, self.shapes, self._element_types())
+        placed = Placement(self.device, self.shapes, self._element_types(), self.dim)
         self._give_arguments(placed)
         self._dispatch(Mode.PRIMAL, placed, frozenset())
         self._fill_in(placed)
@@ -68,7 +68,7 @@ class Launch:
         Returns:
             One array a name, in the element type the dispatch sums in (half in float).
         """
-        placed = Placement(self.device, self.shapes, self._element_types())
+        placed = Placement(self.device, self.shapes, self._element_types(), self.dim)
         self._give_arguments(placed)
         for name, cotangent in cotangents.items():
             if cotangent is not None:
@@ -83,7 +83,7 @@ class Launch:
 
     def forward(self, tangents: Mapping[str, Array]) -> dict[str, Array]:
         """Tangents of the float results, by name, for tangents of inputs and uniforms."""
-        placed = Placement(self.device, self.shapes, self._element_types())
+        placed = Placement(self.device, self.shapes, self._element_types(), self.dim)
         self._give_arguments(placed)
         for name, tangent in tangents.items():
             placed.give(Role.TANGENT, name, tangent)
@@ -142,7 +142,7 @@ class Launch:
             accumulate=accumulate,
         )
         for stage in self.device.stages(self.kernel, choice):
-            run(stage, placed, self.dim, self.uniforms)
+            run(stage, placed, self.uniforms)
 
 
 def new_launch(
