@@ -138,7 +138,263 @@ def render(shown: Error) -> str:
 # SR06 runtime and devices, SR07 build and load. Texts: lower case, no full stop.
 MESSAGES: dict[str, Message] = {
     # -- SR01 source ---------------------------------------------------------------------------
+    "SR0101": Message(
+        LanguageError,
+        "the source of `{name}` is not available",
+        label="`{file}`",
+        note="kernels and functions are read from their Python source",
+        help="define it in a file; the interactive prompt and `exec` keep no source",
+    ),
+    "SR0102": Message(
+        LanguageError,
+        "the source of `{name}` has changed since it was imported",
+        label="`def {name}` is not here any more",
+        help="import the module again, or restart Python",
+    ),
+    "SR0103": Message(
+        LanguageError,
+        "kernels, functions and structs are made from `def` and `class`",
+        label="found {found}",
+        help="write a `def` with annotated parameters",
+    ),
+    "SR0104": Message(
+        LanguageError,
+        "struct `{name}` cannot have {found}",
+        help="{help}",
+    ),
     # -- SR02 language -------------------------------------------------------------------------
+    "SR0201": Message(
+        LanguageError,
+        "this cannot be assigned",
+        label="found {found}",
+        help="assign names, fields, components and elements",
+    ),
+    "SR0202": Message(
+        LanguageError,
+        "kernels do not have {found}",
+        label="not in the kernel language",
+        help="{help}",
+    ),
+    "SR0203": Message(
+        LanguageError,
+        "name `{name}` is not defined",
+        help="assign it first, or import it at the top of the file",
+    ),
+    "SR0204": Message(
+        LanguageError,
+        "`{name}` may be read before it is assigned",
+        label="{why}",
+        help="assign `{name}` before, on every path",
+    ),
+    "SR0205": Message(
+        LanguageError,
+        "{name} cannot be changed in part",
+        label="parameters are values of the caller",
+        help="{help}",
+    ),
+    "SR0206": Message(
+        LanguageError,
+        "`{name}` cannot be assigned",
+        label="it is an Index, or the variable of a loop that runs",
+        help="use another name",
+    ),
+    "SR0208": Message(
+        LanguageError,
+        "`{name}` is an {access}",
+        label="{how}",
+        help="use the access that the parameter's annotation gives, or change the annotation",
+    ),
+    "SR0209": Message(
+        LanguageError,
+        "components `{found}` repeat on the left-hand side",
+        help="write each component once",
+    ),
+    "SR0210": Message(
+        LanguageError,
+        "kernels loop over ranges only",
+        label="found {found}",
+        help="write `for k in range(n):` and read the elements by `k`",
+    ),
+    "SR0211": Message(
+        LanguageError,
+        "this form has a meaning in another place only",
+        note="`sad.range` and `sad.static_range` follow `in` of a `for`, `sad.limit` follows `while`, "
+        "`sad.unique` stands in the index of an Out array that is written",
+        help="write it there",
+    ),
+    "SR0212": Message(
+        LanguageError,
+        "a kernel cannot capture the array `{name}`",
+        label="it is defined outside of the kernel",
+        help="pass it as a parameter `{name}: sad.In[float]`",
+    ),
+    "SR0213": Message(
+        LanguageError,
+        "`{name}` has no meaning in a kernel",
+        label="it is {found}",
+        help="capture numbers, tuples of numbers, functions and structs",
+    ),
+    "SR0214": Message(
+        LanguageError,
+        "parameters of kernels and functions are plain names",
+        label="found {found}",
+        help="give every parameter a name and an annotation, and no default",
+    ),
+    "SR0215": Message(
+        LanguageError,
+        "`{name}` is a call keyword and cannot be a parameter",
+        note="reserved are dim, shapes, bounds, checks, device",
+        help="use another name",
+    ),
+    "SR0216": Message(
+        LanguageError,
+        "this value is thrown away",
+        label="nothing uses it",
+        help="assign it, or remove the line",
+    ),
+    "SR0217": Message(
+        LanguageError,
+        "`{name}` must be a positive whole number known while compiling",
+        label="found {found}",
+        help="write a number, or capture one: `limit=64`",
+    ),
+    "SR0218": Message(
+        LanguageError,
+        "a kernel returns nothing",
+        label="results go to arrays",
+        help="write to an `sad.Out` parameter: `y[i] = ..`",
+    ),
+    "SR0219": Message(
+        LanguageError,
+        "`{name}` returns `{type}`, and some path through it ends without a value",
+        help="end every path with `return`",
+    ),
+    "SR0220": Message(
+        LanguageError,
+        "returns disagree",
+        label="found {found}, elsewhere {wanted}",
+        help="return one type on every path",
+    ),
+    "SR0221": Message(
+        LanguageError,
+        "the text of an `assert` must be a plain string",
+        help='write `assert condition, "what went wrong"`',
+    ),
+    "SR0222": Message(
+        LanguageError,
+        "this `assert` fails while compiling: {text}",
+        help="mend the constants it compares",
+    ),
+    "SR0223": Message(
+        LanguageError,
+        "a range with step 0 never ends",
+        help="give a step above or below 0",
+    ),
+    "SR0224": Message(
+        LanguageError,
+        "`sad.static_range` needs bounds known while compiling",
+        label="a bound is known only at run time",
+        help="use `range`, or a `sad.Const[int]` parameter for the bound",
+    ),
+    "SR0225": Message(
+        LanguageError,
+        "Index `{name}` follows another parameter",
+        help="put the Index parameters first",
+    ),
+    "SR0226": Message(
+        LanguageError,
+        "a kernel returns nothing, and is annotated `{found}`",
+        help="remove the annotation, and write to an `sad.Out` parameter",
+    ),
+    "SR0227": Message(
+        LanguageError,
+        "`{name}` is `sad.Const` and needs a number",
+        label="found {found}",
+        help="pass a Python number: it is compiled in",
+    ),
+    "SR0230": Message(
+        LanguageError,
+        "`sad.{name}` works inside kernels only",
+        help="call it in a `@sad.kernel` or `@sad.function`",
+    ),
+    "SR0231": Message(
+        LanguageError,
+        "wrong number of arguments for `{name}`",
+        label="found {found}, wanted {wanted}",
+        help="give every parameter once",
+    ),
+    "SR0232": Message(
+        LanguageError,
+        "{found} cannot be called in a kernel",
+        help="{help}",
+    ),
+    "SR0233": Message(
+        LanguageError,
+        "{found} is no argument of this call",
+        help="pass the arguments by position, each once",
+    ),
+    "SR0234": Message(
+        LanguageError,
+        "derivative `{name}` does not fit `{primal}`",
+        label="found ({found})",
+        help="take ({wanted})",
+    ),
+    "SR0235": Message(
+        LanguageError,
+        "`{name}` takes a `@sad.function` or a method",
+        label="found {found}",
+        help="write `sad.{name}(f)(..)`",
+    ),
+    "SR0236": Message(
+        LanguageError,
+        "`{name}` is a derivative and is not {found} itself",
+        help="{help}",
+    ),
+    "SR0237": Message(
+        LanguageError,
+        "`sad.bwd_diff(f)(..)` gives no value",
+        label="it writes `.d` of the pairs it is given",
+        help="write it as a statement of its own, and read `x.d` after it",
+    ),
+    "SR0238": Message(
+        LanguageError,
+        "{found} is no value",
+        label="a number, vector, matrix, struct or local array is needed here",
+        help="index an array, call a function",
+    ),
+    "SR0240": Message(
+        LanguageError,
+        "`{name}` calls itself",
+        label="{cycle}",
+        note="GPUs have no call stack to recurse on",
+        help="write a loop",
+    ),
+    "SR0243": Message(
+        LanguageError,
+        "{found} cannot be unpacked",
+        help="unpack tuples and vectors",
+    ),
+    "SR0244": Message(
+        LanguageError,
+        "the middle of this comparison is a call, and would run twice",
+        help="assign it to a name first",
+    ),
+    "SR0245": Message(
+        LanguageError,
+        "`{name}` takes `{wanted}` here",
+        label="found {found}",
+        help="make a pair and give it a name: `x = sad.diff_pair(value)`",
+    ),
+    "SR0246": Message(
+        LanguageError,
+        "two structs of one kernel are called `{name}`",
+        help="rename one of the classes",
+    ),
+    "SR0247": Message(
+        LanguageError,
+        "struct `{name}` contains itself",
+        help="hold an index into an array of `{name}` instead",
+    ),
     "SR0280": Message(
         LanguageError,
         "`{array}` is written both at the thread's own index and at another one",
@@ -164,7 +420,117 @@ MESSAGES: dict[str, Message] = {
         label="this operand is `double`",
         help="convert: `double(sad.{op}(float(x)))`, with the precision of float",
     ),
+    "SR0284": Message(
+        LanguageError,
+        "`{array}` is `{type}`, whose fields mix floats and integers",
+        note="one array is added to either as floats or as integers",
+        help="use two Add arrays",
+    ),
     # -- SR03 types and shapes -----------------------------------------------------------------
+    "SR0301": Message(
+        LanguageError,
+        "`{found}` is no type here",
+        label="{why}",
+        help="types are float, int, bool, `sad.uint`, float2 .. float4x4, structs, arrays",
+    ),
+    "SR0302": Message(
+        LanguageError,
+        "parameter `{name}` has no annotation",
+        help="annotate it: `{name}: float`, `{name}: sad.In[float]`",
+    ),
+    "SR0303": Message(
+        LanguageError,
+        "expected `{wanted}`, found {found}",
+        help="{help}",
+    ),
+    "SR0304": Message(
+        LanguageError,
+        "`{symbol}` does not take {left} and {right}",
+        help="{help}",
+    ),
+    "SR0305": Message(
+        LanguageError,
+        "a condition must be `bool`, found {found}",
+        label="numbers have no truth value in kernels",
+        help="{help}",
+    ),
+    "SR0306": Message(
+        LanguageError,
+        "`{value}` does not fit `{type}`",
+        label="{why}",
+        help="use a number in range, or another type",
+    ),
+    "SR0307": Message(
+        LanguageError,
+        "`{type}` takes {wanted} indices, found {found}",
+        help="give one index an axis: `a[y, x]`",
+    ),
+    "SR0308": Message(
+        LanguageError,
+        "index {found} is out of range for {owner}",
+        label="{why}",
+        help="use an index from 0 up to the length",
+    ),
+    "SR0309": Message(
+        LanguageError,
+        "an index must be `int`, found {found}",
+        help="convert it: `int(..)`",
+    ),
+    "SR0310": Message(
+        LanguageError,
+        "{type} has no `{name}`",
+        label="{known}",
+        help="use one of its own fields, components or methods",
+    ),
+    "SR0311": Message(
+        LanguageError,
+        "`{symbol}` does not take {found}",
+        label="bools do not count as numbers in kernels",
+        help="write `int(..)` or `float(..)`, or a conditional expression",
+    ),
+    "SR0312": Message(
+        LanguageError,
+        "`{name}` does not take {found}",
+        help="{help}",
+    ),
+    "SR0313": Message(
+        LanguageError,
+        "`{type}` cannot be made from {found}",
+        label="wanted: {wanted}",
+        help="give the parts in order",
+    ),
+    "SR0314": Message(
+        LanguageError,
+        "`{symbol}` by a constant zero",
+        help="mend the constant",
+    ),
+    "SR0315": Message(
+        LanguageError,
+        "`int ** int` has no fixed type in Python",
+        label="the exponent is {found}, known only at run time",
+        help="write `float(x) ** n`, or a constant exponent",
+    ),
+    "SR0316": Message(
+        LanguageError,
+        "`{symbol}` does not take {found}",
+        help="it takes numbers, and `~` integers or bools",
+    ),
+    "SR0317": Message(
+        LanguageError,
+        "`{name}` is `{type}` and cannot become {found}",
+        label="a name keeps one type",
+        help="{help}",
+    ),
+    "SR0318": Message(
+        LanguageError,
+        "{found} values for {wanted} targets",
+        help="write as many targets as there are values",
+    ),
+    "SR0319": Message(
+        LanguageError,
+        "{found} is known only at run time, and a constant is needed here",
+        help="write a number, capture one, or make the parameter `sad.Const[int]`",
+    ),
     "SR0350": Message(
         ShapeError,
         "NumPy's `{found}` has no element type here",
@@ -486,6 +852,19 @@ MESSAGES: dict[str, Message] = {
         label="<pullback(y_bar), x_dot> is {found:.6g}, <y_bar, jvp(x_dot)> is {expected:.6g}",
         help="check that the custom backward and forward derivatives mean the same function",
     ),
+    "SR0417": Message(
+        DerivativeError,
+        "`{kernel}` needs {count} storage buffers in one dispatch, and the device has {limit}",
+        note="gradients, cotangents and tangents share one buffer each already where they can",
+        help="split the kernel in two, put arrays of one length into one array of structs, or use "
+        "a device with more bindings",
+    ),
+    "SR0418": Message(
+        DerivativeError,
+        "`{function}` writes Min or Max array `{array}`, and runs more than once a thread",
+        note="the cotangent goes to a thread's first winning write, which must be told apart",
+        help="write the array in the kernel itself",
+    ),
     # -- SR05 compiler -------------------------------------------------------------------------
     "SR0501": Message(
         CompileError,
@@ -675,4 +1054,71 @@ MESSAGES: dict[str, Message] = {
         help="positions run from 0, or from the end where negative",
     ),
     # -- SR07 build and load -------------------------------------------------------------------
+    "SR0701": Message(
+        LanguageError,
+        "there is no file `{path}`",
+        help="give a Python file, or `FILE.py:NAME` for one of its kernels",
+    ),
+    "SR0702": Message(
+        LanguageError,
+        "`{file}` fails when it is imported: {failure}",
+        note="a build imports the file, with its folder on the search path",
+        help='put what only a run needs under `if __name__ == "__main__":`',
+    ),
+    "SR0703": Message(
+        LanguageError,
+        "`{file}` defines no kernel",
+        note="kernels that it imports are built where they are named: `{file}:NAME`",
+        help="decorate a function at module level with `@sad.kernel`",
+    ),
+    "SR0704": Message(
+        LanguageError,
+        "`{name}` is no kernel of `{file}`",
+        label="its kernels: {known}",
+        help="name one of them, or none for all",
+    ),
+    "SR0705": Message(
+        LanguageError,
+        "`{kernel}` needs a value for its constant `{name}`",
+        label="`{name}` is `sad.Const[{type}]`",
+        help="give one: `--define {name}=VALUE`, or `--define {kernel}.{name}=VALUE`",
+    ),
+    "SR0706": Message(
+        LanguageError,
+        "`{text}` defines nothing",
+        help="write `--define NAME=VALUE` or `--define KERNEL.NAME=VALUE`, with a Python number, "
+        "`True` or `False` as value",
+    ),
+    "SR0707": Message(
+        LanguageError,
+        "no constant is called `{name}`",
+        note="kernels of this build: {kernels}",
+        help="define what is annotated `sad.Const`; other parameters are bound when it runs",
+    ),
+    "SR0708": Message(
+        CompileError,
+        "cannot write to the folder `{folder}`: {reason}",
+        help="name another folder",
+    ),
+    "SR0709": Message(
+        CompileError,
+        "`{file}` is in the way in `{folder}`",
+        note="no earlier build wrote it, so it is kept",
+        help="move it, or build into another folder",
+    ),
+    "SR0710": Message(
+        DerivativeError,
+        "`{kernel}` has no backward: {reason}",
+        help="change the kernel, or leave out `--require-bwd` to build its primal alone",
+    ),
+    "SR0711": Message(
+        CompileError,
+        "`{name}` holds `double`, which `{target}` does not have",
+        help="build for `spirv` or `hlsl`, or use `float`",
+    ),
+    "SR0712": Message(
+        CompileError,
+        "{validator} refuses `{entry}` for {target}: {reason}",
+        help="this is a bug in shaderad: report it; `--no-validate` writes the files all the same",
+    ),
 }

@@ -443,9 +443,10 @@ class EntryPoint:
             add = arrays.add_text(role, name)
             piece.add(f"static void add(uint offset, float value) {{ {add} }}")
 
-        if not arrays.has_tag(name):
+        bases = "IAddable"
+        if not arrays.has_tag(name) and not self._module.names.has(("entry", role, name, bases)):
             arrays.write_cell_tag(self._tags, role, name)
-        return self._tag(role, name, "IAddable", write)
+        return self._tag(role, name, bases, write)
 
     def _write_double_adder(self, piece: Piece, text: str, role: Role, name: str) -> None:
         """One group runs alone: no atomic is needed."""

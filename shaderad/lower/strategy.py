@@ -93,7 +93,8 @@ def choose(kernel: Kernel, body: tuple[Stmt, ...], wanted: frozenset[str]) -> St
     by_name = {u.name: "uniform" for u in kernel.uniforms if u.name in wanted}
     candidates: list[Buffer] = []
     for b in kernel.buffers:
-        if b.access is not Access.IN or b.name not in wanted:
+        is_wanted = b.name in wanted and is_differentiable(b.type.element)
+        if b.access is not Access.IN or not is_wanted:
             continue
         loads = [e for e in all_expressions(body) if isinstance(e, Load) and e.buffer == b.name]
         own = [e for e in loads if is_own(e.indices, kernel.index_names)]

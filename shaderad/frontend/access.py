@@ -1,0 +1,347 @@
+"""Attributes and subscripts -> fields, components, elements, array loads.
+
+Invariant: an index is an int; a constant one is inside what it indexes.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+import types
+
+from shaderad.diagnostics import Span
+from shaderad.frontend.body import Body
+from shaderad.frontend.captures import MISSING, to_value
+from shaderad.frontend.conversions import element_count
+from shaderad.frontend.intrinsics import KernelForm
+from shaderad.frontend.operators import as_known
+from shaderad.frontend.structs import info_of
+from shaderad.frontend.values import (
+    ArrayRef,
+    BoundMethod,
+    Host,
+    Sequence,
+    StructRef,
+    TargetElement,
+    Value,
+    describe,
+)
+from shaderad.ir.nodes import Const, Element, Expr, Field, Length, Load, PairPart, Swizzle, Var
+from shaderad.ir.types import (
+    INT,
+    Access,
+    LocalArray,
+    Matrix,
+    Pair,
+    Struct,
+    Tuple,
+    Type,
+    Vector,
+    tangent,
+)
+
+_COMPONENTS = "xyzw"
+_COLOR = dict(zip("rgba", _COMPONENTS, strict=True))
+
+
+# -- attributes -------------------------------------------------------------------------------
+
+
+def attribute(body: Body, node: ast.Attribute, is_target: bool) -> Value:
+    """``value.name``.
+
+    Raises:
+        LanguageError: SR0310 where the value has no such field, component or method.
+    """
+    owner = body.target(node.value) if is_target else body.value(node.value)
+    found = _attribute_of(body, owner, node)
+    if found is not None:
+        return found
+    raise body.error("SR0310", node, type=describe(owner).strip("`"), name=node.attr,
+                     known=_known_attributes(body, owner, node.attr))  # fmt: skip
+
+
+def _attribute_of(body: Body, owner: Value, node: ast.Attribute) -> Value | None:
+    if isinstance(owner, Host):
+        return _of_host(body, owner, node)
+    if isinstance(owner, ArrayRef):
+        return _of_array(body, owner, node)
+    if isinstance(owner, StructRef):
+        return _of_struct_ref(body, owner, node.attr)
+    if not isinstance(owner, Expr):
+        return None
+    if isinstance(owner.type, Struct):
+        return _of_struct(body, owner, owner.type, node)
+    if isinstance(owner.type, Vector):
+        return swizzle(owner, node.attr, body.span(node))
+    if isinstance(owner.type, Pair):
+        return _of_pair(owner, owner.type, node.attr, body.span(node))
+    return None
+
+
+def _of_host(body: Body, owner: Host, node: ast.Attribute) -> Value | None:
+    info = info_of(owner.object) if isinstance(owner.object, type) else None
+    if info is not None and node.attr in info.methods:
+        return Host(info.methods[node.attr], f"{info.name}.{node.attr}")
+    is_space = isinstance(owner.object, types.ModuleType | type | enum.Enum)
+    found = MISSING
+    if is_space or not callable(owner.object) or hasattr(owner.object, "ir_type"):
+        found = body.unit.captures.attribute(owner.object, node.attr)
+    if found is MISSING:
+        if isinstance(owner.object, types.ModuleType):
+            raise body.error("SR0203", node, name=f"{owner.name}.{node.attr}")
+        return None
+    return to_value(found, f"{owner.name}.{node.attr}", body.span(node))
+
+
+def _of_array(body: Body, owner: ArrayRef, node: ast.Attribute) -> Value | None:
+    if owner.part == "pair":
+        if node.attr in ("p", "d"):
+            return ArrayRef(owner.buffer, owner.type, node.attr)
+        return None
+    if node.attr != "shape":
+        return None
+    axes = range(owner.type.rank)
+    span = body.span(node)
+    return Sequence(tuple(length(owner, axis, span) for axis in axes), span)
+
+
+def length(array: ArrayRef, axis: int, span: Span) -> Length:
+    return Length(type=INT, buffer=array.buffer, axis=axis, span=span)
+
+
+def _of_struct_ref(body: Body, owner: StructRef, name: str) -> Value | None:
+    if owner.part == "pair":
+        return _part_of_struct(owner, name) if name in ("p", "d") else None
+    found = owner.get(name)
+    if found is None and owner.part != "d":
+        return _method(body, owner, owner.type, name)
+    return found
+
+
+def _part_of_struct(owner: StructRef, part: str) -> StructRef:
+    parts: list[tuple[str, Value]] = []
+    for name, value in owner.parts:
+        if isinstance(value, ArrayRef) and value.part == "pair":
+            parts.append((name, ArrayRef(value.buffer, value.type, part)))
+        elif isinstance(value, StructRef) and value.part == "pair":
+            parts.append((name, _part_of_struct(value, part)))
+        elif isinstance(value, Var) and isinstance(value.type, Pair):
+            t = value.type.primal if part == "p" else tangent(value.type.primal)
+            parts.append((name, PairPart(type=t, value=value, part=part)))
+        elif part == "p":
+            parts.append((name, value))
+    return StructRef(owner.type, tuple(parts), "" if part == "p" else "d")
+
+
+def _of_struct(body: Body, owner: Expr, t: Struct, node: ast.Attribute) -> Value | None:
+    if node.attr in t.type_by_field:
+        return Field(
+            type=t.type_by_field[node.attr], value=owner, name=node.attr, span=body.span(node)
+        )
+    return _method(body, owner, t, node.attr)
+
+
+def _method(body: Body, owner: Value, t: Struct, name: str) -> Value | None:
+    info = body.unit.struct_info(t)
+    if info is None:
+        return None
+    if name in info.methods:
+        return BoundMethod(owner, info.methods[name])
+    return None
+
+
+def _of_pair(owner: Expr, t: Pair, name: str, span: Span) -> Value | None:
+    if name == "p":
+        return PairPart(type=t.primal, value=owner, part="p", span=span)
+    if name == "d":
+        return PairPart(type=tangent(t.primal), value=owner, part="d", span=span)
+    return None
+
+
+def swizzle(owner: Expr, letters: str, span: Span) -> Swizzle | None:
+    """``v.zx`` or ``v.bgr``; `None` where the letters are none of the vector's."""
+    assert isinstance(owner.type, Vector)
+    if letters and set(letters) <= set(_COLOR):
+        letters = "".join(_COLOR[c] for c in letters)
+    known = _COMPONENTS[: owner.type.count]
+    if not 1 <= len(letters) <= 4 or not set(letters) <= set(known):
+        return None
+    t: Type = owner.type.element
+    if len(letters) > 1:
+        t = Vector(owner.type.element, len(letters))
+    return Swizzle(type=t, value=owner, components=letters, span=span)
+
+
+def _known_attributes(body: Body, owner: Value, name: str) -> str:
+    t = owner.type if isinstance(owner, Expr | StructRef) else None
+    if isinstance(t, Struct):
+        info = body.unit.struct_info(t)
+        methods = [] if info is None else [f"{m}()" for m in info.methods]
+        return "it has " + ", ".join([n for n, _ in t.fields] + methods)
+    if isinstance(t, Vector):
+        letters = ", ".join(_COMPONENTS[: t.count])
+        return f"it has {letters} (or {', '.join('rgba'[: t.count])}) and combinations"
+    if isinstance(t, Matrix) and name == "T":
+        return "write `sad.transpose(m)`"
+    if isinstance(t, Pair) or getattr(owner, "part", "") == "pair":
+        return "a pair has `.p` and `.d`"
+    if isinstance(owner, ArrayRef):
+        return "an array has `.shape` and `len()`"
+    return "there is none"
+
+
+# -- subscripts -------------------------------------------------------------------------------
+
+
+def subscript(body: Body, node: ast.Subscript, is_target: bool) -> Value:
+    """``value[index]``.
+
+    Raises:
+        LanguageError: SR0307 for the wrong number of indices, SR0308 for a constant index that
+            is out of range, SR0309 for one that is no int, SR0310 for what has no elements.
+    """
+    owner = body.target(node.value) if is_target else body.value(node.value)
+    span = body.span(node)
+    if isinstance(owner, ArrayRef):
+        return _element_of_array(body, owner, node, is_target)
+    if isinstance(owner, Sequence):
+        return owner.parts[_constant_index(body, node.slice, len(owner.parts))]
+    if isinstance(owner, Host):
+        return _local_array_type(body, owner, node)
+    if isinstance(owner, Expr):
+        if isinstance(owner.type, Tuple):
+            index = _constant_index(body, node.slice, len(owner.type.elements))
+            return Field(
+                type=owner.type.elements[index], value=owner, name=str(index), span=span
+            )
+        return _nested_elements(body, owner, node)
+    raise body.error("SR0310", node, type=describe(owner).strip("`"), name="[..]",
+                     known="it has no elements")  # fmt: skip
+
+
+def _local_array_type(body: Body, owner: Host, node: ast.Subscript) -> Host:
+    """``sad.LocalArray[float, N]`` with a size that is known while compiling."""
+    form = owner.object
+    if not hasattr(form, "__getitem__") and not hasattr(type(form), "__class_getitem__"):
+        raise body.error("SR0310", node, type=owner.name, name="[..]", known="it has no elements")
+    nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    arguments: list[object] = []
+    for item in nodes:
+        value = body.value(item)
+        known = as_known(value)
+        if known is None and not isinstance(value, Host):
+            raise body.error("SR0319", item, found=describe(value))
+        arguments.append(known.value if known is not None else value.object)  # type: ignore[union-attr]
+    return Host(form[tuple(arguments)], ast.unparse(node))  # type: ignore[index]
+
+
+def _nested_elements(body: Body, owner: Expr, node: ast.Subscript) -> Expr:
+    """``v[k]``, and ``m[r, c]``, which is ``m[r][c]``."""
+    nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if len(nodes) > 1 and not (isinstance(owner.type, Matrix) and len(nodes) == 2):
+        raise body.error("SR0307", node, type=owner.type, found=len(nodes), wanted=1)
+    found = owner
+    for item in nodes:
+        found = _element(body, found, item, body.span(node))
+    return found
+
+
+def _element(body: Body, owner: Expr, index_node: ast.expr, span: Span) -> Expr:
+    count = element_count(owner.type)
+    if count is None:
+        raise body.error("SR0310", index_node, type=owner.type, name="[..]",
+                         known="it has no elements")  # fmt: skip
+    index = _index(body, index_node, count, str(owner.type))
+    t = owner.type
+    if isinstance(t, Vector) and isinstance(index, Const):
+        letter = _COMPONENTS[int(index.value)]
+        return Swizzle(type=t.element, value=owner, components=letter, span=span)
+    assert isinstance(t, Vector | Matrix | LocalArray)
+    return Element(
+        type=t.row if isinstance(t, Matrix) else t.element, value=owner, index=index, span=span
+    )
+
+
+def _index(body: Body, node: ast.expr, count: int | None, owner: str) -> Expr:
+    """One index as an int expression."""
+    value = body.value(node)
+    known = as_known(value)
+    if known is not None and type(known.value) is int:
+        if known.value < 0 or (count is not None and known.value >= count):
+            bound = "positions count from 0" if count is None else f"it has {count} elements"
+            raise body.error("SR0308", node, found=known.value, owner=owner, why=bound)
+        return Const(type=INT, value=known.value, span=body.span(node))
+    if isinstance(value, Expr) and value.type == INT:
+        return value
+    if isinstance(value, Host) and isinstance(value.object, KernelForm):
+        raise body.error("SR0211", node)
+    raise body.error("SR0309", node, found=describe(value))
+
+
+def _constant_index(body: Body, node: ast.expr, count: int) -> int:
+    value = body.value(node)
+    known = as_known(value)
+    if known is None or type(known.value) is not int:
+        raise body.error("SR0319", node, found=describe(value))
+    if not -count <= known.value < count:
+        raise body.error("SR0308", node, found=known.value, owner="the tuple",
+                         why=f"it has {count} elements")  # fmt: skip
+    return known.value % count
+
+
+def _element_of_array(
+    body: Body, array: ArrayRef, node: ast.Subscript, is_target: bool
+) -> Expr:
+    nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    plain = [_without_unique(body, n) for n in nodes]
+    is_unique = plain != nodes
+    if is_unique and not is_target:
+        raise body.error("SR0211", node)
+    if len(plain) == 1 and array.type.rank > 1 and isinstance(plain[0], ast.Tuple):
+        plain = plain[0].elts  # b[sad.unique((y, x))]
+    if len(plain) != array.type.rank:
+        raise body.error("SR0307", node, type=array.type, found=len(plain), wanted=array.type.rank)
+    indices = tuple(_index(body, n, None, f"`{array.buffer}`") for n in plain)
+    t, span = array.type.element, body.span(node)
+    body.buffers.setdefault(array.buffer, array.type)
+    if is_target:
+        t = tangent(t) if array.part == "d" else t
+        return TargetElement(
+            type=t, buffer=array.buffer, indices=indices, array=array, is_unique=is_unique, span=span
+        )
+    _check_readable(body, array, node)
+    return Load(type=t, buffer=array.buffer, indices=indices, span=span)
+
+
+def _check_readable(body: Body, array: ArrayRef, node: ast.AST) -> None:
+    access = array.type.access
+    if array.part == "pair":
+        raise body.error("SR0310", node, type="a pair", name="[..]",
+                         known=f"write `{array.buffer}.p[..]`")  # fmt: skip
+    if array.part == "d":
+        raise body.error("SR0208", node, name=f"{array.buffer}.d", access="gradient",
+                         how="it only takes `+=`")  # fmt: skip
+    if access in (Access.ADD, Access.MIN, Access.MAX):
+        how = {Access.ADD: "it only takes `+=` and `-=`"}.get(
+            access, f"it only takes `b[j] = sad.{access.value.lower()}(b[j], v)`"
+        )
+        raise body.error("SR0208", node, name=array.buffer, access=f"`{access.value}` array", how=how)
+
+
+def _without_unique(body: Body, node: ast.expr) -> ast.expr:
+    """The index inside ``sad.unique(index)``."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
+        return node
+    if not _is_unique(body, node.func):
+        return node
+    if len(node.args) != 1 or node.keywords:
+        raise body.error("SR0231", node, name="unique", found=len(node.args), wanted=1)
+    return node.args[0]
+
+
+def _is_unique(body: Body, node: ast.expr) -> bool:
+    if isinstance(node, ast.Name) and node.id in body.scope.names.bound:
+        return False
+    value = body.value(node)
+    return isinstance(value, Host) and value.object == KernelForm("unique")

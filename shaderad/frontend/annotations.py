@@ -1,0 +1,277 @@
+"""Python annotations -> IR types, and the objects that stand for those types in Python code.
+
+Invariant: nothing is resolved before the first use, so annotations may name what is defined
+later, and mean the same with and without ``from __future__ import annotations``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from shaderad.diagnostics import Span, error
+from shaderad.ir import types as ir
+from shaderad.ir.types import Access, Kind, Scalar
+
+NUMPY_BY_KIND: dict[Kind, type[np.generic]] = {
+    Kind.FLOAT: np.float32,
+    Kind.HALF: np.float16,
+    Kind.DOUBLE: np.float64,
+    Kind.INT: np.int32,
+    Kind.UINT: np.uint32,
+    Kind.BOOL: np.bool_,
+}
+
+
+@dataclass(frozen=True)
+class TypeObject:
+    """``sad.float3``: an annotation, a dtype, and a constructor in kernels and in Python."""
+
+    ir_type: Scalar | ir.Vector | ir.Matrix
+
+    def __repr__(self) -> str:
+        return f"shaderad.{self.ir_type}"
+
+    def __call__(self, *parts: object) -> np.ndarray | np.generic:
+        """On the host: a NumPy value of this type, from parts as in a kernel."""
+        shape = shape_of(self.ir_type)
+        dtype = np.dtype(NUMPY_BY_KIND[_scalar(self.ir_type).kind])
+        flat = np.concatenate([np.ravel(np.asarray(p)) for p in parts]) if parts else np.zeros(1)
+        flat = flat.astype(dtype)
+        count = int(np.prod(shape, dtype=int))
+        if flat.size not in (1, count):
+            raise error("SR0313", None, type=self.ir_type, found=f"{flat.size} numbers",
+                        wanted=f"{count} numbers, or one for all")  # fmt: skip
+        return np.broadcast_to(flat, (count,)).reshape(shape).copy()[()]
+
+    def identity(self) -> np.ndarray:
+        """The identity matrix of this type."""
+        t = self.ir_type
+        if not isinstance(t, ir.Matrix) or t.row_count != t.column_count:
+            raise error("SR0310", None, type=t, name="identity", known="none: it is no square matrix")
+        return np.eye(t.row_count, dtype=NUMPY_BY_KIND[t.element.kind])
+
+
+@dataclass(frozen=True)
+class Subscripted:
+    """``sad.In[float3, 2]`` and the like, unresolved."""
+
+    form: Form
+    arguments: tuple[object, ...]
+
+    def __repr__(self) -> str:
+        inner = ", ".join(getattr(a, "__name__", repr(a)) for a in self.arguments)
+        return f"{self.form!r}[{inner}]"
+
+    def __call__(self) -> np.ndarray:
+        """``sad.LocalArray[float, 8]()`` on the host: zeros."""
+        resolved = resolve(self, {}, None)
+        if not isinstance(resolved, ir.LocalArray):
+            raise error("SR0301", None, found=repr(self), why="it makes no values")
+        scalars = {s.kind for s in ir.scalars(resolved)}
+        if len(scalars) != 1:
+            raise error("SR0301", None, found=repr(self), why="only arrays of numbers exist here")
+        return np.zeros(shape_of(resolved), NUMPY_BY_KIND[scalars.pop()])
+
+
+@dataclass(frozen=True)
+class Form:
+    """An annotation that takes arguments in brackets: ``sad.In``, ``sad.LocalArray``, .."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"shaderad.{self.name}"
+
+    def __getitem__(self, arguments: object) -> Subscripted:
+        items = arguments if isinstance(arguments, tuple) else (arguments,)
+        return Subscripted(self, items)
+
+
+@dataclass(frozen=True)
+class IndexMark:
+    """``sad.Index``: the annotation of the thread's own index."""
+
+    def __repr__(self) -> str:
+        return "shaderad.Index"
+
+
+@dataclass(frozen=True)
+class ConstType(ir.Type):
+    """A resolved ``sad.Const[T]``; never part of the IR."""
+
+    value: ir.Type
+
+    def __str__(self) -> str:
+        return f"Const[{self.value}]"
+
+
+@dataclass(frozen=True)
+class IndexType(ir.Type):
+    """A resolved ``sad.Index``; never part of the IR."""
+
+    def __str__(self) -> str:
+        return "Index"
+
+
+Index = IndexMark()
+In, Out, Add, Min, Max = (Form(access.value) for access in Access)
+Const, LocalArray, DifferentialPair = Form("Const"), Form("LocalArray"), Form("DifferentialPair")
+
+
+def _type_objects() -> dict[str, TypeObject]:
+    found = {str(s): TypeObject(s) for s in (ir.UINT, ir.HALF, ir.DOUBLE)}
+    for kind in Kind:
+        for count in (2, 3, 4):
+            vector = ir.Vector(Scalar(kind), count)
+            found[str(vector)] = TypeObject(vector)
+    for kind in (Kind.FLOAT, Kind.HALF, Kind.DOUBLE):
+        for rows in (2, 3, 4):
+            for columns in (2, 3, 4):
+                matrix = ir.Matrix(Scalar(kind), rows, columns)
+                found[str(matrix)] = TypeObject(matrix)
+    return found
+
+
+TYPES: Mapping[str, TypeObject] = types.MappingProxyType(_type_objects())
+"""Every type object by its public name: ``float2`` .. ``double4x4``, ``half, double, uint``."""
+
+_BUILTIN = {builtins.float: ir.FLOAT, builtins.int: ir.INT, builtins.bool: ir.BOOL}
+_ACCESS = {access.value: access for access in Access}
+STRUCT_ATTRIBUTE = "__shaderad_struct__"
+
+
+def _scalar(t: ir.Type) -> Scalar:
+    scalar = ir.scalar_of(t)
+    assert scalar is not None
+    return scalar
+
+
+def shape_of(t: ir.Type) -> tuple[int, ...]:
+    """The NumPy axes of one element of `t`; structs have none."""
+    if isinstance(t, ir.Vector):
+        return (t.count,)
+    if isinstance(t, ir.Matrix):
+        return (t.row_count, t.column_count)
+    if isinstance(t, ir.LocalArray):
+        return (t.count, *shape_of(t.element))
+    return ()
+
+
+def value_type(annotation: object) -> ir.Type | None:
+    """The type that a finished Python object stands for (``float``, ``sad.float3``, a struct)."""
+    if isinstance(annotation, TypeObject):
+        return annotation.ir_type
+    if isinstance(annotation, type):
+        if annotation in _BUILTIN:
+            return _BUILTIN[annotation]
+        info = annotation.__dict__.get(STRUCT_ATTRIBUTE)
+        return None if info is None else info.ir_type
+    return None
+
+
+def resolve(
+    annotation: object,
+    namespace: Mapping[str, object],
+    span: Span | None,
+    structs: dict[ir.Struct, type] | None = None,
+) -> ir.Type:
+    """The IR type of an annotation; strings are evaluated in `namespace`.
+
+    Args:
+        annotation: The Python object, or its text.
+        namespace: What names in the text mean.
+        span: Where errors are shown.
+        structs: Filled with the class of every struct that the annotation reaches.
+
+    Raises:
+        LanguageError: SR0301 where it is no type of the kernel language.
+    """
+    if isinstance(annotation, str):
+        annotation = _evaluate(annotation, namespace, span)
+    known = value_type(annotation)
+    if known is not None:
+        if isinstance(known, ir.Struct) and isinstance(annotation, type) and structs is not None:
+            structs[known] = annotation
+            structs.update(annotation.__dict__[STRUCT_ATTRIBUTE].nested)
+        return known
+    if annotation is None or annotation is type(None):
+        return ir.VOID
+    if isinstance(annotation, IndexMark):
+        return IndexType()
+    if isinstance(annotation, types.GenericAlias) and annotation.__origin__ is tuple:
+        elements = (resolve(a, namespace, span, structs) for a in annotation.__args__)
+        return ir.Tuple(tuple(elements))
+    if isinstance(annotation, Subscripted):
+        return _resolve_subscripted(annotation, namespace, span, structs)
+    raise error("SR0301", span, found=_spelling(annotation), why=_remedy(annotation))
+
+
+def _evaluate(text: str, namespace: Mapping[str, object], span: Span | None) -> object:
+    try:
+        return eval(text, {"__builtins__": builtins}, namespace)
+    except Exception as failure:
+        raise error("SR0301", span, found=text, why=str(failure)) from failure
+
+
+def _resolve_subscripted(
+    annotation: Subscripted,
+    namespace: Mapping[str, object],
+    span: Span | None,
+    structs: dict[ir.Struct, type] | None,
+) -> ir.Type:
+    name, arguments = annotation.form.name, annotation.arguments
+    inner = resolve(arguments[0], namespace, span, structs)
+    is_sized = name in _ACCESS or name == "LocalArray"
+    if len(arguments) > 1 + is_sized or (name == "LocalArray" and len(arguments) != 2):
+        raise error("SR0301", span, found=repr(annotation), why="wrong number of entries in `[]`")
+    size = arguments[1] if len(arguments) == 2 else 1
+    if isinstance(size, str):
+        size = _evaluate(size, namespace, span)
+    if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1:
+        raise error("SR0301", span, found=repr(annotation), why="a size is a positive whole number")
+    return _build(annotation, inner, int(size), span)
+
+
+def _build(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None) -> ir.Type:
+    name = annotation.form.name
+    if name == "DifferentialPair":
+        if not ir.is_differentiable(inner) or isinstance(inner, ir.Pair):
+            raise error("SR0301", span, found=repr(annotation), why=f"`{inner}` holds no float")
+        return ir.Pair(inner)
+    is_value = not isinstance(inner, ir.BufferType | ir.Void | ir.Tuple | ir.Pair | ConstType)
+    if not is_value or isinstance(inner, IndexType):
+        raise error("SR0301", span, found=repr(annotation), why=f"`{inner}` is no element type")
+    if isinstance(inner, ir.Struct) and inner.holds_buffers:
+        raise error("SR0301", span, found=repr(annotation),
+                    why=f"`{inner}` holds arrays: pass it as a parameter of its own")  # fmt: skip
+    if name == "Const":
+        return ConstType(inner)
+    if name == "LocalArray":
+        return ir.LocalArray(inner, size)
+    if name in ("Min", "Max") and (ir.scalar_of(inner) is None or ir.is_bool(inner)):
+        raise error("SR0301", span, found=repr(annotation),
+                    why="Min and Max take numbers and vectors")  # fmt: skip
+    return ir.BufferType(_ACCESS[name], inner, size)
+
+
+def _spelling(annotation: object) -> str:
+    if isinstance(annotation, type):
+        return annotation.__name__
+    return repr(annotation)
+
+
+def _remedy(annotation: object) -> str:
+    if isinstance(annotation, Form):
+        return f"it needs an element type: `{annotation.name}[float]`"
+    if isinstance(annotation, type) and issubclass(annotation, np.generic):
+        return "NumPy's scalar types have names of their own here: float, int, uint, half, double"
+    if annotation in (list, tuple, dict, set, np.ndarray):
+        return "arrays are `sad.In[float]`, `sad.Out[float]`, ..; several results `tuple[A, B]`"
+    if isinstance(annotation, type):
+        return "decorate the class with `@sad.struct`"
+    return "types are float, int, bool, `sad.uint`, float2 .. float4x4, structs, arrays"

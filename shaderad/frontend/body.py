@@ -1,0 +1,168 @@
+"""The state in which one function body is read: its scope, the statements made so far, and the
+kernel (`Unit`) that it belongs to.
+
+Invariant: everything that reads a body goes through `Body`; the readers of expressions and
+statements hold no state of their own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from shaderad.diagnostics import Error, Span, error
+from shaderad.frontend.captures import Captures
+from shaderad.frontend.conversions import expr
+from shaderad.frontend.host import PythonFunction, UserFunction
+from shaderad.frontend.scope import Scope
+from shaderad.frontend.slots import Slot
+from shaderad.frontend.structs import StructInfo, info_of
+from shaderad.frontend.values import Value
+from shaderad.ir.nodes import Assign, Const, Expr, Function, Stmt, Var
+from shaderad.ir.types import BufferType, Struct, Type
+
+
+@dataclass(frozen=True)
+class Readers:
+    """The entry points of the readers, which call each other through the body."""
+
+    expression: Callable[[Body, ast.expr, bool], Value]
+    block: Callable[[Body, list[ast.stmt]], None]
+    specialise: Callable[[Unit, UserFunction, tuple[Slot, ...], Span], Function]
+
+
+@dataclass(frozen=True)
+class InProgress:
+    """A function whose body is being read, or the derivative of one."""
+
+    function: UserFunction
+    is_derivative: bool = False
+
+
+@dataclass
+class Unit:
+    """One kernel being read, with everything it reaches."""
+
+    readers: Readers
+    captures: Captures = field(default_factory=Captures)
+    functions: dict[tuple[UserFunction, tuple[Slot, ...]], Function] = field(default_factory=dict)
+    in_progress: list[InProgress] = field(default_factory=list)
+    structs: dict[Struct, type] = field(default_factory=dict)
+    arrays: dict[str, BufferType] = field(default_factory=dict)
+    """The arrays of the kernel, by name."""
+
+    def register(self, structs: dict[Struct, type], span: Span) -> None:
+        """Notes the classes of structs, whose methods are looked up by type.
+
+        Raises:
+            LanguageError: SR0246 where two classes in one kernel share a name.
+        """
+        cls_by_name = {t.name: cls for t, cls in self.structs.items()}
+        for t, cls in structs.items():
+            if cls_by_name.get(t.name, cls) is not cls:
+                raise error("SR0246", span, name=t.name)
+            self.structs[t] = cls
+            cls_by_name[t.name] = cls
+
+    def struct_info(self, t: Struct) -> StructInfo | None:
+        cls = self.structs.get(t)
+        return None if cls is None else info_of(cls)
+
+
+class Body:
+    """One function body while it is read."""
+
+    def __init__(self, unit: Unit, function: PythonFunction, scope: Scope) -> None:
+        self.unit = unit
+        self.function = function
+        self.scope = scope
+        self.index_names: tuple[str, ...] = ()
+        self.is_kernel = False
+        self.result: Type | None = None
+        """The result type; `None` until a ``return`` or an annotation gives one."""
+        self.returns_somewhere = False
+        self.buffers: dict[str, BufferType] = {}
+        """Arrays that the body or anything it calls touches, in order of first use."""
+        self.can_hoist = True
+        """Whether a statement put before this expression runs exactly when it does."""
+        self._blocks: list[list[Stmt]] = [[]]
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def span(self, node: ast.AST) -> Span:
+        return self.function.source.of(node)
+
+    def error(self, code: str, node: ast.AST, **values: object) -> Error:
+        return error(code, self.span(node), **values)
+
+    def value(self, node: ast.expr) -> Value:
+        """What an expression stands for."""
+        return self.unit.readers.expression(self, node, False)
+
+    def target(self, node: ast.expr) -> Value:
+        """The same on the left-hand side, where an array's element need not be readable."""
+        return self.unit.readers.expression(self, node, True)
+
+    def expr(self, node: ast.expr) -> Expr:
+        """An expression as IR, in its own type."""
+        return expr(self.value(node), self.span(node))
+
+    def read_block(self, statements: list[ast.stmt]) -> tuple[Stmt, ...]:
+        """The statements of a nested block."""
+        self._blocks.append([])
+        self.unit.readers.block(self, statements)
+        return tuple(self._blocks.pop())
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def emit(self, statement: Stmt) -> None:
+        self._blocks[-1].append(statement)
+
+    def finish(self) -> tuple[Stmt, ...]:
+        """The statements of the whole body."""
+        (body,) = self._blocks
+        return tuple(body)
+
+    def start_rebound(self) -> None:
+        """Gives parameters that the body binds again a local of their own."""
+        for name in sorted(self.scope.names.bound):
+            value = self.scope.parameters.get(name)
+            if value is None or name in self.index_names:
+                continue
+            given = self.function.source.span
+            start = expr(value, given)
+            local = self.scope.fresh(name)
+            self.scope.local_name_by_name[name] = local
+            self.declare(local, start.type)
+            self.scope.assign(local)
+            self.emit(Assign(name=local, value=start, span=given))
+
+    def declare(self, name: str, t: Type) -> None:
+        self.scope.types[name] = t
+
+    def keep(self, value: Expr, base: str) -> Expr:
+        """The value under a name of its own, so that using it twice evaluates it once."""
+        if is_simple(value):
+            return value
+        name = self.scope.fresh(base)
+        self.declare(name, value.type)
+        self.scope.assign(name)
+        self.emit(Assign(name=name, value=value, span=value.span))
+        return Var(type=value.type, name=name, span=value.span)
+
+    @contextmanager
+    def conditional(self) -> Iterator[None]:
+        """Reads an operand that may not be evaluated, or is evaluated again."""
+        before = self.can_hoist
+        self.can_hoist = False
+        try:
+            yield
+        finally:
+            self.can_hoist = before
+
+
+def is_simple(value: Expr) -> bool:
+    """Whether evaluating the value twice costs nothing and reports nothing."""
+    return isinstance(value, Var | Const)

@@ -1,0 +1,204 @@
+"""Calls -> primitives, conversions, constructors, user functions, derivatives.
+
+What a call means is decided by the object it names: a primitive of ``sad``, a type, a builtin, a
+function of ``math``, a user function or method. Everything else is refused with what to write.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable
+from types import BuiltinFunctionType, MethodType
+
+import numpy as np
+
+from shaderad.diagnostics import Error
+from shaderad.frontend import constructors, derivatives, math_functions, user_calls
+from shaderad.frontend.access import length
+from shaderad.frontend.annotations import Form, Subscripted, TypeObject
+from shaderad.frontend.body import Body
+from shaderad.frontend.conversions import element_count, expr
+from shaderad.frontend.host import DerivativeFunction, UserFunction
+from shaderad.frontend.intrinsics import Intrinsic, KernelForm
+from shaderad.frontend.structs import info_of
+from shaderad.frontend.values import (
+    ArrayRef,
+    BoundMethod,
+    Derivative,
+    Host,
+    Known,
+    Sequence,
+    Value,
+    describe,
+)
+from shaderad.ir import ops
+from shaderad.ir.nodes import Detach, Expr
+
+_BUILTINS: dict[object, str] = {
+    builtins.abs: "abs",
+    builtins.min: "min",
+    builtins.max: "max",
+    builtins.round: "round",
+    builtins.len: "len",
+}
+
+
+def call(body: Body, node: ast.Call) -> Value:
+    """What a call gives.
+
+    Raises:
+        LanguageError: SR0232 for what kernels cannot call, and all that its kind raises.
+    """
+    callee = body.value(node.func)
+    if isinstance(callee, BoundMethod):
+        return user_calls.call(body, callee.function, node, callee.owner)
+    if isinstance(callee, Derivative):
+        return derivatives.call_forward(body, callee, node)
+    if isinstance(callee, Host):
+        found = _call_host(body, callee, node)
+        if found is not None:
+            return found
+    raise _uncallable(body, callee, node)
+
+
+def _call_host(body: Body, callee: Host, node: ast.Call) -> Value | None:
+    thing = callee.object
+    if isinstance(thing, UserFunction):
+        return user_calls.call(body, thing, node, None)
+    if isinstance(thing, Intrinsic):
+        return _primitive(body, thing.op, node)
+    if isinstance(thing, KernelForm):
+        return _form(body, thing, node)
+    if isinstance(thing, TypeObject | Subscripted) or thing in (float, int, bool):
+        return constructors.call(body, thing, node)
+    if isinstance(thing, type) and info_of(thing) is not None:
+        return constructors.call_struct(body, thing, node)
+    if isinstance(thing, MethodType) and isinstance(thing.__self__, TypeObject):
+        return constructors.call_identity(body, thing.__self__, node)
+    if _is_hashable(thing) and thing in _BUILTINS:
+        return _builtin(body, _BUILTINS[thing], node)
+    is_math = isinstance(thing, BuiltinFunctionType) and thing.__module__ == "math"
+    if is_math and (thing in math_functions.OP_BY_FUNCTION or thing in math_functions.OTHER_FUNCTIONS):
+        return math_functions.call_math(thing, arguments(body, node), body.span(node))
+    return None
+
+
+def _is_hashable(thing: object) -> bool:
+    return type(thing).__hash__ is not None
+
+
+def arguments(body: Body, node: ast.Call) -> tuple[Value, ...]:
+    """Positional arguments, where no keyword is taken.
+
+    Raises:
+        LanguageError: SR0233 for keywords and stars.
+    """
+    for keyword in node.keywords:
+        raise body.error("SR0233", keyword.value, found=f"`{keyword.arg or '**'}=`")
+    for a in node.args:
+        if isinstance(a, ast.Starred):
+            raise body.error("SR0233", a, found="`*`")
+    return tuple(body.value(a) for a in node.args)
+
+
+def _primitive(body: Body, op: ops.Op, node: ast.Call) -> Value:
+    args, span = arguments(body, node), body.span(node)
+    if op in (ops.MIN, ops.MAX):
+        return math_functions.smallest(op, args, span)
+    folded = math_functions.fold(_scalar_function(op), args, span)
+    return folded if folded is not None else math_functions.primitive(op, args, span)
+
+
+def _scalar_function(op: ops.Op) -> Callable[..., object]:
+    """The primitive on Python numbers; gives no number where it is not one of floats."""
+
+    def function(*values: float) -> object:
+        if op.rule is not ops.Rule.FLOATS or len(values) != op.arity:
+            return None
+        with np.errstate(all="ignore"):
+            found = op.numpy(*(np.float64(v) for v in values))
+        return float(found) if np.ndim(found) == 0 and np.isfinite(found) else None  # type: ignore[arg-type]
+
+    return function
+
+
+def _form(body: Body, form: KernelForm, node: ast.Call) -> Value:
+    if form.name in ("fwd_diff", "bwd_diff"):
+        return derivatives.derivative_of(body, form.name == "fwd_diff", node)
+    if form.name == "diff_pair":
+        return derivatives.make_pair(body, node)
+    if form.name == "bitcast":
+        return constructors.call_bitcast(body, node)
+    if form.name == "detach":
+        args = arguments(body, node)
+        if len(args) != 1:
+            raise body.error("SR0231", node, name="detach", found=len(args), wanted=1)
+        if isinstance(args[0], Known):
+            return args[0]
+        value = expr(args[0], body.span(node))
+        return Detach(type=value.type, value=value, span=body.span(node))
+    raise body.error("SR0211", node)
+
+
+def _builtin(body: Body, name: str, node: ast.Call) -> Value:
+    args, span = arguments(body, node), body.span(node)
+    if name == "len":
+        return _len(body, args, node)
+    if name == "abs":
+        folded = math_functions.fold(abs, args, span)
+        return folded if folded is not None else math_functions.primitive(ops.ABS, args, span)
+    if name == "round":
+        if len(args) != 1:
+            raise body.error("SR0231", node, name="round", found=len(args), wanted="1: it gives an int")
+        folded = math_functions.fold(round, args, span)
+        return folded if folded is not None else math_functions.to_int(ops.ROUND_INT, args, span)
+    return math_functions.smallest(ops.MIN if name == "min" else ops.MAX, args, span)
+
+
+def _len(body: Body, args: tuple[Value, ...], node: ast.Call) -> Value:
+    if len(args) != 1:
+        raise body.error("SR0231", node, name="len", found=len(args), wanted=1)
+    (value,) = args
+    span = body.span(node)
+    if isinstance(value, ArrayRef) and value.part != "d":
+        return length(value, 0, span)
+    if isinstance(value, Sequence):
+        return Known(len(value.parts), span)
+    count = element_count(value.type) if isinstance(value, Expr) else None
+    if count is None:
+        raise body.error("SR0312", node, name="len", found=describe(value),
+                         help="it takes an array, a local array, a vector or a matrix")  # fmt: skip
+    return Known(count, span)
+
+
+def _uncallable(body: Body, callee: Value, node: ast.Call) -> Error:
+    help_ = "decorate it with `@sad.function`"
+    if isinstance(callee, Host):
+        thing = callee.object
+        module = str(getattr(thing, "__module__", "") or "")
+        if module.partition(".")[0] == "numpy" or isinstance(thing, np.ufunc):
+            help_ = "NumPy does not run in kernels: write the `sad.` function of that name"
+        elif module == "math":
+            help_ = f"of `math`, kernels have {math_functions.NAMES}"
+        elif thing is print:
+            help_ = "kernels cannot print: write the value to an `sad.Out` array"
+        elif isinstance(thing, DerivativeFunction):
+            help_ = "derivatives are called as `sad.fwd_diff(f)` and `sad.bwd_diff(f)`"
+        elif hasattr(thing, "specialise"):
+            help_ = "a kernel is called from Python only; share code in a `@sad.function`"
+        elif isinstance(thing, Form):
+            help_ = f"write `sad.{thing.name}[float, 8]()`"
+    return body.error("SR0232", node.func, found=describe(callee), help=help_)
+
+
+def constant_argument(body: Body, node: ast.expr, name: str) -> int:
+    """A positive whole number known while compiling, such as ``limit=64``.
+
+    Raises:
+        LanguageError: SR0217.
+    """
+    value = body.value(node)
+    if isinstance(value, Known) and type(value.value) is int and value.value > 0:
+        return value.value
+    raise body.error("SR0217", node, name=name, found=describe(value))

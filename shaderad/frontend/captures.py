@@ -1,0 +1,87 @@
+"""Names that a body reads from outside -> compile-time values, and the record of what was read.
+
+Invariant: a compiled kernel is valid exactly while every recorded read still gives the same.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+from collections.abc import Callable
+from functools import partial
+from types import FunctionType
+
+import numpy as np
+
+from shaderad.diagnostics import Span, error
+from shaderad.frontend.values import Host, Known, Sequence, Value
+
+MISSING = object()
+
+
+class Captures:
+    """Every read of a captured name or attribute while one kernel was compiled."""
+
+    def __init__(self) -> None:
+        self._reads: dict[tuple[int, str], tuple[Callable[[], object], object]] = {}
+
+    def name(self, function: FunctionType, name: str) -> object:
+        """What `name` means in `function`: closure, globals, builtins; else `MISSING`."""
+        code = function.__code__
+        if name in code.co_freevars:
+            cell = (function.__closure__ or ())[code.co_freevars.index(name)]
+            return self._record((id(cell), name), partial(getattr, cell, "cell_contents", MISSING))
+        if name in function.__globals__:
+            space = function.__globals__
+            return self._record((id(space), name), partial(space.get, name, MISSING))
+        return getattr(builtins, name, MISSING)
+
+    def attribute(self, owner: object, name: str) -> object:
+        """``owner.name`` of a module, class or enum; else `MISSING`."""
+        return self._record((id(owner), name), partial(getattr, owner, name, MISSING))
+
+    def are_current(self) -> bool:
+        """Whether every read would give what it gave."""
+        return all(_is_same(read(), then) for read, then in self._reads.values())
+
+    def _record(self, key: tuple[int, str], read: Callable[[], object]) -> object:
+        found = read()
+        if found is not MISSING:
+            self._reads[key] = (read, found)
+        return found
+
+
+def _is_same(now: object, then: object) -> bool:
+    if now is then:
+        return True
+    # By text, because 0.0 == -0.0 and nan != nan.
+    is_plain = isinstance(now, int | float | tuple | np.generic)
+    return is_plain and type(now) is type(then) and repr(now) == repr(then)
+
+
+def to_value(found: object, name: str, span: Span) -> Value:
+    """A captured object as the kernel language sees it.
+
+    Raises:
+        LanguageError: SR0212 for arrays, SR0213 for what has no meaning in kernels.
+    """
+    if isinstance(found, enum.Enum) and not isinstance(found, int | float):
+        found = found.value
+    if isinstance(found, bool | int | float):
+        return Known(_plain(found), span)
+    if isinstance(found, np.bool_ | np.integer | np.floating):
+        return Known(found.item(), span)
+    if isinstance(found, tuple):
+        return Sequence(tuple(to_value(f, name, span) for f in found), span)
+    if isinstance(found, np.ndarray) or hasattr(type(found), "__array__"):
+        raise error("SR0212", span, name=name)
+    if isinstance(found, str | bytes | list | dict | set | complex) or found is None:
+        raise error("SR0213", span, name=name, found=f"a {type(found).__name__}")
+    return Host(found, name)
+
+
+def _plain(number: float) -> int | float | bool:
+    """The number without its enum or subclass (`np.float64` is a `float`)."""
+    if isinstance(number, bool):
+        return number
+    return int(number) if isinstance(number, int) else float(number)

@@ -1,0 +1,229 @@
+"""``float3(..)``, ``int(x)``, ``Triangle(..)``, ``sad.LocalArray[float, 8]()``: values from parts."""
+
+from __future__ import annotations
+
+import ast
+
+from shaderad.frontend import math_functions
+from shaderad.frontend.annotations import Subscripted, TypeObject, resolve
+from shaderad.frontend.body import Body
+from shaderad.frontend.conversions import coerce, constant, expr
+from shaderad.frontend.structs import info_of
+from shaderad.frontend.values import Host, Known, Value, describe
+from shaderad.ir.nodes import Bitcast, Cast, Const, Construct, Expr, Splat, Zero
+from shaderad.ir.types import (
+    BOOL,
+    INT,
+    Kind,
+    LocalArray,
+    Matrix,
+    Scalar,
+    Type,
+    Vector,
+    byte_count,
+    scalar_of,
+    with_scalar,
+)
+
+
+def call(body: Body, thing: object, node: ast.Call) -> Value:
+    """A scalar, vector, matrix or local array.
+
+    Raises:
+        LanguageError: SR0313 for parts that do not make one.
+    """
+    if isinstance(thing, Subscripted):
+        return _local_array(body, thing, node)
+    args = _positional(body, node)
+    if thing in (float, int, bool):
+        t = {float: Scalar(Kind.FLOAT), int: INT, bool: BOOL}[thing]  # type: ignore[index]
+    else:
+        assert isinstance(thing, TypeObject)
+        t = thing.ir_type
+    if isinstance(t, Scalar):
+        return _scalar(body, t, args, node)
+    if isinstance(t, Vector):
+        return _vector(body, t, args, node)
+    assert isinstance(t, Matrix)
+    return _matrix(body, t, args, node)
+
+
+def _positional(body: Body, node: ast.Call) -> tuple[Value, ...]:
+    for keyword in node.keywords:
+        raise body.error("SR0233", keyword.value, found=f"`{keyword.arg or '**'}=`")
+    return tuple(body.value(a) for a in node.args)
+
+
+def _scalar(body: Body, t: Scalar, args: tuple[Value, ...], node: ast.Call) -> Value:
+    span = body.span(node)
+    if len(args) != 1:
+        raise body.error("SR0231", node, name=t, found=len(args), wanted=1)
+    (value,) = args
+    if isinstance(value, Known):
+        python = {Kind.INT: int, Kind.UINT: int, Kind.BOOL: bool}.get(t.kind, float)
+        known = Known(python(value.value), span)
+        is_weak = t.kind in (Kind.INT, Kind.FLOAT, Kind.BOOL)
+        checked = constant(known, t, span)
+        return known if is_weak else checked
+    if t == BOOL:
+        return math_functions.to_bool(value, span)
+    if t == INT:
+        found = math_functions.truncate(value, span)
+        if isinstance(found, Expr) and found.type != INT:
+            raise _no_parts(body, t, args, node)
+        return found
+    found = expr(value, span)
+    if not isinstance(found.type, Scalar):
+        raise _no_parts(body, t, args, node)
+    return cast(found, t)
+
+
+def cast(value: Expr, t: Type) -> Expr:
+    """`value` converted; itself where it has the type."""
+    return value if value.type == t else Cast(type=t, value=value, span=value.span)
+
+
+def _vector(body: Body, t: Vector, args: tuple[Value, ...], node: ast.Call) -> Expr:
+    span = body.span(node)
+    if len(args) == 1:
+        whole = _converted(t, args[0], body, node)
+        if whole is not None:
+            return whole
+    parts = [_part(body, a, t.element, n) for a, n in zip(args, node.args, strict=True)]
+    count = sum(p.type.count if isinstance(p.type, Vector) else 1 for p in parts)
+    is_flat = all(isinstance(p.type, Scalar | Vector) for p in parts)
+    if count != t.count or not is_flat:
+        raise _no_parts(body, t, args, node)
+    return Construct(type=t, parts=tuple(parts), span=span)
+
+
+def _converted(t: Vector | Matrix, value: Value, body: Body, node: ast.Call) -> Expr | None:
+    """One argument: a scalar for every component, or the same shape of other scalars."""
+    span = body.span(node)
+    if isinstance(value, Known):
+        return Splat(type=t, value=_part(body, value, t.element, node.args[0]), span=span)
+    if not isinstance(value, Expr):
+        return None
+    if isinstance(value.type, Scalar):
+        return Splat(type=t, value=cast(value, t.element), span=span)
+    if scalar_of(value.type) is not None and with_scalar(value.type, t.element) == t:
+        return cast(value, t)
+    return None
+
+
+def _part(body: Body, value: Value, scalar: Scalar, node: ast.expr) -> Expr:
+    """A part as scalars of type `scalar`: constructors convert."""
+    span = body.span(node)
+    if isinstance(value, Known):
+        number = value.value
+        if scalar.kind not in (Kind.INT, Kind.UINT, Kind.BOOL) and not isinstance(number, bool):
+            number = float(number)
+        return constant(Known(number, value.span), scalar, span)
+    found = expr(value, span)
+    if scalar_of(found.type) is None:
+        raise body.error("SR0313", node, type=scalar, found=describe(found), wanted="numbers")
+    return cast(found, with_scalar(found.type, scalar))
+
+
+def _matrix(body: Body, t: Matrix, args: tuple[Value, ...], node: ast.Call) -> Expr:
+    if len(args) == 1:
+        whole = _converted(t, args[0], body, node)
+        if whole is not None:
+            return whole
+    parts = [_part(body, a, t.element, n) for a, n in zip(args, node.args, strict=True)]
+    are_rows = len(parts) == t.row_count and all(p.type == t.row for p in parts)
+    count = t.row_count * t.column_count
+    are_scalars = len(parts) == count and all(p.type == t.element for p in parts)
+    if not are_rows and not are_scalars:
+        raise _no_parts(body, t, args, node)
+    return Construct(type=t, parts=tuple(parts), span=body.span(node))
+
+
+def call_identity(body: Body, thing: TypeObject, node: ast.Call) -> Expr:
+    """``float3x3.identity()``."""
+    t = thing.ir_type
+    if not isinstance(t, Matrix) or t.row_count != t.column_count or node.args:
+        raise body.error("SR0310", node, type=t, name="identity", known="none: it is no square matrix")
+    parts = tuple(
+        Const(type=t.element, value=1.0 if r == c else 0.0)
+        for r in range(t.row_count)
+        for c in range(t.column_count)
+    )
+    return Construct(type=t, parts=parts, span=body.span(node))
+
+
+def _local_array(body: Body, thing: Subscripted, node: ast.Call) -> Expr:
+    t = resolve(thing, body.function.namespace(), body.span(node), body.unit.structs)
+    if not isinstance(t, LocalArray) or node.args or node.keywords:
+        raise body.error("SR0313", node, type=t, found=f"{len(node.args)} arguments",
+                         wanted="none: it starts as zeros")  # fmt: skip
+    return Zero(type=t, span=body.span(node))
+
+
+def call_struct(body: Body, cls: type, node: ast.Call) -> Expr:
+    """``Triangle(v0, v1, v2)``, also by field name; fields with defaults may be left out.
+
+    Raises:
+        LanguageError: SR0313 for fields missing or unknown, SR0303 for their types.
+    """
+    info = info_of(cls)
+    assert info is not None
+    t = info.ir_type
+    body.unit.register({t: cls, **info.nested}, body.span(node))
+    if t.holds_buffers:
+        raise body.error("SR0313", node, type=t, found="a call",
+                         wanted="a kernel parameter: it holds arrays")  # fmt: skip
+    names = [n for n, _ in t.fields]
+    if len(node.args) > len(names):
+        raise body.error("SR0313", node, type=t, found=f"{len(node.args)} values",
+                         wanted=", ".join(names))  # fmt: skip
+    given = dict(zip(names, node.args, strict=False))
+    for keyword in node.keywords:
+        if keyword.arg not in names or keyword.arg in given:
+            raise body.error("SR0313", keyword.value, type=t, found=f"`{keyword.arg}=`",
+                             wanted=", ".join(names))  # fmt: skip
+        given[keyword.arg] = keyword.value
+    parts: list[Expr] = []
+    for name, field in t.fields:
+        if name in given:
+            parts.append(coerce(body.value(given[name]), field, body.span(given[name])))
+        elif isinstance(info.defaults.get(name), bool | int | float):
+            parts.append(coerce(Known(info.defaults[name]), field, body.span(node)))  # type: ignore[arg-type]
+        else:
+            raise body.error("SR0313", node, type=t, found=f"no `{name}`", wanted=", ".join(names))
+    return Construct(type=t, parts=tuple(parts), span=body.span(node))
+
+
+def call_bitcast(body: Body, node: ast.Call) -> Expr:
+    """``sad.bitcast(T, x)``: 32-bit scalars and vectors."""
+    if len(node.args) != 2 or node.keywords:
+        raise body.error("SR0231", node, name="bitcast", found=len(node.args), wanted=2)
+    target = body.value(node.args[0])
+    value = expr(body.value(node.args[1]), body.span(node.args[1]))
+    thing = target.object if isinstance(target, Host) else None
+    t: Type | None = thing.ir_type if isinstance(thing, TypeObject) else None
+    if thing in (float, int):
+        t = Scalar(Kind.FLOAT) if thing is float else INT
+    if t is None or not _same_bits(t, value.type):
+        raise body.error("SR0312", node, name="bitcast",
+                         found=f"{describe(target)}, {describe(value)}",
+                         help="it takes float, int or uint types, or vectors of them, of one size")  # fmt: skip
+    return Bitcast(type=t, value=value, span=body.span(node))
+
+
+def _same_bits(a: Type, b: Type) -> bool:
+    kinds = (Kind.FLOAT, Kind.INT, Kind.UINT)
+    pair = [scalar_of(t) for t in (a, b) if isinstance(t, Scalar | Vector)]
+    known = [s for s in pair if s is not None and s.kind in kinds]
+    return len(known) == 2 and byte_count(a) == byte_count(b)
+
+
+def _no_parts(body: Body, t: Type, args: tuple[Value, ...], node: ast.Call) -> Exception:
+    found = ", ".join(map(describe, args)) or "nothing"
+    if isinstance(t, Vector):
+        wanted = f"{t.count} components, one for all, or vectors that add up to them"
+    elif isinstance(t, Matrix):
+        wanted = f"{t.row_count} rows `{t.row}`, or {t.row_count * t.column_count} numbers"
+    else:
+        wanted = "one number"
+    return body.error("SR0313", node, type=t, found=found, wanted=wanted)

@@ -1,0 +1,218 @@
+"""Compile-time values -> typed IR, and the few conversions that happen on their own.
+
+int mixes into float, a number of the program takes the type of what it meets, a scalar is
+repeated over a vector or matrix. Nothing else converts by itself.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shaderad.diagnostics import Error, Span, error
+from shaderad.frontend.annotations import NUMPY_BY_KIND
+from shaderad.frontend.values import Known, Sequence, Value, describe
+from shaderad.ir.nodes import Cast, Const, Construct, Expr, Splat
+from shaderad.ir.types import (
+    BOOL,
+    FLOAT,
+    FLOAT_KINDS,
+    INT,
+    INTEGER_KINDS,
+    Kind,
+    LocalArray,
+    Matrix,
+    Scalar,
+    Tuple,
+    Type,
+    Vector,
+    is_float,
+    is_integer,
+    scalar_of,
+    with_scalar,
+)
+
+_INT_RANGE = {Kind.INT: (-(2**31), 2**31 - 1), Kind.UINT: (0, 2**32 - 1)}
+
+
+def natural_type(known: Known) -> Scalar:
+    """The type of a number that meets no other type."""
+    if isinstance(known.value, bool):
+        return BOOL
+    return INT if isinstance(known.value, int) else FLOAT
+
+
+def constant(known: Known, scalar: Scalar, span: Span) -> Const:
+    """The number as a constant of `scalar`.
+
+    Raises:
+        LanguageError: SR0306 where it does not fit, SR0303 where the kinds do not mix.
+    """
+    value, kind = known.value, scalar.kind
+    if isinstance(value, bool) != (kind is Kind.BOOL):
+        raise mismatch(known, scalar, span)
+    if kind in INTEGER_KINDS:
+        if isinstance(value, float):
+            raise mismatch(known, scalar, span)
+        low, high = _INT_RANGE[kind]
+        if not low <= value <= high:
+            raise error("SR0306", span, value=value, type=scalar, why=f"{low} .. {high}")
+    elif kind in FLOAT_KINDS:
+        value = _as_float(value, scalar, span)
+    return Const(type=scalar, value=value, span=span)
+
+
+def _as_float(value: float, scalar: Scalar, span: Span) -> float:
+    info = np.finfo(NUMPY_BY_KIND[scalar.kind])  # type: ignore[type-var]
+    if isinstance(value, int):
+        if abs(value) > info.max or int(NUMPY_BY_KIND[scalar.kind](value)) != value:  # type: ignore[arg-type]
+            raise error("SR0306", span, value=value, type=scalar,
+                        why=f"whole numbers to {2 ** (info.nmant + 1)} are exact")  # fmt: skip
+    elif math.isfinite(value) and abs(value) > float(info.max):
+        raise error("SR0306", span, value=value, type=scalar, why=f"up to {float(info.max):.6g}")
+    return float(value)
+
+
+def expr(value: Value, span: Span) -> Expr:
+    """The value as IR, in its own type.
+
+    Raises:
+        LanguageError: SR0238 for arrays, functions and other things that are no values.
+    """
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, Known):
+        return constant(value, natural_type(value), span)
+    if isinstance(value, Sequence):
+        parts = tuple(expr(p, span) for p in value.parts)
+        return Construct(type=Tuple(tuple(p.type for p in parts)), parts=parts, span=span)
+    raise error("SR0238", span, found=describe(value))
+
+
+def mismatch(value: Value, wanted: Type, span: Span) -> Error:
+    """SR0303 with the conversion to write."""
+    found = value.type if isinstance(value, Expr) else None
+    known = natural_type(value) if isinstance(value, Known) else found
+    help_ = f"the two are different types; `{wanted}` is needed here"
+    if known is not None and scalar_of(known) is not None and scalar_of(wanted) is not None:
+        if isinstance(known, Scalar) or _shape(known) == _shape(wanted):
+            help_ = f"convert it: `{wanted}(..)`"
+        if known == BOOL:
+            help_ = f"write `{wanted}(..)`, or a conditional expression"
+        if isinstance(wanted, Scalar) and wanted == BOOL:
+            help_ = "compare it: `.. != 0`"
+    return error("SR0303", span, found=describe(value), wanted=wanted, help=help_)
+
+
+def coerce(value: Value, wanted: Type, span: Span) -> Expr:
+    """The value as `wanted`, by the conversions that happen on their own.
+
+    Raises:
+        LanguageError: SR0303 where none applies, SR0306 where a number does not fit.
+    """
+    if isinstance(value, Known):
+        if isinstance(wanted, Scalar):
+            return constant(value, wanted, span)
+        raise mismatch(value, wanted, span)
+    if isinstance(value, Sequence):
+        if not isinstance(wanted, Tuple):
+            raise mismatch(value, wanted, span)
+        if len(wanted.elements) != len(value.parts):
+            raise error("SR0318", span, found=len(value.parts), wanted=len(wanted.elements))
+        pairs = zip(value.parts, wanted.elements, strict=True)
+        return Construct(type=wanted, parts=tuple(coerce(p, t, span) for p, t in pairs), span=span)
+    found = expr(value, span)
+    if found.type == wanted:
+        return found
+    if found.type == INT and isinstance(wanted, Scalar) and wanted.kind in FLOAT_KINDS:
+        return Cast(type=wanted, value=found, span=found.span)
+    raise mismatch(value, wanted, span)
+
+
+def unify(values: tuple[Value, ...], span: Span) -> tuple[Expr, ...] | None:
+    """All values in one type: int into float, numbers to what they meet, scalars repeated.
+
+    Returns:
+        `None` where the types do not mix.
+    """
+    if not all(isinstance(v, Expr | Known) for v in values):
+        return None
+    scalar = _common_scalar(values)
+    shape = _common_shape(values)
+    if scalar is None or shape is None:
+        return None
+    out: list[Expr] = []
+    for value in values:
+        converted = _to_scalar(value, scalar, span)
+        if converted is None:
+            return None
+        out.append(repeat(converted, with_scalar(shape, scalar)))
+    return tuple(out)
+
+
+def repeat(value: Expr, shape: Type) -> Expr:
+    """A scalar in every component of `shape`; other values as they are."""
+    if isinstance(value.type, Scalar) and not isinstance(shape, Scalar):
+        return Splat(type=shape, value=value, span=value.span)
+    return value
+
+
+def to_float(value: Value) -> Value:
+    """Integers of any shape as float, for ``/`` and for functions of floats."""
+    if isinstance(value, Known) and not isinstance(value.value, bool):
+        return Known(float(value.value), value.span)
+    if isinstance(value, Expr) and is_integer(value.type):
+        return Cast(type=with_scalar(value.type, FLOAT), value=value, span=value.span)
+    return value
+
+
+def _common_scalar(values: tuple[Value, ...]) -> Scalar | None:
+    typed = [scalar_of(v.type) for v in values if isinstance(v, Expr)]
+    weak = [natural_type(v) for v in values if isinstance(v, Known)]
+    scalars = set(typed)
+    if None in scalars:
+        return None
+    if len(scalars) == 2 and INT in scalars:
+        scalars.discard(INT)
+    if not scalars:
+        scalars = {FLOAT} if FLOAT in weak and INT in weak else set(weak)
+    if len(scalars) != 1:
+        return None
+    (scalar,) = scalars
+    if scalar == INT and FLOAT in weak:
+        return FLOAT
+    return scalar
+
+
+def _shape(t: Type) -> Type | None:
+    """The type with its scalar forgotten, to compare shapes alone."""
+    return None if scalar_of(t) is None else with_scalar(t, FLOAT)
+
+
+def _common_shape(values: tuple[Value, ...]) -> Type | None:
+    shapes = {_shape(v.type) for v in values if isinstance(v, Expr)} - {FLOAT}
+    if not shapes:
+        return FLOAT
+    return shapes.pop() if len(shapes) == 1 else None
+
+
+def _to_scalar(value: Value, scalar: Scalar, span: Span) -> Expr | None:
+    if isinstance(value, Known):
+        is_mixed = isinstance(value.value, bool) != (scalar == BOOL)
+        if is_mixed or (isinstance(value.value, float) and scalar.kind in INTEGER_KINDS):
+            return None
+        return constant(value, scalar, value.span if value.span.line else span)
+    assert isinstance(value, Expr)
+    if scalar_of(value.type) == scalar:
+        return value
+    if value.type == INT and is_float(scalar):
+        return Cast(type=scalar, value=value, span=value.span)
+    return None
+
+
+def element_count(t: Type) -> int | None:
+    """How many elements ``t[k]`` has; `None` where it has none."""
+    if isinstance(t, Vector | LocalArray):
+        return t.count
+    return t.row_count if isinstance(t, Matrix) else None

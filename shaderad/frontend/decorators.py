@@ -1,0 +1,65 @@
+"""``@sad.kernel``, ``@sad.function``: they wrap the function and read nothing yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+from shaderad.frontend.captures import Captures
+from shaderad.frontend.host import PythonFunction, UserFunction, caller_locals
+from shaderad.frontend.kernels import KernelSignature, kernel_signature, read_kernel
+from shaderad.ir.nodes import Kernel
+
+
+class KernelFunction(PythonFunction):
+    """A kernel. Calling it runs it: ``shade(triangles, face, uv, 1.5, dim=n)``."""
+
+    def __init__(self, function: Callable[..., object], locals_: Mapping[str, object]) -> None:
+        super().__init__(function, locals_)
+        self._compiled: dict[tuple[str, ...], tuple[Kernel, Captures]] = {}
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Runs the kernel over ``dim``; the written arrays are what it returns.
+
+        See `shaderad.session.call.call_kernel` for the arguments and what they raise.
+        """
+        from shaderad.session.call import call_kernel
+
+        return call_kernel(self, args, kwargs)
+
+    @cached_property
+    def signature(self) -> KernelSignature:
+        """Parameters and types, without compiling the body."""
+        return kernel_signature(self)
+
+    def specialise(self, const_values: Mapping[str, object]) -> Kernel:
+        """The typed kernel for these constants and the values captured now.
+
+        Raises:
+            LanguageError: Whatever the front end refuses, at its Python line.
+        """
+        key = tuple(f"{n}={type(v).__name__}:{v!r}" for n, v in sorted(const_values.items()))
+        known = self._compiled.get(key)
+        if known is not None and known[1].are_current():
+            return known[0]
+        made = read_kernel(self, const_values)
+        self._compiled[key] = made
+        return made[0]
+
+
+def kernel(function: Callable[..., object]) -> KernelFunction:
+    """Makes a Python function a kernel: one thread runs it for one index of the launch.
+
+    Raises:
+        LanguageError: SR0103 for what is no ``def``.
+    """
+    return KernelFunction(function, caller_locals(2))
+
+
+def function(function: Callable[..., object]) -> UserFunction:
+    """Makes a Python function callable from kernels and other functions.
+
+    Raises:
+        LanguageError: SR0103 for what is no ``def``.
+    """
+    return UserFunction(function, caller_locals(2))

@@ -1,0 +1,140 @@
+"""``sad.fwd_diff(f)(..)``, ``sad.bwd_diff(f)(..)`` and ``sad.diff_pair`` inside kernels."""
+
+from __future__ import annotations
+
+import ast
+
+from shaderad.frontend import user_calls
+from shaderad.frontend.body import Body
+from shaderad.frontend.conversions import coerce, expr, to_float
+from shaderad.frontend.host import UserFunction
+from shaderad.frontend.signatures import Signature, signature_of
+from shaderad.frontend.slots import flatten, slot_for
+from shaderad.frontend.values import Derivative, Host, Value, describe
+from shaderad.ir.nodes import (
+    BackwardDiff,
+    Expr,
+    ForwardDiff,
+    Function,
+    MakePair,
+    PairPart,
+    Var,
+    Zero,
+)
+from shaderad.ir.types import BufferType, Pair, Struct, Type, Void, is_differentiable, tangent
+
+
+def derivative_of(body: Body, is_forward: bool, node: ast.Call) -> Derivative:
+    """``sad.fwd_diff(f)``: the function is not called yet.
+
+    Raises:
+        LanguageError: SR0235 where `f` is no user function.
+    """
+    name = "fwd_diff" if is_forward else "bwd_diff"
+    if len(node.args) != 1 or node.keywords:
+        raise body.error("SR0231", node, name=name, found=len(node.args), wanted=1)
+    value = body.value(node.args[0])
+    if not isinstance(value, Host) or not isinstance(value.object, UserFunction):
+        raise body.error("SR0235", node.args[0], name=name, found=describe(value))
+    return Derivative(value.object, is_forward)
+
+
+def make_pair(body: Body, node: ast.Call) -> MakePair:
+    """``sad.diff_pair(primal)`` or ``sad.diff_pair(primal, derivative)``."""
+    if len(node.args) not in (1, 2) or node.keywords:
+        raise body.error("SR0231", node, name="diff_pair", found=len(node.args), wanted="1 or 2")
+    span = body.span(node)
+    primal = expr(to_float(body.value(node.args[0])), span)
+    if not is_differentiable(primal.type):
+        raise body.error("SR0312", node, name="diff_pair", found=describe(primal),
+                         help="it takes a value that holds floats")  # fmt: skip
+    t = tangent(primal.type)
+    derivative: Expr = Zero(type=t, span=span)
+    if len(node.args) == 2:
+        derivative = coerce(body.value(node.args[1]), t, body.span(node.args[1]))
+    return MakePair(type=Pair(primal.type), primal=primal, derivative=derivative, span=span)
+
+
+def call_forward(body: Body, callee: Derivative, node: ast.Call) -> Expr:
+    """``sad.fwd_diff(f)(x, ..)``: the result with its derivative.
+
+    Raises:
+        LanguageError: SR0237 for ``bwd_diff`` used as a value, SR0245 for an argument that is
+            no pair.
+    """
+    if not callee.is_forward:
+        raise body.error("SR0237", node)
+    function, args = _function(body, callee, node, node.args)
+    t = function.result
+    if not is_differentiable(t):
+        raise body.error("SR0312", node, name="fwd_diff", found=f"`{function.name}`",
+                         help="its result holds no float, so it has no derivative")  # fmt: skip
+    return ForwardDiff(type=Pair(t), function=function, args=args, span=body.span(node))
+
+
+def call_backward(body: Body, callee: Derivative, node: ast.Call) -> BackwardDiff:
+    """``sad.bwd_diff(f)(x, .., d_out)``, a statement.
+
+    Raises:
+        LanguageError: SR0245 for an argument that is no pair, or no name.
+    """
+    assert isinstance(callee.function, UserFunction)
+    signature = signature_of(callee.function)
+    count = len(signature.parameters)
+    function, args = _function(body, callee, node, node.args[:count])
+    span = body.span(node)
+    for given, a in zip(args, node.args, strict=False):
+        if isinstance(given.type, Pair) and not _is_local(body, given):
+            raise body.error("SR0245", a, name="bwd_diff", wanted=given.type,
+                             found="an expression")  # fmt: skip
+    has_cotangent = not isinstance(function.result, Void) and is_differentiable(function.result)
+    wanted = count + has_cotangent
+    if len(node.args) != wanted:
+        raise body.error("SR0231", node, name=f"bwd_diff({callee.function.shown_name})",
+                         found=len(node.args), wanted=wanted)  # fmt: skip
+    cotangent: Expr = Zero(type=function.result, span=span)
+    if has_cotangent:
+        last = node.args[-1]
+        cotangent = coerce(body.value(last), tangent(function.result), body.span(last))
+    return BackwardDiff(function=function, args=args, cotangent=cotangent, span=span)
+
+
+def _is_local(body: Body, given: Expr) -> bool:
+    return isinstance(given, Var) and given.name in body.scope.types
+
+
+def _function(
+    body: Body, callee: Derivative, node: ast.Call, given: list[ast.expr]
+) -> tuple[Function, tuple[Expr, ...]]:
+    """The specialised function, and the arguments with pairs where they belong."""
+    user = callee.function
+    assert isinstance(user, UserFunction)
+    name = "fwd_diff" if callee.is_forward else "bwd_diff"
+    signature: Signature = signature_of(user)
+    if node.keywords or len(given) != len(signature.parameters):
+        raise body.error("SR0231", node, name=f"{name}({user.shown_name})", found=len(given),
+                         wanted=len(signature.parameters))  # fmt: skip
+    args: list[Expr] = []
+    primals: list[tuple[Value, ast.expr]] = []
+    for (_, t), a in zip(signature.parameters, given, strict=True):
+        value = body.value(a)
+        if is_differentiable(t) and not _holds_arrays(t):
+            if not isinstance(value, Expr) or value.type != Pair(t):
+                raise body.error("SR0245", a, name=name, wanted=Pair(t), found=describe(value))
+            args.append(value)
+            primals.append((PairPart(type=t, value=value, part="p"), a))
+        else:
+            primals.append((value, a))
+            slot = slot_for(t, value, body.span(a))
+            args += flatten(slot, value, body.span(a))
+    slots = tuple(
+        slot_for(t, value, body.span(a))
+        for (_, t), (value, a) in zip(signature.parameters, primals, strict=True)
+    )
+    made = body.unit.readers.specialise(body.unit, user, slots, body.span(node))
+    user_calls.note_buffers(body, made)
+    return made, tuple(args)
+
+
+def _holds_arrays(t: Type) -> bool:
+    return isinstance(t, BufferType) or (isinstance(t, Struct) and t.holds_buffers)

@@ -1,0 +1,177 @@
+"""Python expressions -> typed values: names, operators, conditionals, tuples.
+
+Attributes and subscripts are read in ``access.py``, calls in ``calls.py``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from shaderad.diagnostics import Error
+from shaderad.frontend import access, calls, operators
+from shaderad.frontend.body import Body, is_simple
+from shaderad.frontend.captures import MISSING, to_value
+from shaderad.frontend.conversions import expr, unify
+from shaderad.frontend.refusals import EXPRESSIONS
+from shaderad.frontend.values import Known, Sequence, Value, describe
+from shaderad.frontend.walk import contains
+from shaderad.ir.nodes import Call, Conditional, Expr, ForwardDiff, Logical, Var
+from shaderad.ir.types import BOOL, INT
+
+
+def read(body: Body, node: ast.expr, is_target: bool) -> Value:
+    """What an expression stands for; the one entry point.
+
+    Raises:
+        LanguageError: SR0202 for syntax that kernels do not have, and all that the parts raise.
+    """
+    if isinstance(node, ast.Attribute):
+        return access.attribute(body, node, is_target)
+    if isinstance(node, ast.Subscript):
+        return access.subscript(body, node, is_target)
+    reader = _READERS.get(type(node))
+    if reader is not None:
+        return reader(body, node)
+    found, help_ = EXPRESSIONS.get(type(node), (f"`{type(node).__name__}`", "write it another way"))
+    raise body.error("SR0202", node, found=found, help=help_)
+
+
+def _constant(body: Body, node: ast.Constant) -> Value:
+    if isinstance(node.value, bool | int | float):
+        return Known(node.value, body.span(node))
+    found = "a complex number" if isinstance(node.value, complex) else f"`{node.value!r}`"
+    raise body.error("SR0202", node, found=found, help="kernels compute with numbers and bools")
+
+
+def _name(body: Body, node: ast.Name) -> Value:
+    scope, name, span = body.scope, node.id, body.span(node)
+    if name in scope.names.bound:
+        return _local(body, node)
+    if name in scope.parameters:
+        value = scope.parameters[name]
+        return Var(type=value.type, name=value.name, span=span) if isinstance(value, Var) else value
+    found = body.unit.captures.name(body.function.python, name)
+    if found is MISSING:
+        raise body.error("SR0203", node, name=name)
+    return to_value(found, name, span)
+
+
+def _local(body: Body, node: ast.Name) -> Value:
+    scope, span = body.scope, body.span(node)
+    if node.id in scope.loop_variables:
+        return Var(type=INT, name=node.id, span=span)
+    name = scope.local_name_by_name.get(node.id, node.id)
+    is_parameter = node.id in scope.parameters
+    if not is_parameter and (name not in scope.types or not scope.is_assigned(name)):
+        raise _unassigned(body, node)
+    return Var(type=scope.types[name], name=name, span=span)
+
+
+def _unassigned(body: Body, node: ast.Name) -> Error:
+    if node.id in body.scope.types:
+        why = "some path to here does not assign it: a branch, or a loop that may run zero times"
+    else:
+        why = "it is assigned further down, which makes it a local name"
+    return body.error("SR0204", node, name=node.id, why=why)
+
+
+def _binary(body: Body, node: ast.BinOp) -> Value:
+    left, right = body.value(node.left), body.value(node.right)
+    return operators.binary(node.op, left, right, body.span(node))
+
+
+def _unary(body: Body, node: ast.UnaryOp) -> Value:
+    return operators.unary(node.op, body.value(node.operand), body.span(node))
+
+
+def _logical(body: Body, node: ast.BoolOp) -> Value:
+    """``a and b and c``: a known operand decides here, or drops out."""
+    is_and = isinstance(node.op, ast.And)
+    left = operators.condition(body.value(node.values[0]), body.span(node.values[0]))
+    for operand in node.values[1:]:
+        if isinstance(left, Known) and left.value != is_and:
+            return left
+        with body.conditional():
+            right = operators.condition(body.value(operand), body.span(operand))
+        if isinstance(left, Known):
+            left = right
+        elif not isinstance(right, Known) or right.value != is_and:
+            operand_expr = expr(right, body.span(operand))
+            left = Logical(
+                type=BOOL, is_and=is_and, left=left, right=operand_expr, span=body.span(node)
+            )
+    return left
+
+
+def _compare(body: Body, node: ast.Compare) -> Value:
+    """``a < b < c`` is ``a < b and b < c`` with `b` evaluated once."""
+    span = body.span(node)
+    found: Value | None = None
+    left = body.value(node.left)
+    for index, (symbol, right_node) in enumerate(zip(node.ops, node.comparators, strict=True)):
+        right = body.value(right_node)
+        if index + 1 < len(node.ops) and isinstance(right, Expr):
+            right = _evaluated_once(body, right, right_node)
+        part = operators.compare(symbol, left, right, span)
+        found = part if found is None else _both(body, node, found, part)
+        left = right
+    assert found is not None
+    return found
+
+
+def _both(body: Body, node: ast.Compare, left: Value, right: Value) -> Value:
+    span = body.span(node)
+    checked = [operators.condition(v, span) for v in (left, right)]
+    for index, part in enumerate(checked):
+        if isinstance(part, Known):
+            return checked[1 - index] if part.value else part
+    first, second = (expr(c, span) for c in checked)
+    return Logical(type=BOOL, is_and=True, left=first, right=second, span=span)
+
+
+def _evaluated_once(body: Body, value: Expr, node: ast.expr) -> Expr:
+    if is_simple(value):
+        return value
+    if body.can_hoist:
+        return body.keep(value, "middle")
+    # In a condition that is evaluated again no statement can go first; a call could have effects.
+    if contains(value, Call | ForwardDiff):
+        raise body.error("SR0244", node)
+    return value
+
+
+def _conditional(body: Body, node: ast.IfExp) -> Value:
+    test = operators.condition(body.value(node.test), body.span(node.test))
+    if isinstance(test, Known):
+        return body.value(node.body if test.value else node.orelse)
+    with body.conditional():
+        sides = (body.value(node.body), body.value(node.orelse))
+    span = body.span(node)
+    agreed = unify(sides, span) or tuple(
+        expr(s, body.span(n)) for s, n in zip(sides, (node.body, node.orelse), strict=True)
+    )
+    if_true, if_false = agreed
+    if if_true.type != if_false.type:
+        raise body.error("SR0304", node, symbol="if-else", left=describe(if_true),
+                         right=describe(if_false), help="give both sides one type")  # fmt: skip
+    return Conditional(
+        type=if_true.type, condition=test, if_true=if_true, if_false=if_false, span=span
+    )
+
+
+def _tuple(body: Body, node: ast.Tuple) -> Value:
+    return Sequence(tuple(body.value(e) for e in node.elts), body.span(node))
+
+
+_READERS: dict[type[ast.expr], Callable[[Body, object], Value]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _unary,
+    ast.BoolOp: _logical,
+    ast.Compare: _compare,
+    ast.IfExp: _conditional,
+    ast.Tuple: _tuple,
+    ast.Call: calls.call,
+}  # type: ignore[assignment]

@@ -1,0 +1,192 @@
+"""The Python objects that ``@sad.kernel`` and ``@sad.function`` leave in place of functions.
+
+They only hold what the front end reads later. Invariant: decorating never parses, resolves or
+compiles, so definitions may stand in any order.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from types import CodeType, FunctionType, MethodType
+
+from shaderad.diagnostics import Span, error
+from shaderad.frontend.names import Names
+from shaderad.frontend.source import Source, source_of
+
+
+class PythonFunction:
+    """A Python function with its source and the names that its annotations may use."""
+
+    def __init__(self, function: Callable[..., object], locals_: Mapping[str, object]) -> None:
+        self.python = plain_function(function)
+        self.source: Source = source_of(self.python)
+        self.owner: type | None = None
+        """The struct whose method this is."""
+        self._locals = _named_by_annotations(self.python, locals_)
+        functools.update_wrapper(self, self.python)
+
+    @property
+    def name(self) -> str:
+        """``Struct_method`` for methods."""
+        own = self.python.__name__
+        return own if self.owner is None else f"{self.owner.__name__}_{own}"
+
+    @property
+    def shown_name(self) -> str:
+        """The name as the user says it: ``Struct.method``."""
+        own = self.python.__name__
+        return own if self.owner is None else f"{self.owner.__name__}.{own}"
+
+    def namespace(self) -> dict[str, object]:
+        """What annotations are evaluated in: globals, enclosing locals, closure, own class."""
+        found = dict(self.python.__globals__)
+        found.update(self._locals)
+        for name, cell in zip(
+            self.python.__code__.co_freevars, self.python.__closure__ or (), strict=True
+        ):
+            if not _is_empty(cell):
+                found[name] = cell.cell_contents
+        if self.owner is not None:
+            found[self.owner.__name__] = self.owner
+        return found
+
+    @functools.cached_property
+    def tree(self) -> ast.FunctionDef:
+        """The parsed source; see `Source.parse` for what it raises."""
+        return self.source.parse()
+
+    @functools.cached_property
+    def names(self) -> Names:
+        return Names(self.tree)
+
+    @property
+    def annotations(self) -> dict[str, object]:
+        return self.python.__annotations__
+
+
+class UserFunction(PythonFunction):
+    """``@sad.function`` or a method of a struct: called from kernels, specialised for each."""
+
+    def __init__(self, function: Callable[..., object], locals_: Mapping[str, object]) -> None:
+        super().__init__(function, locals_)
+        self.backward: DerivativeFunction | None = None
+        self.forward: DerivativeFunction | None = None
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Called from Python it runs as Python, on Python's numbers."""
+        return self.python(*args, **kwargs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> UserFunction | MethodType:
+        return self if instance is None else MethodType(self, instance)
+
+    def backward_derivative(
+        self, function: Callable[..., object] | None = None, *, check: bool = True
+    ) -> Callable[..., object]:
+        """Makes the decorated function the backward derivative of this one.
+
+        It takes `sad.DifferentialPair[T]` where this function takes a differentiable `T`, other
+        parameters as they are, and the cotangent of the result last. With ``check=False``
+        `gradcheck` leaves it alone (straight-through estimators).
+
+        Raises:
+            LanguageError: SR0234, when a kernel is compiled, where the signatures do not fit.
+        """
+        if function is None:
+            return functools.partial(self.backward_derivative, check=check)
+        made = DerivativeFunction(function, caller_locals(2), self, is_forward=False, check=check)
+        self.backward = made
+        return made
+
+    def forward_derivative(self, function: Callable[..., object]) -> Callable[..., object]:
+        """Makes the decorated function the forward derivative of this one.
+
+        It takes and returns `sad.DifferentialPair`s where this function takes and returns
+        differentiable values.
+
+        Raises:
+            LanguageError: SR0234, when a kernel is compiled, where the signatures do not fit.
+        """
+        made = DerivativeFunction(function, caller_locals(2), self, is_forward=True, check=True)
+        self.forward = made
+        return made
+
+
+class DerivativeFunction(PythonFunction):
+    """The user's own derivative of `primal`."""
+
+    def __init__(
+        self,
+        function: Callable[..., object],
+        locals_: Mapping[str, object],
+        primal: UserFunction,
+        *,
+        is_forward: bool,
+        check: bool,
+    ) -> None:
+        super().__init__(function, locals_)
+        self.primal = primal
+        self.is_forward = is_forward
+        self.check = check
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        raise error("SR0236", self.source.span, name=self.name, found="called",
+                    help=f"call `sad.bwd_diff({self.primal.name})` or `sad.fwd_diff` of it")  # fmt: skip
+
+
+def plain_function(function: object) -> FunctionType:
+    """The function itself, without our wrappers.
+
+    Raises:
+        LanguageError: SR0103 for anything that is no ``def``.
+    """
+    if isinstance(function, PythonFunction):
+        return function.python
+    if not isinstance(function, FunctionType):
+        raise error("SR0103", None, found=f"`{function!r}`")
+    code = function.__code__
+    span = Span(code.co_filename, code.co_firstlineno)
+    if function.__name__ == "<lambda>":
+        raise error("SR0103", span, found="a lambda")
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise error("SR0103", span, found="an `async def`")
+    if code.co_flags & inspect.CO_GENERATOR:
+        raise error("SR0103", span, found="a generator (it says `yield`)")
+    return function
+
+
+def caller_locals(depth: int) -> Mapping[str, object]:
+    """Locals of the frame that decorates; module level has none that globals lack."""
+    frame = sys._getframe(depth)
+    return {} if frame.f_locals is frame.f_globals else frame.f_locals
+
+
+def _named_by_annotations(
+    function: FunctionType, locals_: Mapping[str, object]
+) -> dict[str, object]:
+    names = names_in_annotations(function.__annotations__)
+    return {name: locals_[name] for name in names if name in locals_}
+
+
+def names_in_annotations(annotations: Mapping[str, object]) -> set[str]:
+    """The names that annotations given as text mention."""
+    return {n for a in annotations.values() if isinstance(a, str) for n in _names_in(a)}
+
+
+def _names_in(text: str) -> set[str]:
+    try:
+        code: CodeType = compile(text, "<annotation>", "eval")
+    except SyntaxError:
+        return set()
+    return set(code.co_names)
+
+
+def _is_empty(cell: object) -> bool:
+    try:
+        cell.cell_contents  # type: ignore[attr-defined]  # noqa: B018
+    except ValueError:
+        return True
+    return False

@@ -1,0 +1,64 @@
+"""The functions of ``sad.*`` that kernels call: one object each, from the table of primitives.
+
+Invariant: what is callable in a kernel by a ``sad`` name is one of these objects, a type object,
+or a user function. Called from Python, a primitive computes with NumPy.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shaderad.diagnostics import error
+from shaderad.ir import ops
+
+
+@dataclass(frozen=True)
+class Intrinsic:
+    """A primitive: ``sad.sin``."""
+
+    op: ops.Op
+
+    @property
+    def __name__(self) -> str:
+        return self.op.name
+
+    def __repr__(self) -> str:
+        return f"shaderad.{self.op.name}"
+
+    def __call__(self, *args: object) -> object:
+        """On the host: the NumPy function, by element."""
+        if len(args) != self.op.arity:
+            raise error("SR0231", None, name=self.op.name, found=len(args), wanted=self.op.arity)
+        return self.op.numpy(*args)
+
+
+@dataclass(frozen=True)
+class KernelForm:
+    """A name with a meaning of its own in kernels: ``sad.range``, ``sad.detach``."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"shaderad.{self.name}"
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        raise error("SR0230", None, name=self.name)
+
+
+INTRINSICS: Mapping[str, Intrinsic] = types.MappingProxyType(
+    {name: Intrinsic(op) for name, op in ops.PUBLIC.items()}
+)
+"""Every public primitive by its ``sad`` name."""
+
+FORMS: Mapping[str, KernelForm] = types.MappingProxyType(
+    {
+        name: KernelForm(name)
+        for name in (
+            "range", "static_range", "limit", "unique", "detach", "diff_pair", "fwd_diff",
+            "bwd_diff", "bitcast",
+        )
+    }  # fmt: skip
+)
+"""Everything else that kernels call by a ``sad`` name."""

@@ -1,0 +1,155 @@
+"""A decorated kernel -> IR: parameters bound, body read, functions specialised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shaderad.diagnostics import Span, error
+from shaderad.frontend import expressions, statements, user_calls
+from shaderad.frontend.annotations import ConstType, IndexType
+from shaderad.frontend.body import Body, Readers, Unit
+from shaderad.frontend.captures import Captures, to_value
+from shaderad.frontend.host import PythonFunction
+from shaderad.frontend.operators import typed_constant
+from shaderad.frontend.scope import Scope
+from shaderad.frontend.signatures import RESERVED, Signature, signature_of
+from shaderad.frontend.values import ArrayRef, Known, StructRef, Value, describe
+from shaderad.ir.nodes import Buffer, Kernel, KernelParameter, Uniform, Var
+from shaderad.ir.types import INT, BufferType, Pair, Scalar, Struct, Tuple, Type, Void
+
+_READERS = Readers(
+    expression=expressions.read, block=statements.read_block, specialise=user_calls.specialise
+)
+
+
+@dataclass(frozen=True)
+class KernelSignature:
+    """What a caller must know of a kernel, without its body."""
+
+    index_names: tuple[str, ...]
+    parameters: tuple[KernelParameter, ...]
+
+
+def kernel_signature(function: PythonFunction) -> KernelSignature:
+    """The parameters of a kernel.
+
+    Raises:
+        LanguageError: SR0215 for reserved names, SR0225 for an Index after other parameters,
+            SR0226 for a result annotation, SR0301 for types that no kernel takes.
+    """
+    signature = signature_of(function)
+    index_names: list[str] = []
+    parameters: list[KernelParameter] = []
+    for (name, t), node in zip(signature.parameters, _nodes(function), strict=True):
+        span = function.source.of(node)
+        if name in RESERVED:
+            raise error("SR0215", span, name=name)
+        if isinstance(t, IndexType):
+            if parameters:
+                raise error("SR0225", span, name=name)
+            index_names.append(name)
+            continue
+        parameters.append(_parameter(name, t, span))
+    if signature.result is not None and not isinstance(signature.result, Void):
+        raise error("SR0226", function.source.span, found=signature.result)
+    return KernelSignature(tuple(index_names), tuple(parameters))
+
+
+def _nodes(function: PythonFunction) -> list:
+    arguments = function.tree.args
+    return [*arguments.posonlyargs, *arguments.args]
+
+
+def _parameter(name: str, t: Type, span: Span) -> KernelParameter:
+    if isinstance(t, ConstType):
+        if not isinstance(t.value, Scalar):
+            raise error("SR0301", span, found=str(t), why="Const takes int, float, bool, uint, ..")
+        return KernelParameter(name=name, type=t.value, is_const=True)
+    if isinstance(t, Void | Tuple | Pair):
+        raise error("SR0301", span, found=str(t), why="no kernel takes it as a parameter")
+    return KernelParameter(name=name, type=t)
+
+
+def read_kernel(function: PythonFunction, const_values: Mapping[str, object]) -> tuple[Kernel, Captures]:
+    """The kernel for the given constants, and the captured values it depends on."""
+    signature = kernel_signature(function)
+    unit = Unit(_READERS)
+    unit.register(_structs(signature_of(function)), function.source.span)
+    scope = Scope(function.names, {})
+    binder = _Binder(unit, scope, function)
+    for name in signature.index_names:
+        scope.parameters[name] = Var(type=INT, name=name)
+    for parameter in signature.parameters:
+        if parameter.is_const:
+            scope.parameters[parameter.name] = _constant(function, parameter, const_values)
+        else:
+            scope.parameters[parameter.name] = binder.bind(parameter.name, parameter.type)
+    body = Body(unit, function, scope)
+    body.is_kernel = True
+    body.index_names = signature.index_names
+    read = user_calls.read_statements(body, function)
+    kernel = Kernel(
+        name=function.name,
+        index_names=signature.index_names,
+        parameters=signature.parameters,
+        buffers=tuple(binder.buffers),
+        uniforms=tuple(binder.uniforms),
+        body=read,
+        local_types=dict(scope.types),
+        span=function.source.of(function.tree),
+    )
+    return kernel, unit.captures
+
+
+def _structs(signature: Signature) -> dict[Struct, type]:
+    return signature.structs
+
+
+def _constant(
+    function: PythonFunction, parameter: KernelParameter, values: Mapping[str, object]
+) -> Value:
+    """The value of a ``sad.Const`` parameter.
+
+    Raises:
+        LanguageError: SR0227 where none was given, or no number.
+    """
+    span = function.source.span
+    if parameter.name not in values:
+        raise error("SR0227", span, name=parameter.name, found="nothing")
+    value = to_value(values[parameter.name], parameter.name, span)
+    if not isinstance(value, Known) or not isinstance(parameter.type, Scalar):
+        raise error("SR0227", span, name=parameter.name, found=describe(value))
+    return typed_constant(value, parameter.type, span)
+
+
+@dataclass
+class _Binder:
+    """Makes the buffers and uniforms of parameters; structs that hold arrays come apart."""
+
+    unit: Unit
+    scope: Scope
+    function: PythonFunction
+
+    def __post_init__(self) -> None:
+        self.buffers: list[Buffer] = []
+        self.uniforms: list[Uniform] = []
+        self._spans = {n.arg: self.function.source.of(n) for n in _nodes(self.function)}
+
+    def bind(self, name: str, t: Type) -> Value:
+        return self._bind(name, (name,), t)
+
+    def _bind(self, name: str, path: tuple[str, ...], t: Type) -> Value:
+        span = self._spans[path[0]]
+        if isinstance(t, BufferType):
+            self.buffers.append(Buffer(name=name, path=path, type=t, span=span))
+            self.unit.arrays[name] = t
+            return ArrayRef(name, t)
+        if isinstance(t, Struct) and t.holds_buffers:
+            parts = tuple(
+                (field, self._bind(self.scope.reserve(f"{name}_{field}"), (*path, field), inner))
+                for field, inner in t.fields
+            )
+            return StructRef(t, parts)
+        self.uniforms.append(Uniform(name=name, path=path, type=t, span=span))
+        return Var(type=t, name=name)

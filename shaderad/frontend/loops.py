@@ -1,0 +1,150 @@
+"""``for`` and ``while`` -> IR loops, with what is assigned after them."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+
+from shaderad.frontend import calls, operators
+from shaderad.frontend.body import Body
+from shaderad.frontend.conversions import coerce, expr
+from shaderad.frontend.intrinsics import KernelForm
+from shaderad.frontend.scope import Flow, LoopFlow, join
+from shaderad.frontend.values import Host, Known, describe
+from shaderad.ir.nodes import Assign, Const, Expr, For, Stmt, Var, While
+from shaderad.ir.types import BOOL, INT
+
+
+def for_loop(body: Body, node: ast.For) -> None:
+    """``for i in range(..)`` and its forms.
+
+    Raises:
+        LanguageError: SR0202 for ``else``, SR0210 for anything but ranges, SR0217 for limits.
+    """
+    _refuse_else(body, node)
+    start, stop, step, limit, is_unrolled = _range(body, node.iter)
+    if not isinstance(node.target, ast.Name):
+        raise body.error("SR0202", node.target, found="several loop variables",
+                         help="a range gives one int")  # fmt: skip
+    name, scope = node.target.id, body.scope
+    if name in body.index_names:
+        raise body.error("SR0206", node.target, name=name)
+    is_own = name in scope.names.loop_only and name not in scope.parameters
+    variable = name if is_own else scope.fresh(name)
+    body.declare(variable, INT)
+    head: tuple[Stmt, ...] = ()
+    runs = _runs(start, stop, step)
+    before = scope.assigned
+    if is_own:
+        scope.loop_variables.append(name)
+    else:
+        local = scope.local_name_by_name.get(name, name)
+        _declare_copy(body, node.target, local)
+        copy = Var(type=INT, name=variable, span=body.span(node.target))
+        head = (Assign(name=local, value=copy, span=body.span(node.target)),)
+        scope.assign(local)
+    inner, flow, end = _body(body, node.body)
+    if is_own:
+        scope.loop_variables.pop()
+    ends = [end, *flow.continues, *flow.breaks]
+    scope.assigned = join(*ends) if runs else join(before, *ends)
+    body.emit(
+        For(variable=variable, start=start, stop=stop, step=step, limit=limit,
+            is_unrolled=is_unrolled, body=(*head, *inner), span=body.span(node.iter))
+    )  # fmt: skip
+
+
+def _declare_copy(body: Body, target: ast.Name, local: str) -> None:
+    known = body.scope.types.setdefault(local, INT)
+    if known != INT:
+        raise body.error("SR0317", target, name=target.id, type=known, found="`int`",
+                         help="use another name for the loop variable")  # fmt: skip
+
+
+def _body(body: Body, statements: list[ast.stmt]) -> tuple[tuple[Stmt, ...], LoopFlow, Flow]:
+    """The statements of a loop, how it is left, and what its end has assigned."""
+    flow = LoopFlow()
+    body.scope.loops.append(flow)
+    inner = body.read_block(statements)
+    body.scope.loops.pop()
+    return inner, flow, body.scope.assigned
+
+
+def _runs(start: Expr, stop: Expr, step: Expr) -> bool:
+    """Whether the range is known not to be empty."""
+    if not (isinstance(start, Const) and isinstance(stop, Const) and isinstance(step, Const)):
+        return False
+    return len(range(int(start.value), int(stop.value), int(step.value))) > 0
+
+
+def _range(body: Body, node: ast.expr) -> tuple[Expr, Expr, Expr, int | None, bool]:
+    """Start, stop, step, limit, and whether the loop is unrolled."""
+    callee = body.value(node.func) if isinstance(node, ast.Call) else None
+    thing = callee.object if isinstance(callee, Host) else None
+    is_unrolled = thing == KernelForm("static_range")
+    is_limited = thing == KernelForm("range")
+    if not isinstance(node, ast.Call) or not (
+        thing is builtins.range or is_unrolled or is_limited
+    ):
+        value = callee if callee is not None else body.value(node)
+        raise body.error("SR0210", node, found=describe(value))
+    limit: int | None = None
+    for keyword in node.keywords:
+        if keyword.arg != "limit" or not is_limited:
+            raise body.error("SR0233", keyword.value, found=f"`{keyword.arg or '**'}=`")
+        limit = calls.constant_argument(body, keyword.value, "limit")
+    if not 1 <= len(node.args) <= 3:
+        raise body.error("SR0231", node, name="range", found=len(node.args), wanted="1 to 3")
+    bounds = [_bound(body, a) for a in node.args]
+    if len(bounds) == 1:
+        bounds.insert(0, Const(type=INT, value=0, span=body.span(node)))
+    if len(bounds) == 2:
+        bounds.append(Const(type=INT, value=1, span=body.span(node)))
+    start, stop, step = bounds
+    if isinstance(step, Const) and step.value == 0:
+        raise body.error("SR0223", node)
+    if is_unrolled and not all(isinstance(b, Const) for b in bounds):
+        raise body.error("SR0224", node)
+    return start, stop, step, limit, is_unrolled
+
+
+def _bound(body: Body, node: ast.expr) -> Expr:
+    return coerce(body.value(node), INT, body.span(node))
+
+
+def while_loop(body: Body, node: ast.While) -> None:
+    """``while condition`` and ``while sad.limit(condition, 64)``."""
+    _refuse_else(body, node)
+    test, limit = node.test, None
+    if isinstance(test, ast.Call) and _is_limit(body, test):
+        if len(test.args) != 2 or test.keywords:
+            raise body.error("SR0231", test, name="limit", found=len(test.args), wanted=2)
+        limit = calls.constant_argument(body, test.args[1], "limit")
+        test = test.args[0]
+    with body.conditional():
+        condition = operators.condition(body.value(test), body.span(test))
+    if isinstance(condition, Known) and not condition.value:
+        return
+    scope = body.scope
+    before = scope.assigned
+    inner, flow, _ = _body(body, node.body)
+    is_endless = isinstance(condition, Known) and limit is None
+    scope.assigned = join(*flow.breaks) if is_endless else join(before, *flow.breaks)
+    asked = expr(condition, body.span(test)) if isinstance(condition, Known) else condition
+    assert asked.type == BOOL
+    body.emit(While(condition=asked, limit=limit, body=inner, span=body.span(node.test)))
+
+
+def _is_limit(body: Body, node: ast.Call) -> bool:
+    if not isinstance(node.func, ast.Name | ast.Attribute):
+        return False
+    if isinstance(node.func, ast.Name) and node.func.id in body.scope.names.bound:
+        return False
+    value = body.value(node.func)
+    return isinstance(value, Host) and value.object == KernelForm("limit")
+
+
+def _refuse_else(body: Body, node: ast.For | ast.While) -> None:
+    if node.orelse:
+        raise body.error("SR0202", node.orelse[0], found="`else` of a loop",
+                         help="set a bool before the loop and test it after")  # fmt: skip

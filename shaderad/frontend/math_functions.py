@@ -1,0 +1,207 @@
+"""Python's ``math`` and builtin functions on numbers -> primitives, with Python's result types.
+
+``math.floor`` and its like give ints; the rest computes in floats.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Mapping
+
+from shaderad.diagnostics import Span, error
+from shaderad.frontend.conversions import coerce, expr, to_float, unify
+from shaderad.frontend.operators import apply, power
+from shaderad.frontend.values import Known, Value, describe
+from shaderad.ir import ops
+from shaderad.ir.nodes import Cast, Expr
+from shaderad.ir.types import INT, is_float, is_integer, with_scalar
+
+OP_BY_FUNCTION: Mapping[object, ops.Op] = types.MappingProxyType(
+    {
+        getattr(math, name): ops.TABLE[row]
+        for name, row in {
+            "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos",
+            "atan": "atan", "atan2": "atan2", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
+            "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "exp": "exp", "exp2": "exp2",
+            "expm1": "expm1", "log2": "log2", "log10": "log10", "log1p": "log1p", "sqrt": "sqrt",
+            "fabs": "abs", "fmod": "fmod", "hypot": "hypot", "copysign": "copysign",
+            "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite", "degrees": "degrees",
+            "radians": "radians", "erf": "erf", "pow": "pow", "floor": "floor_int",
+            "ceil": "ceil_int",
+        }.items()
+    }  # fmt: skip
+)
+OTHER_FUNCTIONS: Mapping[object, str] = types.MappingProxyType(
+    {math.log: "log", math.trunc: "trunc", math.cbrt: "cbrt"}
+)
+NAMES = ", ".join(sorted(f.__name__ for f in (*OP_BY_FUNCTION, *OTHER_FUNCTIONS)))  # type: ignore[attr-defined]
+
+
+def call_math(function: Callable[..., object], args: tuple[Value, ...], span: Span) -> Value:
+    """``math.function(*args)``; numbers of the program are computed with Python's own.
+
+    Raises:
+        LanguageError: SR0231 for the wrong number of arguments, SR0312 for their types.
+    """
+    folded = fold(function, args, span)
+    if folded is not None:
+        return folded
+    op = OP_BY_FUNCTION.get(function)
+    if op is not None:
+        if op in (ops.FLOOR_INT, ops.CEIL_INT):
+            return to_int(op, args, span)
+        return primitive(op, tuple(to_float(a) for a in args), span)
+    if function is math.log:
+        return _log(args, span)
+    (value,) = _exactly(OTHER_FUNCTIONS[function], args, 1, span)
+    return truncate(value, span) if function is math.trunc else _cbrt(to_float(value), span)
+
+
+def fold(function: Callable[..., object], args: tuple[Value, ...], span: Span) -> Known | None:
+    """The function of numbers of the program; `None` where it must run on the device."""
+    numbers = [a.value for a in args if isinstance(a, Known)]
+    if not numbers or len(numbers) != len(args):
+        return None
+    try:
+        found = function(*numbers)
+    except (ValueError, ArithmeticError):
+        return None
+    except TypeError:
+        raise error("SR0312", span, name=function.__name__, found=_list(args),
+                    help="check the number and the types of the arguments") from None  # fmt: skip
+    return Known(found, span) if isinstance(found, int | float) else None
+
+
+def primitive(op: ops.Op, args: tuple[Value, ...], span: Span) -> Value:
+    """A primitive on any values: converted to one type, scalars repeated over vectors.
+
+    Raises:
+        LanguageError: SR0231 for the wrong number of arguments, SR0312 for their types.
+    """
+    _exactly(op.name, args, op.arity, span)
+    if op == ops.POW:
+        return power(to_float(args[0]), args[1], span)
+    operands = _operands(op, args, span)
+    made = None if operands is None else apply(op, operands, span)
+    if made is None:
+        raise error("SR0312", span, name=op.name, found=_list(args), help=_WANTED[op.rule])
+    return made
+
+
+_WANTED: dict[ops.Rule, str] = {
+    ops.Rule.FLOATS: "it takes floats, or float vectors or matrices of one type",
+    ops.Rule.NUMBERS: "it takes numbers, or vectors or matrices, of one type",
+    ops.Rule.TEST: "it takes one float, or a float vector",
+    ops.Rule.REDUCE_BOOL: "it takes a bool vector, for example `v > 0.0`",
+    ops.Rule.DOT: "it takes two float vectors of one type",
+    ops.Rule.NORM: "it takes float vectors of one type",
+    ops.Rule.VECTORS: "it takes float vectors of one type",
+    ops.Rule.VECTOR3: "it takes two float3",
+    ops.Rule.REFRACT: "it takes two float vectors of one type and a float",
+    ops.Rule.MATMUL: "it takes matrix and matrix, matrix and vector, or vector and matrix",
+    ops.Rule.TRANSPOSE: "it takes a matrix",
+    ops.Rule.DETERMINANT: "it takes a square matrix",
+    ops.Rule.SQUARE: "it takes a square matrix",
+    ops.Rule.SELECT: "it takes a bool and two values of one type",
+    ops.Rule.TO_INT: "it takes a float, or a float vector",
+    ops.Rule.HASH: "it takes a uint: write `sad.uint(..)`",
+    ops.Rule.UNIFORM01: "it takes a uint, for example `sad.pcg(sad.uint(i))`",
+}
+
+
+def _operands(op: ops.Op, args: tuple[Value, ...], span: Span) -> tuple[Expr, ...] | None:
+    if op.rule is ops.Rule.SELECT:
+        sides = unify(args[1:], span)
+        if sides is None:
+            sides = tuple(a for a in args[1:] if isinstance(a, Expr))
+        return (expr(args[0], span), *sides) if len(sides) == 2 else None
+    if op.rule is ops.Rule.REFRACT:
+        eta = args[2]
+        first = expr(args[0], span)
+        scalar = ops.scalar_of(first.type)
+        if scalar is not None and isinstance(eta, Known) and is_float(scalar):
+            eta = coerce(eta, scalar, span)
+        return first, expr(args[1], span), expr(eta, span)
+    if op.rule in (ops.Rule.HASH, ops.Rule.UNIFORM01):
+        (seed,) = args
+        return (coerce(seed, ops.UINT, span) if isinstance(seed, Known) else expr(seed, span),)
+    if op.rule in (ops.Rule.MATMUL, ops.Rule.REDUCE_BOOL):
+        return tuple(expr(a, span) for a in args)
+    if op.rule in (ops.Rule.FLOATS, ops.Rule.TEST):
+        args = tuple(_float_if_int(a) for a in args)
+    return unify(args, span)
+
+
+def _float_if_int(value: Value) -> Value:
+    """Int mixes into float where a function takes floats; int vectors do not."""
+    if isinstance(value, Known) or (isinstance(value, Expr) and value.type == INT):
+        return to_float(value)
+    return value
+
+
+def to_int(op: ops.Op, args: tuple[Value, ...], span: Span) -> Value:
+    """``math.floor``, ``math.ceil``, ``round``: an int; ints stay what they are."""
+    (value,) = _exactly(op.name, args, 1, span)
+    if isinstance(value, Expr) and is_integer(value.type):
+        return value
+    return primitive(op, args, span)
+
+
+def truncate(value: Value, span: Span) -> Value:
+    """``int(x)`` and ``math.trunc(x)``."""
+    found = expr(value, span)
+    if found.type == INT:
+        return found
+    if not (is_float(found.type) or is_integer(found.type) or ops.is_bool(found.type)):
+        raise error("SR0312", span, name="int", found=_list((value,)), help="it takes a number")
+    return Cast(type=with_scalar(found.type, INT), value=found, span=span)
+
+
+def smallest(op: ops.Op, args: tuple[Value, ...], span: Span) -> Value:
+    """``min`` and ``max`` of two or more values, folded from the left."""
+    if len(args) < 2:
+        raise error("SR0231", span, name=op.name, found=len(args), wanted="two or more")
+    folded = fold(min if op == ops.MIN else max, args, span)
+    if folded is not None:
+        return folded
+    found = args[0]
+    for value in args[1:]:
+        found = primitive(op, (found, value), span)
+    return found
+
+
+def _log(args: tuple[Value, ...], span: Span) -> Value:
+    if len(args) not in (1, 2):
+        raise error("SR0231", span, name="log", found=len(args), wanted="1 or 2")
+    logs = [primitive(ops.LOG, (to_float(a),), span) for a in args]
+    return logs[0] if len(logs) == 1 else primitive(ops.DIV, tuple(logs), span)
+
+
+def _cbrt(value: Value, span: Span) -> Value:
+    """``sign(x) * pow(abs(x), 1/3)``."""
+    size = primitive(ops.ABS, (value,), span)
+    root = power(size, Known(1.0 / 3.0), span)
+    return primitive(ops.MUL, (primitive(ops.SIGN, (value,), span), root), span)
+
+
+def _exactly(name: str, args: tuple[Value, ...], count: int, span: Span) -> tuple[Value, ...]:
+    if len(args) != count:
+        raise error("SR0231", span, name=name, found=len(args), wanted=count)
+    return args
+
+
+def _list(args: tuple[Value, ...]) -> str:
+    return ", ".join(map(describe, args)) or "nothing"
+
+
+def to_bool(value: Value, span: Span) -> Value:
+    """``bool(x)``: whether a number is not 0."""
+    if isinstance(value, Known):
+        return Known(bool(value.value), span)
+    found = expr(value, span)
+    if ops.scalar_of(found.type) is None:
+        raise error("SR0312", span, name="bool", found=_list((value,)), help="it takes a number")
+    return found if ops.is_bool(found.type) else Cast(
+        type=with_scalar(found.type, ops.BOOL), value=found, span=span
+    )  # fmt: skip

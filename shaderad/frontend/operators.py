@@ -1,0 +1,301 @@
+"""Python's operators on typed values -> primitives with Python's meaning.
+
+Numbers of the program are computed here; everything else becomes an `Apply` whose operands
+already agree.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+
+from shaderad.diagnostics import Span, error
+from shaderad.frontend.conversions import constant, expr, to_float, unify
+from shaderad.frontend.values import Known, Value, describe
+from shaderad.ir import ops
+from shaderad.ir.nodes import Apply, Const, Expr
+from shaderad.ir.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    Matrix,
+    Scalar,
+    Vector,
+    is_bool,
+    is_float,
+    is_integer,
+    scalar_of,
+)
+
+_ARITHMETIC: dict[type[ast.operator], ops.Op] = {
+    ast.Add: ops.ADD,
+    ast.Sub: ops.SUB,
+    ast.Mult: ops.MUL,
+    ast.Div: ops.DIV,
+    ast.FloorDiv: ops.FLOOR_DIV,
+    ast.Mod: ops.MOD,
+}
+_BITWISE: dict[type[ast.operator], ops.Op] = {
+    ast.BitAnd: ops.BIT_AND,
+    ast.BitOr: ops.BIT_OR,
+    ast.BitXor: ops.BIT_XOR,
+    ast.LShift: ops.SHIFT_LEFT,
+    ast.RShift: ops.SHIFT_RIGHT,
+}
+_COMPARE: dict[type[ast.cmpop], tuple[ops.Op, Callable[[object, object], bool]]] = {
+    ast.Eq: (ops.EQ, operator.eq),
+    ast.NotEq: (ops.NE, operator.ne),
+    ast.Lt: (ops.LT, operator.lt),
+    ast.LtE: (ops.LE, operator.le),
+    ast.Gt: (ops.GT, operator.gt),
+    ast.GtE: (ops.GE, operator.ge),
+}
+_FOLD: dict[type[ast.operator], Callable[[object, object], object]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+}
+SYMBOLS: dict[type[ast.AST], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Pow: "**", ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+    ast.LShift: "<<", ast.RShift: ">>", ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<",
+    ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.USub: "-", ast.UAdd: "+", ast.Invert: "~",
+    ast.Not: "not",
+}  # fmt: skip
+# A folded power or shift above this many bits fits no type, and would only cost time and memory.
+_FOLD_BIT_LIMIT = 4096
+
+
+def apply(op: ops.Op, args: tuple[Expr, ...], span: Span) -> Apply | None:
+    """The primitive on operands that agree; `None` where its rule does not admit them."""
+    result = ops.result_type(op, tuple(a.type for a in args))
+    return None if result is None else Apply(type=result, op=op, args=args, span=span)
+
+
+def binary(symbol: ast.operator, left: Value, right: Value, span: Span) -> Value:
+    """``left symbol right``.
+
+    Raises:
+        LanguageError: SR0304 for operands that do not mix, SR0311 for bool in arithmetic,
+            SR0314 for a constant division by zero, SR0315 for ``int ** int``.
+    """
+    kind = type(symbol)
+    if _is_bool(left) or _is_bool(right):
+        if kind not in (ast.BitAnd, ast.BitOr, ast.BitXor):
+            found = describe(left if _is_bool(left) else right)
+            raise error("SR0311", span, symbol=SYMBOLS[kind], found=found)
+    elif isinstance(left, Known) and isinstance(right, Known):
+        return _fold(kind, left, right, span)
+    if kind is ast.Pow:
+        return power(left, right, span)
+    if kind is ast.MatMult:
+        made = apply(ops.MATMUL, (expr(left, span), expr(right, span)), span)
+    else:
+        made = _elementwise(kind, left, right, span)
+    if made is None:
+        raise _refuse(kind, left, right, span)
+    return made
+
+
+def _elementwise(kind: type[ast.operator], left: Value, right: Value, span: Span) -> Apply | None:
+    if kind is ast.Div:
+        left, right = _floats_if_integers(left, right)
+    operands = unify((left, right), span)
+    if operands is None:
+        return None
+    return apply((_ARITHMETIC | _BITWISE)[kind], operands, span)
+
+
+def _floats_if_integers(left: Value, right: Value) -> tuple[Value, Value]:
+    """True division of integers is a division of floats."""
+    if all(isinstance(v, Known) or (isinstance(v, Expr) and is_integer(v.type))
+           for v in (left, right)):  # fmt: skip
+        return to_float(left), to_float(right)
+    return left, right
+
+
+def _is_bool(value: Value) -> bool:
+    if isinstance(value, Known):
+        return isinstance(value.value, bool)
+    return isinstance(value, Expr) and is_bool(value.type)
+
+
+def _fold(kind: type[ast.operator], left: Known, right: Known, span: Span) -> Known:
+    if kind in (ast.Div, ast.FloorDiv, ast.Mod) and right.value == 0:
+        raise error("SR0314", span, symbol=SYMBOLS[kind])
+    is_huge = kind in (ast.Pow, ast.LShift) and isinstance(left.value, int) and (
+        isinstance(right.value, int) and abs(right.value) > _FOLD_BIT_LIMIT
+    )  # fmt: skip
+    if kind not in _FOLD or is_huge:
+        raise _refuse(kind, left, right, span)
+    try:
+        found = _FOLD[kind](left.value, right.value)
+    except (TypeError, ValueError, ArithmeticError) as failure:
+        raise _refuse(kind, left, right, span) from failure
+    if not isinstance(found, int | float):
+        raise _refuse(kind, left, right, span)
+    return Known(found, span)
+
+
+def _refuse(kind: type[ast.operator], left: Value, right: Value, span: Span) -> Exception:
+    types = [v.type for v in (left, right) if isinstance(v, Expr)]
+    help_ = "convert one side, for example `float(..)` or `int(..)`"
+    if kind is ast.MatMult:
+        help_ = "the matrix product takes matrix @ matrix, matrix @ vector, vector @ matrix"
+        if all(isinstance(t, Vector) for t in types):
+            help_ = "write `sad.dot(a, b)` for the inner product"
+    elif any(isinstance(t, Matrix) for t in types) and any(isinstance(t, Vector) for t in types):
+        help_ = "write `@` for the matrix product"
+    elif kind in _BITWISE:
+        help_ = "bitwise operators take int, uint or bool on both sides"
+    return error("SR0304", span, symbol=SYMBOLS[kind], left=describe(left), right=describe(right),
+                 help=help_)  # fmt: skip
+
+
+def power(base: Value, exponent: Value, span: Span) -> Value:
+    """``base ** exponent``: products for a whole constant, `POW` for everything else."""
+    whole = _whole(exponent)
+    if isinstance(base, Expr) and whole is not None:
+        if whole >= 0 and (is_integer(base.type) or is_float(base.type)):
+            return _integer_power(base, whole, span)
+        if is_integer(base.type):
+            base = expr(to_float(base), span)
+        if is_float(base.type):
+            inner = _integer_power(base, -whole, span)
+            return Apply(type=base.type, op=ops.RCP, args=(inner,), span=span)
+    exponent_type = exponent.type if isinstance(exponent, Expr) else None
+    if isinstance(base, Expr) and is_integer(base.type) and exponent_type in (INT, ops.UINT):
+        raise error("SR0315", span, found=describe(exponent))
+    is_known = isinstance(base, Known) and isinstance(base.value, int)
+    if is_known and exponent_type is not None and is_integer(exponent_type):
+        raise error("SR0315", span, found=describe(exponent))
+    operands = unify((to_float(base), to_float(exponent)), span)
+    made = None if operands is None else apply(ops.POW, operands, span)
+    if made is None:
+        raise _refuse(ast.Pow, base, exponent, span)
+    return made
+
+
+def _whole(exponent: Value) -> int | None:
+    if isinstance(exponent, Const) and exponent.type in (INT, FLOAT):
+        exponent = Known(exponent.value)
+    if not isinstance(exponent, Known) or isinstance(exponent.value, bool):
+        return None
+    is_whole = float(exponent.value).is_integer() and abs(exponent.value) < 2**31
+    return int(exponent.value) if is_whole else None
+
+
+def _integer_power(base: Expr, exponent: int, span: Span) -> Apply:
+    count = Const(type=INT, value=exponent, span=span)
+    return Apply(type=base.type, op=ops.POWI, args=(base, count), span=span)
+
+
+def unary(symbol: ast.unaryop, value: Value, span: Span) -> Value:
+    """``-x``, ``+x``, ``~x``, ``not x``.
+
+    Raises:
+        LanguageError: SR0305 for ``not`` of no bool, SR0304 for operands of another kind.
+    """
+    if isinstance(symbol, ast.Not):
+        return negate_condition(value, span)
+    if isinstance(value, Known) and not isinstance(value.value, bool):
+        return _fold_unary(symbol, value, span)
+    made: Value | None = None
+    operand = expr(value, span)
+    if isinstance(symbol, ast.UAdd) and (is_float(operand.type) or is_integer(operand.type)):
+        made = operand
+    elif isinstance(symbol, ast.USub):
+        made = apply(ops.NEG, (operand,), span)
+    elif isinstance(symbol, ast.Invert):
+        made = apply(ops.NOT if is_bool(operand.type) else ops.BIT_NOT, (operand,), span)
+    if made is not None:
+        return made
+    raise error("SR0316", span, symbol=SYMBOLS[type(symbol)], found=describe(value))
+
+
+def _fold_unary(symbol: ast.unaryop, value: Known, span: Span) -> Known:
+    if isinstance(symbol, ast.UAdd):
+        return Known(value.value, span)
+    if isinstance(symbol, ast.USub):
+        return Known(-value.value, span)
+    if isinstance(value.value, int):
+        return Known(~value.value, span)
+    raise error("SR0316", span, symbol="~", found=describe(value))
+
+
+def condition(value: Value, span: Span) -> Expr | Known:
+    """The value as a condition: a bool, known or not.
+
+    Raises:
+        LanguageError: SR0305, because numbers have no truth value here.
+    """
+    if isinstance(value, Known) and isinstance(value.value, bool):
+        return value
+    if isinstance(value, Expr) and value.type == BOOL:
+        return value
+    help_ = "compare it, for example `.. != 0`"
+    if isinstance(value, Expr) and isinstance(value.type, Vector) and is_bool(value.type):
+        help_ = "write `sad.any(..)` or `sad.all(..)`, and `& | ~` by component"
+    raise error("SR0305", span, found=describe(value), help=help_)
+
+
+def negate_condition(value: Value, span: Span) -> Value:
+    checked = condition(value, span)
+    if isinstance(checked, Known):
+        return Known(not checked.value, span)
+    return Apply(type=BOOL, op=ops.NOT, args=(checked,), span=span)
+
+
+def compare(symbol: ast.cmpop, left: Value, right: Value, span: Span) -> Value:
+    """``left symbol right``: bool, by component for vectors.
+
+    Raises:
+        LanguageError: SR0202 for ``is`` and ``in``, SR0304 for operands that do not mix.
+    """
+    if type(symbol) not in _COMPARE:
+        word = {ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"}[type(symbol)]
+        help_ = "write `==`" if word.startswith("is") else "compare with each value: `x == a or x == b`"
+        raise error("SR0202", span, found=f"`{word}`", help=help_)
+    op, fold = _COMPARE[type(symbol)]
+    if isinstance(left, Known) and isinstance(right, Known):
+        return Known(fold(left.value, right.value), span)
+    operands = unify((left, right), span)
+    made = None if operands is None else apply(op, operands, span)
+    if made is None:
+        raise error("SR0304", span, symbol=SYMBOLS[type(symbol)], left=describe(left),
+                    right=describe(right), help=_compare_help(left, right))  # fmt: skip
+    return made
+
+
+def _compare_help(left: Value, right: Value) -> str:
+    types = [v.type for v in (left, right) if isinstance(v, Expr)]
+    if types and all(scalar_of(t) is None for t in types):
+        return "compare their fields"
+    if any(is_bool(t) for t in types):
+        return "a bool compares with a bool, by `==` and `!=`"
+    return "convert one side, for example `int(..)`"
+
+
+def as_known(value: Value) -> Known | None:
+    """The number where the value is constant, typed or not."""
+    if isinstance(value, Known):
+        return value
+    if isinstance(value, Const) and isinstance(value.type, Scalar):
+        return Known(value.value, value.span)
+    return None
+
+
+def typed_constant(value: Known, scalar: Scalar, span: Span) -> Known | Const:
+    """A `sad.Const` of type `scalar`: weak, unless its type is one that must not be lost."""
+    checked = constant(value, scalar, span)
+    return Known(checked.value, span) if scalar in (INT, FLOAT, BOOL) else checked

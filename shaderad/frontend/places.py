@@ -1,0 +1,99 @@
+"""Left-hand sides: ``name.field[k].xy``, ``b[j].x``, ``x.d`` -> a root and the steps from it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+
+from shaderad.frontend.body import Body
+from shaderad.frontend.values import TargetElement, describe
+from shaderad.ir.nodes import (
+    Element,
+    ElementStep,
+    Expr,
+    Field,
+    FieldStep,
+    PairPart,
+    PartStep,
+    Step,
+    Swizzle,
+    SwizzleStep,
+    Var,
+)
+from shaderad.ir.types import Pair
+
+
+@dataclass(frozen=True)
+class Place:
+    """What an assignment writes. Reading it gives `value`, as an expression."""
+
+    root: Var | TargetElement
+    path: tuple[Step, ...]
+    value: Expr
+
+
+def read_place(body: Body, node: ast.expr) -> Place:
+    """The place that a target names; variable indices are evaluated once.
+
+    Raises:
+        LanguageError: SR0201 for what cannot be assigned, SR0205 for a part of a parameter,
+            SR0209 for a component written twice.
+    """
+    value = body.target(node)
+    if not isinstance(value, Expr):
+        raise body.error("SR0201", node, found=describe(value))
+    return _place(body, value, node)
+
+
+def _place(body: Body, value: Expr, node: ast.expr) -> Place:
+    steps: list[Step] = []
+    kept = _kept(body, value)
+    at = kept
+    while not isinstance(at, Var | TargetElement):
+        step = _step(body, at, node)
+        if step is None or not isinstance(at, Field | Swizzle | Element | PairPart):
+            raise body.error("SR0201", node, found="an expression")
+        steps.append(step)
+        at = at.value
+    steps.reverse()
+    if isinstance(at, Var):
+        _check_root(body, at, steps, node)
+    return Place(at, tuple(steps), kept)
+
+
+def _kept(body: Body, value: Expr) -> Expr:
+    """The place with every variable index under a name, so that it is evaluated once."""
+    if isinstance(value, TargetElement):
+        indices = tuple(body.keep(i, "index") for i in value.indices)
+        return replace(value, indices=indices)
+    if isinstance(value, Element):
+        return replace(value, value=_kept(body, value.value), index=body.keep(value.index, "index"))
+    if isinstance(value, Field | Swizzle | PairPart):
+        return replace(value, value=_kept(body, value.value))
+    return value
+
+
+def _step(body: Body, at: Expr, node: ast.expr) -> Step | None:
+    if isinstance(at, Field):
+        return FieldStep(name=at.name)
+    if isinstance(at, Swizzle):
+        if len(set(at.components)) != len(at.components):
+            raise body.error("SR0209", node, found=at.components)
+        return SwizzleStep(components=at.components)
+    if isinstance(at, Element):
+        return ElementStep(index=at.index)
+    if isinstance(at, PairPart):
+        if at.part != "d":
+            raise body.error("SR0205", node, name="the primal of a pair",
+                             help="make a new pair: `sad.diff_pair(p, d)`")  # fmt: skip
+        return PartStep()
+    return None
+
+
+def _check_root(body: Body, root: Var, steps: list[Step], node: ast.expr) -> None:
+    if not steps or root.name in body.scope.types:
+        return
+    is_pair = isinstance(root.type, Pair) and isinstance(steps[0], PartStep)
+    if not is_pair:
+        raise body.error("SR0205", node, name=f"parameter `{root.name}`",
+                         help=f"copy it first: `own = {root.name}`, and write `own`")  # fmt: skip

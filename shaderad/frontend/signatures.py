@@ -1,0 +1,59 @@
+"""The parameters of functions and kernels as their annotations say."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from shaderad.diagnostics import error
+from shaderad.frontend.annotations import resolve
+from shaderad.frontend.host import PythonFunction
+from shaderad.frontend.structs import info_of
+from shaderad.ir.types import Struct, Type
+
+RESERVED = frozenset({"dim", "shapes", "bounds", "checks", "device"})
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Names and types of a function's parameters, in order."""
+
+    parameters: tuple[tuple[str, Type], ...]
+    result: Type | None
+    """`None` where it is not annotated."""
+    structs: dict[Struct, type]
+
+
+def signature_of(function: PythonFunction) -> Signature:
+    """Resolves the annotations of a function.
+
+    Raises:
+        LanguageError: SR0302 for a parameter without annotation, SR0214 for stars and defaults,
+            SR0301 for an annotation that is no type.
+    """
+    tree = function.tree
+    arguments = tree.args
+    refused = [*arguments.kwonlyargs, *filter(None, (arguments.vararg, arguments.kwarg))]
+    for node in (*refused, *arguments.defaults):
+        found = "a default value" if isinstance(node, ast.expr) else f"`{node.arg}`"
+        raise error("SR0214", function.source.of(node), found=found)
+    structs: dict[Struct, type] = {}
+    namespace = function.namespace()
+    parameters: list[tuple[str, Type]] = []
+    for position, node in enumerate((*arguments.posonlyargs, *arguments.args)):
+        span = function.source.of(node)
+        if node.arg in function.annotations:
+            t = resolve(function.annotations[node.arg], namespace, span, structs)
+        elif position == 0 and function.owner is not None:
+            info = info_of(function.owner)
+            assert info is not None
+            t = info.ir_type
+            structs.update({t: function.owner, **info.nested})
+        else:
+            raise error("SR0302", span, name=node.arg)
+        parameters.append((node.arg, t))
+    result = None
+    if "return" in function.annotations:
+        span = function.source.of(tree.returns) if tree.returns is not None else None
+        result = resolve(function.annotations["return"], namespace, span, structs)
+    return Signature(tuple(parameters), result, structs)

@@ -1,0 +1,132 @@
+"""What a parameter of a function is bound to in one specialisation.
+
+A value parameter stays a parameter; arrays and constants are compiled in. Invariant: two calls
+whose slots are equal share one specialised function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shaderad.diagnostics import Span, error
+from shaderad.frontend.annotations import ConstType
+from shaderad.frontend.conversions import coerce
+from shaderad.frontend.operators import as_known, typed_constant
+from shaderad.frontend.scope import Scope
+from shaderad.frontend.values import ArrayRef, Known, StructRef, Value, describe
+from shaderad.ir.nodes import Const, Expr, Parameter, Var
+from shaderad.ir.types import (
+    BufferType,
+    Pair,
+    Scalar,
+    Struct,
+    Type,
+    is_differentiable,
+)
+
+
+@dataclass(frozen=True)
+class ValueSlot:
+    """A parameter of the IR function."""
+
+    type: Type
+
+
+@dataclass(frozen=True)
+class ConstSlot:
+    """A ``sad.Const`` parameter. The text tells 1, 1.0 and True apart, and 0.0 from -0.0."""
+
+    value: Known | Const
+    text: str
+
+
+@dataclass(frozen=True)
+class ArraySlot:
+    """An array parameter, bound to one array of the kernel."""
+
+    array: ArrayRef
+
+
+@dataclass(frozen=True)
+class StructSlot:
+    """A struct that holds arrays: a slot a field."""
+
+    type: Struct
+    fields: tuple[tuple[str, Slot], ...]
+    part: str = ""
+
+
+Slot = ValueSlot | ConstSlot | ArraySlot | StructSlot
+
+
+def slot_for(wanted: Type, value: Value, span: Span) -> Slot:
+    """The slot that an argument gives a parameter of type `wanted`.
+
+    Raises:
+        LanguageError: SR0303 where an array or a struct of arrays does not fit, SR0319 where a
+            `sad.Const` parameter gets a value that is known only at run time.
+    """
+    if isinstance(wanted, ConstType):
+        known = as_known(value)
+        if known is None or not isinstance(wanted.value, Scalar):
+            raise error("SR0319", span, found=describe(value))
+        constant = typed_constant(known, wanted.value, span)
+        return ConstSlot(constant, repr(constant.value))
+    if isinstance(wanted, BufferType):
+        if not isinstance(value, ArrayRef) or value.type != wanted or value.part == "d":
+            raise _unfit(value, wanted, span)
+        return ArraySlot(value)
+    if isinstance(wanted, Struct) and wanted.holds_buffers:
+        if not isinstance(value, StructRef) or value.type != wanted:
+            raise _unfit(value, wanted, span)
+        fields = tuple(
+            (name, slot_for(t, dict(value.parts)[name], span)) for name, t in wanted.fields
+        )
+        return StructSlot(wanted, fields)
+    return ValueSlot(wanted)
+
+
+def _unfit(value: Value, wanted: Type, span: Span) -> Exception:
+    found = f"`{value.type}`" if isinstance(value, ArrayRef) else describe(value)
+    return error("SR0303", span, found=found, wanted=wanted,
+                 help=f"pass a parameter that is annotated `{wanted}`")  # fmt: skip
+
+
+def instantiate(slot: Slot, name: str, scope: Scope) -> tuple[Value, list[Parameter]]:
+    """The value that `name` stands for in the body, and the IR parameters that carry it."""
+    if isinstance(slot, ValueSlot):
+        return Var(type=slot.type, name=name), [Parameter(name=name, type=slot.type)]
+    if isinstance(slot, ConstSlot):
+        return slot.value, []
+    if isinstance(slot, ArraySlot):
+        return slot.array, []
+    parts: list[tuple[str, Value]] = []
+    parameters: list[Parameter] = []
+    for field_name, field_slot in slot.fields:
+        value, made = instantiate(field_slot, scope.reserve(f"{name}_{field_name}"), scope)
+        parts.append((field_name, value))
+        parameters += made
+    return StructRef(slot.type, tuple(parts), slot.part), parameters
+
+
+def flatten(slot: Slot, value: Value, span: Span) -> list[Expr]:
+    """The argument as values for the IR parameters that `instantiate` makes."""
+    if isinstance(slot, ValueSlot):
+        return [coerce(value, slot.type, span)]
+    if isinstance(slot, StructSlot) and isinstance(value, StructRef):
+        parts = dict(value.parts)
+        return [e for name, inner in slot.fields for e in flatten(inner, parts[name], span)]
+    return []
+
+
+def paired(slot: Slot) -> Slot:
+    """The slot of the same parameter in a derivative function."""
+    if isinstance(slot, ValueSlot):
+        return ValueSlot(Pair(slot.type)) if is_differentiable(slot.type) else slot
+    if isinstance(slot, ArraySlot):
+        array = slot.array
+        is_pair = is_differentiable(array.type)
+        return ArraySlot(ArrayRef(array.buffer, array.type, "pair")) if is_pair else slot
+    if isinstance(slot, StructSlot) and is_differentiable(slot.type):
+        return StructSlot(slot.type, tuple((n, paired(s)) for n, s in slot.fields), "pair")
+    return slot

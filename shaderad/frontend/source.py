@@ -1,0 +1,89 @@
+"""A Python function -> its syntax tree with true file positions.
+
+Invariant: every node's line and column are those of the file, so a `Span` can be shown as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+from dataclasses import dataclass
+from types import FunctionType
+
+from shaderad.diagnostics import Span, error
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a function stands, with the file's lines as they were when it was decorated."""
+
+    name: str
+    file: str
+    first_line: int
+    lines: tuple[str, ...]
+
+    @property
+    def span(self) -> Span:
+        """The line that is known without parsing: the decorator's, or ``def``'s."""
+        text = self.lines[0].rstrip("\n") if self.lines else ""
+        return Span(self.file, self.first_line, len(text) - len(text.lstrip()), len(text))
+
+    def parse(self) -> ast.FunctionDef:
+        """The function's tree.
+
+        Raises:
+            LanguageError: SR0101 without source text, SR0102 where the file has changed,
+                SR0103 where the text is no ``def``.
+        """
+        if not self.lines:
+            raise error("SR0101", None, name=self.name, file=self.file)
+        tree = _parse_block(self.lines, self.first_line)
+        if isinstance(tree, ast.FunctionDef) and tree.name == self.name:
+            return tree
+        found = type(tree).__name__
+        if isinstance(tree, ast.AsyncFunctionDef):
+            raise error("SR0103", self.span, found="an `async def`")
+        raise error("SR0102", self.span, name=self.name, found=found)
+
+    def of(self, node: ast.AST) -> Span:
+        """The part of `node` that stands on its first line."""
+        line = getattr(node, "lineno", self.first_line)
+        start = getattr(node, "col_offset", 0)
+        end = getattr(node, "end_col_offset", start + 1)
+        text = self._line(line)
+        # ast counts bytes of UTF-8; spans count characters.
+        start = len(text.encode()[:start].decode(errors="ignore"))
+        if getattr(node, "end_lineno", line) != line:
+            return Span(self.file, line, start, len(text.rstrip()))
+        return Span(self.file, line, start, len(text.encode()[:end].decode(errors="ignore")))
+
+    def _line(self, line: int) -> str:
+        index = line - self.first_line
+        return self.lines[index] if 0 <= index < len(self.lines) else ""
+
+
+def source_of(function: FunctionType) -> Source:
+    """Reads the lines now: a file that is edited later must not change what a kernel means."""
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
+    return Source(function.__name__, code.co_filename, code.co_firstlineno, tuple(lines))
+
+
+def _parse_block(lines: tuple[str, ...], first_line: int) -> ast.stmt | None:
+    """Parses the first block of `lines`, whatever its indent, keeping lines and columns."""
+    try:
+        block = inspect.getblock(list(lines))
+        # An indented block parses under an `if`; unlike dedenting, that keeps its columns.
+        prefix = "if True:\n" if block and block[0][:1] in (" ", "\t") else ""
+        module = ast.parse(prefix + "".join(block))
+    except (SyntaxError, IndexError):
+        return None
+    if not module.body:
+        return None
+    tree = module.body[0]
+    if prefix and isinstance(tree, ast.If):
+        tree = tree.body[0]
+    ast.increment_lineno(tree, first_line - 1 - bool(prefix))
+    return tree

@@ -1,0 +1,153 @@
+"""Python statements -> IR statements: control flow, calls for their effect, asserts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from shaderad.frontend import assignments, derivatives, loops, operators
+from shaderad.frontend.body import Body
+from shaderad.frontend.conversions import coerce, expr
+from shaderad.frontend.refusals import STATEMENTS
+from shaderad.frontend.scope import join
+from shaderad.frontend.values import Derivative, Known, describe
+from shaderad.ir.nodes import Assert, Break, Call, Continue, Evaluate, If, Return
+from shaderad.ir.types import VOID, Void
+
+
+def read_block(body: Body, statements: list[ast.stmt]) -> None:
+    """Reads statements in order; the one entry point.
+
+    Raises:
+        LanguageError: SR0202 for syntax that kernels do not have, and all that the parts raise.
+    """
+    for node in statements:
+        reader = _READERS.get(type(node))
+        if reader is None:
+            found, help_ = STATEMENTS.get(
+                type(node), (f"`{type(node).__name__}`", "write it another way")
+            )
+            raise body.error("SR0202", node, found=found, help=help_)
+        reader(body, node)
+
+
+def _pass(body: Body, node: ast.Pass) -> None:
+    """Nothing."""
+
+
+def _expression(body: Body, node: ast.Expr) -> None:
+    """A docstring, or a call made for its effect.
+
+    Raises:
+        LanguageError: SR0216 for a value that is thrown away.
+    """
+    value = node.value
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return
+    if isinstance(value, ast.Call):
+        if isinstance(value.func, ast.Call):
+            callee = body.value(value.func)
+            if isinstance(callee, Derivative) and not callee.is_forward:
+                body.emit(derivatives.call_backward(body, callee, value))
+                return
+        found = body.value(value)
+        if isinstance(found, Call):
+            body.emit(Evaluate(call=found, span=body.span(node)))
+            return
+    raise body.error("SR0216", node)
+
+
+def _if(body: Body, node: ast.If) -> None:
+    test = operators.condition(body.value(node.test), body.span(node.test))
+    if isinstance(test, Known):
+        read_block(body, node.body if test.value else node.orelse)
+        return
+    scope = body.scope
+    before = scope.assigned
+    then = body.read_block(node.body)
+    after_then, scope.assigned = scope.assigned, before
+    otherwise = body.read_block(node.orelse)
+    scope.assigned = join(after_then, scope.assigned)
+    body.emit(If(condition=test, then=then, otherwise=otherwise, span=body.span(node.test)))
+
+
+def _break(body: Body, node: ast.Break) -> None:
+    scope = body.scope
+    scope.loops[-1].breaks.append(scope.assigned)
+    scope.assigned = None
+    body.emit(Break(span=body.span(node)))
+
+
+def _continue(body: Body, node: ast.Continue) -> None:
+    scope = body.scope
+    scope.loops[-1].continues.append(scope.assigned)
+    scope.assigned = None
+    body.emit(Continue(span=body.span(node)))
+
+
+def _return(body: Body, node: ast.Return) -> None:
+    """Leaves the function.
+
+    Raises:
+        LanguageError: SR0218 for a value returned by a kernel, SR0220 where returns disagree.
+    """
+    span = body.span(node)
+    is_empty = node.value is None or (
+        isinstance(node.value, ast.Constant) and node.value.value is None
+    )
+    if is_empty or node.value is None:
+        _agree_on_nothing(body, node)
+        body.emit(Return(span=span))
+    else:
+        if body.is_kernel:
+            raise body.error("SR0218", node)
+        value = body.value(node.value)
+        where = body.span(node.value)
+        if body.result is None:
+            found = expr(value, where)
+            body.result = found.type
+        elif isinstance(body.result, Void):
+            raise body.error("SR0220", node, found=describe(value), wanted="nothing")
+        else:
+            found = coerce(value, body.result, where)
+        body.emit(Return(value=found, span=span))
+    body.scope.assigned = None
+
+
+def _agree_on_nothing(body: Body, node: ast.Return) -> None:
+    if body.is_kernel:
+        return
+    if body.result is None:
+        body.result = VOID
+    if not isinstance(body.result, Void):
+        raise body.error("SR0220", node, found="nothing", wanted=f"`{body.result}`")
+
+
+def _assert(body: Body, node: ast.Assert) -> None:
+    test = operators.condition(body.value(node.test), body.span(node.test))
+    text = ast.unparse(node.test)
+    if node.msg is not None:
+        if not isinstance(node.msg, ast.Constant) or not isinstance(node.msg.value, str):
+            raise body.error("SR0221", node.msg)
+        text = node.msg.value
+    if isinstance(test, Known):
+        if not test.value:
+            raise body.error("SR0222", node, text=text)
+        return
+    body.emit(Assert(condition=test, text=text, span=body.span(node)))
+
+
+_READERS: dict[type[ast.stmt], Callable[..., None]] = {
+    ast.Pass: _pass,
+    ast.Expr: _expression,
+    ast.Assign: assignments.assign,
+    ast.AnnAssign: assignments.annotated,
+    ast.AugAssign: assignments.augmented,
+    ast.If: _if,
+    ast.For: loops.for_loop,
+    ast.While: loops.while_loop,
+    ast.Break: _break,
+    ast.Continue: _continue,
+    ast.Return: _return,
+    ast.Assert: _assert,
+}

@@ -1,0 +1,153 @@
+"""``@sad.struct``: a Python class with annotated fields -> an IR struct with methods.
+
+Invariant: the class stays an ordinary Python class whose instances hold the fields; what the
+kernel language knows of it is its `StructInfo`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from functools import cached_property
+from types import FunctionType
+from typing import TypeVar
+
+import numpy as np
+
+from shaderad.diagnostics import Span, error
+from shaderad.frontend.annotations import STRUCT_ATTRIBUTE, ConstType, IndexType, resolve
+from shaderad.frontend.host import PythonFunction, UserFunction, caller_locals, names_in_annotations
+from shaderad.ir.types import Pair, Struct, Tuple, Type, Void
+
+C = TypeVar("C", bound=type)
+_DATACLASS_METHODS = frozenset({"__init__", "__repr__", "__eq__", "__hash__", "__post_init__"})
+
+
+class StructInfo:
+    """What the kernel language knows of a struct class."""
+
+    def __init__(self, cls: type, locals_: Mapping[str, object]) -> None:
+        self.cls = cls
+        self.name = cls.__name__
+        self.annotations: dict[str, object] = inspect.get_annotations(cls)
+        named = names_in_annotations(self.annotations)
+        self._locals = {name: locals_[name] for name in named if name in locals_}
+        self.methods: dict[str, UserFunction] = {}
+        self.nested: dict[Struct, type] = {}
+        """The classes of the structs among the fields, at any depth."""
+        self._is_resolving = False
+
+    @cached_property
+    def ir_type(self) -> Struct:
+        """The struct's type; resolved at the first use, so fields may name later classes.
+
+        Raises:
+            LanguageError: SR0301 for an annotation that is no field type, SR0247 for a struct
+                that contains itself.
+        """
+        if self._is_resolving:
+            raise error("SR0247", self.span(), name=self.name)
+        self._is_resolving = True
+        try:
+            fields = tuple((n, self._field_type(n, a)) for n, a in self.annotations.items())
+        finally:
+            self._is_resolving = False
+        return Struct(self.name, fields)
+
+    @property
+    def defaults(self) -> dict[str, object]:
+        return {n: self.cls.__dict__[n] for n in self.annotations if n in self.cls.__dict__}
+
+    def _field_type(self, field: str, annotation: object) -> Type:
+        module = inspect.getmodule(self.cls)
+        namespace = {**vars(module)} if module else {}
+        namespace.update(self._locals)
+        namespace[self.name] = self.cls
+        found = resolve(annotation, namespace, self.span(field), self.nested)
+        if isinstance(found, Void | Tuple | Pair | ConstType | IndexType):
+            raise error("SR0301", self.span(field), found=str(found), why="it is no field type")
+        return found
+
+    def span(self, field: str = "") -> Span | None:
+        """Where the class, or one of its fields, stands; `None` without source text."""
+        try:
+            lines, start = inspect.findsource(self.cls)
+            file = inspect.getsourcefile(self.cls) or ""
+        except (OSError, TypeError):
+            return None
+        for number in range(start, len(lines)):
+            text = lines[number]
+            column = len(text) - len(text.lstrip())
+            if not field or text.lstrip().startswith((f"{field}:", f"{field} :")):
+                return Span(file, number + 1, column, len(text.rstrip()))
+        return None
+
+
+def struct(cls: C) -> C:
+    """Makes a class with annotated fields a struct of the kernel language.
+
+    Fields are value types or arrays (``vertices: sad.In[float3]``); methods are functions that
+    kernels may call. In Python the class gets a constructor by fields, ``repr`` and ``==``.
+
+    Raises:
+        LanguageError: SR0103 for what is no class, SR0104 for base classes, and for members
+            that kernels do not have.
+    """
+    if not isinstance(cls, type):
+        raise error("SR0103", None, found=f"`{cls!r}`")
+    if cls.__bases__ != (object,):
+        raise error("SR0104", None, name=cls.__name__, found="base classes",
+                    help="repeat the fields, or hold the other struct as a field")  # fmt: skip
+    locals_ = caller_locals(2)
+    info = StructInfo(cls, locals_)
+    for name, member in list(vars(cls).items()):
+        method = _method(cls, name, member, locals_)
+        if method is not None:
+            info.methods[name] = method
+            setattr(cls, name, method)
+    made = _with_constructor(cls)
+    made.__eq__ = _equal  # type: ignore[method-assign, assignment]
+    made.__hash__ = None  # type: ignore[assignment]
+    setattr(made, STRUCT_ATTRIBUTE, info)
+    return made  # type: ignore[return-value]
+
+
+def info_of(thing: object) -> StructInfo | None:
+    """The struct of a class or an instance, `None` for everything else."""
+    cls = thing if isinstance(thing, type) else type(thing)
+    found = cls.__dict__.get(STRUCT_ATTRIBUTE)
+    return found if isinstance(found, StructInfo) else None
+
+
+def _method(
+    cls: type, name: str, member: object, locals_: Mapping[str, object]
+) -> UserFunction | None:
+    if isinstance(member, staticmethod | classmethod | property):
+        raise error("SR0104", None, name=cls.__name__, found=f"a {type(member).__name__}: `{name}`",
+                    help="write a method, or a `@sad.function` outside of the class")  # fmt: skip
+    if name in _DATACLASS_METHODS and isinstance(member, FunctionType):
+        raise error("SR0104", None, name=cls.__name__, found=f"its own `{name}`",
+                    help="structs are made from their fields; write a `@sad.function` that returns one")  # fmt: skip
+    if not isinstance(member, FunctionType | PythonFunction):
+        return None
+    method = UserFunction(member, locals_) if isinstance(member, FunctionType) else member
+    if not isinstance(method, UserFunction):
+        return None
+    method.owner = cls
+    return method
+
+
+def _with_constructor(cls: type) -> type:
+    try:
+        return dataclasses.dataclass(eq=False)(cls)
+    except (TypeError, ValueError) as failure:
+        raise error("SR0104", None, name=cls.__name__, found=str(failure),
+                    help="give defaults to the last fields only, and only numbers")  # fmt: skip
+
+
+def _equal(self: object, other: object) -> bool:
+    if type(self) is not type(other):
+        return NotImplemented
+    names = [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
+    return all(np.array_equal(getattr(self, n), getattr(other, n)) for n in names)  # type: ignore[arg-type]

@@ -1,0 +1,190 @@
+"""Calls of user functions: one specialised IR function for each set of arrays and constants."""
+
+from __future__ import annotations
+
+import ast
+
+from shaderad.diagnostics import Span, error
+from shaderad.frontend.body import Body, InProgress, Unit
+from shaderad.frontend.host import DerivativeFunction, PythonFunction, UserFunction
+from shaderad.frontend.scope import Scope
+from shaderad.frontend.signatures import Signature, signature_of
+from shaderad.frontend.slots import Slot, ValueSlot, flatten, instantiate, paired, slot_for
+from shaderad.frontend.values import Value
+from shaderad.ir.nodes import Call, Expr, Function, Parameter, Stmt
+from shaderad.ir.types import VOID, Pair, Type, Void, is_differentiable, tangent
+
+
+def call(body: Body, function: object, node: ast.Call, owner: Value | None) -> Expr:
+    """A call of a user function, or of a method of `owner`.
+
+    Raises:
+        LanguageError: SR0231 for the wrong number of arguments, SR0233 for unknown keywords,
+            SR0303 for their types.
+    """
+    assert isinstance(function, UserFunction)
+    signature = signature_of(function)
+    values = bind(body, function, signature, node, owner)
+    slots, args = specialised_arguments(body, signature, values)
+    made = body.unit.readers.specialise(body.unit, function, slots, body.span(node))
+    note_buffers(body, made)
+    return Call(type=made.result, function=made, args=args, span=body.span(node))
+
+
+def note_buffers(body: Body, function: Function) -> None:
+    """The caller touches what the called function touches."""
+    for name in function.buffers:
+        body.buffers.setdefault(name, body.unit.arrays[name])
+
+
+def specialised_arguments(
+    body: Body, signature: Signature, values: list[tuple[Value, Span]]
+) -> tuple[tuple[Slot, ...], tuple[Expr, ...]]:
+    """The slots that arguments give, and the values for the IR function's parameters."""
+    slots: list[Slot] = []
+    args: list[Expr] = []
+    for (_, wanted), (value, span) in zip(signature.parameters, values, strict=True):
+        slot = slot_for(wanted, value, span)
+        slots.append(slot)
+        args += flatten(slot, value, span)
+    return tuple(slots), tuple(args)
+
+
+def bind(
+    body: Body, function: UserFunction, signature: Signature, node: ast.Call, owner: Value | None
+) -> list[tuple[Value, Span]]:
+    """Arguments in the order of the parameters."""
+    names = [n for n, _ in signature.parameters]
+    given: dict[str, tuple[Value, Span]] = {}
+    free = list(names)
+    if owner is not None:
+        given[free.pop(0)] = (owner, body.span(node))
+    for a in node.args:
+        if isinstance(a, ast.Starred):
+            raise body.error("SR0233", a, found="`*`")
+    if len(node.args) + len(node.keywords) != len(free):
+        raise body.error("SR0231", node, name=function.shown_name,
+                         found=len(node.args) + len(node.keywords), wanted=len(free))  # fmt: skip
+    for name, a in zip(free, node.args, strict=False):
+        given[name] = (body.value(a), body.span(a))
+    for keyword in node.keywords:
+        if keyword.arg not in free or keyword.arg in given:
+            raise body.error("SR0233", keyword.value, found=f"`{keyword.arg or '**'}=`")
+        given[keyword.arg] = (body.value(keyword.value), body.span(keyword.value))
+    return [given[n] for n in names]
+
+
+def specialise(unit: Unit, function: UserFunction, slots: tuple[Slot, ...], span: Span) -> Function:
+    """The IR function of one specialisation, with the user's own derivatives.
+
+    Raises:
+        LanguageError: SR0240 for recursion.
+    """
+    key = (function, slots)
+    if key in unit.functions:
+        return unit.functions[key]
+    running = [p.function for p in unit.in_progress]
+    if function in running:
+        cycle = [f.shown_name for f in running[running.index(function) :]]
+        raise error("SR0240", span, name=function.shown_name,
+                    cycle=" -> ".join([*cycle, function.shown_name]))  # fmt: skip
+    signature = signature_of(function)
+    unit.register(signature.structs, span)
+    unit.in_progress.append(InProgress(function))
+    try:
+        made = read_function(unit, function, signature.result, slots, function.name)
+    finally:
+        unit.in_progress.pop()
+    unit.functions[key] = made
+    for derivative in (function.backward, function.forward):
+        if derivative is not None:
+            _attach(unit, made, derivative, signature, slots)
+    return made
+
+
+def read_function(
+    unit: Unit, function: PythonFunction, result: Type | None, slots: tuple[Slot, ...], name: str
+) -> Function:
+    """Reads a body with its parameters bound to `slots`.
+
+    Raises:
+        LanguageError: SR0219 where some path ends without the result.
+    """
+    signature = signature_of(function)
+    scope = Scope(function.names, {})
+    parameters: list[Parameter] = []
+    for (parameter, _), slot in zip(signature.parameters, slots, strict=True):
+        value, made = instantiate(slot, parameter, scope)
+        scope.parameters[parameter] = value
+        parameters += made
+    body = Body(unit, function, scope)
+    body.result = result
+    statements = read_statements(body, function)
+    found = body.result if body.result is not None else VOID
+    if scope.assigned is not None and not isinstance(found, Void):
+        raise error("SR0219", function.source.span, name=function.shown_name, type=found)
+    return Function(
+        name=name,
+        parameters=tuple(parameters),
+        result=found,
+        body=statements,
+        local_types=dict(scope.types),
+        buffers=tuple(body.buffers),
+        span=function.source.span,
+    )
+
+
+def read_statements(body: Body, function: PythonFunction) -> tuple[Stmt, ...]:
+    """The body's statements; rebound parameters become locals first."""
+    body.start_rebound()
+    body.unit.readers.block(body, function.tree.body)
+    return body.finish()
+
+
+def _attach(
+    unit: Unit,
+    primal: Function,
+    derivative: DerivativeFunction,
+    signature: Signature,
+    slots: tuple[Slot, ...],
+) -> None:
+    """Reads a custom derivative. The frozen primal gets it afterwards, because it may call it."""
+    own = signature_of(derivative)
+    unit.register(own.structs, derivative.source.span)
+    _check_signature(derivative, own, signature, primal)
+    given = tuple(paired(s) for s in slots)
+    if derivative.is_forward:
+        result: Type | None = primal.result
+        if is_differentiable(primal.result):
+            result = Pair(primal.result)
+        made = read_function(unit, derivative, result, given, derivative.name)
+        object.__setattr__(primal, "forward", made)
+        return
+    if not isinstance(primal.result, Void):
+        cotangent = tangent(primal.result) if is_differentiable(primal.result) else primal.result
+        given = (*given, ValueSlot(cotangent))
+    made = read_function(unit, derivative, VOID, given, derivative.name)
+    object.__setattr__(primal, "backward", made)
+    object.__setattr__(primal, "is_checked", derivative.check)
+
+
+def _check_signature(
+    derivative: DerivativeFunction, own: Signature, signature: Signature, primal: Function
+) -> None:
+    wanted: list[Type] = [
+        Pair(t) if is_differentiable(t) else t for _, t in signature.parameters
+    ]
+    accepted = [(t,) for t in wanted]
+    if not derivative.is_forward and not isinstance(primal.result, Void):
+        accepted.append((primal.result, tangent(primal.result)))  # type: ignore[arg-type]
+    found = [t for _, t in own.parameters]
+    fits = len(found) == len(accepted) and all(
+        t in options for t, options in zip(found, accepted, strict=True)
+    )
+    if not fits:
+        names = [n for n, _ in signature.parameters]
+        shown = [f"{n}: {o[0]}" for n, o in zip([*names, "d_out"], accepted, strict=False)]
+        raise error("SR0234", derivative.source.span, name=derivative.name,
+                    primal=derivative.primal.shown_name,
+                    found=", ".join(f"{n}: {t}" for n, t in own.parameters),
+                    wanted=", ".join(shown))  # fmt: skip

