@@ -1,1 +1,118 @@
-"""shaderad: Python kernels, readable Slang with gradients, on wgpu and slangpy."""
+"""shaderad: Python kernels, readable Slang with gradients, on wgpu and slangpy.
+
+Every public name stands here. The kernel language is imported at once, because kernels are
+decorated with it; devices, arrays and transforms when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from shaderad.diagnostics import (
+    BoundsError,
+    CompileError,
+    DerivativeError,
+    DeviceError,
+    Error,
+    GradientError,
+    LanguageError,
+    LimitError,
+    ShapeError,
+)
+from shaderad.frontend.annotations import (
+    TYPES,
+    Add,
+    Const,
+    DifferentialPair,
+    In,
+    Index,
+    LocalArray,
+    Max,
+    Min,
+    Out,
+)
+from shaderad.frontend.decorators import function, kernel
+from shaderad.frontend.intrinsics import FORMS, INTRINSICS
+from shaderad.frontend.structs import struct
+
+if TYPE_CHECKING:
+    from shaderad.check import gradcheck
+    from shaderad.runtime.choice import DeviceInfo
+    from shaderad.runtime.devices import devices
+    from shaderad.session.arrays import Array, array
+    from shaderad.session.devices import Device, open_device
+    from shaderad.transforms import grad, jacobian, jvp, value_and_grad, vjp
+
+__version__ = "0.1.0"
+
+_MODULE_BY_NAME = {
+    "Array": "shaderad.session.arrays",
+    "array": "shaderad.session.arrays",
+    "Device": "shaderad.session.devices",
+    "open_device": "shaderad.session.devices",
+    "DeviceInfo": "shaderad.runtime.choice",
+    "devices": "shaderad.runtime.devices",
+    "grad": "shaderad.transforms",
+    "jacobian": "shaderad.transforms",
+    "jvp": "shaderad.transforms",
+    "value_and_grad": "shaderad.transforms",
+    "vjp": "shaderad.transforms",
+    "gradcheck": "shaderad.check",
+}
+
+__all__ = [
+    "Add",
+    "Array",
+    "BoundsError",
+    "CompileError",
+    "Const",
+    "DerivativeError",
+    "Device",
+    "DeviceError",
+    "DeviceInfo",
+    "DifferentialPair",
+    "Error",
+    "GradientError",
+    "In",
+    "Index",
+    "LanguageError",
+    "LimitError",
+    "LocalArray",
+    "Max",
+    "Min",
+    "Out",
+    "ShapeError",
+    "array",
+    "devices",
+    "function",
+    "grad",
+    "gradcheck",
+    "jacobian",
+    "jvp",
+    "kernel",
+    "open_device",
+    "struct",
+    "value_and_grad",
+    "vjp",
+]
+
+# float2 .. double4x4, half, double, uint; sin, dot, lerp, ..; range, detach, fwd_diff, ..
+globals().update(TYPES)
+globals().update(INTRINSICS)
+globals().update(FORMS)
+__all__ += list(TYPES) + list(INTRINSICS) + list(FORMS)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what is not needed to define kernels, at its first use."""
+    module = _MODULE_BY_NAME.get(name)
+    if module is None:
+        raise AttributeError(f"module 'shaderad' has no attribute {name!r}")
+    found = getattr(import_module(module), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

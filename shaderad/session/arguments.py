@@ -96,10 +96,10 @@ def at_path(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     """
     found = values[path[0]]
     for depth, field in enumerate(path[1:], start=1):
-        fields = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else None
-        if not (hasattr(found, field) if fields is None else field in fields):
+        fields = struct_fields(found) or {}
+        if field not in fields:
             raise error("SR0369", name=".".join(path[:depth]), field=field)
-        found = getattr(found, field) if fields is None else fields[field]
+        found = fields[field]
     return found
 
 

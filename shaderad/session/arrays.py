@@ -374,7 +374,7 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
     """
     if isinstance(data, Array):
         same_type = dtype is None or element_type(dtype) == data.element
-        if same_type and device in (None, data.device):
+        if same_type and (device is None or device is data.device):
             return data
         dtype = data.element if dtype is None else dtype
         data = data.numpy()

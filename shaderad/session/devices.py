@@ -51,7 +51,6 @@ class Choice:
     accumulate: bool = False
 
 
-@dataclass
 class Device:
     """An opened device. It serialises its own submissions and may be shared by threads.
 

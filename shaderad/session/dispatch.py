@@ -145,13 +145,16 @@ class Placement:
 
     def _accumulates_in_place(self, resource: Resource) -> bool:
         """Binds the caller's own gradient where it has a buffer that this mode does not read."""
-        into = self._accumulated.get(resource.members[0])
-        if into is None or len(resource.members) > 1:
+        if len(resource.members) != 1:
+            return False
+        (name,) = resource.members
+        into = self._accumulated.get(name)
+        if into is None:
             return False
         read = [one for (role, _), one in self._arrays.items() if role in _READ]
         if any(one.buffer is into.buffer for one in (*read, *self._results_read())):
             return False
-        self._arrays[Role.GRADIENT, resource.members[0]] = into
+        self._arrays[Role.GRADIENT, name] = into
         return True
 
     def _results_read(self) -> list[Array]:

@@ -92,13 +92,12 @@ def _operands(left: Any, right: Any) -> tuple[Array | Host | None, Array | Host 
     found: list[Array | Host | None] = []
     for given in (left, right):
         # NumPy's scalars count as Python's.
-        one: Any = given.item() if isinstance(given, np.generic) else given
+        one = cast("object", given.item() if isinstance(given, np.generic) else given)
         if isinstance(one, Array | bool | int | float):
             found.append(one)
-        elif isinstance(one, np.ndarray | list | tuple):
-            found.append(array(cast("Any", one), device=device))
         else:
-            found.append(None)
+            is_data = isinstance(one, np.ndarray | list | tuple)
+            found.append(array(given, device=device) if is_data else None)
     return found[0], found[1]
 
 

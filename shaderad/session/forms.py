@@ -7,7 +7,7 @@ given so; a struct comes back as a struct, 0 in fields that hold no float.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -131,19 +131,22 @@ def derivative_like(
 
 
 def _with_zeros(given: Any, element: types.Struct) -> Any:
-    """A dict may leave out fields that hold no float."""
-    if not isinstance(given, Mapping):
+    """Struct derivatives may leave out fields, or hold `None` there: zero."""
+    fields = struct_fields(given)
+    if fields is None:
         return given
-    fields = cast("Mapping[str, Any]", given)
-    known: dict[str, buffers.AnyArray] = {n: np.asarray(value) for n, value in fields.items()}
-    first = next((n for n, _ in element.fields if n in known), None)
-    if first is None:
-        return known
-    axes = buffers.element_axes(element.type_by_field[first])
-    shape = known[first].shape[: known[first].ndim - len(axes)]
+    known: dict[str, Any] = {
+        name: _with_zeros(fields[name], field) if isinstance(field, types.Struct) else fields[name]
+        for name, field in element.fields
+        if types.is_differentiable(field) and fields.get(name) is not None
+    }
+    shape: Shape = ()
+    for name, part in known.items():
+        axes = buffers.element_axes(element.type_by_field[name])
+        found = np.shape(part) if struct_fields(part) is None else ()
+        shape = found[: len(found) - len(axes)]
     for name, field in element.fields:
-        if name not in known and not types.is_differentiable(field):
-            known[name] = np.zeros(
-                (*shape, *buffers.element_axes(field)), buffers.host_dtype(field)
-            )
+        if name not in known:
+            axes = buffers.element_axes(field)
+            known[name] = np.zeros((*shape, *axes), buffers.host_dtype(field))
     return known

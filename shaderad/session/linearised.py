@@ -250,9 +250,7 @@ def _lift(leaf: Any, trace: Trace, device: Device) -> Any:
             raise error("SR0451")
         if types.is_differentiable(leaf.element):
             found = leaf.viewed(leaf.element, leaf.shape)
-    elif isinstance(leaf, float) or _is_numpy_float(leaf):
-        found = array(float(leaf), dtype=float, device=device)
-    elif isinstance(leaf, np.ndarray | list):
+    elif _is_data(leaf):
         data = buffers.as_numpy(leaf, "argument")
         if data.dtype.names is not None:
             raise error("SR0454")
@@ -268,8 +266,8 @@ def _lift(leaf: Any, trace: Trace, device: Device) -> Any:
     return found
 
 
-def _is_numpy_float(leaf: Any) -> bool:
-    return isinstance(leaf, np.generic) and leaf.dtype.kind == "f"
+def _is_data(leaf: Any) -> bool:
+    return isinstance(leaf, float | np.floating | np.ndarray | list)
 
 
 def _value_struct(value: Any) -> types.Struct | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
+
+import numpy as np
 
 from shaderad.diagnostics import error
 from shaderad.session.arguments import rebuilt, struct_fields
@@ -38,38 +40,54 @@ def leaves(tree: Any) -> list[Any]:
 
 def children(tree: Any) -> dict[Any, Any] | None:
     """The parts of a container by key; `None` for a leaf. Lists of numbers are data: leaves."""
-    if isinstance(tree, tuple):
-        return dict(enumerate(tree))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if isinstance(tree, list):
-        is_data = any(isinstance(part, int | float | list) for part in tree) or not tree  # pyright: ignore[reportUnknownVariableType]
-        return None if is_data else dict(enumerate(tree))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return struct_fields(tree)
+    parts = _in_order(tree)
+    if parts is None:
+        return struct_fields(tree)
+    return None if isinstance(tree, list) and is_data(parts.values()) else parts
+
+
+def is_data(parts: Iterable[Any]) -> bool:
+    """Whether the parts of a list are an array written out: numbers, or sequences of them."""
+    for part in parts:
+        inner = _in_order(part)
+        is_number = isinstance(part, int | float | np.generic)
+        if not (is_number if inner is None else is_data(inner.values())):
+            return False
+    return True
 
 
 def matching(tree: Any, parts: dict[Any, Any], other: Any, name: str) -> dict[Any, Any]:
     """The parts of `other` under the keys of `tree`."""
     if other is None:
         return dict.fromkeys(parts)
-    found = children(other)
+    is_sequence = _in_order(tree) is not None
+    found = _in_order(other) if is_sequence else struct_fields(other)
     if found is None or set(found) != set(parts):
         raise error("SR0452", name=name, wanted=described(tree), found=described(other))
     return found
 
 
+def _in_order(tree: Any) -> dict[Any, Any] | None:
+    """The parts of a tuple or list by position."""
+    if not isinstance(tree, tuple | list):
+        return None
+    return dict(enumerate(cast("Sequence[Any]", tree)))
+
+
 def built_like(tree: Any, parts: dict[Any, Any]) -> Any:
     """A container like `tree` of other parts."""
-    if isinstance(tree, tuple):
-        values = parts.values()
-        return type(tree)(*values) if hasattr(tree, "_fields") else tuple(values)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if isinstance(tree, list):
-        return list(parts.values())
-    return rebuilt(tree, parts)
+    if _in_order(tree) is None:
+        return rebuilt(tree, parts)
+    if hasattr(tree, "_fields"):  # a named tuple
+        return type(tree)(*parts.values())
+    return type(tree)(parts.values())
 
 
 def described(tree: Any) -> str:
     """How a message speaks of the form of a tree."""
-    if isinstance(tree, tuple | list):
-        return f"{type(tree).__name__} of {len(tree)}"  # pyright: ignore[reportUnknownArgumentType]
-    if isinstance(tree, dict):
-        return f"dict with {', '.join(map(repr, tree))}"  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return type(tree).__name__
+    parts = _in_order(tree)
+    if parts is not None:
+        return f"{type(tree).__name__} of {len(parts)}"
+    fields = struct_fields(tree) or {}
+    named = f" with {', '.join(fields)}" if fields else ""
+    return f"{type(tree).__name__}{named}"

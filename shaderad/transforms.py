@@ -1,0 +1,276 @@
+"""`vjp`, `jvp`, `grad`, `value_and_grad`, `jacobian` over kernels and functions that call them.
+
+Every transform linearises the function at its arguments once (`session/linearised.py`) and then
+pulls cotangents back or pushes tangents forward. Invariant: gradients come in the form of the
+arguments, and nothing is dispatched that the answer does not need.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from shaderad.diagnostics import error
+from shaderad.ir import types
+from shaderad.runtime import buffers
+from shaderad.session import trees
+from shaderad.session.arrays import Array, Shape, array
+from shaderad.session.linearised import Linearised, linearised
+
+Function = Callable[..., Any]
+
+
+class Pullback:
+    """Maps cotangents of a result to gradients of the positional arguments; may be called again.
+
+    Holds the arrays that the function read until it is dropped.
+    """
+
+    def __init__(self, at: Linearised, argument_count: int) -> None:
+        self._at = at
+        self._positions = range(argument_count)
+
+    def __call__(self, out_bar: Any, accumulate: Sequence[Any] | None = None) -> tuple[Any, ...]:
+        """Pulls `out_bar` back.
+
+        Args:
+            out_bar: Cotangents in the structure of the result: arrays, NumPy arrays, or `None`
+                for zero.
+            accumulate: What an earlier call returned; the gradients are added to it in place.
+
+        Returns:
+            One entry a positional argument, in its form; `None` for what holds no float.
+
+        Raises:
+            ShapeError: SR0382, where a cotangent does not have its result's shape.
+            DerivativeError: SR0452, where the structure differs, or the function cannot be
+                differentiated.
+        """
+        if accumulate is not None and len(accumulate) != len(self._positions):
+            raise error("SR0458", found=len(accumulate), wanted=len(self._positions))
+        return tuple(self._at.pull(out_bar, self._positions, accumulate))
+
+
+def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
+    """Runs `function` and returns its result with the pullback of its result's cotangents.
+
+    Args:
+        function: A kernel, or any Python function or lambda that calls kernels.
+        args: Its positional arguments; a gradient is taken of everything in them that is float.
+        call: Call keywords such as ``dim``; a differentiable argument here is an error.
+
+    Returns:
+        ``(out, pullback)`` with ``pullback(out_bar)`` a tuple, one entry a positional argument.
+
+    Raises:
+        DerivativeError: SR0451 inside another transform, SR0453 for a differentiable keyword.
+    """
+    at = linearised(function, args, call, is_lazy=False)
+    return at.out, Pullback(at, len(args))
+
+
+def jvp(
+    function: Function, primals: Sequence[Any], tangents: Sequence[Any], **call: Any
+) -> tuple[Any, Any]:
+    """Runs `function` at `primals` and pushes `tangents` forward with it.
+
+    Args:
+        function: A kernel, or any Python function that calls kernels.
+        primals: The positional arguments.
+        tangents: One entry a primal, in its form; `None` is zero.
+        call: Call keywords such as ``dim``.
+
+    Returns:
+        ``(out, out_dot)``: `out_dot` in the structure of `out`, `None` for results without floats.
+
+    Raises:
+        DerivativeError: SR0451, SR0452, SR0453, SR0459 where counts differ.
+    """
+    primals = _as_arguments(primals)
+    tangents = _as_arguments(tangents)
+    if len(primals) != len(tangents):
+        raise error("SR0459", primals=len(primals), tangents=len(tangents))
+    at = linearised(function, primals, call, is_lazy=False)
+    return at.out, at.push(tangents)
+
+
+def grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """The gradient of a function whose result holds exactly one float.
+
+    The primal is dispatched only as far as the gradient needs its results.
+
+    Args:
+        function: A kernel, or any Python function that calls kernels.
+        argnums: Positional arguments to differentiate by; an int gives one gradient, a tuple a
+            tuple.
+
+    Returns:
+        A function of the same arguments and call keywords.
+
+    Raises:
+        DerivativeError: SR0455 and SR0456 for argnums, SR0457 for the result, when called.
+    """
+
+    def gradient(*args: Any, **call: Any) -> Any:
+        return _value_and_grad(function, argnums, args, call, is_lazy=True)[1]
+
+    return gradient
+
+
+def value_and_grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """Like `grad`, returning ``(value, gradient)``."""
+
+    def value_and_gradient(*args: Any, **call: Any) -> Any:
+        return _value_and_grad(function, argnums, args, call, is_lazy=False)
+
+    return value_and_gradient
+
+
+def _value_and_grad(
+    function: Function,
+    argnums: int | Sequence[int],
+    args: Sequence[Any],
+    call: dict[str, Any],
+    *,
+    is_lazy: bool,
+) -> tuple[Any, Any]:
+    positions = _positions(argnums, len(args))
+    at = linearised(function, args, call, is_lazy=is_lazy)
+    _check_differentiable(at, positions)
+    result = _one_float(at.out)
+    one = array(np.ones(result.shape), dtype=result.element, device=result.device)
+
+    def cotangent(_: Any) -> Array:
+        return one
+
+    found = at.pull(trees.mapped(cotangent, at.out), positions, None)
+    return at.out, found[0] if isinstance(argnums, int) else tuple(found)
+
+
+def jacobian(
+    function: Function, argnums: int | Sequence[int] = 0, mode: str = "reverse"
+) -> Function:
+    """All partial derivatives, of shape ``out.shape + in.shape``, vector axes spelled out.
+
+    Args:
+        function: A kernel or function with one float array as its result.
+        argnums: Positional arguments, each one float array or number.
+        mode: ``"reverse"`` pulls back once a scalar of the result, ``"forward"`` pushes forward
+            once a scalar of the arguments.
+
+    Returns:
+        A function of the same arguments and call keywords; arrays of floats.
+
+    Raises:
+        DerivativeError: SR0455, SR0456, SR0460 for the result, SR0461 for the mode, when called.
+    """
+    if mode not in ("reverse", "forward"):
+        raise error("SR0461", found=repr(mode))
+
+    def jacobians(*args: Any, **call: Any) -> Any:
+        positions = _positions(argnums, len(args))
+        at = linearised(function, args, call, is_lazy=False)
+        _check_differentiable(at, positions)
+        out = at.out
+        if not isinstance(out, Array) or not types.is_float(out.element):
+            raise error("SR0460", found=trees.described(out))
+        rows = _reverse_jacobian if mode == "reverse" else _forward_jacobian
+        found = [array(one, device=out.device) for one in rows(at, out, args, positions)]
+        return found[0] if isinstance(argnums, int) else tuple(found)
+
+    return jacobians
+
+
+def _reverse_jacobian(
+    at: Linearised, out: Array, args: Sequence[Any], positions: Sequence[int]
+) -> list[np.ndarray[Any, Any]]:
+    spelled = _spelled(out)
+    rows: list[list[np.ndarray[Any, Any]]] = [[] for _ in positions]
+    for unit in _units(spelled):
+        for row, gradient in zip(rows, at.pull(unit, positions, None), strict=True):
+            row.append(gradient.numpy())
+    shapes = [_spelled_argument(args[position]) for position in positions]
+    return [
+        np.reshape(np.asarray(row, np.float32), (*spelled, *shape))
+        for row, shape in zip(rows, shapes, strict=True)
+    ]
+
+
+def _forward_jacobian(
+    at: Linearised, out: Array, args: Sequence[Any], positions: Sequence[int]
+) -> list[np.ndarray[Any, Any]]:
+    found: list[np.ndarray[Any, Any]] = []
+    for position in positions:
+        shape = _spelled_argument(args[position])
+        columns: list[np.ndarray[Any, Any]] = []
+        for unit in _units(shape):
+            tangents: list[Any] = [None] * len(args)
+            tangents[position] = unit
+            columns.append(at.push(tangents).numpy())
+        stacked = np.asarray(columns, np.float32).reshape((prod(shape), *_spelled(out)))
+        found.append(np.moveaxis(stacked, 0, -1).reshape((*_spelled(out), *shape)))
+    return found
+
+
+def _units(shape: Shape) -> list[np.ndarray[Any, Any]]:
+    """Arrays of `shape` that are 1 in one place, in row-major order."""
+    return list(np.eye(prod(shape), dtype=np.float32).reshape((prod(shape), *shape)))
+
+
+def _spelled(value: Array) -> Shape:
+    return (*value.shape, *buffers.element_axes(value.element))
+
+
+def _spelled_argument(value: Any) -> Shape:
+    return _spelled(value) if isinstance(value, Array) else np.shape(value)
+
+
+def _one_float(out: Any) -> Array:
+    leaves = trees.leaves(out)
+    result = leaves[0] if len(leaves) == 1 else None
+    is_one_float = (
+        isinstance(result, Array)
+        and result.size == 1
+        and isinstance(result.element, types.Scalar)
+        and types.is_float(result.element)
+    )
+    if not is_one_float:
+        raise error("SR0457", found=", ".join(map(_shown, leaves)) or "nothing")
+    assert isinstance(result, Array)
+    return result
+
+
+def _shown(leaf: Any) -> str:
+    if isinstance(leaf, Array):
+        return f"{leaf.element} of shape {leaf.shape}"
+    return type(leaf).__name__
+
+
+def _positions(argnums: int | Sequence[int], count: int) -> list[int]:
+    """Checked positions of positional arguments."""
+    items = list(argnums) if isinstance(argnums, tuple | list) else [argnums]
+    found: list[int] = []
+    for item in items:
+        try:
+            position = operator.index(item)  # pyright: ignore[reportArgumentType]
+        except TypeError:
+            raise error("SR0455", found=repr(item), count=count) from None
+        if isinstance(item, bool) or not 0 <= position < count:
+            raise error("SR0455", found=repr(item), count=count)
+        found.append(position)
+    return found
+
+
+def _check_differentiable(at: Linearised, positions: Sequence[int]) -> None:
+    for position in positions:
+        if not at.is_differentiable(position):
+            raise error("SR0456", position=position)
+
+
+def _as_arguments(given: Sequence[Any]) -> Sequence[Any]:
+    """A tuple or list of arguments; anything else is one argument."""
+    return given if isinstance(given, tuple | list) else (given,)

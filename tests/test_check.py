@@ -1,0 +1,159 @@
+"""`gradcheck` passes right derivatives and points at wrong ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from shaderad import float3
+
+
+@sad.struct
+class Lens:
+    center: float3
+    power: float
+    kind: int
+
+
+@sad.kernel
+def bent(i: sad.Index, lens: Lens, x: sad.In[float3], gain: float, y: sad.Out[float]):
+    offset = x[i] - lens.center
+    y[i] = gain * sad.sin(lens.power * sad.dot(offset, offset))
+
+
+@sad.function
+def cube(x: float) -> float:
+    return x * x * x
+
+
+@cube.backward_derivative
+def cube_bwd(x: sad.DifferentialPair[float], d_out: float):
+    x.d += 2.0 * x.p * d_out
+
+
+@sad.function
+def rounded(x: float) -> float:
+    return sad.round(x)
+
+
+@rounded.backward_derivative(check=False)
+def rounded_bwd(x: sad.DifferentialPair[float], d_out: float):
+    x.d += d_out
+
+
+@sad.function
+def doubled(x: float) -> float:
+    return 2.0 * x
+
+
+@doubled.backward_derivative
+def doubled_bwd(x: sad.DifferentialPair[float], d_out: float):
+    x.d += 2.0 * d_out
+
+
+@doubled.forward_derivative
+def doubled_fwd(x: sad.DifferentialPair[float]) -> sad.DifferentialPair[float]:
+    return sad.diff_pair(2.0 * x.p, 3.0 * x.d)
+
+
+@sad.kernel
+def cubes(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = cube(x[i])
+
+
+@sad.kernel
+def quantised(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = rounded(x[i])
+
+
+@sad.kernel
+def doubles(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = doubled(x[i])
+
+
+@sad.kernel
+def kinked(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = sad.max(x[i], 0.0) + abs(x[i] - 0.25)
+
+
+LENS = Lens((0.1, 0.2, 0.3), 0.7, 4)
+
+
+def test_right_derivatives_pass_with_a_report_that_can_be_read(device: sad.Device) -> None:
+    x = np.linspace(-1, 1, 12).reshape(4, 3)
+    report = sad.gradcheck(bent, LENS, x, 1.5, dim=4)
+    assert [one.name for one in report.arguments] == ["lens.center", "lens.power", "x", "gain"]
+    assert [one.size for one in report.arguments] == [3, 1, 12, 1]
+    assert "vjp agrees with jvp" in repr(report)
+    assert "x: 12 comparisons over 12 floats" in repr(report)
+
+
+def test_device_arrays_of_structs_and_large_arguments_are_sampled(device: sad.Device) -> None:
+    x = sad.array(np.linspace(-1, 1, 1500).reshape(500, 3), dtype=float3)
+    report = sad.gradcheck(bent, sad.array(LENS, dtype=Lens), x, sad.array(1.5), dim=500)
+    assert report.arguments[1].comparisons == 10
+
+
+def test_functions_of_kernels_are_checked(device: sad.Device) -> None:
+    def f(x: Any, parameters: dict[str, Any]) -> Any:
+        y = bent(LENS, x, parameters["gain"], dim=2)
+        return {"y": y * y, "count": 2}
+
+    report = sad.gradcheck(f, np.float32([[1, 0, 0], [0, 1, 0]]), {"gain": 1.5, "name": "n"})
+    assert [one.name for one in report.arguments] == ["x", "parameters.gain"]
+
+
+def test_kinks_between_the_steps_are_no_errors(device: sad.Device) -> None:
+    sad.gradcheck(kinked, np.random.default_rng(1).normal(size=400), dim=400)
+
+
+def test_a_wrong_backward_is_named_with_argument_element_and_numbers(device: sad.Device) -> None:
+    with pytest.raises(sad.GradientError) as raised:
+        sad.gradcheck(cubes, [0.0, 0.5], dim=2)
+    assert raised.value.code == "SR0462"
+    for part in ("`x`", "float 1", "the vjp says", "finite differences say"):
+        assert part in str(raised.value)
+
+
+def test_a_wrong_element_is_found_in_a_large_argument(device: sad.Device) -> None:
+    with pytest.raises(sad.GradientError) as raised:
+        sad.gradcheck(cubes, np.linspace(0.5, 1.5, 100), dim=100)
+    assert raised.value.code == "SR0462"
+
+
+def test_forward_and_backward_that_disagree_are_told_apart(device: sad.Device) -> None:
+    with pytest.raises(sad.GradientError) as raised:
+        sad.gradcheck(doubles, [1.0, 2.0], dim=2)
+    assert raised.value.code == "SR0463"
+
+
+def test_straight_through_estimators_are_exempt(device: sad.Device) -> None:
+    report = sad.gradcheck(quantised, [0.4, 1.2], dim=2)
+    assert report.is_exempt
+    assert "exempt" in repr(report)
+
+
+def test_a_missing_forward_derivative_leaves_finite_differences(device: sad.Device) -> None:
+    @sad.function
+    def tripled(x: float) -> float:
+        return 3.0 * x
+
+    @tripled.backward_derivative
+    def tripled_bwd(x: sad.DifferentialPair[float], d_out: float):
+        x.d += 3.0 * d_out
+
+    @sad.kernel
+    def triples(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+        y[i] = tripled(x[i])
+
+    report = sad.gradcheck(triples, [1.0, 2.0], dim=2)
+    assert "no jvp to compare with" in repr(report)
+
+
+def test_tolerances_and_the_step_can_be_set(device: sad.Device) -> None:
+    sad.gradcheck(cubes, [0.5], dim=1, rtol=1.0)
+    with pytest.raises(sad.GradientError):
+        sad.gradcheck(bent, LENS, np.ones((1, 3)), 1.5, dim=1, eps=1.0)
