@@ -76,6 +76,7 @@ SHAPED = [
     Trial(ops.POWI, ((3,),), (3,), 3),
     Trial(ops.POWI, ((2, 2),), (2, 2), 2),
     Trial(ops.SELECT, ((), (3,), (3,)), (3,)),
+    Trial(ops.DIV, ((2, 2), (2, 2)), (2, 2)),
 ]
 
 # One op for each way in which a second derivative comes about.
