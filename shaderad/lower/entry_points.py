@@ -48,6 +48,10 @@ class EntryPoint:
         self._own = [self._kernel.buffer(n) for n in resolved.own]
         self._float_own = [b for b in self._own if is_differentiable(b.type.element)]
         self._names = module.names.child()
+        self._places: dict[str, str] = {}
+        """The text of a hoisted element's number, by its name."""
+        self._values: dict[str, str] = {}
+        """The text of what is read once for all threads, by name."""
         for name in self._kernel.index_names:
             self._names.make(name, ("index", name))
 
@@ -115,10 +119,10 @@ class EntryPoint:
             if u.name in self._module.variant.device_uniforms:
                 self._reader(Role.UNIFORM, u.name, u.type)
         piece = self._piece
-        sums = self._sums() if self.is_reduction else []
+        sums = self._sum_fields() if self.is_reduction else []
         if sums:
             piece.open("struct Sums")
-            for field, spelled, _ in sums:
+            for field, spelled in sums:
                 piece.add(f"{spelled} {field};")
             piece.close()
             piece.add()
@@ -128,6 +132,7 @@ class EntryPoint:
         piece.add("lane = laneIndex;")
         count = self._word(WordKind.THREAD_COUNT, "thread_count")
         first = f"threadNumber(group, {self._word(WordKind.GROUP_COUNT_X, 'group_count_x')})"
+        self._before_threads()
         if sums:
             piece.add("Sums sums = {};")
             stride = self._word(WordKind.STRIDE, "stride")
@@ -140,9 +145,29 @@ class EntryPoint:
         self._thread()
         if sums:
             piece.add("}")
-            self._add_sums(sums)
+            self._add_sums()
+        if self._module.arrays.uses_report and self._module.report == "Report":
+            piece.add("sendReport<Report>();")
         piece.close()
         return self._tags, piece
+
+    def _before_threads(self) -> None:
+        """Reads once what is the same for every thread."""
+        if self._module.mode is not Mode.BACKWARD:
+            return
+        for h in self._module.strategies.uniform:
+            self._places[h.name] = self._element_number(h)
+            spelled = self._module.types.spell(self._element(h.buffer))
+            tag = self._module.arrays.tag(h.buffer)
+            value = self._names.make(h.name)
+            self._values[h.name] = value
+            self._piece.add(f"{spelled} {value} = read<{spelled}, {tag}>({self._places[h.name]});")
+        for s in self._resolved.sums:
+            tag = self._reader(Role.COTANGENT, s.buffer, s.type)
+            spelled = self._module.types.spell(s.type)
+            value = self._names.make(f"{s.name}_bar")
+            self._values[s.name] = value
+            self._piece.add(f"{spelled} {value} = read<{spelled}, {tag}>({self._sum_number(s)});")
 
     def _word(self, kind: WordKind, name: str, index: int = 0) -> str:
         return self._module.word(Word(kind, "", index), name)
@@ -217,19 +242,21 @@ class EntryPoint:
             if u.name in wanted:
                 pairs[u.name] = self._pair(u.name, self._uniform(u), u.type)
             arguments.append(pairs.get(u.name) or self._uniform(u))
-        places: dict[str, str] = {}
-        for h in self._hoisted():
-            places[h.name] = self._element_number(h)
+        for h in self._module.strategies.exclusive.values():
+            self._places[h.name] = self._element_number(h)
             tag, t = self._module.arrays.tag(h.buffer), self._element(h.buffer)
-            value = f"read<{self._module.types.spell(t)}, {tag}>({places[h.name]})"
+            value = f"read<{self._module.types.spell(t)}, {tag}>({self._places[h.name]})"
             pairs[h.name] = self._pair(h.name, value, t)
+            arguments.append(pairs[h.name])
+        for h in self._module.strategies.uniform:
+            pairs[h.name] = self._pair(h.name, self._values[h.name], self._element(h.buffer))
             arguments.append(pairs[h.name])
         if self._float_own or self._resolved.sums:
             arguments.append(self._cotangent())
         piece.add(f"bwd_diff({self._body})({', '.join(arguments)});")
         for h in self._module.strategies.exclusive.values():
-            self._store_exclusive(h, pairs[h.name], places[h.name])
-        for name, _, _ in self._sums():
+            self._store_exclusive(h, pairs[h.name], self._places[h.name])
+        for name, _ in self._sum_fields():
             piece.add(f"sums.{name} += {pairs[name]}.d;" if self._is_scalar(name)
                       else self._accumulate_sum(name, pairs[name]))  # fmt: skip
 
@@ -257,10 +284,6 @@ class EntryPoint:
 
     def _element(self, buffer: str) -> Type:
         return self._kernel.buffer(buffer).type.element
-
-    def _hoisted(self) -> list[Hoisted]:
-        strategies = self._module.strategies
-        return [*strategies.exclusive.values(), *strategies.uniform]
 
     def _element_number(self, h: Hoisted) -> str:
         """A hoisted read is silent: the body reports where the program reads."""
@@ -290,10 +313,7 @@ class EntryPoint:
                 f"({_INDEX} * {spelled}.wordCount);"
             )
         for s in self._resolved.sums:
-            tag = self._reader(Role.COTANGENT, s.buffer, s.type)
-            spelled = self._module.types.spell(s.type)
-            number = self._sum_number(s)
-            self._piece.add(f"cotangent.{s.name} = read<{spelled}, {tag}>({number});")
+            self._piece.add(f"cotangent.{s.name} = {self._values[s.name]};")
         return "cotangent"
 
     def _sum_number(self, s: Sum) -> str:
@@ -348,36 +368,60 @@ class EntryPoint:
 
     # -- sums -----------------------------------------------------------------------------------
 
-    def _sums(self) -> list[tuple[str, str, str]]:
-        """Field, Slang type and the text that adds it once a group."""
+    def _sum_fields(self) -> list[tuple[str, str]]:
+        """Name and Slang type of everything that this dispatch sums."""
+        types = self._module.types
         if self._module.mode is Mode.BACKWARD:
-            return [*map(self._uniform_sum, self._wanted_uniforms()),
-                    *map(self._element_sum, self._module.strategies.uniform)]  # fmt: skip
-        fields: list[tuple[str, str, str]] = []
+            uniforms = [(u.name, u.type) for u in self._wanted_uniforms()]
+            elements = [(h.name, self._element(h.buffer)) for h in self._module.strategies.uniform]
+            return [(n, types.differential(t)) for n, t in (*uniforms, *elements)]
+        suffixes = ("", "_dot") if self._module.mode is Mode.FORWARD else ("",)
+        return [
+            (s.name + suffix, types.spell(s.type))
+            for s in self._resolved.sums
+            for suffix in suffixes
+        ]
+
+    def _add_sums(self) -> None:
+        """Adds every sum once a group."""
+        if self._module.mode is Mode.BACKWARD:
+            for u in self._wanted_uniforms():
+                self._add_gradient(u.name, u.name, u.type, "0")
+            for h in self._module.strategies.uniform:
+                t, number = self._element(h.buffer), self._places[h.name]
+                place = f"{number} * {self._module.types.spell(t)}.gradientWordCount"
+                self._guard(number)
+                self._add_gradient(h.buffer, h.name, t, place)
+            return
         for s in self._resolved.sums:
-            spelled = self._module.types.spell(s.type)
-            fields.append((s.name, spelled, self._sum_text(s, Role.OUTPUT, s.name)))
+            self._add_element(s, Role.OUTPUT, s.name)
             if self._module.mode is Mode.FORWARD:
-                dot = f"{s.name}_dot"
-                fields.append((dot, spelled, self._sum_text(s, Role.OUTPUT_TANGENT, dot)))
-        return fields
+                self._add_element(s, Role.OUTPUT_TANGENT, f"{s.name}_dot")
 
-    def _uniform_sum(self, u: Uniform) -> tuple[str, str, str]:
-        tag = self._adder(Role.GRADIENT, u.name, u.type)
-        spelled = self._module.types.spell(u.type)
-        text = f"{spelled}.addDifferential<{self._over(tag)}>(0, sums.{u.name});"
-        return u.name, self._module.types.differential(u.type), text
+    def _guard(self, number: str) -> None:
+        """The next line runs only where the element exists; the same for all threads."""
+        if not self._module.is_unchecked:
+            self._piece.add(f"if ({number} != outside)")
 
-    def _element_sum(self, h: Hoisted) -> tuple[str, str, str]:
-        t = self._element(h.buffer)
-        tag = self._adder(Role.GRADIENT, h.buffer, t)
+    def _add_gradient(self, name: str, field: str, t: Type, place: str) -> None:
+        tag = self._adder(Role.GRADIENT, name, t)
         spelled = self._module.types.spell(t)
-        array = self._module.arrays.tag(h.buffer)
-        values = ", ".join(self._fixed_text(e) for e in h.indices)
-        number = self._checked(array, values)
-        head = f"{spelled}.addDifferential<{self._over(tag)}>"
-        text = f"{head}({number} * {spelled}.gradientWordCount, sums.{h.name});"
-        return h.name, self._module.types.differential(t), self._if_inside(number, text)
+        text = f"{spelled}.addDifferential<{self._over(tag)}>({place}, sums.{field});"
+        if place == "0" or self._module.is_unchecked:
+            self._piece.add(text)
+        else:
+            self._piece.indented(text)
+
+    def _add_element(self, s: Sum, role: Role, field: str) -> None:
+        tag = self._adder(role, s.buffer, s.type)
+        spelled = self._module.types.spell(s.type)
+        number = self._sum_number(s)
+        text = f"{spelled}.addTo<{self._over(tag)}>({number} * {spelled}.wordCount, sums.{field});"
+        self._guard(number)
+        if self._module.is_unchecked:
+            self._piece.add(text)
+        else:
+            self._piece.indented(text)
 
     def _checked(self, array: str, values: str) -> str:
         """The number of an element, `outside` where there is none; without a report."""
@@ -385,26 +429,11 @@ class EntryPoint:
             return f"{array}.at({values})"
         return f"elementIndex<{array}, NoReport>({values}, 0)"
 
-    def _if_inside(self, number: str, text: str) -> str:
-        return text if self._module.is_unchecked else f"if ({number} != outside) {text}"
-
-    def _sum_text(self, s: Sum, role: Role, field: str) -> str:
-        tag = self._adder(role, s.buffer, s.type)
-        spelled = self._module.types.spell(s.type)
-        number = self._sum_number(s)
-        head = f"{spelled}.addTo<{self._over(tag)}>"
-        text = f"{head}({number} * {spelled}.wordCount, sums.{field});"
-        return self._if_inside(number, text)
-
     def _over(self, tag: str) -> str:
         if self._module.variant.subgroups:
             self._module.features.add("subgroups")
             return f"OverWaves<{tag}>"
         return f"OverGroup<{tag}>"
-
-    def _add_sums(self, sums: list[tuple[str, str, str]]) -> None:
-        for _, _, text in sums:
-            self._piece.add(text)
 
     # -- tags of the entry point ----------------------------------------------------------------
 
@@ -453,11 +482,9 @@ class EntryPoint:
         high = self._module.arrays.words(role, name, "offset + 1")
         piece.add("static void add(uint offset, float value) {}")
         piece.open("override static void addDouble(uint offset, double value)")
-        piece.add("uint low;")
-        piece.add("uint high;")
-        piece.add(f"asuint(asdouble({text}, {high}) + value, low, high);")
-        piece.add(f"{text} = low;")
-        piece.add(f"{high} = high;")
+        piece.add(f"uint2 words = wordsOf(doubleOf({text}, {high}) + value);")
+        piece.add(f"{text} = words.x;")
+        piece.add(f"{high} = words.y;")
         piece.close()
 
     def _tag(self, role: Role, name: str, bases: str, write: Callable[[Piece], None]) -> str:
@@ -491,7 +518,7 @@ class EntryPoint:
         if scalar.kind is Kind.DOUBLE:
             low = self._module.word(word, f"{name}_low")
             high = self._module.word(Word(WordKind.UNIFORM, u.name, first + 1), f"{name}_high")
-            return f"asdouble({low}, {high})"
+            return f"doubleOf({low}, {high})"
         if scalar.kind is Kind.BOOL:
             return f"{self._module.word(word, name)} != 0"
         stored = "float" if scalar.kind is Kind.HALF else str(scalar)

@@ -36,7 +36,8 @@ def write_function(module: Module, f: Function, name: str, *, is_differentiated:
     writer = FunctionWriter(
         module, piece, structured.local_types, is_differentiated=is_differentiated
     )
-    for attribute in _attributes(module, f, is_differentiated):
+    attributes, derivatives = _attributes(module, f, is_differentiated)
+    for attribute in attributes:
         piece.add(attribute)
     assigned = writes(structured.body)
     parameters = [f"{module.types.spell(p.type)} {writer.parameter(p.name)}" for p in f.parameters]
@@ -46,7 +47,8 @@ def write_function(module: Module, f: Function, name: str, *, is_differentiated:
             _copy_parameter(writer, p.name)
     writer.block(outlined(writer, name, structured.body, frozenset()))
     piece.close()
-    module.pieces.append(piece)
+    # A derivative that calls its primal must follow it: Slang finds a cycle otherwise.
+    module.pieces += [piece, *derivatives]
 
 
 def _copy_parameter(writer: FunctionWriter, name: str) -> None:
@@ -57,22 +59,26 @@ def _copy_parameter(writer: FunctionWriter, name: str) -> None:
     writer.piece.add(f"{writer.module.types.spell(writer.types[name])} {local} = {given};")
 
 
-def _attributes(module: Module, f: Function, is_differentiated: bool) -> list[str]:
+def _attributes(
+    module: Module, f: Function, is_differentiated: bool
+) -> tuple[list[str], list[Piece]]:
+    """What stands above a function, and the custom derivatives that it names."""
     if not is_differentiated:
-        return []
+        return [], []
     if f.backward is None and f.forward is None:
-        return ["[Differentiable]"]
+        return ["[Differentiable]"], []
     attributes: list[str] = []
-    if f.backward is not None:
-        attributes.append(f"[BackwardDerivative({_derivative(module, f, f.backward)})]")
-    if f.forward is not None:
-        attributes.append(f"[ForwardDerivative({_derivative(module, f, f.forward)})]")
-    return attributes
+    derivatives: list[Piece] = []
+    for attribute, own in (("BackwardDerivative", f.backward), ("ForwardDerivative", f.forward)):
+        if own is not None:
+            name = module.names.make(own.name)
+            attributes.append(f"[{attribute}({name})]")
+            derivatives.append(_derivative(module, f, own, name))
+    return attributes, derivatives
 
 
-def _derivative(module: Module, primal: Function, f: Function) -> str:
-    """Writes a custom derivative; returns its name."""
-    name = module.names.make(f.name)
+def _derivative(module: Module, primal: Function, f: Function, name: str) -> Piece:
+    """A custom derivative as text."""
     piece = Piece()
     piece.span = f.span
     types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
@@ -96,5 +102,4 @@ def _derivative(module: Module, primal: Function, f: Function) -> str:
     for given, total, _ in pairs:
         piece.add(f"{given} = diffPair({given}.p, {total});")
     piece.close()
-    module.pieces.append(piece)
-    return name
+    return piece
