@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from shaderad.diagnostics import DerivativeError, error
 from shaderad.frontend.decorators import KernelFunction
+from shaderad.frontend.structs import info_of
 from shaderad.ir import nodes, types
 from shaderad.ir.walk import called
 from shaderad.session import trees
@@ -25,8 +26,7 @@ from shaderad.session.arguments import rebuilt, struct_fields
 from shaderad.session.arrays import Array, array
 from shaderad.session.call import is_given
 from shaderad.session.linearised import Linearised, linearised
-
-Vector = NDArray[np.float64]
+from shaderad.session.vectors import Vector, as_float32, filled, floats_of, has_floats
 
 DEFAULT_RTOL = 1e-2
 DEFAULT_ATOL = 1e-4
@@ -90,14 +90,14 @@ class _Slot:
 
     def rounded(self, values: Vector) -> Vector:
         """`values` as the device will hold them."""
-        return _floats(_filled(self.data, values))
+        return floats_of(filled(self.data, values))
 
     def leaf(self, values: Vector) -> Any:
         """The argument with other floats in it."""
-        filled = _filled(self.data, values)
+        data = filled(self.data, values)
         if isinstance(self.like, Array):
-            return array(filled, dtype=self.like.element, device=self.like.device)
-        return filled if isinstance(self.like, np.ndarray | list | tuple) else float(filled)
+            return array(data, dtype=self.like.element, device=self.like.device)
+        return data if isinstance(self.like, np.ndarray | list | tuple) else float(data)
 
 
 @dataclass
@@ -165,7 +165,7 @@ def gradcheck(
         args=args,
         call=call,
         slots=slots,
-        cotangent=_as_float32(cotangent),
+        cotangent=as_float32(cotangent),
         gradients=_gradient_vectors(slots, args, pulled),
         rtol=DEFAULT_RTOL if rtol is None else rtol,
         atol=DEFAULT_ATOL if atol is None else atol,
@@ -254,7 +254,7 @@ def _compare(
 
 
 def _check_identity(at: Linearised, problem: _Problem, random: np.random.Generator) -> str:
-    directions = [_as_float32(random.choice([-1.0, 1.0], one.values.size)) for one in problem.slots]
+    directions = [as_float32(random.choice([-1.0, 1.0], one.values.size)) for one in problem.slots]
     leaves = [
         _derivative_leaf(one, values) for one, values in zip(problem.slots, directions, strict=True)
     ]
@@ -276,8 +276,8 @@ def _check_identity(at: Linearised, problem: _Problem, random: np.random.Generat
 
 def _derivative_leaf(slot: _Slot, values: Vector) -> Any:
     blank = np.zeros(slot.data.shape, slot.data.dtype)
-    filled = _filled(blank, values)
-    return filled if isinstance(slot.like, Array | np.ndarray | list | tuple) else float(filled)
+    data = filled(blank, values)
+    return data if isinstance(slot.like, Array | np.ndarray | list | tuple) else float(data)
 
 
 # -- vectors <-> arguments and results --------------------------------------------------------
@@ -286,7 +286,7 @@ def _derivative_leaf(slot: _Slot, values: Vector) -> Any:
 def _as_data(function: Callable[..., Any], given: Any) -> Any:
     """For kernels a tuple of numbers is a vector; elsewhere it is a container of arguments."""
     fields = struct_fields(given)
-    if fields is not None and not isinstance(given, dict):
+    if fields is not None and info_of(given) is not None:
         return rebuilt(given, {n: _as_data(function, value) for n, value in fields.items()})
     if isinstance(function, KernelFunction) and _is_sequence_of_floats(given):
         return np.asarray(given, np.float32)
@@ -307,8 +307,8 @@ def _slots(function: Callable[..., Any], args: Sequence[Any]) -> list[_Slot]:
     for position, (name, given) in enumerate(zip(_names(function, args), args, strict=True)):
         for path, leaf in _leaf_paths(given):
             data = leaf.numpy() if isinstance(leaf, Array) else np.asarray(leaf)
-            if _has_floats(data) and not isinstance(leaf, int):
-                slots.append(_Slot(name + path, leaf, data, position, _floats(data)))
+            if has_floats(data) and not isinstance(leaf, int):
+                slots.append(_Slot(name + path, leaf, data, position, floats_of(data)))
     return slots
 
 
@@ -339,7 +339,7 @@ def _with_leaves(args: Sequence[Any], leaves: Sequence[Any], **fixed: Any) -> li
     def replaced(leaf: Any) -> Any:
         data = leaf if isinstance(leaf, Array) else np.asarray(leaf)
         is_slot = not isinstance(leaf, int) and (
-            types.is_differentiable(data.element) if isinstance(data, Array) else _has_floats(data)
+            types.is_differentiable(data.element) if isinstance(data, Array) else has_floats(data)
         )
         return next(remaining) if is_slot else fixed.get("others", leaf)
 
@@ -353,7 +353,7 @@ def _gradient_vectors(
 
     def collect(_: Any, part: Any) -> None:
         if isinstance(part, Array):
-            found.append(_floats(part.numpy()))
+            found.append(floats_of(part.numpy()))
 
     for given, gradient in zip(args, pulled, strict=True):
         trees.mapped(collect, given, gradient)
@@ -364,7 +364,7 @@ def _gradient_vectors(
 
 def _result_floats(out: Any) -> Vector:
     parts = [
-        _floats(leaf.numpy())
+        floats_of(leaf.numpy())
         for leaf in trees.leaves(out)
         if isinstance(leaf, Array) and types.is_differentiable(leaf.element)
     ]
@@ -376,7 +376,7 @@ def _derivative_floats(out: Any, pushed: Any) -> Vector:
 
     def collect(_: Any, part: Any) -> None:
         if isinstance(part, Array):
-            parts.append(_floats(part.numpy()))
+            parts.append(floats_of(part.numpy()))
 
     trees.mapped(collect, out, pushed)
     return np.concatenate(parts) if parts else np.zeros(0)
@@ -390,49 +390,11 @@ def _as_tree(out: Any, cotangent: Vector) -> Any:
         if not isinstance(leaf, Array) or not types.is_differentiable(leaf.element):
             return None
         blank = np.zeros_like(leaf.numpy())
-        count = _floats(blank).size
+        count = floats_of(blank).size
         offset += count
-        return _filled(blank, cotangent[offset - count : offset])
+        return filled(blank, cotangent[offset - count : offset])
 
     return trees.mapped(part, out)
-
-
-def _has_floats(data: NDArray[Any]) -> bool:
-    if data.dtype.names is None:
-        return data.dtype.kind == "f"
-    return any(_has_floats(data[name]) for name in data.dtype.names)
-
-
-def _floats(data: NDArray[Any]) -> Vector:
-    """Every float in `data`, structs field by field."""
-    if data.dtype.names is not None:
-        parts = [_floats(data[name]) for name in data.dtype.names]
-        return np.concatenate(parts)
-    return data.astype(np.float64).ravel() if data.dtype.kind == "f" else np.zeros(0)
-
-
-def _filled(data: NDArray[Any], values: Vector) -> NDArray[Any]:
-    """A copy of `data` whose floats are `values`, rounded to what a device holds."""
-    filled = data.copy()
-    _fill(filled, values)
-    return filled
-
-
-def _fill(data: NDArray[Any], values: Vector) -> int:
-    if data.dtype.names is not None:
-        start = 0
-        for name in data.dtype.names:
-            start += _fill(data[name], values[start:])
-        return start
-    if data.dtype.kind != "f":
-        return 0
-    narrow = np.float16 if data.dtype == np.float16 else np.float32
-    data[...] = values[: data.size].reshape(data.shape).astype(narrow)
-    return data.size
-
-
-def _as_float32(values: Vector) -> Vector:
-    return values.astype(np.float32).astype(np.float64)
 
 
 # -- exemption --------------------------------------------------------------------------------

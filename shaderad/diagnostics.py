@@ -580,8 +580,8 @@ MESSAGES: dict[str, Message] = {
     "SR0358": Message(
         ShapeError,
         "`{found!r}` is no element type",
-        help="use float, int, bool, a `sad.*` type, a `@sad.struct` class without arrays, or one of "
-        "NumPy's float16, float32, float64, int32, uint32, bool",
+        help="use float, int, bool, a `sad.*` type, a `@sad.struct` class without arrays, or one "
+        "of NumPy's float16, float32, float64, int32, uint32, bool",
     ),
     "SR0359": Message(
         ShapeError,
@@ -619,7 +619,7 @@ MESSAGES: dict[str, Message] = {
     "SR0365": Message(
         ShapeError,
         "`{name}` has no parameter `{found}` to pass",
-        label="its parameters are ({wanted}), its call keywords dim, shapes, bounds, checks, device",
+        label="it takes ({wanted}) and the keywords dim, shapes, bounds, checks, device",
         help="written arrays are not passed: the call returns them",
     ),
     "SR0366": Message(
@@ -638,7 +638,7 @@ MESSAGES: dict[str, Message] = {
         ShapeError,
         "`{name}` is `{type}`, which has {rank} axes",
         label="found the shape {shape}",
-        help="reshape the array, or annotate the parameter with its rank, such as `sad.In[float, 2]`",
+        help="reshape the array, or annotate its rank, such as `sad.In[float, 2]`",
     ),
     "SR0369": Message(
         ShapeError,
@@ -781,7 +781,7 @@ MESSAGES: dict[str, Message] = {
         DerivativeError,
         "a transform inside of another transform",
         note="derivatives of derivatives are not taken over kernels",
-        help="take the inner derivative in a kernel with `sad.fwd_diff`, or outside of the function",
+        help="take the inner derivative in a kernel with `sad.fwd_diff`, or before the call",
     ),
     "SR0452": Message(
         DerivativeError,

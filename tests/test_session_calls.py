@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -228,3 +229,16 @@ def test_float_arrays_with_a_trailing_axis_are_vectors_on_the_device_too(
     assert v.shape == (2, 2)
     np.testing.assert_allclose(lengths(v, dim=2).numpy(), [7.0, 12.0], rtol=1e-6)
     np.testing.assert_allclose(lengths(v[1:], dim=1).numpy(), [11.0], rtol=1e-6)
+
+
+def test_threads_share_a_device(device: sad.Device) -> None:
+    def work(factor: int) -> float:
+        total = 0.0
+        for k in range(10):
+            y = scale(np.full(256, k, np.float32), float(factor), dim=256, device=device)
+            total += float((y * 2.0).numpy().sum())
+        return total
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(work, range(4)))
+    assert found == [2.0 * 256 * 45 * factor for factor in range(4)]

@@ -22,12 +22,13 @@ from shaderad.session.arguments import (
 )
 from shaderad.session.arrays import Array, Shape, check_element_count
 from shaderad.session.devices import Device, current_device
-from shaderad.session.launch import Launch, new_launch, written
+from shaderad.session.launch import Launch, new_launch
 from shaderad.session.tape import launched
 
 if TYPE_CHECKING:
     from shaderad.frontend.decorators import KernelFunction
     from shaderad.ir import nodes
+    from shaderad.session.kernel_facts import KernelFacts
 
 BOUNDS = ("raise", "ignore", "unchecked")
 OPTIONS = ("dim", "shapes", "bounds", "checks", "device")
@@ -115,24 +116,24 @@ def launch_of(call: Call) -> Launch:
     dim = _dim(function.name, kernel, options.get("dim"))
     bounds = _checked_options(options)
     device = device_of(options.get("device"), call.given.values())
-    inputs, uniforms, sources = _bound(kernel, call.given, device)
-    shapes = _result_shapes(kernel, dim, options.get("shapes") or {})
+    facts = device.facts(kernel)
+    inputs, uniforms, sources = _bound(facts, call.given, device)
+    shapes = _result_shapes(kernel, facts.written, dim, options.get("shapes") or {})
     return new_launch(kernel, device, dim, inputs, uniforms, shapes, sources=sources, bounds=bounds)
 
 
 def _bound(
-    kernel: nodes.Kernel, given: Mapping[str, Any], device: Device
+    facts: KernelFacts, given: Mapping[str, Any], device: Device
 ) -> tuple[dict[str, Array], dict[str, bytes | Array], dict[str, Array]]:
     inputs: dict[str, Array] = {}
     uniforms: dict[str, bytes | Array] = {}
     sources: dict[str, Array] = {}
-    for buffer in kernel.buffers:
-        if buffer.access is Access.IN:
-            value = at_path(given, buffer.path)
-            inputs[buffer.name] = bind_array(value, buffer.type, ".".join(buffer.path), device)
-            if isinstance(value, Array):
-                sources[buffer.name] = value
-    for uniform in kernel.uniforms:
+    for buffer in facts.read:
+        value = at_path(given, buffer.path)
+        inputs[buffer.name] = bind_array(value, buffer.type, ".".join(buffer.path), device)
+        if isinstance(value, Array):
+            sources[buffer.name] = value
+    for uniform in facts.uniforms:
         value = at_path(given, uniform.path)
         bound = bind_uniform(value, uniform.type, ".".join(uniform.path), device)
         uniforms[uniform.name] = bound
@@ -189,9 +190,13 @@ def _device_in(value: Any) -> Device | None:
     return None
 
 
-def _result_shapes(kernel: nodes.Kernel, dim: Shape, asked: Mapping[str, Any]) -> dict[str, Shape]:
-    results = written(kernel)
-    unknown = set(asked) - {b.name for b in results}
+def _result_shapes(
+    kernel: nodes.Kernel,
+    results: Sequence[nodes.Buffer],
+    dim: Shape,
+    asked: Mapping[str, Any],
+) -> dict[str, Shape]:
+    unknown = set(asked) - {b.name for b in results} if asked else ()
     if unknown:
         known = ", ".join(b.name for b in results)
         raise error("SR0376", kernel.span, name=kernel.name, found=min(unknown), known=known)

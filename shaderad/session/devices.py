@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 from shaderad.lower import kernels
 from shaderad.lower.bindings import Lowered, Mode, Site, Variant
 from shaderad.runtime import open_runtime
+from shaderad.session.kernel_facts import KernelFacts
 from shaderad.session.reports import REPORT_BYTES, Report, decoded, error_of
 from shaderad.session.words import Packer
 
@@ -64,6 +65,7 @@ class Device:
         self._lock = threading.RLock()
         self._stages: WeakKeyDictionary[nodes.Kernel, dict[Choice, tuple[Stage, ...]]]
         self._stages = WeakKeyDictionary()
+        self._facts: WeakKeyDictionary[nodes.Kernel, KernelFacts] = WeakKeyDictionary()
         self._sites: list[tuple[str, Site]] = []
         self._report: Buffer | None = None
         self._may_have_reports = False
@@ -139,6 +141,13 @@ class Device:
         if self._dispatch_count >= DISPATCHES_A_SUBMISSION:
             self._dispatch_count = 0
             self.runtime.submit()
+
+    def facts(self, kernel: nodes.Kernel) -> KernelFacts:
+        """What launches ask of `kernel`."""
+        known = self._facts.get(kernel)
+        if known is None:
+            known = self._facts[kernel] = KernelFacts(kernel)
+        return known
 
     def stages(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
         """The dispatches of `kernel` for `choice`, lowered and compiled once."""

@@ -25,23 +25,6 @@ if TYPE_CHECKING:
 Path = tuple[str, ...]
 
 
-def names_by_path(launch: Launch) -> dict[Path, str]:
-    """Buffer and uniform names of a launch by where the host finds them."""
-    found = {b.path: b.name for b in launch.kernel.buffers}
-    found.update((u.path, u.name) for u in launch.kernel.uniforms)
-    return found
-
-
-def names_under(launch: Launch, path: Path) -> frozenset[str]:
-    """The differentiable buffers and uniforms of one argument."""
-    everything = launch.differentiable_names()
-    return frozenset(
-        name
-        for at, name in names_by_path(launch).items()
-        if at[: len(path)] == path and name in everything
-    )
-
-
 def gradient_form(
     given: Any, t: types.Type, path: Path, launch: Launch, gradients: Mapping[str, Array]
 ) -> Any:
@@ -55,7 +38,7 @@ def gradient_form(
             for name, field in t.fields
         }
         return rebuilt(given, {name: 0 if part is None else part for name, part in parts.items()})
-    gradient = gradients[names_by_path(launch)[path]]
+    gradient = gradients[launch.facts.name_by_path[path]]
     element = t.element if isinstance(t, types.BufferType) else t
     return in_form_given(gradient, given, element)
 

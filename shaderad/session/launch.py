@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shaderad.ir import types
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
 from shaderad.session.arrays import Array, Shape
@@ -20,6 +19,7 @@ from shaderad.session.dispatch import Placement, copied, run
 
 if TYPE_CHECKING:
     from shaderad.ir import nodes
+    from shaderad.session.kernel_facts import KernelFacts
 
 
 @dataclass(eq=False, slots=True)
@@ -28,6 +28,7 @@ class Launch:
 
     device: Device
     kernel: nodes.Kernel
+    facts: KernelFacts
     dim: Shape
     bounds: str
     inputs: dict[str, Array]
@@ -47,7 +48,7 @@ class Launch:
         """Dispatches the primal and fills in the results."""
         if not any(result.is_pending for result in self.outputs.values()):
             return
-        placed = Placement(self.device, self.shapes, self._element_types(), self.dim)
+        placed = Placement(self.device, self.shapes, self.facts.element_types, self.dim)
         self._give_arguments(placed)
         self._dispatch(Mode.PRIMAL, placed, frozenset())
         self._fill_in(placed)
@@ -68,7 +69,7 @@ class Launch:
         Returns:
             One array a name, in the element type the dispatch sums in (half in float).
         """
-        placed = Placement(self.device, self.shapes, self._element_types(), self.dim)
+        placed = Placement(self.device, self.shapes, self.facts.element_types, self.dim)
         self._give_arguments(placed)
         for name, cotangent in cotangents.items():
             if cotangent is not None:
@@ -83,38 +84,20 @@ class Launch:
 
     def forward(self, tangents: Mapping[str, Array]) -> dict[str, Array]:
         """Tangents of the float results, by name, for tangents of inputs and uniforms."""
-        placed = Placement(self.device, self.shapes, self._element_types(), self.dim)
+        placed = Placement(self.device, self.shapes, self.facts.element_types, self.dim)
         self._give_arguments(placed)
         for name, tangent in tangents.items():
             placed.give(Role.TANGENT, name, tangent)
         self._dispatch(Mode.FORWARD, placed, frozenset(tangents))
         return {
             name: placed.found(Role.OUTPUT_TANGENT, name)
-            for name, result in self.outputs.items()
-            if types.is_differentiable(result.element)
+            for name in self.outputs
+            if name in self.facts.differentiable_results
         }
-
-    def differentiable_names(self) -> frozenset[str]:
-        """Inputs and uniforms that hold floats."""
-        return frozenset(
-            one.name
-            for one in (*self.kernel.buffers, *self.kernel.uniforms)
-            if types.is_differentiable(one.type)
-            and (one.name in self.inputs or one.name in self.uniforms)
-        )
-
-    def type_of(self, name: str) -> types.Type:
-        """Element type of an input, or type of a uniform."""
-        return self._element_types()[name]
 
     def shape_of(self, name: str) -> Shape:
         """Shape of an input; ``()`` for a uniform."""
         return self.inputs[name].shape if name in self.inputs else ()
-
-    def _element_types(self) -> dict[str, types.Type]:
-        found: dict[str, types.Type] = {b.name: b.type.element for b in self.kernel.buffers}
-        found.update((u.name, u.type) for u in self.kernel.uniforms)
-        return found
 
     def _give_arguments(self, placed: Placement) -> None:
         for name, given in self.inputs.items():
@@ -170,10 +153,12 @@ def new_launch(
         bounds: What an index out of range does.
         shown: The shape that results show, where it is not the kernel's.
     """
-    results = written(kernel)
+    facts = device.facts(kernel)
+    results = facts.written
     launch = Launch(
         device=device,
         kernel=kernel,
+        facts=facts,
         dim=dim,
         bounds=bounds,
         inputs=inputs,
@@ -191,8 +176,3 @@ def new_launch(
         result = Array(device, buffer.type.element, shape, None, pending=launch)
         launch.outputs[buffer.name] = result
     return launch
-
-
-def written(kernel: nodes.Kernel) -> list[nodes.Buffer]:
-    """The buffers that are results, in parameter order."""
-    return [b for b in kernel.buffers if b.access is not Access.IN]

@@ -81,8 +81,8 @@ class KernelAt:
         return [self.launch]
 
     def is_differentiable(self, position: int) -> bool:
-        name, t, _ = self.arguments[position]
-        return types.is_differentiable(t) and bool(forms.names_under(self.launch, (name,)))
+        name, _, _ = self.arguments[position]
+        return bool(self.launch.facts.names_under((name,)))
 
     def pull(self, out_bar: Any, positions: Sequence[int], into: Sequence[Any] | None) -> list[Any]:
         launch = self.launch
@@ -91,7 +91,7 @@ class KernelAt:
         given = dict(zip(names, cotangents, strict=True))
         wanted: frozenset[str] = frozenset()
         for position in positions:
-            wanted |= forms.names_under(launch, (self.arguments[position][0],))
+            wanted |= launch.facts.names_under((self.arguments[position][0],))
         sums = self._in_place(positions, into) if into is not None else None
         is_in_place = sums is not None and frozenset(sums) == wanted
         gradients = launch.backward(wanted, given, sums if is_in_place else None) if wanted else {}
@@ -117,7 +117,7 @@ class KernelAt:
     def _in_place(self, positions: Sequence[int], into: Sequence[Any]) -> dict[str, Array]:
         """Sums that the dispatch itself can add to: arrays of 32-bit floats, by name."""
         found: dict[str, Array] = {}
-        paths = forms.names_by_path(self.launch)
+        paths = self.launch.facts.name_by_path
         for position, total in zip(positions, into, strict=True):
             name, t, _ = self.arguments[position]
             element = t.element if isinstance(t, types.BufferType) else t
@@ -138,7 +138,7 @@ class KernelAt:
             for name, field in t.fields:
                 self._collect(found, field, (*path, name), fields.get(name), parts.get(name))
             return
-        name = forms.names_by_path(self.launch).get(path)
+        name = self.launch.facts.name_by_path.get(path)
         if name is None:
             return
         element = t.element if isinstance(t, types.BufferType) else t

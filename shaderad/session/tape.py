@@ -150,7 +150,7 @@ class LaunchStep:
         launch = self.launch
         names = frozenset(
             name
-            for name in launch.differentiable_names()
+            for name in launch.facts.differentiable
             if name in launch.sources and id(launch.sources[name]) in wanted
         )
         if not names:
@@ -162,12 +162,12 @@ class LaunchStep:
     def push(self, tangents: Values) -> None:
         launch = self.launch
         given: dict[str, Array] = {}
-        for name in launch.differentiable_names():
+        for name in launch.facts.differentiable:
             tangent = tangents.of(launch.sources[name]) if name in launch.sources else None
             if tangent is not None:
                 seen = launch.inputs.get(name)
                 shape = () if seen is None else seen.shape
-                given[name] = tangent.viewed(launch.type_of(name), shape)
+                given[name] = tangent.viewed(launch.facts.element_types[name], shape)
         for name, tangent in launch.forward(given).items():
             tangents.add(launch.outputs[name], tangent)
 
