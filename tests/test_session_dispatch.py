@@ -11,6 +11,7 @@ from shaderad.ir.types import FLOAT, INT, UINT, Access, BufferType, Vector
 from shaderad.lower import artifact, kernels
 from shaderad.lower.bindings import Lowered, Mode, Resource, Role, Site, SiteKind, Word, WordKind
 from shaderad.session import Array, Device, array
+from shaderad.session.arrays import check_element_count
 from shaderad.session.launch import Launch, new_launch
 from shaderad.session.words import uniform_words
 from tests.fake_runtime import FakeRuntime
@@ -20,6 +21,7 @@ SITES = (
     Site(SiteKind.LIMIT, Span("model.py", 8), ""),
     Site(SiteKind.ASSERT, Span("model.py", 9), "x is positive"),
     Site(SiteKind.DIVISION, Span("model.py", 10), ""),
+    Site(SiteKind.SHAPE, Span("model.py", 11), "x"),
 )
 FACTOR = nodes.Uniform(name="factor", path=("factor",), type=FLOAT)
 
@@ -289,6 +291,7 @@ def reporting(site: int, index: int, length: int) -> object:
         (1, LimitError, "SR0661", "kernel `scale` ran past its limit of 5"),
         (2, BoundsError, "SR0662", "x is positive"),
         (3, BoundsError, "SR0663", "division by zero in kernel `scale`"),
+        (4, BoundsError, "SR0664", "`x` has the length 5 in kernel `scale`"),
     ],
 )
 def test_reports_become_errors_at_the_next_look_and_are_then_cleared(
@@ -400,3 +403,10 @@ def test_what_the_launch_covers_is_not_filled(scene: Scene, x: list[float]) -> N
     launch.backward(frozenset({"x"}), {})
     is_filled = "fill_words" in [one.name for one in scene.runtime.dispatched]
     assert is_filled == (len(x) != 2)
+
+
+def test_arrays_beyond_the_reach_of_an_int_are_refused() -> None:
+    check_element_count((2**31 - 1,))
+    with pytest.raises(ShapeError) as raised:
+        check_element_count((2**16, 2**15))
+    assert raised.value.code == "SR0362"
