@@ -7,30 +7,25 @@ loop and adds once a group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 from shaderad.ir.nodes import Buffer, Expr, Uniform
 from shaderad.ir.types import (
     Access,
     Kind,
     LocalArray,
-    Matrix,
-    Scalar,
     Struct,
     Type,
-    Vector,
     is_differentiable,
-    leaves,
     scalars,
-    word_bytes,
 )
+from shaderad.lower.arrays import Cell, read_cell, write_cell
 from shaderad.lower.bindings import WORKGROUP_SIZE, Mode, Role, Word, WordKind
+from shaderad.lower.entry_tags import EntryTags
 from shaderad.lower.module import Module
 from shaderad.lower.outputs import Resolved, Sum
 from shaderad.lower.piece import Piece, field_name
 from shaderad.lower.slang import FunctionWriter
 from shaderad.lower.strategy import Hoisted
-from shaderad.lower.tags import Cell, read_cell, write_cell
+from shaderad.lower.uniforms import Uniforms
 
 _INDEX = "index"
 
@@ -44,7 +39,8 @@ class EntryPoint:
         self._resolved = resolved
         self._body = body
         self._piece = Piece()
-        self._tags = Piece()
+        self._entry_tags = EntryTags(module)
+        self._uniforms = Uniforms(module, self._entry_tags)
         self._own = [self._kernel.buffer(n) for n in resolved.own]
         self._float_own = [b for b in self._own if is_differentiable(b.type.element)]
         self._names = module.names.child()
@@ -117,7 +113,7 @@ class EntryPoint:
         self.name = self._module.names.make(name)
         for u in self._kernel.uniforms:
             if u.name in self._module.variant.device_uniforms:
-                self._reader(Role.UNIFORM, u.name, u.type)
+                self._entry_tags.reader(Role.UNIFORM, u.name, u.type)
         piece = self._piece
         sums = self._sum_fields() if self.is_reduction else []
         if sums:
@@ -149,7 +145,7 @@ class EntryPoint:
         if self._module.arrays.uses_report and self._module.report == "Report":
             piece.add("sendReport<Report>();")
         piece.close()
-        return self._tags, piece
+        return self._entry_tags.piece, piece
 
     def _before_threads(self) -> None:
         """Reads once what is the same for every thread."""
@@ -163,7 +159,7 @@ class EntryPoint:
             self._values[h.name] = value
             self._piece.add(f"{spelled} {value} = read<{spelled}, {tag}>({self._places[h.name]});")
         for s in self._resolved.sums:
-            tag = self._reader(Role.COTANGENT, s.buffer, s.type)
+            tag = self._entry_tags.reader(Role.COTANGENT, s.buffer, s.type)
             spelled = self._module.types.spell(s.type)
             value = self._names.make(f"{s.name}_bar")
             self._values[s.name] = value
@@ -221,16 +217,15 @@ class EntryPoint:
 
     def _store(self, b: Buffer, place: str, method: str, suffix: str) -> None:
         role = Role.OUTPUT_TANGENT if suffix else Role.OUTPUT
-        tag = self._writer(role, b.name, b.type.element)
+        tag = self._entry_tags.writer(role, b.name, b.type.element)
         spelled = self._module.types.spell(b.type.element)
-        self._piece.add(
-            f"{spelled}.{method}<{tag}>({_INDEX} * {spelled}.wordCount, {place}.{_field(b.name)});"
-        )
+        value = f"{place}.{field_name(b.name)}"
+        self._piece.add(f"{spelled}.{method}<{tag}>({_INDEX} * {spelled}.wordCount, {value});")
 
     def _arguments(self) -> list[str]:
         """The body's arguments as plain values."""
         arguments = [self._index_name(n) for n in self._kernel.index_names]
-        arguments += [self._uniform(u) for u in self._kernel.uniforms]
+        arguments += [self._uniforms.value(u) for u in self._kernel.uniforms]
         return arguments
 
     def _backward(self) -> None:
@@ -240,8 +235,8 @@ class EntryPoint:
         wanted = {u.name for u in self._wanted_uniforms()}
         for u in self._kernel.uniforms:
             if u.name in wanted:
-                pairs[u.name] = self._pair(u.name, self._uniform(u), u.type)
-            arguments.append(pairs.get(u.name) or self._uniform(u))
+                pairs[u.name] = self._pair(u.name, self._uniforms.value(u), u.type)
+            arguments.append(pairs.get(u.name) or self._uniforms.value(u))
         for h in self._module.strategies.exclusive.values():
             self._places[h.name] = self._element_number(h)
             tag, t = self._module.arrays.tag(h.buffer), self._element(h.buffer)
@@ -300,16 +295,16 @@ class EntryPoint:
         for name in self._kernel.index_names:
             writer.bind(name, self._index_name(name))
         for u in self._kernel.uniforms:
-            writer.bind(u.name, self._uniform(u))
+            writer.bind(u.name, self._uniforms.value(u))
         return writer.text(e)
 
     def _cotangent(self) -> str:
         self._piece.add("Outputs.Differential cotangent;")
         for b in self._float_own:
-            tag = self._reader(Role.COTANGENT, b.name, b.type.element)
+            tag = self._entry_tags.reader(Role.COTANGENT, b.name, b.type.element)
             spelled = self._module.types.spell(b.type.element)
             self._piece.add(
-                f"cotangent.{_field(b.name)} = {spelled}.readDifferential<{tag}>"
+                f"cotangent.{field_name(b.name)} = {spelled}.readDifferential<{tag}>"
                 f"({_INDEX} * {spelled}.wordCount);"
             )
         for s in self._resolved.sums:
@@ -329,7 +324,7 @@ class EntryPoint:
             place = f"{number} * {spelled}.gradientWordCount"
             self._piece.indented(f"{spelled}.addDifferential<{tag}>({place}, {pair}.d);")
             return
-        tag = self._writer(Role.GRADIENT, h.buffer, t)
+        tag = self._entry_tags.writer(Role.GRADIENT, h.buffer, t)
         place = f"{number} * {spelled}.wordCount"
         if not self._module.variant.accumulate:
             self._piece.indented(f"{spelled}.writeDifferential<{tag}>({place}, {pair}.d);")
@@ -342,9 +337,9 @@ class EntryPoint:
         arguments = [self._index_name(n) for n in self._kernel.index_names]
         wanted = {u.name for u in self._wanted_uniforms()}
         for u in self._kernel.uniforms:
-            value = self._uniform(u)
+            value = self._uniforms.value(u)
             if u.name in wanted:
-                tag = self._reader(Role.TANGENT, u.name, u.type)
+                tag = self._entry_tags.reader(Role.TANGENT, u.name, u.type)
                 spelled = self._module.types.spell(u.type)
                 value = f"diffPair({value}, {spelled}.readDifferential<{tag}>(0))"
             arguments.append(value)
@@ -404,7 +399,7 @@ class EntryPoint:
             self._piece.add(f"if ({number} != outside)")
 
     def _add_gradient(self, name: str, field: str, t: Type, place: str) -> None:
-        tag = self._adder(Role.GRADIENT, name, t)
+        tag = self._entry_tags.adder(Role.GRADIENT, name, t)
         spelled = self._module.types.spell(t)
         text = f"{spelled}.addDifferential<{self._over(tag)}>({place}, sums.{field});"
         if place == "0" or self._module.is_unchecked:
@@ -413,7 +408,7 @@ class EntryPoint:
             self._piece.indented(text)
 
     def _add_element(self, s: Sum, role: Role, field: str) -> None:
-        tag = self._adder(role, s.buffer, s.type)
+        tag = self._entry_tags.adder(role, s.buffer, s.type)
         spelled = self._module.types.spell(s.type)
         number = self._sum_number(s)
         text = f"{spelled}.addTo<{self._over(tag)}>({number} * {spelled}.wordCount, sums.{field});"
@@ -435,124 +430,6 @@ class EntryPoint:
             return f"OverWaves<{tag}>"
         return f"OverGroup<{tag}>"
 
-    # -- tags of the entry point ----------------------------------------------------------------
-
-    def _reader(self, role: Role, name: str, t: Type) -> str:
-        return self._tag(role, name, "IReadable", lambda p: self._module.arrays.write_reader(
-            p, role, name, t, "word", "halfWord"))  # fmt: skip
-
-    def _writer(self, role: Role, name: str, t: Type) -> str:
-        def write(piece: Piece) -> None:
-            arrays = self._module.arrays
-            text = arrays.words(role, name)
-            is_half = word_bytes(t) == 2
-            value = f"{text} = bits;"
-            if arrays.is_atomic(role, name):
-                is_native = self._module.variant.atomics == "native"
-                value = f"{text}.store({'asfloat(bits)' if is_native else 'bits'});"
-            piece.add(
-                f"static void setWord(uint offset, uint bits) {{ {'' if is_half else value} }}"
-            )
-            if is_half:
-                head = "override static void setHalfWord(uint offset, half value)"
-                piece.add(f"{head} {{ {text} = value; }}")
-            if role is Role.GRADIENT and self._module.variant.accumulate:
-                arrays.write_reader(piece, role, name, t, "word", "halfWord")
-
-        reads = role is Role.GRADIENT and self._module.variant.accumulate
-        return self._tag(role, name, "IWritable, IReadable" if reads else "IWritable", write)
-
-    def _adder(self, role: Role, name: str, t: Type) -> str:
-        arrays = self._module.arrays
-
-        def write(piece: Piece) -> None:
-            if Kind.DOUBLE in {s.kind for s in scalars(t)}:
-                self._write_double_adder(piece, arrays.words(role, name), role, name)
-                return
-            add = arrays.add_text(role, name)
-            piece.add(f"static void add(uint offset, float value) {{ {add} }}")
-
-        bases = "IAddable"
-        if not arrays.has_tag(name) and not self._module.names.has(("entry", role, name, bases)):
-            arrays.write_cell_tag(self._tags, role, name)
-        return self._tag(role, name, bases, write)
-
-    def _write_double_adder(self, piece: Piece, text: str, role: Role, name: str) -> None:
-        """One group runs alone: no atomic is needed."""
-        high = self._module.arrays.words(role, name, "offset + 1")
-        piece.add("static void add(uint offset, float value) {}")
-        piece.open("override static void addDouble(uint offset, double value)")
-        piece.add(f"uint2 words = wordsOf(doubleOf({text}, {high}) + value);")
-        piece.add(f"{text} = words.x;")
-        piece.add(f"{high} = words.y;")
-        piece.close()
-
-    def _tag(self, role: Role, name: str, bases: str, write: Callable[[Piece], None]) -> str:
-        """The tag of an array as the entry point uses it, written at its first use."""
-        key = ("entry", role, name, bases)
-        is_new = not self._module.names.has(key)
-        tag = self._module.names.make(f"{name}_{_TAG_WORDS[role]}", key)
-        if is_new:
-            self._tags.add()
-            self._tags.open(f"struct {tag} : {bases}")
-            write(self._tags)
-            self._tags.close()
-        return tag
-
-    # -- uniforms -------------------------------------------------------------------------------
-
-    def _uniform(self, u: Uniform) -> str:
-        """The value of a uniform, from the constant buffer or a device array."""
-        spelled = self._module.types.spell(u.type)
-        if u.name in self._module.variant.device_uniforms:
-            tag = self._reader(Role.UNIFORM, u.name, u.type)
-            return f"{spelled}.read<{tag}>(0)"
-        words = iter(self._uniform_word(u, leaf.path, k) for k, leaf in enumerate(leaves(u.type)))
-        return self._value(u.type, words)
-
-    def _uniform_word(self, u: Uniform, path: tuple[str | int, ...], index: int) -> str:
-        name = "_".join((u.name, *map(str, path)))
-        scalar = leaves(u.type)[index].scalar
-        first = sum(2 if leaf.scalar.kind is Kind.DOUBLE else 1 for leaf in leaves(u.type)[:index])
-        word = Word(WordKind.UNIFORM, u.name, first)
-        if scalar.kind is Kind.DOUBLE:
-            low = self._module.word(word, f"{name}_low")
-            high = self._module.word(Word(WordKind.UNIFORM, u.name, first + 1), f"{name}_high")
-            return f"doubleOf({low}, {high})"
-        if scalar.kind is Kind.BOOL:
-            return f"{self._module.word(word, name)} != 0"
-        stored = "float" if scalar.kind is Kind.HALF else str(scalar)
-        text = self._module.word(word, name, stored)
-        return f"half({text})" if scalar.kind is Kind.HALF else text
-
-    def _value(self, t: Type, words: Iterator[str]) -> str:
-        if isinstance(t, Scalar):
-            return next(words)
-        if isinstance(t, Struct):
-            parts = [self._value(f, words) for _, f in t.fields]
-        elif isinstance(t, LocalArray):
-            parts = [self._value(t.element, words) for _ in range(t.count)]
-            return "{ " + ", ".join(parts) + " }"
-        else:
-            count = t.count if isinstance(t, Vector) else 0
-            count = t.row_count * t.column_count if isinstance(t, Matrix) else count
-            parts = [next(words) for _ in range(count)]
-        return f"{self._module.types.spell(t)}({', '.join(parts)})"
-
-
-_TAG_WORDS = {
-    Role.UNIFORM: "uniform",
-    Role.OUTPUT: "store",
-    Role.COTANGENT: "cotangent",
-    Role.GRADIENT: "gradient",
-    Role.TANGENT: "tangent",
-    Role.OUTPUT_TANGENT: "tangent_store",
-}
-
-
-def _field(name: str) -> str:
-    return field_name(name)
-
 
 def write_outputs(module: Module, resolved: Resolved) -> Piece | None:
     """The struct that the body returns; `None` where it returns nothing."""
@@ -564,30 +441,6 @@ def write_outputs(module: Module, resolved: Resolved) -> Piece | None:
     base = " : IDifferentiable" if any(is_differentiable(t) for _, t in fields) else ""
     piece.open(f"struct Outputs{base}")
     for name, t in fields:
-        piece.add(f"{module.types.spell(t)} {_field(name)};")
+        piece.add(f"{module.types.spell(t)} {field_name(name)};")
     piece.close()
     return piece
-
-
-def write_decoder(module: Module, b: Buffer) -> tuple[Piece, Piece, str]:
-    """The pass that turns the words of a Min or Max array back into values, in place."""
-    t = b.type.element
-    scalar = next(iter(scalars(t)))
-    module.arrays.need(Role.OUTPUT, b.name, t, Cell.WRITE)
-    declarations = module.arrays.bind()
-    piece = Piece()
-    name = module.names.make(f"{b.name}_decode")
-    count = module.word(Word(WordKind.THREAD_COUNT), "thread_count")
-    row = module.word(Word(WordKind.GROUP_COUNT_X), "group_count_x")
-    text = module.arrays.words(Role.OUTPUT, b.name, _INDEX)
-    decoded = f"{scalar}.decode({text})"
-    bits = decoded if scalar.kind is Kind.UINT else f"asuint({decoded})"
-    piece.add('[shader("compute")]')
-    piece.add(f"[numthreads({WORKGROUP_SIZE}, 1, 1)]")
-    piece.open(f"void {name}(uint3 group : SV_GroupID, uint laneIndex : SV_GroupIndex)")
-    piece.add("lane = laneIndex;")
-    piece.add(f"uint {_INDEX} = threadNumber(group, {row});")
-    piece.add(f"if ({_INDEX} < {count})")
-    piece.indented(f"{text} = {bits};")
-    piece.close()
-    return declarations, piece, name

@@ -26,7 +26,8 @@ from shaderad.lower import refusals
 from shaderad.lower.artifact import Access as BindingAccess
 from shaderad.lower.artifact import Binding, Program
 from shaderad.lower.bindings import WORKGROUP_SIZE, Lowered, Mode, Variant
-from shaderad.lower.entry_points import EntryPoint, write_decoder, write_outputs
+from shaderad.lower.decoder import write_decoder
+from shaderad.lower.entry_points import EntryPoint, write_outputs
 from shaderad.lower.functions import outlined, write_function
 from shaderad.lower.jumps import without_jumps
 from shaderad.lower.module import Module
@@ -35,6 +36,7 @@ from shaderad.lower.piece import Piece
 from shaderad.lower.slang import FunctionWriter
 from shaderad.lower.strategy import NOTHING_HOISTED, Strategies, choose
 from shaderad.lower.structs import write_layout, write_struct, write_tuple
+from shaderad.lower.tags import Tags
 from shaderad.lower.write_numbers import number_writes
 
 
@@ -111,7 +113,7 @@ class _Lowering:
         module.arrays.note_tags(summed)
         declarations = module.arrays.bind()
         entry_tags, entry_text = entry.write()
-        tags = module.arrays.write_tags()
+        tags = Tags(module).write()
         outputs = write_outputs(module, self._resolved)
         parts = [declarations, tags, entry_tags, *module.pieces, outputs, body, entry_text]
         program = assemble(module, entry.name, parts)

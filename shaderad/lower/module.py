@@ -12,12 +12,12 @@ from collections.abc import Callable
 from shaderad.diagnostics import Span
 from shaderad.ir.nodes import Function, Kernel
 from shaderad.ir.types import Kind, Scalar, Struct, Tuple, Type
+from shaderad.lower.arrays import Arrays
 from shaderad.lower.bindings import Mode, Role, Site, SiteKind, Variant, Word, WordKind
 from shaderad.lower.names import Names
 from shaderad.lower.piece import Piece, field_name
 from shaderad.lower.spelling import Types
 from shaderad.lower.strategy import Strategies
-from shaderad.lower.tags import Arrays
 
 
 class Module:

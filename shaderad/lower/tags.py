@@ -1,305 +1,37 @@
 """The tag types of a module: what stands between accessors and bound buffers.
 
-`Arrays` notes which arrays the functions touch, decides the bindings (arenas where the device has
-too few) and writes one tag type an array for the module's mode.
+One tag an array, with the functions that the module's mode gives it: a primal tag writes, a
+backward tag reads cotangents and sums gradients, a forward tag also handles tangents.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shaderad.diagnostics import error
 from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import Access as ArrayAccess
-from shaderad.ir.types import Kind, Type, is_differentiable, scalars, word_bytes
-from shaderad.lower.accumulate import widened
-from shaderad.lower.artifact import Access, Binding
-from shaderad.lower.bindings import Mode, Resource, Role, Word, WordKind
+from shaderad.ir.types import Type, is_differentiable, scalars, word_bytes
+from shaderad.lower.arrays import Arrays, Cell
+from shaderad.lower.bindings import Mode, Role, Word, WordKind
 from shaderad.lower.piece import Piece
 
 if TYPE_CHECKING:
     from shaderad.lower.module import Module
 
-_TAG_SUFFIX = {
-    ArrayAccess.IN: "in",
-    ArrayAccess.OUT: "out",
-    ArrayAccess.ADD: "add",
-    ArrayAccess.MIN: "min",
-    ArrayAccess.MAX: "max",
-}
-_ROLE_SUFFIX = {
-    Role.INPUT: "",
-    Role.UNIFORM: "",
-    Role.OUTPUT: "",
-    Role.RESULT: "_result",
-    Role.COTANGENT: "_bar",
-    Role.GRADIENT: "_bar",
-    Role.TANGENT: "_dot",
-    Role.OUTPUT_TANGENT: "_dot",
-    Role.WINNER: "_winner",
-}
-_ARENAS = (Role.GRADIENT, Role.COTANGENT, Role.TANGENT, Role.OUTPUT_TANGENT)
-_ARENA_NAMES = {
-    Role.GRADIENT: "gradients",
-    Role.COTANGENT: "cotangents",
-    Role.TANGENT: "tangents",
-    Role.OUTPUT_TANGENT: "output_tangents",
-}
-# Min starts at +inf and Max at -inf in the order-preserving form of extremes.slang.
-_EXTREME_FILL = {
-    (ArrayAccess.MIN, True): 0xFF800000,
-    (ArrayAccess.MAX, True): 0x007FFFFF,
-    (ArrayAccess.MIN, False): 0xFFFFFFFF,
-    (ArrayAccess.MAX, False): 0,
-}
 
-
-class Cell:
-    """How the words of a bound buffer are declared; the value is its Slang type."""
-
-    READ = "StructuredBuffer<uint>"
-    READ_HALF = "StructuredBuffer<half>"
-    WRITE = "RWStructuredBuffer<uint>"
-    WRITE_HALF = "RWStructuredBuffer<half>"
-    FLOATS = "RWStructuredBuffer<Atomic<float>>"
-    WORDS = "RWStructuredBuffer<Atomic<uint>>"
-
-
-@dataclass
-class _Need:
-    """One array in one role."""
-
-    role: Role
-    name: str
-    type: Type
-    cell: str
-    fill_word: int | None = None
-    is_covered: bool = False
-
-
-class Arrays:
-    """The arrays of one module, their bindings and tags."""
+class Tags:
+    """Writes the tags of the arrays that a module's functions touch."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
-        self._tags: dict[str, str] = {}
-        self._needs: dict[tuple[Role, str], _Need] = {}
-        self._word_text: dict[tuple[Role, str], str] = {}
-        self.resources: list[Resource] = []
-        self.bindings: list[Binding] = []
-        self.uses_report = False
+        self._arrays: Arrays = module.arrays
 
-    # -- what the functions ask for -------------------------------------------------------------
-
-    def tag(self, buffer: str) -> str:
-        """The tag type of an array, which will be written."""
-        if buffer not in self._tags:
-            access = self._module.kernel.buffer(buffer).access
-            self._tags[buffer] = self._module.names.make(f"{buffer}_{_TAG_SUFFIX[access]}")
-        return self._tags[buffer]
-
-    def has_tag(self, buffer: str) -> bool:
-        return buffer in self._tags
-
-    def length(self, buffer: str, axis: int) -> str:
-        return f"int({self._extent(buffer, axis)})"
-
-    def _extent(self, buffer: str, axis: int) -> str:
-        rank = self._module.kernel.buffer(buffer).type.rank
-        suffix = f"_{axis}" if rank > 1 else ""
-        word = Word(WordKind.SHAPE, buffer, axis)
-        return self._module.word(word, f"{buffer}_length{suffix}")
-
-    # -- what entry points ask for --------------------------------------------------------------
-
-    def need(
-        self,
-        role: Role,
-        name: str,
-        t: Type,
-        cell: str,
-        *,
-        fill_word: int | None = None,
-        is_covered: bool = False,
-    ) -> None:
-        """Notes that array `name` must be bound in `role`."""
-        self._needs.setdefault((role, name), _Need(role, name, t, cell, fill_word, is_covered))
-
-    def has(self, role: Role, name: str) -> bool:
-        return (role, name) in self._needs
-
-    def words(self, role: Role, name: str, offset: str = "offset") -> str:
-        """The text of one word (or cell) of an array."""
-        return self._word_text[role, name].format(offset=offset)
-
-    # -- needs of tags --------------------------------------------------------------------------
-
-    def note_tags(self, is_summed: dict[str, bool]) -> None:
-        """Notes the bindings of every tag that was asked for.
-
-        `is_summed` says of a wanted input whether its gradient is summed by many threads.
-        """
-        for name in self._ordered_tags():
-            b = self._module.kernel.buffer(name)
-            if b.access is ArrayAccess.IN:
-                self._note_input(b, is_summed.get(name))
-            elif b.access in (ArrayAccess.MIN, ArrayAccess.MAX):
-                self._note_extreme(b)
-            else:
-                self._note_output(b)
-
-    def _ordered_tags(self) -> list[str]:
-        return [b.name for b in self._module.kernel.buffers if b.name in self._tags]
-
-    def _note_input(self, b: Buffer, is_summed: bool | None) -> None:
-        t = b.type.element
-        self.need(Role.INPUT, b.name, t, read_cell(t))
-        if self._module.mode is Mode.BACKWARD and is_summed is not None:
-            self.need_gradient(b.name, t, is_summed=is_summed)
-        if self._module.mode is Mode.FORWARD and self._module.is_wanted(b.name):
-            self.need(Role.TANGENT, b.name, t, read_cell(t))
-
-    def need_gradient(self, name: str, t: Type, *, is_summed: bool) -> None:
-        """The gradient of an input or uniform, stored once or summed."""
-        fill = None if self._module.variant.accumulate else 0
-        if is_summed and Kind.DOUBLE in {s.kind for s in scalars(t)}:
-            self.need(Role.GRADIENT, name, t, Cell.WRITE, fill_word=fill)
-        elif is_summed:
-            self.need(Role.GRADIENT, name, widened(t), self.float_cell(), fill_word=fill)
-        else:
-            self.need(Role.GRADIENT, name, t, write_cell(t), fill_word=fill, is_covered=True)
-
-    def float_cell(self) -> str:
-        """A buffer of floats that threads add to."""
-        if self._module.variant.atomics == "native":
-            self._module.features.add("float-atomics")
-            return Cell.FLOATS
-        return Cell.WORDS
-
-    def _note_output(self, b: Buffer) -> None:
-        mode, t = self._module.mode, b.type.element
-        is_add = b.access is ArrayAccess.ADD
-        is_float = is_differentiable(t)
-        cell = write_cell(t)
-        if is_add:
-            cell = self.float_cell() if is_float else Cell.WORDS
-            if is_float and {s.kind for s in scalars(t)} != {Kind.FLOAT}:
-                raise error("SR0284", b.span, array=b.name, type=b.type)
-        if mode in (Mode.PRIMAL, Mode.FORWARD):
-            self.need(Role.OUTPUT, b.name, t, cell, fill_word=0)
-        if mode is Mode.FORWARD and is_float:
-            self.need(Role.OUTPUT_TANGENT, b.name, t, cell, fill_word=0)
-        if mode is Mode.BACKWARD:
-            self.uses_report = True
-            if is_float:
-                self.need(Role.COTANGENT, b.name, t, read_cell(t))
-
-    def _note_extreme(self, b: Buffer) -> None:
-        mode, t = self._module.mode, b.type.element
-        is_float = is_differentiable(t)
-        if mode is Mode.PRIMAL:
-            fill = _EXTREME_FILL[b.access, is_float]
-            self.need(Role.OUTPUT, b.name, t, Cell.WORDS, fill_word=fill)
-        if mode is Mode.WINNER:
-            self.need(Role.RESULT, b.name, t, Cell.READ)
-            fill = None if self._module.is_second_winner_pass else 0xFFFFFFFF
-            self.need(Role.WINNER, b.name, t, Cell.WORDS, fill_word=fill)
-        if mode in (Mode.BACKWARD, Mode.FORWARD):
-            self.uses_report = True
-            if is_float:
-                self.need(Role.WINNER, b.name, t, Cell.READ)
-        if mode is Mode.BACKWARD and is_float:
-            self.need(Role.COTANGENT, b.name, t, Cell.READ)
-        if mode is Mode.FORWARD and is_float:
-            self.need(Role.OUTPUT_TANGENT, b.name, t, Cell.WRITE, fill_word=0)
-
-    # -- bindings -------------------------------------------------------------------------------
-
-    def bind(self) -> Piece:
-        """Fixes slots; returns the declarations."""
-        piece = Piece()
-        needs = list(self._needs.values())
-        report_count = 1 if self.uses_report else 0
-        limit = self._module.variant.storage_buffer_limit
-        arenas: set[Role] = set()
-        for role in _ARENAS:
-            if len(needs) + report_count <= limit:
-                break
-            if _joinable([n for n in needs if n.role is role]):
-                arenas.add(role)
-                needs = [n for n in needs if n.role is not role or _is_first(n, needs)]
-        if len(needs) + report_count > limit:
-            raise error(
-                "SR0417",
-                self._module.kernel.span,
-                kernel=self._module.kernel.name,
-                count=len(needs) + report_count,
-                limit=limit,
-            )
-        for need in self._needs.values():
-            self._bind_one(piece, need, need.role in arenas)
-        if self.uses_report:
-            slot = len(self.bindings) + 1
-            self._declare(piece, slot, "report_words", Cell.WORDS)
-            self.resources.append(Resource(slot, Role.REPORT, ()))
-        return piece
-
-    def _bind_one(self, piece: Piece, need: _Need, is_arena: bool) -> None:
-        base = f"{need.name}{_ROLE_SUFFIX[need.role]}"
-        if is_arena:
-            name = _ARENA_NAMES[need.role]
-            first = next(n for n in self._needs.values() if n.role is need.role)
-            if first is need:
-                members = [n for n in self._needs.values() if n.role is need.role]
-                self._declare_members(piece, name, members)
-        else:
-            name = f"{base}_words"
-            self._declare_members(piece, name, [need])
-        if need.role in (Role.OUTPUT, Role.WINNER, Role.UNIFORM) or (
-            need.role is Role.OUTPUT_TANGENT and not is_arena
-        ):
-            self._word_text[need.role, need.name] = f"{name}[{{offset}}]"
-            return
-        word = self._module.offset_word(need.role, need.name, _ROLE_SUFFIX[need.role])
-        self._word_text[need.role, need.name] = f"{name}[{word} + {{offset}}]"
-
-    def _declare_members(self, piece: Piece, name: str, members: list[_Need]) -> None:
-        slot = len(self.bindings) + 1
-        first = members[0]
-        cells = {m.cell for m in members}
-        cell = first.cell if len(cells) == 1 else self.float_cell()
-        if len(members) > 1:
-            for m in members:
-                m.cell = cell
-        self._declare(piece, slot, name, cell)
-        self.resources.append(
-            Resource(
-                slot,
-                first.role,
-                tuple(m.name for m in members),
-                first.fill_word,
-                len(members) == 1 and first.is_covered,
-                tuple(m.type if len(cells) == 1 else widened(m.type) for m in members),
-            )
-        )
-
-    def _declare(self, piece: Piece, slot: int, name: str, cell: str) -> None:
-        piece.add(f"[[vk::binding({slot}, 0)]]")
-        piece.add(f"{cell} {name};")
-        access = Access.WRITE if cell.startswith("RW") else Access.READ
-        self.bindings.append(Binding(slot, name, access))
-        if "half" in cell:
-            self._module.features.add("half")
-
-    # -- tag types ------------------------------------------------------------------------------
-
-    def write_tags(self) -> Piece:
+    def write(self) -> Piece:
         """The report tag and one tag type an array."""
         piece = Piece()
-        if self.uses_report:
+        if self._arrays.uses_report:
             self._write_report(piece)
-        for name in self._ordered_tags():
+        for name in self._arrays.ordered_tags():
             b = self._module.kernel.buffer(name)
             piece.add()
             piece.add(f"/// {name}: sad.{b.type}")
@@ -325,7 +57,7 @@ class Arrays:
 
     def _write_extent(self, piece: Piece, b: Buffer) -> None:
         rank = b.type.rank
-        lengths = [self._extent(b.name, axis) for axis in range(rank)]
+        lengths = [self._arrays.extent(b.name, axis) for axis in range(rank)]
         text = lengths[-1]
         for axis in reversed(range(rank - 1)):
             text = f"axis == {axis} ? {lengths[axis]} : {text}"
@@ -338,20 +70,22 @@ class Arrays:
                 flat = f"({flat} * {lengths[axis]} + uint({n}))"
             piece.add(f"static uint at({given}) {{ return {flat}; }}")
             return
-        call = f"elementIndex<{self._tags[b.name]}, {self._module.report}>"
+        call = f"elementIndex<{self._arrays.tag(b.name)}, {self._module.report}>"
         piece.add(
             f"static uint at({given}, uint site) {{ return {call}({', '.join(names)}, site); }}"
         )
 
     def _write_input(self, piece: Piece, b: Buffer) -> None:
-        piece.open(f"struct {self._tags[b.name]} : IInput")
+        piece.open(f"struct {self._arrays.tag(b.name)} : IInput")
         self._write_extent(piece, b)
         self.write_reader(piece, Role.INPUT, b.name, b.type.element, "word", "halfWord")
-        if self.has(Role.TANGENT, b.name):
+        if self._arrays.has(Role.TANGENT, b.name):
             self.write_reader(piece, Role.TANGENT, b.name, b.type.element, "tangentWord",
                               "tangentHalfWord", both_optional=True)  # fmt: skip
-        if self.has(Role.GRADIENT, b.name) and self.is_atomic(Role.GRADIENT, b.name):
-            add = self.add_text(Role.GRADIENT, b.name)
+        if self._arrays.has(Role.GRADIENT, b.name) and self._arrays.is_atomic(
+            Role.GRADIENT, b.name
+        ):
+            add = self._arrays.add_text(Role.GRADIENT, b.name)
             piece.add(f"override static void addGradient(uint offset, float value) {{ {add} }}")
         piece.close()
 
@@ -367,7 +101,7 @@ class Arrays:
         both_optional: bool = False,
     ) -> None:
         """The functions that read 32-bit or 16-bit words of an array."""
-        text = self.words(role, name)
+        text = self._arrays.words(role, name)
         is_half = word_bytes(t) == 2
         override = "override " if both_optional else ""
         value = "0u" if is_half else text
@@ -378,9 +112,9 @@ class Arrays:
 
     def write_writer(self, piece: Piece, role: Role, name: str, t: Type, prefix: str) -> None:
         """The functions that write words of an array; `prefix` is empty or "Tangent"."""
-        text = self.words(role, name)
-        if self.is_atomic(role, name):
-            value = "asfloat(bits)" if self._needs[role, name].cell == Cell.FLOATS else "bits"
+        text = self._arrays.words(role, name)
+        if self._arrays.is_atomic(role, name):
+            value = "asfloat(bits)" if self._arrays.cell(role, name) == Cell.FLOATS else "bits"
             piece.add(
                 f"override static void set{prefix}Word(uint offset, uint bits) "
                 f"{{ {text}.store({value}); }}"
@@ -395,32 +129,19 @@ class Arrays:
                 f"override static void set{prefix}Word(uint offset, uint bits) {{ {text} = bits; }}"
             )
 
-    def is_atomic(self, role: Role, name: str) -> bool:
-        return self._needs[role, name].cell in (Cell.FLOATS, Cell.WORDS)
-
-    def add_text(self, role: Role, name: str) -> str:
-        """One statement that adds `value` at `offset`."""
-        if self._needs[role, name].cell == Cell.FLOATS:
-            return f"{self.words(role, name)}.add(value);"
-        how = "Exchange" if self._module.variant.atomics == "exchange" else "CompareExchange"
-        return f"addBy{how}<{self._cell_name(role, name)}>(offset, value);"
-
-    def _cell_name(self, role: Role, name: str) -> str:
-        return self._module.names.make(f"{name}{_ROLE_SUFFIX[role]}_cell", ("cell", role, name))
-
     def _write_cells(self, piece: Piece, b: Buffer) -> None:
         if b.access in (ArrayAccess.MIN, ArrayAccess.MAX):
             return
         for role in (Role.OUTPUT, Role.OUTPUT_TANGENT, Role.GRADIENT):
-            if self.has(role, b.name) and is_differentiable(b.type.element):
+            if self._arrays.has(role, b.name) and is_differentiable(b.type.element):
                 self.write_cell_tag(piece, role, b.name)
 
     def write_cell_tag(self, piece: Piece, role: Role, name: str) -> None:
         """The tag of a float in a word, on devices without float atomics."""
-        if self._needs[role, name].cell != Cell.WORDS:
+        if self._arrays.cell(role, name) != Cell.WORDS:
             return
-        text = self.words(role, name)
-        cell = self._cell_name(role, name)
+        text = self._arrays.words(role, name)
+        cell = self._arrays.cell_name(role, name)
         if self._module.variant.atomics == "exchange":
             piece.open(f"struct {cell} : IExchangeCell")
             piece.add(
@@ -438,18 +159,18 @@ class Arrays:
     def _write_output(self, piece: Piece, b: Buffer) -> None:
         mode, t = self._module.mode, b.type.element
         is_float = is_differentiable(t)
-        piece.open(f"struct {self._tags[b.name]} : IOutput")
+        piece.open(f"struct {self._arrays.tag(b.name)} : IOutput")
         self._write_extent(piece, b)
         if mode is Mode.BACKWARD:
             self._write_kept(piece, b)
-        elif self.has(Role.OUTPUT, b.name):
+        elif self._arrays.has(Role.OUTPUT, b.name):
             self._write_writes(piece, b)
-        if self.has(Role.COTANGENT, b.name):
+        if self._arrays.has(Role.COTANGENT, b.name):
             self.write_reader(piece, Role.COTANGENT, b.name, t, "cotangentWord",
                               "cotangentHalfWord", both_optional=True)  # fmt: skip
-        if self.has(Role.OUTPUT_TANGENT, b.name) and is_float:
+        if self._arrays.has(Role.OUTPUT_TANGENT, b.name) and is_float:
             if b.access is ArrayAccess.ADD:
-                add = self.add_text(Role.OUTPUT_TANGENT, b.name)
+                add = self._arrays.add_text(Role.OUTPUT_TANGENT, b.name)
                 piece.add(f"override static void addTangent(uint offset, float value) {{ {add} }}")
             else:
                 self.write_writer(piece, Role.OUTPUT_TANGENT, b.name, t, "Tangent")
@@ -477,36 +198,36 @@ class Arrays:
         if b.access is not ArrayAccess.ADD:
             self.write_writer(piece, Role.OUTPUT, b.name, b.type.element, "")
         elif is_differentiable(b.type.element):
-            add = self.add_text(Role.OUTPUT, b.name)
+            add = self._arrays.add_text(Role.OUTPUT, b.name)
             piece.add(f"override static void add(uint offset, float value) {{ {add} }}")
         else:
-            text = self.words(Role.OUTPUT, b.name)
+            text = self._arrays.words(Role.OUTPUT, b.name)
             piece.add(
                 f"override static void addInt(uint offset, uint bits) {{ {text}.add(bits); }}"
             )
 
     def _write_extreme(self, piece: Piece, b: Buffer) -> None:
-        piece.open(f"struct {self._tags[b.name]} : IExtreme")
+        piece.open(f"struct {self._arrays.tag(b.name)} : IExtreme")
         self._write_extent(piece, b)
         head = "static void compete(uint offset, uint bits, uint write)"
         if self._module.mode is Mode.PRIMAL:
             method = "min" if b.access is ArrayAccess.MIN else "max"
-            text = self.words(Role.OUTPUT, b.name)
+            text = self._arrays.words(Role.OUTPUT, b.name)
             piece.add(f"{head} {{ {text}.{method}(bits); }}")
         elif self._module.mode is Mode.WINNER:
             self._write_winner(piece, b, head)
         else:
             piece.add(f"{head} {{ keep<Report>(offset, bits); }}")
-            if self.has(Role.WINNER, b.name):
+            if self._arrays.has(Role.WINNER, b.name):
                 self._write_wins(piece, b)
         piece.close()
 
     def _write_winner(self, piece: Piece, b: Buffer, head: str) -> None:
         scalar = next(iter(scalars(b.type.element)))
-        result = self.words(Role.RESULT, b.name)
+        result = self._arrays.words(Role.RESULT, b.name)
         bits = {"float": "asfloat", "int": "asint"}.get(str(scalar), "uint")
-        thread_word = self.words(Role.WINNER, b.name, "2 * offset")
-        write_word = self.words(Role.WINNER, b.name, "2 * offset + 1")
+        thread_word = self._arrays.words(Role.WINNER, b.name, "2 * offset")
+        write_word = self._arrays.words(Role.WINNER, b.name, "2 * offset + 1")
         piece.open(head)
         piece.add(f"if ({scalar}.encode({bits}({result})) != bits)")
         piece.indented("return;")
@@ -518,39 +239,18 @@ class Arrays:
         piece.close()
 
     def _write_wins(self, piece: Piece, b: Buffer) -> None:
-        thread_word = self.words(Role.WINNER, b.name, "2 * offset")
-        write_word = self.words(Role.WINNER, b.name, "2 * offset + 1")
+        thread_word = self._arrays.words(Role.WINNER, b.name, "2 * offset")
+        write_word = self._arrays.words(Role.WINNER, b.name, "2 * offset + 1")
         piece.add(
             "override static bool wins(uint offset, uint write) "
             f"{{ return {thread_word} == thread && {write_word} == write; }}"
         )
-        if self.has(Role.COTANGENT, b.name):
-            text = self.words(Role.COTANGENT, b.name)
+        if self._arrays.has(Role.COTANGENT, b.name):
+            text = self._arrays.words(Role.COTANGENT, b.name)
             piece.add(f"override static float cotangent(uint offset) {{ return asfloat({text}); }}")
-        if self.has(Role.OUTPUT_TANGENT, b.name):
-            text = self.words(Role.OUTPUT_TANGENT, b.name)
+        if self._arrays.has(Role.OUTPUT_TANGENT, b.name):
+            text = self._arrays.words(Role.OUTPUT_TANGENT, b.name)
             piece.add(
                 "override static void setTangent(uint offset, float value) "
                 f"{{ {text} = asuint(value); }}"
             )
-
-
-def read_cell(t: Type) -> str:
-    """How a buffer of `t` is declared for reading."""
-    return Cell.READ_HALF if word_bytes(t) == 2 else Cell.READ
-
-
-def write_cell(t: Type) -> str:
-    """How a buffer of `t` is declared for plain writes."""
-    return Cell.WRITE_HALF if word_bytes(t) == 2 else Cell.WRITE
-
-
-def _joinable(needs: list[_Need]) -> bool:
-    """Whether arrays can share an arena of 32-bit words."""
-    has_double = any(s.kind is Kind.DOUBLE for n in needs for s in scalars(n.type))
-    has_half_inputs = any("half" in n.cell for n in needs if n.role is not Role.GRADIENT)
-    return len(needs) > 1 and not has_double and not has_half_inputs
-
-
-def _is_first(need: _Need, needs: list[_Need]) -> bool:
-    return next(n for n in needs if n.role is need.role) is need

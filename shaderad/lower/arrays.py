@@ -1,0 +1,332 @@
+"""Which arrays a module touches, and in which slots their buffers are bound.
+
+The one place that counts bindings. Where the device has too few, gradients, cotangents and
+tangents share an arena each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shaderad.diagnostics import error
+from shaderad.ir.nodes import Buffer
+from shaderad.ir.types import Access as ArrayAccess
+from shaderad.ir.types import Kind, Type, is_differentiable, scalars, word_bytes
+from shaderad.lower.accumulate import widened
+from shaderad.lower.artifact import Access, Binding
+from shaderad.lower.bindings import Mode, Resource, Role, Word, WordKind
+from shaderad.lower.piece import Piece
+
+if TYPE_CHECKING:
+    from shaderad.lower.module import Module
+
+_TAG_SUFFIX = {
+    ArrayAccess.IN: "in",
+    ArrayAccess.OUT: "out",
+    ArrayAccess.ADD: "add",
+    ArrayAccess.MIN: "min",
+    ArrayAccess.MAX: "max",
+}
+_ROLE_SUFFIX = {
+    Role.INPUT: "",
+    Role.UNIFORM: "",
+    Role.OUTPUT: "",
+    Role.RESULT: "_result",
+    Role.COTANGENT: "_bar",
+    Role.GRADIENT: "_bar",
+    Role.TANGENT: "_dot",
+    Role.OUTPUT_TANGENT: "_dot",
+    Role.WINNER: "_winner",
+}
+_ARENAS = (Role.GRADIENT, Role.COTANGENT, Role.TANGENT, Role.OUTPUT_TANGENT)
+_ARENA_NAMES = {
+    Role.GRADIENT: "gradients",
+    Role.COTANGENT: "cotangents",
+    Role.TANGENT: "tangents",
+    Role.OUTPUT_TANGENT: "output_tangents",
+}
+# Min starts at +inf and Max at -inf in the order-preserving form of extremes.slang.
+_EXTREME_FILL = {
+    (ArrayAccess.MIN, True): 0xFF800000,
+    (ArrayAccess.MAX, True): 0x007FFFFF,
+    (ArrayAccess.MIN, False): 0xFFFFFFFF,
+    (ArrayAccess.MAX, False): 0,
+}
+
+
+class Cell:
+    """How the words of a bound buffer are declared; the value is its Slang type."""
+
+    READ = "StructuredBuffer<uint>"
+    READ_HALF = "StructuredBuffer<half>"
+    WRITE = "RWStructuredBuffer<uint>"
+    WRITE_HALF = "RWStructuredBuffer<half>"
+    FLOATS = "RWStructuredBuffer<Atomic<float>>"
+    WORDS = "RWStructuredBuffer<Atomic<uint>>"
+
+
+@dataclass
+class _Need:
+    """One array in one role."""
+
+    role: Role
+    name: str
+    type: Type
+    cell: str
+    fill_word: int | None = None
+    is_covered: bool = False
+
+
+class Arrays:
+    """The arrays of one module, their bindings and tags."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._tags: dict[str, str] = {}
+        self._needs: dict[tuple[Role, str], _Need] = {}
+        self._word_text: dict[tuple[Role, str], str] = {}
+        self.resources: list[Resource] = []
+        self.bindings: list[Binding] = []
+        self.uses_report = False
+
+    # -- what the functions ask for -------------------------------------------------------------
+
+    def tag(self, buffer: str) -> str:
+        """The tag type of an array, which will be written."""
+        if buffer not in self._tags:
+            access = self._module.kernel.buffer(buffer).access
+            self._tags[buffer] = self._module.names.make(f"{buffer}_{_TAG_SUFFIX[access]}")
+        return self._tags[buffer]
+
+    def has_tag(self, buffer: str) -> bool:
+        return buffer in self._tags
+
+    def length(self, buffer: str, axis: int) -> str:
+        return f"int({self.extent(buffer, axis)})"
+
+    def extent(self, buffer: str, axis: int) -> str:
+        rank = self._module.kernel.buffer(buffer).type.rank
+        suffix = f"_{axis}" if rank > 1 else ""
+        word = Word(WordKind.SHAPE, buffer, axis)
+        return self._module.word(word, f"{buffer}_length{suffix}")
+
+    # -- what entry points ask for --------------------------------------------------------------
+
+    def need(
+        self,
+        role: Role,
+        name: str,
+        t: Type,
+        cell: str,
+        *,
+        fill_word: int | None = None,
+        is_covered: bool = False,
+    ) -> None:
+        """Notes that array `name` must be bound in `role`."""
+        self._needs.setdefault((role, name), _Need(role, name, t, cell, fill_word, is_covered))
+
+    def has(self, role: Role, name: str) -> bool:
+        return (role, name) in self._needs
+
+    def cell(self, role: Role, name: str) -> str:
+        return self._needs[role, name].cell
+
+    def words(self, role: Role, name: str, offset: str = "offset") -> str:
+        """The text of one word (or cell) of an array."""
+        return self._word_text[role, name].format(offset=offset)
+
+    # -- how words are added to ----------------------------------------------------------------
+
+    def is_atomic(self, role: Role, name: str) -> bool:
+        return self._needs[role, name].cell in (Cell.FLOATS, Cell.WORDS)
+
+    def add_text(self, role: Role, name: str) -> str:
+        """One statement that adds `value` at `offset`."""
+        if self._needs[role, name].cell == Cell.FLOATS:
+            return f"{self.words(role, name)}.add(value);"
+        how = "Exchange" if self._module.variant.atomics == "exchange" else "CompareExchange"
+        return f"addBy{how}<{self.cell_name(role, name)}>(offset, value);"
+
+    def cell_name(self, role: Role, name: str) -> str:
+        return self._module.names.make(f"{name}{_ROLE_SUFFIX[role]}_cell", ("cell", role, name))
+
+    # -- needs of tags --------------------------------------------------------------------------
+
+    def note_tags(self, is_summed: dict[str, bool]) -> None:
+        """Notes the bindings of every tag that was asked for.
+
+        `is_summed` says of a wanted input whether its gradient is summed by many threads.
+        """
+        for name in self.ordered_tags():
+            b = self._module.kernel.buffer(name)
+            if b.access is ArrayAccess.IN:
+                self._note_input(b, is_summed.get(name))
+            elif b.access in (ArrayAccess.MIN, ArrayAccess.MAX):
+                self._note_extreme(b)
+            else:
+                self._note_output(b)
+
+    def ordered_tags(self) -> list[str]:
+        return [b.name for b in self._module.kernel.buffers if b.name in self._tags]
+
+    def _note_input(self, b: Buffer, is_summed: bool | None) -> None:
+        t = b.type.element
+        self.need(Role.INPUT, b.name, t, read_cell(t))
+        if self._module.mode is Mode.BACKWARD and is_summed is not None:
+            self.need_gradient(b.name, t, is_summed=is_summed)
+        if self._module.mode is Mode.FORWARD and self._module.is_wanted(b.name):
+            self.need(Role.TANGENT, b.name, t, read_cell(t))
+
+    def need_gradient(self, name: str, t: Type, *, is_summed: bool) -> None:
+        """The gradient of an input or uniform, stored once or summed."""
+        fill = None if self._module.variant.accumulate else 0
+        if is_summed and Kind.DOUBLE in {s.kind for s in scalars(t)}:
+            self.need(Role.GRADIENT, name, t, Cell.WRITE, fill_word=fill)
+        elif is_summed:
+            self.need(Role.GRADIENT, name, widened(t), self.float_cell(), fill_word=fill)
+        else:
+            self.need(Role.GRADIENT, name, t, write_cell(t), fill_word=fill, is_covered=True)
+
+    def float_cell(self) -> str:
+        """A buffer of floats that threads add to."""
+        if self._module.variant.atomics == "native":
+            self._module.features.add("float-atomics")
+            return Cell.FLOATS
+        return Cell.WORDS
+
+    def _note_output(self, b: Buffer) -> None:
+        mode, t = self._module.mode, b.type.element
+        is_add = b.access is ArrayAccess.ADD
+        is_float = is_differentiable(t)
+        cell = write_cell(t)
+        if is_add:
+            cell = self.float_cell() if is_float else Cell.WORDS
+            if is_float and {s.kind for s in scalars(t)} != {Kind.FLOAT}:
+                raise error("SR0284", b.span, array=b.name, type=b.type)
+        if mode in (Mode.PRIMAL, Mode.FORWARD):
+            self.need(Role.OUTPUT, b.name, t, cell, fill_word=0)
+        if mode is Mode.FORWARD and is_float:
+            self.need(Role.OUTPUT_TANGENT, b.name, t, cell, fill_word=0)
+        if mode is Mode.BACKWARD:
+            self.uses_report = True
+            if is_float:
+                self.need(Role.COTANGENT, b.name, t, read_cell(t))
+
+    def _note_extreme(self, b: Buffer) -> None:
+        mode, t = self._module.mode, b.type.element
+        is_float = is_differentiable(t)
+        if mode is Mode.PRIMAL:
+            fill = _EXTREME_FILL[b.access, is_float]
+            self.need(Role.OUTPUT, b.name, t, Cell.WORDS, fill_word=fill)
+        if mode is Mode.WINNER:
+            self.need(Role.RESULT, b.name, t, Cell.READ)
+            fill = None if self._module.is_second_winner_pass else 0xFFFFFFFF
+            self.need(Role.WINNER, b.name, t, Cell.WORDS, fill_word=fill)
+        if mode in (Mode.BACKWARD, Mode.FORWARD):
+            self.uses_report = True
+            if is_float:
+                self.need(Role.WINNER, b.name, t, Cell.READ)
+        if mode is Mode.BACKWARD and is_float:
+            self.need(Role.COTANGENT, b.name, t, Cell.READ)
+        if mode is Mode.FORWARD and is_float:
+            self.need(Role.OUTPUT_TANGENT, b.name, t, Cell.WRITE, fill_word=0)
+
+    # -- bindings -------------------------------------------------------------------------------
+
+    def bind(self) -> Piece:
+        """Fixes slots; returns the declarations."""
+        piece = Piece()
+        needs = list(self._needs.values())
+        report_count = 1 if self.uses_report else 0
+        limit = self._module.variant.storage_buffer_limit
+        arenas: set[Role] = set()
+        for role in _ARENAS:
+            if len(needs) + report_count <= limit:
+                break
+            if _joinable([n for n in needs if n.role is role]):
+                arenas.add(role)
+                needs = [n for n in needs if n.role is not role or _is_first(n, needs)]
+        if len(needs) + report_count > limit:
+            raise error(
+                "SR0417",
+                self._module.kernel.span,
+                kernel=self._module.kernel.name,
+                count=len(needs) + report_count,
+                limit=limit,
+            )
+        for need in self._needs.values():
+            self._bind_one(piece, need, need.role in arenas)
+        if self.uses_report:
+            slot = len(self.bindings) + 1
+            self._declare(piece, slot, "report_words", Cell.WORDS)
+            self.resources.append(Resource(slot, Role.REPORT, ()))
+        return piece
+
+    def _bind_one(self, piece: Piece, need: _Need, is_arena: bool) -> None:
+        base = f"{need.name}{_ROLE_SUFFIX[need.role]}"
+        if is_arena:
+            name = _ARENA_NAMES[need.role]
+            first = next(n for n in self._needs.values() if n.role is need.role)
+            if first is need:
+                members = [n for n in self._needs.values() if n.role is need.role]
+                self._declare_members(piece, name, members)
+        else:
+            name = f"{base}_words"
+            self._declare_members(piece, name, [need])
+        if need.role in (Role.OUTPUT, Role.WINNER, Role.UNIFORM) or (
+            need.role is Role.OUTPUT_TANGENT and not is_arena
+        ):
+            self._word_text[need.role, need.name] = f"{name}[{{offset}}]"
+            return
+        word = self._module.offset_word(need.role, need.name, _ROLE_SUFFIX[need.role])
+        self._word_text[need.role, need.name] = f"{name}[{word} + {{offset}}]"
+
+    def _declare_members(self, piece: Piece, name: str, members: list[_Need]) -> None:
+        slot = len(self.bindings) + 1
+        first = members[0]
+        cells = {m.cell for m in members}
+        cell = first.cell if len(cells) == 1 else self.float_cell()
+        if len(members) > 1:
+            for m in members:
+                m.cell = cell
+        self._declare(piece, slot, name, cell)
+        self.resources.append(
+            Resource(
+                slot,
+                first.role,
+                tuple(m.name for m in members),
+                first.fill_word,
+                len(members) == 1 and first.is_covered,
+                tuple(m.type if len(cells) == 1 else widened(m.type) for m in members),
+            )
+        )
+
+    def _declare(self, piece: Piece, slot: int, name: str, cell: str) -> None:
+        piece.add(f"[[vk::binding({slot}, 0)]]")
+        piece.add(f"{cell} {name};")
+        access = Access.WRITE if cell.startswith("RW") else Access.READ
+        self.bindings.append(Binding(slot, name, access))
+        if "half" in cell:
+            self._module.features.add("half")
+
+
+def read_cell(t: Type) -> str:
+    """How a buffer of `t` is declared for reading."""
+    return Cell.READ_HALF if word_bytes(t) == 2 else Cell.READ
+
+
+def write_cell(t: Type) -> str:
+    """How a buffer of `t` is declared for plain writes."""
+    return Cell.WRITE_HALF if word_bytes(t) == 2 else Cell.WRITE
+
+
+def _joinable(needs: list[_Need]) -> bool:
+    """Whether arrays can share an arena of 32-bit words."""
+    has_double = any(s.kind is Kind.DOUBLE for n in needs for s in scalars(n.type))
+    has_half_inputs = any("half" in n.cell for n in needs if n.role is not Role.GRADIENT)
+    return len(needs) > 1 and not has_double and not has_half_inputs
+
+
+def _is_first(need: _Need, needs: list[_Need]) -> bool:
+    return next(n for n in needs if n.role is need.role) is need

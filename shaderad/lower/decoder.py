@@ -1,0 +1,40 @@
+"""The last pass of the primal of a Min or Max array: from order-preserving words to values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shaderad.ir.nodes import Buffer
+from shaderad.ir.types import Kind, scalars
+from shaderad.lower.arrays import Cell
+from shaderad.lower.bindings import WORKGROUP_SIZE, Role, Word, WordKind
+from shaderad.lower.piece import Piece
+
+if TYPE_CHECKING:
+    from shaderad.lower.module import Module
+
+_INDEX = "index"
+
+
+def write_decoder(module: Module, b: Buffer) -> tuple[Piece, Piece, str]:
+    """The pass that turns the words of a Min or Max array back into values, in place."""
+    t = b.type.element
+    scalar = next(iter(scalars(t)))
+    module.arrays.need(Role.OUTPUT, b.name, t, Cell.WRITE)
+    declarations = module.arrays.bind()
+    piece = Piece()
+    name = module.names.make(f"{b.name}_decode")
+    count = module.word(Word(WordKind.THREAD_COUNT), "thread_count")
+    row = module.word(Word(WordKind.GROUP_COUNT_X), "group_count_x")
+    text = module.arrays.words(Role.OUTPUT, b.name, _INDEX)
+    decoded = f"{scalar}.decode({text})"
+    bits = decoded if scalar.kind is Kind.UINT else f"asuint({decoded})"
+    piece.add('[shader("compute")]')
+    piece.add(f"[numthreads({WORKGROUP_SIZE}, 1, 1)]")
+    piece.open(f"void {name}(uint3 group : SV_GroupID, uint laneIndex : SV_GroupIndex)")
+    piece.add("lane = laneIndex;")
+    piece.add(f"uint {_INDEX} = threadNumber(group, {row});")
+    piece.add(f"if ({_INDEX} < {count})")
+    piece.indented(f"{text} = {bits};")
+    piece.close()
+    return declarations, piece, name

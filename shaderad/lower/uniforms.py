@@ -1,0 +1,60 @@
+"""Uniform values from flat words of the constant buffer, or from a device array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from shaderad.ir.nodes import Uniform
+from shaderad.ir.types import Kind, LocalArray, Matrix, Scalar, Struct, Type, Vector, leaves
+from shaderad.lower.bindings import Role, Word, WordKind
+from shaderad.lower.entry_tags import EntryTags
+
+if TYPE_CHECKING:
+    from shaderad.lower.module import Module
+
+
+class Uniforms:
+    """Writes the value of a uniform as an expression."""
+
+    def __init__(self, module: Module, tags: EntryTags) -> None:
+        self._module = module
+        self._tags = tags
+
+    def value(self, u: Uniform) -> str:
+        """The value of a uniform, from the constant buffer or a device array."""
+        spelled = self._module.types.spell(u.type)
+        if u.name in self._module.variant.device_uniforms:
+            tag = self._tags.reader(Role.UNIFORM, u.name, u.type)
+            return f"{spelled}.read<{tag}>(0)"
+        words = iter(self._word(u, leaf.path, k) for k, leaf in enumerate(leaves(u.type)))
+        return self._assembled(u.type, words)
+
+    def _word(self, u: Uniform, path: tuple[str | int, ...], index: int) -> str:
+        name = "_".join((u.name, *map(str, path)))
+        scalar = leaves(u.type)[index].scalar
+        first = sum(2 if leaf.scalar.kind is Kind.DOUBLE else 1 for leaf in leaves(u.type)[:index])
+        word = Word(WordKind.UNIFORM, u.name, first)
+        if scalar.kind is Kind.DOUBLE:
+            low = self._module.word(word, f"{name}_low")
+            high = self._module.word(Word(WordKind.UNIFORM, u.name, first + 1), f"{name}_high")
+            return f"doubleOf({low}, {high})"
+        if scalar.kind is Kind.BOOL:
+            return f"{self._module.word(word, name)} != 0"
+        stored = "float" if scalar.kind is Kind.HALF else str(scalar)
+        text = self._module.word(word, name, stored)
+        return f"half({text})" if scalar.kind is Kind.HALF else text
+
+    def _assembled(self, t: Type, words: Iterator[str]) -> str:
+        if isinstance(t, Scalar):
+            return next(words)
+        if isinstance(t, Struct):
+            parts = [self._assembled(f, words) for _, f in t.fields]
+        elif isinstance(t, LocalArray):
+            parts = [self._assembled(t.element, words) for _ in range(t.count)]
+            return "{ " + ", ".join(parts) + " }"
+        else:
+            count = t.count if isinstance(t, Vector) else 0
+            count = t.row_count * t.column_count if isinstance(t, Matrix) else count
+            parts = [next(words) for _ in range(count)]
+        return f"{self._module.types.spell(t)}({', '.join(parts)})"
