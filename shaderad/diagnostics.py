@@ -1022,30 +1022,30 @@ MESSAGES: dict[str, Message] = {
     "SR0660": Message(
         BoundsError,
         "index {index} is out of range for `{name}` of length {length} in kernel `{kernel}`",
-        note="{count} reports since the last synchronisation; this was the first",
+        note="reports since the last synchronisation: {count}; this was the first",
         help='guard the index, or call with `bounds="ignore"`: reads then give 0, writes nothing',
     ),
     "SR0661": Message(
         LimitError,
         "a loop in kernel `{kernel}` ran past its limit of {length} iterations",
-        note="{count} reports since the last synchronisation; the loop was cut off there",
+        note="reports since the last synchronisation: {count}; the loop was cut off there",
         help="raise `limit`, or let the loop end earlier",
     ),
     "SR0662": Message(
         BoundsError,
         "assertion failed in kernel `{kernel}`: {name}",
-        note="{count} reports since the last synchronisation; this was the first",
+        note="reports since the last synchronisation: {count}; this was the first",
     ),
     "SR0663": Message(
         BoundsError,
         "division by zero in kernel `{kernel}`",
-        note="{count} reports since the last synchronisation; the result was taken to be 0",
+        note="reports since the last synchronisation: {count}; the result was taken to be 0",
         help="guard the divisor",
     ),
     "SR0664": Message(
         BoundsError,
         "`{name}` has the length {length} in kernel `{kernel}`, which wants {index}",
-        note="{count} reports since the last synchronisation; this was the first",
+        note="reports since the last synchronisation: {count}; this was the first",
         help="pass arrays of the sizes that the kernel expects",
     ),
     "SR0665": Message(
