@@ -320,7 +320,7 @@ class EntryPoint:
         spelled = self._module.types.spell(t)
         self._piece.add(f"if ({number} != outside)")
         if arrays.is_atomic(Role.GRADIENT, h.buffer):
-            tag = f"GradientOf<{arrays.tag(h.buffer)}>"
+            tag = f"{arrays.tag(h.buffer)}.Gradient"
             place = f"{number} * {spelled}.gradientWordCount"
             self._piece.indented(f"{spelled}.addDifferential<{tag}>({place}, {pair}.d);")
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from shaderad.ir.types import Kind, Type, scalars, word_bytes
+from shaderad.ir.types import Kind, Type, scalars
 from shaderad.lower.bindings import Role
 from shaderad.lower.piece import Piece
 from shaderad.lower.tags import Tags
@@ -32,56 +32,45 @@ class EntryTags:
         self.piece = Piece()
 
     def reader(self, role: Role, name: str, t: Type) -> str:
-        return self._tag(role, name, "IReadable", lambda p: self._shared.write_reader(
-            p, role, name, t, "word", "halfWord"))  # fmt: skip
+        """A tag that reads an array."""
+        lines = self._shared.reader_lines
+        return self._tag(role, name, "IReadable", lambda: lines(role, name, t))
 
     def writer(self, role: Role, name: str, t: Type) -> str:
-        def write(piece: Piece) -> None:
-            arrays = self._module.arrays
-            text = arrays.words(role, name)
-            is_half = word_bytes(t) == 2
-            value = f"{text} = bits;"
-            if arrays.is_atomic(role, name):
-                is_native = self._module.variant.atomics == "native"
-                value = f"{text}.store({'asfloat(bits)' if is_native else 'bits'});"
-            piece.add(
-                f"static void setWord(uint offset, uint bits) {{ {'' if is_half else value} }}"
-            )
-            if is_half:
-                head = "override static void setHalfWord(uint offset, half value)"
-                piece.add(f"{head} {{ {text} = value; }}")
-            if role is Role.GRADIENT and self._module.variant.accumulate:
-                self._shared.write_reader(piece, role, name, t, "word", "halfWord")
-
+        """A tag that writes an array; one that accumulates reads it too."""
         reads = role is Role.GRADIENT and self._module.variant.accumulate
-        return self._tag(role, name, "IWritable, IReadable" if reads else "IWritable", write)
+
+        def lines() -> list[str]:
+            read = self._shared.reader_lines(role, name, t) if reads else []
+            return [*self._shared.writer_lines(role, name, t), *read]
+
+        return self._tag(role, name, "IWritable, IReadable" if reads else "IWritable", lines)
 
     def adder(self, role: Role, name: str, t: Type) -> str:
+        """A tag that adds to an array."""
+        is_double = Kind.DOUBLE in {s.kind for s in scalars(t)}
         arrays = self._module.arrays
-
-        def write(piece: Piece) -> None:
-            if Kind.DOUBLE in {s.kind for s in scalars(t)}:
-                self._write_double_adder(piece, arrays.words(role, name), role, name)
-                return
-            add = arrays.add_text(role, name)
-            piece.add(f"static void add(uint offset, float value) {{ {add} }}")
-
-        bases = "IAddable"
-        if not arrays.has_tag(name) and not self._module.names.has(("entry", role, name, bases)):
+        is_new = not self._module.names.has(("entry", role, name, "IAddable"))
+        if is_new and not arrays.has_tag(name) and not is_double:
             self._shared.write_cell_tag(self.piece, role, name)
-        return self._tag(role, name, bases, write)
+        lines = self._double_adder_lines if is_double else self._shared.adder_lines
+        return self._tag(role, name, "IAddable", lambda: lines(role, name))
 
-    def _write_double_adder(self, piece: Piece, text: str, role: Role, name: str) -> None:
+    def _double_adder_lines(self, role: Role, name: str) -> list[str]:
         """One group runs alone: no atomic is needed."""
+        low = self._module.arrays.words(role, name)
         high = self._module.arrays.words(role, name, "offset + 1")
-        piece.add("static void add(uint offset, float value) {}")
-        piece.open("override static void addDouble(uint offset, double value)")
-        piece.add(f"uint2 words = wordsOf(doubleOf({text}, {high}) + value);")
-        piece.add(f"{text} = words.x;")
-        piece.add(f"{high} = words.y;")
-        piece.close()
+        return [
+            "static void add(uint offset, float value) {}",
+            "override static void addDouble(uint offset, double value)",
+            "{",
+            f"uint2 words = wordsOf(doubleOf({low}, {high}) + value);",
+            f"{low} = words.x;",
+            f"{high} = words.y;",
+            "}",
+        ]
 
-    def _tag(self, role: Role, name: str, bases: str, write: Callable[[Piece], None]) -> str:
+    def _tag(self, role: Role, name: str, bases: str, lines: Callable[[], list[str]]) -> str:
         """The tag of an array as the entry point uses it, written at its first use."""
         key = ("entry", role, name, bases)
         is_new = not self._module.names.has(key)
@@ -89,6 +78,7 @@ class EntryTags:
         if is_new:
             self.piece.add()
             self.piece.open(f"struct {tag} : {bases}")
-            write(self.piece)
+            for line in lines():
+                self.piece.add(line)
             self.piece.close()
         return tag

@@ -149,5 +149,5 @@ class LoopWriter:
         loop = self._f.loop
         site = self._module.site(SiteKind.LIMIT, loop.span, str(loop.limit))
         piece.open("override static void overrun(int limit)")
-        piece.add(f"report<{self._module.report}>({site}, uint(limit), 0);")
+        piece.add(f"report<{self._module.report}>({site}, 0, uint(limit));")
         piece.close()

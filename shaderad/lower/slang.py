@@ -348,7 +348,7 @@ class FunctionWriter:
     def _report_overrun(self, overrun: str, going: list[str], s: For | While) -> None:
         site = self.module.site(SiteKind.LIMIT, s.span, str(s.limit))
         self.piece.add(f"if ({' && '.join([overrun, *going])})")
-        self.piece.indented(f"report<{self.module.report}>({site}, {s.limit}, 0);")
+        self.piece.indented(f"report<{self.module.report}>({site}, 0, {s.limit});")
 
     def while_loop(self, s: While) -> None:
         going = [f"!{self.variable(f)}" for f in s.exits]

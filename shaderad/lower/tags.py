@@ -76,58 +76,60 @@ class Tags:
         )
 
     def _write_input(self, piece: Piece, b: Buffer) -> None:
+        t = b.type.element
         piece.open(f"struct {self._arrays.tag(b.name)} : IInput")
         self._write_extent(piece, b)
-        self.write_reader(piece, Role.INPUT, b.name, b.type.element, "word", "halfWord")
-        if self._arrays.has(Role.TANGENT, b.name):
-            self.write_reader(piece, Role.TANGENT, b.name, b.type.element, "tangentWord",
-                              "tangentHalfWord", both_optional=True)  # fmt: skip
-        if self._arrays.has(Role.GRADIENT, b.name) and self._arrays.is_atomic(
-            Role.GRADIENT, b.name
-        ):
-            add = self._arrays.add_text(Role.GRADIENT, b.name)
-            piece.add(f"override static void addGradient(uint offset, float value) {{ {add} }}")
+        self._write_lines(piece, self.reader_lines(Role.INPUT, b.name, t))
+        has_gradient = self._arrays.has(Role.GRADIENT, b.name)
+        is_summed = has_gradient and self._arrays.is_atomic(Role.GRADIENT, b.name)
+        gradient = self.adder_lines(Role.GRADIENT, b.name) if is_summed else []
+        self._write_part(piece, "Gradient", "IAddable", gradient, "NoSum")
+        has_tangent = self._arrays.has(Role.TANGENT, b.name)
+        tangent = self.reader_lines(Role.TANGENT, b.name, t) if has_tangent else []
+        self._write_part(piece, "Tangent", "IReadable", tangent, "NoWords")
         piece.close()
 
-    def write_reader(
-        self,
-        piece: Piece,
-        role: Role,
-        name: str,
-        t: Type,
-        word: str,
-        half_word: str,
-        *,
-        both_optional: bool = False,
+    def _write_lines(self, piece: Piece, lines: list[str]) -> None:
+        for line in lines:
+            piece.add(line)
+
+    def _write_part(
+        self, piece: Piece, name: str, base: str, lines: list[str], nothing: str
     ) -> None:
+        """An associated type: a struct of its own, or the library's that does nothing."""
+        if not lines:
+            piece.add(f"typealias {name} = {nothing};")
+            return
+        piece.open(f"struct {name} : {base}")
+        self._write_lines(piece, lines)
+        piece.close()
+
+    def reader_lines(self, role: Role, name: str, t: Type) -> list[str]:
         """The functions that read 32-bit or 16-bit words of an array."""
         text = self._arrays.words(role, name)
-        is_half = word_bytes(t) == 2
-        override = "override " if both_optional else ""
-        value = "0u" if is_half else text
-        if not (is_half and both_optional):
-            piece.add(f"{override}static uint {word}(uint offset) {{ return {value}; }}")
-        if is_half:
-            piece.add(f"override static half {half_word}(uint offset) {{ return {text}; }}")
+        if word_bytes(t) == 2:
+            return [
+                "static uint word(uint offset) { return 0; }",
+                f"override static half halfWord(uint offset) {{ return {text}; }}",
+            ]
+        return [f"static uint word(uint offset) {{ return {text}; }}"]
 
-    def write_writer(self, piece: Piece, role: Role, name: str, t: Type, prefix: str) -> None:
-        """The functions that write words of an array; `prefix` is empty or "Tangent"."""
+    def writer_lines(self, role: Role, name: str, t: Type) -> list[str]:
+        """The functions that write words of an array."""
         text = self._arrays.words(role, name)
+        head = "static void setWord(uint offset, uint bits)"
         if self._arrays.is_atomic(role, name):
             value = "asfloat(bits)" if self._arrays.cell(role, name) == Cell.FLOATS else "bits"
-            piece.add(
-                f"override static void set{prefix}Word(uint offset, uint bits) "
-                f"{{ {text}.store({value}); }}"
-            )
-        elif word_bytes(t) == 2:
-            piece.add(
-                f"override static void set{prefix}HalfWord(uint offset, half value) "
-                f"{{ {text} = value; }}"
-            )
-        else:
-            piece.add(
-                f"override static void set{prefix}Word(uint offset, uint bits) {{ {text} = bits; }}"
-            )
+            return [f"{head} {{ {text}.store({value}); }}"]
+        if word_bytes(t) == 2:
+            half_head = "override static void setHalfWord(uint offset, half value)"
+            return [f"{head} {{}}", f"{half_head} {{ {text} = value; }}"]
+        return [f"{head} {{ {text} = bits; }}"]
+
+    def adder_lines(self, role: Role, name: str) -> list[str]:
+        """The function that adds to a float of an array."""
+        add = self._arrays.add_text(role, name)
+        return [f"static void add(uint offset, float value) {{ {add} }}"]
 
     def _write_cells(self, piece: Piece, b: Buffer) -> None:
         if b.access in (ArrayAccess.MIN, ArrayAccess.MAX):
@@ -157,54 +159,48 @@ class Tags:
         piece.close()
 
     def _write_output(self, piece: Piece, b: Buffer) -> None:
-        mode, t = self._module.mode, b.type.element
-        is_float = is_differentiable(t)
-        piece.open(f"struct {self._arrays.tag(b.name)} : IOutput")
+        is_add = b.access is ArrayAccess.ADD
+        base, nothing = ("IAddable", "NoSum") if is_add else ("IWritable", "NoWrites")
+        piece.open(f"struct {self._arrays.tag(b.name)} : {'ISummed' if is_add else 'IStored'}")
         self._write_extent(piece, b)
-        if mode is Mode.BACKWARD:
-            self._write_kept(piece, b)
-        elif self._arrays.has(Role.OUTPUT, b.name):
-            self._write_writes(piece, b)
-        if self._arrays.has(Role.COTANGENT, b.name):
-            self.write_reader(piece, Role.COTANGENT, b.name, t, "cotangentWord",
-                              "cotangentHalfWord", both_optional=True)  # fmt: skip
-        if self._arrays.has(Role.OUTPUT_TANGENT, b.name) and is_float:
-            if b.access is ArrayAccess.ADD:
-                add = self._arrays.add_text(Role.OUTPUT_TANGENT, b.name)
-                piece.add(f"override static void addTangent(uint offset, float value) {{ {add} }}")
-            else:
-                self.write_writer(piece, Role.OUTPUT_TANGENT, b.name, t, "Tangent")
+        self._write_part(piece, "Values", base, self._value_lines(b), nothing)
+        has_cotangent = self._arrays.has(Role.COTANGENT, b.name)
+        read = self.reader_lines(Role.COTANGENT, b.name, b.type.element) if has_cotangent else []
+        self._write_part(piece, "Cotangent", "IReadable", read, "NoWords")
+        tangent: list[str] = []
+        if self._arrays.has(Role.OUTPUT_TANGENT, b.name):
+            tangent = self._written_lines(Role.OUTPUT_TANGENT, b)
+        self._write_part(piece, "Tangent", base, tangent, nothing)
+        is_int_sum = is_add and not is_differentiable(b.type.element)
+        if is_int_sum and self._arrays.has(Role.OUTPUT, b.name):
+            add = f"{self._arrays.words(Role.OUTPUT, b.name)}.add(bits);"
+            piece.add(f"override static void addInt(uint offset, uint bits) {{ {add} }}")
         piece.close()
 
-    def _write_kept(self, piece: Piece, b: Buffer) -> None:
+    def _written_lines(self, role: Role, b: Buffer) -> list[str]:
+        if b.access is ArrayAccess.ADD:
+            return self.adder_lines(role, b.name)
+        return self.writer_lines(role, b.name, b.type.element)
+
+    def _value_lines(self, b: Buffer) -> list[str]:
+        if self._module.mode is Mode.BACKWARD:
+            return self._kept_lines(b)
+        is_int_sum = b.access is ArrayAccess.ADD and not is_differentiable(b.type.element)
+        if is_int_sum or not self._arrays.has(Role.OUTPUT, b.name):
+            return []
+        return self._written_lines(Role.OUTPUT, b)
+
+    def _kept_lines(self, b: Buffer) -> list[str]:
         """Backward modules write nothing, but the calls must not be dropped."""
         if b.access is ArrayAccess.ADD:
-            piece.add(
-                "override static void add(uint offset, float value) "
-                "{ keep<Report>(offset, asuint(value)); }"
-            )
-        elif word_bytes(b.type.element) == 2:
-            piece.add(
-                "override static void setHalfWord(uint offset, half value) "
-                "{ keep<Report>(offset, asuint(float(value))); }"
-            )
-        else:
-            piece.add(
-                "override static void setWord(uint offset, uint bits) "
-                "{ keep<Report>(offset, bits); }"
-            )
-
-    def _write_writes(self, piece: Piece, b: Buffer) -> None:
-        if b.access is not ArrayAccess.ADD:
-            self.write_writer(piece, Role.OUTPUT, b.name, b.type.element, "")
-        elif is_differentiable(b.type.element):
-            add = self._arrays.add_text(Role.OUTPUT, b.name)
-            piece.add(f"override static void add(uint offset, float value) {{ {add} }}")
-        else:
-            text = self._arrays.words(Role.OUTPUT, b.name)
-            piece.add(
-                f"override static void addInt(uint offset, uint bits) {{ {text}.add(bits); }}"
-            )
+            head = "static void add(uint offset, float value)"
+            return [f"{head} {{ keep<Report>(offset, asuint(value)); }}"]
+        head = "static void setWord(uint offset, uint bits)"
+        lines = [f"{head} {{ keep<Report>(offset, bits); }}"]
+        if word_bytes(b.type.element) == 2:
+            head = "override static void setHalfWord(uint offset, half value)"
+            lines.append(f"{head} {{ keep<Report>(offset, asuint(float(value))); }}")
+        return lines
 
     def _write_extreme(self, piece: Piece, b: Buffer) -> None:
         piece.open(f"struct {self._arrays.tag(b.name)} : IExtreme")
