@@ -195,7 +195,7 @@ MESSAGES: dict[str, Message] = {
     "SR0206": Message(
         LanguageError,
         "`{name}` cannot be assigned",
-        label="it is an Index, or the variable of a loop that runs",
+        label="{why}",
         help="use another name",
     ),
     "SR0208": Message(

@@ -12,7 +12,7 @@ import types
 from shaderad.diagnostics import Span
 from shaderad.frontend.body import Body
 from shaderad.frontend.captures import MISSING, to_value
-from shaderad.frontend.conversions import element_count
+from shaderad.frontend.conversions import constant, element_count
 from shaderad.frontend.intrinsics import KernelForm
 from shaderad.frontend.operators import as_known
 from shaderad.frontend.structs import info_of
@@ -20,6 +20,7 @@ from shaderad.frontend.values import (
     ArrayRef,
     BoundMethod,
     Host,
+    Member,
     Sequence,
     StructRef,
     TargetElement,
@@ -64,6 +65,8 @@ def attribute(body: Body, node: ast.Attribute, is_target: bool) -> Value:
 def _attribute_of(body: Body, owner: Value, node: ast.Attribute) -> Value | None:
     if isinstance(owner, Host):
         return _of_host(body, owner, node)
+    if isinstance(owner, Member) and node.attr == "value":
+        return owner
     if isinstance(owner, ArrayRef):
         return _of_array(body, owner, node)
     if isinstance(owner, StructRef):
@@ -271,7 +274,7 @@ def _index(body: Body, node: ast.expr, count: int | None, owner: str) -> Expr:
         if known.value < 0 or (count is not None and known.value >= count):
             bound = "positions count from 0" if count is None else f"it has {count} elements"
             raise body.error("SR0308", node, found=known.value, owner=owner, why=bound)
-        return Const(type=INT, value=known.value, span=body.span(node))
+        return constant(known, INT, body.span(node))
     if isinstance(value, Expr) and value.type == INT:
         return value
     if isinstance(value, Host) and isinstance(value.object, KernelForm):

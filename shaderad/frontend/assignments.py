@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 
-from shaderad.diagnostics import Span
+from shaderad.diagnostics import Span, error
 from shaderad.frontend import operators
-from shaderad.frontend.annotations import resolve
+from shaderad.frontend.annotations import ConstType, IndexType, resolve
 from shaderad.frontend.body import Body, is_simple
 from shaderad.frontend.conversions import coerce, expr, natural_type
 from shaderad.frontend.intrinsics import Intrinsic
-from shaderad.frontend.places import Place, read_place
+from shaderad.frontend.places import Place, read_place, root_of
 from shaderad.frontend.values import Host, Known, Sequence, TargetElement, Value, describe
 from shaderad.ir import ops
 from shaderad.ir.nodes import (
@@ -28,7 +28,7 @@ from shaderad.ir.nodes import (
     Swizzle,
     Var,
 )
-from shaderad.ir.types import FLOAT, INT, Access, Tuple, Type, Vector
+from shaderad.ir.types import FLOAT, INT, Access, BufferType, Struct, Tuple, Type, Vector, Void
 from shaderad.ir.walk import rewrite_expression
 
 
@@ -51,14 +51,24 @@ def annotated(body: Body, node: ast.AnnAssign) -> None:
     if not isinstance(node.target, ast.Name):
         raise body.error("SR0202", node, found="an annotated element",
                          help="annotate names only")  # fmt: skip
-    known = body.scope.types.get(node.target.id, t)
+    if not _is_local(t):
+        raise error("SR0301", span, found=text, why="a local name holds a value")
+    body.check_bindable(node.target)
+    local = body.scope.local_name_by_name.get(node.target.id, node.target.id)
+    known = body.scope.types.get(local, t)
     if known != t:
         raise body.error("SR0317", node.target, name=node.target.id, type=known, found=f"`{t}`",
                          help="use another name")  # fmt: skip
+    body.declare(local, t)
     if node.value is None:
-        body.declare(node.target.id, t)
         return
     bind(body, node.target, coerce(body.value(node.value), t, body.span(node.value)), node.value)
+
+
+def _is_local(t: Type) -> bool:
+    if isinstance(t, Struct):
+        return not t.holds_buffers
+    return not isinstance(t, BufferType | Void | ConstType | IndexType)
 
 
 def assign_to(body: Body, target: ast.expr, value: Value, source: ast.expr) -> None:
@@ -82,8 +92,7 @@ def bind(body: Body, target: ast.Name, value: Value, source: ast.expr) -> None:
         LanguageError: SR0206 for Index names and arrays, SR0317 where its type would change.
     """
     name, span = target.id, body.span(source)
-    if name in body.index_names or name in body.scope.loop_variables:
-        raise body.error("SR0206", target, name=name)
+    body.check_bindable(target)
     local = body.scope.local_name_by_name.get(name, name)
     known = body.scope.types.get(local)
     if known is None:
@@ -259,15 +268,17 @@ def _is_extreme(body: Body, target: ast.expr, source: ast.expr) -> bool:
     op = _extreme_op(body, source)
     if op is None or len(source.args) != 2:
         return False
+    array = root_of(body.target(target))
+    wanted = {Access.MIN: ops.MIN, Access.MAX: ops.MAX}
+    if not isinstance(array, TargetElement) or wanted.get(array.array.type.access) != op:
+        return False
     spelled = ast.unparse(target)
     others = [a for a in source.args if ast.unparse(a) != spelled]
     if len(others) != 1:
         return False
     place = read_place(body, target)
     root = place.root
-    wanted = {Access.MIN: ops.MIN, Access.MAX: ops.MAX}
-    if not isinstance(root, TargetElement) or wanted.get(root.array.type.access) != op:
-        return False
+    assert isinstance(root, TargetElement)
     value = coerce(body.value(others[0]), place.value.type, body.span(others[0]))
     body.emit(
         Accumulate(buffer=root.buffer, indices=root.indices, path=place.path, value=value,

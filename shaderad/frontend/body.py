@@ -19,9 +19,9 @@ from shaderad.frontend.host import PythonFunction, UserFunction
 from shaderad.frontend.scope import Scope
 from shaderad.frontend.slots import Slot
 from shaderad.frontend.structs import StructInfo, info_of
-from shaderad.frontend.values import Value
+from shaderad.frontend.values import Known, Value, describe
 from shaderad.ir.nodes import Assign, Const, Expr, Function, Stmt, Var
-from shaderad.ir.types import BufferType, Struct, Type
+from shaderad.ir.types import BufferType, Pair, Struct, Type
 
 
 @dataclass(frozen=True)
@@ -126,18 +126,38 @@ class Body:
         return tuple(body)
 
     def start_rebound(self) -> None:
-        """Gives parameters that the body binds again a local of their own."""
-        for name in sorted(self.scope.names.bound):
-            value = self.scope.parameters.get(name)
-            if value is None or name in self.index_names:
+        """Gives parameters that the body binds again a local of their own, where they may be."""
+        given = self.function.def_span
+        for name in sorted(self.scope.names.bound & set(self.scope.parameters)):
+            value = self.scope.parameters[name]
+            if self.is_fixed(name):
                 continue
-            given = self.function.source.span
             start = expr(value, given)
             local = self.scope.fresh(name)
             self.scope.local_name_by_name[name] = local
             self.declare(local, start.type)
             self.scope.assign(local)
             self.emit(Assign(name=local, value=start, span=given))
+
+    def is_fixed(self, name: str) -> bool:
+        """Whether the name is a parameter that cannot be bound again: an Index, array or pair."""
+        value = self.scope.parameters.get(name)
+        if value is None or name in self.scope.local_name_by_name:
+            return False
+        is_value = isinstance(value, Known) or (
+            isinstance(value, Expr) and not isinstance(value.type, Pair)
+        )
+        return name in self.index_names or not is_value
+
+    def check_bindable(self, target: ast.Name) -> None:
+        """Raises SR0206 where the name is fixed."""
+        if not self.is_fixed(target.id):
+            return
+        value = self.scope.parameters[target.id]
+        why = "it is an Index" if target.id in self.index_names else f"it is {describe(value)}"
+        if isinstance(value, Expr) and isinstance(value.type, Pair):
+            why = f"it is a pair of the caller: add to `{target.id}.d`"
+        raise self.error("SR0206", target, name=target.id, why=why)
 
     def declare(self, name: str, t: Type) -> None:
         self.scope.types[name] = t

@@ -14,7 +14,7 @@ from types import FunctionType
 import numpy as np
 
 from shaderad.diagnostics import Span, error
-from shaderad.frontend.values import Host, Known, Sequence, Value
+from shaderad.frontend.values import Host, Known, Member, Sequence, Value
 
 MISSING = object()
 
@@ -65,8 +65,9 @@ def to_value(found: object, name: str, span: Span) -> Value:
     Raises:
         LanguageError: SR0212 for arrays, SR0213 for what has no meaning in kernels.
     """
-    if isinstance(found, enum.Enum) and not isinstance(found, int | float):
-        found = found.value
+    if isinstance(found, enum.Enum):
+        value = to_value(found.value, name, span)
+        return Member(value.value, span) if isinstance(value, Known) else value
     if isinstance(found, bool | int | float):
         return Known(_plain(found), span)
     if isinstance(found, np.bool_ | np.integer | np.floating):
@@ -81,7 +82,7 @@ def to_value(found: object, name: str, span: Span) -> Value:
 
 
 def _plain(number: float) -> int | float | bool:
-    """The number without its enum or subclass (`np.float64` is a `float`)."""
+    """The number without its subclass (`np.float64` is a `float`)."""
     if isinstance(number, bool):
         return number
     return int(number) if isinstance(number, int) else float(number)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 
+from shaderad.diagnostics import Span, error
 from shaderad.frontend import math_functions
 from shaderad.frontend.annotations import Subscripted, TypeObject, resolve
 from shaderad.frontend.body import Body
 from shaderad.frontend.conversions import coerce, constant, expr
+from shaderad.frontend.operators import typed_constant
 from shaderad.frontend.structs import info_of
 from shaderad.frontend.values import Host, Known, Value, describe
 from shaderad.ir.nodes import Bitcast, Cast, Const, Construct, Expr, Splat, Zero
@@ -60,11 +62,7 @@ def _scalar(body: Body, t: Scalar, args: tuple[Value, ...], node: ast.Call) -> V
         raise body.error("SR0231", node, name=t, found=len(args), wanted=1)
     (value,) = args
     if isinstance(value, Known):
-        python = {Kind.INT: int, Kind.UINT: int, Kind.BOOL: bool}.get(t.kind, float)
-        known = Known(python(value.value), span)
-        is_weak = t.kind in (Kind.INT, Kind.FLOAT, Kind.BOOL)
-        checked = constant(known, t, span)
-        return known if is_weak else checked
+        return typed_constant(_number(value, t, span), t, span)
     if t == BOOL:
         return math_functions.to_bool(value, span)
     if t == INT:
@@ -76,6 +74,19 @@ def _scalar(body: Body, t: Scalar, args: tuple[Value, ...], node: ast.Call) -> V
     if not isinstance(found.type, Scalar):
         raise _no_parts(body, t, args, node)
     return cast(found, t)
+
+
+def _number(value: Known, t: Scalar, span: Span) -> Known:
+    """A number of the program as Python's own ``int``, ``float`` or ``bool`` makes it.
+
+    Raises:
+        LanguageError: SR0306 where there is none: ``int(math.inf)``.
+    """
+    python = {Kind.INT: int, Kind.UINT: int, Kind.BOOL: bool}.get(t.kind, float)
+    try:
+        return Known(python(value.value), span)
+    except (ValueError, OverflowError) as failure:
+        raise error("SR0306", span, value=value.value, type=t, why=str(failure)) from None
 
 
 def cast(value: Expr, t: Type) -> Expr:
@@ -115,10 +126,7 @@ def _part(body: Body, value: Value, scalar: Scalar, node: ast.expr) -> Expr:
     """A part as scalars of type `scalar`: constructors convert."""
     span = body.span(node)
     if isinstance(value, Known):
-        number = value.value
-        if scalar.kind not in (Kind.INT, Kind.UINT, Kind.BOOL) and not isinstance(number, bool):
-            number = float(number)
-        return constant(Known(number, value.span), scalar, span)
+        return constant(_number(value, scalar, span), scalar, span)
     found = expr(value, span)
     if scalar_of(found.type) is None:
         raise body.error("SR0313", node, type=scalar, found=describe(found), wanted="numbers")

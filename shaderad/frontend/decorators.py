@@ -10,13 +10,18 @@ from shaderad.frontend.host import PythonFunction, UserFunction, caller_locals
 from shaderad.frontend.kernels import KernelSignature, kernel_signature, read_kernel
 from shaderad.ir.nodes import Kernel
 
+# Captured values that alternate must not compile again each time; values that never return must
+# not pile up.
+_KEPT_VARIANTS = 8
+
 
 class KernelFunction(PythonFunction):
     """A kernel. Calling it runs it: ``shade(triangles, face, uv, 1.5, dim=n)``."""
 
     def __init__(self, function: Callable[..., object], locals_: Mapping[str, object]) -> None:
         super().__init__(function, locals_)
-        self._compiled: dict[tuple[str, ...], tuple[Kernel, Captures]] = {}
+        self._compiled: dict[tuple[str, ...], list[tuple[Kernel, Captures]]] = {}
+        """For each set of constants what was read last, the latest first."""
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Runs the kernel over ``dim``; the written arrays are what it returns.
@@ -39,12 +44,15 @@ class KernelFunction(PythonFunction):
             LanguageError: Whatever the front end refuses, at its Python line.
         """
         key = tuple(f"{n}={type(v).__name__}:{v!r}" for n, v in sorted(const_values.items()))
-        known = self._compiled.get(key)
-        if known is not None and known[1].are_current():
-            return known[0]
-        made = read_kernel(self, const_values)
-        self._compiled[key] = made
-        return made[0]
+        known = self._compiled.setdefault(key, [])
+        for position, (made, captures) in enumerate(known):
+            if captures.are_current():
+                if position:
+                    known.insert(0, known.pop(position))
+                return made
+        fresh = read_kernel(self, const_values)
+        known[:] = [fresh, *known[: _KEPT_VARIANTS - 1]]
+        return fresh[0]
 
 
 def kernel(function: Callable[..., object]) -> KernelFunction:

@@ -16,7 +16,7 @@ from shaderad.frontend.conversions import expr, unify
 from shaderad.frontend.refusals import EXPRESSIONS
 from shaderad.frontend.values import Known, Sequence, Value, describe
 from shaderad.frontend.walk import contains
-from shaderad.ir.nodes import Call, Conditional, Expr, ForwardDiff, Logical, Var
+from shaderad.ir.nodes import Call, Conditional, Expr, ForwardDiff, Logical, Splat, Var
 from shaderad.ir.types import BOOL, INT
 
 
@@ -61,6 +61,8 @@ def _local(body: Body, node: ast.Name) -> Value:
     scope, span = body.scope, body.span(node)
     if node.id in scope.loop_variables:
         return Var(type=INT, name=node.id, span=span)
+    if body.is_fixed(node.id):
+        return scope.parameters[node.id]
     name = scope.local_name_by_name.get(node.id, node.id)
     is_parameter = node.id in scope.parameters
     if not is_parameter and (name not in scope.types or not scope.is_assigned(name)):
@@ -152,9 +154,12 @@ def _conditional(body: Body, node: ast.IfExp) -> Value:
         expr(s, body.span(n)) for s, n in zip(sides, (node.body, node.orelse), strict=True)
     )
     if_true, if_false = agreed
-    if if_true.type != if_false.type:
-        raise body.error("SR0304", node, symbol="if-else", left=describe(if_true),
-                         right=describe(if_false), help="give both sides one type")  # fmt: skip
+    is_repeated = any(
+        isinstance(a, Splat) and a is not s for a, s in zip(agreed, sides, strict=True)
+    )
+    if if_true.type != if_false.type or is_repeated:
+        raise body.error("SR0304", node, symbol="if-else", left=describe(sides[0]),
+                         right=describe(sides[1]), help="give both sides one type")  # fmt: skip
     return Conditional(
         type=if_true.type, condition=test, if_true=if_true, if_false=if_false, span=span
     )

@@ -59,6 +59,11 @@ class PythonFunction:
         """The parsed source; see `Source.parse` for what it raises."""
         return self.source.parse()
 
+    @property
+    def def_span(self) -> Span:
+        """The line of ``def``."""
+        return self.source.of(self.tree)
+
     @functools.cached_property
     def names(self) -> Names:
         return Names(self.tree)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from shaderad.frontend.captures import Captures, to_value
 from shaderad.frontend.host import PythonFunction
 from shaderad.frontend.operators import typed_constant
 from shaderad.frontend.scope import Scope
-from shaderad.frontend.signatures import RESERVED, Signature, signature_of
+from shaderad.frontend.signatures import RESERVED, signature_of
 from shaderad.frontend.values import ArrayRef, Known, StructRef, Value, describe
 from shaderad.ir.nodes import Buffer, Kernel, KernelParameter, Uniform, Var
 from shaderad.ir.types import INT, BufferType, Pair, Scalar, Struct, Tuple, Type, Void
@@ -52,11 +53,12 @@ def kernel_signature(function: PythonFunction) -> KernelSignature:
             continue
         parameters.append(_parameter(name, t, span))
     if signature.result is not None and not isinstance(signature.result, Void):
-        raise error("SR0226", function.source.span, found=signature.result)
+        where = function.tree.returns or function.tree
+        raise error("SR0226", function.source.of(where), found=signature.result)
     return KernelSignature(tuple(index_names), tuple(parameters))
 
 
-def _nodes(function: PythonFunction) -> list:
+def _nodes(function: PythonFunction) -> list[ast.arg]:
     arguments = function.tree.args
     return [*arguments.posonlyargs, *arguments.args]
 
@@ -75,7 +77,7 @@ def read_kernel(function: PythonFunction, const_values: Mapping[str, object]) ->
     """The kernel for the given constants, and the captured values it depends on."""
     signature = kernel_signature(function)
     unit = Unit(_READERS)
-    unit.register(_structs(signature_of(function)), function.source.span)
+    unit.register(signature_of(function).structs, function.def_span)
     scope = Scope(function.names, {})
     binder = _Binder(unit, scope, function)
     for name in signature.index_names:
@@ -97,13 +99,9 @@ def read_kernel(function: PythonFunction, const_values: Mapping[str, object]) ->
         uniforms=tuple(binder.uniforms),
         body=read,
         local_types=dict(scope.types),
-        span=function.source.of(function.tree),
+        span=function.def_span,
     )
     return kernel, unit.captures
-
-
-def _structs(signature: Signature) -> dict[Struct, type]:
-    return signature.structs
 
 
 def _constant(
@@ -114,7 +112,7 @@ def _constant(
     Raises:
         LanguageError: SR0227 where none was given, or no number.
     """
-    span = function.source.span
+    span = function.def_span
     if parameter.name not in values:
         raise error("SR0227", span, name=parameter.name, found="nothing")
     value = to_value(values[parameter.name], parameter.name, span)

@@ -27,8 +27,7 @@ def for_loop(body: Body, node: ast.For) -> None:
         raise body.error("SR0202", node.target, found="several loop variables",
                          help="a range gives one int")  # fmt: skip
     name, scope = node.target.id, body.scope
-    if name in body.index_names:
-        raise body.error("SR0206", node.target, name=name)
+    body.check_bindable(node.target)
     is_own = name in scope.names.loop_only and name not in scope.parameters
     variable = name if is_own else scope.fresh(name)
     body.declare(variable, INT)

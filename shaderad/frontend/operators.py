@@ -165,6 +165,8 @@ def _refuse(kind: type[ast.operator], left: Value, right: Value, span: Span) -> 
 def power(base: Value, exponent: Value, span: Span) -> Value:
     """``base ** exponent``: products for a whole constant, `POW` for everything else."""
     whole = _whole(exponent)
+    if isinstance(base, Expr) and is_integer(base.type) and _is_real(exponent):
+        base = expr(to_float(base), span)  # 3 ** 2.0 is 9.0
     if isinstance(base, Expr) and whole is not None:
         if whole >= 0 and (is_integer(base.type) or is_float(base.type)):
             return _integer_power(base, whole, span)
@@ -184,6 +186,11 @@ def power(base: Value, exponent: Value, span: Span) -> Value:
     if made is None:
         raise _refuse(ast.Pow, base, exponent, span)
     return made
+
+
+def _is_real(exponent: Value) -> bool:
+    known = as_known(exponent)
+    return known is not None and isinstance(known.value, float)
 
 
 def _whole(exponent: Value) -> int | None:
@@ -228,6 +235,8 @@ def _fold_unary(symbol: ast.unaryop, value: Known, span: Span) -> Known:
         return Known(value.value, span)
     if isinstance(symbol, ast.USub):
         return Known(-value.value, span)
+    if isinstance(value.value, bool):
+        return Known(not value.value, span)  # as on bools of the kernel, and unlike Python's -2
     if isinstance(value.value, int):
         return Known(~value.value, span)
     raise error("SR0316", span, symbol="~", found=describe(value))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, replace
 
+from shaderad.diagnostics import Error
 from shaderad.frontend.body import Body
-from shaderad.frontend.values import TargetElement, describe
+from shaderad.frontend.values import TargetElement, Value, describe
 from shaderad.ir.nodes import (
     Element,
     ElementStep,
@@ -62,10 +63,10 @@ def _place(body: Body, value: Expr, node: ast.expr) -> Place:
 
 
 def _kept(body: Body, value: Expr) -> Expr:
-    """The place with every variable index under a name, so that it is evaluated once."""
-    if isinstance(value, TargetElement):
-        indices = tuple(body.keep(i, "index") for i in value.indices)
-        return replace(value, indices=indices)
+    """The place with every variable index under a name, so that it is evaluated once.
+
+    Indices of arrays stay: writes to arrays hold them once, and lowering wants to see them.
+    """
     if isinstance(value, Element):
         return replace(value, value=_kept(body, value.value), index=body.keep(value.index, "index"))
     if isinstance(value, Field | Swizzle | PairPart):
@@ -90,10 +91,22 @@ def _step(body: Body, at: Expr, node: ast.expr) -> Step | None:
     return None
 
 
+def root_of(value: Value) -> Value:
+    """What the fields, components and elements of a place belong to."""
+    while isinstance(value, Field | Swizzle | Element | PairPart):
+        value = value.value
+    return value
+
+
 def _check_root(body: Body, root: Var, steps: list[Step], node: ast.expr) -> None:
-    if not steps or root.name in body.scope.types:
-        return
+    if not steps:
+        # `self.scale` of a struct that holds arrays: its fields are parameters of their own.
+        raise _changed_parameter(body, node, ast.unparse(node))
     is_pair = isinstance(root.type, Pair) and isinstance(steps[0], PartStep)
-    if not is_pair:
-        raise body.error("SR0205", node, name=f"parameter `{root.name}`",
-                         help=f"copy it first: `own = {root.name}`, and write `own`")  # fmt: skip
+    if root.name not in body.scope.types and not is_pair:
+        raise _changed_parameter(body, node, root.name)
+
+
+def _changed_parameter(body: Body, node: ast.expr, name: str) -> Error:
+    return body.error("SR0205", node, name=f"parameter `{name}`",
+                      help=f"copy it first: `own = {name}`, and write `own`")  # fmt: skip

@@ -21,12 +21,13 @@ class Source:
     name: str
     file: str
     first_line: int
-    lines: tuple[str, ...]
+    lines: list[str]
+    """The whole file; shared with the other functions in it, and never changed."""
 
     @property
     def span(self) -> Span:
         """The line that is known without parsing: the decorator's, or ``def``'s."""
-        text = self.lines[0].rstrip("\n") if self.lines else ""
+        text = self._line(self.first_line).rstrip("\n")
         return Span(self.file, self.first_line, len(text) - len(text.lstrip()), len(text))
 
     def parse(self) -> ast.FunctionDef:
@@ -38,7 +39,7 @@ class Source:
         """
         if not self.lines:
             raise error("SR0101", None, name=self.name, file=self.file)
-        tree = _parse_block(self.lines, self.first_line)
+        tree = _parse_block(self.lines[self.first_line - 1 :], self.first_line)
         if isinstance(tree, ast.FunctionDef) and tree.name == self.name:
             return tree
         found = type(tree).__name__
@@ -59,22 +60,21 @@ class Source:
         return Span(self.file, line, start, len(text.encode()[:end].decode(errors="ignore")))
 
     def _line(self, line: int) -> str:
-        index = line - self.first_line
-        return self.lines[index] if 0 <= index < len(self.lines) else ""
+        return self.lines[line - 1] if 0 < line <= len(self.lines) else ""
 
 
 def source_of(function: FunctionType) -> Source:
     """Reads the lines now: a file that is edited later must not change what a kernel means."""
     code = function.__code__
     linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
-    return Source(function.__name__, code.co_filename, code.co_firstlineno, tuple(lines))
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    return Source(function.__name__, code.co_filename, code.co_firstlineno, lines)
 
 
-def _parse_block(lines: tuple[str, ...], first_line: int) -> ast.stmt | None:
+def _parse_block(lines: list[str], first_line: int) -> ast.stmt | None:
     """Parses the first block of `lines`, whatever its indent, keeping lines and columns."""
     try:
-        block = inspect.getblock(list(lines))
+        block = inspect.getblock(lines)
         # An indented block parses under an `if`; unlike dedenting, that keeps its columns.
         prefix = "if True:\n" if block and block[0][:1] in (" ", "\t") else ""
         module = ast.parse(prefix + "".join(block))

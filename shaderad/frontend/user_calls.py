@@ -122,7 +122,7 @@ def read_function(
     statements = read_statements(body, function)
     found = body.result if body.result is not None else VOID
     if scope.assigned is not None and not isinstance(found, Void):
-        raise error("SR0219", function.source.span, name=function.shown_name, type=found)
+        raise error("SR0219", function.def_span, name=function.shown_name, type=found)
     return Function(
         name=name,
         parameters=tuple(parameters),
@@ -130,7 +130,7 @@ def read_function(
         body=statements,
         local_types=dict(scope.types),
         buffers=tuple(body.buffers),
-        span=function.source.span,
+        span=function.def_span,
     )
 
 
@@ -184,7 +184,7 @@ def _check_signature(
     if not fits:
         names = [n for n, _ in signature.parameters]
         shown = [f"{n}: {o[0]}" for n, o in zip([*names, "d_out"], accepted, strict=False)]
-        raise error("SR0234", derivative.source.span, name=derivative.name,
+        raise error("SR0234", derivative.def_span, name=derivative.name,
                     primal=derivative.primal.shown_name,
                     found=", ".join(f"{n}: {t}" for n, t in own.parameters),
                     wanted=", ".join(shown))  # fmt: skip

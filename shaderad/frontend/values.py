@@ -25,6 +25,11 @@ class Known:
 
 
 @dataclass(frozen=True)
+class Member(Known):
+    """A member of an enum: its number, which Python also spells ``.value``."""
+
+
+@dataclass(frozen=True)
 class Sequence:
     """A tuple whose elements are known one by one: ``(a, b)``, ``x.shape``, a captured tuple."""
 
