@@ -1,0 +1,32 @@
+"""Every case of ``cases.json`` that a kernel can say, as a program a user would write.
+
+A key is a case's id; ``id/how`` says the same case in another way.
+"""
+
+from __future__ import annotations
+
+from tests.conformance.programs import (
+    atomic,
+    component,
+    control_flow,
+    custom,
+    function,
+    gather,
+    inplace,
+    loop,
+    minmax,
+    precision,
+    scalar,
+    special_values,
+    struct,
+)
+from tests.conformance.programs.program import Program
+
+FAMILIES = (
+    scalar, component, control_flow, loop, minmax, special_values, struct, function, custom,
+    atomic, precision, gather, inplace,
+)  # fmt: skip
+
+PROGRAMS: dict[str, Program] = {
+    name: program for family in FAMILIES for name, program in family.PROGRAMS.items()
+}
