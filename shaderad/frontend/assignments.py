@@ -28,7 +28,20 @@ from shaderad.ir.nodes import (
     Swizzle,
     Var,
 )
-from shaderad.ir.types import FLOAT, INT, Access, BufferType, Struct, Tuple, Type, Vector, Void
+from shaderad.ir.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    Access,
+    BufferType,
+    Scalar,
+    Struct,
+    Tuple,
+    Type,
+    Vector,
+    Void,
+    is_float,
+)
 from shaderad.ir.walk import rewrite_expression
 
 
@@ -109,17 +122,22 @@ def _as_type_of(
     body: Body, name: str, t: Type, value: Value, target: ast.expr, span: Span
 ) -> Expr:
     found = value.type if isinstance(value, Expr) else None
-    if isinstance(value, Known):
+    if isinstance(value, Known) and not _takes(t, value):
         found = natural_type(value)
-        is_narrowing = isinstance(value.value, float) and t == INT
-        if not is_narrowing and not isinstance(value.value, bool):
-            return coerce(value, t, span)
-    if found is not None and found != t and not (found == INT and t == FLOAT):
+    mixes = found == INT and isinstance(t, Scalar) and is_float(t)
+    if found is not None and found != t and not mixes:
         help_ = "convert the value, or use another name"
         if t == INT and found == FLOAT:
             help_ = f"start it as a float: `{name} = 0.0`"
         raise body.error("SR0317", target, name=name, type=t, found=f"`{found}`", help=help_)
     return coerce(value, t, span)
+
+
+def _takes(t: Type, number: Known) -> bool:
+    """Whether a number of the program can become a `t` where it is in range."""
+    if not isinstance(t, Scalar) or isinstance(number.value, bool) != (t == BOOL):
+        return False
+    return is_float(t) or not isinstance(number.value, float)
 
 
 def _unpack(body: Body, target: ast.Tuple | ast.List, value: Value, source: ast.expr) -> None:

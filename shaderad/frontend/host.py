@@ -153,7 +153,7 @@ def plain_function(function: object) -> FunctionType:
     if not isinstance(function, FunctionType):
         raise error("SR0103", None, found=f"`{function!r}`")
     code = function.__code__
-    span = Span(code.co_filename, code.co_firstlineno)
+    span = source_of(function).span
     if function.__name__ == "<lambda>":
         raise error("SR0103", span, found="a lambda")
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):

@@ -11,13 +11,14 @@ import inspect
 from collections.abc import Mapping
 from functools import cached_property
 from types import FunctionType
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
-from shaderad.diagnostics import Span, error
+from shaderad.diagnostics import Error, Span, error
 from shaderad.frontend.annotations import STRUCT_ATTRIBUTE, ConstType, IndexType, resolve
 from shaderad.frontend.host import PythonFunction, UserFunction, caller_locals, names_in_annotations
+from shaderad.frontend.source import source_of
 from shaderad.ir.types import Pair, Struct, Tuple, Type, Void
 
 C = TypeVar("C", bound=type)
@@ -76,10 +77,11 @@ class StructInfo:
             file = inspect.getsourcefile(self.cls) or ""
         except (OSError, TypeError):
             return None
+        wanted = (f"{field}:", f"{field} :") if field else f"class {self.name}"
         for number in range(start, len(lines)):
             text = lines[number]
             column = len(text) - len(text.lstrip())
-            if not field or text.lstrip().startswith((f"{field}:", f"{field} :")):
+            if text.lstrip().startswith(wanted):
                 return Span(file, number + 1, column, len(text.rstrip()))
         return None
 
@@ -94,23 +96,23 @@ def struct(cls: C) -> C:
         LanguageError: SR0103 for what is no class, SR0104 for base classes, and for members
             that kernels do not have.
     """
-    if not isinstance(cls, type):
+    if not isinstance(cls, type):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise error("SR0103", None, found=f"`{cls!r}`")
-    if cls.__bases__ != (object,):
-        raise error("SR0104", None, name=cls.__name__, found="base classes",
-                    help="repeat the fields, or hold the other struct as a field")  # fmt: skip
     locals_ = caller_locals(2)
     info = StructInfo(cls, locals_)
+    if cls.__bases__ != (object,):
+        raise _refused(info.span(), cls, "base classes",
+                       "repeat the fields, or hold the other struct as a field")  # fmt: skip
     for name, member in list(vars(cls).items()):
         method = _method(cls, name, member, locals_)
         if method is not None:
             info.methods[name] = method
             setattr(cls, name, method)
-    made = _with_constructor(cls)
+    made = _with_constructor(cls, info)
     made.__eq__ = _equal  # type: ignore[method-assign, assignment]
     made.__hash__ = None  # type: ignore[assignment]
     setattr(made, STRUCT_ATTRIBUTE, info)
-    return made  # type: ignore[return-value]
+    return made
 
 
 def info_of(thing: object) -> StructInfo | None:
@@ -124,11 +126,13 @@ def _method(
     cls: type, name: str, member: object, locals_: Mapping[str, object]
 ) -> UserFunction | None:
     if isinstance(member, staticmethod | classmethod | property):
-        raise error("SR0104", None, name=cls.__name__, found=f"a {type(member).__name__}: `{name}`",
-                    help="write a method, or a `@sad.function` outside of the class")  # fmt: skip
+        inner = cast("object", member.fget if isinstance(member, property) else member.__func__)
+        raise _refused(_span_of(inner), cls, f"a {type(member).__name__}: `{name}`",
+                       "write a method, or a `@sad.function` outside of the class")  # fmt: skip
     if name in _DATACLASS_METHODS and isinstance(member, FunctionType):
-        raise error("SR0104", None, name=cls.__name__, found=f"its own `{name}`",
-                    help="structs are made from their fields; write a `@sad.function` that returns one")  # fmt: skip
+        raise _refused(_span_of(member), cls, f"its own `{name}`",
+                       "structs are made from their fields; "
+                       "write a `@sad.function` that returns one")  # fmt: skip
     if not isinstance(member, FunctionType | PythonFunction):
         return None
     method = UserFunction(member, locals_) if isinstance(member, FunctionType) else member
@@ -138,12 +142,20 @@ def _method(
     return method
 
 
-def _with_constructor(cls: type) -> type:
+def _refused(span: Span | None, cls: type, found: str, help_: str) -> Error:
+    return error("SR0104", span, name=cls.__name__, found=found, help=help_)
+
+
+def _span_of(function: object) -> Span | None:
+    return source_of(function).span if isinstance(function, FunctionType) else None
+
+
+def _with_constructor(cls: C, info: StructInfo) -> C:
     try:
-        return dataclasses.dataclass(eq=False)(cls)
+        return cast("C", dataclasses.dataclass(eq=False)(cls))
     except (TypeError, ValueError) as failure:
-        raise error("SR0104", None, name=cls.__name__, found=str(failure),
-                    help="give defaults to the last fields only, and only numbers")  # fmt: skip
+        raise _refused(info.span(), cls, str(failure),
+                       "give defaults to the last fields only, and only numbers") from failure  # fmt: skip
 
 
 def _equal(self: object, other: object) -> bool:
