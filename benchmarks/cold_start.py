@@ -1,0 +1,62 @@
+"""Seconds from the start of Python to the first gradient, and what `import shaderad` takes.
+
+    python benchmarks/cold_start.py [wgpu|slangpy ..]
+
+Each run is a process of its own; the first, which fills the disk cache, is not counted.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+RUNS = 7
+GOALS = {"import": 0.3, "wgpu": 1.2}
+
+FIRST_GRADIENT = """
+import sys
+import shaderad as sad
+
+@sad.kernel
+def energy(i: sad.Index, x: sad.In[float], total: sad.Add[float]):
+    total[0] += sad.sin(x[i]) * x[i]
+
+with sad.open_device(sys.argv[1]):
+    gradient = sad.grad(energy)([0.5, 1.0, 2.0], dim=3, shapes={"total": (1,)}).numpy()
+assert abs(gradient[0] - 0.9182) < 1e-3, gradient
+"""
+
+
+def seconds(*command: str) -> list[float]:
+    """How long a process lives, from its start until it has ended; the first run left out."""
+    found: list[float] = []
+    for _ in range(RUNS + 1):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *command], check=True)
+        found.append(time.perf_counter() - start)
+    return found[1:]
+
+
+def report(name: str, times: list[float]) -> None:
+    median, goal = statistics.median(times), GOALS.get(name)
+    verdict = f"   above the goal of {goal} s" if goal is not None and median > goal else ""
+    print(f"{name:10} median {median:5.2f} s   least {min(times):5.2f} s{verdict}")
+
+
+def main() -> None:
+    bare = statistics.median(seconds("-c", "pass"))
+    imported = seconds("-c", "import shaderad")
+    report("import", [one - bare for one in imported])
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "first_gradient.py"
+        script.write_text(FIRST_GRADIENT)
+        for runtime in sys.argv[1:] or ("wgpu", "slangpy"):
+            report(runtime, seconds(str(script), runtime))
+
+
+if __name__ == "__main__":
+    main()
