@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -11,9 +12,13 @@ import pytest
 from PIL import Image
 
 import shaderad as sad
+from tests.samples.loading import SAMPLES
 
 pytestmark = pytest.mark.gpu
 
+FOLDER = SAMPLES / "mesh_interpolation"
+SHADES = 0.5
+"""Of 255, on average: six steps of the fit are shown, not twenty."""
 FLOAT32_SUMS = 1e-5
 """Relative to the largest: a few hundred float32 terms, added in any order."""
 
@@ -98,3 +103,23 @@ def test_each_sample_shows_the_nearest_triangle(mesh_sample: ModuleType) -> None
     weights = np.stack([1 - uv.sum(1), *uv.T], 1)
     at = np.einsum("nk,nkc->nc", weights, screen[face])
     np.testing.assert_allclose(at, np.stack([sample % 8 + 0.5, sample // 8 + 0.5], 1))
+
+
+@pytest.mark.slow
+def test_the_command_builds_the_kernels_and_writes_the_pictures(
+    mesh_sample: ModuleType, device: sad.Device, tmp_path: Path
+) -> None:
+    runtime = device.capabilities.runtime
+    mesh_sample.main(["--runtime", runtime, "--out", str(tmp_path), "--steps", "6"])
+    assert len(list(tmp_path.glob("*.png"))) == 5
+    manifest = json.loads((tmp_path / "build/manifest.json").read_text())
+    assert [kernel["name"] for kernel in manifest["kernels"]] == ["shade", "squared_error"]
+    for kernel in manifest["kernels"]:
+        for target in ("spirv", "hlsl", "wgsl"):
+            for mode in ("primal", "backward"):
+                (entry,) = kernel["targets"][target][mode]
+                assert (tmp_path / "build" / entry["file"]).stat().st_size
+    fit = np.asarray(Image.open(tmp_path / "overview.png")).astype(int)
+    expected = np.asarray(Image.open(FOLDER / "expected.png")).astype(int)
+    assert fit.shape == expected.shape
+    assert np.abs(fit - expected).mean() < SHADES
