@@ -10,6 +10,7 @@ import enum
 import types
 
 from shaderad.diagnostics import Span
+from shaderad.frontend.annotations import Form
 from shaderad.frontend.body import Body
 from shaderad.frontend.captures import MISSING, to_value
 from shaderad.frontend.conversions import constant, element_count
@@ -215,9 +216,7 @@ def subscript(body: Body, node: ast.Subscript, is_target: bool) -> Value:
     if isinstance(owner, Expr):
         if isinstance(owner.type, Tuple):
             index = _constant_index(body, node.slice, len(owner.type.elements))
-            return Field(
-                type=owner.type.elements[index], value=owner, name=str(index), span=span
-            )
+            return Field(type=owner.type.elements[index], value=owner, name=str(index), span=span)
         return _nested_elements(body, owner, node)
     raise body.error("SR0310", node, type=describe(owner).strip("`"), name="[..]",
                      known="it has no elements")  # fmt: skip
@@ -226,17 +225,20 @@ def subscript(body: Body, node: ast.Subscript, is_target: bool) -> Value:
 def _local_array_type(body: Body, owner: Host, node: ast.Subscript) -> Host:
     """``sad.LocalArray[float, N]`` with a size that is known while compiling."""
     form = owner.object
-    if not hasattr(form, "__getitem__") and not hasattr(type(form), "__class_getitem__"):
+    if not isinstance(form, Form):
         raise body.error("SR0310", node, type=owner.name, name="[..]", known="it has no elements")
     nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     arguments: list[object] = []
     for item in nodes:
         value = body.value(item)
         known = as_known(value)
-        if known is None and not isinstance(value, Host):
+        if known is not None:
+            arguments.append(known.value)
+        elif isinstance(value, Host):
+            arguments.append(value.object)
+        else:
             raise body.error("SR0319", item, found=describe(value))
-        arguments.append(known.value if known is not None else value.object)  # type: ignore[union-attr]
-    return Host(form[tuple(arguments)], ast.unparse(node))  # type: ignore[index]
+    return Host(form[tuple(arguments)], ast.unparse(node))
 
 
 def _nested_elements(body: Body, owner: Expr, node: ast.Subscript) -> Expr:
@@ -293,9 +295,7 @@ def _constant_index(body: Body, node: ast.expr, count: int) -> int:
     return known.value % count
 
 
-def _element_of_array(
-    body: Body, array: ArrayRef, node: ast.Subscript, is_target: bool
-) -> Expr:
+def _element_of_array(body: Body, array: ArrayRef, node: ast.Subscript, is_target: bool) -> Expr:
     nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     plain = [_without_unique(body, n) for n in nodes]
     is_unique = plain != nodes
@@ -311,7 +311,12 @@ def _element_of_array(
     if is_target:
         t = tangent(t) if array.part == "d" else t
         return TargetElement(
-            type=t, buffer=array.buffer, indices=indices, array=array, is_unique=is_unique, span=span
+            type=t,
+            buffer=array.buffer,
+            indices=indices,
+            array=array,
+            is_unique=is_unique,
+            span=span,
         )
     _check_readable(body, array, node)
     return Load(type=t, buffer=array.buffer, indices=indices, span=span)
@@ -329,7 +334,9 @@ def _check_readable(body: Body, array: ArrayRef, node: ast.AST) -> None:
         how = {Access.ADD: "it only takes `+=` and `-=`"}.get(
             access, f"it only takes `b[j] = sad.{access.value.lower()}(b[j], v)`"
         )
-        raise body.error("SR0208", node, name=array.buffer, access=f"`{access.value}` array", how=how)
+        raise body.error(
+            "SR0208", node, name=array.buffer, access=f"`{access.value}` array", how=how
+        )
 
 
 def _without_unique(body: Body, node: ast.expr) -> ast.expr:

@@ -10,6 +10,7 @@ import builtins
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -52,7 +53,9 @@ class TypeObject:
         """The identity matrix of this type."""
         t = self.ir_type
         if not isinstance(t, ir.Matrix) or t.row_count != t.column_count:
-            raise error("SR0310", None, type=t, name="identity", known="none: it is no square matrix")
+            raise error(
+                "SR0310", None, type=t, name="identity", known="none: it is no square matrix"
+            )
         return np.eye(t.row_count, dtype=NUMPY_BY_KIND[t.element.kind])
 
 
@@ -88,8 +91,9 @@ class Form:
         return f"shaderad.{self.name}"
 
     def __getitem__(self, arguments: object) -> Subscripted:
-        items = arguments if isinstance(arguments, tuple) else (arguments,)
-        return Subscripted(self, items)
+        if isinstance(arguments, tuple):
+            return Subscripted(self, cast("tuple[object, ...]", arguments))
+        return Subscripted(self, (arguments,))
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,10 @@ def _type_objects() -> dict[str, TypeObject]:
 TYPES: Mapping[str, TypeObject] = types.MappingProxyType(_type_objects())
 """Every type object by its public name: ``float2`` .. ``double4x4``, ``half, double, uint``."""
 
-_BUILTIN = {builtins.float: ir.FLOAT, builtins.int: ir.INT, builtins.bool: ir.BOOL}
+BUILTIN_TYPES: Mapping[type, Scalar] = types.MappingProxyType(
+    {builtins.float: ir.FLOAT, builtins.int: ir.INT, builtins.bool: ir.BOOL}
+)
+"""What Python's own types are in kernels."""
 _ACCESS = {access.value: access for access in Access}
 STRUCT_ATTRIBUTE = "__shaderad_struct__"
 
@@ -167,8 +174,8 @@ def value_type(annotation: object) -> ir.Type | None:
     if isinstance(annotation, TypeObject):
         return annotation.ir_type
     if isinstance(annotation, type):
-        if annotation in _BUILTIN:
-            return _BUILTIN[annotation]
+        if annotation in BUILTIN_TYPES:
+            return BUILTIN_TYPES[annotation]
         info = annotation.__dict__.get(STRUCT_ATTRIBUTE)
         return None if info is None else info.ir_type
     return None
@@ -234,7 +241,7 @@ def _resolve_subscripted(
         size = _evaluate(size, namespace, span)
     if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1:
         raise error("SR0301", span, found=repr(annotation), why="a size is a positive whole number")
-    return _build(annotation, inner, int(size), span)
+    return _build(annotation, inner, int(cast("int", size)), span)
 
 
 def _build(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None) -> ir.Type:

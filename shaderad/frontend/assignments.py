@@ -118,9 +118,7 @@ def bind(body: Body, target: ast.Name, value: Value, source: ast.expr) -> None:
     body.scope.assign(local)
 
 
-def _as_type_of(
-    body: Body, name: str, t: Type, value: Value, target: ast.expr, span: Span
-) -> Expr:
+def _as_type_of(body: Body, name: str, t: Type, value: Value, target: ast.expr, span: Span) -> Expr:
     found = value.type if isinstance(value, Expr) else None
     if isinstance(value, Known) and not _takes(t, value):
         found = natural_type(value)
@@ -218,7 +216,7 @@ def augmented(body: Body, node: ast.AugAssign) -> None:
     if isinstance(node.target, ast.Name):
         current = body.value(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
         made = operators.binary(node.op, current, body.value(node.value), body.span(node))
-        bind(body, node.target, made, node)  # type: ignore[arg-type]
+        bind(body, node.target, made, node.value)
         return
     place = read_place(body, node.target)
     value = body.value(node.value)
@@ -253,7 +251,9 @@ def _augment_element(
         negated = operators.unary(ast.USub(), added, body.span(node.value))
         added = expr(negated, body.span(node.value))
     kind = AccumulateGradient if is_gradient else Accumulate
-    body.emit(kind(buffer=root.buffer, indices=root.indices, path=place.path, value=added, span=span))
+    body.emit(
+        kind(buffer=root.buffer, indices=root.indices, path=place.path, value=added, span=span)
+    )
 
 
 def _update_out(
@@ -271,6 +271,7 @@ def _update_out(
 
 def _as_read(value: Expr) -> Expr:
     """The place as a value: the array element is loaded."""
+
     def read(e: Expr) -> Expr:
         if isinstance(e, TargetElement):
             return Load(type=e.type, buffer=e.buffer, indices=e.indices, span=e.span)
@@ -313,6 +314,9 @@ def _extreme_op(body: Body, source: ast.Call) -> ops.Op | None:
     value = body.value(source.func)
     if not isinstance(value, Host):
         return None
-    if isinstance(value.object, Intrinsic) and value.object.op in (ops.MIN, ops.MAX):
-        return value.object.op
-    return {min: ops.MIN, max: ops.MAX}.get(value.object) if callable(value.object) else None  # type: ignore[call-overload]
+    thing = value.object
+    if isinstance(thing, Intrinsic):
+        return thing.op if thing.op in (ops.MIN, ops.MAX) else None
+    if thing is min:
+        return ops.MIN
+    return ops.MAX if thing is max else None

@@ -8,7 +8,7 @@ statements hold no state of their own.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -33,24 +33,18 @@ class Readers:
     specialise: Callable[[Unit, UserFunction, tuple[Slot, ...], Span], Function]
 
 
-@dataclass(frozen=True)
-class InProgress:
-    """A function whose body is being read, or the derivative of one."""
-
-    function: UserFunction
-    is_derivative: bool = False
-
-
 @dataclass
 class Unit:
     """One kernel being read, with everything it reaches."""
 
     readers: Readers
     captures: Captures = field(default_factory=Captures)
-    functions: dict[tuple[UserFunction, tuple[Slot, ...]], Function] = field(default_factory=dict)
-    in_progress: list[InProgress] = field(default_factory=list)
-    structs: dict[Struct, type] = field(default_factory=dict)
-    arrays: dict[str, BufferType] = field(default_factory=dict)
+    functions: dict[tuple[UserFunction, tuple[Slot, ...]], Function] = field(
+        default_factory=dict[tuple[UserFunction, tuple[Slot, ...]], Function]
+    )
+    in_progress: list[UserFunction] = field(default_factory=list[UserFunction])
+    structs: dict[Struct, type] = field(default_factory=dict[Struct, type])
+    arrays: dict[str, BufferType] = field(default_factory=dict[str, BufferType])
     """The arrays of the kernel, by name."""
 
     def register(self, structs: dict[Struct, type], span: Span) -> None:
@@ -173,7 +167,7 @@ class Body:
         return Var(type=value.type, name=name, span=value.span)
 
     @contextmanager
-    def conditional(self) -> Iterator[None]:
+    def conditional(self) -> Generator[None]:
         """Reads an operand that may not be evaluated, or is evaluated again."""
         before = self.can_hoist
         self.can_hoist = False

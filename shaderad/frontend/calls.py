@@ -16,7 +16,7 @@ import numpy as np
 from shaderad.diagnostics import Error
 from shaderad.frontend import constructors, derivatives, math_functions, user_calls
 from shaderad.frontend.access import length
-from shaderad.frontend.annotations import Form, Subscripted, TypeObject
+from shaderad.frontend.annotations import BUILTIN_TYPES, Form, Subscripted, TypeObject
 from shaderad.frontend.body import Body
 from shaderad.frontend.conversions import element_count, expr
 from shaderad.frontend.host import DerivativeFunction, UserFunction
@@ -70,18 +70,23 @@ def _call_host(body: Body, callee: Host, node: ast.Call) -> Value | None:
         return _primitive(body, thing.op, node)
     if isinstance(thing, KernelForm):
         return _form(body, thing, node)
-    if isinstance(thing, TypeObject | Subscripted) or thing in (float, int, bool):
+    if isinstance(thing, TypeObject | Subscripted):
         return constructors.call(body, thing, node)
-    if isinstance(thing, type) and info_of(thing) is not None:
-        return constructors.call_struct(body, thing, node)
+    if isinstance(thing, type):
+        return _call_class(body, thing, node)
     if isinstance(thing, MethodType) and isinstance(thing.__self__, TypeObject):
         return constructors.call_identity(body, thing.__self__, node)
     if _is_hashable(thing) and thing in _BUILTINS:
         return _builtin(body, _BUILTINS[thing], node)
-    is_math = isinstance(thing, BuiltinFunctionType) and thing.__module__ == "math"
-    if is_math and (thing in math_functions.OP_BY_FUNCTION or thing in math_functions.OTHER_FUNCTIONS):
+    if isinstance(thing, BuiltinFunctionType) and thing in math_functions.KNOWN:
         return math_functions.call_math(thing, arguments(body, node), body.span(node))
     return None
+
+
+def _call_class(body: Body, cls: type, node: ast.Call) -> Value | None:
+    if cls in BUILTIN_TYPES:
+        return constructors.call(body, cls, node)
+    return None if info_of(cls) is None else constructors.call_struct(body, cls, node)
 
 
 def _is_hashable(thing: object) -> bool:
@@ -117,8 +122,8 @@ def _scalar_function(op: ops.Op) -> Callable[..., object]:
         if op.rule is not ops.Rule.FLOATS or len(values) != op.arity:
             return None
         with np.errstate(all="ignore"):
-            found = op.numpy(*(np.float64(v) for v in values))
-        return float(found) if np.ndim(found) == 0 and np.isfinite(found) else None  # type: ignore[arg-type]
+            found = np.asarray(op.numpy(*(np.float64(v) for v in values)))
+        return float(found) if found.ndim == 0 and np.isfinite(found) else None
 
     return function
 
@@ -150,7 +155,9 @@ def _builtin(body: Body, name: str, node: ast.Call) -> Value:
         return folded if folded is not None else math_functions.primitive(ops.ABS, args, span)
     if name == "round":
         if len(args) != 1:
-            raise body.error("SR0231", node, name="round", found=len(args), wanted="1: it gives an int")
+            raise body.error(
+                "SR0231", node, name="round", found=len(args), wanted="1: it gives an int"
+            )
         folded = math_functions.fold(round, args, span)
         return folded if folded is not None else math_functions.to_int(ops.ROUND_INT, args, span)
     return math_functions.smallest(ops.MIN if name == "min" else ops.MAX, args, span)

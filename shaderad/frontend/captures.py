@@ -10,6 +10,7 @@ import enum
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType
+from typing import cast
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from shaderad.diagnostics import Span, error
 from shaderad.frontend.values import Host, Known, Member, Sequence, Value
 
 MISSING = object()
+_PLAIN: tuple[type, ...] = (int, float, tuple, np.generic)
+_NUMPY_NUMBERS: tuple[type, ...] = (np.bool_, np.integer, np.floating)
+_MEANINGLESS: tuple[type, ...] = (str, bytes, list, dict, set, complex, type(None))
 
 
 class Captures:
@@ -55,8 +59,7 @@ def _is_same(now: object, then: object) -> bool:
     if now is then:
         return True
     # By text, because 0.0 == -0.0 and nan != nan.
-    is_plain = isinstance(now, int | float | tuple | np.generic)
-    return is_plain and type(now) is type(then) and repr(now) == repr(then)
+    return isinstance(now, _PLAIN) and type(now) is type(then) and repr(now) == repr(then)
 
 
 def to_value(found: object, name: str, span: Span) -> Value:
@@ -70,13 +73,14 @@ def to_value(found: object, name: str, span: Span) -> Value:
         return Member(value.value, span) if isinstance(value, Known) else value
     if isinstance(found, bool | int | float):
         return Known(_plain(found), span)
-    if isinstance(found, np.bool_ | np.integer | np.floating):
-        return Known(found.item(), span)
+    if isinstance(found, _NUMPY_NUMBERS):
+        return Known(cast("np.generic", found).item(), span)
     if isinstance(found, tuple):
-        return Sequence(tuple(to_value(f, name, span) for f in found), span)
+        parts = cast("tuple[object, ...]", found)
+        return Sequence(tuple(to_value(p, name, span) for p in parts), span)
     if isinstance(found, np.ndarray) or hasattr(type(found), "__array__"):
         raise error("SR0212", span, name=name)
-    if isinstance(found, str | bytes | list | dict | set | complex) or found is None:
+    if isinstance(found, _MEANINGLESS):
         raise error("SR0213", span, name=name, found=f"a {type(found).__name__}")
     return Host(found, name)
 

@@ -1,4 +1,4 @@
-"""``float3(..)``, ``int(x)``, ``Triangle(..)``, ``sad.LocalArray[float, 8]()``: values from parts."""
+"""``float3(..)``, ``int(x)``, ``Triangle(..)``, ``sad.LocalArray[T, 8]()``: values from parts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import ast
 
 from shaderad.diagnostics import Span, error
 from shaderad.frontend import math_functions
-from shaderad.frontend.annotations import Subscripted, TypeObject, resolve
+from shaderad.frontend.annotations import (
+    BUILTIN_TYPES,
+    Subscripted,
+    TypeObject,
+    resolve,
+    value_type,
+)
 from shaderad.frontend.body import Body
 from shaderad.frontend.conversions import coerce, constant, expr
 from shaderad.frontend.operators import typed_constant
@@ -37,11 +43,10 @@ def call(body: Body, thing: object, node: ast.Call) -> Value:
     if isinstance(thing, Subscripted):
         return _local_array(body, thing, node)
     args = _positional(body, node)
-    if thing in (float, int, bool):
-        t = {float: Scalar(Kind.FLOAT), int: INT, bool: BOOL}[thing]  # type: ignore[index]
-    else:
-        assert isinstance(thing, TypeObject)
-        t = thing.ir_type
+    if isinstance(thing, type):
+        return _scalar(body, BUILTIN_TYPES[thing], args, node)
+    assert isinstance(thing, TypeObject)
+    t = thing.ir_type
     if isinstance(t, Scalar):
         return _scalar(body, t, args, node)
     if isinstance(t, Vector):
@@ -151,7 +156,9 @@ def call_identity(body: Body, thing: TypeObject, node: ast.Call) -> Expr:
     """``float3x3.identity()``."""
     t = thing.ir_type
     if not isinstance(t, Matrix) or t.row_count != t.column_count or node.args:
-        raise body.error("SR0310", node, type=t, name="identity", known="none: it is no square matrix")
+        raise body.error(
+            "SR0310", node, type=t, name="identity", known="none: it is no square matrix"
+        )
     parts = tuple(
         Const(type=t.element, value=1.0 if r == c else 0.0)
         for r in range(t.row_count)
@@ -195,8 +202,8 @@ def call_struct(body: Body, cls: type, node: ast.Call) -> Expr:
     for name, field in t.fields:
         if name in given:
             parts.append(coerce(body.value(given[name]), field, body.span(given[name])))
-        elif isinstance(info.defaults.get(name), bool | int | float):
-            parts.append(coerce(Known(info.defaults[name]), field, body.span(node)))  # type: ignore[arg-type]
+        elif isinstance(default := info.defaults.get(name), bool | int | float):
+            parts.append(coerce(Known(default), field, body.span(node)))
         else:
             raise body.error("SR0313", node, type=t, found=f"no `{name}`", wanted=", ".join(names))
     return Construct(type=t, parts=tuple(parts), span=body.span(node))
@@ -208,14 +215,11 @@ def call_bitcast(body: Body, node: ast.Call) -> Expr:
         raise body.error("SR0231", node, name="bitcast", found=len(node.args), wanted=2)
     target = body.value(node.args[0])
     value = expr(body.value(node.args[1]), body.span(node.args[1]))
-    thing = target.object if isinstance(target, Host) else None
-    t: Type | None = thing.ir_type if isinstance(thing, TypeObject) else None
-    if thing in (float, int):
-        t = Scalar(Kind.FLOAT) if thing is float else INT
+    t = value_type(target.object) if isinstance(target, Host) else None
     if t is None or not _same_bits(t, value.type):
         raise body.error("SR0312", node, name="bitcast",
                          found=f"{describe(target)}, {describe(value)}",
-                         help="it takes float, int or uint types, or vectors of them, of one size")  # fmt: skip
+                         help="it takes float, int or uint, or vectors, of one size")  # fmt: skip
     return Bitcast(type=t, value=value, span=body.span(node))
 
 

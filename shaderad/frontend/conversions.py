@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from shaderad.diagnostics import Error, Span, error
-from shaderad.frontend.annotations import NUMPY_BY_KIND
 from shaderad.frontend.values import Known, Sequence, Value, describe
 from shaderad.ir.nodes import Cast, Const, Construct, Expr, Splat
 from shaderad.ir.types import (
@@ -33,6 +30,8 @@ from shaderad.ir.types import (
     with_scalar,
 )
 
+_FLOAT_FORM = {Kind.HALF: (11, 16), Kind.FLOAT: (24, 128), Kind.DOUBLE: (53, 1024)}
+"""Binary digits of the significand, and the power of two that all numbers are below."""
 _INT_RANGE = {Kind.INT: (-(2**31), 2**31 - 1), Kind.UINT: (0, 2**32 - 1)}
 
 
@@ -64,13 +63,16 @@ def constant(known: Known, scalar: Scalar, span: Span) -> Const:
 
 
 def _as_float(value: float, scalar: Scalar, span: Span) -> float:
-    info = np.finfo(NUMPY_BY_KIND[scalar.kind])  # type: ignore[type-var]
+    digits, exponent = _FLOAT_FORM[scalar.kind]
+    # From here on the nearest number of the type is infinity.
+    limit = 2**exponent - 2 ** (exponent - digits - 1)
     if isinstance(value, int):
-        if abs(value) > info.max or int(NUMPY_BY_KIND[scalar.kind](value)) != value:  # type: ignore[arg-type]
+        dropped = max(abs(value).bit_length() - digits, 0)
+        if abs(value) >= limit or abs(value) >> dropped << dropped != abs(value):
             raise error("SR0306", span, value=value, type=scalar,
-                        why=f"whole numbers to {2 ** (info.nmant + 1)} are exact")  # fmt: skip
-    elif math.isfinite(value) and abs(value) > float(info.max):
-        raise error("SR0306", span, value=value, type=scalar, why=f"up to {float(info.max):.6g}")
+                        why=f"whole numbers to {2**digits} are exact")  # fmt: skip
+    elif math.isfinite(value) and abs(value) >= limit:
+        raise error("SR0306", span, value=value, type=scalar, why=f"numbers end at 2**{exponent}")
     return float(value)
 
 

@@ -169,7 +169,7 @@ def _tuple(body: Body, node: ast.Tuple) -> Value:
     return Sequence(tuple(body.value(e) for e in node.elts), body.span(node))
 
 
-_READERS: dict[type[ast.expr], Callable[[Body, object], Value]] = {
+_READERS: dict[type[ast.expr], Callable[..., Value]] = {
     ast.Constant: _constant,
     ast.Name: _name,
     ast.BinOp: _binary,
@@ -179,4 +179,4 @@ _READERS: dict[type[ast.expr], Callable[[Body, object], Value]] = {
     ast.IfExp: _conditional,
     ast.Tuple: _tuple,
     ast.Call: calls.call,
-}  # type: ignore[assignment]
+}

@@ -11,7 +11,8 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from types import CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import cast
 
 from shaderad.diagnostics import Span, error
 from shaderad.frontend.names import Names
@@ -27,7 +28,7 @@ class PythonFunction:
         self.owner: type | None = None
         """The struct whose method this is."""
         self._locals = _named_by_annotations(self.python, locals_)
-        functools.update_wrapper(self, self.python)
+        functools.update_wrapper(cast("Callable[..., object]", self), self.python)
 
     @property
     def name(self) -> str:
@@ -139,7 +140,7 @@ class DerivativeFunction(PythonFunction):
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         raise error("SR0236", self.source.span, name=self.name, found="called",
-                    help=f"call `sad.bwd_diff({self.primal.name})` or `sad.fwd_diff` of it")  # fmt: skip
+                    help=f"call `sad.bwd_diff({self.primal.name})` or `sad.fwd_diff`")  # fmt: skip
 
 
 def plain_function(function: object) -> FunctionType:
@@ -165,7 +166,7 @@ def plain_function(function: object) -> FunctionType:
 
 def caller_locals(depth: int) -> Mapping[str, object]:
     """Locals of the frame that decorates; module level has none that globals lack."""
-    frame = sys._getframe(depth)
+    frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
     return {} if frame.f_locals is frame.f_globals else frame.f_locals
 
 
@@ -189,9 +190,9 @@ def _names_in(text: str) -> set[str]:
     return set(code.co_names)
 
 
-def _is_empty(cell: object) -> bool:
+def _is_empty(cell: CellType) -> bool:
     try:
-        cell.cell_contents  # type: ignore[attr-defined]  # noqa: B018
+        _ = cell.cell_contents
     except ValueError:
         return True
     return False

@@ -56,9 +56,8 @@ FORMS: Mapping[str, KernelForm] = types.MappingProxyType(
     {
         name: KernelForm(name)
         for name in (
-            "range", "static_range", "limit", "unique", "detach", "diff_pair", "fwd_diff",
-            "bwd_diff", "bitcast",
+            "range static_range limit unique detach diff_pair fwd_diff bwd_diff bitcast".split()
         )
-    }  # fmt: skip
+    }
 )
 """Everything else that kernels call by a ``sad`` name."""

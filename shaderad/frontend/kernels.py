@@ -73,7 +73,9 @@ def _parameter(name: str, t: Type, span: Span) -> KernelParameter:
     return KernelParameter(name=name, type=t)
 
 
-def read_kernel(function: PythonFunction, const_values: Mapping[str, object]) -> tuple[Kernel, Captures]:
+def read_kernel(
+    function: PythonFunction, const_values: Mapping[str, object]
+) -> tuple[Kernel, Captures]:
     """The kernel for the given constants, and the captured values it depends on."""
     signature = kernel_signature(function)
     unit = Unit(_READERS)

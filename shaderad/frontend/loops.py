@@ -82,9 +82,7 @@ def _range(body: Body, node: ast.expr) -> tuple[Expr, Expr, Expr, int | None, bo
     thing = callee.object if isinstance(callee, Host) else None
     is_unrolled = thing == KernelForm("static_range")
     is_limited = thing == KernelForm("range")
-    if not isinstance(node, ast.Call) or not (
-        thing is builtins.range or is_unrolled or is_limited
-    ):
+    if not isinstance(node, ast.Call) or not (thing is builtins.range or is_unrolled or is_limited):
         value = callee if callee is not None else body.value(node)
         raise body.error("SR0210", node, found=describe(value))
     limit: int | None = None

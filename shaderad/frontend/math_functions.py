@@ -17,25 +17,23 @@ from shaderad.ir import ops
 from shaderad.ir.nodes import Cast, Expr
 from shaderad.ir.types import INT, is_float, is_integer, with_scalar
 
+_OF_THE_SAME_NAME = (
+    "sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp exp2 expm1 log2 log10 "
+    "log1p sqrt fmod hypot copysign isnan isinf isfinite degrees radians erf pow"
+).split()
 OP_BY_FUNCTION: Mapping[object, ops.Op] = types.MappingProxyType(
     {
-        getattr(math, name): ops.TABLE[row]
-        for name, row in {
-            "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos",
-            "atan": "atan", "atan2": "atan2", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
-            "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "exp": "exp", "exp2": "exp2",
-            "expm1": "expm1", "log2": "log2", "log10": "log10", "log1p": "log1p", "sqrt": "sqrt",
-            "fabs": "abs", "fmod": "fmod", "hypot": "hypot", "copysign": "copysign",
-            "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite", "degrees": "degrees",
-            "radians": "radians", "erf": "erf", "pow": "pow", "floor": "floor_int",
-            "ceil": "ceil_int",
-        }.items()
-    }  # fmt: skip
+        **{getattr(math, name): ops.TABLE[name] for name in _OF_THE_SAME_NAME},
+        math.fabs: ops.ABS,
+        math.floor: ops.FLOOR_INT,
+        math.ceil: ops.CEIL_INT,
+    }
 )
 OTHER_FUNCTIONS: Mapping[object, str] = types.MappingProxyType(
     {math.log: "log", math.trunc: "trunc", math.cbrt: "cbrt"}
 )
-NAMES = ", ".join(sorted(f.__name__ for f in (*OP_BY_FUNCTION, *OTHER_FUNCTIONS)))  # type: ignore[attr-defined]
+KNOWN = frozenset([*OP_BY_FUNCTION, *OTHER_FUNCTIONS])
+NAMES = ", ".join(sorted([*_OF_THE_SAME_NAME, "fabs", "floor", "ceil", *OTHER_FUNCTIONS.values()]))
 
 
 def call_math(function: Callable[..., object], args: tuple[Value, ...], span: Span) -> Value:

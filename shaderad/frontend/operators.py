@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from typing import Any
 
 from shaderad.diagnostics import Span, error
 from shaderad.frontend.conversions import constant, expr, to_float, unify
@@ -43,7 +44,7 @@ _BITWISE: dict[type[ast.operator], ops.Op] = {
     ast.LShift: ops.SHIFT_LEFT,
     ast.RShift: ops.SHIFT_RIGHT,
 }
-_COMPARE: dict[type[ast.cmpop], tuple[ops.Op, Callable[[object, object], bool]]] = {
+_COMPARE: dict[type[ast.cmpop], tuple[ops.Op, Callable[[Any, Any], bool]]] = {
     ast.Eq: (ops.EQ, operator.eq),
     ast.NotEq: (ops.NE, operator.ne),
     ast.Lt: (ops.LT, operator.lt),
@@ -51,19 +52,29 @@ _COMPARE: dict[type[ast.cmpop], tuple[ops.Op, Callable[[object, object], bool]]]
     ast.Gt: (ops.GT, operator.gt),
     ast.GtE: (ops.GE, operator.ge),
 }
-_FOLD: dict[type[ast.operator], Callable[[object, object], object]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
+_EACH_VALUE = "compare with each value: `x == a or x == b`"
+_REFUSED_COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Is: ("is", "write `==`"),
+    ast.IsNot: ("is not", "write `!=`"),
+    ast.In: ("in", _EACH_VALUE),
+    ast.NotIn: ("not in", _EACH_VALUE),
+}
+_FOLD: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    node: getattr(operator, name)
+    for node, name in {
+        ast.Add: "add",
+        ast.Sub: "sub",
+        ast.Mult: "mul",
+        ast.Div: "truediv",
+        ast.FloorDiv: "floordiv",
+        ast.Mod: "mod",
+        ast.Pow: "pow",
+        ast.BitAnd: "and_",
+        ast.BitOr: "or_",
+        ast.BitXor: "xor",
+        ast.LShift: "lshift",
+        ast.RShift: "rshift",
+    }.items()
 }
 SYMBOLS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -272,8 +283,7 @@ def compare(symbol: ast.cmpop, left: Value, right: Value, span: Span) -> Value:
         LanguageError: SR0202 for ``is`` and ``in``, SR0304 for operands that do not mix.
     """
     if type(symbol) not in _COMPARE:
-        word = {ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"}[type(symbol)]
-        help_ = "write `==`" if word.startswith("is") else "compare with each value: `x == a or x == b`"
+        word, help_ = _REFUSED_COMPARISONS[type(symbol)]
         raise error("SR0202", span, found=f"`{word}`", help=help_)
     op, fold = _COMPARE[type(symbol)]
     if isinstance(left, Known) and isinstance(right, Known):

@@ -18,7 +18,7 @@ EXPRESSIONS: Mapping[type[ast.expr], tuple[str, str]] = types.MappingProxyType({
     ast.List: ("a list", _NO_COLLECTION),
     ast.Dict: ("a dict", "write a `@sad.struct`"),
     ast.Set: ("a set", _NO_COLLECTION),
-    ast.JoinedStr: ("an f-string", "kernels have no text; `assert condition, \"text\"` may hold one"),
+    ast.JoinedStr: ("an f-string", "kernels have no text but that of `assert condition, \"..\"`"),
     ast.NamedExpr: ("`:=`", "assign in a statement of its own"),
     ast.Await: ("`await`", "a kernel runs to its end without waiting"),
     ast.Yield: ("`yield`", "write results to an `sad.Out` array"),

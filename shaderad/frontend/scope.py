@@ -7,6 +7,7 @@ assigned, and is `None` where no path comes through.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import reduce
 
 from shaderad.frontend.names import Names
 from shaderad.frontend.values import Value
@@ -18,15 +19,15 @@ Flow = frozenset[str] | None
 def join(*flows: Flow) -> Flow:
     """What is assigned where several paths meet."""
     open_flows = [f for f in flows if f is not None]
-    return frozenset.intersection(*open_flows) if open_flows else None
+    return reduce(frozenset[str].intersection, open_flows) if open_flows else None
 
 
 @dataclass
 class LoopFlow:
     """The states in which a loop is left by ``break`` and reaches its end or a ``continue``."""
 
-    breaks: list[Flow] = field(default_factory=list)
-    continues: list[Flow] = field(default_factory=list)
+    breaks: list[Flow] = field(default_factory=list[Flow])
+    continues: list[Flow] = field(default_factory=list[Flow])
 
 
 class Scope:

@@ -22,6 +22,7 @@ from shaderad.frontend.source import source_of
 from shaderad.ir.types import Pair, Struct, Tuple, Type, Void
 
 C = TypeVar("C", bound=type)
+_REFUSED_MEMBERS: tuple[type, ...] = (staticmethod, classmethod, property)
 _DATACLASS_METHODS = frozenset({"__init__", "__repr__", "__eq__", "__hash__", "__post_init__"})
 
 
@@ -109,9 +110,9 @@ def struct(cls: C) -> C:
             info.methods[name] = method
             setattr(cls, name, method)
     made = _with_constructor(cls, info)
-    made.__eq__ = _equal  # type: ignore[method-assign, assignment]
-    made.__hash__ = None  # type: ignore[assignment]
-    setattr(made, STRUCT_ATTRIBUTE, info)
+    members = {"__eq__": _equal, "__hash__": None, STRUCT_ATTRIBUTE: info}
+    for name, member in members.items():
+        setattr(made, name, member)
     return made
 
 
@@ -125,8 +126,8 @@ def info_of(thing: object) -> StructInfo | None:
 def _method(
     cls: type, name: str, member: object, locals_: Mapping[str, object]
 ) -> UserFunction | None:
-    if isinstance(member, staticmethod | classmethod | property):
-        inner = cast("object", member.fget if isinstance(member, property) else member.__func__)
+    if isinstance(member, _REFUSED_MEMBERS):
+        inner: object = getattr(member, "fget", None) or getattr(member, "__func__", None)
         raise _refused(_span_of(inner), cls, f"a {type(member).__name__}: `{name}`",
                        "write a method, or a `@sad.function` outside of the class")  # fmt: skip
     if name in _DATACLASS_METHODS and isinstance(member, FunctionType):
@@ -155,11 +156,13 @@ def _with_constructor(cls: C, info: StructInfo) -> C:
         return cast("C", dataclasses.dataclass(eq=False)(cls))
     except (TypeError, ValueError) as failure:
         raise _refused(info.span(), cls, str(failure),
-                       "give defaults to the last fields only, and only numbers") from failure  # fmt: skip
+                       "give defaults to the last fields only, "
+                       "and only numbers") from failure  # fmt: skip
 
 
 def _equal(self: object, other: object) -> bool:
     if type(self) is not type(other):
         return NotImplemented
-    names = [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
-    return all(np.array_equal(getattr(self, n), getattr(other, n)) for n in names)  # type: ignore[arg-type]
+    info = info_of(self)
+    assert info is not None
+    return all(np.array_equal(getattr(self, n), getattr(other, n)) for n in info.annotations)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from shaderad.diagnostics import Span, error
-from shaderad.frontend.body import Body, InProgress, Unit
+from shaderad.frontend.body import Body, Unit
 from shaderad.frontend.host import DerivativeFunction, PythonFunction, UserFunction
 from shaderad.frontend.scope import Scope
 from shaderad.frontend.signatures import Signature, signature_of
@@ -83,14 +83,14 @@ def specialise(unit: Unit, function: UserFunction, slots: tuple[Slot, ...], span
     key = (function, slots)
     if key in unit.functions:
         return unit.functions[key]
-    running = [p.function for p in unit.in_progress]
-    if function in running:
-        cycle = [f.shown_name for f in running[running.index(function) :]]
+    if function in unit.in_progress:
+        running = unit.in_progress[unit.in_progress.index(function) :]
+        cycle = [f.shown_name for f in running]
         raise error("SR0240", span, name=function.shown_name,
                     cycle=" -> ".join([*cycle, function.shown_name]))  # fmt: skip
     signature = signature_of(function)
     unit.register(signature.structs, span)
-    unit.in_progress.append(InProgress(function))
+    unit.in_progress.append(function)
     try:
         made = read_function(unit, function, signature.result, slots, function.name)
     finally:
@@ -171,12 +171,10 @@ def _attach(
 def _check_signature(
     derivative: DerivativeFunction, own: Signature, signature: Signature, primal: Function
 ) -> None:
-    wanted: list[Type] = [
-        Pair(t) if is_differentiable(t) else t for _, t in signature.parameters
-    ]
-    accepted = [(t,) for t in wanted]
+    wanted: list[Type] = [Pair(t) if is_differentiable(t) else t for _, t in signature.parameters]
+    accepted: list[tuple[Type, ...]] = [(t,) for t in wanted]
     if not derivative.is_forward and not isinstance(primal.result, Void):
-        accepted.append((primal.result, tangent(primal.result)))  # type: ignore[arg-type]
+        accepted.append((primal.result, tangent(primal.result)))
     found = [t for _, t in own.parameters]
     fits = len(found) == len(accepted) and all(
         t in options for t, options in zip(found, accepted, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 from types import UnionType
+from typing import cast
 
 from shaderad.ir.nodes import Expr
 
@@ -13,8 +14,9 @@ def parts(value: Expr) -> Iterator[Expr]:
     """The value and every expression in it."""
     yield value
     for field in fields(value):
-        inner = getattr(value, field.name)
-        for item in inner if isinstance(inner, tuple) else (inner,):
+        inner: object = getattr(value, field.name)
+        items = cast("tuple[object, ...]", inner) if isinstance(inner, tuple) else (inner,)
+        for item in items:
             if isinstance(item, Expr):
                 yield from parts(item)
 

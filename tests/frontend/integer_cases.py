@@ -140,7 +140,7 @@ def loop_variable_after_the_loop(a: int, b: int) -> int:
 def loop_variable_assigned_in_the_body(a: int, b: int) -> int:
     s = 0
     for k in range(6):
-        k = k * 2  # noqa: PLW2901
+        k = k * 2
         s += k
     return s + k + a
 
@@ -321,7 +321,7 @@ def truncation(a: int, b: int) -> int:
 
 @sad.function
 def halves_round_to_even(a: int, b: int) -> int:
-    return round(a / 2) + 100 * round(b / 4) + round(2.5) + round(a)
+    return round(a / 2) + 100 * round(b / 4) + round(2.5) + round(a)  # noqa: RUF057
 
 
 @sad.function

@@ -39,9 +39,7 @@ def test_refused_with_code_line_caret_and_words(name: str) -> None:
     case = CASES[name]
     line, mark = _expectation(case)
     with pytest.raises(sad.LanguageError) as caught:
-        made = case()
-        assert isinstance(made, KernelFunction), "nothing was refused"
-        made.specialise({})
+        _define_and_compile(case)
     failure = caught.value
     said = " ".join([failure.message, failure.label, failure.note, failure.help])
     assert failure.code == mark["code"], str(failure)
@@ -53,6 +51,12 @@ def test_refused_with_code_line_caret_and_words(name: str) -> None:
     assert failure.span.line == line, str(failure)
     text = failure.span.text()[failure.span.column : failure.span.end_column]
     assert text.partition("  #")[0] == mark["under"], str(failure)
+
+
+def _define_and_compile(case: Callable[..., object]) -> None:
+    made = case()
+    assert isinstance(made, KernelFunction), "nothing was refused"
+    made.specialise({})
 
 
 def _expectation(case: Callable[..., object]) -> tuple[int, re.Match[str]]:

@@ -42,9 +42,7 @@ def test_integer_functions_agree_with_python(
 
 
 @pytest.mark.parametrize("name", FLOATS)
-def test_float_functions_agree_with_python(
-    name: str, float_results: dict[str, np.ndarray]
-) -> None:
+def test_float_functions_agree_with_python(name: str, float_results: dict[str, np.ndarray]) -> None:
     wanted = [FLOATS[name](float(x), float(y)) for x, y in FLOAT_PAIRS]
     np.testing.assert_allclose(float_results[name], wanted, rtol=RTOL, atol=ATOL)
 
