@@ -92,6 +92,22 @@ def test_components_added_into_a_local_array_get_their_weights_back(device: sad.
     np.testing.assert_array_equal(by_a.numpy(), [[1, 2, 3], [10, 20, 30]])
 
 
+def test_triangles_and_exposure_get_gradients_in_their_own_form(device: sad.Device) -> None:
+    sample = first_step("triangles")
+    color, pullback = sad.vjp(sample.shade, sample.TRIANGLES, sample.FACE, sample.UV, 2.0, dim=3)
+    np.testing.assert_array_equal(color.numpy(), [[1, 1.5, 1.5], [2, 1, 1], [2, 0, 0]])
+    by_triangles, by_face, _, by_exposure = pullback(np.ones((3, 3)))
+    found = by_triangles.numpy()
+    weights = {"v0": (2.0, 1.0), "v1": (0.0, 1.5), "v2": (0.0, 1.5)}
+    for corner, weight in weights.items():
+        np.testing.assert_array_equal(found[corner][:, :3], np.repeat([weight], 3, 0).T)
+        np.testing.assert_array_equal(found[corner][:, 3], 0.0)
+    assert by_face is None
+    assert float(by_exposure) == 5.0
+    red = np.tile(np.float32([1, 0, 0]), (3, 1))
+    np.testing.assert_array_equal(pullback(red)[2].numpy(), [[-2, 0], [-2, 0], [2, 0]])
+
+
 def test_mesh_gradients_add_up_at_shared_vertices(device: sad.Device) -> None:
     sample = first_step("mesh")
     mesh = sample.Mesh(sample.VERTICES, sample.CORNERS)
