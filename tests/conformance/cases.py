@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +61,7 @@ class Case:
     id: str
     row: Mapping[str, Any]
 
-    @property
-    def family(self) -> str:
-        return self.row["family"]
-
-    @property
+    @cached_property
     def inputs(self) -> dict[str, np.ndarray[Any, Any]]:
         return {name: decoded(value) for name, value in self.row["inputs"].items()}
 

@@ -1,17 +1,18 @@
 """One case said as a shaderad program.
 
 Invariant: a program's parameters bear the names of the case's inputs, and its results those of the
-case's outputs, so that neither is listed again.
+case's outputs, so that inputs are listed nowhere else.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-Values = dict[str, Any]
+if TYPE_CHECKING:
+    from tests.conformance.cases import Case
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Program:
     """A kernel, or a function over kernels that returns its results by name."""
 
     function: Callable[..., Any]
-    call: Values = field(default_factory=Values)
+    call: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Call keywords: ``dim`` and ``shapes``."""
     outputs: Sequence[str] = ()
     """A kernel's results in order; empty where the function returns them by name."""
@@ -28,21 +29,20 @@ class Program:
     dtype: str = "f32"
     """The column of the case's tolerances that holds for this program's arithmetic."""
 
-    def arguments(self, inputs: Values) -> list[Any]:
+    def inputs(self, case: Case) -> list[str]:
         """The case's inputs in the order of the program's parameters."""
-        return [inputs[name] for name in self.inputs if name in inputs]
+        return [name for name in inspect.signature(self.function).parameters if name in case.inputs]
 
-    @property
-    def inputs(self) -> list[str]:
-        return list(inspect.signature(self.function).parameters)
+    def arguments(self, case: Case) -> list[Any]:
+        return [case.inputs[name] for name in self.inputs(case)]
 
-    def by_name(self, out: Any) -> Values:
+    def by_name(self, out: Any) -> dict[str, Any]:
         """The program's result, or its tangent, by the names of the case's outputs."""
         if not self.outputs:
             return out
         return dict(zip(self.outputs, out if len(self.outputs) > 1 else (out,), strict=True))
 
-    def structured(self, by_name: Values) -> Any:
+    def structured(self, by_name: dict[str, Any]) -> Any:
         """Cotangents by name -> the structure of the program's result; inverse of `by_name`."""
         if not self.outputs:
             return by_name
