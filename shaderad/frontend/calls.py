@@ -190,6 +190,8 @@ def _uncallable(body: Body, callee: Value, node: ast.Call) -> Error:
             help_ = f"of `math`, kernels have {math_functions.NAMES}"
         elif thing is print:
             help_ = "kernels cannot print: write the value to an `sad.Out` array"
+        elif module == "builtins":
+            help_ = "of Python's builtins, kernels have abs, bool, float, int, len, max, min, round"
         elif isinstance(thing, DerivativeFunction):
             help_ = "derivatives are called as `sad.fwd_diff(f)` and `sad.bwd_diff(f)`"
         elif hasattr(thing, "specialise"):

@@ -170,6 +170,11 @@ def caller_locals(depth: int) -> Mapping[str, object]:
     return {} if frame.f_locals is frame.f_globals else frame.f_locals
 
 
+def caller_globals(depth: int) -> Mapping[str, object]:
+    """Globals of the frame that decorates; they may still grow."""
+    return sys._getframe(depth).f_globals  # pyright: ignore[reportPrivateUsage]
+
+
 def _named_by_annotations(
     function: FunctionType, locals_: Mapping[str, object]
 ) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from types import EllipsisType
 
 from shaderad.frontend import assignments, derivatives, loops, operators
 from shaderad.frontend.body import Body
@@ -36,13 +37,13 @@ def _pass(body: Body, node: ast.Pass) -> None:
 
 
 def _expression(body: Body, node: ast.Expr) -> None:
-    """A docstring, or a call made for its effect.
+    """A docstring, ``...``, or a call made for its effect.
 
     Raises:
         LanguageError: SR0216 for a value that is thrown away.
     """
     value = node.value
-    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+    if isinstance(value, ast.Constant) and isinstance(value.value, str | EllipsisType):
         return
     if isinstance(value, ast.Call):
         if isinstance(value.func, ast.Call):

@@ -17,7 +17,13 @@ import numpy as np
 
 from shaderad.diagnostics import Error, Span, error
 from shaderad.frontend.annotations import STRUCT_ATTRIBUTE, ConstType, IndexType, resolve
-from shaderad.frontend.host import PythonFunction, UserFunction, caller_locals, names_in_annotations
+from shaderad.frontend.host import (
+    PythonFunction,
+    UserFunction,
+    caller_globals,
+    caller_locals,
+    names_in_annotations,
+)
 from shaderad.frontend.source import source_of
 from shaderad.ir.types import Pair, Struct, Tuple, Type, Void
 
@@ -29,11 +35,14 @@ _DATACLASS_METHODS = frozenset({"__init__", "__repr__", "__eq__", "__hash__", "_
 class StructInfo:
     """What the kernel language knows of a struct class."""
 
-    def __init__(self, cls: type, locals_: Mapping[str, object]) -> None:
+    def __init__(
+        self, cls: type, globals_: Mapping[str, object], locals_: Mapping[str, object]
+    ) -> None:
         self.cls = cls
         self.name = cls.__name__
         self.annotations: dict[str, object] = inspect.get_annotations(cls)
         named = names_in_annotations(self.annotations)
+        self._globals = globals_
         self._locals = {name: locals_[name] for name in named if name in locals_}
         self.methods: dict[str, UserFunction] = {}
         self.nested: dict[Struct, type] = {}
@@ -62,10 +71,7 @@ class StructInfo:
         return {n: self.cls.__dict__[n] for n in self.annotations if n in self.cls.__dict__}
 
     def _field_type(self, field: str, annotation: object) -> Type:
-        module = inspect.getmodule(self.cls)
-        namespace = {**vars(module)} if module else {}
-        namespace.update(self._locals)
-        namespace[self.name] = self.cls
+        namespace = {**self._globals, **self._locals, self.name: self.cls}
         found = resolve(annotation, namespace, self.span(field), self.nested)
         if isinstance(found, Void | Tuple | Pair | ConstType | IndexType):
             raise error("SR0301", self.span(field), found=str(found), why="it is no field type")
@@ -100,7 +106,7 @@ def struct(cls: C) -> C:
     if not isinstance(cls, type):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise error("SR0103", None, found=f"`{cls!r}`")
     locals_ = caller_locals(2)
-    info = StructInfo(cls, locals_)
+    info = StructInfo(cls, caller_globals(2), locals_)
     if cls.__bases__ != (object,):
         raise _refused(info.span(), cls, "base classes",
                        "repeat the fields, or hold the other struct as a field")  # fmt: skip
@@ -152,12 +158,16 @@ def _span_of(function: object) -> Span | None:
 
 
 def _with_constructor(cls: C, info: StructInfo) -> C:
+    # dataclass would look for the names in annotations on its own, and in other places than we do.
+    cls.__annotations__ = dict.fromkeys(info.annotations, object)
     try:
         return cast("C", dataclasses.dataclass(eq=False)(cls))
     except (TypeError, ValueError) as failure:
         raise _refused(info.span(), cls, str(failure),
                        "give defaults to the last fields only, "
                        "and only numbers") from failure  # fmt: skip
+    finally:
+        cls.__annotations__ = info.annotations
 
 
 def _equal(self: object, other: object) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import math
+import math as maths
+from math import sqrt as root
 
 import shaderad as sad
 
@@ -20,6 +22,11 @@ class Shape(enum.Enum):
 class Settings:
     gain = 1.5
     flags = (True, False)
+
+
+@sad.function
+def modules_and_functions_under_other_names(x: float, y: float) -> float:
+    return maths.sqrt(y) + root(y) + maths.pi
 
 
 @sad.function

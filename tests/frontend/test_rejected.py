@@ -16,6 +16,7 @@ from types import FunctionType
 import pytest
 
 import shaderad as sad
+from shaderad.diagnostics import MESSAGES
 from shaderad.frontend.decorators import KernelFunction
 
 MARK = re.compile(r"# error: (?P<code>SR\d{4}) \| (?:(?P<under>.*?) )?\| (?P<words>.*)$")
@@ -51,6 +52,14 @@ def test_refused_with_code_line_caret_and_words(name: str) -> None:
     assert failure.span.line == line, str(failure)
     text = failure.span.text()[failure.span.column : failure.span.end_column]
     assert text.partition("  #")[0] == mark["under"], str(failure)
+
+
+def test_every_code_of_the_front_end_is_named_by_a_test() -> None:
+    own = {c for c in MESSAGES if c < "SR0280" or "SR0301" <= c < "SR0350"}
+    named: set[str] = set()
+    for path in Path(__file__).parent.rglob("*.py"):
+        named |= set(re.findall(r"SR\d{4}", path.read_text()))
+    assert own <= named, f"no test names {sorted(own - named)}"
 
 
 def _define_and_compile(case: Callable[..., object]) -> None:

@@ -16,7 +16,7 @@ def lambda_in_a_kernel():
 def list_comprehension():
     @sad.kernel
     def k(i: sad.Index, y: sad.Out[float]):
-        y[i] = sum([1.0 for _ in range(3)])  # error: SR0232 | sum | `sum`
+        y[i] = sum([1.0 for _ in range(3)])  # error: SR0232 | sum | of Python's builtins, kernels have abs
     return k
 
 
