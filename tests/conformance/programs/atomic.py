@@ -21,17 +21,19 @@ def extremes(i: sad.Index, x: sad.In[float], idx: sad.In[int], lo: sad.Min[float
 
 
 @sad.kernel
-def fold_in(j: sad.Index, h0: sad.In[float], found_hi: sad.In[float], l0: sad.In[float],
-            found_lo: sad.In[float], hi: sad.Out[float], lo: sad.Out[float]):  # fmt: skip
-    hi[j] = max(h0[j], found_hi[j])
-    lo[j] = min(l0[j], found_lo[j])
+def larger(j: sad.Index, start: sad.In[float], found: sad.In[float], hi: sad.Out[float]):
+    hi[j] = max(start[j], found[j])
+
+
+@sad.kernel
+def smaller(j: sad.Index, start: sad.In[float], found: sad.In[float], lo: sad.Out[float]):
+    lo[j] = min(start[j], found[j])
 
 
 def extremes_from(x: Any, idx: Any, h0: Any, l0: Any) -> dict[str, Any]:
     """Min and Max arrays start at the infinities; initial values are folded in, and win ties."""
-    found_lo, found_hi = extremes(x, idx, dim=4, shapes={"lo": 2, "hi": 2})
-    hi, lo = fold_in(h0, found_hi, l0, found_lo, dim=2)
-    return {"hi": hi, "lo": lo}
+    lo, hi = extremes(x, idx, dim=4, shapes={"lo": 2, "hi": 2})
+    return {"hi": larger(h0, hi, dim=2), "lo": smaller(l0, lo, dim=2)}
 
 
 PROGRAMS = {
