@@ -132,8 +132,12 @@ class ExpressionWriter:
         if e.op is ops.DIV and isinstance(e.type, Matrix):
             return f"divideMatrix({self._arguments(e.args)})", _PRIMARY
         strength = _PRECEDENCE[symbol]
-        left, right = self._sides(e)
-        return f"{self.text(left, strength)} {symbol} {self.text(right, strength + 1)}", strength
+        sides = self._sides(e)
+        left, right = self.text(sides[0], strength), self.text(sides[1], strength + 1)
+        if e.op is ops.NE and is_float(e.args[0].type):
+            # naga makes `!=` of WGSL false where a side is NaN.
+            return f"!({left} == {right})", _UNARY
+        return f"{left} {symbol} {right}", strength
 
     def _sides(self, e: Apply) -> tuple[Expr, Expr]:
         """Operands without splats: Slang spreads a scalar over a vector or matrix itself."""

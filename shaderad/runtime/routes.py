@@ -13,6 +13,7 @@ from shaderad.diagnostics import Error, error
 from shaderad.lower.artifact import Code, Program
 from shaderad.lower.compile import VettingDevice, compile_program, vet
 from shaderad.runtime.protocol import Capabilities, Route
+from shaderad.runtime.spirv_comparisons import with_ordered_comparisons
 
 WGPU_TARGETS = ("spirv", "wgsl")
 """In the order they are tried."""
@@ -53,9 +54,9 @@ def choose_code(
 
 
 def readable_by_naga(code: Code) -> Code:
-    """`code` without the WGSL directive that naga does not know but whose meaning it has."""
-    if code.target != "wgsl":
-        return code
+    """`code` without what naga takes for something else, or does not know but does anyway."""
+    if code.target == "spirv":
+        return replace(code, content=with_ordered_comparisons(code.content))
     return replace(code, content=code.content.replace(b"enable subgroups;", b""))
 
 

@@ -260,6 +260,26 @@ def beyond(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
     y[i] = t[i] + 1
 
 
+@sad.kernel
+def compared(i: sad.Index, x: sad.In[float], z: sad.In[float], y: sad.Out[sad.int4],
+             negated: sad.Out[sad.int4], n: sad.Out[int]):  # fmt: skip
+    a, b = x[i], z[i]
+    y[i] = sad.int4(a == b, a != b, a < b, a >= b)
+    negated[i] = sad.int4(not a == b, not a != b, not a < b, not a >= b)
+    nan = math.nan
+    n[i] = int(nan != nan) + 2 * int(a != a) + 4 * int(sad.any(float2(a) != float2(b)))
+
+
+def test_comparisons_with_nan_are_those_of_python() -> None:
+    x = np.float32([math.nan, 1, math.nan, 1])
+    z = np.float32([1, math.nan, math.nan, 1])
+    y, negated, n = compared(x, z, dim=4)
+    wanted = np.stack([x == z, x != z, x < z, x >= z], 1)
+    assert y.numpy().tolist() == wanted.astype(int).tolist()
+    assert negated.numpy().tolist() == (~wanted).astype(int).tolist()
+    assert n.numpy().tolist() == [7, 5, 7, 1]
+
+
 def test_division_of_ints_by_zero_gives_zero_and_is_reported() -> None:
     a, b = np.int32([7, 7]), np.int32([2, 0])
     y = quotients(a, b, dim=2)
