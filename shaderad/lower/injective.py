@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from shaderad.ir import ops
-from shaderad.ir.nodes import Apply, Const, Expr, For, If, Stmt, Store, Var
-from shaderad.ir.walk import blocks
+from shaderad.ir.nodes import Apply, Assign, Const, Expr, For, If, Stmt, Store, Var
+from shaderad.ir.walk import blocks, rewrite_expression, statements
 
 # Writes whose offsets are enumerated to compare them; loops beyond are not provable.
 _ENUMERATED = 4096
@@ -41,13 +41,15 @@ def is_injective(
     body: tuple[Stmt, ...], buffer: str, index_names: tuple[str, ...], uniforms: frozenset[str]
 ) -> bool:
     """Whether no two writes of a whole dispatch to `buffer` share an element."""
+    named = _named_once(body)
     sites = [s for s in _sites(body, {}, ()) if s.store.buffer == buffer]
     if all(s.store.is_unique for s in sites):
         return True
     seen: dict[tuple[int, ...], list[_Site]] = {}
     shapes = set[object]()
     for site in sites:
-        found = _places(site, index_names, uniforms)
+        indices = tuple(_unfolded(e, named) for e in site.store.indices)
+        found = _places(site, indices, index_names, uniforms)
         if found is None:
             return False
         shape, places = found
@@ -59,6 +61,28 @@ def is_injective(
                 return False
             seen.setdefault(place, []).append(site)
     return True
+
+
+def _named_once(body: tuple[Stmt, ...]) -> dict[str, Expr]:
+    """Locals that one statement binds, whole: the name stands for the expression."""
+    bound: dict[str, list[Assign]] = {}
+    for s in statements(body):
+        if isinstance(s, Assign):
+            bound.setdefault(s.name, []).append(s)
+    return {
+        n: found[0].value for n, found in bound.items() if len(found) == 1 and not found[0].path
+    }
+
+
+def _unfolded(e: Expr, named: Mapping[str, Expr]) -> Expr:
+    """`e` with such names replaced; their values hold names that change no more often."""
+
+    def unfold(part: Expr) -> Expr:
+        if isinstance(part, Var) and part.name in named:
+            return rewrite_expression(named[part.name], unfold)
+        return part
+
+    return rewrite_expression(e, unfold)
 
 
 def _sites(
@@ -86,10 +110,13 @@ def _exclude(a: _Site, b: _Site) -> bool:
 
 
 def _places(
-    site: _Site, index_names: tuple[str, ...], uniforms: frozenset[str]
+    site: _Site,
+    indices: tuple[Expr, ...],
+    index_names: tuple[str, ...],
+    uniforms: frozenset[str],
 ) -> tuple[object, list[tuple[int, ...]]] | None:
     """The shape of the index tuple, and its offsets modulo the coefficients, one a write."""
-    forms = [_linear(e) for e in site.store.indices]
+    forms = [_linear(e) for e in indices]
     axes: list[tuple[str, int, frozenset[tuple[str, int]]]] = []
     offsets: list[tuple[int, dict[str, int]]] = []
     for form in forms:
