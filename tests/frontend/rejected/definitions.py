@@ -97,6 +97,13 @@ def array_of_arrays():
     return k
 
 
+def array_of_local_arrays():
+    @sad.kernel
+    def k(i: sad.Index, x: sad.In[sad.LocalArray[float, 3]]):  # error: SR0301 | x: sad.In[sad.LocalArray[float, 3]] | one more axis
+        pass
+    return k
+
+
 def minimum_of_structs():
     @sad.struct
     class Point:
