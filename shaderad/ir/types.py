@@ -219,8 +219,8 @@ def tangent(t: Type) -> Type:
 # Note [Words]
 # Buffers are flat arrays of words, packed as NumPy packs them, because struct offsets differ
 # between targets. A word has 32 bits; a double takes two. Elements made of half alone use 16-bit
-# words; in a struct that also holds other scalars each field of half starts on a 32-bit word
-# and two halves share one.
+# words; in a struct that also holds other scalars each field of nothing but half starts on a
+# 32-bit word, and two of its halves share one.
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,19 +268,20 @@ def scalars(t: Type) -> Iterator[Scalar]:
 
 def leaves(t: Type) -> tuple[Leaf, ...]:
     """Every scalar of one element, in the order and at the byte offsets of the buffer."""
-    return tuple(_leaves(t, (), 0, word_bytes(t)))
+    return tuple(_leaves(t, (), 0))
 
 
-def _leaves(t: Type, path: tuple[str | int, ...], offset: int, align: int) -> Iterator[Leaf]:
+def _leaves(t: Type, path: tuple[str | int, ...], offset: int) -> Iterator[Leaf]:
     if isinstance(t, Scalar):
         yield Leaf(path, t, offset)
     elif isinstance(t, Struct):
+        align = word_bytes(t)
         for name, field in t.fields:
-            yield from _leaves(field, (*path, name), offset, align)
+            yield from _leaves(field, (*path, name), offset)
             offset += -(-byte_count(field) // align) * align
     else:
         for index, part in enumerate(_parts(t)):
-            yield from _leaves(part, (*path, index), offset, align)
+            yield from _leaves(part, (*path, index), offset)
             offset += byte_count(part)
 
 

@@ -17,6 +17,7 @@ from shaderad.ir.nodes import (
     Assert,
     Assign,
     BackwardDiff,
+    Call,
     Const,
     ElementStep,
     Evaluate,
@@ -24,6 +25,7 @@ from shaderad.ir.nodes import (
     FieldStep,
     For,
     If,
+    Load,
     PartStep,
     Return,
     Step,
@@ -32,11 +34,14 @@ from shaderad.ir.nodes import (
     SwizzleStep,
     Var,
     While,
+    Zero,
 )
 from shaderad.ir.types import (
     LocalArray,
+    Matrix,
     Pair,
     Type,
+    Vector,
     Void,
     is_differentiable,
     tangent,
@@ -80,6 +85,7 @@ class FunctionWriter:
         self._text_by_name: dict[str, str] = {}
         self._accumulators: dict[str, str] = {}
         self._declared: set[str] = set()
+        self._changed_in_part: set[str] = set()
 
     # -- names ----------------------------------------------------------------------------------
 
@@ -113,6 +119,9 @@ class FunctionWriter:
 
     def block(self, body: tuple[Stmt, ...]) -> None:
         """Writes statements; a name is declared in the innermost block that holds all its uses."""
+        self._changed_in_part |= {
+            s.name for s in statements(body) if isinstance(s, Assign) and s.path
+        }
         mentions = [_mentions(s) for s in body]
         for position, s in enumerate(body):
             self.piece.span = s.span if s.span.line else self.piece.span
@@ -135,7 +144,22 @@ class FunctionWriter:
         self._declared.add(name)
         t = self.types[name]
         spelled = self.module.types.spell(t)
-        self.piece.add(f"{spelled} {self.variable(name)} = {self.module.types.zero(t)};")
+        value = self._start(name, Zero(type=t))
+        self.piece.add(f"{spelled} {self.variable(name)} = {value};")
+
+    def _start(self, name: str, value: Expr) -> str:
+        """The text of a value that all of `name` gets.
+
+        In Slang's forward mode a constant that is changed in part under an `if` has its primal
+        for tangent; `copyOf` hides that it is one.
+        """
+        text = self.text(value)
+        is_composite = isinstance(value.type, Vector | Matrix | LocalArray)
+        if not self.is_differentiated or not is_composite or not is_differentiable(value.type):
+            return text
+        if name not in self._changed_in_part or isinstance(value, Load | Call):
+            return text
+        return f"copyOf({text})"
 
     def statement(self, s: Stmt) -> None:
         _WRITERS[type(s)](self, s)
@@ -161,12 +185,14 @@ class FunctionWriter:
 
     def _assign_name(self, s: Assign) -> None:
         name = self.variable(s.name)
-        if s.name not in self._declared:
-            self._declared.add(s.name)
-            spelled = self.module.types.spell(self.types[s.name])
-            self.piece.add(f"{spelled} {name} = {self.text(s.value)};")
-            return
-        self.piece.add(self._update(name, Var(type=self.types[s.name], name=s.name), s.value))
+        is_new = s.name not in self._declared
+        spelled = f"{self.module.types.spell(self.types[s.name])} " if is_new else ""
+        self._declared.add(s.name)
+        if not is_new and s.name in reads((s,)):
+            place = Var(type=self.types[s.name], name=s.name)
+            self.piece.add(self._update(name, place, s.value))
+        else:
+            self.piece.add(f"{spelled}{name} = {self._start(s.name, s.value)};")
 
     def _update(self, target: str, place: Expr | None, value: Expr) -> str:
         """``target = value;``, or a compound assignment where the value starts from the target."""

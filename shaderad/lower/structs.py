@@ -5,18 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shaderad.ir.types import (
-    HALF,
-    Kind,
     LocalArray,
-    Matrix,
-    Scalar,
     Struct,
     Type,
-    Vector,
     byte_count,
     is_differentiable,
-    scalar_of,
-    scalars,
+    leaves,
     word_bytes,
 )
 from shaderad.lower.accumulate import widened
@@ -61,8 +55,8 @@ class _Layout:
             offset += -(-byte_count(field) // self.unit) * self.unit
 
     def each(self, place: str, t: Type, offset: int) -> list[tuple[str, Type, int]]:
-        """`place` itself, or its elements where it is a local array or packed half."""
-        if isinstance(t, LocalArray):
+        """`place` itself, or its elements where it is a local array."""
+        if isinstance(t, LocalArray) and not self.shares_words(t):
             stride = byte_count(t.element) // self.unit
             return [
                 part
@@ -70,6 +64,10 @@ class _Layout:
                 for part in self.each(f"{place}[{k}]", t.element, offset + k * stride)
             ]
         return [(place, t, offset)]
+
+    def shares_words(self, t: Type) -> bool:
+        """Whether `t` is halves, of which two lie in each word of this struct."""
+        return self.unit == 4 and word_bytes(t) == 2
 
 
 def write_layout(module: Module, t: Struct, name: str) -> Piece:
@@ -102,27 +100,30 @@ def _read(
         if is_differential and not is_differentiable(t):
             continue
         for place, inner, at in layout.each(f"{name}.{field}", t, offset):
-            piece.add(f"{place} = {_read_text(layout, inner, at, is_differential)};")
+            if layout.shares_words(inner):
+                _read_halves(piece, inner, place, at)
+                continue
+            method = "readDifferential" if is_differential else "read"
+            spelled = layout.module.types.spell(inner)
+            piece.add(f"{place} = {spelled}.{method}<Buffer>(offset + {at});")
     piece.add(f"return {name};")
     piece.close()
 
 
-def _read_text(layout: _Layout, t: Type, offset: int, is_differential: bool) -> str:
-    spelled = layout.module.types.spell(t)
-    if layout.unit == 4 and scalar_of(t) == HALF:
-        return f"{spelled}({', '.join(_halves(t, offset))})"
-    method = "readDifferential" if is_differential else "read"
-    return f"{spelled}.{method}<Buffer>(offset + {offset})"
+def _half_places(t: Type, place: str) -> list[tuple[str, int]]:
+    """The text of each half of `t`, and its number."""
+    return [(place + _path_text(leaf.path), leaf.offset // 2) for leaf in leaves(t)]
 
 
-def _halves(t: Type, offset: int) -> list[str]:
-    """Reads of halves that share words: the low half comes first."""
-    count = byte_count(t) // 2
-    return [
-        f"half(f16tof32(Buffer.word(offset + {offset + k // 2})"
-        + (" >> 16))" if k % 2 else " & 0xffffu))")
-        for k in range(count)
-    ]
+def _path_text(path: tuple[str | int, ...]) -> str:
+    return "".join(f"[{p}]" if isinstance(p, int) else f".{field_name(p)}" for p in path)
+
+
+def _read_halves(piece: Piece, t: Type, place: str, offset: int) -> None:
+    """Reads halves that share words: the low half comes first."""
+    for part, k in _half_places(t, place):
+        shifted = " >> 16" if k % 2 else " & 0xffffu"
+        piece.add(f"{part} = half(f16tof32(Buffer.word(offset + {offset + k // 2}){shifted}));")
 
 
 def _write(piece: Piece, layout: _Layout, head: str, is_differential: bool) -> None:
@@ -140,24 +141,17 @@ def _write(piece: Piece, layout: _Layout, head: str, is_differential: bool) -> N
 def _write_field(
     piece: Piece, layout: _Layout, t: Type, place: str, offset: int, is_differential: bool
 ) -> None:
-    if layout.unit == 4 and scalar_of(t) == HALF:
-        parts = _components(t, place)
-        for k in range(0, len(parts), 2):
-            low = f"f32tof16(float({parts[k]}))"
-            high = f" | (f32tof16(float({parts[k + 1]})) << 16)" if k + 1 < len(parts) else ""
-            piece.add(f"Buffer.setWord(offset + {offset + k // 2}, {low}{high});")
+    if layout.shares_words(t):
+        words: dict[int, list[str]] = {}
+        for part, k in _half_places(t, place):
+            shifted = f"(f32tof16(float({part})) << 16)" if k % 2 else f"f32tof16(float({part}))"
+            words.setdefault(k // 2, []).append(shifted)
+        for k, parts in words.items():
+            piece.add(f"Buffer.setWord(offset + {offset + k}, {' | '.join(parts)});")
         return
     method = "writeDifferential" if is_differential else "write"
     spelled = layout.module.types.spell(t)
     piece.add(f"{spelled}.{method}<Buffer>(offset + {offset}, {place});")
-
-
-def _components(t: Type, place: str) -> list[str]:
-    if isinstance(t, Vector):
-        return [f"{place}.{'xyzw'[k]}" for k in range(t.count)]
-    if isinstance(t, Matrix):
-        return [f"{place}[{r}][{c}]" for r in range(t.row_count) for c in range(t.column_count)]
-    return [place]
 
 
 def _add(piece: Piece, module: Module, t: Struct) -> None:
@@ -179,13 +173,3 @@ def _add_field(piece: Piece, module: Module, place: str, t: Type, offset: int) -
         return
     spelled = module.types.spell(t)
     piece.add(f"{spelled}.addDifferential<Buffer>(offset + {offset}, {place});")
-
-
-def needs_half(t: Type) -> bool:
-    """Whether values of `t` hold 16-bit floats."""
-    return Kind.HALF in {s.kind for s in scalars(t)}
-
-
-def scalar_words(s: Scalar) -> int:
-    """Words of the constant buffer that one scalar takes."""
-    return 2 if s.kind is Kind.DOUBLE else 1

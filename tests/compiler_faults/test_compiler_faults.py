@@ -50,6 +50,8 @@ FAULTS = {
     "nan_maximum": Fault([NAN, 1], {0: (1, NAN)}, [1, 0]),
     # pow by its base below 0, fmod by its divisor, bits, and pow(1e-7, 1) itself.
     "partials": Fault([-3, 2, 1e-7], {0: (0, -6), 1: (0, -3), 2: (0, 1), 3: (0, 1e-7)}, [-6]),
+    # A vector and an array: a * a where its derivative should stand.
+    "constant_changed_in_part": Fault([3, 1], {0: (9, 6), 1: (9, 6)}, [6, 6]),
     "replayed_effects": Fault([3], {0: (1, 0)}, [6]),
 }
 
