@@ -261,11 +261,11 @@ def _build(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None
     if name == "LocalArray":
         return ir.LocalArray(inner, size)
     if isinstance(inner, ir.LocalArray):
-        raise error("SR0301", span, found=repr(annotation),
-                    why="give the array one more axis, or put the local array in a struct")  # fmt: skip
+        why = "give the array one more axis, or put the local array in a struct"
+        raise error("SR0301", span, found=repr(annotation), why=why)
     if name in ("Min", "Max") and (ir.scalar_of(inner) is None or ir.is_bool(inner)):
-        raise error("SR0301", span, found=repr(annotation),
-                    why="Min and Max take numbers and vectors")  # fmt: skip
+        why = "Min and Max take numbers and vectors"
+        raise error("SR0301", span, found=repr(annotation), why=why)
     return ir.BufferType(_ACCESS[name], inner, size)
 
 

@@ -24,6 +24,7 @@ from shaderad.ir.types import (
     Tuple,
     Type,
     Vector,
+    Void,
     is_float,
     is_integer,
     scalar_of,
@@ -83,6 +84,8 @@ def expr(value: Value, span: Span) -> Expr:
         LanguageError: SR0238 for arrays, functions and other things that are no values.
     """
     if isinstance(value, Expr):
+        if isinstance(value.type, Void):
+            raise error("SR0238", span, found="a call that returns nothing")
         return value
     if isinstance(value, Known):
         return constant(value, natural_type(value), span)

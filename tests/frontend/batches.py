@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Callable
 from types import ModuleType
 
 import numpy as np
 
 import shaderad as sad
 from shaderad.frontend.host import UserFunction
+
+EXPECTED: dict[str, Callable[[float, float], float]] = {}
+
+
+def gives(expected: Callable[[float, float], float]) -> Callable[[UserFunction], UserFunction]:
+    """Notes what the function must give for two floats."""
+
+    def note(function: UserFunction) -> UserFunction:
+        EXPECTED[function.name] = expected
+        return function
+
+    return note
 
 
 def functions_of(module: ModuleType, names: list[str]) -> dict[str, UserFunction]:

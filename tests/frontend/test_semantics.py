@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from tests.frontend import float_cases, integer_cases, value_cases
-from tests.frontend.batches import functions_of, run_all
+from tests.frontend import float_cases, integer_cases, struct_cases, vector_cases
+from tests.frontend.batches import EXPECTED, functions_of, run_all
 
 INTEGERS = functions_of(integer_cases, ["a", "b"])
 FLOATS = functions_of(float_cases, ["x", "y"])
-VALUES = functions_of(value_cases, ["x", "y"])
+VALUES = functions_of(vector_cases, ["x", "y"]) | functions_of(struct_cases, ["x", "y"])
 INT_PAIRS = np.array([(7, 2), (-7, 2), (7, -2), (-7, -3), (1, 4), (2, 2), (9, 5), (3, 1)], np.int32)
 FLOAT_PAIRS = np.array([(1.5, 2.0), (-1.25, 0.5), (0.3, 1.7), (-2.7, 1.3), (2.0, 2.5)], np.float32)
 # float32, a few dozen operations, exponentials of up to 3.
@@ -51,7 +51,7 @@ def test_float_functions_agree_with_python(name: str, float_results: dict[str, n
 def test_vectors_structs_and_arrays_give_what_stands_beside_them(
     name: str, value_results: dict[str, np.ndarray]
 ) -> None:
-    wanted = [value_cases.EXPECTED[name](float(x), float(y)) for x, y in FLOAT_PAIRS]
+    wanted = [EXPECTED[name](float(x), float(y)) for x, y in FLOAT_PAIRS]
     np.testing.assert_allclose(value_results[name], wanted, rtol=RTOL, atol=ATOL)
 
 

@@ -166,6 +166,21 @@ def test_loops_keep_their_own_variable_where_nothing_else_uses_it() -> None:
     """)  # fmt: skip
 
 
+def test_each_set_of_values_is_compiled_once() -> None:
+    @sad.kernel
+    def k(i: sad.Index, n: sad.Const[int], y: sad.Out[float]):
+        y[i] = n * gain
+
+    gain = 2.0
+    first, other = k.specialise({"n": 1}), k.specialise({"n": 2})
+    gain = 3.0
+    changed = k.specialise({"n": 1})
+    gain = 2.0
+    assert k.specialise({"n": 1}) is first
+    assert k.specialise({"n": 2}) is other
+    assert [kernel_text(c).split()[-1] for c in (first, other, changed)] == ["2.0", "4.0", "3.0"]
+
+
 def test_a_body_may_be_empty() -> None:
     @sad.kernel
     def k(i: sad.Index, y: sad.Out[float]):

@@ -169,6 +169,18 @@ def recursion():
     return k
 
 
+def nothing_as_a_value():
+    @sad.function
+    def f(x: float):
+        assert x > 0.0
+
+    @sad.kernel
+    def k(i: sad.Index, y: sad.Out[float]):
+        a = f(1.0)  # error: SR0238 | f(1.0) | a call that returns nothing
+        y[i] = 1.0
+    return k
+
+
 def too_few_arguments():
     @sad.kernel
     def k(i: sad.Index, y: sad.Out[float]):
