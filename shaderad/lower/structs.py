@@ -122,8 +122,8 @@ def _path_text(path: tuple[str | int, ...]) -> str:
 def _read_halves(piece: Piece, t: Type, place: str, offset: int) -> None:
     """Reads halves that share words: the low half comes first."""
     for part, k in _half_places(t, place):
-        shifted = " >> 16" if k % 2 else " & 0xffffu"
-        piece.add(f"{part} = half(f16tof32(Buffer.word(offset + {offset + k // 2}){shifted}));")
+        side = "highHalf" if k % 2 else "lowHalf"
+        piece.add(f"{part} = {side}(Buffer.word(offset + {offset + k // 2}));")
 
 
 def _write(piece: Piece, layout: _Layout, head: str, is_differential: bool) -> None:
@@ -142,12 +142,11 @@ def _write_field(
     piece: Piece, layout: _Layout, t: Type, place: str, offset: int, is_differential: bool
 ) -> None:
     if layout.shares_words(t):
-        words: dict[int, list[str]] = {}
-        for part, k in _half_places(t, place):
-            shifted = f"(f32tof16(float({part})) << 16)" if k % 2 else f"f32tof16(float({part}))"
-            words.setdefault(k // 2, []).append(shifted)
-        for k, parts in words.items():
-            piece.add(f"Buffer.setWord(offset + {offset + k}, {' | '.join(parts)});")
+        parts = [part for part, _ in _half_places(t, place)]
+        for k in range(0, len(parts), 2):
+            high = parts[k + 1] if k + 1 < len(parts) else "half(0.0)"
+            word = f"wordOfHalves({parts[k]}, {high})"
+            piece.add(f"Buffer.setWord(offset + {offset + k // 2}, {word});")
         return
     method = "writeDifferential" if is_differential else "write"
     spelled = layout.module.types.spell(t)

@@ -57,7 +57,8 @@ def readable_by_naga(code: Code) -> Code:
     """`code` without what naga takes for something else, or does not know but does anyway."""
     if code.target == "spirv":
         return replace(code, content=with_ordered_comparisons(code.content))
-    return replace(code, content=code.content.replace(b"enable subgroups;", b""))
+    without = code.content.replace(b"enable subgroups;", b"").replace(b"enable subgroups_f16;", b"")
+    return replace(code, content=without)
 
 
 def check_compiles(program: Program, capabilities: Capabilities) -> Route:
