@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from shaderad.diagnostics import Error, Span, error
+from shaderad.diagnostics import Error, LanguageError, Span, error
 from shaderad.frontend.annotations import STRUCT_ATTRIBUTE, ConstType, IndexType, resolve
 from shaderad.frontend.host import (
     PythonFunction,
@@ -72,7 +72,13 @@ class StructInfo:
 
     def _field_type(self, field: str, annotation: object) -> Type:
         namespace = {**self._globals, **self._locals, self.name: self.cls}
-        found = resolve(annotation, namespace, self.span(field), self.nested)
+        try:
+            found = resolve(annotation, namespace, None, self.nested)
+        except LanguageError as failure:
+            if failure.span is not None:
+                raise
+            # To find a field's line the whole file is parsed: only where something is wrong.
+            found = resolve(annotation, namespace, self.span(field), self.nested)
         if isinstance(found, Void | Tuple | Pair | ConstType | IndexType):
             raise error("SR0301", self.span(field), found=str(found), why="it is no field type")
         return found
