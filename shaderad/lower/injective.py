@@ -8,16 +8,19 @@ agree modulo ``a_k`` on every axis.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
 from shaderad.ir import ops
 from shaderad.ir.nodes import Apply, Assign, Const, Expr, For, If, Stmt, Store, Var
-from shaderad.ir.walk import blocks, rewrite_expression, statements
+from shaderad.ir.walk import blocks, reads, rewrite_expression, statements, writes
 
 # Writes whose offsets are enumerated to compare them; loops beyond are not provable.
 _ENUMERATED = 4096
+# Indices wrap at 32 bits: beyond, a launch of ordinary size could come round to the same element.
+_LARGEST_COEFFICIENT = 4096
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ def is_injective(
 ) -> bool:
     """Whether no two writes of a whole dispatch to `buffer` share an element."""
     named = _named_once(body)
+    uniforms -= writes(body)
     sites = [s for s in _sites(body, {}, ()) if s.store.buffer == buffer]
     if all(s.store.is_unique for s in sites):
         return True
@@ -64,13 +68,20 @@ def is_injective(
 
 
 def _named_once(body: tuple[Stmt, ...]) -> dict[str, Expr]:
-    """Locals that one statement binds, whole: the name stands for the expression."""
+    """Locals that one statement binds, whole: the name stands for the expression.
+
+    Not where the expression names the variable of several loops: the name outlives its loop.
+    """
     bound: dict[str, list[Assign]] = {}
     for s in statements(body):
         if isinstance(s, Assign):
             bound.setdefault(s.name, []).append(s)
+    variables = Counter(s.variable for s in statements(body) if isinstance(s, For))
+    shared = {n for n, count in variables.items() if count > 1}
     return {
-        n: found[0].value for n, found in bound.items() if len(found) == 1 and not found[0].path
+        n: found[0].value
+        for n, found in bound.items()
+        if len(found) == 1 and not found[0].path and not shared & reads(found)
     }
 
 
@@ -127,6 +138,8 @@ def _places(
         symbols = frozenset((n, c) for n, c in rest.items() if n in uniforms)
         loops = {n: c for n, c in rest.items() if n in site.ranges}
         if len(own) > 1 or len(symbols) + len(loops) != len(rest):
+            return None
+        if any(abs(c) > _LARGEST_COEFFICIENT for _, c in form.coefficients):
             return None
         axes.append((*own[0], symbols) if own else ("", 0, symbols))
         offsets.append((form.constant, loops))

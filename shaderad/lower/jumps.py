@@ -46,6 +46,8 @@ class _Scope:
 
     returned: str
     """Flag of the function; set by every return that something may have to skip over."""
+    result: str
+    """The local that holds what the function will return."""
     broke: str = ""
     skipped: str = ""
     """Flag of the loop: a `continue` on one path of a branch that has others."""
@@ -56,11 +58,16 @@ class _Rewriter:
     local_types: dict[str, Type]
     flags: set[str] = field(default_factory=set[str])
 
-    def flag(self, stem: str) -> str:
+    def fresh(self, stem: str) -> str:
+        """A local name that the body does not use."""
         name, number = stem, 1
         while name in self.local_types:
             number += 1
             name = f"{stem}_{number}"
+        return name
+
+    def flag(self, stem: str) -> str:
+        name = self.fresh(stem)
         self.local_types[name] = BOOL
         self.flags.add(name)
         return name
@@ -86,7 +93,7 @@ class _Rewriter:
         flag = _set(scope.returned, statement)
         if statement.value is None:
             return (flag,)
-        value = Assign(name="result", value=statement.value, span=statement.span)
+        value = Assign(name=scope.result, value=statement.value, span=statement.span)
         return (value, flag)
 
     def _branch(self, s: If, rest: tuple[Stmt, ...], scope: _Scope) -> tuple[Stmt, ...]:
@@ -119,7 +126,7 @@ class _Rewriter:
 
     def _loop(self, loop: For | While, outer: _Scope) -> tuple[Stmt, ...]:
         own = tuple(_own_jumps(loop.body))
-        scope = _Scope(outer.returned)
+        scope = _Scope(outer.returned, outer.result)
         before: list[Stmt] = []
         if any(isinstance(j, Break) for j in own):
             scope.broke = self.flag("broke")
@@ -140,14 +147,14 @@ def without_jumps(body: tuple[Stmt, ...], result: Type, local_types: dict[str, T
     rewriter = _Rewriter(types)
     if not returns or (len(returns) == 1 and body[-1] is returns[0]):
         split = len(body) - len(returns)
-        new = (*rewriter.block(body[:split], _Scope("")), *body[split:])
+        new = (*rewriter.block(body[:split], _Scope("", "")), *body[split:])
     else:
-        scope = _Scope(rewriter.flag("returned"))
+        scope = _Scope(rewriter.flag("returned"), rewriter.fresh("result"))
         new = (_clear(scope.returned), *rewriter.block(body, scope))
         if not isinstance(result, Void):
-            types["result"] = result
-            start = Assign(name="result", value=Zero(type=result))
-            new = (start, *new, Return(value=Var(type=result, name="result")))
+            types[scope.result] = result
+            start = Assign(name=scope.result, value=Zero(type=result))
+            new = (start, *new, Return(value=Var(type=result, name=scope.result)))
     exits = {f for s in statements(new) if isinstance(s, For | While) for f in s.exits}
     dead = rewriter.flags - reads(new) - exits
     kept = {n: t for n, t in types.items() if n not in dead}
