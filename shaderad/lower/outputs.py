@@ -34,7 +34,6 @@ from shaderad.ir.types import Access, Kind, Type, is_float, scalar_of
 from shaderad.ir.walk import (
     called,
     path_value,
-    reads,
     rewrite_body,
     statements,
     touched_buffers,
@@ -151,6 +150,7 @@ def _local_load(e: Expr, own: frozenset[str]) -> Expr:
 def _uniform_sums(kernel: Kernel, types: dict[str, Type]) -> dict[tuple[str, Expr], Sum]:
     """The Add elements of a rank-1 float array at constant or uniform indices."""
     fixed = {u.name for u in kernel.uniforms} - writes(kernel.body)
+    taken = {*types, *kernel.index_names, *(u.name for u in kernel.uniforms)}
     found: dict[tuple[str, Expr], Sum] = {}
     for s in statements(kernel.body):
         if not isinstance(s, Accumulate) or not _is_summed(kernel, s, fixed):
@@ -160,8 +160,9 @@ def _uniform_sums(kernel: Kernel, types: dict[str, Type]) -> dict[tuple[str, Exp
             index = s.indices[0]
             part = index.name if isinstance(index, Var) else str(getattr(index, "value", ""))
             name = f"{s.buffer}_{part}"
-            while name in types or name in reads(kernel.body):
+            while name in taken:
                 name += "_"
+            taken.add(name)
             element = kernel.buffer(s.buffer).type.element
             found[key] = Sum(name=name, buffer=s.buffer, index=index, type=element)
     return found

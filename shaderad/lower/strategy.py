@@ -88,6 +88,7 @@ NOTHING_HOISTED = Strategies(exclusive={}, uniform=(), by_name={})
 def choose(kernel: Kernel, body: tuple[Stmt, ...], wanted: frozenset[str]) -> Strategies:
     """The strategy of each wanted buffer of `kernel`, whose outputs are resolved in `body`."""
     taken = reads(body) | writes(body) | {u.name for u in kernel.uniforms}
+    taken |= set(kernel.index_names)
     in_functions = {b for f in called(body) for b in f.buffers}
     exclusive: dict[str, Hoisted] = {}
     by_name = {u.name: "uniform" for u in kernel.uniforms if u.name in wanted}
