@@ -861,9 +861,17 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0418": Message(
         DerivativeError,
-        "`{function}` writes Min or Max array `{array}`, and runs more than once a thread",
-        note="the cotangent goes to a thread's first winning write, which must be told apart",
+        "function `{function}` writes Min or Max array `{array}`, which has no derivative",
+        note="the cotangent goes to a thread's first winning write; writes of a function that runs "
+        "several times cannot be told apart",
         help="write the array in the kernel itself",
+    ),
+    "SR0419": Message(
+        DerivativeError,
+        "{mode} through `fwd_diff` of `{function}`, which has a loop",
+        label="this loop would be differentiated twice",
+        note="the forward derivative of a loop is not differentiable itself",
+        help="unroll the loop with `sad.static_range`",
     ),
     # -- SR05 compiler -------------------------------------------------------------------------
     "SR0501": Message(

@@ -60,7 +60,9 @@ def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered,
 
 def _lower(kernel: Kernel, mode: Mode, variant: Variant, *, second_pass: bool = False) -> Lowered:
     resolved = resolve_outputs(kernel, variant.launch_shaped)
-    body, types = number_writes(kernel, resolved.body, resolved.local_types)
+    body, types = resolved.body, resolved.local_types
+    if mode is not Mode.PRIMAL:
+        body, types = number_writes(kernel, body, types)
     structured = without_jumps(body, VOID, types)
     resolved = replace(resolved, body=structured.body, local_types=structured.local_types)
     refusals.check_kernel(kernel, resolved.body)

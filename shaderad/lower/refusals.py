@@ -15,12 +15,14 @@ from shaderad.ir.nodes import (
     BackwardDiff,
     Detach,
     Expr,
+    For,
     ForwardDiff,
     Function,
     Kernel,
     Load,
     Stmt,
     Store,
+    While,
 )
 from shaderad.ir.types import Access, BufferType, Kind, is_differentiable, scalars
 from shaderad.ir.walk import called, children, expressions, statements
@@ -110,7 +112,8 @@ def check_mode(
 
     Raises:
         DerivativeError: SR0411 (no backward derivative), SR0412 (no forward one), SR0413 (result
-            depends on ``bwd_diff``), SR0414 (Out written at indices that may repeat).
+            depends on ``bwd_diff``), SR0414 (Out written at indices that may repeat), SR0419
+            (``fwd_diff`` of a loop, differentiated again).
     """
     functions = reachable(body)
     for f in functions:
@@ -123,12 +126,24 @@ def check_mode(
         inner = next((s for s in statements(part) if isinstance(s, BackwardDiff)), None)
         if inner is not None:
             raise error("SR0413", inner.span, mode="vjp" if mode is Mode.BACKWARD else "jvp")
+        _check_nested_loops(part, mode)
     uniforms = frozenset(u.name for u in kernel.uniforms)
     for b in kernel.buffers:
         if b.access is not Access.OUT or b.name not in elsewhere or not is_float_element(b.type):
             continue
         if not _is_written_once(kernel, body, functions, b.name, uniforms):
             raise error("SR0414", b.span, array=b.name, kernel=kernel.name)
+
+
+def _check_nested_loops(body: tuple[Stmt, ...], mode: Mode) -> None:
+    """Raises SR0419 where ``fwd_diff`` of a function with a loop would be differentiated again."""
+    nested = [e for s in statements(body) for e in expressions(s) if isinstance(e, ForwardDiff)]
+    for f in (g for e in nested for g in (e.function, *reachable(e.function.body))):
+        loops = (s for s in statements(f.body) if isinstance(s, For | While))
+        loop = next((s for s in loops if not (isinstance(s, For) and s.is_unrolled)), None)
+        if loop is not None:
+            name = "vjp" if mode is Mode.BACKWARD else "jvp"
+            raise error("SR0419", loop.span, mode=name, function=f.name)
 
 
 def is_float_element(t: BufferType) -> bool:

@@ -23,7 +23,7 @@ from shaderad.ir.nodes import (
     Var,
     While,
 )
-from shaderad.ir.types import UINT, Access, Type
+from shaderad.ir.types import UINT, Access, Type, is_differentiable
 from shaderad.ir.walk import called, statements
 
 # Odd multiplier of Knuth's multiplicative hashing (TAOCP vol. 3, section 6.4).
@@ -94,12 +94,16 @@ def _mixed(key: Expr, part: Expr) -> Expr:
 def number_writes(
     kernel: Kernel, body: tuple[Stmt, ...], local_types: dict[str, Type]
 ) -> tuple[tuple[Stmt, ...], dict[str, Type]]:
-    """`body` with its Min and Max writes numbered.
+    """`body` with its writes to Min and Max arrays of floats numbered.
 
     Raises:
-        DerivativeError: SR0418 for a function that writes one and runs more than once.
+        DerivativeError: SR0418 for a function that writes one: it may run more than once.
     """
-    extremes = frozenset(b.name for b in kernel.buffers if b.access in (Access.MIN, Access.MAX))
+    extremes = frozenset(
+        b.name
+        for b in kernel.buffers
+        if b.access in (Access.MIN, Access.MAX) and is_differentiable(b.type.element)
+    )
     if not extremes:
         return body, local_types
     for f in set(called(body)):
