@@ -116,15 +116,12 @@ class Tags:
 
     def writer_lines(self, role: Role, name: str, t: Type) -> list[str]:
         """The functions that write words of an array."""
-        text = self._arrays.words(role, name)
         head = "static void setWord(uint offset, uint bits)"
-        if self._arrays.is_atomic(role, name):
-            value = "asfloat(bits)" if self._arrays.cell(role, name) == Cell.FLOATS else "bits"
-            return [f"{head} {{ {text}.store({value}); }}"]
-        if word_bytes(t) == 2:
+        if word_bytes(t) == 2 and not self._arrays.is_atomic(role, name):
+            text = self._arrays.words(role, name)
             half_head = "override static void setHalfWord(uint offset, half value)"
             return [f"{head} {{}}", f"{half_head} {{ {text} = value; }}"]
-        return [f"{head} {{ {text} = bits; }}"]
+        return [f"{head} {{ {self._arrays.write_text(role, name, 'bits')} }}"]
 
     def adder_lines(self, role: Role, name: str) -> list[str]:
         """The function that adds to a float of an array."""
@@ -245,8 +242,6 @@ class Tags:
             text = self._arrays.words(Role.COTANGENT, b.name)
             piece.add(f"override static float cotangent(uint offset) {{ return asfloat({text}); }}")
         if self._arrays.has(Role.OUTPUT_TANGENT, b.name):
-            text = self._arrays.words(Role.OUTPUT_TANGENT, b.name)
-            piece.add(
-                "override static void setTangent(uint offset, float value) "
-                f"{{ {text} = asuint(value); }}"
-            )
+            write = self._arrays.write_text(Role.OUTPUT_TANGENT, b.name, "asuint(value)")
+            head = "override static void setTangent(uint offset, float value)"
+            piece.add(f"{head} {{ {write} }}")
