@@ -389,9 +389,11 @@ class EntryPoint:
                 self._add_gradient(h.buffer, h.name, t, place)
             return
         for s in self._resolved.sums:
-            self._add_element(s, Role.OUTPUT, s.name)
+            number = self._names.make(f"{s.name}_number")
+            self._piece.add(f"uint {number} = {self._sum_number(s)};")
+            self._add_element(s, Role.OUTPUT, s.name, number)
             if self._module.mode is Mode.FORWARD:
-                self._add_element(s, Role.OUTPUT_TANGENT, f"{s.name}_dot")
+                self._add_element(s, Role.OUTPUT_TANGENT, f"{s.name}_dot", number)
 
     def _guard(self, number: str) -> None:
         """The next line runs only where the element exists; the same for all threads."""
@@ -407,10 +409,9 @@ class EntryPoint:
         else:
             self._piece.indented(text)
 
-    def _add_element(self, s: Sum, role: Role, field: str) -> None:
+    def _add_element(self, s: Sum, role: Role, field: str, number: str) -> None:
         tag = self._entry_tags.adder(role, s.buffer, s.type)
         spelled = self._module.types.spell(s.type)
-        number = self._sum_number(s)
         text = f"{spelled}.addTo<{self._over(tag)}>({number} * {spelled}.wordCount, sums.{field});"
         self._guard(number)
         if self._module.is_unchecked:

@@ -30,6 +30,7 @@ from shaderad.ir.nodes import (
 )
 from shaderad.ir.types import BOOL, Type, Void
 from shaderad.ir.walk import blocks, reads, statements
+from shaderad.lower.liveness import live_before, live_in_loop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,32 +156,37 @@ def without_jumps(body: tuple[Stmt, ...], result: Type, local_types: dict[str, T
             types[scope.result] = result
             start = Assign(name=scope.result, value=Zero(type=result))
             new = (start, *new, Return(value=Var(type=result, name=scope.result)))
+    new = _drop(new, rewriter.flags, frozenset())
     exits = {f for s in statements(new) if isinstance(s, For | While) for f in s.exits}
     dead = rewriter.flags - reads(new) - exits
-    kept = {n: t for n, t in types.items() if n not in dead}
-    return Structured(body=_drop(new, dead), local_types=kept)
+    return Structured(body=new, local_types={n: t for n, t in types.items() if n not in dead})
 
 
-def _drop(body: tuple[Stmt, ...], dead: set[str]) -> tuple[Stmt, ...]:
-    """Without assignments to flags that nothing reads, and ifs that are empty then."""
+def _drop(body: tuple[Stmt, ...], flags: set[str], live: frozenset[str]) -> tuple[Stmt, ...]:
+    """Without assignments to flags that nothing reads later, and ifs that are empty then."""
     out: list[Stmt] = []
-    for s in body:
-        if isinstance(s, Assign) and s.name in dead:
-            continue
-        if isinstance(s, If):
-            then, otherwise = _drop(s.then, dead), _drop(s.otherwise, dead)
-            if not then and not otherwise:
-                continue
-            condition = s.condition
-            if not then:
-                condition = Apply(type=BOOL, op=ops.NOT, args=(condition,), span=condition.span)
-                then, otherwise = otherwise, ()
-            out.append(replace(s, condition=condition, then=then, otherwise=otherwise))
-        elif isinstance(s, For | While):
-            out.append(replace(s, body=_drop(s.body, dead)))
-        else:
-            out.append(s)
-    return tuple(out)
+    for s in reversed(body):
+        kept = _kept(s, flags, live)
+        if kept is not None:
+            out.append(kept)
+            live = live_before((kept,), live)
+    return tuple(reversed(out))
+
+
+def _kept(s: Stmt, flags: set[str], live: frozenset[str]) -> Stmt | None:
+    if isinstance(s, Assign) and s.name in flags and s.name not in live:
+        return None
+    if isinstance(s, For | While):
+        return replace(s, body=_drop(s.body, flags, live_in_loop(s, live)))
+    if not isinstance(s, If):
+        return s
+    then, otherwise = _drop(s.then, flags, live), _drop(s.otherwise, flags, live)
+    if not then and not otherwise:
+        return None
+    if then:
+        return replace(s, then=then, otherwise=otherwise)
+    condition = Apply(type=BOOL, op=ops.NOT, args=(s.condition,), span=s.condition.span)
+    return replace(s, condition=condition, then=otherwise, otherwise=())
 
 
 def none_of(flags: tuple[str, ...]) -> Expr:

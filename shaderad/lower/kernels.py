@@ -30,6 +30,7 @@ from shaderad.lower.decoder import write_decoder
 from shaderad.lower.entry_points import EntryPoint, write_outputs
 from shaderad.lower.functions import outlined, write_function
 from shaderad.lower.jumps import without_jumps
+from shaderad.lower.liveness import live_before
 from shaderad.lower.module import Module
 from shaderad.lower.outputs import Resolved, resolve_outputs
 from shaderad.lower.piece import Piece
@@ -159,7 +160,8 @@ class _Lowering:
         piece.open(f"{result} {name}({', '.join(parameters)})")
         for n in sorted(writes(resolved.body) & uniforms.keys()):
             _copy(writer, n)
-        start = tuple(Assign(name=n, value=Zero(type=types[n])) for n in locals_)
+        read_early = live_before(resolved.body, frozenset(locals_))
+        start = tuple(Assign(name=n, value=Zero(type=types[n])) for n in locals_ if n in read_early)
         body: tuple[Stmt, ...] = (*start, *resolved.body)
         body = tuple(s for s in body if not isinstance(s, Return))
         writer.block(outlined(writer, name, body, frozenset(locals_)))

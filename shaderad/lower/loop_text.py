@@ -76,7 +76,7 @@ class LoopWriter:
         self._fields(piece, "Captured", (*self._f.captured, *extra))
         self._more(piece)
         self._step(piece)
-        if self._f.has_user_limit:
+        if self._f.may_overrun:
             self._overrun(piece)
         piece.close()
         self._module.pieces.append(piece)
@@ -115,12 +115,9 @@ class LoopWriter:
     def _step(self, piece: Piece) -> None:
         loop = self._f.loop
         writer = self._writer(piece)
-        counter = writer.names.make("k")
-        variable = ""
-        if isinstance(loop, For):
-            variable = writer.parameter(loop.variable)
-            if self._is_plain(loop):
-                counter = variable
+        variable = writer.parameter(loop.variable) if isinstance(loop, For) else ""
+        is_plain = isinstance(loop, For) and self._is_plain(loop)
+        counter = variable if is_plain else writer.names.make("k")
         piece.add("[Differentiable]")
         piece.open(f"static State step(int {counter}, State state, Captured captured)")
         if isinstance(loop, For) and counter != variable:

@@ -48,8 +48,11 @@ class LoopFunction:
     carries_floats: bool
 
     @property
-    def has_user_limit(self) -> bool:
-        return self.loop.limit is not None
+    def may_overrun(self) -> bool:
+        """Whether the loop may ask for more iterations than the user's limit."""
+        known = trip_count(self.loop) if isinstance(self.loop, For) else None
+        limit = self.loop.limit
+        return limit is not None and (known is None or known > limit)
 
     @property
     def segments(self) -> tuple[int, int]:

@@ -52,7 +52,7 @@ from shaderad.lower.bindings import SiteKind
 from shaderad.lower.expressions import ExpressionWriter
 from shaderad.lower.liveness import live_before
 from shaderad.lower.loop_text import LoopWriter, name_in_struct
-from shaderad.lower.loops import RunLoop
+from shaderad.lower.loops import RunLoop, trip_count
 from shaderad.lower.names import Names
 from shaderad.lower.piece import Piece
 from shaderad.lower.write_numbers import NumberedAccumulate
@@ -348,10 +348,8 @@ class FunctionWriter:
         self, s: For, variable: str, start: str, stop: str, step: str, going: list[str]
     ) -> None:
         is_plain = start == "0" and step == "1"
-        count = self.names.make("count")
-        counted = stop if is_plain else f"rangeCount({start}, {stop}, {step})"
-        self.piece.add(f"int {count} = {counted};")
-        bound = count if s.limit is None else f"min({count}, {s.limit})"
+        count, limit = self._trips(s, stop if is_plain else f"rangeCount({start}, {stop}, {step})")
+        bound = count if limit is None else f"min({count}, {limit})"
         counter = variable if is_plain else self.names.make("k")
         condition = " && ".join([f"{counter} < {bound}", *going])
         first = self.names.make("first")
@@ -368,8 +366,17 @@ class FunctionWriter:
         self.block(s.body)
         self._declared = before
         self.piece.add("}")
-        if s.limit is not None:
-            self._report_overrun(f"{count} > {s.limit}", going, s)
+        if limit is not None:
+            self._report_overrun(f"{count} > {limit}", going, s)
+
+    def _trips(self, s: For, counted: str) -> tuple[str, int | None]:
+        """The number of iterations that a loop asks for, and its limit where that can matter."""
+        known = trip_count(s)
+        if known is not None and (s.limit is None or known <= s.limit):
+            return str(known), None
+        count = self.names.make("count")
+        self.piece.add(f"int {count} = {counted};")
+        return count, s.limit
 
     def _report_overrun(self, overrun: str, going: list[str], s: For | While) -> None:
         site = self.module.site(SiteKind.LIMIT, s.span, str(s.limit))
@@ -397,11 +404,14 @@ class FunctionWriter:
     def run_loop(self, s: RunLoop) -> None:
         f = s.function
         call = LoopWriter(self, f, self._writer_of_step).call()
-        state = self.names.make(f"{self.module.names.of(f)}_state")
         self.piece.span = s.span
-        self.piece.add(f"{self.module.names.of(f)}.State {state} = {call};")
+        if not f.state:
+            self.piece.add(f"{call};")
+            return
+        after = self.names.make("after")
+        self.piece.add(f"let {after} = {call};")
         for name, _ in f.state:
-            self.piece.add(f"{self.variable(name)} = {state}.{name_in_struct(name)};")
+            self.piece.add(f"{self.variable(name)} = {after}.{name_in_struct(name)};")
 
 
 def _mentions(s: Stmt) -> set[str]:
