@@ -1,0 +1,44 @@
+"""Names that a body needs from before it."""
+
+from __future__ import annotations
+
+from shaderad.ir.nodes import Assign, FieldStep, Return, While
+from shaderad.lower.liveness import live_before, live_in_loop
+from tests.lower.bodies import add, number, positive, put, repeat, var, when
+
+NOTHING = frozenset[str]()
+
+
+def test_a_name_bound_whole_is_not_needed_before() -> None:
+    assert live_before((put("s", var("a")),), frozenset({"s"})) == {"a"}
+
+
+def test_a_part_written_needs_the_rest() -> None:
+    write = Assign(name="s", path=(FieldStep(name="x"),), value=var("a"))
+    assert live_before((write,), NOTHING) == {"s", "a"}
+
+
+def test_one_branch_that_binds_leaves_the_other_path_open() -> None:
+    assert live_before((when("c", put("s", number(1.0))),), frozenset({"s"})) == {"c", "s"}
+    both = when("c", put("s", number(1.0)), otherwise=(put("s", number(2.0)),))
+    assert live_before((both,), frozenset({"s"})) == {"c"}
+
+
+def test_a_loop_may_not_run_at_all() -> None:
+    loop = repeat("k", var("n"), put("s", number(1.0)))
+    assert live_before((loop,), frozenset({"s"})) == {"n", "s"}
+
+
+def test_what_one_iteration_leaves_for_the_next_is_needed_in_the_loop() -> None:
+    loop = repeat("k", 3, put("t", var("s")), put("s", add(var("t"), var("k"))))
+    assert live_in_loop(loop, NOTHING) == {"s"}
+    assert live_in_loop(loop, frozenset({"t"})) == {"s", "t"}
+
+
+def test_a_condition_is_asked_again_after_the_last_iteration() -> None:
+    loop = While(condition=positive("c"), body=(put("c", number(0.0)),))
+    assert live_in_loop(loop, NOTHING) == {"c"}
+
+
+def test_nothing_after_a_return_is_needed() -> None:
+    assert live_before((Return(value=var("a")),), frozenset({"s"})) == {"a"}

@@ -1,0 +1,61 @@
+"""Each write of a thread to a Min or Max array has a number of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import shaderad as sad
+from shaderad.ir.nodes import Apply, Const, Expr, For, Stmt
+from shaderad.lower.write_numbers import NumberedAccumulate, number_writes
+
+
+@sad.kernel
+def lowest(i: sad.Index, x: sad.In[float], m: sad.Min[float], n: sad.Min[int]):
+    m[0] = sad.min(m[0], x[i])
+    for a in range(4):
+        m[1] = sad.min(m[1], x[a])
+        for b in range(5):
+            m[2] = sad.min(m[2], x[b])
+            if x[b] > 0.0:
+                m[3] = sad.min(m[3], x[b] * 2.0)
+    n[0] = sad.min(n[0], i)
+
+
+def numbers(body: tuple[Stmt, ...], values: dict[str, int]) -> list[int]:
+    """The numbers in the order of a run that takes every branch."""
+    found: list[int] = []
+    for s in body:
+        if isinstance(s, NumberedAccumulate):
+            found.append(value_of(s.number, values))
+        elif isinstance(s, For):
+            for _ in range(int(s.stop.value)):
+                found += numbers(s.body, values)
+        elif hasattr(s, "then"):
+            found += numbers(s.then, values)
+        elif hasattr(s, "name"):
+            values[s.name] = value_of(s.value, values)
+    return found
+
+
+def value_of(e: Expr, values: dict[str, int]) -> int:
+    if isinstance(e, Const):
+        return int(e.value)
+    if not isinstance(e, Apply):
+        return values[e.name]
+    a, b = (value_of(part, values) for part in e.args)
+    return {"+": a + b, "*": a * b, "^": a ^ b}[e.op.slang.split()[1]] % 2**32
+
+
+def test_no_two_writes_of_a_thread_share_a_number() -> None:
+    ir = lowest.specialise({})
+    body, types = number_writes(ir, ir.body, dict(ir.local_types))
+    found = numbers(body, {})
+    assert len(found) == 1 + 4 * (1 + 5 * 2)
+    assert len(np.unique(found)) == len(found)
+    assert set(types) > set(ir.local_types)
+
+
+def test_writes_of_integers_need_no_number() -> None:
+    ir = lowest.specialise({})
+    body, _ = number_writes(ir, ir.body, dict(ir.local_types))
+    assert not isinstance(body[-1], NumberedAccumulate)
