@@ -128,8 +128,10 @@ def _uniform(
         key = (load.buffer, load.indices)
         if load.buffer not in names or key in seen or not all(_is_fixed(i, fixed) for i in key[1]):
             continue
+        if Kind.HALF in {s.kind for s in scalars(load.type)}:
+            continue
         words += byte_count(load.type) // 4
-        if words > _HOISTED_WORDS or Kind.HALF in {s.kind for s in scalars(load.type)}:
+        if words > _HOISTED_WORDS:
             return
         seen.add(key)
         parts = (i.name if isinstance(i, Var) else str(getattr(i, "value", "")) for i in key[1])
