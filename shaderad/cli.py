@@ -6,7 +6,11 @@ Arguments are read here and nowhere else; what a command does is done by the mod
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from enum import Enum
 from importlib import metadata
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +18,14 @@ import typer
 from shaderad.diagnostics import Error
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+class Bounds(Enum):
+    """What an index out of range does."""
+
+    RAISE = "raise"
+    IGNORE = "ignore"
+    UNCHECKED = "unchecked"
 
 
 def main() -> None:
@@ -49,6 +61,92 @@ def doctor() -> None:
     for text, kind in report_lines(findings):
         _show(text, STYLES[kind])
     raise typer.Exit(0 if can_run(findings) else 1)
+
+
+@app.command(no_args_is_help=True)
+def build(
+    source: Annotated[
+        str, typer.Argument(metavar="FILE.py[:NAME]", help="The file; NAME builds one kernel.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Where to; only files of an earlier build are replaced.",
+        ),
+    ],
+    target: Annotated[
+        list[str],
+        typer.Option(help="Of spirv, spirv-core, hlsl, wgsl, metal; separated by commas."),
+    ] = ["spirv,hlsl,wgsl"],  # noqa: B006 - typer copies it
+    define: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="The value of a sad.Const parameter; KERNEL.NAME=VALUE sets it for one kernel.",
+        ),
+    ] = None,
+    bounds: Annotated[
+        Bounds,
+        typer.Option(help="raise binds a buffer for reports; unchecked leaves out the guards."),
+    ] = Bounds.RAISE,
+    require_bwd: Annotated[
+        bool, typer.Option("--require-bwd", help="Fail where a kernel cannot be differentiated.")
+    ] = False,
+    validate: Annotated[
+        bool,
+        typer.Option(
+            "--validate/--no-validate",
+            help="Ask spirv-val, glslangValidator and naga, where they are installed.",
+        ),
+    ] = True,
+) -> None:
+    """Build the kernels of a Python file, primal and backward, for other hosts.
+
+    DIR gets a folder for each target with one file an entry point and its Slang text, the Slang
+    library, and manifest.json, which says how to bind and dispatch them. The same input gives
+    the same bytes.
+
+    Examples:
+        shaderad build model.py -o out
+
+        shaderad build model.py:shade -o out --target wgsl,metal --define SAMPLES=16
+
+    Exit codes: 0 everything was built (a kernel that cannot be differentiated without its
+    backward), 1 something failed and DIR is as it was, 2 the command line is wrong.
+    """
+    from shaderad.build import build as build_file
+    from shaderad.build.constants import parse_defines
+    from shaderad.build.summary import summary_lines
+
+    targets = [name.strip() for each in target for name in each.split(",") if name.strip()]
+    with _progress() as tell:
+        built = build_file(
+            source,
+            out,
+            targets=targets,
+            defines=parse_defines(define or []),
+            bounds=bounds.value,
+            require_backward=require_bwd,
+            validate=validate,
+            tell=tell,
+        )
+    for text, kind in summary_lines(built):
+        _show(text, STYLES[kind])
+
+
+@contextmanager
+def _progress() -> Generator[Callable[[str], None]]:
+    """A line that says what is being done, where a person watches."""
+    if not sys.stderr.isatty():
+        yield lambda step: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("build") as status:
+        yield lambda step: status.update(f"build: {step}")
 
 
 STYLES = {"area": "bold", "ok": "green", "none": "yellow", "failed": "red", "fact": ""}

@@ -426,6 +426,13 @@ MESSAGES: dict[str, Message] = {
         note="one array is added to either as floats or as integers",
         help="use two Add arrays",
     ),
+    "SR0285": Message(
+        LanguageError,
+        "a part of an element of `{array}` that is half cannot be written alone",
+        label="`{type}`",
+        note="two halves share a word, and another thread may write the other one",
+        help="write the whole element: `{array}[j] = value`",
+    ),
     # -- SR03 types and shapes -----------------------------------------------------------------
     "SR0301": Message(
         LanguageError,

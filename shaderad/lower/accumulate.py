@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from shaderad.diagnostics import error
 from shaderad.ir.nodes import (
     Accumulate,
     AccumulateGradient,
@@ -91,6 +92,11 @@ class _Place:
             self._enter_element(step, inner)
         self.type = inner
 
+    @property
+    def shares_words(self) -> bool:
+        """Whether the part is halves that lie two in a word."""
+        return self.unit == 4 and word_bytes(self.type) == 2
+
     def _words(self, t: Type) -> int:
         return byte_count(t) // self.unit
 
@@ -172,7 +178,11 @@ def _value(writer: FunctionWriter, value: Expr) -> Expr:
 
 
 def write_store(writer: FunctionWriter, s: Store) -> None:
-    """``out[j]<path> = value``."""
+    """``out[j]<path> = value``.
+
+    Raises:
+        LanguageError: SR0285 where the part shares a word with another one.
+    """
     element = writer.module.kernel.buffer(s.buffer).type.element
     tag = writer.module.arrays.tag(s.buffer)
     index = _index(writer, s)
@@ -181,6 +191,8 @@ def write_store(writer: FunctionWriter, s: Store) -> None:
     writes = _split(s.path, value.type, value, to_scalars=False) if is_split else [(s.path, value)]
     for path, part in writes:
         place = _place(writer, element, index, path)
+        if path and place.shares_words:
+            raise error("SR0285", s.span, array=s.buffer, type=s.value.type)
         accessor = "write"
         if writer.is_differentiated and is_differentiable(part.type):
             accessor = "store"

@@ -74,7 +74,7 @@ _TOOLS: dict[str, _Tool] = {
             "{entry}",
             "-o",
             "{output}",
-        ),  # fmt: skip
+        ),
         suffix=".hlsl",
         remedy="Debian, Ubuntu: apt-get install glslang-tools",
     ),

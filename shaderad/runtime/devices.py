@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shaderad.diagnostics import Error, error
+from shaderad.lower.compile import VettingDevice
 from shaderad.runtime.choice import DeviceInfo
 from shaderad.runtime.protocol import Runtime
 
@@ -67,6 +68,15 @@ def open_runtime(
         except Error as failure:
             failures.append(failure)
     raise failures[0]
+
+
+def vetting_device() -> VettingDevice:
+    """The best adapter of wgpu, for `vet`; nothing is opened here.
+
+    Raises:
+        DeviceError: SR0602, SR0603, where there is none.
+    """
+    return _adapters_module("wgpu").vetting_device()
 
 
 def _open(runtime: str, adapter: str | int | None, limits: Mapping[str, Any]) -> Runtime:

@@ -75,6 +75,14 @@ def wrap_device(device: Any, limits: Mapping[str, Any]) -> WgpuRuntime:
     return WgpuRuntime(device, capabilities, vetting, owns_device=False)
 
 
+def vetting_device() -> VettingDevice:
+    """The best adapter, as the child opens it."""
+    adapters = _adapters()
+    info = choose("wgpu", [_info(index, adapter) for index, adapter in enumerate(adapters)], None)
+    adapter = adapters[info.index]
+    return _vetting(info, _capabilities(info, adapter), adapter.limits)
+
+
 def _vetting(
     info: DeviceInfo, capabilities: Capabilities, limits: Mapping[str, int]
 ) -> VettingDevice:

@@ -1,0 +1,64 @@
+"""A Python file in, compiled kernels and their manifest on disk out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from shaderad.build.constants import constants_of
+from shaderad.build.folder import check_folder
+from shaderad.build.profiles import DEFAULT_TARGETS, PROFILES, profiles_of
+from shaderad.build.source_file import find_kernels, imported, split_source
+from shaderad.build.stages import Built, Options, build_kernels
+
+__all__ = ["DEFAULT_TARGETS", "PROFILES", "Built", "build"]
+
+
+def build(
+    source: str | Path,
+    out: str | Path,
+    *,
+    targets: Sequence[str] = DEFAULT_TARGETS,
+    defines: Mapping[str, object] | None = None,
+    bounds: str = "raise",
+    require_backward: bool = False,
+    validate: bool = True,
+    tell: Callable[[str], None] | None = None,
+) -> Built:
+    """Builds the kernels of a Python file, primal and backward, for each target.
+
+    `out` gets a folder for each target with one file an entry point and beside each its Slang
+    text, the Slang library that the texts import, and ``manifest.json``, which says how to bind
+    and dispatch them. Same input, same bytes.
+
+    Args:
+        source: A Python file, or ``file.py:name`` for one of its kernels.
+        out: The folder; of what is in it, only files of an earlier build are replaced.
+        targets: Of ``spirv``, ``spirv-core``, ``hlsl``, ``wgsl``, ``metal``.
+        defines: Values of `sad.Const` parameters, by parameter or ``kernel.parameter``.
+        bounds: What an index out of range does: ``raise`` binds a report buffer, ``ignore``
+            does not, ``unchecked`` leaves out the guards.
+        require_backward: Refuses kernels that cannot be differentiated.
+        validate: Asks spirv-val, glslangValidator and naga, where they are installed.
+        tell: Called with a line about each step before it is taken.
+
+    Raises:
+        LanguageError: SR0701 to SR0707, or what the front end refuses.
+        CompileError: SR0501 to SR0506, SR0708 to SR0712.
+    """
+    options = Options(profiles_of(tuple(targets)), bounds, require_backward, validate)
+    if tell is not None:
+        options = replace(options, tell=tell)
+    path, wanted = split_source(str(source))
+    folder = Path(out)
+    check_folder(folder)
+    with imported(path) as module:
+        functions = find_kernels(module, wanted)
+        constants = constants_of(functions, defines or {})
+        # Called as in the module: kernels that one factory makes all have its inner name.
+        kernels = [
+            replace(function.specialise(constants[name]), name=name)
+            for name, function in functions.items()
+        ]
+        return build_kernels(kernels, constants, folder, options)

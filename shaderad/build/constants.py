@@ -1,0 +1,60 @@
+"""``--define N=3`` -> the values of `sad.Const` parameters, for each kernel.
+
+``N=3`` serves every kernel with a parameter `N`; ``blur.N=3`` only the kernel `blur`, and wins.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from shaderad.diagnostics import error
+
+if TYPE_CHECKING:
+    from shaderad.frontend.decorators import KernelFunction
+
+
+def parse_defines(texts: Iterable[str]) -> dict[str, object]:
+    """``["N=3"]`` -> ``{"N": 3}``; values are Python numbers, truth values or tuples of them.
+
+    Raises:
+        LanguageError: SR0706, where one is not of this form.
+    """
+    found: dict[str, object] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        try:
+            found[name.strip()] = ast.literal_eval(value.strip())
+        except (ValueError, SyntaxError):
+            equals = ""
+        if not equals or not all(part.isidentifier() for part in name.strip().split(".")):
+            raise error("SR0706", text=text)
+    return found
+
+
+def constants_of(
+    kernels: Mapping[str, KernelFunction], defines: Mapping[str, object]
+) -> dict[str, dict[str, object]]:
+    """The constants of each kernel, by kernel and parameter.
+
+    Raises:
+        LanguageError: SR0705, where a parameter has no value; SR0707, where a name fits none.
+    """
+    used: set[str] = set()
+    found: dict[str, dict[str, object]] = {}
+    for kernel_name, function in kernels.items():
+        values = found.setdefault(kernel_name, {})
+        for parameter in function.signature.parameters:
+            if not parameter.is_const:
+                continue
+            keys = {f"{kernel_name}.{parameter.name}", parameter.name} & defines.keys()
+            if not keys:
+                raise error("SR0705", function.source.span, kernel=kernel_name,
+                            name=parameter.name, type=parameter.type)  # fmt: skip
+            used |= keys
+            values[parameter.name] = defines[max(keys, key=len)]
+    for name in defines:
+        if name not in used:
+            raise error("SR0707", name=name, kernels=", ".join(f"`{k}`" for k in kernels))
+    return found

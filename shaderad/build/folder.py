@@ -1,0 +1,117 @@
+"""Files in memory -> the output folder, all of them or none.
+
+Invariant: a file that no earlier build listed in its manifest is never changed or removed, and a
+failure leaves the folder as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from shaderad.build.manifest import FILE, listed_files
+from shaderad.diagnostics import error
+
+
+def check_folder(folder: Path) -> None:
+    """Refuses early what `write_folder` could not do later.
+
+    Raises:
+        CompileError: SR0708, where `folder` is no folder.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise error("SR0708", folder=folder, reason="it is a file")
+
+
+def write_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Replaces what an earlier build wrote to `folder` by `contents`, by path.
+
+    Raises:
+        CompileError: SR0708, where the folder cannot be written; SR0709, where a file of
+            somebody else's is in the way.
+    """
+    folder = folder.resolve()
+    check_folder(folder)
+    try:
+        ours = _files_of_ours(folder)
+        _check_nothing_is_in_the_way(folder, contents, ours)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            _write_all(made, contents)
+            if _all_files(folder) <= ours:
+                _swap(made, folder)
+            else:
+                _move_in(made, folder, contents, ours)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    except OSError as failure:
+        raise error("SR0708", folder=folder, reason=failure.strerror or failure) from failure
+
+
+def _files_of_ours(folder: Path) -> frozenset[str]:
+    """What the manifest in `folder` lists, itself included; paths that lead out are ignored."""
+    path = folder / FILE
+    if not path.is_file():
+        return frozenset()
+    listed = listed_files(path.read_bytes())
+    if not listed:
+        return frozenset()
+    parts = {name: PurePosixPath(name) for name in listed}
+    inside = {n for n, p in parts.items() if not p.is_absolute() and ".." not in p.parts}
+    return frozenset(inside | {FILE})
+
+
+def _all_files(folder: Path) -> set[str]:
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()}
+
+
+def _check_nothing_is_in_the_way(
+    folder: Path, contents: Mapping[str, bytes], ours: frozenset[str]
+) -> None:
+    for name in sorted(contents):
+        if name not in ours and (folder / name).exists():
+            raise error("SR0709", file=name, folder=folder)
+
+
+def _write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
+    for name, content in contents.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    # mkdtemp gives the folder to its owner alone; the result is like any other folder.
+    umask = os.umask(0)
+    os.umask(umask)
+    folder.chmod(0o777 & ~umask)
+
+
+def _swap(made: Path, folder: Path) -> None:
+    """The folder holds nothing but ours: it is replaced whole."""
+    if not folder.exists():
+        made.rename(folder)
+        return
+    old = made.with_name(f"{made.name}-old")
+    folder.rename(old)
+    try:
+        made.rename(folder)
+    except OSError:
+        old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _move_in(made: Path, folder: Path, contents: Mapping[str, bytes], ours: frozenset[str]) -> None:
+    """File by file beside those of others; the manifest last."""
+    for name in (*sorted(contents.keys() - {FILE}), FILE):
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (made / name).replace(target)
+    for name in ours - contents.keys():
+        stale = folder / name
+        stale.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # Others' files are left in it.
+            stale.parent.rmdir()

@@ -1,0 +1,45 @@
+"""Compiled text -> where the host binds each resource.
+
+SPIR-V and WGSL keep set 0 and the slots of the Slang text. Slang numbers HLSL's registers by
+class, in the order of declaration, and Metal's buffers likewise: those are read from the text,
+so that what the manifest says is what the compiler did.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from shaderad.lower.artifact import Access, Binding, Code, Program
+
+_REGISTER = re.compile(r"\b(\w+?)_\d+ : register\(([bstu]\d+)\)")
+_METAL_BUFFER = re.compile(r"\b(\w+?)_\d+ \[\[buffer\((\d+)\)\]\]")
+_CLASS_BY_ACCESS = {Access.UNIFORM: "b", Access.READ: "t", Access.WRITE: "u"}
+
+
+def places(program: Program, code: Code) -> dict[str, dict[str, int | str]]:
+    """By binding name; empty where the compiler left out a resource that no code uses."""
+    if code.target == "hlsl":
+        found = dict(_REGISTER.findall(code.content.decode()))
+        _check_registers(program, found)
+        return {b.name: _register(b, found) for b in program.bindings}
+    if code.target == "metal":
+        found = dict(_METAL_BUFFER.findall(code.content.decode()))
+        return {b.name: _buffer(b, found) for b in program.bindings}
+    return {b.name: {"set": 0, "binding": b.slot} for b in program.bindings}
+
+
+def _register(binding: Binding, found: Mapping[str, str]) -> dict[str, int | str]:
+    return {"register": found[binding.name]} if binding.name in found else {}
+
+
+def _buffer(binding: Binding, found: Mapping[str, str]) -> dict[str, int | str]:
+    return {"buffer": int(found[binding.name])} if binding.name in found else {}
+
+
+def _check_registers(program: Program, found: Mapping[str, str]) -> None:
+    """Every register belongs to a binding, and is of its class."""
+    by_name = {b.name: b for b in program.bindings}
+    for name, register in found.items():
+        if name not in by_name or _CLASS_BY_ACCESS[by_name[name].access] != register[0]:
+            raise RuntimeError(f"{program.name}: register {register} of `{name}` is no binding's")

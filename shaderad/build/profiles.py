@@ -1,0 +1,56 @@
+"""What each target of `build` may use: the one table.
+
+A target of `build` is a compiler target with a set of features. The gradients of both SPIR-V
+profiles are the same; they are summed in another way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shaderad.diagnostics import error
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One target: how kernels are lowered for it and what its files are called."""
+
+    name: str
+    suffix: str
+    atomics: str
+    """See `lower.bindings.Variant`."""
+    has_subgroups: bool
+    storage_buffer_limit: int
+    has_double: bool = True
+
+
+# WebGPU guarantees 8 storage buffers an entry point, which is also what portable SPIR-V may
+# take for granted. Elsewhere drivers have more; 16 leaves room beside what the host itself binds.
+_PORTABLE_BUFFERS = 8
+_NATIVE_BUFFERS = 16
+
+PROFILES: dict[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        Profile("spirv", ".spv", "native", True, _NATIVE_BUFFERS),
+        Profile("spirv-core", ".spv", "exchange", False, _PORTABLE_BUFFERS),
+        # HLSL has no atomic add of floats (E55204).
+        Profile("hlsl", ".hlsl", "compare-exchange", True, _NATIVE_BUFFERS),
+        Profile("wgsl", ".wgsl", "exchange", False, _PORTABLE_BUFFERS, has_double=False),
+        Profile("metal", ".metal", "native", True, _NATIVE_BUFFERS, has_double=False),
+    )
+}
+DEFAULT_TARGETS = ("spirv", "hlsl", "wgsl")
+
+
+def profiles_of(targets: tuple[str, ...]) -> tuple[Profile, ...]:
+    """The profiles of `targets`, each once, in the order of the table.
+
+    Raises:
+        CompileError: SR0504, where there is no such target.
+    """
+    for target in targets:
+        if target not in PROFILES:
+            names = ", ".join(f"`{name}`" for name in PROFILES)
+            raise error("SR0504", target=target, targets=names)
+    return tuple(profile for name, profile in PROFILES.items() if name in targets)

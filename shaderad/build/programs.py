@@ -1,0 +1,185 @@
+"""A kernel and a target -> the compiled entry points of its primal and backward dispatches.
+
+Invariant: what comes out was compiled, and was refused by no validator that could be asked.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from shaderad.build.profiles import Profile
+from shaderad.diagnostics import DerivativeError, Error, error
+from shaderad.ir.nodes import Kernel
+from shaderad.ir.types import Access, Kind, is_differentiable, scalars
+from shaderad.lower.artifact import Code, Program
+from shaderad.lower.bindings import Lowered, Mode, Variant
+from shaderad.lower.compile import VettingDevice, compile_program, vet
+from shaderad.lower.kernels import lower_kernel
+from shaderad.lower.validate import Judgement, Status, validate
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """One compiled entry point."""
+
+    lowered: Lowered
+    code: Code
+    stem: str
+    """Its files' name without folder and suffix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a kernel has no backward dispatches."""
+
+    code: str
+    """The error's; empty where there is nothing to differentiate."""
+    reason: str
+    line: int = 0
+    """In the Python file; 0 where no one line is to blame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """One kernel for one target."""
+
+    primal: tuple[Dispatch, ...]
+    backward: tuple[Dispatch, ...]
+    refusal: Refusal | None
+
+
+def build_programs(kernel: Kernel, profile: Profile, bounds: str) -> Programs:
+    """Lowers and compiles both modes of `kernel`.
+
+    Raises:
+        LanguageError: What no mode of the kernel may say.
+        CompileError: SR0501 to SR0506, or SR0711, where the target lacks what the kernel uses.
+    """
+    _check_features(kernel, profile)
+    variant = _variant(kernel, profile, bounds)
+    primal = _compiled(kernel, lower_kernel(kernel, Mode.PRIMAL, variant), profile)
+    refusal = _nothing_to_differentiate(kernel)
+    lowered: tuple[Lowered, ...] = ()
+    if refusal is None:
+        try:
+            lowered = lower_kernel(kernel, Mode.BACKWARD, variant)
+        except DerivativeError as failure:
+            refusal = _refusal(failure)
+    return Programs(primal, _compiled(kernel, lowered, profile), refusal)
+
+
+def judge(programs: Programs, naga: Callable[[Code, str], Judgement]) -> Iterator[Judgement]:
+    """What validators say of each entry point; `naga` is asked about WGSL.
+
+    Raises:
+        CompileError: SR0712, where one refuses.
+    """
+    for dispatch in (*programs.primal, *programs.backward):
+        code, entry = dispatch.code, dispatch.lowered.program.name
+        judgement = naga(code, entry) if code.target == "wgsl" else validate(code, entry)
+        if judgement is None:
+            continue
+        if judgement.status is Status.REFUSED:
+            raise error("SR0712", validator=judgement.validator, entry=entry, target=code.target,
+                        reason=judgement.reason)  # fmt: skip
+        yield judgement
+
+
+class Naga:
+    """Asks the child's wgpu about WGSL; looks for an adapter when first asked."""
+
+    def __call__(self, code: Code, entry: str) -> Judgement:
+        from shaderad.runtime.routes import readable_by_naga
+
+        device = self._device
+        if isinstance(device, Judgement):
+            return device
+        try:
+            verdict = vet(readable_by_naga(code), entry, device)
+        except Error as failure:
+            return Judgement("naga", Status.UNAVAILABLE, failure.message)
+        status = Status.ACCEPTED if verdict.is_accepted else Status.REFUSED
+        return Judgement("naga", status, verdict.reason)
+
+    @functools.cached_property
+    def _device(self) -> VettingDevice | Judgement:
+        from shaderad.runtime.devices import vetting_device
+
+        try:
+            return vetting_device()
+        except Error as failure:
+            return Judgement("naga", Status.UNAVAILABLE, failure.message)
+
+
+def wanted_names(kernel: Kernel) -> frozenset[str]:
+    """Inputs and uniforms that hold floats: what the backward dispatch gives gradients of."""
+    inputs = [b for b in kernel.buffers if b.access is Access.IN]
+    found = {b.name for b in inputs if is_differentiable(b.type.element)}
+    return frozenset(found | {u.name for u in kernel.uniforms if is_differentiable(u.type)})
+
+
+def launch_shaped_names(kernel: Kernel) -> frozenset[str]:
+    """Out arrays that an artifact takes to have the launch's shape."""
+    rank = len(kernel.index_names)
+    outs = (b for b in kernel.buffers if b.access is Access.OUT)
+    return frozenset(b.name for b in outs if b.type.rank == rank)
+
+
+def _variant(kernel: Kernel, profile: Profile, bounds: str) -> Variant:
+    return Variant(
+        wanted=wanted_names(kernel),
+        bounds=bounds,
+        launch_shaped=launch_shaped_names(kernel),
+        atomics=profile.atomics,
+        subgroups=profile.has_subgroups,
+        storage_buffer_limit=profile.storage_buffer_limit,
+    )
+
+
+def _check_features(kernel: Kernel, profile: Profile) -> None:
+    if profile.has_double:
+        return
+    types = [(b.name, b.type.element, b.span) for b in kernel.buffers]
+    types += [(u.name, u.type, u.span) for u in kernel.uniforms]
+    types += [(name, t, kernel.span) for name, t in kernel.local_types.items()]
+    for name, t, span in types:
+        if any(s.kind is Kind.DOUBLE for s in scalars(t)):
+            raise error("SR0711", span, name=name, target=profile.name)
+
+
+def _nothing_to_differentiate(kernel: Kernel) -> Refusal | None:
+    if not wanted_names(kernel):
+        return Refusal("", "it takes no floats")
+    results = [b for b in kernel.buffers if b.access is not Access.IN]
+    if not any(is_differentiable(b.type.element) for b in results):
+        return Refusal("", "it writes no floats")
+    return None
+
+
+def _refusal(failure: Error) -> Refusal:
+    reason = f"{failure.message}; {failure.label}" if failure.label else failure.message
+    return Refusal(failure.code, reason, failure.span.line if failure.span else 0)
+
+
+def _compiled(
+    kernel: Kernel, lowered: tuple[Lowered, ...], profile: Profile
+) -> tuple[Dispatch, ...]:
+    stems: list[str] = []
+    for one in lowered:
+        stems.append(_stem(kernel, one.program, stems))
+    return tuple(
+        Dispatch(one, compile_program(one.program, profile.name), stem)
+        for one, stem in zip(lowered, stems, strict=True)
+    )
+
+
+def _stem(kernel: Kernel, program: Program, taken: list[str]) -> str:
+    """The entry point's name after the kernel's; a second pass is numbered."""
+    name = program.name
+    stem = name if name.startswith(kernel.name) else f"{kernel.name}_{name}"
+    number = 2
+    while stem in taken:
+        stem, number = f"{name}_{number}", number + 1
+    return stem

@@ -1,0 +1,131 @@
+"""A Python file -> the kernels it defines.
+
+The file is imported under its own name, as a script in its folder would import it. Invariant:
+whatever goes wrong while it is imported, an error of ours with its line comes out, and the file
+is read anew the next time.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import linecache
+import sys
+import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from shaderad.diagnostics import Error, Span, error
+
+if TYPE_CHECKING:
+    from shaderad.frontend.decorators import KernelFunction
+
+
+def split_source(source: str) -> tuple[Path, str]:
+    """``model.py:shade`` -> the file and the name of one kernel; no name: all kernels.
+
+    Raises:
+        LanguageError: SR0701, where there is no such file.
+    """
+    path, name = Path(source), ""
+    if not path.is_file():
+        head, colon, tail = source.rpartition(":")
+        if colon and tail.isidentifier():
+            path, name = Path(head), tail
+    if not path.is_file():
+        raise error("SR0701", path=path)
+    return path, name
+
+
+@contextmanager
+def imported(path: Path) -> Generator[ModuleType]:
+    """The module of a Python file, importable by its name until the block ends.
+
+    Raises:
+        LanguageError: SR0702, where the file raises.
+    """
+    path = path.resolve()
+    root, name = _import_name(path)
+    search_path = list(sys.path)
+    linecache.checkcache(str(path))
+    sys.path.insert(0, str(root))
+    try:
+        yield _run(path, name)
+    finally:
+        sys.path[:] = search_path
+        sys.modules.pop(name, None)
+
+
+def find_kernels(module: ModuleType, name: str) -> dict[str, KernelFunction]:
+    """Kernels by the name they have in the module, in the order of definition.
+
+    All that are defined in the file, or the one called `name`, wherever that one is from.
+
+    Raises:
+        LanguageError: SR0703, where the file defines none; SR0704, where `name` is none.
+    """
+    from shaderad.frontend.decorators import KernelFunction
+
+    file = module.__file__ or ""
+    members = {key: k for key, k in vars(module).items() if isinstance(k, KernelFunction)}
+    own: dict[str, KernelFunction] = {}
+    for key, kernel in members.items():
+        is_new = all(kernel is not other for other in own.values())
+        if is_new and kernel.python.__code__.co_filename == file:
+            own[key] = kernel
+    if name:
+        if name not in members:
+            raise error("SR0704", name=name, file=Path(file).name,
+                        known=", ".join(f"`{key}`" for key in members) or "none")  # fmt: skip
+        return {name: members[name]}
+    if not own:
+        raise error("SR0703", file=Path(file).name)
+    return own
+
+
+def _import_name(path: Path) -> tuple[Path, str]:
+    """The folder to search and the dotted name; packages around the file count."""
+    root, parts = path.parent, [path.stem]
+    while (root / "__init__.py").is_file():
+        parts.insert(0, root.name)
+        root = root.parent
+    name = ".".join(parts)
+    # A file called like a module that is loaded already must not take its place.
+    while len(parts) == 1 and name in sys.modules:
+        name += "_"
+    return root, name
+
+
+def _run(path: Path, name: str) -> ModuleType:
+    try:
+        if "." in name:
+            importlib.import_module(name.rpartition(".")[0])
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise error("SR0701", path=path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    except (Error, KeyboardInterrupt):
+        raise
+    except BaseException as failure:
+        said = f"{type(failure).__name__}: {failure}".removesuffix(": ")
+        raise error("SR0702", _place(failure, path), file=path.name, failure=said) from failure
+    return module
+
+
+def _place(failure: BaseException, path: Path) -> Span | None:
+    """The line of the user's file at which the import failed."""
+    if isinstance(failure, SyntaxError) and failure.filename and failure.lineno:
+        return _line(failure.filename, failure.lineno)
+    frames = traceback.extract_tb(failure.__traceback__)
+    own = [frame for frame in frames if frame.filename == str(path) and frame.lineno]
+    return _line(own[-1].filename, own[-1].lineno or 1) if own else None
+
+
+def _line(file: str, number: int) -> Span:
+    text = Span(file, number).text()
+    return Span(file, number, len(text) - len(text.lstrip()), len(text))

@@ -1,0 +1,48 @@
+"""What a build did -> the lines that the command prints, each with what it is about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Literal
+
+from shaderad.build.manifest import BuiltKernel
+from shaderad.build.programs import Refusal
+from shaderad.build.stages import Built
+from shaderad.lower.validate import Status
+
+Kind = Literal["ok", "none", "fact"]
+
+
+def summary_lines(built: Built) -> Iterator[tuple[str, Kind]]:
+    """One line or two a kernel, one a validator, and where everything is."""
+    width = max(len(each.kernel.name) for each in built.kernels)
+    for each in built.kernels:
+        yield from _kernel_lines(each, width)
+    yield from _validator_lines(built)
+    yield f"wrote {len(built.files)} files to {built.folder}", "fact"
+
+
+def _kernel_lines(built: BuiltKernel, width: int) -> Iterator[tuple[str, Kind]]:
+    name, margin = f"{built.kernel.name:<{width}}", " " * width
+    targets_by_refusal: dict[Refusal | None, list[str]] = {}
+    for target, programs in built.by_target.items():
+        targets_by_refusal.setdefault(programs.refusal, []).append(target)
+    for refusal, targets in targets_by_refusal.items():
+        if refusal is None:
+            yield f"{name}  primal, backward  {' '.join(targets)}", "ok"
+            continue
+        yield f"{name}  primal only       {' '.join(targets)}", "none"
+        code = f"{refusal.code}: " if refusal.code else ""
+        file = built.kernel.span.file.replace("\\", "/").rpartition("/")[2]
+        place = f" ({file}:{refusal.line})" if refusal.line else ""
+        yield f"{margin}  no backward: {code}{refusal.reason}{place}", "none"
+
+
+def _validator_lines(built: Built) -> Iterator[tuple[str, Kind]]:
+    counts = Counter(j.validator for j in built.judgements if j.status is Status.ACCEPTED)
+    for validator, count in sorted(counts.items()):
+        yield f"{validator} accepts {count} of {count}", "ok"
+    missing = {j.validator: j.reason for j in built.judgements if j.status is Status.UNAVAILABLE}
+    for validator, reason in sorted(missing.items()):
+        yield f"{validator} was not asked: {reason}", "none"
