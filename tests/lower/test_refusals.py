@@ -59,6 +59,17 @@ def from_array(x: float, w: sad.In[float]) -> float:
     return x * element(w, 0)
 
 
+@sad.struct
+class Packed:
+    a: float
+    b: sad.half2
+
+
+@sad.kernel
+def half_part(i: sad.Index, x: sad.In[float], y: sad.Out[Packed]):
+    y[i + 1].b.x = sad.half(x[i])  # error: SR0285
+
+
 @sad.kernel
 def slope_of_reads(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
     y[i] = sad.fwd_diff(from_array)(sad.diff_pair(x[i], 1.0), x).d  # error: SR0410
@@ -115,6 +126,7 @@ def slope_of_backward_only(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
 
 
 REFUSED = [
+    (half_part, Mode.PRIMAL, "SR0285"),
     (slope_of_reads, Mode.PRIMAL, "SR0410"),
     (half_sum, Mode.PRIMAL, "SR0282"),
     (forward_only, Mode.BACKWARD, "SR0411"),
