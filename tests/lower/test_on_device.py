@@ -20,7 +20,7 @@ from tests.lower.checking import check
 
 pytestmark = pytest.mark.gpu
 
-CASES = loop_cases.CASES | output_cases.CASES
+CASES = loop_cases.CASES | guard_cases.CASES | output_cases.CASES
 CHECKED = function_cases.ARGUMENTS | typed_cases.ARGUMENTS
 
 
