@@ -12,6 +12,7 @@ from tests.lower import (
     checking,
     crowded_cases,
     function_cases,
+    guard_cases,
     loop_cases,
     output_cases,
     typed_cases,
