@@ -218,7 +218,8 @@ MESSAGES: dict[str, Message] = {
     "SR0211": Message(
         LanguageError,
         "this form has a meaning in another place only",
-        note="`sad.range` and `sad.static_range` follow `in` of a `for`, `sad.limit` follows `while`, "
+        note="`sad.range` and `sad.static_range` follow `in` of a `for`, "
+        "`sad.limit` follows `while`, "
         "`sad.unique` stands in the index of an Out array that is written",
         help="write it there",
     ),
@@ -400,14 +401,16 @@ MESSAGES: dict[str, Message] = {
         "`{array}` is written both at the thread's own index and at another one",
         label="not `{array}[{own}]`",
         note="an Out element at the Index names is a local value until the thread ends",
-        help="write `{array}` only at `[{own}]`, or give its shape with `shapes=` and write it only "
+        help="write `{array}` only at `[{own}]`, or give its shape with `shapes=` and write it "
+        "only "
         "at computed indices",
     ),
     "SR0281": Message(
         LanguageError,
         "Out array `{array}` is read where it is not the thread's own",
-        label="an Out can be read back only at `{array}[{own}]`, and only where it is written there",
-        help="keep the value in a local name, or compute it in a kernel of its own and read it as In",
+        label="an Out can be read back only at `{array}[{own}]`, where it is written",
+        help="keep the value in a local name, or compute it in a kernel of its own and read "
+        "it as In",
     ),
     "SR0282": Message(
         LanguageError,

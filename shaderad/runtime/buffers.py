@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +84,8 @@ def _dtype(t: types.Type, align: int, *, on_host: bool) -> np.dtype[Any]:
     ]
     if on_host and types.Kind.BOOL in {s.kind for s in types.scalars(t)}:
         return np.dtype([(n, d, a) for n, d, a in fields])
-    offsets, offset = [], 0
+    offsets: list[int] = []
+    offset = 0
     for _, f in t.fields:
         offsets.append(offset)
         offset += -(-types.byte_count(f) // align) * align
@@ -164,7 +165,7 @@ def _check_conversion(found: AnyArray, scalar: types.Scalar, name: str) -> None:
     if not found.size:
         return
     if target.kind in "iu":
-        limits = np.iinfo(target)
+        limits = np.iinfo(cast("np.dtype[np.integer[Any]]", target))
         outside = (found < limits.min) | (found > limits.max)
     elif scalar.kind in _CHECKED_RANGE and found.dtype.itemsize > target.itemsize:
         # What rounds to the largest float is in range; infinities and NaNs are themselves.
@@ -202,21 +203,28 @@ def _structs_to_storage(data: Any, t: types.Type, name: str) -> tuple[AnyArray, 
 def _columns(data: Any, struct: types.Struct, name: str) -> Mapping[str, Any]:
     """One array-like a field, out of a dict, a structured array, a struct or a list of structs."""
     wanted = [field for field, _ in struct.fields]
+    found: dict[Any, Any]
+    names = _structured_names(data)
     if isinstance(data, Mapping):
-        found = dict(data)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    elif (isinstance(data, np.ndarray) and data.dtype.names is not None) or (
-        isinstance(data, np.void) and data.dtype.names is not None
-    ):
-        found = {field: data[field] for field in data.dtype.names}
+        found = dict(cast("Mapping[Any, Any]", data))
+    elif names is not None:
+        found = {field: data[field] for field in names}
     elif isinstance(data, list | tuple):
-        rows = [_columns(row, struct, name) for row in data]  # pyright: ignore[reportUnknownVariableType]
+        rows = [_columns(row, struct, name) for row in cast("list[Any]", data)]
         found = {field: [row[field] for row in rows] for field in wanted}
     else:
         found = {field: getattr(data, field) for field in wanted if hasattr(data, field)}
     if set(found) != set(wanted):
-        given = ", ".join(map(str, found)) or f"a `{type(data).__name__}`"
+        given = ", ".join(map(str, found)) or f"a `{type(cast('object', data)).__name__}`"
         raise error("SR0355", name=name, type=struct, wanted=", ".join(wanted), found=given)
     return found
+
+
+def _structured_names(data: Any) -> tuple[str, ...] | None:
+    """The fields of a structured array or scalar of NumPy."""
+    if not isinstance(data, np.ndarray | np.void):
+        return None
+    return cast("AnyArray", data).dtype.names
 
 
 def from_storage(raw: memoryview | bytes, t: types.Type, shape: tuple[int, ...]) -> AnyArray:
