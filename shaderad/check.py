@@ -9,7 +9,7 @@ argument's own type, and what float32 rounding can do to a difference is allowed
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -355,8 +355,19 @@ def _gradient_vectors(
         if isinstance(part, Array):
             found.append(floats_of(part.numpy()))
 
+    def collect_columns(given: Any, column: Any) -> None:
+        """A dict of columns was one array of structs; its gradient is one too."""
+        if isinstance(given, Mapping):
+            for field, part in cast("Mapping[str, Any]", given).items():
+                collect_columns(part, column[field])
+        elif has_floats(np.asarray(given)):
+            found.append(floats_of(column))
+
     for given, gradient in zip(args, pulled, strict=True):
-        trees.mapped(collect, given, gradient)
+        if isinstance(given, Mapping) and isinstance(gradient, Array):
+            collect_columns(given, gradient.numpy())
+        else:
+            trees.mapped(collect, given, gradient)
     if [one.size for one in found] != [slot.values.size for slot in slots]:
         raise RuntimeError("gradients do not match the arguments they belong to")
     return found

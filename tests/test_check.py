@@ -157,3 +157,19 @@ def test_tolerances_and_the_step_can_be_set(device: sad.Device) -> None:
     sad.gradcheck(cubes, [0.5], dim=1, rtol=1.0)
     with pytest.raises(sad.GradientError):
         sad.gradcheck(bent, LENS, np.ones((1, 3)), 1.5, dim=1, eps=1.0)
+
+
+def test_a_dict_of_columns_is_checked_as_the_structs_it_stands_for(device: sad.Device) -> None:
+    @sad.struct
+    class Sample:
+        weight: float
+        place: int
+
+    @sad.kernel
+    def weighted(i: sad.Index, samples: sad.In[Sample], x: sad.In[float], y: sad.Out[float]):
+        sample = samples[i]
+        y[i] = sample.weight * sample.weight * x[sample.place]
+
+    columns = {"weight": [0.5, 1.5, 2.0], "place": [1, 1, 0]}
+    report = sad.gradcheck(weighted, columns, [2.0, 3.0], dim=3)
+    assert "samples.weight" in repr(report)
