@@ -328,7 +328,7 @@ def _check_readable(body: Body, array: ArrayRef, node: ast.AST) -> None:
         raise body.error("SR0310", node, type="a pair", name="[..]",
                          known=f"write `{array.buffer}.p[..]`")  # fmt: skip
     if array.part == "d":
-        raise body.error("SR0208", node, name=f"{array.buffer}.d", access="gradient",
+        raise body.error("SR0208", node, name=f"{array.buffer}.d", access="accumulated gradient",
                          how="it only takes `+=`")  # fmt: skip
     if access in (Access.ADD, Access.MIN, Access.MAX):
         how = {Access.ADD: "it only takes `+=` and `-=`"}.get(

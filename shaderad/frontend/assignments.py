@@ -191,7 +191,7 @@ def _write(body: Body, place: Place, value: Expr, target: ast.expr) -> None:
         return
     array = root.array
     if array.part == "d":
-        raise body.error("SR0208", target, name=f"{array.buffer}.d", access="gradient",
+        raise body.error("SR0208", target, name=f"{array.buffer}.d", access="accumulated gradient",
                          how="it only takes `+=`")  # fmt: skip
     access = array.type.access
     if access is not Access.OUT:
@@ -244,7 +244,7 @@ def _augment_element(
     if not isinstance(node.op, ast.Add | ast.Sub):
         name = f"{root.buffer}.d" if is_gradient else root.buffer
         raise body.error("SR0208", node.target, name=name,
-                         access="gradient" if is_gradient else "`Add` array",
+                         access="accumulated gradient" if is_gradient else "`Add` array",
                          how="it only takes `+=` and `-=`")  # fmt: skip
     added = coerce(value, place.value.type, body.span(node.value))
     if isinstance(node.op, ast.Sub):
