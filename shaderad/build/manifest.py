@@ -6,6 +6,7 @@ the same bytes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -19,6 +20,7 @@ from shaderad.ir.nodes import Kernel, KernelParameter
 from shaderad.ir.types import BufferType, Struct, Type, byte_count, leaves, word_bytes
 from shaderad.lower.bindings import Lowered, Resource, Word
 from shaderad.lower.compile import compiler_version
+from shaderad.lower.options import FORMATS
 
 SCHEMA = "shaderad-manifest"
 SCHEMA_VERSION = 1
@@ -197,6 +199,7 @@ def _dispatch(dispatch: Dispatch, files: tuple[str, str], types: Types) -> Json:
         "is_reduction": lowered.is_reduction,
         "is_single_group": lowered.is_single_group,
         "features": sorted(program.features),
+        "compiler_options": _compiler_options(dispatch),
         "strategies": dict(sorted(lowered.strategies.items())),
         "parameters": {
             "slot": 0,
@@ -213,6 +216,16 @@ def _dispatch(dispatch: Dispatch, files: tuple[str, str], types: Types) -> Json:
             for site in lowered.sites
         ],
     }
+
+
+def _compiler_options(dispatch: Dispatch) -> list[str]:
+    """What a host must tell dxc; targets that are final need nothing."""
+    if dispatch.code.target != "hlsl":
+        return []
+    # Without it `half` is a float, and buffers of half have another stride.
+    has_half = re.search(rb"\bhalf\b", dispatch.code.content) is not None
+    profile = ["-T", FORMATS["hlsl"].profile.replace("sm", "cs")]
+    return [*profile, "-enable-16bit-types"] if has_half else profile
 
 
 def _resource(

@@ -64,6 +64,17 @@ _CONDITIONAL = 10
 _BITCASTS = {Kind.FLOAT: "asfloat", Kind.INT: "asint", Kind.UINT: "asuint"}
 
 
+def has_matrix_form(e: Apply) -> bool:
+    """Whether `e` is a matrix for which the plain operator is not on every target.
+
+    WGSL and Metal neither negate nor divide matrices, and Slang's derivative of the subtrahend is
+    ``mat3x3<f32>(0) - m``, which is no WGSL.
+    """
+    if e.op is ops.SUB and isinstance(e.args[1], Splat):
+        return False
+    return e.op in (ops.NEG, ops.SUB, ops.DIV) and isinstance(e.type, Matrix)
+
+
 class ExpressionWriter:
     """Writes the expressions of one function."""
 
@@ -120,17 +131,14 @@ class ExpressionWriter:
         return f"{spelling}({self._arguments(e.args)})", _PRIMARY
 
     def _operator(self, e: Apply, spelling: str) -> tuple[str, int]:
+        if has_matrix_form(e):
+            return self._matrix_operator(e)
         if len(e.args) == 1:
             symbol = spelling[0]
             if e.op in (ops.BIT_NOT, ops.NOT) and scalar_of(e.args[0].type) == Scalar(Kind.BOOL):
                 symbol = "!"
-            if e.op is ops.NEG and isinstance(e.type, Matrix):
-                # WGSL and Metal have no negated matrix.
-                return f"{self.text(e.args[0], _PRECEDENCE['*'])} * -1.0", _PRECEDENCE["*"]
             return symbol + self.text(e.args[0], _PRIMARY), _UNARY
         symbol = spelling.split()[1]
-        if e.op is ops.DIV and isinstance(e.type, Matrix):
-            return f"divideMatrix({self._arguments(e.args)})", _PRIMARY
         strength = _PRECEDENCE[symbol]
         sides = self._sides(e)
         left, right = self.text(sides[0], strength), self.text(sides[1], strength + 1)
@@ -138,6 +146,15 @@ class ExpressionWriter:
             # naga makes `!=` of WGSL false where a side is NaN.
             return f"!({left} == {right})", _UNARY
         return f"{left} {symbol} {right}", strength
+
+    def _matrix_operator(self, e: Apply) -> tuple[str, int]:
+        if e.op is ops.DIV:
+            return f"divideMatrix({self._arguments(e.args)})", _PRIMARY
+        negated = f"{self.text(e.args[-1], _PRECEDENCE['*'])} * -1.0"
+        if e.op is ops.NEG:
+            return negated, _PRECEDENCE["*"]
+        left = self.text(self._sides(e)[0], _PRECEDENCE["+"])
+        return f"{left} + {negated}", _PRECEDENCE["+"]
 
     def _sides(self, e: Apply) -> tuple[Expr, Expr]:
         """Operands without splats: Slang spreads a scalar over a vector or matrix itself."""

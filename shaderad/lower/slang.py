@@ -49,7 +49,7 @@ from shaderad.ir.types import (
 from shaderad.ir.walk import path_value, reads, statements, step_type, writes
 from shaderad.lower import accumulate
 from shaderad.lower.bindings import SiteKind
-from shaderad.lower.expressions import ExpressionWriter
+from shaderad.lower.expressions import ExpressionWriter, has_matrix_form
 from shaderad.lower.liveness import live_before
 from shaderad.lower.loop_text import LoopWriter, name_in_struct
 from shaderad.lower.loops import RunLoop, trip_count
@@ -196,7 +196,12 @@ class FunctionWriter:
 
     def _update(self, target: str, place: Expr | None, value: Expr) -> str:
         """``target = value;``, or a compound assignment where the value starts from the target."""
-        if isinstance(value, Apply) and value.op in _COMPOUND and value.args[0] == place:
+        if (
+            isinstance(value, Apply)
+            and value.op in _COMPOUND
+            and value.args[0] == place
+            and not has_matrix_form(value)
+        ):
             return f"{target} {_COMPOUND[value.op]} {self.text(value.args[1])};"
         return f"{target} = {self.text(value)};"
 

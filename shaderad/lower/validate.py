@@ -46,6 +46,8 @@ class _Tool:
     arguments: tuple[str, ...]
     suffix: str
     remedy: str
+    unknown: tuple[str, ...] = ()
+    """Names in the code that no version of the tool knows."""
     unfit: str = ""
     """Words by which an outdated version shows that it does not know its input."""
 
@@ -62,9 +64,10 @@ _TOOLS: dict[str, _Tool] = {
     ),
     "hlsl": _Tool(
         name="glslangValidator",
-        # -D: HLSL; 1.2: wave operations.
+        # -D: HLSL; 1.2: wave operations. Its HLSL has no vectors of half: all else is judged.
         arguments=(
             "-D",
+            "-Dhalf=float",
             "-V",
             "--target-env",
             "vulkan1.2",
@@ -77,6 +80,7 @@ _TOOLS: dict[str, _Tool] = {
         ),
         suffix=".hlsl",
         remedy="Debian, Ubuntu: apt-get install glslang-tools",
+        unknown=("asdouble", "uint64_t"),
     ),
 }
 _TOOLS["spirv-core"] = _TOOLS["spirv"]
@@ -90,6 +94,9 @@ def validate(code: Code, entry: str) -> Judgement | None:
     path = find_tool(tool.name)
     if path is None:
         return Judgement(tool.name, Status.UNAVAILABLE, f"not found; {tool.remedy}")
+    unknown = next((name for name in tool.unknown if name.encode() in code.content), None)
+    if unknown is not None:
+        return Judgement(tool.name, Status.UNAVAILABLE, f"it does not know `{unknown}`")
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / f"code{tool.suffix}"
         source.write_bytes(code.content)
