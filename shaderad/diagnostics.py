@@ -370,6 +370,13 @@ MESSAGES: dict[str, Message] = {
         note="GPUs have no call stack to recurse on",
         help="write a loop",
     ),
+    "SR0241": Message(
+        LanguageError,
+        "calling `{name}` here has no effect",
+        label="it writes no array, and its result is not used",
+        note="arguments are values: what the function does to them stays its own",
+        help="return the result and assign it, or remove the line",
+    ),
     "SR0243": Message(
         LanguageError,
         "{found} cannot be unpacked",
@@ -377,8 +384,8 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0244": Message(
         LanguageError,
-        "the middle of this comparison is a call, and would run twice",
-        help="assign it to a name first",
+        "the middle of this comparison is a call with an effect, and would run twice",
+        help="assign it to a name first; where a `while` tests it, write `while True:` and `break`",
     ),
     "SR0245": Message(
         LanguageError,
@@ -395,6 +402,20 @@ MESSAGES: dict[str, Message] = {
         LanguageError,
         "struct `{name}` contains itself",
         help="hold an index into an array of `{name}` instead",
+    ),
+    "SR0248": Message(
+        LanguageError,
+        "`{primal}` writes array `{array}`, and cannot have a derivative of its own",
+        label="`{type}`",
+        note="a derivative is handed no cotangent or tangent of an array that is written",
+        help="return the value from `{primal}`, and write it where it is called",
+    ),
+    "SR0249": Message(
+        LanguageError,
+        "`{primal}` reads array `{array}`, and cannot have a forward derivative of its own",
+        label="`{type}`",
+        note="a derivative is handed no tangent of an array",
+        help="pass the elements as arguments",
     ),
     "SR0280": Message(
         LanguageError,

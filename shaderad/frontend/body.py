@@ -43,6 +43,10 @@ class Unit:
         default_factory=dict[tuple[UserFunction, tuple[Slot, ...]], Function]
     )
     in_progress: list[UserFunction] = field(default_factory=list[UserFunction])
+    deriving: list[tuple[UserFunction, Function]] = field(
+        default_factory=list[tuple[UserFunction, Function]]
+    )
+    """Functions whose own derivatives are being read."""
     structs: dict[Struct, type] = field(default_factory=dict[Struct, type])
     arrays: dict[str, BufferType] = field(default_factory=dict[str, BufferType])
     """The arrays of the kernel, by name."""
@@ -129,8 +133,8 @@ class Body:
             start = expr(value, given)
             local = self.scope.fresh(name)
             self.scope.local_name_by_name[name] = local
+            # Not noted as assigned: until the body binds the name it is still the parameter.
             self.declare(local, start.type)
-            self.scope.assign(local)
             self.emit(Assign(name=local, value=start, span=given))
 
     def is_fixed(self, name: str) -> bool:

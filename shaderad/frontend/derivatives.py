@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 from shaderad.frontend import user_calls
 from shaderad.frontend.body import Body
@@ -22,6 +23,7 @@ from shaderad.ir.nodes import (
     Zero,
 )
 from shaderad.ir.types import BufferType, Pair, Struct, Type, Void, is_differentiable, tangent
+from shaderad.ir.walk import all_expressions, called, statements
 
 
 def derivative_of(body: Body, is_forward: bool, node: ast.Call) -> Derivative:
@@ -131,9 +133,44 @@ def _function(
         slot_for(t, value, body.span(a))
         for (_, t), (value, a) in zip(signature.parameters, primals, strict=True)
     )
+    _refuse_recursion(body, user, (), node)
     made = body.unit.readers.specialise(body.unit, user, slots, body.span(node))
+    reached = _differentiated(made, is_forward=callee.is_forward)
+    _refuse_recursion(body, user, reached, node)
     user_calls.note_buffers(body, made)
     return made, tuple(args)
+
+
+def _refuse_recursion(
+    body: Body, user: UserFunction, reached: Collection[Function], node: ast.Call
+) -> None:
+    """Raises SR0240 where a derivative of `user` is made from the derivative being read."""
+    for function, primal in body.unit.deriving:
+        if function is user or primal in reached:
+            own = f"derivative of {function.shown_name}"
+            via = "" if function is user else f"derivative of {user.shown_name} -> "
+            raise body.error("SR0240", node, name=own, cycle=f"{own} -> {via}{own}")
+
+
+def _differentiated(function: Function, *, is_forward: bool) -> list[Function]:
+    """The functions that the compiler differentiates where it differentiates `function`.
+
+    A derivative of the user's own is taken as it is: only what it differentiates itself counts.
+    """
+    found: list[Function] = []
+    waiting = [function]
+    while waiting:
+        at = waiting.pop()
+        if at in found:
+            continue
+        found.append(at)
+        own = at.forward if is_forward else at.backward
+        if own is None:
+            waiting += called(at.body)
+        else:
+            waiting += [s.function for s in statements(own.body) if isinstance(s, BackwardDiff)]
+            waiting += [e.function for e in all_expressions(own.body) if isinstance(e, ForwardDiff)]
+    return found
 
 
 def _holds_arrays(t: Type) -> bool:

@@ -13,10 +13,10 @@ from shaderad.frontend import access, calls, operators
 from shaderad.frontend.body import Body, is_simple
 from shaderad.frontend.captures import MISSING, to_value
 from shaderad.frontend.conversions import expr, unify
+from shaderad.frontend.effects import has_effect
 from shaderad.frontend.refusals import EXPRESSIONS
 from shaderad.frontend.values import Known, Sequence, Value, describe
-from shaderad.frontend.walk import contains
-from shaderad.ir.nodes import Call, Conditional, Expr, ForwardDiff, Logical, Splat, Var
+from shaderad.ir.nodes import Conditional, Expr, Logical, Splat, Var
 from shaderad.ir.types import BOOL, INT
 
 
@@ -137,8 +137,8 @@ def _evaluated_once(body: Body, value: Expr, node: ast.expr) -> Expr:
         return value
     if body.can_hoist:
         return body.keep(value, "middle")
-    # In a condition that is evaluated again no statement can go first; a call could have effects.
-    if contains(value, Call | ForwardDiff):
+    # No statement can go before a condition that is evaluated again, so the value stands twice.
+    if has_effect(value):
         raise body.error("SR0244", node)
     return value
 

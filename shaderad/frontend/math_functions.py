@@ -172,8 +172,10 @@ def smallest(op: ops.Op, args: tuple[Value, ...], span: Span) -> Value:
 def _log(args: tuple[Value, ...], span: Span) -> Value:
     if len(args) not in (1, 2):
         raise error("SR0231", span, name="log", found=len(args), wanted="1 or 2")
-    logs = [primitive(ops.LOG, (to_float(a),), span) for a in args]
-    return logs[0] if len(logs) == 1 else primitive(ops.DIV, tuple(logs), span)
+    numbers = tuple(to_float(a) for a in args)
+    # A constant base takes the type of the number: double stays double.
+    logs = tuple(primitive(ops.LOG, (a,), span) for a in unify(numbers, span) or numbers)
+    return logs[0] if len(logs) == 1 else primitive(ops.DIV, logs, span)
 
 
 def _cbrt(value: Value, span: Span) -> Value:

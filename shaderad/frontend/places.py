@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from shaderad.diagnostics import Error
 from shaderad.frontend.body import Body
+from shaderad.frontend.host import DerivativeFunction
 from shaderad.frontend.values import TargetElement, Value, describe
 from shaderad.ir.nodes import (
     Element,
@@ -102,9 +103,27 @@ def _check_root(body: Body, root: Var, steps: list[Step], node: ast.expr) -> Non
     if not steps:
         # `self.scale` of a struct that holds arrays: its fields are parameters of their own.
         raise _changed_parameter(body, node, ast.unparse(node))
-    is_pair = isinstance(root.type, Pair) and isinstance(steps[0], PartStep)
-    if root.name not in body.scope.types and not is_pair:
-        raise _changed_parameter(body, node, root.name)
+    name = _parameter_of(body, root.name)
+    if name is not None and not _is_cotangent(body, root, steps[0]):
+        raise _changed_parameter(body, node, name)
+
+
+def _parameter_of(body: Body, name: str) -> str | None:
+    """The parameter that a name still stands for on some path here, `None` for own values."""
+    scope = body.scope
+    if name not in scope.types:
+        return name
+    for parameter, local in scope.local_name_by_name.items():
+        if local == name and parameter in scope.parameters and not scope.is_assigned(name):
+            return parameter
+    return None
+
+
+def _is_cotangent(body: Body, root: Var, step: Step) -> bool:
+    """Whether the place is ``x.d`` of a pair that a backward derivative hands to its caller."""
+    function = body.function
+    is_backward = isinstance(function, DerivativeFunction) and not function.is_forward
+    return is_backward and isinstance(root.type, Pair) and isinstance(step, PartStep)
 
 
 def _changed_parameter(body: Body, node: ast.expr, name: str) -> Error:

@@ -9,6 +9,7 @@ from types import EllipsisType
 from shaderad.frontend import assignments, derivatives, loops, operators
 from shaderad.frontend.body import Body
 from shaderad.frontend.conversions import coerce, expr
+from shaderad.frontend.effects import has_effect
 from shaderad.frontend.refusals import STATEMENTS
 from shaderad.frontend.scope import join
 from shaderad.frontend.values import Derivative, Known, describe
@@ -40,7 +41,7 @@ def _expression(body: Body, node: ast.Expr) -> None:
     """A docstring, ``...``, or a call made for its effect.
 
     Raises:
-        LanguageError: SR0216 for a value that is thrown away.
+        LanguageError: SR0216 for a value that is thrown away, SR0241 for a call that does nothing.
     """
     value = node.value
     if isinstance(value, ast.Constant) and isinstance(value.value, str | EllipsisType):
@@ -53,6 +54,8 @@ def _expression(body: Body, node: ast.Expr) -> None:
                 return
         found = body.value(value)
         if isinstance(found, Call):
+            if not has_effect(found):
+                raise body.error("SR0241", node, name=found.function.name)
             body.emit(Evaluate(call=found, span=body.span(node)))
             return
     raise body.error("SR0216", node)

@@ -12,7 +12,17 @@ from shaderad.frontend.signatures import Signature, signature_of
 from shaderad.frontend.slots import Slot, ValueSlot, flatten, instantiate, paired, slot_for
 from shaderad.frontend.values import Value
 from shaderad.ir.nodes import Call, Expr, Function, Parameter, Stmt
-from shaderad.ir.types import VOID, Pair, Type, Void, is_differentiable, tangent
+from shaderad.ir.types import (
+    VOID,
+    Access,
+    BufferType,
+    Pair,
+    Struct,
+    Type,
+    Void,
+    is_differentiable,
+    tangent,
+)
 
 
 def call(body: Body, function: object, node: ast.Call, owner: Value | None) -> Expr:
@@ -152,20 +162,43 @@ def _attach(
     own = signature_of(derivative)
     unit.register(own.structs, derivative.source.span)
     _check_signature(derivative, own, signature, primal)
+    for name, t in signature.parameters:
+        _check_arrays(derivative, name, t)
     given = tuple(paired(s) for s in slots)
+    result: Type = VOID
     if derivative.is_forward:
-        result: Type | None = primal.result
-        if is_differentiable(primal.result):
-            result = Pair(primal.result)
-        made = read_function(unit, derivative, result, given, derivative.name)
-        object.__setattr__(primal, "forward", made)
-        return
-    if not isinstance(primal.result, Void):
+        result = Pair(primal.result) if is_differentiable(primal.result) else primal.result
+    elif not isinstance(primal.result, Void):
         cotangent = tangent(primal.result) if is_differentiable(primal.result) else primal.result
         given = (*given, ValueSlot(cotangent))
-    made = read_function(unit, derivative, VOID, given, derivative.name)
+    unit.deriving.append((derivative.primal, primal))
+    try:
+        made = read_function(unit, derivative, result, given, derivative.name)
+    finally:
+        unit.deriving.pop()
+    if derivative.is_forward:
+        object.__setattr__(primal, "forward", made)
+        return
     object.__setattr__(primal, "backward", made)
     object.__setattr__(primal, "is_checked", derivative.check)
+
+
+def _check_arrays(derivative: DerivativeFunction, name: str, t: Type) -> None:
+    """Refuses derivatives whose arrays carry what no derivative can read.
+
+    Raises:
+        LanguageError: SR0248 for a float array that is written, SR0249 for one that is read
+            where the derivative is a forward one.
+    """
+    if isinstance(t, Struct):
+        for field, inner in t.fields:
+            _check_arrays(derivative, f"{name}.{field}", inner)
+    if not isinstance(t, BufferType) or not is_differentiable(t):
+        return
+    is_read = t.access is Access.IN
+    if derivative.is_forward or not is_read:
+        raise error("SR0249" if is_read else "SR0248", derivative.def_span, array=name, type=t,
+                    primal=derivative.primal.shown_name)  # fmt: skip
 
 
 def _check_signature(

@@ -81,6 +81,18 @@ def comparison_chain(x: float, y: float) -> float:
 
 
 @sad.function
+def squared(x: float) -> float:
+    return x * x
+
+
+@sad.function
+def comparison_chain_of_a_call_in_a_loop(x: float, y: float) -> float:
+    while 0.1 < squared(x) < 9.0:
+        x *= 0.5
+    return x
+
+
+@sad.function
 def builtin_functions(x: float, y: float) -> float:
     return abs(x) + min(x, y, 1) * 10.0 + max(x, 0.0) * 100.0 + round(x) + int(y) + float(3)
 

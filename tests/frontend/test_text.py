@@ -2,6 +2,7 @@
 
 import importlib.util
 import linecache
+import math
 import textwrap
 from pathlib import Path
 
@@ -252,3 +253,27 @@ def test_functions_run_as_python_outside_of_kernels() -> None:
     assert cube(3.0) == 27.0
     assert sad.lerp(1.0, 3.0, 0.5) == 2.0
     assert float3(1, 2, 3).tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_constant_base_of_a_logarithm_takes_the_type_of_the_number() -> None:
+    @sad.kernel
+    def k(i: sad.Index, x: sad.In[sad.double], y: sad.Out[sad.double]):
+        y[i] = math.log(x[i], 10)
+
+    shows(k, """
+        kernel k(i, x: In[double], y: Out[double]):
+            y[i] = (log(x[i]) / log(double(10.0)))
+    """)  # fmt: skip
+
+
+def test_a_parameter_replaced_on_every_path_may_be_changed_in_part() -> None:
+    @sad.kernel
+    def k(i: sad.Index, c: float3, y: sad.Out[float3]):
+        if i > 2:
+            c = c * 2.0
+        else:
+            c = float3(1.0)
+        c.x = 0.0
+        y[i] = c
+
+    assert "c_1.x = 0.0" in text_of(k)

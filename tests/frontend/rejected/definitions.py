@@ -503,3 +503,69 @@ def pair_indexed():
     def k(i: sad.Index, w: sad.In[float], y: sad.Out[float]):
         y[i] = get(w, i)
     return k
+
+
+def derivative_made_from_itself():
+    @sad.function
+    def cube(x: float) -> float:
+        return x * x * x
+
+    @cube.backward_derivative
+    def cube_bwd(x: sad.DifferentialPair[float], d_out: float):
+        own = sad.diff_pair(x.p)
+        sad.bwd_diff(cube)(own, d_out)  # error: SR0240 | sad.bwd_diff(cube)(own, d_out) | derivative of cube
+        x.d += own.d
+
+    @sad.kernel
+    def k(i: sad.Index, y: sad.Out[float]):
+        y[i] = cube(2.0)
+    return k
+
+
+def derivative_made_from_a_caller():
+    @sad.function
+    def cube(x: float) -> float:
+        return x * x * x
+
+    @sad.function
+    def twice(x: float) -> float:
+        return 2.0 * cube(x)
+
+    @cube.forward_derivative
+    def cube_fwd(x: sad.DifferentialPair[float]) -> sad.DifferentialPair[float]:
+        return sad.diff_pair(cube(x.p), sad.fwd_diff(twice)(x).d)  # error: SR0240 | sad.fwd_diff(twice)(x) | derivative of twice -> derivative of cube
+
+    @sad.kernel
+    def k(i: sad.Index, y: sad.Out[float]):
+        y[i] = cube(2.0)
+    return k
+
+
+def derivative_of_a_function_that_writes_an_array():
+    @sad.function
+    def note(total: sad.Add[float], x: float):
+        total[0] += x
+
+    @note.backward_derivative
+    def note_bwd(total: sad.DifferentialPair[sad.Add[float]], x: sad.DifferentialPair[float]):  # error: SR0248 | def note_bwd(total: sad.DifferentialPair[sad.Add[float]], x: sad.DifferentialPair[float]): | return the value from `note`
+        x.d += 1.0
+
+    @sad.kernel
+    def k(i: sad.Index, total: sad.Add[float]):
+        note(total, 2.0)
+    return k
+
+
+def forward_derivative_of_a_function_that_reads_an_array():
+    @sad.function
+    def fetch(w: sad.In[float], index: int) -> float:
+        return w[index]
+
+    @fetch.forward_derivative
+    def fetch_fwd(w: sad.DifferentialPair[sad.In[float]], index: int) -> sad.DifferentialPair[float]:  # error: SR0249 | def fetch_fwd(w: sad.DifferentialPair[sad.In[float]], index: int) -> sad.DifferentialPair[float]: | no tangent of an array
+        return sad.diff_pair(w.p[index])
+
+    @sad.kernel
+    def k(i: sad.Index, w: sad.In[float], y: sad.Out[float]):
+        y[i] = fetch(w, i)
+    return k

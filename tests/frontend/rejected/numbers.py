@@ -286,15 +286,16 @@ def size_of_a_local_array():
     return k
 
 
-def middle_of_a_chain_that_is_a_call():
+def middle_of_a_chain_that_is_a_call_with_an_effect():
     @sad.function
-    def half(x: float) -> float:
+    def counted(x: float, calls: sad.Add[int]) -> float:
+        calls[0] += 1
         return x / 2
 
     @sad.kernel
-    def k(i: sad.Index, x: float, y: sad.Out[float]):
+    def k(i: sad.Index, x: float, y: sad.Out[float], calls: sad.Add[int]):
         n = 0
-        while 0.0 < half(x) < n:  # error: SR0244 | half(x) | would run twice
+        while 0.0 < counted(x, calls) < n:  # error: SR0244 | counted(x, calls) | would run twice
             n += 1
         y[i] = n
     return k

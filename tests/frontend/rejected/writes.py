@@ -224,3 +224,39 @@ def range_without_bounds():
         for j in range():  # error: SR0231 | range() | found 0, wanted 1 to 3
             y[i] = j
     return k
+
+
+def part_of_a_parameter_that_is_replaced_on_one_path_only():
+    @sad.kernel
+    def k(i: sad.Index, c: float3, y: sad.Out[float3]):
+        if i > 2:
+            c = float3(1.0)
+        c.x = 2.0  # error: SR0205 | c.x | copy it first: `own = c`
+        y[i] = c
+    return k
+
+
+def pair_of_a_function_that_is_no_derivative():
+    @sad.function
+    def add_one(x: sad.DifferentialPair[float]):
+        x.d += 1.0  # error: SR0205 | x.d | copy it first: `own = x`
+
+    @sad.kernel
+    def k(i: sad.Index, y: sad.Out[float]):
+        x = sad.diff_pair(2.0)
+        add_one(x)
+        y[i] = x.d
+    return k
+
+
+def call_that_does_nothing():
+    @sad.function
+    def add_one(x: float):
+        x += 1.0
+
+    @sad.kernel
+    def k(i: sad.Index, y: sad.Out[float]):
+        x = 2.0
+        add_one(x)  # error: SR0241 | add_one(x) | return the result
+        y[i] = x
+    return k
