@@ -160,7 +160,8 @@ UINT3 = Vector(UINT, 3)
 
 def is_float(t: Type) -> bool:
     """Whether `t` is a float scalar, or a vector or matrix of them."""
-    return scalar_of(t) is not None and scalar_of(t).kind in FLOAT_KINDS  # type: ignore[union-attr]
+    s = scalar_of(t)
+    return s is not None and s.kind in FLOAT_KINDS
 
 
 def is_integer(t: Type) -> bool:

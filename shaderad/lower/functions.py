@@ -44,14 +44,14 @@ def write_function(module: Module, f: Function, name: str, *, is_differentiated:
     piece.open(f"{module.types.spell(f.result)} {name}({', '.join(parameters)})")
     for p in f.parameters:
         if p.name in assigned and not isinstance(p.type, Pair):
-            _copy_parameter(writer, p.name)
+            copy_parameter(writer, p.name)
     writer.block(outlined(writer, name, structured.body, frozenset()))
     piece.close()
     # A derivative that calls its primal must follow it: Slang finds a cycle otherwise.
     module.pieces += [piece, *derivatives]
 
 
-def _copy_parameter(writer: FunctionWriter, name: str) -> None:
+def copy_parameter(writer: FunctionWriter, name: str) -> None:
     """A parameter that the body rebinds becomes a local: Slang's AD wants them unchanged."""
     given = writer.variable(name)
     local = writer.names.make(name)

@@ -28,7 +28,7 @@ from shaderad.lower.artifact import Binding, Program
 from shaderad.lower.bindings import WORKGROUP_SIZE, Lowered, Mode, Variant
 from shaderad.lower.decoder import write_decoder
 from shaderad.lower.entry_points import EntryPoint, write_outputs
-from shaderad.lower.functions import outlined, write_function
+from shaderad.lower.functions import copy_parameter, outlined, write_function
 from shaderad.lower.jumps import without_jumps
 from shaderad.lower.liveness import live_before
 from shaderad.lower.module import Module
@@ -159,7 +159,7 @@ class _Lowering:
         result = "Outputs" if locals_ else "void"
         piece.open(f"{result} {name}({', '.join(parameters)})")
         for n in sorted(writes(resolved.body) & uniforms.keys()):
-            _copy(writer, n)
+            copy_parameter(writer, n)
         read_early = live_before(resolved.body, frozenset(locals_))
         start = tuple(Assign(name=n, value=Zero(type=types[n])) for n in locals_ if n in read_early)
         body: tuple[Stmt, ...] = (*start, *resolved.body)
@@ -178,13 +178,6 @@ class _Lowering:
             for u in self._kernel.uniforms
         )
         return "no_diff " if self._is_differentiated and is_unwanted else ""
-
-
-def _copy(writer: FunctionWriter, name: str) -> None:
-    given = writer.variable(name)
-    local = writer.names.make(name)
-    writer.bind(name, local)
-    writer.piece.add(f"{writer.module.types.spell(writer.types[name])} {local} = {given};")
 
 
 def _differentiated_inside(body: tuple[Stmt, ...]) -> frozenset[Function]:
