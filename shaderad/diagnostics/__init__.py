@@ -1,0 +1,77 @@
+"""Every message a user can see.
+
+A raise site names a code and passes values: ``raise error("SR0207", span, kernel="smooth")``.
+The text stands once, in a row of the file of its group; nothing else in the package writes
+prose for users. Texts are lower case, without full stop.
+"""
+
+from __future__ import annotations
+
+from shaderad.diagnostics import (
+    build,
+    compiler,
+    derivatives,
+    language,
+    runtime,
+    source,
+    types,
+)
+from shaderad.diagnostics.errors import (
+    BoundsError,
+    CompileError,
+    DerivativeError,
+    DeviceError,
+    Error,
+    GradientError,
+    LanguageError,
+    LimitError,
+    Message,
+    ShapeError,
+    Span,
+    render,
+)
+
+MESSAGES: dict[str, Message] = {
+    **source.MESSAGES,
+    **language.MESSAGES,
+    **types.MESSAGES,
+    **derivatives.MESSAGES,
+    **compiler.MESSAGES,
+    **runtime.MESSAGES,
+    **build.MESSAGES,
+}
+
+
+def error(code: str, span: Span | None = None, **values: object) -> Error:
+    """Builds (does not raise) the error of row `code` with `values` filled in."""
+    row = MESSAGES[code]
+
+    def fill(template: str) -> str:
+        return template.format(**values)
+
+    return row.kind(
+        code,
+        fill(row.message),
+        span=span,
+        label=fill(row.label),
+        note=fill(row.note),
+        help=fill(row.help),
+    )
+
+
+__all__ = [
+    "MESSAGES",
+    "BoundsError",
+    "CompileError",
+    "DerivativeError",
+    "DeviceError",
+    "Error",
+    "GradientError",
+    "LanguageError",
+    "LimitError",
+    "Message",
+    "ShapeError",
+    "Span",
+    "error",
+    "render",
+]

@@ -1,0 +1,75 @@
+"""SR07: `shaderad build` and what it writes."""
+
+from __future__ import annotations
+
+from shaderad.diagnostics.errors import CompileError, DerivativeError, LanguageError, Message
+
+MESSAGES: dict[str, Message] = {
+    "SR0701": Message(
+        LanguageError,
+        "there is no file `{path}`",
+        help="give a Python file, or `FILE.py:NAME` for one of its kernels",
+    ),
+    "SR0702": Message(
+        LanguageError,
+        "`{file}` fails when it is imported: {failure}",
+        note="a build imports the file, with its folder on the search path",
+        help='put what only a run needs under `if __name__ == "__main__":`',
+    ),
+    "SR0703": Message(
+        LanguageError,
+        "`{file}` defines no kernel",
+        note="kernels that it imports are built where they are named: `{file}:NAME`",
+        help="decorate a function at module level with `@sad.kernel`",
+    ),
+    "SR0704": Message(
+        LanguageError,
+        "`{name}` is no kernel of `{file}`",
+        label="its kernels: {known}",
+        help="name one of them, or none for all",
+    ),
+    "SR0705": Message(
+        LanguageError,
+        "`{kernel}` needs a value for its constant `{name}`",
+        label="`{name}` is `sad.Const[{type}]`",
+        help="give one: `--define {name}=VALUE`, or `--define {kernel}.{name}=VALUE`",
+    ),
+    "SR0706": Message(
+        LanguageError,
+        "`{text}` defines nothing",
+        help="write `--define NAME=VALUE` or `--define KERNEL.NAME=VALUE`, with a Python number, "
+        "`True` or `False` as value",
+    ),
+    "SR0707": Message(
+        LanguageError,
+        "no constant is called `{name}`",
+        note="kernels of this build: {kernels}",
+        help="define what is annotated `sad.Const`; other parameters are bound when it runs",
+    ),
+    "SR0708": Message(
+        CompileError,
+        "cannot write to the folder `{folder}`: {reason}",
+        help="name another folder",
+    ),
+    "SR0709": Message(
+        CompileError,
+        "`{file}` is in the way in `{folder}`",
+        note="no earlier build wrote it, so it is kept",
+        help="move it, or build into another folder",
+    ),
+    "SR0710": Message(
+        DerivativeError,
+        "`{kernel}` has no backward: {reason}",
+        help="change the kernel, or leave out `--require-bwd` to build its primal alone",
+    ),
+    "SR0711": Message(
+        CompileError,
+        "`{name}` holds `double`, which `{target}` does not have",
+        help="build for `spirv` or `hlsl`, or use `float`",
+    ),
+    "SR0712": Message(
+        CompileError,
+        "{validator} refuses `{entry}` for {target}: {reason}",
+        help="this is a bug in shaderad: report it; `--no-validate` writes the files all the same",
+    ),
+}

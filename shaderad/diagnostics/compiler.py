@@ -1,0 +1,47 @@
+"""SR05: what the shader compiler refused, or broke on."""
+
+from __future__ import annotations
+
+from shaderad.diagnostics.errors import CompileError, Message
+
+MESSAGES: dict[str, Message] = {
+    "SR0501": Message(
+        CompileError,
+        "the Slang compiler refuses `{entry}` for {target}: {message}",
+        note="{number}, in the generated text:\n{excerpt}",
+        help="if this line is within what kernels may say, it is a bug in shaderad: report it",
+    ),
+    "SR0502": Message(
+        CompileError,
+        "the Slang compiler died on `{entry}` for {target}: {cause}",
+        note="this is a bug in shaderad or in Slang, never in your kernel; your process is unharmed"
+        "\nthe generated module is kept in {path}\n{stderr}",
+        help="report it with that file attached",
+    ),
+    "SR0503": Message(
+        CompileError,
+        "the Slang compiler took more than {seconds} s over `{entry}` for {target} and was stopped",
+        note="the generated module is kept in {path}",
+        help="unroll less: use `sad.range` where `sad.static_range` has many iterations; "
+        "if the kernel is small, report it with that file attached",
+    ),
+    "SR0504": Message(
+        CompileError,
+        "there is no target `{target}`",
+        note="targets that work: {targets}",
+        help="for Vulkan and OpenGL 4.6 use `spirv` (GLSL lacks what the derivatives need), "
+        "for Direct3D `hlsl`",
+    ),
+    "SR0505": Message(
+        CompileError,
+        "the Slang compiler is not installed",
+        note="it comes with the package `slangpy`, which this Python cannot find",
+        help="run `pip install slangpy`, or load what `shaderad build` wrote with `sad.load`",
+    ),
+    "SR0506": Message(
+        CompileError,
+        "the process that compiles could not be started: {reason}",
+        note="the compiler runs in a Python process of its own, since it can crash",
+        help="set the environment variable SHADERAD_PYTHON to a Python that can import shaderad",
+    ),
+}

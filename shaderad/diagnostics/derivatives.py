@@ -1,0 +1,161 @@
+"""SR04: derivatives that cannot be taken right, and are therefore refused."""
+
+from __future__ import annotations
+
+from shaderad.diagnostics.errors import DerivativeError, GradientError, Message
+
+MESSAGES: dict[str, Message] = {
+    "SR0401": Message(
+        DerivativeError,
+        "`{op}` has no derivative rule",
+        note="bug in shaderad, stage rules: every op on floats has a row in `PARTIALS`",
+        help="take the value out of the derivative with `sad.detach`, and please report it",
+    ),
+    "SR0410": Message(
+        DerivativeError,
+        "`{transform}` of `{function}`, which reads or writes an array differentiably",
+        label="inside a kernel there is no buffer for that array's gradient",
+        help="pass the elements as arguments, or wrap the reads in `sad.detach(..)`",
+    ),
+    "SR0411": Message(
+        DerivativeError,
+        "`{function}` has a forward derivative of its own but no backward one",
+        note="reverse mode cannot follow from a custom forward derivative",
+        help="add one with `@{function}.backward_derivative`, or use `jvp`",
+    ),
+    "SR0412": Message(
+        DerivativeError,
+        "`{function}` has a backward derivative of its own but no forward one",
+        note="forward mode cannot follow from a custom backward derivative",
+        help="add one with `@{function}.forward_derivative`, or use `vjp`",
+    ),
+    "SR0413": Message(
+        DerivativeError,
+        "{mode} of a kernel that calls `bwd_diff`",
+        label="its result may reach an output",
+        note="reverse mode inside reverse mode would replay the inner gradient",
+        help="use `sad.fwd_diff` inside the kernel; it can be differentiated again",
+    ),
+    "SR0414": Message(
+        DerivativeError,
+        "`{array}` is written at indices that may repeat, so `{kernel}` has no gradient",
+        label="two threads could write one element, and only one of them would win",
+        help="write `{array}[sad.unique(j)] = ..` where you know that no index repeats, or "
+        "accumulate into a `sad.Add` array",
+    ),
+    "SR0415": Message(
+        DerivativeError,
+        "loop has no compile-time bound, and carries `{name}`, whose states reverse mode must keep",
+        label="runs a number of times known only at run time",
+        help="write `sad.range(.., limit=64)` or `while sad.limit(condition, 64)`",
+    ),
+    "SR0416": Message(
+        DerivativeError,
+        "the gradient of `{array}` (`{type}`) would be added atomically in double",
+        label="read at other indices than the thread's own",
+        note="no runtime has 64-bit float atomics",
+        help="read it at the thread's own index only, or pass `float` elements",
+    ),
+    "SR0450": Message(
+        DerivativeError,
+        "{what} of an array while a derivative is being taken through it",
+        note="a value that leaves the device takes no derivative along",
+        help="compute with the array itself, return it, or pass it as an argument of its own",
+    ),
+    "SR0451": Message(
+        DerivativeError,
+        "a transform inside of another transform",
+        note="derivatives of derivatives are not taken over kernels",
+        help="take the inner derivative in a kernel with `sad.fwd_diff`, or before the call",
+    ),
+    "SR0452": Message(
+        DerivativeError,
+        "`{name}` is not built like what it belongs to",
+        label="found {found}, wanted {wanted}",
+        help="give the same tuples, lists, dicts and structs, with arrays or `None` in them",
+    ),
+    "SR0453": Message(
+        DerivativeError,
+        "the differentiable argument `{name}` is given by keyword",
+        note="gradients come back by position",
+        help="pass it by position, or call through a lambda that captures it as a constant",
+    ),
+    "SR0454": Message(
+        DerivativeError,
+        "a structured NumPy array as argument of a differentiated Python function",
+        note="only a kernel's annotation says which struct it stands for",
+        help="make it an array first: `sad.array(data, dtype=Struct)`",
+    ),
+    "SR0455": Message(
+        DerivativeError,
+        "`argnums` names positional arguments by number",
+        label="found {found}, of {count} arguments",
+        help="count from 0, Index and written parameters left out",
+    ),
+    "SR0456": Message(
+        DerivativeError,
+        "argument {position} holds no float, so it has no gradient",
+        help="leave it out of `argnums`",
+    ),
+    "SR0457": Message(
+        DerivativeError,
+        "a gradient is taken of exactly one float",
+        label="the result is {found}",
+        help="sum the result in the kernel (`sad.Add[float]` with shapes of 1), or use `sad.vjp`",
+    ),
+    "SR0458": Message(
+        DerivativeError,
+        "`accumulate` has {found} entries for {wanted} positional arguments",
+        help="pass what an earlier call of the pullback returned",
+    ),
+    "SR0459": Message(
+        DerivativeError,
+        "{primals} primals and {tangents} tangents",
+        help="give one tangent a primal; `None` is zero",
+    ),
+    "SR0460": Message(
+        DerivativeError,
+        "a jacobian is taken of one array of floats",
+        label="the result is {found}",
+        help="return one array, or use `sad.vjp`",
+    ),
+    "SR0461": Message(
+        DerivativeError,
+        "`mode` is 'reverse' or 'forward'",
+        label="found {found}",
+        help="'reverse' suits few results, 'forward' few arguments",
+    ),
+    "SR0462": Message(
+        GradientError,
+        "the gradient of `{name}` is wrong at {element}",
+        label="the vjp says {found:.6g}, finite differences say {expected:.6g}",
+        help="check the custom derivatives; at a kink choose another point, or pass `eps`",
+    ),
+    "SR0463": Message(
+        GradientError,
+        "vjp and jvp by {name} disagree",
+        label="<pullback(y_bar), x_dot> is {found:.6g}, <y_bar, jvp(x_dot)> is {expected:.6g}",
+        help="check that the custom backward and forward derivatives mean the same function",
+    ),
+    "SR0417": Message(
+        DerivativeError,
+        "`{kernel}` needs {count} storage buffers in one dispatch, and the device has {limit}",
+        note="gradients, cotangents and tangents share one buffer each already where they can",
+        help="split the kernel in two, put arrays of one length into one array of structs, or use "
+        "a device with more bindings",
+    ),
+    "SR0418": Message(
+        DerivativeError,
+        "function `{function}` writes Min or Max array `{array}`, which has no derivative",
+        note="the cotangent goes to a thread's first winning write; writes of a function that runs "
+        "several times cannot be told apart",
+        help="write the array in the kernel itself",
+    ),
+    "SR0419": Message(
+        DerivativeError,
+        "{mode} through `fwd_diff` of `{function}`, which has a loop",
+        label="this loop would be differentiated twice",
+        note="the forward derivative of a loop is not differentiable itself",
+        help="unroll the loop with `sad.static_range`",
+    ),
+}

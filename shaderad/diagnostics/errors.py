@@ -1,0 +1,113 @@
+"""The errors that shaderad raises, and how one is shown under its Python source line."""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass
+
+
+class Error(Exception):
+    """Base of all errors that shaderad raises on purpose.
+
+    Attributes:
+        code: Stable identifier such as ``"SR0207"``.
+        span: The Python source it speaks of, or `None`.
+        message: What is wrong, one line.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        span: Span | None = None,
+        label: str = "",
+        note: str = "",
+        help: str = "",  # noqa: A002 - the word users see
+    ) -> None:
+        self.code = code
+        self.span = span
+        self.message = message
+        self.label = label
+        self.note = note
+        self.help = help
+        super().__init__(render(self))
+
+
+class LanguageError(Error):
+    """The Python source says something kernels do not have, or types disagree."""
+
+
+class ShapeError(Error):
+    """A shape, size or element type does not fit."""
+
+
+class DerivativeError(Error):
+    """A derivative that cannot be taken right, and is therefore refused."""
+
+
+class CompileError(Error):
+    """The shader compiler refused or broke on what we emitted."""
+
+
+class DeviceError(Error):
+    """No device, a lost device, missing feature, out of memory."""
+
+
+class BoundsError(Error, IndexError):
+    """An index was outside its array while `bounds="raise"`, or an `assert` failed."""
+
+
+class LimitError(Error):
+    """A loop ran past its `limit`."""
+
+
+class GradientError(Error):
+    """`gradcheck` found a gradient that disagrees with finite differences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of one Python source line; columns count from 0, the end is exclusive."""
+
+    file: str
+    line: int
+    column: int = 0
+    end_column: int = 0
+
+    def text(self) -> str:
+        """The source line without its newline; empty where the file is gone."""
+        return linecache.getline(self.file, self.line).rstrip("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One row: the class to raise and the sentences, with `{names}` for values."""
+
+    kind: type[Error]
+    message: str
+    label: str = ""
+    note: str = ""
+    help: str = ""
+
+
+def render(shown: Error) -> str:
+    """The terminal form: header, source line with carets, note, help."""
+    lines = [f"error[{shown.code}]: {shown.message}"]
+    gutter = ""
+    if shown.span is not None:
+        number = str(shown.span.line)
+        gutter = " " * len(number)
+        lines.append(f"{gutter}--> {shown.span.file}:{shown.span.line}:{shown.span.column + 1}")
+        text = shown.span.text()
+        if text:
+            carets = "^" * max(1, min(shown.span.end_column, len(text)) - shown.span.column)
+            lines.append(f"{gutter} |")
+            lines.append(f"{number} | {text}")
+            lines.append(f"{gutter} | {' ' * shown.span.column}{carets} {shown.label}".rstrip())
+            lines.append(f"{gutter} |")
+    elif shown.label:
+        lines.append(f" = found: {shown.label}")
+    lines += [f"{gutter} = note: {part}" for part in shown.note.splitlines()]
+    lines += [f"{gutter} = help: {part}" for part in shown.help.splitlines()]
+    return "\n".join(lines)

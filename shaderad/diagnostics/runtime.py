@@ -1,0 +1,155 @@
+"""SR06: devices, dispatches, and what a running kernel reports."""
+
+from __future__ import annotations
+
+from shaderad.diagnostics.errors import BoundsError, CompileError, DeviceError, LimitError, Message
+
+MESSAGES: dict[str, Message] = {
+    "SR0601": Message(
+        DeviceError,
+        "there is no runtime `{name}`",
+        help="use `wgpu`, `slangpy`, or one of them with an adapter, such as `wgpu:0`",
+    ),
+    "SR0602": Message(
+        DeviceError,
+        "`{runtime}` has no adapter `{wanted}`",
+        label="{found}",
+        help="`shaderad doctor` lists drivers and adapters, and says what is missing",
+    ),
+    "SR0603": Message(
+        DeviceError,
+        "`{runtime}` could not open `{adapter}`",
+        note="{reason}",
+        help="`shaderad doctor` lists drivers and adapters, and says what is missing",
+    ),
+    "SR0604": Message(
+        DeviceError,
+        "the device `{adapter}` was lost",
+        note="{reason}",
+        help="open a new device; the content of arrays on the lost one is gone",
+    ),
+    "SR0605": Message(
+        DeviceError,
+        "`{adapter}` has no room for {byte_count} more bytes",
+        note="{reason}",
+        help="drop arrays and pullbacks that are no longer needed, or work on smaller pieces",
+    ),
+    "SR0606": Message(
+        DeviceError,
+        "an array of {byte_count} bytes is larger than `{adapter}` lets a kernel reach",
+        label="the limit is {limit} bytes an array",
+        help="split the array and call the kernel once a piece, or open another device",
+    ),
+    "SR0607": Message(
+        DeviceError,
+        "`{program}` binds {count} storage buffers, more than `{adapter}` has",
+        label="the limit is {limit}",
+        help="put arrays that belong together into one array of structs, or split the kernel",
+    ),
+    "SR0608": Message(
+        DeviceError,
+        "`{program}` needs {missing}, which `{adapter}` does not have",
+        help="open another device; `shaderad doctor` lists what each of them can do",
+    ),
+    "SR0609": Message(
+        DeviceError,
+        "bug in shaderad, stage runtime: `{runtime}` refused a command",
+        note="{reason}\nwhat was recorded since the last submission is dropped",
+        help="please report it together with the kernel",
+    ),
+    "SR0610": Message(
+        DeviceError,
+        "the device `{adapter}` is closed",
+        help="open a new one with `sad.open_device()`",
+    ),
+    "SR0611": Message(
+        DeviceError,
+        "`{program}` was dispatched with {groups} workgroups",
+        label="`{adapter}` takes at most {limit} along one dimension",
+        help="choose a smaller `dim`",
+    ),
+    "SR0612": Message(
+        CompileError,
+        "`{program}` cannot run on `{adapter}`: wgpu's shader reader refuses it",
+        note="{reason}",
+        help="open a slangpy device, or simplify the kernel; a report of it is welcome",
+    ),
+    "SR0613": Message(
+        DeviceError,
+        "there is no limit `{name}`",
+        help="a limit is one of {known}",
+    ),
+    "SR0614": Message(
+        DeviceError,
+        "bug in shaderad, stage runtime: slot {slot} of `{program}` is given no buffer",
+        help="please report it together with the kernel",
+    ),
+    "SR0615": Message(
+        DeviceError,
+        "bug in shaderad, stage runtime: `{program}` takes {expected} bytes of parameters, "
+        "given {found}",
+        help="please report it together with the kernel",
+    ),
+    "SR0616": Message(
+        DeviceError,
+        "`native=` takes a `wgpu.GPUDevice` or a `slangpy.Device`",
+        label="this is a `{found}`",
+    ),
+    "SR0617": Message(
+        CompileError,
+        "slangpy could not compile `{program}`",
+        note="{reason}",
+        help="please report it together with the kernel",
+    ),
+    "SR0618": Message(
+        DeviceError,
+        "bug in shaderad, stage runtime: bytes {start} to {end} of a buffer of {byte_count}",
+        help="please report it together with the kernel",
+    ),
+    "SR0650": Message(
+        DeviceError,
+        "`{name}` lives on another device",
+        label="it is on {found}, the call runs on {device}",
+        help="copy it: `sad.array(x, device=device)`",
+    ),
+    "SR0651": Message(
+        DeviceError,
+        "`device` takes what `sad.open_device` returns",
+        label="found a `{found}`",
+        help="write `device = sad.open_device()` and pass that",
+    ),
+    "SR0660": Message(
+        BoundsError,
+        "index {index} is out of range for `{name}` of length {length} in kernel `{kernel}`",
+        note="reports since the last synchronisation: {count}; this was the first",
+        help='guard the index, or call with `bounds="ignore"`: reads then give 0, writes nothing',
+    ),
+    "SR0661": Message(
+        LimitError,
+        "a loop in kernel `{kernel}` ran past its limit of {length} iterations",
+        note="reports since the last synchronisation: {count}; the loop was cut off there",
+        help="raise `limit`, or let the loop end earlier",
+    ),
+    "SR0662": Message(
+        BoundsError,
+        "assertion failed in kernel `{kernel}`: {name}",
+        note="reports since the last synchronisation: {count}; this was the first",
+    ),
+    "SR0663": Message(
+        BoundsError,
+        "division by zero in kernel `{kernel}`",
+        note="reports since the last synchronisation: {count}; the result was taken to be 0",
+        help="guard the divisor",
+    ),
+    "SR0664": Message(
+        BoundsError,
+        "`{name}` has the length {length} in kernel `{kernel}`, which wants {index}",
+        note="reports since the last synchronisation: {count}; this was the first",
+        help="pass arrays of the sizes that the kernel expects",
+    ),
+    "SR0665": Message(
+        BoundsError,
+        "position {index} is out of range for an axis of length {length}",
+        help="positions run from 0, or from the end where negative",
+    ),
+}

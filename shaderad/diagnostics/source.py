@@ -1,0 +1,32 @@
+"""SR01: where a kernel's Python source comes from."""
+
+from __future__ import annotations
+
+from shaderad.diagnostics.errors import LanguageError, Message
+
+MESSAGES: dict[str, Message] = {
+    "SR0101": Message(
+        LanguageError,
+        "the source of `{name}` is not available",
+        label="`{file}`",
+        note="kernels and functions are read from their Python source",
+        help="define it in a file; the interactive prompt and `exec` keep no source",
+    ),
+    "SR0102": Message(
+        LanguageError,
+        "the source of `{name}` has changed since it was imported",
+        label="`def {name}` is not here any more",
+        help="import the module again, or restart Python",
+    ),
+    "SR0103": Message(
+        LanguageError,
+        "kernels, functions and structs are made from `def` and `class`",
+        label="found {found}",
+        help="write a `def` with annotated parameters",
+    ),
+    "SR0104": Message(
+        LanguageError,
+        "struct `{name}` cannot have {found}",
+        help="{help}",
+    ),
+}
