@@ -37,6 +37,7 @@ from shaderad.frontend.intrinsics import FORMS, INTRINSICS
 from shaderad.frontend.structs import struct
 
 if TYPE_CHECKING:
+    from shaderad.bundle import build
     from shaderad.check import gradcheck
     from shaderad.runtime.choice import DeviceInfo
     from shaderad.runtime.devices import devices
@@ -59,6 +60,7 @@ _MODULE_BY_NAME = {
     "value_and_grad": "shaderad.transforms",
     "vjp": "shaderad.transforms",
     "gradcheck": "shaderad.check",
+    "build": "shaderad.bundle",
 }
 
 __all__ = [
@@ -84,6 +86,7 @@ __all__ = [
     "Out",
     "ShapeError",
     "array",
+    "build",
     "devices",
     "function",
     "grad",

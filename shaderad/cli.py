@@ -117,13 +117,13 @@ def build(
     Exit codes: 0 everything was built (a kernel that cannot be differentiated without its
     backward), 1 something failed and DIR is as it was, 2 the command line is wrong.
     """
-    from shaderad.build import build as build_file
-    from shaderad.build.constants import parse_defines
-    from shaderad.build.summary import summary_lines
+    import shaderad as sad
+    from shaderad.bundle.constants import parse_defines
+    from shaderad.bundle.summary import summary_lines
 
     targets = [name.strip() for each in target for name in each.split(",") if name.strip()]
     with _progress() as tell:
-        built = build_file(
+        built = sad.build(
             source,
             out,
             targets=targets,

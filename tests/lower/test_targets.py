@@ -8,8 +8,8 @@ import pytest
 
 import shaderad as sad
 from shaderad import double, float2, float3, float3x3, float4, half, half3, uint
-from shaderad.build.profiles import PROFILES
-from shaderad.build.programs import Naga, build_programs, judge
+from shaderad.bundle.profiles import PROFILES
+from shaderad.bundle.programs import Naga, build_programs, judge
 from shaderad.frontend.decorators import KernelFunction
 
 

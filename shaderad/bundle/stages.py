@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from shaderad.build.folder import write_folder
-from shaderad.build.manifest import FILE, BuiltKernel, manifest_bytes
-from shaderad.build.profiles import PROFILES, Profile
-from shaderad.build.programs import Naga, Programs, Refusal, build_programs, judge
+from shaderad.bundle.folder import write_folder
+from shaderad.bundle.manifest import FILE, BuiltKernel, manifest_bytes
+from shaderad.bundle.profiles import PROFILES, Profile
+from shaderad.bundle.programs import Naga, Programs, Refusal, build_programs, judge
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import Kernel
 from shaderad.lower.artifact import library_folder

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
-from shaderad.build.manifest import BuiltKernel
-from shaderad.build.programs import Refusal
-from shaderad.build.stages import Built
+from shaderad.bundle.manifest import BuiltKernel
+from shaderad.bundle.programs import Refusal
+from shaderad.bundle.stages import Built
 from shaderad.lower.validate import Status
 
 Kind = Literal["ok", "none", "fact"]

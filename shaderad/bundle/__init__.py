@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from shaderad.build.constants import constants_of
-from shaderad.build.folder import check_folder
-from shaderad.build.profiles import DEFAULT_TARGETS, PROFILES, profiles_of
-from shaderad.build.source_file import find_kernels, imported, split_source
-from shaderad.build.stages import Built, Options, build_kernels
+from shaderad.bundle.constants import constants_of
+from shaderad.bundle.folder import check_folder
+from shaderad.bundle.profiles import DEFAULT_TARGETS, PROFILES, profiles_of
+from shaderad.bundle.source_file import find_kernels, imported, split_source
+from shaderad.bundle.stages import Built, Options, build_kernels
 
 __all__ = ["DEFAULT_TARGETS", "PROFILES", "Built", "build"]
 

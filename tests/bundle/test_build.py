@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import shaderad as sad
 from shaderad.cli import app
 
 KERNELS = """
@@ -95,3 +96,12 @@ def test_a_kernel_without_gradient_fails_only_where_one_is_required(source: Path
     code, said = run(f"{source}:shuffle", "-o", out, "--target", "spirv", "--require-bwd")
     assert code != 0, said
     assert not out.exists()
+
+
+def test_python_builds_what_the_command_builds(source: Path) -> None:
+    by_command, by_python = source.parent / "one", source.parent / "other"
+    assert run(source, "-o", by_command, "--target", "wgsl")[0] == 0
+    built = sad.build(source, by_python, targets=["wgsl"])
+    assert [each.kernel.name for each in built.kernels] == ["brighten", "shuffle"]
+    for name in built.files:
+        assert (by_python / name).read_bytes() == (by_command / name).read_bytes()

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from shaderad.build.manifest import FILE, listed_files
+from shaderad.bundle.manifest import FILE, listed_files
 from shaderad.diagnostics import error
 
 

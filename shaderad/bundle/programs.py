@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from shaderad.build.profiles import Profile
+from shaderad.bundle.profiles import Profile
 from shaderad.diagnostics import DerivativeError, Error, error
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import Access, Kind, is_differentiable, scalars

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from shaderad.build.places import places
-from shaderad.build.programs import Dispatch, Programs, launch_shaped_names, wanted_names
+from shaderad.bundle.places import places
+from shaderad.bundle.programs import Dispatch, Programs, launch_shaped_names, wanted_names
 from shaderad.ir.nodes import Kernel, KernelParameter
 from shaderad.ir.types import BufferType, Struct, Type, byte_count, leaves, word_bytes
 from shaderad.lower.bindings import Lowered, Resource, Word
