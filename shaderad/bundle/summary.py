@@ -43,6 +43,10 @@ def _validator_lines(built: Built) -> Iterator[tuple[str, Kind]]:
     counts = Counter(j.validator for j in built.judgements if j.status is Status.ACCEPTED)
     for validator, count in sorted(counts.items()):
         yield f"{validator} accepts {count} of {count}", "ok"
-    missing = {j.validator: j.reason for j in built.judgements if j.status is Status.UNAVAILABLE}
-    for validator, reason in sorted(missing.items()):
-        yield f"{validator} was not asked: {reason}", "none"
+    silent = Counter(
+        (j.validator, f"{j.reason}; {j.remedy}" if j.remedy else j.reason)
+        for j in built.judgements
+        if j.status is Status.UNAVAILABLE
+    )
+    for (validator, reason), count in sorted(silent.items()):
+        yield f"{validator} did not judge {count}: {reason}", "none"

@@ -1,17 +1,18 @@
 """Compiled code -> the verdict of an independent tool, where one is installed.
 
-Invariant: a validator changes no byte. One that is missing, too old for what Slang writes, or
-that hangs gives `UNAVAILABLE` with the reason, never a refusal.
+Invariant: a validator changes no byte. One that is missing, too old for what Slang writes, that
+hangs or dies gives `UNAVAILABLE` with the reason, never a refusal.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -35,7 +36,11 @@ class Judgement:
     validator: str
     status: Status
     reason: str = ""
-    """Why not: the tool's own words, or the remedy where there is no tool."""
+    """Why not: the tool's own words, or ours where it could not be asked."""
+    remedy: str = ""
+    """What makes a tool answer that could not be asked."""
+    path: str = ""
+    """The program that was asked; empty where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +96,17 @@ def validate(code: Code, entry: str) -> Judgement | None:
     tool = _TOOLS.get(code.target)
     if tool is None:
         return None
-    path = find_tool(tool.name)
+    path = _find(tool.name)
     if path is None:
-        return Judgement(tool.name, Status.UNAVAILABLE, f"not found; {tool.remedy}")
+        return Judgement(tool.name, Status.UNAVAILABLE, "not found", tool.remedy)
     unknown = next((name for name in tool.unknown if name.encode() in code.content), None)
     if unknown is not None:
-        return Judgement(tool.name, Status.UNAVAILABLE, f"it does not know `{unknown}`")
+        reason = f"it does not know `{unknown}`"
+        return Judgement(tool.name, Status.UNAVAILABLE, reason, path=path)
+    return replace(_answer(tool, path, code, entry), path=path)
+
+
+def _answer(tool: _Tool, path: str, code: Code, entry: str) -> Judgement:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / f"code{tool.suffix}"
         source.write_bytes(code.content)
@@ -112,16 +122,23 @@ def validate(code: Code, entry: str) -> Judgement | None:
                 timeout=TIMEOUT_SECONDS,
                 check=False,
             )
-        except (OSError, subprocess.TimeoutExpired) as failure:
-            return Judgement(tool.name, Status.UNAVAILABLE, str(failure).replace(folder, ""))
+        except subprocess.TimeoutExpired:
+            reason = f"no answer in {TIMEOUT_SECONDS:.0f} s"
+            return Judgement(tool.name, Status.UNAVAILABLE, reason, tool.remedy)
+        except OSError as failure:
+            reason = failure.strerror or type(failure).__name__
+            return Judgement(tool.name, Status.UNAVAILABLE, reason, tool.remedy)
         said = (done.stdout + done.stderr).replace(folder + os.sep, "").strip()
     if done.returncode == 0:
         return Judgement(tool.name, Status.ACCEPTED)
     if tool.unfit and tool.unfit in said:
-        return Judgement(tool.name, Status.UNAVAILABLE, f"too old; {tool.remedy}")
+        return Judgement(tool.name, Status.UNAVAILABLE, "too old", tool.remedy)
+    if done.returncode < 0:
+        reason = f"died of {signal.Signals(-done.returncode).name}"
+        return Judgement(tool.name, Status.UNAVAILABLE, reason, tool.remedy)
     return Judgement(tool.name, Status.REFUSED, said or f"exit code {done.returncode}")
 
 
-def find_tool(name: str) -> str | None:
+def _find(name: str) -> str | None:
     """The program `name`: beside this Python, where pip puts it, else on the path."""
     return shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
