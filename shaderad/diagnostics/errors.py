@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import linecache
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 
 class Error(Exception):
@@ -14,6 +16,11 @@ class Error(Exception):
         span: The Python source it speaks of, or `None`.
         message: What is wrong, one line.
     """
+
+    __module__ = "shaderad"  # tracebacks and pickles say the public name
+
+    def __init_subclass__(cls) -> None:
+        cls.__module__ = Error.__module__
 
     def __init__(
         self,
@@ -32,6 +39,11 @@ class Error(Exception):
         self.note = note
         self.help = help
         super().__init__(render(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors cross process borders whole: an exception's default keeps its text alone."""
+        parts = {k: getattr(self, k) for k in ("span", "label", "note", "help")}
+        return (partial(type(self), **parts), (self.code, self.message))
 
 
 class LanguageError(Error):
@@ -64,6 +76,7 @@ class LimitError(Error):
 
 class GradientError(Error):
     """`gradcheck` found a gradient that disagrees with finite differences."""
+
 
 
 @dataclass(frozen=True, slots=True)
