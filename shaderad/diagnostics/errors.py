@@ -78,7 +78,6 @@ class GradientError(Error):
     """`gradcheck` found a gradient that disagrees with finite differences."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class Span:
     """A stretch of one Python source line; columns count from 0, the end is exclusive."""
