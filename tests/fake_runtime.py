@@ -57,6 +57,7 @@ class FakeRuntime:
 
     capabilities = CAPABILITIES
     native = "fake device"
+    is_lost = False
 
     def __init__(self, shaders: Mapping[str, Shader]) -> None:
         self.shaders = shaders

@@ -309,6 +309,20 @@ def test_reports_become_errors_at_the_next_look_and_are_then_cleared(
     launch.outputs["y"].numpy()
 
 
+def test_a_report_survives_a_read_by_another_thread_just_before_it(scene: Scene) -> None:
+    resources = (X, Y, Resource(2, Role.REPORT, ()))
+
+    def read_then_report(memory: dict[int, np.ndarray], words: np.ndarray, groups: object) -> None:
+        scene.device.synchronize()
+        reporting(0, -1, 5)(memory, words, groups)
+
+    one = lowered("scale_primal", Mode.PRIMAL, resources, (Word(WordKind.SITE_BASE),), sites=SITES)
+    scene.add(one, read_then_report)
+    scene.launch(scene.array([1.0])).run()
+    with pytest.raises(BoundsError):
+        scene.device.synchronize()
+
+
 def test_sites_of_several_programs_do_not_mix(scene: Scene) -> None:
     resources = (X, Y, Resource(2, Role.REPORT, ()))
     words = (Word(WordKind.SITE_BASE),)

@@ -37,6 +37,10 @@ class Guarded:
         self.is_closed = False
         self._lost_because = ""
 
+    @property
+    def is_lost(self) -> bool:
+        return bool(self._lost_because)
+
     def check_usable(self) -> None:
         """Raises SR0604 or SR0610 where the device is gone."""
         adapter = self.capabilities.adapter

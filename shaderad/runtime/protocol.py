@@ -94,6 +94,11 @@ class Runtime(Protocol):
         """`wgpu.GPUDevice` or `slangpy.Device`."""
         ...
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether a call has found the device gone; no later one will succeed."""
+        ...
+
     def allocate(self, byte_count: int, *, zeroed: bool = True) -> Buffer:
         """Returns a buffer of `byte_count` bytes, zero-filled unless `zeroed` is given up."""
         ...

@@ -93,8 +93,7 @@ class Array:
     @property
     def buffer(self) -> Buffer:
         """The device memory; the array starts at byte `offset`."""
-        if self._pending is not None:
-            self._pending.run()
+        self._settle()
         if self._buffer is None:
             raise RuntimeError("an array was left without content")
         return self._buffer
@@ -102,9 +101,13 @@ class Array:
     @property
     def offset(self) -> int:
         """Bytes before the first element in `buffer`."""
-        if self._pending is not None:
-            self._pending.run()
+        self._settle()
         return self._offset
+
+    def _settle(self) -> None:
+        pending = self._pending  # read once: another thread may fill the array in meanwhile
+        if pending is not None:
+            pending.run()
 
     def fill_in(self, buffer: Buffer, offset: int = 0) -> None:
         """Gives a pending array its content."""

@@ -107,7 +107,7 @@ class Device:
         _entered.set(_entered.get()[:-1])
 
     def __repr__(self) -> str:
-        state = ", closed" if self.is_closed else ""
+        state = ", closed" if self.is_closed else ", lost" if self.runtime.is_lost else ""
         return f"Device({self.capabilities.runtime!r}, {self.capabilities.adapter!r}{state})"
 
     def read(self, requests: Sequence[tuple[Buffer, int, int]]) -> list[memoryview]:
@@ -115,8 +115,9 @@ class Device:
         with self._lock:
             if not self._may_have_reports or self._report is None:
                 return self.runtime.read(requests) if requests else []
-            *found, raw = self.runtime.read([*requests, (self._report, 0, REPORT_BYTES)])
+            # Before the read: a dispatch that another thread records meanwhile sets it again.
             self._may_have_reports = False
+            *found, raw = self.runtime.read([*requests, (self._report, 0, REPORT_BYTES)])
             report = decoded(raw)
             if report is not None:
                 self.runtime.zero(self._report)
@@ -128,15 +129,16 @@ class Device:
         return error_of(kernel, site, report)
 
     def report_buffer(self) -> Buffer:
-        """The buffer into which the next dispatch may report."""
+        """The buffer into which dispatches may report; `recorded` says when one does."""
         with self._lock:
             if self._report is None:
                 self._report = self.runtime.allocate(REPORT_BYTES)
-            self._may_have_reports = True
             return self._report
 
-    def recorded(self) -> None:
+    def recorded(self, *, may_report: bool) -> None:
         """Counts a recorded dispatch; submits where enough have gathered."""
+        if may_report:
+            self._may_have_reports = True
         self._dispatch_count += 1
         if self._dispatch_count >= DISPATCHES_A_SUBMISSION:
             self._dispatch_count = 0
@@ -219,11 +221,12 @@ def open_device(
 
 
 def current_device() -> Device:
-    """The device that this context entered last, else the default one."""
+    """The device that this context entered last, else the default one; never a lost default."""
     entered = _entered.get()
     if entered:
         return entered[-1]
     with _default.lock:
-        if _default.device is None or _default.device.is_closed:
-            _default.device = open_device()
-        return _default.device
+        device = _default.device
+        if device is None or device.is_closed or device.runtime.is_lost:
+            device = _default.device = open_device()
+        return device

@@ -264,4 +264,4 @@ def run(stage: Stage, placed: Placement, uniforms: Mapping[str, Any]) -> None:
     facts = Facts(placed.dim, thread_count, groups, placed.shapes, bound.offsets, uniforms)
     device.runtime.dispatch(stage.pipeline, bound.by_slot, stage.packer.pack(facts), groups)
     bound.copy_back()
-    device.recorded()
+    device.recorded(may_report=any(r.role is Role.REPORT for r in lowered.resources))
