@@ -1,0 +1,135 @@
+"""Assignments to locals as Slang text: whole, in part, and at indices known at run time.
+
+A part is written in place where Slang differentiates that; an index that is known only at run
+time is checked, and what lies beyond two of them is copied, changed and stored back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shaderad.ir import ops
+from shaderad.ir.nodes import (
+    Apply,
+    Assign,
+    Const,
+    ElementStep,
+    Expr,
+    FieldStep,
+    PartStep,
+    Step,
+    SwizzleStep,
+    Var,
+)
+from shaderad.ir.types import LocalArray, Pair, Type, is_differentiable, tangent
+from shaderad.ir.walk import path_value, reads, step_type
+from shaderad.lower.expressions import has_matrix_form
+
+if TYPE_CHECKING:
+    from shaderad.lower.slang import FunctionWriter
+
+_COMPOUND = {ops.ADD: "+=", ops.SUB: "-=", ops.MUL: "*=", ops.DIV: "/="}
+
+
+def write_assign(writer: FunctionWriter, s: Assign) -> None:
+    if not s.path:
+        _assign_name(writer, s)
+        return
+    if isinstance(s.path[0], PartStep):
+        _assign_part(writer, s)
+        return
+    _assign_place(writer, writer.variable(s.name), writer.types[s.name], s.path, s.value, s)
+
+
+def _assign_name(writer: FunctionWriter, s: Assign) -> None:
+    name = writer.variable(s.name)
+    is_new = not writer.is_declared(s.name)
+    spelled = f"{writer.module.types.spell(writer.types[s.name])} " if is_new else ""
+    writer.declare(s.name)
+    if not is_new and s.name in reads((s,)):
+        place = Var(type=writer.types[s.name], name=s.name)
+        writer.piece.add(_update(writer, name, place, s.value))
+    else:
+        writer.piece.add(f"{spelled}{name} = {writer.start(s.name, s.value)};")
+
+
+def _update(writer: FunctionWriter, target: str, place: Expr | None, value: Expr) -> str:
+    """``target = value;``, or a compound assignment where the value starts from the target."""
+    if (
+        isinstance(value, Apply)
+        and value.op in _COMPOUND
+        and value.args[0] == place
+        and not has_matrix_form(value)
+    ):
+        return f"{target} {_COMPOUND[value.op]} {writer.text(value.args[1])};"
+    return f"{target} = {writer.text(value)};"
+
+
+def _assign_part(writer: FunctionWriter, s: Assign) -> None:
+    """``x.d = ..``: pairs are rebuilt whole, or summed in the accumulator of a parameter."""
+    pair = writer.types[s.name]
+    assert isinstance(pair, Pair)
+    t = tangent(pair.primal)
+    name = writer.variable(s.name)
+    accumulator = writer.accumulator(s.name)
+    if accumulator is not None:
+        _assign_place(writer, accumulator, t, s.path[1:], s.value, s)
+        return
+    part = writer.names.make(f"{s.name}_d")
+    writer.piece.add(f"{writer.module.types.differential(pair.primal)} {part} = {name}.d;")
+    _assign_place(writer, part, t, s.path[1:], s.value, s)
+    writer.piece.add(f"{name} = diffPair({name}.p, {part});")
+
+
+def _assign_place(
+    writer: FunctionWriter, target: str, t: Type, path: tuple[Step, ...], value: Expr, s: Assign
+) -> None:
+    """``target<path> = value``; elements at a variable index are guarded."""
+    for position, step in enumerate(path):
+        if isinstance(step, ElementStep) and not isinstance(step.index, Const):
+            _assign_element(writer, target, t, path[position:], value, s)
+            return
+        target += _step_text(writer, t, step)
+        inner = step_type(t, step)
+        assert inner is not None
+        t = inner
+    place = path_value(Var(type=writer.types[s.name], name=s.name), s.path)
+    writer.piece.add(_update(writer, target, place, value))
+
+
+def _step_text(writer: FunctionWriter, t: Type, step: Step) -> str:
+    if isinstance(step, FieldStep):
+        return f".{writer.module.field(t, step.name)}"
+    if isinstance(step, SwizzleStep):
+        return f".{step.components}"
+    assert isinstance(step, ElementStep)
+    assert isinstance(step.index, Const)
+    return f"[{int(step.index.value)}]"
+
+
+def _assign_element(
+    writer: FunctionWriter, target: str, t: Type, path: tuple[Step, ...], value: Expr, s: Assign
+) -> None:
+    step, rest = path[0], path[1:]
+    assert isinstance(step, ElementStep)
+    index = writer.names.make("index")
+    writer.piece.add(f"uint {index} = {writer.expressions.local_index(step.index, t)};")
+    inner = step_type(t, step)
+    assert inner is not None
+    text = writer.text(value)
+    if rest:
+        # Slang cannot differentiate a write through two variable indices: copy, change, store.
+        part = writer.names.make("part")
+        read = "at" if is_differentiable(inner) else "atPlain"
+        if not isinstance(t, LocalArray):
+            read = "row"
+        zero = f", {writer.module.types.zero(inner)}" if isinstance(t, LocalArray) else ""
+        spelled = writer.module.types.spell(inner)
+        writer.piece.add(f"{spelled} {part} = {read}({target}, {index}{zero});")
+        _assign_place(writer, part, inner, rest, value, s)
+        text = part
+    if writer.module.is_unchecked:
+        writer.piece.add(f"{target}[{index}] = {text};")
+        return
+    writer.piece.add(f"if ({index} != outside)")
+    writer.piece.indented(f"{target}[{index}] = {text};")
