@@ -6,6 +6,7 @@ the same bytes.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ import msgspec
 
 from shaderad.bundle.places import places
 from shaderad.bundle.programs import Dispatch, Programs, launch_shaped_names, wanted_names
-from shaderad.ir.nodes import Kernel, KernelParameter
+from shaderad.frontend.captures import known_number
+from shaderad.ir.nodes import NO_SPAN, Kernel, KernelParameter
 from shaderad.ir.types import BufferType, Struct, Type, byte_count, leaves, word_bytes
 from shaderad.lower.bindings import Lowered, Resource, Word
 from shaderad.lower.compile import compiler_version
@@ -156,12 +158,18 @@ def _kernel(
 def _parameter(parameter: KernelParameter, constants: Mapping[str, object]) -> Json:
     described: Json = {"name": parameter.name, "type": str(parameter.type)}
     if parameter.is_const:
-        value = constants[parameter.name]
-        return {**described, "kind": "constant", "value": value}
+        return {**described, "kind": "constant", "value": _constant(constants[parameter.name])}
     if isinstance(parameter.type, BufferType):
         return {**described, "kind": "array", "type": str(parameter.type.element)}
     is_mixed = isinstance(parameter.type, Struct) and parameter.type.holds_buffers
     return {**described, "kind": "struct of arrays" if is_mixed else "uniform"}
+
+
+def _constant(given: object) -> float | str:
+    """The number; JSON has none for infinities and NaN, which are text as Python writes it."""
+    known = known_number(given, NO_SPAN)
+    assert known is not None, "the front end takes nothing else"
+    return known.value if math.isfinite(known.value) else str(known.value)
 
 
 def _programs(

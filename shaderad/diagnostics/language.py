@@ -151,9 +151,15 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0227": Message(
         LanguageError,
-        "`{name}` is `sad.Const` and needs a number",
+        "`{name}` is `sad.{type}` and needs a number",
         label="found {found}",
-        help="pass a Python number: it is compiled in",
+        help="pass a Python number or a member of an enum: it is compiled in",
+    ),
+    "SR0228": Message(
+        LanguageError,
+        "`{found}` is no member of `{enum}`",
+        note="its members: {known}",
+        help="pass one of them, or annotate the parameter `sad.Const[int]`",
     ),
     "SR0230": Message(
         LanguageError,

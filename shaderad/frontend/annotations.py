@@ -10,6 +10,7 @@ import builtins
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import cast
 
 import numpy as np
@@ -108,10 +109,12 @@ class IndexMark:
 class ConstType(ir.Type):
     """A resolved ``sad.Const[T]``; never part of the IR."""
 
-    value: ir.Type
+    value: Scalar
+    enum: type[Enum] | None = None
+    """The class where `T` is an enum; `value` is then what its members are."""
 
     def __str__(self) -> str:
-        return f"Const[{self.value}]"
+        return f"Const[{self.enum.__name__ if self.enum else self.value}]"
 
 
 @dataclass(frozen=True)
@@ -232,6 +235,8 @@ def _resolve_subscripted(
     structs: dict[ir.Struct, type] | None,
 ) -> ir.Type:
     name, arguments = annotation.form.name, annotation.arguments
+    if name == "Const":
+        return _resolve_const(annotation, namespace, span)
     inner = resolve(arguments[0], namespace, span, structs)
     is_sized = name in _ACCESS or name == "LocalArray"
     if len(arguments) > 1 + is_sized or (name == "LocalArray" and len(arguments) != 2):
@@ -242,6 +247,40 @@ def _resolve_subscripted(
     if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1:
         raise error("SR0301", span, found=repr(annotation), why="a size is a positive whole number")
     return _build(annotation, inner, int(cast("int", size)), span)
+
+
+def _resolve_const(
+    annotation: Subscripted, namespace: Mapping[str, object], span: Span | None
+) -> ir.Type:
+    (argument, *more) = annotation.arguments
+    if more:
+        raise error("SR0301", span, found=repr(annotation), why="wrong number of entries in `[]`")
+    if isinstance(argument, str):
+        argument = _evaluate(argument, namespace, span)
+    enum = cast("type[object]", argument) if isinstance(argument, type) else object
+    if issubclass(enum, Enum):
+        return ConstType(_scalar_of_enum(enum, span), enum)
+    inner = resolve(argument, namespace, span)
+    if not isinstance(inner, Scalar):
+        why = "Const takes int, float, bool, uint, .., or an enum of numbers"
+        raise error("SR0301", span, found=f"Const[{inner}]", why=why)
+    return ConstType(inner)
+
+
+def _scalar_of_enum(enum: type[Enum], span: Span | None) -> Scalar:
+    """bool, int or float: the narrowest that all members are.
+
+    Raises:
+        LanguageError: SR0301 where one is no number.
+    """
+    kinds: list[type] = [type(member.value) for member in enum]
+    for wider, scalar in ((builtins.bool, ir.BOOL), (builtins.int, ir.INT)):
+        if all(kind is wider for kind in kinds):
+            return scalar
+    if all(kind in (builtins.int, builtins.float) for kind in kinds):
+        return ir.FLOAT
+    why = "not every member of this enum is a number"
+    raise error("SR0301", span, found=f"Const[{enum.__name__}]", why=why)
 
 
 def _build(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None) -> ir.Type:
@@ -256,8 +295,6 @@ def _build(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None
     if isinstance(inner, ir.Struct) and inner.holds_buffers:
         raise error("SR0301", span, found=repr(annotation),
                     why=f"`{inner}` holds arrays: pass it as a parameter of its own")  # fmt: skip
-    if name == "Const":
-        return ConstType(inner)
     if name == "LocalArray":
         return ir.LocalArray(inner, size)
     if isinstance(inner, ir.LocalArray):

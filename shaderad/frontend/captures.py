@@ -68,13 +68,11 @@ def to_value(found: object, name: str, span: Span) -> Value:
     Raises:
         LanguageError: SR0212 for arrays, SR0213 for what has no meaning in kernels.
     """
+    known = known_number(found, span)
+    if known is not None:
+        return known
     if isinstance(found, enum.Enum):
-        value = to_value(found.value, name, span)
-        return Member(value.value, span) if isinstance(value, Known) else value
-    if isinstance(found, bool | int | float):
-        return Known(_plain(found), span)
-    if isinstance(found, _NUMPY_NUMBERS):
-        return Known(cast("np.generic", found).item(), span)
+        return to_value(found.value, name, span)
     if isinstance(found, tuple):
         parts = cast("tuple[object, ...]", found)
         return Sequence(tuple(to_value(p, name, span) for p in parts), span)
@@ -83,6 +81,18 @@ def to_value(found: object, name: str, span: Span) -> Value:
     if isinstance(found, _MEANINGLESS):
         raise error("SR0213", span, name=name, found=f"a {type(found).__name__}")
     return Host(found, name)
+
+
+def known_number(found: object, span: Span) -> Known | None:
+    """A number, or member of an enum of numbers, as the kernel language sees it; else `None`."""
+    if isinstance(found, enum.Enum):
+        inner = known_number(found.value, span)
+        return None if inner is None else Member(inner.value, span, type(found))
+    if isinstance(found, bool | int | float):
+        return Known(_plain(found), span)
+    if isinstance(found, _NUMPY_NUMBERS):
+        return Known(cast("np.generic", found).item(), span)
+    return None
 
 
 def _plain(number: float) -> int | float | bool:

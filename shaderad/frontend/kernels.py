@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,14 +9,14 @@ from shaderad.diagnostics import Span, error
 from shaderad.frontend import expressions, statements, user_calls
 from shaderad.frontend.annotations import ConstType, IndexType
 from shaderad.frontend.body import Body, Readers, Unit
-from shaderad.frontend.captures import Captures, to_value
+from shaderad.frontend.captures import Captures
+from shaderad.frontend.constants import given_constant
 from shaderad.frontend.host import PythonFunction
-from shaderad.frontend.operators import typed_constant
 from shaderad.frontend.scope import Scope
 from shaderad.frontend.signatures import RESERVED, signature_of
-from shaderad.frontend.values import ArrayRef, Known, StructRef, Value, describe
+from shaderad.frontend.values import ArrayRef, StructRef, Value
 from shaderad.ir.nodes import Buffer, Kernel, KernelParameter, Uniform, Var
-from shaderad.ir.types import INT, BufferType, Pair, Scalar, Struct, Tuple, Type, Void
+from shaderad.ir.types import INT, BufferType, Pair, Struct, Tuple, Type, Void
 
 _READERS = Readers(
     expression=expressions.read, block=statements.read_block, specialise=user_calls.specialise
@@ -42,8 +41,7 @@ def kernel_signature(function: PythonFunction) -> KernelSignature:
     signature = signature_of(function)
     index_names: list[str] = []
     parameters: list[KernelParameter] = []
-    for (name, t), node in zip(signature.parameters, _nodes(function), strict=True):
-        span = function.source.of(node)
+    for (name, t), span in zip(signature.parameters, _spans(function), strict=True):
         if name in RESERVED:
             raise error("SR0215", span, name=name)
         if isinstance(t, IndexType):
@@ -58,15 +56,13 @@ def kernel_signature(function: PythonFunction) -> KernelSignature:
     return KernelSignature(tuple(index_names), tuple(parameters))
 
 
-def _nodes(function: PythonFunction) -> list[ast.arg]:
+def _spans(function: PythonFunction) -> list[Span]:
     arguments = function.tree.args
-    return [*arguments.posonlyargs, *arguments.args]
+    return [function.source.of(node) for node in (*arguments.posonlyargs, *arguments.args)]
 
 
 def _parameter(name: str, t: Type, span: Span) -> KernelParameter:
     if isinstance(t, ConstType):
-        if not isinstance(t.value, Scalar):
-            raise error("SR0301", span, found=str(t), why="Const takes int, float, bool, uint, ..")
         return KernelParameter(name=name, type=t.value, is_const=True)
     if isinstance(t, Void | Tuple | Pair):
         raise error("SR0301", span, found=str(t), why="no kernel takes it as a parameter")
@@ -84,11 +80,11 @@ def read_kernel(
     binder = _Binder(unit, scope, function)
     for name in signature.index_names:
         scope.parameters[name] = Var(type=INT, name=name)
-    for parameter in signature.parameters:
-        if parameter.is_const:
-            scope.parameters[parameter.name] = _constant(function, parameter, const_values)
-        else:
-            scope.parameters[parameter.name] = binder.bind(parameter.name, parameter.type)
+    for (name, t), span in zip(signature_of(function).parameters, _spans(function), strict=True):
+        if isinstance(t, ConstType):
+            scope.parameters[name] = given_constant(name, t, const_values, span)
+        elif not isinstance(t, IndexType):
+            scope.parameters[name] = binder.bind(name, t)
     body = Body(unit, function, scope)
     body.is_kernel = True
     body.index_names = signature.index_names
@@ -106,23 +102,6 @@ def read_kernel(
     return kernel, unit.captures
 
 
-def _constant(
-    function: PythonFunction, parameter: KernelParameter, values: Mapping[str, object]
-) -> Value:
-    """The value of a ``sad.Const`` parameter.
-
-    Raises:
-        LanguageError: SR0227 where none was given, or no number.
-    """
-    span = function.def_span
-    if parameter.name not in values:
-        raise error("SR0227", span, name=parameter.name, found="nothing")
-    value = to_value(values[parameter.name], parameter.name, span)
-    if not isinstance(value, Known) or not isinstance(parameter.type, Scalar):
-        raise error("SR0227", span, name=parameter.name, found=describe(value))
-    return typed_constant(value, parameter.type, span)
-
-
 @dataclass
 class _Binder:
     """Makes the buffers and uniforms of parameters; structs that hold arrays come apart."""
@@ -134,7 +113,8 @@ class _Binder:
     def __post_init__(self) -> None:
         self.buffers: list[Buffer] = []
         self.uniforms: list[Uniform] = []
-        self._spans = {n.arg: self.function.source.of(n) for n in _nodes(self.function)}
+        names = (name for name, _ in signature_of(self.function).parameters)
+        self._spans = dict(zip(names, _spans(self.function), strict=True))
 
     def bind(self, name: str, t: Type) -> Value:
         return self._bind(name, (name,), t)

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from shaderad.diagnostics import Span, error
 from shaderad.frontend.annotations import ConstType
+from shaderad.frontend.constants import fitted
 from shaderad.frontend.conversions import coerce
-from shaderad.frontend.operators import as_known, typed_constant
+from shaderad.frontend.operators import as_known
 from shaderad.frontend.scope import Scope
 from shaderad.frontend.values import ArrayRef, Known, StructRef, Value, describe
 from shaderad.ir.nodes import Const, Expr, Parameter, Var
 from shaderad.ir.types import (
     BufferType,
     Pair,
-    Scalar,
     Struct,
     Type,
     is_differentiable,
@@ -68,9 +68,9 @@ def slot_for(wanted: Type, value: Value, span: Span) -> Slot:
     """
     if isinstance(wanted, ConstType):
         known = as_known(value)
-        if known is None or not isinstance(wanted.value, Scalar):
+        if known is None:
             raise error("SR0319", span, found=describe(value))
-        constant = typed_constant(known, wanted.value, span)
+        constant = fitted(known, wanted, span)
         return ConstSlot(constant, repr(constant.value))
     if isinstance(wanted, BufferType):
         if not isinstance(value, ArrayRef) or value.type != wanted or value.part == "d":

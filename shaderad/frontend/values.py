@@ -7,6 +7,7 @@ Invariant: only `Expr` ends up in the IR; every other value is used up by the op
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from shaderad.diagnostics import Span
 from shaderad.ir.nodes import NO_SPAN, Expr, Load
@@ -27,6 +28,8 @@ class Known:
 @dataclass(frozen=True)
 class Member(Known):
     """A member of an enum: its number, which Python also spells ``.value``."""
+
+    enum: type[Enum] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

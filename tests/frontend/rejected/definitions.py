@@ -1,6 +1,7 @@
 """Signatures, functions, structs and derivatives that do not fit."""
 
 import dataclasses
+from enum import Enum
 
 import numpy as np
 
@@ -117,7 +118,7 @@ def minimum_of_structs():
 
 def constant_not_given():
     @sad.kernel
-    def k(i: sad.Index, n: sad.Const[int], y: sad.Out[float]):  # error: SR0227 | def k(i: sad.Index, n: sad.Const[int], y: sad.Out[float]): | found nothing
+    def k(i: sad.Index, n: sad.Const[int], y: sad.Out[float]):  # error: SR0227 | n: sad.Const[int] | found nothing
         y[i] = n
     return k
 
@@ -125,6 +126,18 @@ def constant_not_given():
 def constant_vector():
     @sad.kernel
     def k(i: sad.Index, n: sad.Const[float3], y: sad.Out[float]):  # error: SR0301 | n: sad.Const[float3] | Const takes int
+        y[i] = 1.0
+    return k
+
+
+class Word(Enum):
+    A = 1
+    B = "b"
+
+
+def constant_of_an_enum_of_words():
+    @sad.kernel
+    def k(i: sad.Index, n: sad.Const[Word], y: sad.Out[float]):  # error: SR0301 | n: sad.Const[Word] | not every member of this enum is a number
         y[i] = 1.0
     return k
 
