@@ -158,4 +158,10 @@ MESSAGES: dict[str, Message] = {
         note="the forward derivative of a loop is not differentiable itself",
         help="unroll the loop with `sad.static_range`",
     ),
+    "SR0425": Message(
+        DerivativeError,
+        "`{array}` is written again at an index that `sad.unique` promises for one write",
+        label="the same part of the same element as before, so `{kernel}` has no gradient",
+        help="write each part of an element once: compute the value in a local first",
+    ),
 }

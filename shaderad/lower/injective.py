@@ -3,7 +3,7 @@
 An index tuple is provable where axis k is ``a_k * index_k + offset_k``: each Index name stands on
 exactly one axis, ``a_k`` is a nonzero constant, and the offset is a constant, a variable of a loop
 with constant bounds, or a uniform (alone). Two writes then collide only where their offsets
-agree modulo ``a_k`` on every axis.
+agree modulo ``a_k`` on every axis, and they write a common part of the element.
 """
 
 from __future__ import annotations
@@ -14,7 +14,22 @@ from dataclasses import dataclass
 from itertools import product
 
 from shaderad.ir import ops
-from shaderad.ir.nodes import Apply, Assign, Const, Expr, For, If, Stmt, Store, Var
+from shaderad.ir.nodes import (
+    Apply,
+    Assign,
+    Const,
+    ElementStep,
+    Evaluate,
+    Expr,
+    FieldStep,
+    For,
+    If,
+    Step,
+    Stmt,
+    Store,
+    SwizzleStep,
+    Var,
+)
 from shaderad.ir.walk import blocks, reads, rewrite_expression, statements, writes
 
 # Writes whose offsets are enumerated to compare them; loops beyond are not provable.
@@ -30,26 +45,70 @@ class _Linear:
     coefficients: tuple[tuple[str, int], ...]
     constant: int
 
+    def value(self, at: Mapping[str, int]) -> int:
+        return self.constant + sum(c * at[n] for n, c in self.coefficients)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The side of an if on which a write stands."""
+
+    number: int
+    is_then: bool
+    loops: tuple[str, ...]
+    """Variables of the loops around the if: each of their iterations takes a side anew."""
+
 
 @dataclass(frozen=True)
 class _Site:
     store: Store
     ranges: Mapping[str, range]
     """Variables of the enclosing constant loops."""
-    branch: tuple[tuple[int, bool], ...]
-    """Which side of each enclosing if, by its number."""
+    sides: tuple[_Side, ...] = ()
+
+
+_Place = tuple[tuple[int, ...], Mapping[str, int]]
+"""Where a write goes, and the values of the loop variables then."""
+_Part = str | frozenset[int] | None
+"""What one step of a path enters: a field, components, or whatever a variable index says."""
+
+
+@dataclass(frozen=True)
+class _Write:
+    """A site in one iteration of the loops around it."""
+
+    site: _Site
+    place: tuple[int, ...]
+    parts: tuple[_Part, ...]
+    at: Mapping[str, int]
+
+    def may_meet(self, other: _Write) -> bool:
+        """Whether one thread may do both, on a common part of one element."""
+        sides = {side.number: side for side in self.site.sides}
+        for side in other.site.sides:
+            own = sides.get(side.number, side)
+            is_same_iteration = all(self.at[n] == other.at[n] for n in side.loops)
+            if own.is_then != side.is_then and is_same_iteration:
+                return False
+        return all(map(_may_overlap, self.parts, other.parts))
+
+
+def _may_overlap(a: _Part, b: _Part) -> bool:
+    if isinstance(a, frozenset) and isinstance(b, frozenset):
+        return not a.isdisjoint(b)
+    return a is None or b is None or a == b
 
 
 def is_injective(
     body: tuple[Stmt, ...], buffer: str, index_names: tuple[str, ...], uniforms: frozenset[str]
 ) -> bool:
-    """Whether no two writes of a whole dispatch to `buffer` share an element."""
+    """Whether no two writes of a whole dispatch to `buffer` share a part of an element."""
     named = _named_once(body)
     uniforms -= writes(body)
     sites = [s for s in _sites(body, {}, ()) if s.store.buffer == buffer]
     if all(s.store.is_unique for s in sites):
         return True
-    seen: dict[tuple[int, ...], list[_Site]] = {}
+    seen: dict[tuple[int, ...], list[_Write]] = {}
     shapes = set[object]()
     for site in sites:
         indices = tuple(_unfolded(e, named) for e in site.store.indices)
@@ -58,13 +117,56 @@ def is_injective(
             return False
         shape, places = found
         shapes.add(shape)
-        if len(shapes) > 1 or len(places) != len(set(places)):
+        if len(shapes) > 1:
             return False
-        for place in places:
-            if any(not _exclude(site, other) for other in seen.get(place, [])):
+        for place, at in places:
+            write = _Write(site, place, _parts(site.store.path, named, at), at)
+            if any(write.may_meet(other) for other in seen.get(place, [])):
                 return False
-            seen.setdefault(place, []).append(site)
+            seen.setdefault(place, []).append(write)
     return True
+
+
+def repeated_write(
+    body: tuple[Stmt, ...], buffer: str, index_names: tuple[str, ...], uniforms: frozenset[str]
+) -> Store | None:
+    """A write that follows another one to the same part at the same index, whatever the values.
+
+    This breaks what ``sad.unique`` promises; outside of loops it can be seen without running.
+    """
+    named = _named_once(body)
+    fixed = (frozenset(index_names) | uniforms) - writes(body)
+    seen: dict[tuple[Expr, ...], list[_Write]] = {}
+    for site in _sites(body, {}, ()):
+        indices = tuple(_unfolded(e, named) for e in site.store.indices)
+        names = reads(Evaluate(call=e) for e in indices)
+        if site.store.buffer != buffer or site.ranges or not names <= fixed:
+            continue
+        write = _Write(site, (), _parts(site.store.path, named, {}), {})
+        earlier = [
+            w for w in seen.get(indices, []) if site.sides[: len(w.site.sides)] == w.site.sides
+        ]
+        if any(None not in (*w.parts, *write.parts) and w.may_meet(write) for w in earlier):
+            return site.store
+        seen.setdefault(indices, []).append(write)
+    return None
+
+
+def _parts(
+    path: tuple[Step, ...], named: Mapping[str, Expr], at: Mapping[str, int]
+) -> tuple[_Part, ...]:
+    parts: list[_Part] = []
+    for step in path:
+        if isinstance(step, FieldStep):
+            parts.append(step.name)
+        elif isinstance(step, SwizzleStep):
+            parts.append(frozenset("xyzw".index(letter) for letter in step.components))
+        else:
+            assert isinstance(step, ElementStep)
+            form = _linear(_unfolded(step.index, named))
+            is_known = form is not None and all(n in at for n, _ in form.coefficients)
+            parts.append(frozenset({form.value(at)}) if form is not None and is_known else None)
+    return tuple(parts)
 
 
 def _named_once(body: tuple[Stmt, ...]) -> dict[str, Expr]:
@@ -97,27 +199,21 @@ def _unfolded(e: Expr, named: Mapping[str, Expr]) -> Expr:
 
 
 def _sites(
-    body: tuple[Stmt, ...], ranges: Mapping[str, range], branch: tuple[tuple[int, bool], ...]
+    body: tuple[Stmt, ...], ranges: Mapping[str, range], sides: tuple[_Side, ...]
 ) -> Iterator[_Site]:
     for s in body:
         if isinstance(s, Store):
-            yield _Site(s, ranges, branch)
+            yield _Site(s, ranges, sides)
         elif isinstance(s, If):
-            yield from _sites(s.then, ranges, (*branch, (id(s), True)))
-            yield from _sites(s.otherwise, ranges, (*branch, (id(s), False)))
+            for block, is_then in ((s.then, True), (s.otherwise, False)):
+                yield from _sites(block, ranges, (*sides, _Side(id(s), is_then, tuple(ranges))))
         elif isinstance(s, For) and all(isinstance(b, Const) for b in (s.start, s.stop, s.step)):
             bounds = (int(b.value) for b in (s.start, s.stop, s.step) if isinstance(b, Const))
-            yield from _sites(s.body, {**ranges, s.variable: range(*bounds)}, branch)
+            yield from _sites(s.body, {**ranges, s.variable: range(*bounds)}, sides)
         else:
             for block in blocks(s):
                 # A loop of unknown length writes its elements again unless an index tells.
-                yield from _sites(block, {**ranges, "": range(2)}, branch)
-
-
-def _exclude(a: _Site, b: _Site) -> bool:
-    """Whether the two sites stand on different sides of one if."""
-    sides = dict(a.branch)
-    return any(sides.get(number, side) != side for number, side in b.branch)
+                yield from _sites(block, {**ranges, "": range(2)}, sides)
 
 
 def _places(
@@ -125,11 +221,11 @@ def _places(
     indices: tuple[Expr, ...],
     index_names: tuple[str, ...],
     uniforms: frozenset[str],
-) -> tuple[object, list[tuple[int, ...]]] | None:
+) -> tuple[object, list[_Place]] | None:
     """The shape of the index tuple, and its offsets modulo the coefficients, one a write."""
     forms = [_linear(e) for e in indices]
     axes: list[tuple[str, int, frozenset[tuple[str, int]]]] = []
-    offsets: list[tuple[int, dict[str, int]]] = []
+    offsets: list[_Linear] = []
     for form in forms:
         if form is None:
             return None
@@ -142,31 +238,31 @@ def _places(
         if any(abs(c) > _LARGEST_COEFFICIENT for _, c in form.coefficients):
             return None
         axes.append((*own[0], symbols) if own else ("", 0, symbols))
-        offsets.append((form.constant, loops))
+        offsets.append(_Linear(tuple(loops.items()), form.constant))
     if sorted(n for n, _, _ in axes if n) != sorted(index_names):
         return None
-    return tuple(axes), _enumerated(site, axes, offsets)
+    places = _enumerated(site, axes, offsets)
+    return None if places is None else (tuple(axes), places)
 
 
 def _enumerated(
     site: _Site,
     axes: list[tuple[str, int, frozenset[tuple[str, int]]]],
-    offsets: list[tuple[int, dict[str, int]]],
-) -> list[tuple[int, ...]]:
+    offsets: list[_Linear],
+) -> list[_Place] | None:
     names = list(site.ranges)
     sizes = [len(site.ranges[n]) for n in names]
     total = 1
     for size in sizes:
         total *= size
     if total > _ENUMERATED:
-        return [(), ()]
-    places: list[tuple[int, ...]] = []
+        return None
+    places: list[_Place] = []
     for values in product(*(site.ranges[n] for n in names)):
         at = dict(zip(names, values, strict=True))
-        place = [constant + sum(c * at[n] for n, c in loops.items()) for constant, loops in offsets]
-        places.append(
-            tuple(p % abs(a) if a else p for p, (_, a, _) in zip(place, axes, strict=True))
-        )
+        place = [offset.value(at) for offset in offsets]
+        wrapped = (p % abs(a) if a else p for p, (_, a, _) in zip(place, axes, strict=True))
+        places.append((tuple(wrapped), at))
     return places
 
 

@@ -27,7 +27,7 @@ from shaderad.ir.nodes import (
 from shaderad.ir.types import Access, BufferType, Kind, is_differentiable, scalars
 from shaderad.ir.walk import called, children, expressions, statements
 from shaderad.lower.bindings import Mode
-from shaderad.lower.injective import is_injective
+from shaderad.lower.injective import is_injective, repeated_write
 from shaderad.lower.loops import Keeping, LoopFunction
 from shaderad.lower.strategy import Strategies
 
@@ -112,8 +112,8 @@ def check_mode(
 
     Raises:
         DerivativeError: SR0411 (no backward derivative), SR0412 (no forward one), SR0413 (result
-            depends on ``bwd_diff``), SR0414 (Out written at indices that may repeat), SR0419
-            (``fwd_diff`` of a loop, differentiated again).
+            depends on ``bwd_diff``), SR0414 (Out written at indices that may repeat), SR0425
+            (written twice all the same), SR0419 (``fwd_diff`` of a loop, differentiated again).
     """
     functions = reachable(body)
     for f in functions:
@@ -133,6 +133,9 @@ def check_mode(
             continue
         if not _is_written_once(kernel, body, functions, b.name, uniforms):
             raise error("SR0414", b.span, array=b.name, kernel=kernel.name)
+        again = repeated_write(body, b.name, kernel.index_names, uniforms)
+        if again is not None:
+            raise error("SR0425", again.span, array=b.name, kernel=kernel.name)
 
 
 def _check_nested_loops(body: tuple[Stmt, ...], mode: Mode) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import shaderad as sad
+from shaderad import float2, float2x2, float3
 from tests.lower.loop_cases import floats
 from tests.lower.reference import Case
 
@@ -21,6 +22,28 @@ def strided_stores(
         w[i + n] = x[i] * x[i]
     else:
         w[i + n] = x[i] * 3.0
+
+
+@sad.struct
+class Sample:
+    color: float3
+    weight: float
+    slope: float2x2
+
+
+@sad.kernel
+def stores_in_parts(
+    i: sad.Index, x: sad.In[float], order: sad.In[int], y: sad.Out[float3], s: sad.Out[Sample]
+):
+    j = order[i]
+    y[2 * i + 1].x = x[i] * x[j]
+    if x[i] > 0.8:
+        y[2 * i + 1].zy = float2(x[j], sad.sin(x[i]))
+    for k in sad.static_range(2):
+        y[2 * i][2 * k] = x[i] * float(k + 1)
+    s[sad.unique(j)].color.y = x[i] * x[i]
+    s[sad.unique(j)].slope[1][0] = x[j] * x[0]
+    s[sad.unique(j)].weight = x[i]
 
 
 @sad.kernel
@@ -151,11 +174,10 @@ def reads_out_of_range(i: sad.Index, x: sad.In[float], w: sad.In[float], y: sad.
 
 
 N = 7
+ORDER = np.array([3, 0, 6, 1, 5, 2, 4], np.int32)
 CASES: dict[str, Case] = {
     "strided_stores": Case(strided_stores, (floats(N), 2), N, {"y": (21,), "z": (14,), "w": (12,)}),
-    "promised_stores": Case(
-        promised_stores, (floats(N), np.array([3, 0, 6, 1, 5, 2, 4], np.int32)), N, {"y": (14,)}
-    ),
+    "promised_stores": Case(promised_stores, (floats(N), ORDER), N, {"y": (14,)}),
     "permuted_grid": Case(
         permuted_grid, (floats(3, 5), floats(5)), (3, 5), {"t": (5, 3), "rows": (3,)}
     ),

@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 
 import shaderad as sad
+from shaderad import float2, float3
 from shaderad.frontend.decorators import KernelFunction
 from shaderad.lower.injective import is_injective
+
+
+@sad.struct
+class Ray:
+    start: float3
+    length: float
 
 
 @sad.kernel
@@ -55,6 +62,67 @@ def transposed(r: sad.Index, c: sad.Index, y: sad.Out[float, 2]):
 @sad.kernel
 def promised(i: sad.Index, x: sad.In[int], y: sad.Out[float]):
     y[sad.unique(x[i])] = 1.0
+
+
+@sad.kernel
+def by_component(i: sad.Index, y: sad.Out[float3]):
+    y[2 * i + 1].x = 1.0
+    y[2 * i + 1].zy = float2(2.0, 3.0)
+
+
+@sad.kernel
+def by_field(i: sad.Index, y: sad.Out[Ray]):
+    y[i + 1].start.x = 1.0
+    y[i + 1].start[2] = 1.0
+    y[i + 1].length = 2.0
+
+
+@sad.kernel
+def by_counted_component(i: sad.Index, y: sad.Out[float3]):
+    for k in sad.static_range(3):
+        y[9 - i][2 - k] = float(k)
+
+
+@sad.kernel
+def sides_taken_anew(i: sad.Index, y: sad.Out[float]):
+    for k in range(2):
+        if k == 0:
+            y[2 * i + k] = 1.0
+        else:
+            y[2 * i + k] = 2.0
+
+
+@sad.kernel
+def component_twice(i: sad.Index, y: sad.Out[float3]):
+    y[i + 1].x = 1.0
+    y[i + 1].yx = float2(2.0, 3.0)
+
+
+@sad.kernel
+def whole_and_component(i: sad.Index, y: sad.Out[float3]):
+    y[i + 1] = float3(1.0)
+    y[i + 1].x = 1.0
+
+
+@sad.kernel
+def field_and_its_component(i: sad.Index, y: sad.Out[Ray]):
+    y[i + 1].start = float3(1.0)
+    y[i + 1].start.z = 1.0
+
+
+@sad.kernel
+def component_by_variable(i: sad.Index, k: int, y: sad.Out[float3]):
+    y[i + 1][k] = 1.0
+    y[i + 1].x = 1.0
+
+
+@sad.kernel
+def sides_of_different_iterations(i: sad.Index, y: sad.Out[float]):
+    for k in range(2):
+        if k == 0:
+            y[2 * i + k] = 1.0
+        else:
+            y[2 * i + 1 - k] = 2.0
 
 
 @sad.kernel
@@ -134,11 +202,13 @@ def comes_round(i: sad.Index, y: sad.Out[float]):
 
 PROVED = [
     shifted, reversed_order, pairs, filled_by_a_loop, filled_downwards, either_side, transposed,
-    promised,
+    promised, by_component, by_field, by_counted_component, sides_taken_anew,
 ]  # fmt: skip
 NOT_PROVED = [
     twice, overlapping, neighbours, gathered, wrapped, diagonal, folded, forgets_an_index,
     again_in_a_loop, until, rebound_uniform, variable_of_another_loop, comes_round,
+    component_twice, whole_and_component, field_and_its_component, component_by_variable,
+    sides_of_different_iterations,
 ]  # fmt: skip
 
 

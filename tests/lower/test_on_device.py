@@ -37,6 +37,18 @@ def test_vjp_and_jvp_agree_with_finite_differences(kernel: Any, device: sad.Devi
     sad.gradcheck(kernel, *CHECKED[kernel], dim=7)
 
 
+def test_elements_written_in_parts_keep_zero_in_the_others(device: sad.Device) -> None:
+    kernel, x, order = output_cases.stores_in_parts, loop_cases.floats(7), output_cases.ORDER
+    y, s = (a.numpy() for a in kernel(x, order, dim=7, shapes={"y": (15,)}))
+    is_high = x > 0.8
+    odd = np.stack([x * x[order], np.where(is_high, np.sin(x), 0), x[order] * is_high], axis=1)
+    checking.close(y[1::2], odd, "y")
+    checking.close(y[:14:2], np.stack([x, 0 * x, 2 * x], axis=1), "y")
+    checking.close(s["color"][order], np.stack([0 * x, x * x, 0 * x], axis=1), "color")
+    checking.close(s["slope"][order].reshape(7, 4)[:, 2], x[order] * x[0], "slope")
+    sad.gradcheck(kernel, x, order, dim=7, shapes={"y": (15,)})
+
+
 def test_structs_in_structs_have_gradients_of_their_own_form(device: sad.Device) -> None:
     given = sad.array(typed_cases.materials(5), dtype=typed_cases.Mat)
     arguments = (given, loop_cases.floats(7), typed_cases.MATERIAL)

@@ -98,6 +98,14 @@ def repeats(i: sad.Index, x: sad.In[float], y: sad.Out[float]):  # error: SR0414
 
 
 @sad.kernel
+def repeats_despite_promise(i: sad.Index, x: sad.In[float], at: sad.In[int], y: sad.Out[float]):
+    j = at[i]
+    y[sad.unique(j)] = x[i]
+    if x[i] > 0.0:
+        y[sad.unique(j)] = 2.0 * x[i]  # error: SR0425
+
+
+@sad.kernel
 def unbounded(i: sad.Index, x: sad.In[float], n: int, y: sad.Out[float]):
     s = x[i]
     for _k in range(n):  # error: SR0415
@@ -135,6 +143,8 @@ REFUSED = [
     (pulls, Mode.BACKWARD, "SR0413"),
     (pulls, Mode.FORWARD, "SR0413"),
     (repeats, Mode.BACKWARD, "SR0414"),
+    (repeats_despite_promise, Mode.BACKWARD, "SR0425"),
+    (repeats_despite_promise, Mode.FORWARD, "SR0425"),
     (unbounded, Mode.BACKWARD, "SR0415"),
     (doubles, Mode.BACKWARD, "SR0416"),
     (twice, Mode.BACKWARD, "SR0419"),
