@@ -84,7 +84,12 @@ def _derivative(module: Module, primal: Function, f: Function, name: str) -> Pie
     types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
     structured = without_jumps(f.body, f.result, types)
     is_backward = f is primal.backward
-    writer = FunctionWriter(module, piece, structured.local_types, is_differentiated=False)
+    is_differentiated = not is_backward and primal in module.twice
+    writer = FunctionWriter(
+        module, piece, structured.local_types, is_differentiated=is_differentiated
+    )
+    if is_differentiated:
+        piece.add("[Differentiable]")
     parameters: list[str] = []
     pairs: list[tuple[str, str, Pair]] = []
     for p in f.parameters:
@@ -98,7 +103,7 @@ def _derivative(module: Module, primal: Function, f: Function, name: str) -> Pie
     for _, total, t in pairs:
         spelled = module.types.differential(t.primal)
         piece.add(f"{spelled} {total} = {module.types.spell(t.primal)}.dzero();")
-    writer.block(structured.body)
+    writer.block(outlined(writer, name, structured.body, frozenset()))
     for given, total, _ in pairs:
         piece.add(f"{given} = diffPair({given}.p, {total});")
     piece.close()

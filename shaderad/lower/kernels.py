@@ -97,6 +97,8 @@ class _Lowering:
         self._module.set_function_writer(self._write_function)
         self._is_differentiated = mode in (Mode.BACKWARD, Mode.FORWARD)
         self._inner = _differentiated_inside(resolved.body)
+        if self._is_differentiated:
+            self._module.twice = self._inner
 
     def _write_function(self, f: Function, name: str) -> None:
         write_function(

@@ -41,6 +41,8 @@ class Module:
         self.is_second_winner_pass = False
         self.needs_limits = mode is Mode.BACKWARD
         """Whether loops are run in reverse, which keeps their states."""
+        self.twice: frozenset[Function] = frozenset()
+        """Functions whose forward derivative is itself differentiated."""
         self.arrays = Arrays(self)
         self._functions: dict[Function, str] = {}
         self._write: Callable[[Function, str], None] | None = None

@@ -1,0 +1,55 @@
+"""Kernels in which random programs found a fault, each reduced to what it needs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+
+pytestmark = pytest.mark.gpu
+
+X = np.array([0.5, 1.25, -0.75], np.float32)
+
+
+@sad.function
+def cubic(t: float, a: float) -> float:
+    return t * t * a
+
+
+@cubic.backward_derivative
+def cubic_bwd(t: sad.DifferentialPair[float], a: sad.DifferentialPair[float], d_out: float):
+    t.d += 2.0 * t.p * a.p * d_out
+    a.d += t.p * t.p * d_out
+
+
+@cubic.forward_derivative
+def cubic_fwd(
+    t: sad.DifferentialPair[float], a: sad.DifferentialPair[float]
+) -> sad.DifferentialPair[float]:
+    slope = 0.0
+    for _k in range(2):
+        slope += t.p * t.d * a.p
+    return sad.diff_pair(cubic(t.p, a.p), slope + t.p * t.p * a.d)
+
+
+@sad.function
+def wave(t: float) -> float:
+    return sad.sin(cubic(t, t))
+
+
+@sad.kernel
+def slope_by_own_derivative(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = sad.fwd_diff(cubic)(sad.diff_pair(x[i], 1.5), sad.diff_pair(0.5, x[i])).d
+
+
+@sad.kernel
+def slope_through_own_derivative(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = sad.fwd_diff(wave)(sad.diff_pair(x[i], 1.5)).d
+
+
+@pytest.mark.parametrize("kernel", [slope_by_own_derivative, slope_through_own_derivative])
+def test_forward_derivatives_of_the_user_are_differentiated_again(
+    kernel: object, device: sad.Device
+) -> None:
+    sad.gradcheck(kernel, X, dim=3)
