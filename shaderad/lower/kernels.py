@@ -27,7 +27,9 @@ from shaderad.lower.artifact import Access as BindingAccess
 from shaderad.lower.artifact import Binding, Program
 from shaderad.lower.bindings import WORKGROUP_SIZE, Lowered, Mode, Variant
 from shaderad.lower.decoder import write_decoder
-from shaderad.lower.entry_points import EntryPoint, write_outputs
+from shaderad.lower.entry_needs import is_reduction, is_single_group, note_needs
+from shaderad.lower.entry_points import write_entry, write_outputs
+from shaderad.lower.entry_scope import EntryScope
 from shaderad.lower.functions import copy_parameter, outlined, write_function
 from shaderad.lower.jumps import without_jumps
 from shaderad.lower.liveness import live_before
@@ -109,27 +111,27 @@ class _Lowering:
         module = self._module
         name = module.names.make(self._kernel.name)
         body = self._write_body(name)
-        entry = EntryPoint(module, self._resolved, name)
-        entry.note_needs()
+        entry = EntryScope(module, self._resolved, name)
+        note_needs(entry)
         # Tags may ask for more words, and the entry point for more tags: text first, bindings last.
         self._note_hoisted_tags()
         strategies = module.strategies
         summed = {b: b not in strategies.exclusive for b in module.variant.wanted}
         module.arrays.note_tags(summed)
         declarations = module.arrays.bind()
-        entry_tags, entry_text = entry.write()
+        entry_name, entry_tags, entry_text = write_entry(entry)
         tags = Tags(module).write()
         outputs = write_outputs(module, self._resolved)
         parts = [declarations, tags, entry_tags, *module.pieces, outputs, body, entry_text]
-        program = assemble(module, entry.name, parts)
+        program = assemble(module, entry_name, parts)
         return Lowered(
             program=program,
             mode=module.mode,
             resources=tuple(module.arrays.resources),
             words=tuple(module.words),
             sites=tuple(module.sites),
-            is_reduction=entry.is_reduction,
-            is_single_group=entry.is_single_group,
+            is_reduction=is_reduction(entry),
+            is_single_group=is_single_group(entry),
             strategies=dict(strategies.by_name),
         )
 

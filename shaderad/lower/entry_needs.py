@@ -1,0 +1,58 @@
+"""What an entry point itself needs bound, and whether its threads sum something."""
+
+from __future__ import annotations
+
+from shaderad.ir.types import Kind, is_differentiable, scalars
+from shaderad.lower.arrays import Cell, read_cell, write_cell
+from shaderad.lower.bindings import Mode, Role
+from shaderad.lower.entry_scope import EntryScope
+
+
+def note_needs(entry: EntryScope) -> None:
+    """Tells the module's arrays what the entry point itself reads and writes."""
+    mode, arrays = entry.module.mode, entry.module.arrays
+    for u in entry.kernel.uniforms:
+        if u.name in entry.module.variant.device_uniforms:
+            arrays.need(Role.UNIFORM, u.name, u.type, read_cell(u.type))
+    for u in entry.wanted_uniforms():
+        if mode is Mode.BACKWARD:
+            arrays.need_gradient(u.name, u.type, is_summed=True)
+        if mode is Mode.FORWARD:
+            arrays.need(Role.TANGENT, u.name, u.type, read_cell(u.type))
+    for b in entry.own:
+        t = b.type.element
+        if mode in (Mode.PRIMAL, Mode.FORWARD):
+            arrays.need(Role.OUTPUT, b.name, t, write_cell(t))
+        if mode is Mode.FORWARD and is_differentiable(t):
+            arrays.need(Role.OUTPUT_TANGENT, b.name, t, write_cell(t))
+        if mode is Mode.BACKWARD and is_differentiable(t):
+            arrays.need(Role.COTANGENT, b.name, t, read_cell(t))
+    _note_sums(entry)
+
+
+def _note_sums(entry: EntryScope) -> None:
+    mode, arrays = entry.module.mode, entry.module.arrays
+    for s in entry.resolved.sums:
+        if mode in (Mode.PRIMAL, Mode.FORWARD):
+            arrays.need(Role.OUTPUT, s.buffer, s.type, arrays.float_cell(), fill_word=0)
+        if mode is Mode.FORWARD:
+            cell = arrays.float_cell()
+            arrays.need(Role.OUTPUT_TANGENT, s.buffer, s.type, cell, fill_word=0)
+        if mode is Mode.BACKWARD:
+            arrays.need(Role.COTANGENT, s.buffer, s.type, Cell.READ)
+
+
+def is_reduction(entry: EntryScope) -> bool:
+    """Whether threads sum something over the whole dispatch."""
+    if entry.module.mode is Mode.BACKWARD:
+        return bool(entry.wanted_uniforms() or entry.module.strategies.uniform)
+    return entry.module.mode is not Mode.WINNER and bool(entry.resolved.sums)
+
+
+def is_single_group(entry: EntryScope) -> bool:
+    """Sums of doubles: there is no atomic add for them."""
+    if entry.module.mode is not Mode.BACKWARD:
+        return False
+    types = [u.type for u in entry.wanted_uniforms()]
+    types += [entry.element(h.buffer) for h in entry.module.strategies.uniform]
+    return any(s.kind is Kind.DOUBLE for t in types for s in scalars(t))

@@ -1,0 +1,97 @@
+"""What all parts of an entry point share: its names, its arguments, elements and their numbers."""
+
+from __future__ import annotations
+
+from shaderad.ir.nodes import Buffer, Expr, Uniform
+from shaderad.ir.types import Type, is_differentiable
+from shaderad.lower.bindings import Role, Word, WordKind
+from shaderad.lower.entry_tags import EntryTags
+from shaderad.lower.module import Module
+from shaderad.lower.outputs import Resolved, Sum
+from shaderad.lower.piece import Piece, field_name
+from shaderad.lower.slang import FunctionWriter
+from shaderad.lower.strategy import Hoisted
+from shaderad.lower.uniforms import Uniforms
+
+INDEX = "index"
+"""The number of a thread, as the emitted text calls it."""
+
+
+class EntryScope:
+    """One entry point while it is written: its text, names and what they stand for."""
+
+    def __init__(self, module: Module, resolved: Resolved, body: str) -> None:
+        self.module = module
+        self.kernel = module.kernel
+        self.resolved = resolved
+        self.body = body
+        self.piece = Piece()
+        self.tags = EntryTags(module)
+        self.uniforms = Uniforms(module, self.tags)
+        self.own = [self.kernel.buffer(n) for n in resolved.own]
+        self.float_own = [b for b in self.own if is_differentiable(b.type.element)]
+        self.names = module.names.child()
+        self.places: dict[str, str] = {}
+        """The text of a hoisted element's number, by its name."""
+        self.values: dict[str, str] = {}
+        """The text of what is read once for all threads, by name."""
+        for name in self.kernel.index_names:
+            self.names.make(name, ("index", name))
+
+    def word(self, kind: WordKind, name: str, index: int = 0) -> str:
+        return self.module.word(Word(kind, "", index), name)
+
+    def index_name(self, name: str) -> str:
+        return self.names.of(("index", name))
+
+    def element(self, buffer: str) -> Type:
+        return self.kernel.buffer(buffer).type.element
+
+    def element_number(self, h: Hoisted) -> str:
+        """A hoisted read is silent: the body reports where the program reads."""
+        number = self.names.make(f"{h.name}_number")
+        tag = self.module.arrays.tag(h.buffer)
+        values = ", ".join(self._fixed_text(e) for e in h.indices)
+        self.piece.add(f"uint {number} = {self.checked(tag, values)};")
+        return number
+
+    def _fixed_text(self, e: Expr) -> str:
+        """An index made of constants, Index names and uniforms."""
+        types = {u.name: u.type for u in self.kernel.uniforms}
+        writer = FunctionWriter(self.module, Piece(), types, is_differentiated=False)
+        for name in self.kernel.index_names:
+            writer.bind(name, self.index_name(name))
+        for u in self.kernel.uniforms:
+            writer.bind(u.name, self.uniforms.value(u))
+        return writer.text(e)
+
+    def sum_number(self, s: Sum) -> str:
+        tag = self.module.arrays.tag(s.buffer)
+        return self.checked(tag, self._fixed_text(s.index))
+
+    def checked(self, array: str, values: str) -> str:
+        """The number of an element, `outside` where there is none; without a report."""
+        if self.module.is_unchecked:
+            return f"{array}.at({values})"
+        return f"elementIndex<{array}, NoReport>({values}, 0)"
+
+    def arguments(self) -> list[str]:
+        """The body's arguments as plain values."""
+        arguments = [self.index_name(n) for n in self.kernel.index_names]
+        arguments += [self.uniforms.value(u) for u in self.kernel.uniforms]
+        return arguments
+
+    def call_body(self, arguments: list[str]) -> None:
+        call = f"{self.body}({', '.join(arguments)})"
+        has_outputs = bool(self.own or self.resolved.sums)
+        self.piece.add(f"Outputs outputs = {call};" if has_outputs else f"{call};")
+
+    def store(self, b: Buffer, role: Role, place: str, method: str) -> None:
+        tag = self.tags.writer(role, b.name, b.type.element)
+        spelled = self.module.types.spell(b.type.element)
+        value = f"{place}.{field_name(b.name)}"
+        self.piece.add(f"{spelled}.{method}<{tag}>({INDEX} * {spelled}.wordCount, {value});")
+
+    def wanted_uniforms(self) -> list[Uniform]:
+        wanted = self.module.variant.wanted
+        return [u for u in self.kernel.uniforms if u.name in wanted and is_differentiable(u.type)]

@@ -1,0 +1,74 @@
+"""What the threads of an entry point sum, and the adds at its end: one a group and sum."""
+
+from __future__ import annotations
+
+from shaderad.ir.types import Type
+from shaderad.lower.bindings import Mode, Role
+from shaderad.lower.entry_scope import EntryScope
+from shaderad.lower.outputs import Sum
+
+
+def sum_fields(entry: EntryScope) -> list[tuple[str, str]]:
+    """Name and Slang type of everything that this dispatch sums."""
+    types = entry.module.types
+    if entry.module.mode is Mode.BACKWARD:
+        uniforms = [(u.name, u.type) for u in entry.wanted_uniforms()]
+        elements = [(h.name, entry.element(h.buffer)) for h in entry.module.strategies.uniform]
+        return [(n, types.differential(t)) for n, t in (*uniforms, *elements)]
+    suffixes = ("", "_dot") if entry.module.mode is Mode.FORWARD else ("",)
+    return [
+        (s.name + suffix, types.spell(s.type)) for s in entry.resolved.sums for suffix in suffixes
+    ]
+
+
+def add_sums(entry: EntryScope) -> None:
+    """Adds every sum once a group."""
+    if entry.module.mode is Mode.BACKWARD:
+        for u in entry.wanted_uniforms():
+            _add_gradient(entry, u.name, u.name, u.type, "0")
+        for h in entry.module.strategies.uniform:
+            t, number = entry.element(h.buffer), entry.places[h.name]
+            place = f"{number} * {entry.module.types.spell(t)}.gradientWordCount"
+            _guard(entry, number)
+            _add_gradient(entry, h.buffer, h.name, t, place)
+        return
+    for s in entry.resolved.sums:
+        number = entry.names.make(f"{s.name}_number")
+        entry.piece.add(f"uint {number} = {entry.sum_number(s)};")
+        _add_element(entry, s, Role.OUTPUT, s.name, number)
+        if entry.module.mode is Mode.FORWARD:
+            _add_element(entry, s, Role.OUTPUT_TANGENT, f"{s.name}_dot", number)
+
+
+def _guard(entry: EntryScope, number: str) -> None:
+    """The next line runs only where the element exists; the same for all threads."""
+    if not entry.module.is_unchecked:
+        entry.piece.add(f"if ({number} != outside)")
+
+
+def _add_gradient(entry: EntryScope, name: str, field: str, t: Type, place: str) -> None:
+    tag = entry.tags.adder(Role.GRADIENT, name, t)
+    spelled = entry.module.types.spell(t)
+    text = f"{spelled}.addDifferential<{_over(entry, tag)}>({place}, sums.{field});"
+    if place == "0" or entry.module.is_unchecked:
+        entry.piece.add(text)
+    else:
+        entry.piece.indented(text)
+
+
+def _add_element(entry: EntryScope, s: Sum, role: Role, field: str, number: str) -> None:
+    tag = entry.tags.adder(role, s.buffer, s.type)
+    spelled = entry.module.types.spell(s.type)
+    text = f"{spelled}.addTo<{_over(entry, tag)}>({number} * {spelled}.wordCount, sums.{field});"
+    _guard(entry, number)
+    if entry.module.is_unchecked:
+        entry.piece.add(text)
+    else:
+        entry.piece.indented(text)
+
+
+def _over(entry: EntryScope, tag: str) -> str:
+    if entry.module.variant.subgroups:
+        entry.module.features.add("subgroups")
+        return f"OverWaves<{tag}>"
+    return f"OverGroup<{tag}>"
