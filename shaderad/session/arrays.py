@@ -15,6 +15,7 @@ import numpy as np
 from shaderad.diagnostics import error
 from shaderad.ir import types
 from shaderad.runtime import buffers
+from shaderad.session.array_operators import ArrayOperators
 from shaderad.session.devices import Device, current_device
 from shaderad.session.dtypes import element_type, shown_dtype
 
@@ -35,7 +36,7 @@ class Deferred(Protocol):
     def run(self) -> None: ...
 
 
-class Array:
+class Array(ArrayOperators):
     """An array on a device. Made by `sad.array` and by kernel calls; content never changes.
 
     Attributes:
@@ -48,9 +49,6 @@ class Array:
 
     __slots__ = ("__weakref__", "_buffer", "_offset", "_pending", "device", "element", "shape",
                  "trace")  # fmt: skip
-
-    __array_ufunc__ = None  # NumPy must not take over `numpy_array * array`.
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -246,98 +244,6 @@ class Array:
         view._pending = _ViewOfPending(view, self, skipped)
         return view
 
-    # -- arithmetic ------------------------------------------------------------------------
-
-    def __neg__(self) -> Array:
-        return _unary("negate", self)
-
-    def __pos__(self) -> Array:
-        return self
-
-    def __abs__(self) -> Array:
-        return _unary("abs", self)
-
-    def __invert__(self) -> Array:
-        return _unary("bit_not", self)
-
-    def __add__(self, other: Any) -> Array:
-        return _binary("add", self, other)
-
-    def __radd__(self, other: Any) -> Array:
-        return _binary("add", other, self)
-
-    def __sub__(self, other: Any) -> Array:
-        return _binary("subtract", self, other)
-
-    def __rsub__(self, other: Any) -> Array:
-        return _binary("subtract", other, self)
-
-    def __mul__(self, other: Any) -> Array:
-        return _binary("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Array:
-        return _binary("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Array:
-        return _binary("divide", self, other)
-
-    def __rtruediv__(self, other: Any) -> Array:
-        return _binary("divide", other, self)
-
-    def __floordiv__(self, other: Any) -> Array:
-        return _binary("floor_divide", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Array:
-        return _binary("floor_divide", other, self)
-
-    def __mod__(self, other: Any) -> Array:
-        return _binary("mod", self, other)
-
-    def __rmod__(self, other: Any) -> Array:
-        return _binary("mod", other, self)
-
-    def __pow__(self, other: Any) -> Array:
-        return _binary("pow", self, other)
-
-    def __rpow__(self, other: Any) -> Array:
-        return _binary("pow", other, self)
-
-    def __and__(self, other: Any) -> Array:
-        return _binary("bit_and", self, other)
-
-    def __rand__(self, other: Any) -> Array:
-        return _binary("bit_and", other, self)
-
-    def __or__(self, other: Any) -> Array:
-        return _binary("bit_or", self, other)
-
-    def __ror__(self, other: Any) -> Array:
-        return _binary("bit_or", other, self)
-
-    def __xor__(self, other: Any) -> Array:
-        return _binary("bit_xor", self, other)
-
-    def __rxor__(self, other: Any) -> Array:
-        return _binary("bit_xor", other, self)
-
-    def __lt__(self, other: Any) -> Array:
-        return _binary("less", self, other)
-
-    def __le__(self, other: Any) -> Array:
-        return _binary("less_equal", self, other)
-
-    def __gt__(self, other: Any) -> Array:
-        return _binary("greater", self, other)
-
-    def __ge__(self, other: Any) -> Array:
-        return _binary("greater_equal", self, other)
-
-    def __eq__(self, other: object) -> Array:  # type: ignore[override]
-        return _binary("equal", self, other)
-
-    def __ne__(self, other: object) -> Array:  # type: ignore[override]
-        return _binary("not_equal", self, other)
-
 
 class _ViewOfPending:
     """Fills in a view once its source has content."""
@@ -348,18 +254,6 @@ class _ViewOfPending:
     def run(self) -> None:
         buffer = self.source.buffer
         self.view.fill_in(buffer, self.source.offset + self.skipped)
-
-
-def _binary(op: str, left: Any, right: Any) -> Array:
-    from shaderad.session.elementwise import binary
-
-    return binary(op, left, right)
-
-
-def _unary(op: str, value: Array) -> Array:
-    from shaderad.session.elementwise import unary
-
-    return unary(op, value)
 
 
 def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
