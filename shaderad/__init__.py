@@ -19,7 +19,10 @@ from shaderad.diagnostics import (
     LanguageError,
     LimitError,
     ShapeError,
+    UnknownNameError,
+    error,
 )
+from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend.annotations import (
     TYPES,
     Add,
@@ -85,6 +88,7 @@ __all__ = [
     "Min",
     "Out",
     "ShapeError",
+    "UnknownNameError",
     "array",
     "build",
     "devices",
@@ -111,7 +115,7 @@ def __getattr__(name: str) -> Any:
     """Imports what is not needed to define kernels, at its first use."""
     module = _MODULE_BY_NAME.get(name)
     if module is None:
-        raise AttributeError(f"module 'shaderad' has no attribute {name!r}")
+        raise error("SR0229", name=name, remedy=remedy_for(name, __all__))
     found = getattr(import_module(module), name)
     globals()[name] = found
     return found

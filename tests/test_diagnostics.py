@@ -11,7 +11,7 @@ from shaderad.diagnostics import Error, Span, error
 
 
 def test_an_error_survives_the_way_to_another_process() -> None:
-    raised = error("SR0203", Span("kernels.py", 3, 4, 9), name="speed")
+    raised = error("SR0203", Span("kernels.py", 3, 4, 9), name="speed", remedy="")
     copy = pickle.loads(pickle.dumps(raised))
     assert type(copy) is type(raised)
     assert (copy.code, copy.span, copy.help, str(copy)) == (

@@ -28,6 +28,7 @@ from shaderad.diagnostics.errors import (
     Message,
     ShapeError,
     Span,
+    UnknownNameError,
     render,
 )
 
@@ -72,6 +73,7 @@ __all__ = [
     "Message",
     "ShapeError",
     "Span",
+    "UnknownNameError",
     "error",
     "render",
 ]

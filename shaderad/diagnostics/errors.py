@@ -50,6 +50,10 @@ class LanguageError(Error):
     """The Python source says something kernels do not have, or types disagree."""
 
 
+class UnknownNameError(LanguageError, AttributeError):
+    """`shaderad` has no such name; an AttributeError, so that `hasattr` and `getattr` work."""
+
+
 class ShapeError(Error):
     """A shape, size or element type does not fit."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shaderad.diagnostics.errors import LanguageError, Message
+from shaderad.diagnostics.errors import LanguageError, Message, UnknownNameError
 
 MESSAGES: dict[str, Message] = {
     "SR0201": Message(
@@ -20,6 +20,7 @@ MESSAGES: dict[str, Message] = {
     "SR0203": Message(
         LanguageError,
         "name `{name}` is not defined",
+        note="{remedy}",
         help="assign it first, or import it at the top of the file",
     ),
     "SR0204": Message(
@@ -160,6 +161,11 @@ MESSAGES: dict[str, Message] = {
         "`{found}` is no member of `{enum}`",
         note="its members: {known}",
         help="pass one of them, or annotate the parameter `sad.Const[int]`",
+    ),
+    "SR0229": Message(
+        UnknownNameError,
+        "`shaderad` has no `{name}`",
+        help="{remedy}",
     ),
     "SR0230": Message(
         LanguageError,

@@ -10,6 +10,7 @@ import enum
 import types
 
 from shaderad.diagnostics import Span
+from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend.annotations import Form
 from shaderad.frontend.body import Body
 from shaderad.frontend.captures import MISSING, to_value
@@ -93,9 +94,16 @@ def _of_host(body: Body, owner: Host, node: ast.Attribute) -> Value | None:
         found = body.unit.captures.attribute(owner.object, node.attr)
     if found is MISSING:
         if isinstance(owner.object, types.ModuleType):
-            raise body.error("SR0203", node, name=f"{owner.name}.{node.attr}")
+            raise _unknown(body, owner.object, f"{owner.name}.{node.attr}", node)
         return None
     return to_value(found, f"{owner.name}.{node.attr}", body.span(node))
+
+
+def _unknown(body: Body, module: types.ModuleType, name: str, node: ast.Attribute) -> Exception:
+    remedy = remedy_for(node.attr, dir(module))
+    if module.__name__ == "shaderad":
+        return body.error("SR0229", node, name=node.attr, remedy=remedy)
+    return body.error("SR0203", node, name=name, remedy=remedy)
 
 
 def _of_array(body: Body, owner: ArrayRef, node: ast.Attribute) -> Value | None:

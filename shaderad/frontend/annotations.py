@@ -15,7 +15,7 @@ from typing import cast
 
 import numpy as np
 
-from shaderad.diagnostics import Span, error
+from shaderad.diagnostics import Span, UnknownNameError, error
 from shaderad.ir import types as ir
 from shaderad.ir.types import Access, Kind, Scalar
 
@@ -224,6 +224,9 @@ def resolve(
 def _evaluate(text: str, namespace: Mapping[str, object], span: Span | None) -> object:
     try:
         return eval(text, {"__builtins__": builtins}, namespace)
+    except UnknownNameError as failure:
+        why = f"{failure.message}: {failure.help}" if failure.help else failure.message
+        raise error("SR0301", span, found=text, why=why) from failure
     except Exception as failure:
         raise error("SR0301", span, found=text, why=str(failure)) from failure
 

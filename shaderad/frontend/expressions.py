@@ -9,6 +9,7 @@ import ast
 from collections.abc import Callable
 
 from shaderad.diagnostics import Error
+from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend import access, calls, operators
 from shaderad.frontend.body import Body, is_simple
 from shaderad.frontend.captures import MISSING, to_value
@@ -53,7 +54,8 @@ def _name(body: Body, node: ast.Name) -> Value:
         return Var(type=value.type, name=value.name, span=span) if isinstance(value, Var) else value
     found = body.unit.captures.name(body.function.python, name)
     if found is MISSING:
-        raise body.error("SR0203", node, name=name)
+        known = {*scope.names.bound, *scope.parameters, *body.function.python.__globals__}
+        raise body.error("SR0203", node, name=name, remedy=remedy_for(name, known))
     return to_value(found, name, span)
 
 

@@ -1,5 +1,7 @@
 """Names: unknown, not yet assigned, captured, of the wrong kind."""
 
+import math
+
 import numpy as np
 
 import shaderad as sad
@@ -18,7 +20,43 @@ def unknown_name():
 def unknown_name_of_a_module():
     @sad.kernel
     def k(i: sad.Index, y: sad.Out[float]):
-        y[i] = sad.sinus(1.0)  # error: SR0203 | sad.sinus | `sad.sinus`
+        y[i] = sad.sinus(1.0)  # error: SR0229 | sad.sinus | no `sinus`
+    return k
+
+
+def name_nearly_right():
+    @sad.kernel
+    def k(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+        colour = x[i]
+        y[i] = color  # error: SR0203 | color | did you mean `colour`?
+    return k
+
+
+def name_of_another_library():
+    @sad.kernel
+    def k(i: sad.Index, y: sad.Add[float]):
+        sad.atomic_add(y, i, 1.0)  # error: SR0229 | sad.atomic_add | `sad.Add[float]`
+    return k
+
+
+def name_of_another_library_alone():
+    @sad.kernel
+    def k(i: sad.Index, y: sad.Out[float]):
+        y[i] = vec3(1.0).x  # error: SR0203 | vec3 | `sad.float3`
+    return k
+
+
+def name_that_math_has_not():
+    @sad.kernel
+    def k(i: sad.Index, y: sad.Out[float]):
+        y[i] = math.sqr(2.0)  # error: SR0203 | math.sqr | did you mean `sqrt`
+    return k
+
+
+def annotation_of_another_library():
+    @sad.kernel
+    def k(i: sad.Index, x: "sad.f32", y: sad.Out[float]):  # error: SR0301 | x: "sad.f32" | write `float`
+        y[i] = x
     return k
 
 
