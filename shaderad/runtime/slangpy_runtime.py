@@ -17,7 +17,8 @@ import slangpy as spy
 from shaderad.diagnostics import error
 from shaderad.lower.artifact import Program
 from shaderad.runtime import checks
-from shaderad.runtime.guard import Guarded, guarded, shortened
+from shaderad.runtime.guard import guarded, shortened
+from shaderad.runtime.pipelines import PipelineKeeper
 from shaderad.runtime.protocol import SMALLEST_ALLOCATION, Capabilities, Route
 from shaderad.runtime.routes import check_compiles
 
@@ -58,7 +59,7 @@ class SlangpyPipeline:
         self.words_field = None if uniform is None else field[uniform]
 
 
-class SlangpyRuntime(Guarded):
+class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
     """The `Runtime` protocol over one `slangpy.Device`."""
 
     foreign_errors = (RuntimeError, spy.SlangCompileError, MemoryError)
@@ -70,8 +71,6 @@ class SlangpyRuntime(Guarded):
         self.native = device
         self._session = session
         self._owns_device = owns_device
-        self._pipelines: dict[Program, SlangpyPipeline] = {}
-        self._routes: list[Route] = []
         self._encoder: Any = None
         self._compute: Any = None
         self._staging: Any = None
@@ -168,17 +167,8 @@ class SlangpyRuntime(Guarded):
                 checks.padded(byte_count),
             )
 
-    @guarded
-    def pipeline(self, program: Program) -> SlangpyPipeline:
-        found = self._pipelines.get(program)
-        if found is None:
-            checks.check_program(self.capabilities, program)
-            self._routes.append(check_compiles(program, self.capabilities))
-            found = self._pipeline_of(program)
-            self._pipelines[program] = found
-        return found
-
-    def _pipeline_of(self, program: Program) -> SlangpyPipeline:
+    def make_pipeline(self, program: Program) -> tuple[SlangpyPipeline, Route]:
+        route = check_compiles(program, self.capabilities)
         # Modules of a session need names of their own: two programs may share a kernel's name.
         name = f"{program.name}_{hashlib.sha256(program.slang.encode()).hexdigest()[:16]}"
         try:
@@ -188,7 +178,7 @@ class SlangpyRuntime(Guarded):
             native = self.native.create_compute_pipeline(linked)
         except self.foreign_errors as failure:
             raise error("SR0617", program=program.name, reason=shortened(str(failure))) from None
-        return SlangpyPipeline(program, linked, native, self.native)
+        return SlangpyPipeline(program, linked, native, self.native), route
 
     @guarded
     def dispatch(
@@ -239,19 +229,10 @@ class SlangpyRuntime(Guarded):
         self._compute = None
         self._encoder = None
 
-    def routes(self) -> tuple[Route, ...]:
-        return tuple(self._routes)
-
-    def close(self) -> None:
-        with self.lock:
-            if self.is_closed:
-                return
-            self.is_closed = True
-            self.drop_recorded()
-            self._pipelines.clear()
-            self._staging = None
-            if self._owns_device:
-                self.native.close()
+    def release(self) -> None:
+        self._staging = None
+        if self._owns_device:
+            self.native.close()
 
 
 def _writable(data: bytes | memoryview) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -16,7 +16,8 @@ from shaderad.lower.artifact import Access, Code, Program
 from shaderad.lower.compile import VettingDevice
 from shaderad.runtime import checks
 from shaderad.runtime.bind_groups import BindGroups, WgpuBuffer
-from shaderad.runtime.guard import Guarded, guarded
+from shaderad.runtime.guard import guarded
+from shaderad.runtime.pipelines import PipelineKeeper
 from shaderad.runtime.protocol import SMALLEST_ALLOCATION, Capabilities, Route
 from shaderad.runtime.routes import choose_code
 
@@ -75,7 +76,7 @@ class _Recording:
         return self.encoder
 
 
-class WgpuRuntime(Guarded):
+class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
     """The `Runtime` protocol over one `wgpu.GPUDevice`."""
 
     foreign_errors = (wgpu.GPUError, RuntimeError, MemoryError)
@@ -96,8 +97,6 @@ class WgpuRuntime(Guarded):
         self._serial = 0
         self._recording: _Recording | None = None
         self._bind_groups = BindGroups()
-        self._pipelines: dict[Program, WgpuPipeline] = {}
-        self._routes: list[Route] = []
         self._alignment = max(
             UNIFORM_ALIGNMENT, int(device.limits["min-uniform-buffer-offset-alignment"])
         )
@@ -220,16 +219,9 @@ class WgpuRuntime(Guarded):
             checks.padded(byte_count),
         )
 
-    @guarded
-    def pipeline(self, program: Program) -> WgpuPipeline:
-        found = self._pipelines.get(program)
-        if found is None:
-            checks.check_program(self.capabilities, program)
-            code, route = choose_code(program, self.capabilities, self._vetting)
-            found = self._pipeline_of(program, code)
-            self._pipelines[program] = found
-            self._routes.append(route)
-        return found
+    def make_pipeline(self, program: Program) -> tuple[WgpuPipeline, Route]:
+        code, route = choose_code(program, self.capabilities, self._vetting)
+        return self._pipeline_of(program, code), route
 
     def _pipeline_of(self, program: Program, code: Code) -> WgpuPipeline:
         device = self.native
@@ -333,19 +325,10 @@ class WgpuRuntime(Guarded):
         self._recording = None
         self._staging = None  # may have been left mapped
 
-    def routes(self) -> tuple[Route, ...]:
-        return tuple(self._routes)
-
-    def close(self) -> None:
-        with self.lock:
-            if self.is_closed:
-                return
-            self.is_closed = True
-            self.drop_recorded()
-            self._pipelines.clear()
-            self._bind_groups = BindGroups()
-            if self._owns_device:
-                self.native.destroy()
+    def release(self) -> None:
+        self._bind_groups = BindGroups()
+        if self._owns_device:
+            self.native.destroy()
 
 
 def uniform_bytes(needs: checks.Needs) -> int:

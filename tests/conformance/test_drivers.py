@@ -6,9 +6,6 @@ when wgpu is first loaded, so it gets a process of its own that runs this folder
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,13 +15,12 @@ import pytest
 
 import shaderad as sad
 from shaderad.lower.artifact import Access
+from tests import swiftshader
 from tests.conformance import checks
 from tests.conformance.programs import atomic, contention, gather, minmax
 
 pytestmark = pytest.mark.gpu
 
-SWIFTSHADER_VARIABLE = "SHADERAD_TEST_SWIFTSHADER"
-SWIFTSHADER_OF_DEBIAN = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
 
 EIGHT = {"storage_buffer_limit": 8}
 # Exchange loops crash lavapipe under slangpy, which has native atomics or compare-exchange.
@@ -167,30 +163,6 @@ def test_a_kernel_that_needs_more_buffers_than_can_be_shared_is_refused(
 
 @pytest.mark.slow
 @pytest.mark.swiftshader
-@pytest.mark.skipif(
-    not Path(os.environ.get(SWIFTSHADER_VARIABLE, SWIFTSHADER_OF_DEBIAN)).is_file(),
-    reason=f"no SwiftShader: install Debian's chromium or name its json in {SWIFTSHADER_VARIABLE}",
-)
+@swiftshader.needed
 def test_a_driver_without_float_atomics_passes_the_same_tests(tmp_path: Path) -> None:
-    driver = os.environ.get(SWIFTSHADER_VARIABLE, str(SWIFTSHADER_OF_DEBIAN))
-    environment = {**os.environ, "VK_DRIVER_FILES": driver, "SHADERAD_CACHE": str(tmp_path)}
-    here = Path(__file__).parent
-
-    def python(*arguments: str | Path) -> str:
-        finished = subprocess.run(
-            [sys.executable, *arguments],
-            env=environment,
-            cwd=here.parents[1],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert finished.returncode == 0, finished.stdout + finished.stderr
-        return finished.stdout
-
-    ask = "import shaderad; print(shaderad.open_device('wgpu').capabilities)"
-    capabilities = python("-c", ask)
-    assert "SwiftShader" in capabilities
-    assert "atomics='exchange'" in capabilities
-    chosen = ("-k", "wgpu", "-m", "not swiftshader", "-p", "no:cacheprovider")
-    assert " passed" in python("-m", "pytest", "-q", *chosen, here)
+    swiftshader.check_passes((Path(__file__).parent,), tmp_path)

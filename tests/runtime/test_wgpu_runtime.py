@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,12 +11,11 @@ import pytest
 
 from shaderad.diagnostics import DeviceError
 from shaderad.runtime import Runtime, open_runtime
+from tests import swiftshader
 from tests.runtime import programs
 from tests.runtime.conftest import opened_or_skip
 from tests.runtime.programs import SCALE_AND_ADD, scale_and_add_words
 
-SWIFTSHADER_VARIABLE = "SHADERAD_TEST_SWIFTSHADER"
-SWIFTSHADER_OF_DEBIAN = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
 WORDS = scale_and_add_words(1, 1.0, 1.0)
 
 
@@ -108,32 +104,8 @@ def test_a_device_that_cannot_be_made_is_a_device_error(wgpu_runtime: Runtime) -
 
 
 @pytest.mark.swiftshader
-@pytest.mark.skipif(
-    not Path(os.environ.get(SWIFTSHADER_VARIABLE, SWIFTSHADER_OF_DEBIAN)).is_file(),
-    reason=f"no SwiftShader: install Debian's chromium or name its json in {SWIFTSHADER_VARIABLE}",
-)
+@swiftshader.needed
 def test_a_driver_without_float_atomics_gives_the_same_results(tmp_path: Path) -> None:
-    # The driver is chosen when wgpu is first loaded, so the tests run in a process of their own.
-    driver = os.environ.get(SWIFTSHADER_VARIABLE, str(SWIFTSHADER_OF_DEBIAN))
-    environment = {**os.environ, "VK_DRIVER_FILES": driver, "SHADERAD_CACHE": str(tmp_path)}
-    here = Path(__file__).parent
-
-    def python(*arguments: str | Path) -> str:
-        finished = subprocess.run(
-            [sys.executable, *arguments],
-            env=environment,
-            cwd=here.parents[1],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert finished.returncode == 0, finished.stdout + finished.stderr
-        return finished.stdout
-
-    ask = "from shaderad.runtime import open_runtime; print(open_runtime('wgpu').capabilities)"
-    capabilities = python("-c", ask)
-    assert "SwiftShader" in capabilities
-    assert "atomics='exchange'" in capabilities
-    tests = (here / "test_agreement.py", __file__)
-    chosen = ("-k", "wgpu", "-m", "not swiftshader", "-p", "no:cacheprovider")
-    assert " passed" in python("-m", "pytest", "-q", *chosen, *tests)
+    swiftshader.check_passes(
+        (Path(__file__).with_name("test_agreement.py"), Path(__file__)), tmp_path
+    )
