@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import re
+from string import Formatter
 
 import pytest
 
 import shaderad as sad
-from shaderad.diagnostics import Error, Span, error
+from shaderad.diagnostics import MESSAGES, Error, Span, error
+from shaderad.diagnostics.wording import sentence
 
 
 def test_an_error_survives_the_way_to_another_process() -> None:
@@ -26,3 +29,27 @@ def test_an_error_survives_the_way_to_another_process() -> None:
 def test_an_error_class_calls_itself_by_its_public_name(kind: type[Error]) -> None:
     assert kind.__module__ == "shaderad"
     assert getattr(sad, kind.__qualname__) is kind
+
+
+@pytest.mark.parametrize(
+    ("count", "wanted"), [(0, "0 axes"), (1, "1 axis"), (2, "2 axes"), ("1 or 2", "1 or 2 axes")]
+)
+def test_counts_take_the_right_noun(count: object, wanted: str) -> None:
+    assert sentence("it has {count:axis|axes}", {"count": count}) == f"it has {wanted}"
+
+
+def test_every_template_can_be_filled_in() -> None:
+    for code, row in MESSAGES.items():
+        for template in (row.message, row.label, row.note, row.help):
+            names = {name for _, name, _, _ in Formatter().parse(template) if name}
+            said = sentence(template, dict.fromkeys(names, 1))
+            assert not re.search(r"\{[a-z_]+[:}]|\|[a-z]+\}", said), f"{code}: {said}"
+
+
+def test_no_template_counts_things_without_a_singular() -> None:
+    counted = re.compile(
+        r"\{[a-z_]*(count|number|found|wanted)\} "
+        r"(indices|axes|elements|values|arguments|entries|extents|[a-z]+ buffers|workgroups)"
+    )
+    for code, row in MESSAGES.items():
+        assert not counted.search(" ".join((row.message, row.label, row.note, row.help))), code

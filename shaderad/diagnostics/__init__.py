@@ -31,6 +31,7 @@ from shaderad.diagnostics.errors import (
     UnknownNameError,
     render,
 )
+from shaderad.diagnostics.wording import counted, sentence
 
 MESSAGES: dict[str, Message] = {
     **source.MESSAGES,
@@ -48,7 +49,7 @@ def error(code: str, span: Span | None = None, **values: object) -> Error:
     row = MESSAGES[code]
 
     def fill(template: str) -> str:
-        return template.format(**values)
+        return sentence(template, values)
 
     return row.kind(
         code,
@@ -74,6 +75,7 @@ __all__ = [
     "ShapeError",
     "Span",
     "UnknownNameError",
+    "counted",
     "error",
     "render",
 ]

@@ -89,7 +89,7 @@ MESSAGES: dict[str, Message] = {
     "SR0455": Message(
         DerivativeError,
         "`argnums` names positional arguments by number",
-        label="found {found}, of {count} arguments",
+        label="found {found}, of {count:argument|arguments}",
         help="count from 0, Index and written parameters left out",
     ),
     "SR0456": Message(
@@ -105,12 +105,12 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0458": Message(
         DerivativeError,
-        "`accumulate` has {found} entries for {wanted} positional arguments",
+        "`accumulate` has {found:entry|entries} for {wanted:argument|arguments} given by position",
         help="pass what an earlier call of the pullback returned",
     ),
     "SR0459": Message(
         DerivativeError,
-        "{primals} primals and {tangents} tangents",
+        "{primals:primal|primals} and {tangents:tangent|tangents}",
         help="give one tangent a primal; `None` is zero",
     ),
     "SR0460": Message(
@@ -139,7 +139,8 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0417": Message(
         DerivativeError,
-        "`{kernel}` needs {count} storage buffers in one dispatch, and the device has {limit}",
+        "`{kernel}` needs {count:storage buffer|storage buffers} in one dispatch, and the device "
+        "has {limit}",
         note="gradients, cotangents and tangents share one buffer each already where they can",
         help="split the kernel in two, put arrays of one length into one array of structs, or use "
         "a device with more bindings",

@@ -98,7 +98,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One row: the class to raise and the sentences, with `{names}` for values."""
+    """One row: the class to raise and the sentences, with `{names}` for values (see wording.py)."""
 
     kind: type[Error]
     message: str

@@ -5,7 +5,6 @@ Read where `shaderad.NAME` is asked for and is not there, in Python and in kerne
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 
 _ARRAY = (
@@ -105,5 +104,7 @@ def remedy_for(name: str, known: Iterable[str]) -> str:
     """
     if name in REMEDY_BY_NAME:
         return REMEDY_BY_NAME[name]
+    import difflib
+
     close = difflib.get_close_matches(name, sorted(known), 2, cutoff=0.75)
     return f"did you mean {' or '.join(f'`{each}`' for each in close)}?" if close else ""

@@ -175,7 +175,7 @@ MESSAGES: dict[str, Message] = {
     "SR0231": Message(
         LanguageError,
         "wrong number of arguments for `{name}`",
-        label="found {found}, wanted {wanted}",
+        label="found {found:argument|arguments}, wanted {wanted}",
         help="give every parameter once",
     ),
     "SR0232": Message(

@@ -42,7 +42,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0607": Message(
         DeviceError,
-        "`{program}` binds {count} storage buffers, more than `{adapter}` has",
+        "`{program}` binds {count:storage buffer|storage buffers}, more than `{adapter}` has",
         label="the limit is {limit}",
         help="put arrays that belong together into one array of structs, or split the kernel",
     ),
@@ -64,7 +64,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0611": Message(
         DeviceError,
-        "`{program}` was dispatched with {groups} workgroups",
+        "`{program}` was dispatched with {groups:workgroup|workgroups}",
         label="`{adapter}` takes at most {limit} along one dimension",
         help="choose a smaller `dim`",
     ),
@@ -126,7 +126,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0661": Message(
         LimitError,
-        "a loop in kernel `{kernel}` ran past its limit of {length} iterations",
+        "a loop in kernel `{kernel}` ran past its limit of {length:iteration|iterations}",
         note="reports since the last synchronisation: {count}; the loop was cut off there",
         help="raise `limit`, or let the loop end earlier",
     ),

@@ -40,7 +40,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0307": Message(
         LanguageError,
-        "`{type}` takes {wanted} indices, found {found}",
+        "`{type}` takes {wanted:index|indices}, found {found}",
         help="give one index an axis: `a[y, x]`",
     ),
     "SR0308": Message(
@@ -101,7 +101,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0318": Message(
         LanguageError,
-        "{found} values for {wanted} targets",
+        "{found:value|values} for {wanted:target|targets}",
         help="write as many targets as there are values",
     ),
     "SR0319": Message(
@@ -164,7 +164,7 @@ MESSAGES: dict[str, Message] = {
     "SR0359": Message(
         ShapeError,
         "the buffer is too small for the array",
-        label="it has {found} bytes, the array needs {needed}",
+        label="it has {found:byte|bytes}, the array needs {needed}",
         help="give the shape that the buffer holds",
     ),
     "SR0360": Message(
@@ -180,13 +180,13 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0362": Message(
         ShapeError,
-        "an array of {count} elements: indices in kernels end at {limit}",
+        "an array of {count:element|elements}: indices in kernels end at {limit}",
         help="split the array",
     ),
     "SR0363": Message(
         ShapeError,
         "`{name}` takes the arguments ({wanted})",
-        label="found {count} positional ones",
+        label="found {count:positional one|positional ones}",
         help="leave out Index parameters and written arrays: those are what the call returns",
     ),
     "SR0364": Message(
@@ -214,7 +214,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0368": Message(
         ShapeError,
-        "`{name}` is `{type}`, which has {rank} axes",
+        "`{name}` is `{type}`, which has {rank:axis|axes}",
         label="found the shape {shape}",
         help="reshape the array, or annotate its rank, such as `sad.In[float, 2]`",
     ),
@@ -238,12 +238,12 @@ MESSAGES: dict[str, Message] = {
     "SR0372": Message(
         ShapeError,
         "a call of `{name}` needs `dim`",
-        label="it has {count} Index parameters",
+        label="it has {count:Index parameter|Index parameters}",
         help="say how many threads run: `{name}(.., dim=n)`, or a tuple with one extent an Index",
     ),
     "SR0373": Message(
         ShapeError,
-        "`{name}` takes {count} extents, one for each Index parameter",
+        "`{name}` takes {count:extent|extents}, one for each Index parameter",
         label="found dim={dim}",
         help="give one int for each Index",
     ),
@@ -289,7 +289,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0381": Message(
         ShapeError,
-        "{count} indices for an array of shape {shape}",
+        "{count:index|indices} for an array of shape {shape}",
         help="element axes are not indexed: they belong to the element type",
     ),
     "SR0382": Message(

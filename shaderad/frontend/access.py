@@ -9,7 +9,7 @@ import ast
 import enum
 import types
 
-from shaderad.diagnostics import Span
+from shaderad.diagnostics import Span, counted
 from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend.annotations import Form
 from shaderad.frontend.body import Body
@@ -282,8 +282,8 @@ def _index(body: Body, node: ast.expr, count: int | None, owner: str) -> Expr:
     known = as_known(value)
     if known is not None and type(known.value) is int:
         if known.value < 0 or (count is not None and known.value >= count):
-            bound = "positions count from 0" if count is None else f"it has {count} elements"
-            raise body.error("SR0308", node, found=known.value, owner=owner, why=bound)
+            why = "positions count from 0" if count is None else _size(count)
+            raise body.error("SR0308", node, found=known.value, owner=owner, why=why)
         return constant(known, INT, body.span(node))
     if isinstance(value, Expr) and value.type == INT:
         return value
@@ -298,9 +298,12 @@ def _constant_index(body: Body, node: ast.expr, count: int) -> int:
     if known is None or type(known.value) is not int:
         raise body.error("SR0319", node, found=describe(value))
     if not -count <= known.value < count:
-        raise body.error("SR0308", node, found=known.value, owner="the tuple",
-                         why=f"it has {count} elements")  # fmt: skip
+        raise body.error("SR0308", node, found=known.value, owner="the tuple", why=_size(count))
     return known.value % count
+
+
+def _size(count: int) -> str:
+    return f"it has {counted(count, 'element')}"
 
 
 def _element_of_array(body: Body, array: ArrayRef, node: ast.Subscript, is_target: bool) -> Expr:

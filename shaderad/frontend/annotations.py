@@ -15,7 +15,7 @@ from typing import cast
 
 import numpy as np
 
-from shaderad.diagnostics import Span, UnknownNameError, error
+from shaderad.diagnostics import Span, UnknownNameError, counted, error
 from shaderad.ir import types as ir
 from shaderad.ir.types import Access, Kind, Scalar
 
@@ -46,7 +46,7 @@ class TypeObject:
         flat = flat.astype(dtype)
         count = int(np.prod(shape, dtype=int))
         if flat.size not in (1, count):
-            raise error("SR0313", None, type=self.ir_type, found=f"{flat.size} numbers",
+            raise error("SR0313", None, type=self.ir_type, found=counted(flat.size, "number"),
                         wanted=f"{count} numbers, or one for all")  # fmt: skip
         return np.broadcast_to(flat, (count,)).reshape(shape).copy()[()]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from shaderad.diagnostics import Span, error
+from shaderad.diagnostics import Span, counted, error
 from shaderad.frontend import math_functions
 from shaderad.frontend.annotations import (
     BUILTIN_TYPES,
@@ -170,7 +170,7 @@ def call_identity(body: Body, thing: TypeObject, node: ast.Call) -> Expr:
 def _local_array(body: Body, thing: Subscripted, node: ast.Call) -> Expr:
     t = resolve(thing, body.function.namespace(), body.span(node), body.unit.structs)
     if not isinstance(t, LocalArray) or node.args or node.keywords:
-        raise body.error("SR0313", node, type=t, found=f"{len(node.args)} arguments",
+        raise body.error("SR0313", node, type=t, found=counted(len(node.args), "argument"),
                          wanted="none: it starts as zeros")  # fmt: skip
     return Zero(type=t, span=body.span(node))
 
@@ -190,7 +190,7 @@ def call_struct(body: Body, cls: type, node: ast.Call) -> Expr:
                          wanted="a kernel parameter: it holds arrays")  # fmt: skip
     names = [n for n, _ in t.fields]
     if len(node.args) > len(names):
-        raise body.error("SR0313", node, type=t, found=f"{len(node.args)} values",
+        raise body.error("SR0313", node, type=t, found=counted(len(node.args), "value"),
                          wanted=", ".join(names))  # fmt: skip
     given = dict(zip(names, node.args, strict=False))
     for keyword in node.keywords:

@@ -197,7 +197,7 @@ def nothing_as_a_value():
 def too_few_arguments():
     @sad.kernel
     def k(i: sad.Index, y: sad.Out[float]):
-        y[i] = square()  # error: SR0231 | square() | found 0, wanted 1
+        y[i] = square()  # error: SR0231 | square() | found 0 arguments, wanted 1
     return k
 
 

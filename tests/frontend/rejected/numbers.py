@@ -162,7 +162,7 @@ def local_array_out_of_range():
 def axis_out_of_range():
     @sad.kernel
     def k(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
-        y[i] = x.shape[1]  # error: SR0308 | 1 | it has 1 elements
+        y[i] = x.shape[1]  # error: SR0308 | 1 | it has 1 element
     return k
 
 

@@ -221,7 +221,7 @@ def keyword_of_range():
 def range_without_bounds():
     @sad.kernel
     def k(i: sad.Index, y: sad.Out[float]):
-        for j in range():  # error: SR0231 | range() | found 0, wanted 1 to 3
+        for j in range():  # error: SR0231 | range() | found 0 arguments, wanted 1 to 3
             y[i] = j
     return k
 
