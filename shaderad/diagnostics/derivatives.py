@@ -145,13 +145,6 @@ MESSAGES: dict[str, Message] = {
         help="split the kernel in two, put arrays of one length into one array of structs, or use "
         "a device with more bindings",
     ),
-    "SR0418": Message(
-        DerivativeError,
-        "function `{function}` writes Min or Max array `{array}`, which has no derivative",
-        note="the cotangent goes to a thread's first winning write; writes of a function that runs "
-        "several times cannot be told apart",
-        help="write the array in the kernel itself",
-    ),
     "SR0419": Message(
         DerivativeError,
         "{mode} through `fwd_diff` of `{function}`, which has a loop",

@@ -118,6 +118,29 @@ def called(body: Iterable[Stmt]) -> Iterator[Function]:
                 yield e.function
 
 
+def reachable(body: tuple[Stmt, ...]) -> list[Function]:
+    """Functions that `body` calls, directly or not, each once; derivatives not entered."""
+    found: dict[Function, None] = {}
+
+    def visit(stmts: tuple[Stmt, ...]) -> None:
+        for f in called(stmts):
+            if f not in found:
+                visit(f.body)
+                found[f] = None
+
+    visit(body)
+    return list(found)
+
+
+def writes_memory(f: Function) -> bool:
+    """Whether a call of `f` stores or adds to an array."""
+    return any(
+        isinstance(s, Store | Accumulate | AccumulateGradient)
+        for g in (f, *reachable(f.body))
+        for s in statements(g.body)
+    )
+
+
 def touched_buffers(body: Iterable[Stmt]) -> Iterator[str]:
     """The buffers that a body itself reads or writes, each time it does."""
     for statement in statements(body):

@@ -111,7 +111,7 @@ def write_forward(entry: EntryScope) -> None:
         entry.piece.add(f"{call};")
         return
     if not (entry.float_own or entry.resolved.sums):
-        entry.piece.add(f"Outputs outputs = {entry.body}({', '.join(entry.arguments())});")
+        entry.piece.add(f"Outputs outputs = {call};")
         for b in entry.own:
             entry.store(b, Role.OUTPUT, "outputs", "write")
         return

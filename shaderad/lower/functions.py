@@ -5,7 +5,7 @@ from __future__ import annotations
 from shaderad.ir.nodes import Function, Stmt
 from shaderad.ir.types import Pair
 from shaderad.ir.walk import writes
-from shaderad.lower.jumps import without_jumps
+from shaderad.lower.heads import structured
 from shaderad.lower.loops import Outliner
 from shaderad.lower.module import Module
 from shaderad.lower.piece import Piece
@@ -32,20 +32,18 @@ def write_function(module: Module, f: Function, name: str, *, is_differentiated:
     piece = Piece()
     piece.span = f.span
     types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
-    structured = without_jumps(f.body, f.result, types)
-    writer = FunctionWriter(
-        module, piece, structured.local_types, is_differentiated=is_differentiated
-    )
+    plain = structured(f.body, f.result, types)
+    writer = FunctionWriter(module, piece, plain.local_types, is_differentiated=is_differentiated)
     attributes, derivatives = _attributes(module, f, is_differentiated)
     for attribute in attributes:
         piece.add(attribute)
-    assigned = writes(structured.body)
+    assigned = writes(plain.body)
     parameters = [f"{module.types.spell(p.type)} {writer.parameter(p.name)}" for p in f.parameters]
     piece.open(f"{module.types.spell(f.result)} {name}({', '.join(parameters)})")
     for p in f.parameters:
         if p.name in assigned and not isinstance(p.type, Pair):
             copy_parameter(writer, p.name)
-    writer.block(outlined(writer, name, structured.body, frozenset()))
+    writer.block(outlined(writer, name, plain.body, frozenset()))
     piece.close()
     # A derivative that calls its primal must follow it: Slang finds a cycle otherwise.
     module.pieces += [piece, *derivatives]
@@ -82,12 +80,10 @@ def _derivative(module: Module, primal: Function, f: Function, name: str) -> Pie
     piece = Piece()
     piece.span = f.span
     types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
-    structured = without_jumps(f.body, f.result, types)
+    plain = structured(f.body, f.result, types)
     is_backward = f is primal.backward
     is_differentiated = not is_backward and primal in module.twice
-    writer = FunctionWriter(
-        module, piece, structured.local_types, is_differentiated=is_differentiated
-    )
+    writer = FunctionWriter(module, piece, plain.local_types, is_differentiated=is_differentiated)
     if is_differentiated:
         piece.add("[Differentiable]")
     parameters: list[str] = []
@@ -103,7 +99,7 @@ def _derivative(module: Module, primal: Function, f: Function, name: str) -> Pie
     for _, total, t in pairs:
         spelled = module.types.differential(t.primal)
         piece.add(f"{spelled} {total} = {module.types.spell(t.primal)}.dzero();")
-    writer.block(outlined(writer, name, structured.body, frozenset()))
+    writer.block(outlined(writer, name, plain.body, frozenset()))
     for given, total, _ in pairs:
         piece.add(f"{given} = diffPair({given}.p, {total});")
     piece.close()

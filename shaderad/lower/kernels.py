@@ -21,7 +21,7 @@ from shaderad.ir.nodes import (
     Zero,
 )
 from shaderad.ir.types import INT, VOID, Access, LocalArray, Struct, Type, is_differentiable
-from shaderad.ir.walk import expressions, statements, writes
+from shaderad.ir.walk import expressions, reachable, statements, writes
 from shaderad.lower import refusals
 from shaderad.lower.artifact import Access as BindingAccess
 from shaderad.lower.artifact import Binding, Program
@@ -31,7 +31,7 @@ from shaderad.lower.entry_needs import is_reduction, is_single_group, note_needs
 from shaderad.lower.entry_points import write_entry, write_outputs
 from shaderad.lower.entry_scope import EntryScope
 from shaderad.lower.functions import copy_parameter, outlined, write_function
-from shaderad.lower.jumps import without_jumps
+from shaderad.lower.heads import structured
 from shaderad.lower.liveness import live_before
 from shaderad.lower.module import Module
 from shaderad.lower.outputs import Resolved, resolve_outputs
@@ -66,8 +66,8 @@ def _lower(kernel: Kernel, mode: Mode, variant: Variant, *, second_pass: bool = 
     body, types = resolved.body, resolved.local_types
     if mode is not Mode.PRIMAL:
         body, types = number_writes(kernel, body, types)
-    structured = without_jumps(body, VOID, types)
-    resolved = replace(resolved, body=structured.body, local_types=structured.local_types)
+    plain = structured(body, VOID, types)
+    resolved = replace(resolved, body=plain.body, local_types=plain.local_types)
     refusals.check_kernel(kernel, resolved.body)
     strategies = NOTHING_HOISTED
     if mode in (Mode.BACKWARD, Mode.FORWARD):
@@ -187,12 +187,12 @@ class _Lowering:
 def _differentiated_inside(body: tuple[Stmt, ...]) -> frozenset[Function]:
     """Functions that ``fwd_diff`` or ``bwd_diff`` inside the kernel reach."""
     found: set[Function] = set()
-    for part in (body, *(f.body for f in refusals.reachable(body))):
+    for part in (body, *(f.body for f in reachable(body))):
         for s in statements(part):
             if isinstance(s, BackwardDiff):
                 found.add(s.function)
             found.update(e.function for e in expressions(s) if isinstance(e, ForwardDiff))
-    return frozenset({g for f in found for g in (f, *refusals.reachable(f.body))})
+    return frozenset({g for f in found for g in (f, *reachable(f.body))})
 
 
 def _decoder(kernel: Kernel, b: Buffer, variant: Variant) -> Lowered:

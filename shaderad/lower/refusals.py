@@ -25,25 +25,11 @@ from shaderad.ir.nodes import (
     While,
 )
 from shaderad.ir.types import Access, BufferType, Kind, is_differentiable, scalars
-from shaderad.ir.walk import called, children, expressions, statements
+from shaderad.ir.walk import children, expressions, reachable, statements
 from shaderad.lower.bindings import Mode
 from shaderad.lower.injective import is_injective, repeated_write
 from shaderad.lower.loops import Keeping, LoopFunction
 from shaderad.lower.strategy import Strategies
-
-
-def reachable(body: tuple[Stmt, ...]) -> list[Function]:
-    """Functions that `body` calls, directly or not, each once; derivatives not entered."""
-    found: dict[Function, None] = {}
-
-    def visit(stmts: tuple[Stmt, ...]) -> None:
-        for f in called(stmts):
-            if f not in found:
-                visit(f.body)
-                found[f] = None
-
-    visit(body)
-    return list(found)
 
 
 def check_kernel(kernel: Kernel, body: tuple[Stmt, ...]) -> None:

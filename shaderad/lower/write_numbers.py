@@ -1,30 +1,33 @@
 """Numbers for the writes of a thread to Min and Max arrays, so that its first winner is known.
 
-The number is made from the place of the write and the counters of the loops around it. It is
-the same in every mode, in whatever order reverse mode comes by.
+The number is made from the place of the write, the counters of the loops around it, and the places
+of the calls that lead to it: functions that write such an array get the number of their call as a
+last parameter. It is the same in every mode, in whatever order reverse mode comes by.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from shaderad.diagnostics import error
 from shaderad.ir import ops
 from shaderad.ir.nodes import (
     Accumulate,
     Apply,
     Assign,
+    Call,
     Const,
     Expr,
     For,
+    Function,
     If,
     Kernel,
+    Parameter,
     Stmt,
     Var,
     While,
 )
 from shaderad.ir.types import UINT, Access, Type, is_differentiable
-from shaderad.ir.walk import called, statements
+from shaderad.ir.walk import called, rewrite_expression, rewrite_statement, statements
 
 # Odd multiplier of Knuth's multiplicative hashing (TAOCP vol. 3, section 6.4).
 _MULTIPLIER = 0x9E3779B1
@@ -38,35 +41,71 @@ class NumberedAccumulate(Accumulate):
 
 
 @dataclass
-class _Numbering:
+class _Functions:
+    """Functions that write such arrays, each with the number of its call as a parameter."""
+
     extremes: frozenset[str]
+    numbered: dict[Function, Function] = field(default_factory=dict[Function, Function])
+
+    def writes(self, f: Function) -> bool:
+        return not self.extremes.isdisjoint(f.buffers)
+
+    def of(self, f: Function) -> Function:
+        if f not in self.numbered:
+            self.numbered[f] = self._make(f)
+        return self.numbered[f]
+
+    def _make(self, f: Function) -> Function:
+        types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
+        numbering = _Numbering(self, types)
+        key = numbering.local("write_number")
+        body = numbering.block(f.body, key)
+        parameter = Parameter(name=key.name, type=UINT)
+        return replace(f, parameters=(*f.parameters, parameter), body=body, local_types=types)
+
+
+@dataclass
+class _Numbering:
+    """Numbers the writes of one body; `key` is what sets this run of a block apart."""
+
+    functions: _Functions
     local_types: dict[str, Type]
     site_count: int = 0
-    counters: list[str] = field(default_factory=list[str])
 
     def block(self, body: tuple[Stmt, ...], key: Expr) -> tuple[Stmt, ...]:
-        return tuple(new for s in body for new in self.statement(s, key))
+        return tuple(new for s in body for new in self._statement(s, key))
 
-    def statement(self, s: Stmt, key: Expr) -> tuple[Stmt, ...]:
-        if isinstance(s, Accumulate) and s.buffer in self.extremes:
-            self.site_count += 1
-            number = _mixed(key, Const(type=UINT, value=self.site_count))
+    def _statement(self, s: Stmt, key: Expr) -> tuple[Stmt, ...]:
+        if isinstance(s, If):
+            condition = self._calls(s.condition, key)
+            then, otherwise = self.block(s.then, key), self.block(s.otherwise, key)
+            return (replace(s, condition=condition, then=then, otherwise=otherwise),)
+        if isinstance(s, For):
+            start, stop, step = (self._calls(e, key) for e in (s.start, s.stop, s.step))
+            s = replace(s, start=start, stop=stop, step=step)
+        if isinstance(s, For | While):
+            return self._loop(s, key) if self._competes(s) else (s,)
+        s = rewrite_statement(s, lambda e: self._call(e, key))
+        if isinstance(s, Accumulate) and s.buffer in self.functions.extremes:
+            number = _mixed(key, self._site())
             return (
                 NumberedAccumulate(buffer=s.buffer, indices=s.indices, path=s.path,
                                    value=s.value, span=s.span, number=number),
             )  # fmt: skip
-        if isinstance(s, If):
-            then, otherwise = self.block(s.then, key), self.block(s.otherwise, key)
-            return (replace(s, then=then, otherwise=otherwise),)
-        if isinstance(s, For | While) and any(
-            isinstance(t, Accumulate) and t.buffer in self.extremes for t in statements(s.body)
-        ):
-            return self._loop(s, key)
         return (s,)
 
+    def _competes(self, loop: For | While) -> bool:
+        """Whether an iteration may write such an array, itself or through a call."""
+        return any(self.functions.writes(f) for f in called((loop,))) or any(
+            isinstance(s, Accumulate) and s.buffer in self.functions.extremes
+            for s in statements(loop.body)
+        )
+
     def _loop(self, s: For | While, key: Expr) -> tuple[Stmt, ...]:
-        counter = self._local("write_step")
-        inner = self._local("write_number")
+        counter = self.local("write_step")
+        inner = self.local("write_number")
+        if isinstance(s, While):
+            s = replace(s, condition=self._calls(s.condition, _mixed(key, counter)))
         step = Apply(type=UINT, op=ops.ADD, args=(counter, Const(type=UINT, value=1)))
         head = (
             Assign(name=counter.name, value=step),
@@ -75,7 +114,20 @@ class _Numbering:
         start = Assign(name=counter.name, value=Const(type=UINT, value=0))
         return (start, replace(s, body=(*head, *self.block(s.body, inner))))
 
-    def _local(self, stem: str) -> Var:
+    def _calls(self, e: Expr, key: Expr) -> Expr:
+        return rewrite_expression(e, lambda part: self._call(part, key))
+
+    def _call(self, e: Expr, key: Expr) -> Expr:
+        if not isinstance(e, Call) or not self.functions.writes(e.function):
+            return e
+        number = _product(Apply(type=UINT, op=ops.BIT_XOR, args=(key, self._site())))
+        return replace(e, function=self.functions.of(e.function), args=(*e.args, number))
+
+    def _site(self) -> Const:
+        self.site_count += 1
+        return Const(type=UINT, value=self.site_count)
+
+    def local(self, stem: str) -> Var:
         name, number = stem, 1
         while name in self.local_types:
             number += 1
@@ -85,19 +137,26 @@ class _Numbering:
 
 
 def _mixed(key: Expr, part: Expr) -> Expr:
-    mixed = Apply(type=UINT, op=ops.BIT_XOR, args=(key, part))
     if isinstance(key, Const) and isinstance(part, Const):
         return Const(type=UINT, value=int(key.value) ^ int(part.value))
+    return _product(Apply(type=UINT, op=ops.BIT_XOR, args=(key, part)))
+
+
+def _product(mixed: Apply) -> Expr:
+    """Times the multiplier: small numbers come to lie far apart, so later ones can be mixed in."""
+    key, part = mixed.args
+    if isinstance(key, Const) and isinstance(part, Const):
+        value = (int(key.value) ^ int(part.value)) * _MULTIPLIER % 2**32
+        return Const(type=UINT, value=value)
     return Apply(type=UINT, op=ops.MUL, args=(mixed, Const(type=UINT, value=_MULTIPLIER)))
 
 
 def number_writes(
     kernel: Kernel, body: tuple[Stmt, ...], local_types: dict[str, Type]
 ) -> tuple[tuple[Stmt, ...], dict[str, Type]]:
-    """`body` with its writes to Min and Max arrays of floats numbered.
+    """`body` with its writes to Min and Max arrays of floats numbered, in functions too.
 
-    Raises:
-        DerivativeError: SR0418 for a function that writes one: it may run more than once.
+    Functions with derivatives of their own write none (SR0248).
     """
     extremes = frozenset(
         b.name
@@ -106,10 +165,6 @@ def number_writes(
     )
     if not extremes:
         return body, local_types
-    for f in set(called(body)):
-        shared = sorted(extremes & set(f.buffers))
-        if shared:
-            raise error("SR0418", f.span, function=f.name, array=shared[0])
     types = dict(local_types)
-    numbering = _Numbering(extremes, types)
+    numbering = _Numbering(_Functions(extremes), types)
     return numbering.block(body, Const(type=UINT, value=0)), types

@@ -124,6 +124,30 @@ def sums_in_functions(
 
 
 @sad.kernel
+def effects_in_heads(
+    i: sad.Index, x: sad.In[float], total: sad.Add[float], low: sad.Min[float], y: sad.Out[int]
+):
+    """Calls that write, where a loop says how often it runs; and no result of one's own floats."""
+    steps = 0
+    while sad.limit(deposit(total, x, i, x[0] + float(steps)) < 1.9 and steps < 3, 4):
+        steps += 1
+        if x[i] > 1.1:
+            continue
+        if steps == 2:
+            break
+    for k in sad.range(int(2.0 * deposit(total, x, 1, x[i])), 4, 1 + keep(low, x[i]), limit=4):
+        for _k in sad.range(keep(low, x[k] * x[i])):
+            total[1] += x[i] * x[i]
+    y[i] = steps
+
+
+@sad.function
+def keep(low: sad.Min[float], v: float) -> int:
+    low[1] = sad.min(low[1], v * v)
+    return 1
+
+
+@sad.kernel
 def outputs_read_back(i: sad.Index, x: sad.In[float], y: sad.Out[float], z: sad.Out[float]):
     y[i] = x[i]
     z[i] = y[i] * y[i]
@@ -189,6 +213,7 @@ CASES: dict[str, Case] = {
     "sums_in_functions": Case(
         sums_in_functions, (floats(N), floats(N)), N, {"first": (5,), "second": (3,)}
     ),
+    "effects_in_heads": Case(effects_in_heads, (floats(N),), N, {"total": (4,), "low": (3,)}),
     "outputs_read_back": Case(outputs_read_back, (floats(N),), N),
     "least_and_greatest": Case(
         least_and_greatest,
