@@ -1,7 +1,7 @@
 """Assignments to locals as Slang text: whole, in part, and at indices known at run time.
 
-A part is written in place where Slang differentiates that; an index that is known only at run
-time is checked, and what lies beyond two of them is copied, changed and stored back.
+A part is written in place, unless Slang differentiates the function (`replacements.py`); an index
+that is known only at run time is checked, and what lies beyond is copied, changed and stored back.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from shaderad.ir.nodes import (
 from shaderad.ir.types import LocalArray, Pair, Type, is_differentiable, tangent
 from shaderad.ir.walk import path_value, reads, step_type
 from shaderad.lower.expressions import has_matrix_form
+from shaderad.lower.replacements import write_replacement
 
 if TYPE_CHECKING:
     from shaderad.lower.slang import FunctionWriter
@@ -50,7 +51,7 @@ def _assign_name(writer: FunctionWriter, s: Assign) -> None:
         place = Var(type=writer.types[s.name], name=s.name)
         writer.piece.add(_update(writer, name, place, s.value))
     else:
-        writer.piece.add(f"{spelled}{name} = {writer.start(s.name, s.value)};")
+        writer.piece.add(f"{spelled}{name} = {writer.text(s.value)};")
 
 
 def _update(writer: FunctionWriter, target: str, place: Expr | None, value: Expr) -> str:
@@ -85,6 +86,9 @@ def _assign_place(
     writer: FunctionWriter, target: str, t: Type, path: tuple[Step, ...], value: Expr, s: Assign
 ) -> None:
     """``target<path> = value``; elements at a variable index are guarded."""
+    if writer.is_differentiated:
+        write_replacement(writer, target, t, path, value)
+        return
     for position, step in enumerate(path):
         if isinstance(step, ElementStep) and not isinstance(step.index, Const):
             _assign_element(writer, target, t, path[position:], value, s)
@@ -118,7 +122,6 @@ def _assign_element(
     assert inner is not None
     text = writer.text(value)
     if rest:
-        # Slang cannot differentiate a write through two variable indices: copy, change, store.
         part = writer.names.make("part")
         read = "at" if is_differentiable(inner) else "atPlain"
         if not isinstance(t, LocalArray):

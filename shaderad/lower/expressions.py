@@ -215,16 +215,19 @@ class ExpressionWriter:
 
     def _dynamic_element(self, e: Element, container: Type) -> tuple[str, int]:
         index = self.local_index(e.index, container)
-        value = self.text(e.value)
-        zero = self._module.types.zero(e.type)
+        return self.element_text(self.text(e.value), container, index, e.type), _PRIMARY
+
+    def element_text(self, value: str, container: Type, index: str, element: Type) -> str:
+        """The element of `value` at a checked position, through the library."""
+        zero = self._module.types.zero(element)
         if isinstance(container, Vector) and is_float(container):
-            return f"component({value}, {index})", _PRIMARY
+            return f"component({value}, {index})"
         if isinstance(container, Vector):
-            return f"componentPlain({value}, {index}, {zero})", _PRIMARY
+            return f"componentPlain({value}, {index}, {zero})"
         if isinstance(container, Matrix):
-            return f"row({value}, {index})", _PRIMARY
-        name = "at" if is_differentiable(e.type) else "atPlain"
-        return f"{name}({value}, {index}, {zero})", _PRIMARY
+            return f"row({value}, {index})"
+        name = "at" if is_differentiable(element) else "atPlain"
+        return f"{name}({value}, {index}, {zero})"
 
     def local_index(self, index: Expr, container: Type) -> str:
         """The checked position: `outside` where it is out of range."""

@@ -15,28 +15,22 @@ from shaderad.ir.nodes import (
     Assert,
     Assign,
     BackwardDiff,
-    Call,
     Evaluate,
     Expr,
     For,
     If,
-    Load,
     Return,
     Stmt,
     Store,
     While,
-    Zero,
 )
 from shaderad.ir.types import (
-    LocalArray,
-    Matrix,
     Pair,
     Type,
-    Vector,
     Void,
     is_differentiable,
 )
-from shaderad.ir.walk import reads, statements
+from shaderad.ir.walk import reads
 from shaderad.lower import accumulate
 from shaderad.lower.assignments import write_assign
 from shaderad.lower.bindings import SiteKind
@@ -73,7 +67,6 @@ class FunctionWriter:
         self._text_by_name: dict[str, str] = {}
         self._accumulators: dict[str, str] = {}
         self._declared: set[str] = set()
-        self._changed_in_part: set[str] = set()
 
     # -- names ----------------------------------------------------------------------------------
 
@@ -113,9 +106,6 @@ class FunctionWriter:
 
     def block(self, body: tuple[Stmt, ...]) -> None:
         """Writes statements; a name is declared in the innermost block that holds all its uses."""
-        self._changed_in_part |= {
-            s.name for s in statements(body) if isinstance(s, Assign) and s.path
-        }
         mentioned = [mentions(s) for s in body]
         for position, s in enumerate(body):
             self.piece.span = s.span if s.span.line else self.piece.span
@@ -138,22 +128,8 @@ class FunctionWriter:
         self.declare(name)
         t = self.types[name]
         spelled = self.module.types.spell(t)
-        value = self.start(name, Zero(type=t))
+        value = self.module.types.zero(t)
         self.piece.add(f"{spelled} {self.variable(name)} = {value};")
-
-    def start(self, name: str, value: Expr) -> str:
-        """The text of a value that all of `name` gets.
-
-        In Slang's forward mode a constant that is changed in part under an `if` has its primal
-        for tangent; `copyOf` hides that it is one.
-        """
-        text = self.text(value)
-        is_composite = isinstance(value.type, Vector | Matrix | LocalArray)
-        if not self.is_differentiated or not is_composite or not is_differentiable(value.type):
-            return text
-        if name not in self._changed_in_part or isinstance(value, Load | Call):
-            return text
-        return f"copyOf({text})"
 
     def statement(self, s: Stmt) -> None:
         _WRITERS[type(s)](self, s)

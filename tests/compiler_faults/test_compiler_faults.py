@@ -52,6 +52,7 @@ FAULTS = {
     "partials": Fault([-3, 2, 1e-7], {0: (0, -6), 1: (0, -3), 2: (0, 1), 3: (0, 1e-7)}, [-6]),
     # A vector and an array: a * a where its derivative should stand.
     "constant_changed_in_part": Fault([3, 1], {0: (9, 6), 1: (9, 6)}, [6, 6]),
+    "traded_places": Fault([0.5, 1], {0: (16, 21)}, [21]),
     "replayed_effects": Fault([3], {0: (1, 0)}, [6]),
 }
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad import float2
+from shaderad import float2, float3
+from shaderad.frontend.decorators import KernelFunction
 from tests.lower.checking import check
 from tests.lower.loop_cases import floats
 from tests.lower.reference import Case
@@ -170,6 +171,72 @@ def starts_constant(i: sad.Index, x: sad.In[float], y: sad.Out[float2], z: sad.O
 
 def test_constant_changed_in_part(device: sad.Device) -> None:
     sad.gradcheck(starts_constant, np.float32([0.5, 1.0, 1.5]), dim=3)
+
+
+@sad.struct
+class Both:
+    u: float
+    v: float
+
+
+@sad.kernel
+def trades_vectors(i: sad.Index, x: sad.In[float], n: sad.In[int], y: sad.Out[float]):
+    a = float3(x[i], 0.0, 0.0)
+    b = float3(0.0, 0.0, x[i])
+    if n[i] < 2:
+        a.y = x[i]
+        b.z = x[i] * x[i]
+    a, b = b, a
+    if n[i] != 3:
+        b.y = x[i]
+        a.zx = (x[i] * a).xy
+    a, b = b, a
+    y[i] = sad.dot(a, float3(1.0, 2.0, 3.0)) + sad.dot(b, float3(4.0, 5.0, 6.0))
+
+
+@sad.kernel
+def trades_arrays(i: sad.Index, x: sad.In[float], n: sad.In[int], y: sad.Out[float]):
+    a = sad.LocalArray[float, 4]()
+    b = sad.LocalArray[float, 4]()
+    a[n[i]] = x[i]
+    b[n[i]] = x[i] * x[i]
+    if n[i] < 2:
+        a[1] = x[i]
+        b[2] = x[i] * x[i]
+    a, b = b, a
+    if n[i] != 3:
+        b[1] = x[i]
+        a[n[i]] += x[i] * x[i]
+    a, b = b, a
+    y[i] = 0.0
+    for k in sad.static_range(4):
+        y[i] += (2.0 + float(k)) * a[k] + (3.0 - float(k)) * b[k]
+
+
+@sad.kernel
+def trades_structs(i: sad.Index, x: sad.In[float], n: sad.In[int], y: sad.Out[float]):
+    a = Both(0.0, 1.0)
+    b = Both(2.0, 0.0)
+    if n[i] < 2:
+        a.u = x[i]
+        b.v = x[i] * x[i]
+    else:
+        a.v = x[i] * x[i] * x[i]
+    a, b = b, a
+    if n[i] == 1:
+        a.u = x[i]
+        b.v = x[i] * x[i]
+    a, b = b, a
+    if n[i] != 3:
+        b.v = x[i]
+        a.u = x[i] * x[i]
+    a, b = b, a
+    y[i] = a.u * 1.1 + a.v * 1.7 + b.u * 3.0 + b.v * 4.0
+
+
+@pytest.mark.parametrize("kernel", [trades_vectors, trades_arrays, trades_structs])
+def test_traded_places(kernel: KernelFunction, device: sad.Device) -> None:
+    sad.gradcheck(kernel, floats(4), np.int32([0, 1, 2, 3]), dim=4)
 
 
 def test_no_runtime_adds_by_the_weak_compare_exchange_of_wgsl(device: sad.Device) -> None:
