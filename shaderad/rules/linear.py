@@ -16,12 +16,12 @@ Arrays = Sequence[Array]
 
 
 def _dot(a: Array, b: Array) -> Array:
-    return np.asarray(np.sum(a * b, axis=-1))
+    return np.sum(a * b, axis=-1)
 
 
 def _column(scalar: Array) -> Array:
     """A scalar an element, ready to multiply vectors."""
-    return np.asarray(scalar)[..., None]
+    return np.expand_dims(scalar, -1)
 
 
 def _over(v: Array, scalar: Array) -> Array:
@@ -168,21 +168,38 @@ TRANSPOSE = WholeValue(
 )
 
 
+def _minor(m: Array, row: int, column: int) -> list[list[Array]]:
+    """The entries of `m` outside of one row and one column."""
+    size = m.shape[-1]
+    columns = [c for c in range(size) if c != column]
+    return [[m[..., r, c] for c in columns] for r in range(size) if r != row]
+
+
+def _determinant(entries: list[list[Array]]) -> Array | float:
+    """Laplace's expansion along the first row; 1 of nothing."""
+    if not entries:
+        return 1.0
+    total: Array | float = 0.0
+    for k, entry in enumerate(entries[0]):
+        rest = [[x for c, x in enumerate(row) if c != k] for row in entries[1:]]
+        total = total + (-1.0) ** k * entry * _determinant(rest)
+    return total
+
+
 def _cofactors(m: Array) -> Array:
     """The cofactor matrix, which is ``det(m) inv(m)^T`` and exists for singular `m` too."""
-    size = m.shape[-1]
-    result = np.empty_like(m)
-    for row in range(size):
-        for column in range(size):
-            minor = np.delete(np.delete(m, row, axis=-2), column, axis=-1)
-            result[..., row, column] = (-1) ** (row + column) * np.linalg.det(minor)
-    return result
+    size = range(m.shape[-1])
+    rows = [
+        np.stack([(-1.0) ** (r + c) * _determinant(_minor(m, r, c)) for c in size], axis=-1)
+        for r in size
+    ]
+    return np.stack(rows, axis=-2)
 
 
 # y = det m           y_dot = <cof(m), m_dot>                  m_bar = y_bar cof(m)
 DETERMINANT = WholeValue(
-    lambda y, args, dots: np.asarray(np.sum(_cofactors(args[0]) * dots[0], axis=(-2, -1))),
-    lambda y, args, y_bar: (np.asarray(y_bar)[..., None, None] * _cofactors(args[0]),),
+    lambda y, args, dots: np.sum(_cofactors(args[0]) * dots[0], axis=(-2, -1)),
+    lambda y, args, y_bar: (_column(_column(y_bar)) * _cofactors(args[0]),),
 )
 
 # y = m^-1            y_dot = -y m_dot y                       m_bar = -y^T y_bar y^T

@@ -88,8 +88,8 @@ class WholeValue:
 def times(partial: Array | float, d: Array) -> Array:
     """``partial * d``, but zero times infinity is zero (docs/conventions.md, "zero wins")."""
     with np.errstate(all="ignore"):
-        product = np.asarray(partial * d)
-        is_void = np.isnan(product) & ((np.asarray(partial) == 0) | (d == 0))
+        product = partial * d
+        is_void = np.isnan(product) & ((partial == 0) | (d == 0))
     return np.where(is_void, product.dtype.type(0), product)
 
 

@@ -1,0 +1,6 @@
+"""Runs typed kernels in NumPy, with derivatives from the rules: the oracle beside the devices."""
+
+from shaderad.interpret.reports import Report as Report
+from shaderad.interpret.reports import ReportKind as ReportKind
+from shaderad.interpret.run import Run as Run
+from shaderad.interpret.run import interpret as interpret

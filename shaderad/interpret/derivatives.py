@@ -1,0 +1,207 @@
+"""Calls of functions, the user's own derivatives, and ``fwd_diff`` and ``bwd_diff`` in kernels.
+
+A function with a derivative of its own is one entry of the tape: its body is run without being
+recorded, and the derivative runs as it is written when cotangents or tangents come by.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shaderad.diagnostics import error
+from shaderad.interpret.cells import (
+    AnyArray,
+    Cell,
+    Value,
+    cells,
+    float_cells,
+    float_part,
+    mapped,
+    parts,
+)
+from shaderad.interpret.machine import Frame, Machine
+from shaderad.interpret.tape import Cotangents, Tangents, Tape
+from shaderad.ir.nodes import Function
+from shaderad.ir.types import Type, is_differentiable
+
+
+def call(machine: Machine, function: Function, args: list[Value], threads: AnyArray) -> Value:
+    """The result of a user function for `threads`; empty where it returns nothing."""
+    has_own = function.backward is not None or function.forward is not None
+    if not has_own or not machine.tape.is_recording:
+        return _result(machine, function, args, threads)
+    with machine.tape.paused():
+        found = _result(machine, function, args, threads)
+    made = mapped(lambda c: Cell(c.data, is_tracked=c.is_float), found)
+    machine.tape.note(OwnDerivative(machine, function, args, made, threads))
+    return made
+
+
+def _result(machine: Machine, function: Function, args: list[Value], threads: AnyArray) -> Value:
+    result = machine.run(machine, function, args, threads).result
+    return {} if result is None else result
+
+
+@dataclass(slots=True)
+class OwnDerivative:
+    """A call of a function whose derivative the user wrote."""
+
+    machine: Machine
+    function: Function
+    args: list[Value]
+    made: Value
+    threads: AnyArray
+
+    def push(self, tape: Tape, dots: Tangents) -> None:
+        """Runs the forward derivative on pairs.
+
+        Raises:
+            DerivativeError: SR0412 where the function has only a backward one.
+        """
+        function = self.function
+        if function.forward is None:
+            raise error("SR0412", function.span, function=function.name)
+        given: list[Value] = []
+        for p, value in zip(function.parameters, self.args, strict=True):
+            if is_differentiable(p.type):
+                dot = mapped(dots.full, float_part(value, p.type))
+                given.append({"p": value, "d": dot})
+            else:
+                given.append(value)
+        found = call(self.machine, function.forward, given, self.threads)
+        if is_differentiable(function.result):
+            made = float_part(self.made, function.result)
+            for primal, dot in zip(cells(made), cells(parts(found)["d"]), strict=True):
+                dots.set(primal, dot)
+
+    def pull(self, bars: Cotangents) -> None:
+        """Runs the backward derivative on pairs that start at 0.
+
+        Raises:
+            DerivativeError: SR0411 where the function has only a forward one.
+        """
+        primal = self.function
+        if primal.backward is None:
+            raise error("SR0411", primal.span, function=primal.name)
+        given = [
+            _with_zero(value, p.type) if is_differentiable(p.type) else value
+            for p, value in zip(primal.parameters, self.args, strict=True)
+        ]
+        bars_of_result = _taken(bars, self.made, primal.result)
+        if len(primal.backward.parameters) > len(given):
+            given.append(bars_of_result)
+        frame = self._run_backward(primal.backward, given, bars)
+        for own, p, value in zip(
+            primal.backward.parameters, primal.parameters, self.args, strict=False
+        ):
+            if is_differentiable(p.type):
+                found = cells(parts(frame.variables[own.name])["d"])
+                for c, bar in zip(float_cells(value), found, strict=True):
+                    bars.add(c, bar.data)
+
+    def _run_backward(self, backward: Function, given: list[Value], bars: Cotangents) -> Frame:
+        machine = self.machine
+        outer, machine.gradients = machine.gradients, bars
+        try:
+            with machine.tape.paused():
+                return machine.run(machine, backward, given, self.threads)
+        finally:
+            machine.gradients = outer
+
+
+def forward_diff(
+    machine: Machine, function: Function, args: list[Value], threads: AnyArray
+) -> Value:
+    """``sad.fwd_diff(f)(..)``: runs `f`, then its record forward.
+
+    Where this run is itself recorded, so is what the second step computes.
+    """
+    outer = machine.tape
+    if not outer.is_recording:
+        machine.tape = Tape(is_recording=True)
+    tape = machine.tape
+    start = len(tape.entries)
+    dots = Tangents()
+    primals: list[Value] = []
+    for p, value in zip(function.parameters, args, strict=True):
+        if is_differentiable(p.type):
+            primals.append(_moved(tape, dots, parts(value)))
+        else:
+            primals.append(value)
+    try:
+        found = call(machine, function, primals, threads)
+        entries = tape.entries[start:]
+        tape.is_recording = outer.is_recording
+        tape.push(entries, dots)
+    finally:
+        machine.tape = outer
+    d = mapped(dots.full, float_part(found, function.result))
+    if not outer.is_recording:
+        found = mapped(lambda c: Cell(c.data), found)
+    return {"p": found, "d": d}
+
+
+def _moved(tape: Tape, dots: Tangents, pair: dict[str, Value]) -> Value:
+    """The primal of a pair in new cells, which have its ``.d`` as tangent."""
+    primal = mapped(lambda c: tape.fresh(c) if c.is_float else c, pair["p"])
+    for c, dot in zip(float_cells(primal), cells(pair["d"]), strict=True):
+        dots.set(c, dot)
+    return primal
+
+
+def backward_diff(
+    machine: Machine,
+    function: Function,
+    args: list[Value],
+    cotangent: Value,
+    threads: AnyArray,
+) -> list[Value | None]:
+    """``sad.bwd_diff(f)(..)``: for each argument that is a pair, its new ``.d``."""
+    primals = [
+        mapped(lambda c: Cell(c.data, is_tracked=c.is_float), parts(value)["p"])
+        if is_differentiable(p.type)
+        else value
+        for p, value in zip(function.parameters, args, strict=True)
+    ]
+    outer, machine.tape = machine.tape, Tape(is_recording=True)
+    bars = Cotangents()
+    try:
+        found = call(machine, function, primals, threads)
+        if is_differentiable(function.result):
+            for c, bar in zip(float_cells(found), cells(cotangent), strict=True):
+                bars.add(c, bar.data)
+        machine.tape.pull(bars)
+    finally:
+        machine.tape = outer
+    _pass_on(machine, bars)
+    return [
+        _taken(bars, primal, p.type) if is_differentiable(p.type) else None
+        for p, primal in zip(function.parameters, primals, strict=True)
+    ]
+
+
+def _pass_on(machine: Machine, bars: Cotangents) -> None:
+    """What derivatives of the user's own added to arrays belongs to the pull around this one."""
+    for stored in machine.memory.values():
+        for c in float_cells(stored.value):
+            bar = bars.take(c)
+            if bar is not None and machine.gradients is not None:
+                machine.gradients.add(c, bar)
+
+
+def _with_zero(value: Value, t: Type) -> Value:
+    """The pair of an argument whose cotangent is still 0."""
+    zeros = mapped(lambda c: Cell(np.zeros_like(c.data)), float_part(value, t))
+    return {"p": value, "d": zeros}
+
+
+def _taken(bars: Cotangents, value: Value, t: Type) -> Value:
+    """The cotangents of the floats in a value of type `t`, zeros where there are none."""
+
+    def taken(c: Cell) -> Cell:
+        bar = bars.take(c)
+        return Cell(np.zeros_like(c.data) if bar is None else bar)
+
+    return mapped(taken, float_part(value, t)) if is_differentiable(t) else value

@@ -1,0 +1,199 @@
+"""A kernel with its arguments -> its results, and their derivatives in both directions.
+
+The derivatives come from the rules alone, in any float precision, so they are what those that a
+device computes are held against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from shaderad.diagnostics import error
+from shaderad.interpret import functions
+from shaderad.interpret.cells import (
+    AnyArray,
+    Cell,
+    Value,
+    filled,
+    float_cells,
+    mapped,
+)
+from shaderad.interpret.forms import Shape, from_host, shape_of, to_host
+from shaderad.interpret.machine import Frame, Machine, all_rows
+from shaderad.interpret.memory import Stored, neutral
+from shaderad.interpret.reports import Report, Reports
+from shaderad.interpret.statements import Runner
+from shaderad.interpret.tape import Cotangents, Tangents, Tape
+from shaderad.ir.nodes import Kernel
+from shaderad.ir.types import INT, Access, Type, is_differentiable
+
+
+class Run:
+    """A launch that has been run.
+
+    Arrays and uniforms go by the names that the kernel's IR has for them. Structs come and go
+    as dicts of arrays; in tangents and cotangents what is left out is 0.
+    """
+
+    def __init__(self, kernel: Kernel, machine: Machine, inputs: dict[str, _Input]) -> None:
+        self._kernel = kernel
+        self._machine = machine
+        self._inputs = inputs
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """The written arrays."""
+        return {name: to_host(stored.value, stored.shape) for name, stored in self._written()}
+
+    @property
+    def reports(self) -> list[Report]:
+        """What a device would report, in the order it was met."""
+        return self._machine.reports.found
+
+    def push(self, tangents: Mapping[str, Any]) -> dict[str, Any]:
+        """Tangents of the written arrays that hold floats.
+
+        Raises:
+            DerivativeError: SR0412, SR0413 where the language has no such derivative.
+        """
+        self._refuse_pulled("jvp")
+        machine, dots = self._machine, Tangents()
+        for name, given in tangents.items():
+            known = self._inputs[name]
+            value = from_host(given, known.type, known.shape, machine.precision)
+            for c, dot in zip(float_cells(known.value), float_cells(value), strict=True):
+                dots.set(c, dot)
+        with machine.tape.paused():
+            machine.tape.push(machine.tape.entries, dots)
+        return {
+            name: to_host(mapped(dots.full, stored.value), stored.shape)
+            for name, stored in self._written()
+            if is_differentiable(stored.buffer.type.element)
+        }
+
+    def pull(self, cotangents: Mapping[str, Any]) -> dict[str, Any]:
+        """Gradients of the arrays read and of the uniforms that hold floats.
+
+        Raises:
+            DerivativeError: SR0411, SR0413 where the language has no such derivative.
+        """
+        self._refuse_pulled("vjp")
+        machine, bars = self._machine, Cotangents()
+        for name, given in cotangents.items():
+            stored = machine.memory[name]
+            value = from_host(given, stored.buffer.type.element, stored.shape, machine.precision)
+            for c, bar in zip(float_cells(stored.value), float_cells(value), strict=True):
+                bars.add(c, bar.data)
+        machine.tape.pull(bars)
+        return {
+            name: to_host(mapped(lambda c: _cotangent(bars, c), known.value), known.shape)
+            for name, known in self._inputs.items()
+            if is_differentiable(known.type)
+        }
+
+    def _written(self) -> list[tuple[str, Stored]]:
+        names = [b.name for b in self._kernel.buffers if b.access is not Access.IN]
+        return [(name, self._machine.memory[name]) for name in names]
+
+    def _refuse_pulled(self, mode: str) -> None:
+        for s in self._machine.pulled_inside:
+            raise error("SR0413", s.span, mode=mode)
+
+
+def _cotangent(bars: Cotangents, c: Cell) -> Cell:
+    bar = bars.take(c)
+    return Cell(np.zeros_like(c.data) if bar is None else bar)
+
+
+class _Input:
+    """What flows into a run: an array that is read, or a uniform."""
+
+    def __init__(self, value: Value, t: Type, shape: Shape, *, is_tracked: bool) -> None:
+        self.value = mapped(lambda c: Cell(c.data, is_tracked=is_tracked and c.is_float), value)
+        self.type = t
+        self.shape = shape
+
+
+def interpret(
+    kernel: Kernel,
+    *,
+    dim: int | Shape,
+    arrays: Mapping[str, Any] | None = None,
+    uniforms: Mapping[str, Any] | None = None,
+    shapes: Mapping[str, int | Shape] | None = None,
+    precision: Any = np.float64,
+    is_recording: bool = True,
+) -> Run:
+    """Runs a kernel.
+
+    Args:
+        kernel: As the front end makes it.
+        dim: Extents of the launch, one an Index.
+        arrays: By buffer name, every array that is read; array-likes, dicts for structs.
+        uniforms: By uniform name.
+        shapes: Of written arrays that do not have the launch's shape.
+        precision: The NumPy type that stands for ``float`` and ``half``.
+        is_recording: Whether derivatives will be asked for.
+    """
+    dims = _shape(dim)
+    given = {**(arrays or {}), **(uniforms or {})}
+    inputs: dict[str, _Input] = {}
+    memory: dict[str, Stored] = {}
+    for b in kernel.buffers:
+        if b.access is Access.IN:
+            shape = shape_of(given[b.name], b.type.element, b.type.rank)
+            value = from_host(given[b.name], b.type.element, shape, precision)
+            inputs[b.name] = _Input(value, b.type.element, shape, is_tracked=is_recording)
+            memory[b.name] = Stored(b, shape, inputs[b.name].value)
+        else:
+            shape = _shape((shapes or {}).get(b.name, dims))
+            zeros = filled(b.type.element, (prod(shape),), precision)
+            start = mapped(
+                lambda c, a=b.access: Cell(np.full_like(c.data, neutral(a, c.data.dtype))), zeros
+            )
+            memory[b.name] = Stored(b, shape, start)
+    for u in kernel.uniforms:
+        value = from_host(given[u.name], u.type, (), precision)
+        inputs[u.name] = _Input(value, u.type, (), is_tracked=is_recording)
+    machine = Machine(
+        tape=Tape(is_recording=is_recording), precision=precision, memory=memory,
+        reports=Reports(), run=functions.run,
+    )  # fmt: skip
+    _run_threads(kernel, machine, dims, inputs)
+    return Run(kernel, machine, inputs)
+
+
+def _shape(given: int | Shape) -> Shape:
+    return tuple(given) if isinstance(given, tuple) else (given,)
+
+
+def _run_threads(
+    kernel: Kernel, machine: Machine, dims: Shape, inputs: Mapping[str, _Input]
+) -> None:
+    threads = np.arange(prod(dims))
+    if not threads.size:
+        return
+    types = dict(kernel.local_types) | {u.name: u.type for u in kernel.uniforms}
+    types |= dict.fromkeys(kernel.index_names, INT)
+    variables: dict[str, Value] = {}
+    for name, position in zip(kernel.index_names, np.unravel_index(threads, dims), strict=True):
+        variables[name] = Cell(position.astype(np.int32))
+    for u in kernel.uniforms:
+        variables[u.name] = _repeated(machine.tape, inputs[u.name].value, len(threads))
+    frame = Frame(threads, types, variables)
+    Runner(machine, frame).block(kernel.body, all_rows(frame))
+
+
+def _repeated(tape: Tape, value: Value, count: int) -> Value:
+    """A uniform's value in every thread; its cotangent is the sum of theirs."""
+
+    def repeat(data: AnyArray) -> AnyArray:
+        return np.broadcast_to(data, (count, *data.shape[1:]))
+
+    return mapped(
+        lambda c: tape.rearrange(c, repeat, lambda bar: np.sum(bar, axis=0, keepdims=True)), value
+    )

@@ -1,0 +1,313 @@
+"""Statements -> changed variables and arrays.
+
+`Runner.block` gives back the rows that go on behind the block; those that leave by `break`,
+`continue` or `return` are with their loop, or with nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from shaderad.interpret.cells import (
+    AnyArray,
+    Cell,
+    Value,
+    cell,
+    cells,
+    combined,
+    float_cells,
+    mapped,
+    parts,
+    rebuilt,
+    truth,
+)
+from shaderad.interpret.derivatives import backward_diff
+from shaderad.interpret.expressions import (
+    buffer_place,
+    columns,
+    element,
+    element_place,
+    evaluate,
+)
+from shaderad.interpret.machine import Frame, Machine, Rows, at_rows, merged, read, write
+from shaderad.interpret.memory import Place, Write, beside, kept_extreme, last_writes
+from shaderad.interpret.reports import ReportKind
+from shaderad.interpret.tape import Tape
+from shaderad.ir import nodes
+from shaderad.ir.types import Access
+
+_NO_ROWS = np.zeros(0, np.intp)
+
+
+@dataclass(slots=True)
+class Loop:
+    """Rows that left the body of the innermost loop early, in this iteration."""
+
+    continued: list[Rows] = field(default_factory=list[Rows])
+    broken: list[Rows] = field(default_factory=list[Rows])
+
+
+@dataclass(slots=True)
+class Runner:
+    """Runs statements of one frame."""
+
+    machine: Machine
+    frame: Frame
+    loops: list[Loop] = field(default_factory=list[Loop])
+
+    def block(self, body: tuple[nodes.Stmt, ...], rows: Rows) -> Rows:
+        """Runs `body` for `rows`; the rows that arrive at its end."""
+        for s in body:
+            if not rows.size:
+                break
+            rows = _RUN[type(s)](self, s, rows)
+        return rows
+
+    def value(self, e: nodes.Expr, rows: Rows) -> Value:
+        return evaluate(self.machine, self.frame, e, rows)
+
+    # -- names --------------------------------------------------------------------------------
+
+    def assign(self, s: nodes.Assign, rows: Rows) -> Rows:
+        value = self.value(s.value, rows)
+        if s.path:
+            known = self._known(s.name, rows)
+            value = self._updated(known, s.path, rows, lambda _: value)
+        write(self.machine, self.frame, s.name, rows, value)
+        return rows
+
+    def _known(self, name: str, rows: Rows) -> Value:
+        if name not in self.frame.variables:
+            return self.machine.zero(self.frame.types[name], len(rows))
+        return read(self.machine, self.frame, name, rows)
+
+    def _updated(
+        self,
+        value: Value,
+        path: tuple[nodes.Step, ...],
+        rows: Rows,
+        change: Callable[[Value], Value],
+    ) -> Value:
+        """`value`, which has a row each of `rows`, with what `path` reaches changed."""
+        if not path:
+            return change(value)
+        step, rest = path[0], path[1:]
+        if isinstance(step, nodes.ElementStep):
+            return self._with_element(value, step, rest, rows, change)
+        if isinstance(step, nodes.SwizzleStep):
+            key = (slice(None), columns(step.components))
+            tape = self.machine.tape
+            old = tape.take(cell(value), key, is_unique=True)
+            return tape.put(cell(value), key, cell(self._updated(old, rest, rows, change)))
+        name = step.name if isinstance(step, nodes.FieldStep) else "d"
+        return parts(value) | {name: self._updated(parts(value)[name], rest, rows, change)}
+
+    def _with_element(
+        self,
+        value: Value,
+        step: nodes.ElementStep,
+        rest: tuple[nodes.Step, ...],
+        rows: Rows,
+        change: Callable[[Value], Value],
+    ) -> Value:
+        index = truth(self.value(step.index, rows))
+        found = element_place(self.machine, self.frame, step.index, index, value, rows)
+        new = self._updated(element(self.machine, value, found), rest, rows, change)
+        tape, key = self.machine.tape, (found.rows, found.elements)
+        inside = at_rows(tape, new, found.rows, len(rows))
+        return combined(lambda base, c: tape.put(base, key, c), value, inside)
+
+    # -- arrays -------------------------------------------------------------------------------
+
+    def store(self, s: nodes.Store, rows: Rows) -> Rows:
+        value = self.value(s.value, rows)
+        stored = self.machine.memory[s.buffer]
+        found = buffer_place(self.machine, self.frame, s, rows)
+        kept = last_writes(found.elements)
+        elements, writers = found.elements[kept], found.rows[kept]
+        tape = self.machine.tape
+        value = at_rows(tape, value, writers, len(rows))
+        if s.path:
+            old = mapped(lambda c: tape.take(c, elements, is_unique=True), stored.value)
+            value = self._updated(old, s.path, rows[writers], lambda _: value)
+        stored.value = combined(
+            lambda base, new: _with(tape, base, elements, new), stored.value, value
+        )
+        return rows
+
+    def accumulate(self, s: nodes.Accumulate, rows: Rows) -> Rows:
+        stored = self.machine.memory[s.buffer]
+        access = stored.buffer.access
+        found, value = self._addend(s, rows, access)
+        threads = self.frame.threads[rows[found.rows]]
+        tape = self.machine.tape
+        changed: list[Cell] = []
+        for k, (base, new) in enumerate(zip(cells(stored.value), cells(value), strict=True)):
+            if access is Access.ADD:
+                changed.append(tape.add_at(base, found.elements, new))
+            else:
+                write = Write(k, found.elements, new, threads)
+                changed.append(kept_extreme(tape, stored, base, write))
+        stored.value = rebuilt(stored.value, iter(changed))
+        return rows
+
+    def accumulate_gradient(self, s: nodes.AccumulateGradient, rows: Rows) -> Rows:
+        found, value = self._addend(s, rows, Access.ADD)
+        stored = self.machine.memory[s.buffer]
+        if self.machine.gradients is not None:
+            for base, bar in zip(float_cells(stored.value), float_cells(value), strict=True):
+                self.machine.gradients.add_at(base, found.elements, bar.data)
+        return rows
+
+    def _addend(
+        self, s: nodes.Accumulate | nodes.AccumulateGradient, rows: Rows, access: Access
+    ) -> tuple[Place, Value]:
+        """Which elements, and whole elements to combine them with, neutral beside the path."""
+        value = self.value(s.value, rows)
+        found = buffer_place(self.machine, self.frame, s, rows)
+        value = at_rows(self.machine.tape, value, found.rows, len(rows))
+        if s.path:
+            element_type = self.machine.memory[s.buffer].buffer.type.element
+            whole = mapped(
+                lambda c: Cell(np.full_like(c.data, beside(access, c.data.dtype))),
+                self.machine.zero(element_type, len(found.rows)),
+            )
+            value = self._updated(whole, s.path, rows[found.rows], lambda _: value)
+        return found, value
+
+    # -- calls --------------------------------------------------------------------------------
+
+    def call(self, s: nodes.Evaluate, rows: Rows) -> Rows:
+        self.value(s.call, rows)
+        return rows
+
+    def backward_diff(self, s: nodes.BackwardDiff, rows: Rows) -> Rows:
+        args = [self.value(a, rows) for a in s.args]
+        cotangent = self.value(s.cotangent, rows)
+        if self.machine.tape.is_recording:
+            self.machine.pulled_inside.append(s)
+        threads = self.frame.threads[rows]
+        found = backward_diff(self.machine, s.function, args, cotangent, threads)
+        for a, pair, bar in zip(s.args, args, found, strict=True):
+            if bar is not None and isinstance(a, nodes.Var):
+                made = parts(pair) | {"d": bar}
+                write(self.machine, self.frame, a.name, rows, made)
+        return rows
+
+    def hold(self, s: nodes.Assert, rows: Rows) -> Rows:
+        fails = ~truth(self.value(s.condition, rows))
+        self.machine.reports.add(ReportKind.ASSERT, s.span, s.text, self.frame.threads[rows[fails]])
+        return rows
+
+    # -- control flow -------------------------------------------------------------------------
+
+    def choose(self, s: nodes.If, rows: Rows) -> Rows:
+        condition = truth(self.value(s.condition, rows))
+        then = self.block(s.then, rows[condition])
+        otherwise = self.block(s.otherwise, rows[~condition])
+        return _together(then, otherwise)
+
+    def count(self, s: nodes.For, rows: Rows) -> Rows:
+        start, stop, step = (
+            truth(self.value(e, rows)).astype(np.int64) for e in (s.start, s.stop, s.step)
+        )
+        trips = _trip_count(start, stop, step)
+        # By row of the frame, because rows drop out of the loop.
+        first, stride, left = (np.zeros(self.frame.count, np.int64) for _ in range(3))
+        first[rows], stride[rows], left[rows] = start, step, trips
+
+        def has_more(k: int, here: Rows) -> AnyArray:
+            going = left[here] > k
+            if s.limit is None or k < s.limit:
+                position = (first[here] + k * stride[here])[going].astype(np.int32)
+                if position.size:
+                    write(self.machine, self.frame, s.variable, here[going], Cell(position))
+            return going
+
+        return self._loop(s, rows, has_more)
+
+    def repeat(self, s: nodes.While, rows: Rows) -> Rows:
+        return self._loop(s, rows, lambda k, here: truth(self.value(s.condition, here)))
+
+    def _loop(
+        self, s: nodes.For | nodes.While, rows: Rows, has_more: Callable[[int, Rows], AnyArray]
+    ) -> Rows:
+        """Iterates until no row wants more, or the limit is reached, which is reported."""
+        finished: list[Rows] = []
+        k = 0
+        while rows.size:
+            going = has_more(k, rows)
+            finished.append(rows[~going])
+            rows = rows[going]
+            if not rows.size:
+                break
+            if s.limit is not None and k >= s.limit:
+                threads = self.frame.threads[rows]
+                self.machine.reports.add(ReportKind.LIMIT, s.span, str(s.limit), threads)
+                break
+            loop = Loop()
+            self.loops.append(loop)
+            rows = _together(self.block(s.body, rows), *loop.continued)
+            self.loops.pop()
+            finished += loop.broken
+            k += 1
+        return _together(rows, *finished)
+
+    def leave_loop(self, s: nodes.Break, rows: Rows) -> Rows:
+        self.loops[-1].broken.append(rows)
+        return _NO_ROWS
+
+    def next_iteration(self, s: nodes.Continue, rows: Rows) -> Rows:
+        self.loops[-1].continued.append(rows)
+        return _NO_ROWS
+
+    def leave(self, s: nodes.Return, rows: Rows) -> Rows:
+        if s.value is not None:
+            value = self.value(s.value, rows)
+            frame = self.frame
+            frame.result = merged(self.machine, frame, frame.result, rows, value, s.value.type)
+        return _NO_ROWS
+
+
+def _with(tape: Tape, base: Cell, elements: AnyArray, new: Cell) -> Cell:
+    """`base` with some elements replaced."""
+    if len(elements) == len(base.data) and np.all(np.diff(elements) > 0):
+        return new
+    return tape.put(base, elements, new)
+
+
+def _together(*groups: Rows) -> Rows:
+    """The rows of all groups, sorted."""
+    filled = [g for g in groups if g.size]
+    if len(filled) == 1:
+        return filled[0]
+    return np.sort(np.concatenate(filled)) if filled else _NO_ROWS
+
+
+def _trip_count(start: AnyArray, stop: AnyArray, step: AnyArray) -> AnyArray:
+    """How often ``range(start, stop, step)`` iterates; a step of 0 does not."""
+    distance = np.where(step > 0, stop - start, start - stop)
+    size = np.abs(step)
+    count = -(-distance // np.where(size == 0, 1, size))
+    return np.where(size == 0, 0, np.maximum(count, 0))
+
+
+_RUN: dict[type[nodes.Stmt], Callable[[Runner, Any, Rows], Rows]] = {
+    nodes.Assign: Runner.assign,
+    nodes.Store: Runner.store,
+    nodes.Accumulate: Runner.accumulate,
+    nodes.AccumulateGradient: Runner.accumulate_gradient,
+    nodes.Evaluate: Runner.call,
+    nodes.BackwardDiff: Runner.backward_diff,
+    nodes.Assert: Runner.hold,
+    nodes.If: Runner.choose,
+    nodes.For: Runner.count,
+    nodes.While: Runner.repeat,
+    nodes.Break: Runner.leave_loop,
+    nodes.Continue: Runner.next_iteration,
+    nodes.Return: Runner.leave,
+}

@@ -1,0 +1,236 @@
+"""Rules of derivatives evaluated on cells, so that what they compute can be differentiated again.
+
+The rows of ``rules/`` are written in NumPy. A `Traced` is an array to NumPy, through its protocols
+``__array_ufunc__`` and ``__array_function__``, and a cell to the tape: the second derivative of an
+op is the derivative of its row. Invariant: an operation of NumPy that is not in the tables here
+is an error, never a derivative that is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from shaderad.interpret.cells import AnyArray, Cell
+from shaderad.ir import ops
+from shaderad.rules import row_of
+from shaderad.rules.table import Row
+
+if TYPE_CHECKING:
+    from shaderad.interpret.tape import Tape
+
+_OP_BY_UFUNC: dict[Any, ops.Op] = {
+    np.add: ops.ADD,
+    np.subtract: ops.SUB,
+    np.multiply: ops.MUL,
+    np.divide: ops.DIV,
+    np.negative: ops.NEG,
+    np.power: ops.POW,
+    np.sqrt: ops.SQRT,
+    np.exp: ops.EXP,
+    np.log: ops.LOG,
+    np.sin: ops.SIN,
+    np.cos: ops.COS,
+    np.sinh: ops.SINH,
+    np.cosh: ops.COSH,
+    np.hypot: ops.HYPOT,
+    np.absolute: ops.ABS,
+    np.fmax: ops.MAX,
+    np.maximum: ops.MAX,
+    np.fmin: ops.MIN,
+    np.copysign: ops.COPYSIGN,
+}
+_WITHOUT_DERIVATIVE = frozenset(
+    {
+        np.equal,
+        np.not_equal,
+        np.less,
+        np.less_equal,
+        np.greater,
+        np.greater_equal,
+        np.isnan,
+        np.sign,
+    }
+)
+
+
+class Traced(NDArrayOperatorsMixin):
+    """A cell, for NumPy."""
+
+    __slots__ = ("cell", "tape")
+
+    def __init__(self, tape: Tape, cell: Cell) -> None:
+        self.tape = tape
+        self.cell = cell
+
+    @property
+    def data(self) -> AnyArray:
+        return self.cell.data
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.data.ndim
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.data.shape
+
+    def __getitem__(self, key: Any) -> Traced:
+        return Traced(self.tape, self.tape.take(self.cell, key, is_unique=True))
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__" or kwargs:
+            return NotImplemented
+        if ufunc in _WITHOUT_DERIVATIVE:
+            return ufunc(*(raw(x) for x in inputs))
+        if ufunc is np.matmul:
+            return _applied(self.tape, ops.MATMUL, ufunc, inputs)
+        op = _OP_BY_UFUNC.get(ufunc)
+        if op is None:
+            return NotImplemented
+        return _applied(self.tape, op, ufunc, _in_one_shape(self.tape, inputs))
+
+    def __array_function__(self, function: Any, _types: Any, args: Any, kwargs: Any) -> Any:
+        made = _FUNCTIONS.get(function)
+        return NotImplemented if made is None else made(self.tape, *args, **kwargs)
+
+
+def raw(value: Any) -> Any:
+    """What NumPy computes with."""
+    return value.data if isinstance(value, Traced) else value
+
+
+def _cell(value: Any) -> Cell:
+    return value.cell if isinstance(value, Traced) else Cell(np.asarray(value))
+
+
+def _applied(tape: Tape, op: ops.Op, function: Callable[..., Any], args: Sequence[Any]) -> Traced:
+    with np.errstate(all="ignore"):
+        data = np.asarray(function(*(raw(a) for a in args)))
+    return Traced(tape, tape.apply(row_of(op), data, [_cell(a) for a in args]))
+
+
+def _in_one_shape(tape: Tape, inputs: Sequence[Any]) -> list[Any]:
+    """The operands of an op by component, repeated along the axes that they lack."""
+    arrays = [np.asarray(raw(x)) for x in inputs]
+    shape = np.broadcast_shapes(*(a.shape for a in arrays))
+    dtype = np.result_type(*(a for x, a in zip(inputs, arrays, strict=True) if _is_array(x)))
+    made: list[Any] = []
+    for x, a in zip(inputs, arrays, strict=True):
+        if isinstance(x, Traced):
+            made.append(Traced(tape, _broadcast(tape, x.cell, shape)))
+        else:
+            is_float = a.dtype.kind == "f"
+            made.append(np.broadcast_to(a if is_float else a.astype(dtype), shape))
+    return made
+
+
+def _is_array(x: Any) -> bool:
+    return raw(x).dtype.kind == "f" if hasattr(x, "dtype") else False
+
+
+def _broadcast(tape: Tape, cell: Cell, shape: tuple[int, ...]) -> Cell:
+    before = cell.data.shape
+    if before == shape:
+        return cell
+    added = len(shape) - len(before)
+    repeated = tuple(
+        k for k, extent in enumerate(shape) if k < added or before[k - added] != extent
+    )
+    return tape.rearrange(
+        cell,
+        lambda data: np.broadcast_to(data, shape),
+        lambda bar: np.sum(bar, axis=repeated, keepdims=True).reshape(before),
+    )
+
+
+def _where(tape: Tape, condition: Any, a: Any, b: Any) -> Any:
+    a, b, mask = _in_one_shape(tape, [a, b, np.asarray(raw(condition), np.float64)])
+    return _applied(tape, ops.SELECT, np.where, [mask != 0, a, b])
+
+
+def _sum(tape: Tape, a: Any, axis: int | tuple[int, ...]) -> Traced:
+    before = a.shape
+    return Traced(
+        tape,
+        tape.rearrange(
+            a.cell,
+            lambda data: np.sum(data, axis=axis),
+            lambda bar: np.broadcast_to(np.expand_dims(bar, axis), before),
+        ),
+    )
+
+
+def _swapaxes(tape: Tape, a: Any, first: int, second: int) -> Traced:
+    def swap(data: AnyArray) -> AnyArray:
+        return np.swapaxes(data, first, second)
+
+    return Traced(tape, tape.rearrange(a.cell, swap, swap))
+
+
+def _expand_dims(tape: Tape, a: Any, axis: int) -> Traced:
+    return Traced(
+        tape,
+        tape.rearrange(
+            a.cell,
+            lambda data: np.expand_dims(data, axis),
+            lambda bar: np.squeeze(bar, axis),
+        ),
+    )
+
+
+def _stack(tape: Tape, arrays: Sequence[Any], axis: int) -> Traced:
+    """Only of arrays that are joined row by row, as the parts of a vector or matrix are."""
+    shape = np.stack([raw(a) for a in arrays], axis=axis).shape
+    return Traced(tape, tape.join([_cell(a) for a in arrays], shape))
+
+
+def _clip(tape: Tape, a: Any, low: Any, high: Any) -> Traced:
+    return _applied(tape, ops.CLAMP, ops.CLAMP.numpy, _in_one_shape(tape, [a, low, high]))
+
+
+def _cross(tape: Tape, a: Any, b: Any) -> Traced:
+    return _applied(tape, ops.CROSS, np.cross, [a, b])
+
+
+def _round(_: Tape, a: Any) -> AnyArray:
+    return cast("AnyArray", np.round(raw(a)))
+
+
+def _zeros_like(_: Tape, a: Any) -> AnyArray:
+    return np.zeros_like(raw(a))
+
+
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.where: _where,
+    np.sum: _sum,
+    np.swapaxes: _swapaxes,
+    np.expand_dims: _expand_dims,
+    np.stack: _stack,
+    np.clip: _clip,
+    np.cross: _cross,
+    np.round: _round,
+    np.zeros_like: _zeros_like,
+}
+
+
+def pushed(tape: Tape, row: Row, made: Cell, args: Sequence[Cell], dots: Sequence[Cell]) -> Cell:
+    """The tangent of `made`, a result of the op with derivative `row`, made on `tape`."""
+    found: Any = row.jvp(
+        _array(tape, made), [_array(tape, a) for a in args], [_array(tape, d) for d in dots]
+    )
+    if isinstance(found, Traced):
+        return found.cell
+    return Cell(np.asarray(found, made.data.dtype))
+
+
+def _array(tape: Tape, cell: Cell) -> Any:
+    """`cell` as an argument of a row: a plain array where no derivative flows through it."""
+    return Traced(tape, cell) if tape.tracks(cell) else cell.data
