@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad import float3
+from shaderad import float3, half, half3
 
 
 @sad.struct
@@ -77,6 +77,22 @@ def doubles(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
 @sad.kernel
 def kinked(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
     y[i] = sad.max(x[i], 0.0) + abs(x[i] - 0.25)
+
+
+@sad.kernel
+def faded(i: sad.Index, x: sad.In[half], tint: half3, gain: half, y: sad.Out[float]):
+    y[i] = float(gain * gain * x[i]) * float(tint.x * tint.y + tint.z)
+
+
+@sad.kernel
+def steep(i: sad.Index, gain: half, y: sad.Out[float]):
+    y[i] = cube(float(gain))
+
+
+@sad.kernel
+def nearest(i: sad.Index, x: sad.In[float], low: sad.Min[float], high: sad.Max[float]):
+    low[2 * i] = sad.min(low[2 * i], x[i] * x[i])
+    high[1] = sad.max(high[1], x[i])
 
 
 LENS = Lens((0.1, 0.2, 0.3), 0.7, 4)
@@ -151,6 +167,31 @@ def test_a_missing_forward_derivative_leaves_finite_differences(device: sad.Devi
 
     report = sad.gradcheck(triples, [1.0, 2.0], dim=2)
     assert "no jvp to compare with" in repr(report)
+
+
+def test_halves_are_moved_as_far_as_they_can_be(device: sad.Device) -> None:
+    x, tint = np.float32([0.3, 7.3, -2.1]), (0.7, 1.3, 2.1)
+    sad.gradcheck(faded, x, tint, 1.37, dim=3)
+    sad.gradcheck(
+        lambda x, gain: faded(x, tint, gain, dim=3), x.astype(np.float16), np.float16(1.37)
+    )
+
+
+def test_a_wrong_gradient_by_a_half_is_found_where_small_steps_round_away(
+    device: sad.Device,
+) -> None:
+    with pytest.raises(sad.GradientError, match="SR0462"):
+        sad.gradcheck(steep, 1.9, dim=2)
+
+
+def test_extremes_that_nobody_writes_stay_infinite_and_pass(device: sad.Device) -> None:
+    report = sad.gradcheck(nearest, [0.3, 0.8, 1.9], dim=3, shapes={"low": (6,), "high": (2,)})
+    assert report.arguments[0].worst < 1.0
+
+
+def test_a_step_that_moves_nothing_proves_nothing(device: sad.Device) -> None:
+    with pytest.raises(sad.GradientError, match=r"SR0464.*1e-09 does not move `x`"):
+        sad.gradcheck(kinked, [1.0], dim=1, eps=1e-9)
 
 
 def test_tolerances_and_the_step_can_be_set(device: sad.Device) -> None:

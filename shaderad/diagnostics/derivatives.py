@@ -137,6 +137,12 @@ MESSAGES: dict[str, Message] = {
         label="<pullback(y_bar), x_dot> is {found:.6g}, <y_bar, jvp(x_dot)> is {expected:.6g}",
         help="check that the custom backward and forward derivatives mean the same function",
     ),
+    "SR0464": Message(
+        GradientError,
+        "a step of {step:.3g} does not move `{name}`",
+        note="a step is relative to the argument, and at least that much",
+        help="pass a larger `eps`, or none",
+    ),
     "SR0417": Message(
         DerivativeError,
         "`{kernel}` needs {count:storage buffer|storage buffers} in one dispatch, and the device "

@@ -52,3 +52,10 @@ def _fill(data: NDArray[Any], values: Vector) -> int:
 def as_float32(values: Vector) -> Vector:
     """`values` rounded to float32."""
     return values.astype(np.float32).astype(np.float64)
+
+
+def as_half(values: Vector) -> Vector:
+    """`values` rounded to 16 bits, where those reach that far."""
+    with np.errstate(over="ignore"):
+        narrow = values.astype(np.float16).astype(np.float64)
+    return np.where(np.isfinite(narrow), narrow, values)

@@ -1,0 +1,100 @@
+"""`gradcheck` itself: a function at a point, its pullback, and what judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from shaderad.check.differences import FLOAT32_NOISE, HALF_NOISE, STEPS, Problem, check_slot
+from shaderad.check.identity import check_identity
+from shaderad.check.report import Report
+from shaderad.check.results import as_tree, gradient_vectors, result_floats
+from shaderad.check.slots import as_data, slots_of
+from shaderad.check.vectors import as_float32
+from shaderad.ir import nodes
+from shaderad.ir.types import HALF, scalars
+from shaderad.ir.walk import called
+from shaderad.session.linearised import linearised
+
+DEFAULT_RTOL = 1e-2
+DEFAULT_ATOL = 1e-4
+
+
+def gradcheck(
+    function: Callable[..., Any],
+    *args: Any,
+    eps: float | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    **call: Any,
+) -> Report:
+    """Judges the derivatives of `function` at `args`.
+
+    Args:
+        function: A kernel, or a Python function that calls kernels.
+        args: Its positional arguments.
+        eps: Step of the finite differences, relative to the argument (at least to 1). Default:
+            several, of which one must agree.
+        rtol: Largest relative difference; default 1e-2, for float32.
+        atol: Largest absolute difference; default 1e-4.
+        call: Call keywords such as ``dim``.
+
+    Returns:
+        What was compared; its ``repr`` can be read.
+
+    Raises:
+        GradientError: SR0462 where a gradient disagrees with finite differences, SR0463 where
+            the vjp disagrees with the jvp, SR0464 where `eps` is too small to move an argument.
+        DerivativeError: Where the function cannot be differentiated.
+    """
+    name = getattr(function, "__name__", type(function).__name__)
+    args = tuple(as_data(function, one) for one in args)
+    at = linearised(function, args, call, is_lazy=False)
+    report = Report(name)
+    if any(_is_exempt(launch.kernel) for launch in at.launches):
+        report.is_exempt = True
+        return report
+    random = np.random.default_rng(0)
+    is_half = any(_holds_half(launch.kernel) for launch in at.launches)
+    slots = slots_of(function, args, is_half=is_half)
+    cotangent = random.uniform(0.5, 1.5, result_floats(at.out).size)
+    out_bar = as_tree(at.out, cotangent)
+    pulled = at.pull(out_bar, range(len(args)), None)
+    problem = Problem(
+        function=function,
+        args=args,
+        call=call,
+        slots=slots,
+        cotangent=as_float32(cotangent),
+        gradients=gradient_vectors(slots, args, pulled),
+        rtol=DEFAULT_RTOL if rtol is None else rtol,
+        atol=DEFAULT_ATOL if atol is None else atol,
+        steps=STEPS if eps is None else (eps,),
+        noise=HALF_NOISE if is_half else FLOAT32_NOISE,
+    )
+    for k in range(len(slots)):
+        report.arguments.append(check_slot(problem, k, random))
+    report.identity = check_identity(at, problem, random)
+    return report
+
+
+def _is_exempt(kernel: nodes.Kernel) -> bool:
+    """Whether the kernel reaches a function whose derivative asks not to be checked."""
+    seen: set[nodes.Function] = set()
+    pending = list(called(kernel.body))
+    while pending:
+        function = pending.pop()
+        if not function.is_checked:
+            return True
+        if function not in seen:
+            seen.add(function)
+            pending += called(function.body)
+    return False
+
+
+def _holds_half(kernel: nodes.Kernel) -> bool:
+    """Whether an array or uniform of the kernel is held in 16 bits."""
+    held = [b.type.element for b in kernel.buffers] + [u.type for u in kernel.uniforms]
+    return any(one == HALF for t in held for one in scalars(t))
