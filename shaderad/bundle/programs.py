@@ -135,6 +135,7 @@ def _variant(kernel: Kernel, profile: Profile, bounds: str) -> Variant:
         atomics=profile.atomics,
         subgroups=profile.has_subgroups,
         storage_buffer_limit=profile.storage_buffer_limit,
+        host=f"`{profile.name}`",
     )
 
 

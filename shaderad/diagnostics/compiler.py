@@ -1,4 +1,4 @@
-"""SR05: what the shader compiler refused, or broke on."""
+"""SR05: what cannot be compiled for a target, and what the shader compiler broke on."""
 
 from __future__ import annotations
 
@@ -43,5 +43,12 @@ MESSAGES: dict[str, Message] = {
         "the process that compiles could not be started: {reason}",
         note="the compiler runs in a Python process of its own, since it can crash",
         help="set the environment variable SHADERAD_PYTHON to a Python that can import shaderad",
+    ),
+    "SR0507": Message(
+        CompileError,
+        "`{kernel}_{mode}` needs {count:storage buffer|storage buffers} in one dispatch, "
+        "and {host} has {limit}",
+        note='they are {names}; `report` is there for bad indices, and not with `bounds="ignore"`',
+        help="put arrays of one length into one array of structs, or split the kernel in two",
     ),
 }

@@ -145,11 +145,10 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0417": Message(
         DerivativeError,
-        "`{kernel}` needs {count:storage buffer|storage buffers} in one dispatch, and the device "
-        "has {limit}",
-        note="gradients, cotangents and tangents share one buffer each already where they can",
-        help="split the kernel in two, put arrays of one length into one array of structs, or use "
-        "a device with more bindings",
+        "`{kernel}_{mode}` needs {count:storage buffer|storage buffers} in one dispatch, "
+        "and {host} has {limit}",
+        note="they are {names}; gradients, cotangents and tangents share one each where they can",
+        help="put arrays of one length into one array of structs, or split the kernel in two",
     ),
     "SR0419": Message(
         DerivativeError,

@@ -63,7 +63,7 @@ class DerivativeError(Error):
 
 
 class CompileError(Error):
-    """The shader compiler refused or broke on what we emitted."""
+    """A target cannot say what the kernel does, or the compiler broke on what we emitted."""
 
 
 class DeviceError(Error):

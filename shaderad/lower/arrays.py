@@ -256,13 +256,7 @@ class Arrays:
                 arenas.add(role)
                 needs = [n for n in needs if n.role is not role or _is_first(n, needs)]
         if len(needs) + report_count > limit:
-            raise error(
-                "SR0417",
-                self._module.kernel.span,
-                kernel=self._module.kernel.name,
-                count=len(needs) + report_count,
-                limit=limit,
-            )
+            raise self._too_many(needs, arenas)
         for need in self._needs.values():
             self._bind_one(piece, need, need.role in arenas)
         if self.uses_report:
@@ -270,6 +264,21 @@ class Arrays:
             self._declare(piece, slot, "report_words", Cell.WORDS)
             self.resources.append(Resource(slot, Role.REPORT, ()))
         return piece
+
+    def _too_many(self, needs: list[_Need], arenas: set[Role]) -> Exception:
+        """The error that names all that would have to be bound."""
+        module = self._module
+        names = [
+            _ARENA_NAMES[n.role] if n.role in arenas else f"{n.name}{_ROLE_SUFFIX[n.role]}"
+            for n in needs
+        ]
+        names += ["report"] if self.uses_report else []
+        # The primal alone is no matter of derivatives; its decoder binds one array.
+        code = "SR0507" if module.mode is Mode.PRIMAL else "SR0417"
+        return error(code, module.kernel.span, kernel=module.kernel.name, mode=module.mode.value,
+                     count=len(names), host=module.variant.host,
+                     limit=module.variant.storage_buffer_limit,
+                     names=", ".join(f"`{name}`" for name in names))  # fmt: skip
 
     def _bind_one(self, piece: Piece, need: _Need, is_arena: bool) -> None:
         base = f"{need.name}{_ROLE_SUFFIX[need.role]}"

@@ -151,6 +151,8 @@ class Variant:
     """``native``, ``compare-exchange`` or ``exchange``."""
     subgroups: bool = True
     storage_buffer_limit: int = 8
+    host: str = "the device"
+    """Whose limit that is, as messages call it."""
     features: frozenset[str] = frozenset()
 
 

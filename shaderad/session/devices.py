@@ -180,6 +180,7 @@ class Device:
             atomics=known.atomics,
             subgroups="subgroups" in known.features,
             storage_buffer_limit=known.storage_buffer_limit,
+            host=f"`{known.adapter}`",
             features=known.features,
         )
 

@@ -105,3 +105,58 @@ def test_python_builds_what_the_command_builds(source: Path) -> None:
     assert [each.kernel.name for each in built.kernels] == ["brighten", "shuffle"]
     for name in built.files:
         assert (by_python / name).read_bytes() == (by_command / name).read_bytes()
+
+
+CROWDED = """
+import shaderad as sad
+
+
+@sad.kernel
+def crowded(
+    i: sad.Index,
+    a: sad.In[float], b: sad.In[float], c: sad.In[float], d: sad.In[float],
+    e: sad.In[float], f: sad.In[float], g: sad.In[float], h: sad.In[float],
+    y: sad.Out[float],
+):
+    y[i] = a[i] * b[i] + c[i] * d[i] + e[i] * f[i] + g[i] * h[i]
+
+
+@sad.kernel
+def less_crowded(
+    i: sad.Index, x: sad.In[float],
+    a: sad.Min[float], b: sad.Min[float], c: sad.Min[float], d: sad.Min[float], e: sad.Min[float],
+):
+    a[0] = sad.min(a[0], x[i])
+    b[0] = sad.min(b[0], x[i] + 1.0)
+    c[0] = sad.min(c[0], x[i] + 2.0)
+    d[0] = sad.min(d[0], x[i] + 3.0)
+    e[0] = sad.min(e[0], x[i] + 4.0)
+"""
+
+
+def test_a_kernel_with_too_many_arrays_for_a_target_is_refused_with_both_names(
+    source: Path,
+) -> None:
+    source.write_text(CROWDED, encoding="utf-8")
+    out = source.parent / "out"
+    with pytest.raises(sad.CompileError) as caught:
+        sad.build(f"{source}:crowded", out, targets=("spirv", "wgsl"))
+    assert caught.value.code == "SR0507"
+    assert "`crowded_primal` needs 10 storage buffers" in caught.value.message
+    assert "`wgsl` has 8" in caught.value.message
+    assert "`a`, `b`, `c`" in caught.value.note
+    assert not out.exists()
+    assert not list(source.parent.glob(".out*"))
+    assert run(f"{source}:crowded", "-o", out, "--target", "spirv")[0] == 0
+
+
+def test_a_backward_with_too_many_arrays_for_a_target_is_left_out_there(source: Path) -> None:
+    source.write_text(CROWDED, encoding="utf-8")
+    built = sad.build(f"{source}:less_crowded", source.parent / "out", targets=("spirv", "wgsl"))
+    (kernel,) = built.kernels
+    assert kernel.by_target["spirv"].refusal is None
+    refusal = kernel.by_target["wgsl"].refusal
+    assert refusal is not None
+    assert refusal.code == "SR0417"
+    assert "`less_crowded_bwd` needs" in refusal.reason
+    assert "`wgsl` has 8" in refusal.reason

@@ -158,7 +158,7 @@ def test_a_kernel_that_needs_more_buffers_than_can_be_shared_is_refused(
     nothing = np.zeros(1)
     with pytest.raises(sad.Error) as caught:
         contention.read_nine(*[nothing] * 9, dim=1)
-    assert caught.value.code == "SR0417"
+    assert caught.value.code == "SR0507"
 
 
 @pytest.mark.slow

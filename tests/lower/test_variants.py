@@ -72,7 +72,7 @@ def test_a_kernel_that_needs_more_buffers_is_refused_by_name() -> None:
     except sad.DeviceError as failure:
         pytest.skip(f"wgpu: {failure.message}")
     case = crowded_cases.WIDE
-    with opened, pytest.raises(sad.DerivativeError, match=r"SR0417.*`wide` needs 6"):
+    with opened, pytest.raises(sad.CompileError, match=r"SR0507.*`wide_primal` needs 6"):
         case.kernel(*case.args, **case.call)
     opened.close()
 
