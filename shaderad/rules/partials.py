@@ -13,7 +13,7 @@ import numpy as np
 from shaderad.diagnostics import Span, error
 from shaderad.ir import ops
 from shaderad.rules import linear
-from shaderad.rules.table import ZERO, Array, Row, Zero, binary, ternary, unary
+from shaderad.rules.table import ZERO, Array, Row, Zero, binary, ieee, ternary, unary
 
 LN2, LN10 = np.log(2.0), np.log(10.0)
 
@@ -61,8 +61,8 @@ PARTIALS: dict[ops.Op, Row] = {
     # -- operators -----------------------------------------------------------------------------
     ops.ADD: binary(lambda y, a, b: (1.0, 1.0)),
     ops.SUB: binary(lambda y, a, b: (1.0, -1.0)),
-    ops.MUL: binary(lambda y, a, b: (b, a)),
-    ops.DIV: binary(lambda y, a, b: (1 / b, -y / b)),
+    ops.MUL: ieee(binary(lambda y, a, b: (b, a))),
+    ops.DIV: ieee(binary(lambda y, a, b: (1 / b, -y / b))),
     ops.NEG: unary(lambda y, x: -1.0),
     ops.FLOOR_DIV: binary(lambda y, a, b: (ZERO, ZERO)),
     ops.MOD: binary(lambda y, a, b: (1.0, -np.round((a - y) / b))),
@@ -81,8 +81,8 @@ PARTIALS: dict[ops.Op, Row] = {
     ops.SQRT: unary(lambda y, x: 0.5 / np.abs(y)),
     ops.RSQRT: unary(lambda y, x: -0.5 * np.abs(y) / np.abs(x)),
     ops.RCP: unary(lambda y, x: -y * y),
-    ops.EXP: unary(lambda y, x: y),
-    ops.EXP2: unary(lambda y, x: y * LN2),
+    ops.EXP: ieee(unary(lambda y, x: y)),
+    ops.EXP2: ieee(unary(lambda y, x: y * LN2)),
     ops.EXPM1: unary(lambda y, x: np.exp(x)),
     ops.LOG: unary(lambda y, x: 1 / np.abs(x)),
     ops.LOG2: unary(lambda y, x: 1 / (np.abs(x) * LN2)),
@@ -90,16 +90,16 @@ PARTIALS: dict[ops.Op, Row] = {
     ops.LOG1P: unary(lambda y, x: 1 / np.abs(1 + x)),
     ops.ERF: unary(lambda y, x: 2 / np.sqrt(np.pi) * np.exp(-x * x)),
     # -- angles --------------------------------------------------------------------------------
-    ops.SIN: unary(lambda y, x: np.cos(x)),
-    ops.COS: unary(lambda y, x: -np.sin(x)),
-    ops.TAN: unary(lambda y, x: 1 + y * y),
+    ops.SIN: ieee(unary(lambda y, x: np.cos(x))),
+    ops.COS: ieee(unary(lambda y, x: -np.sin(x))),
+    ops.TAN: ieee(unary(lambda y, x: 1 + y * y)),
     ops.ASIN: unary(lambda y, x: 1 / np.sqrt((1 - x) * (1 + x))),
     ops.ACOS: unary(lambda y, x: -1 / np.sqrt((1 - x) * (1 + x))),
-    ops.ATAN: unary(lambda y, x: 1 / (1 + x * x)),
+    ops.ATAN: ieee(unary(lambda y, x: 1 / (1 + x * x))),
     ops.ATAN2: binary(_atan2),
-    ops.SINH: unary(lambda y, x: np.cosh(x)),
-    ops.COSH: unary(lambda y, x: np.sinh(x)),
-    ops.TANH: unary(lambda y, x: 1 - y * y),
+    ops.SINH: ieee(unary(lambda y, x: np.cosh(x))),
+    ops.COSH: ieee(unary(lambda y, x: np.sinh(x))),
+    ops.TANH: ieee(unary(lambda y, x: 1 - y * y)),
     ops.ASINH: unary(lambda y, x: 1 / np.sqrt(x * x + 1)),
     ops.ACOSH: unary(lambda y, x: 1 / np.sqrt((x - 1) * (x + 1))),
     ops.ATANH: unary(lambda y, x: 1 / ((1 - x) * (1 + x))),

@@ -7,7 +7,7 @@ operands somebody wants differentiated: it gives all, and `ZERO` where that is z
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,19 +46,27 @@ class ByComponent:
     """
 
     partials: Callable[..., tuple[Partial, ...]]
+    zero_wins: bool = True
+    """Whether zero times infinity is 0; NaN, as IEEE has it, in what is the target's own."""
 
     def jvp(self, y: Array, args: Sequence[Array], args_dot: Sequence[Array]) -> Array:
         y_dot = np.zeros_like(y)
         for partial, x_dot in zip(self._partials(y, args), args_dot, strict=True):
             if not isinstance(partial, Zero):
-                y_dot = y_dot + times(partial, x_dot)
+                y_dot = y_dot + self._times(partial, x_dot)
         return y_dot
 
     def vjp(self, y: Array, args: Sequence[Array], y_bar: Array) -> tuple[Array, ...]:
         return tuple(
-            np.zeros_like(y_bar) if isinstance(partial, Zero) else times(partial, y_bar)
+            np.zeros_like(y_bar) if isinstance(partial, Zero) else self._times(partial, y_bar)
             for partial in self._partials(y, args)
         )
+
+    def _times(self, partial: Array | float, d: Array) -> Array:
+        if self.zero_wins:
+            return times(partial, d)
+        with np.errstate(all="ignore"):
+            return partial * d
 
     def _partials(self, y: Array, args: Sequence[Array]) -> tuple[Partial, ...]:
         with np.errstate(all="ignore"):
@@ -112,3 +120,8 @@ def ternary(
 ) -> ByComponent:
     """A row of three operands: ``partials(y, a, b, c)`` is ``(dy/da, dy/db, dy/dc)``."""
     return ByComponent(partials)
+
+
+def ieee(row: ByComponent) -> ByComponent:
+    """The row of an op that is the target's own: zero times infinity is NaN."""
+    return replace(row, zero_wins=False)

@@ -1,0 +1,118 @@
+"""What a kernel call must give, derivatives included, from the interpreter in float64.
+
+``oracle(kernel, *args, dim=n)`` takes what a call of the kernel takes; its `out`, `jvp` and `vjp`
+have the structure of `sad.vjp`'s and `sad.jvp`'s, in NumPy. Structs are dicts of arrays. Arguments
+are first rounded to what a device would store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from shaderad.frontend.decorators import KernelFunction
+from shaderad.interpret import Report, interpret
+from shaderad.ir import nodes
+from shaderad.ir.types import Access, Type, is_differentiable
+from shaderad.runtime import buffers
+from shaderad.session.arguments import at_path
+from shaderad.session.arrays import Array
+from shaderad.session.call import bound_call
+
+
+class Oracle:
+    """One launch, run by the interpreter."""
+
+    def __init__(
+        self, function: KernelFunction, args: Sequence[Any], options: Mapping[str, Any],
+        precision: Any,
+    ) -> None:  # fmt: skip
+        call = bound_call(function, args, options)
+        constants = {
+            p.name: call.given[p.name] for p in function.signature.parameters if p.is_const
+        }
+        self._kernel = function.specialise(constants)
+        self._positional = call.positional
+        reads = [b for b in self._kernel.buffers if b.access is Access.IN]
+        self._sources: list[nodes.Buffer | nodes.Uniform] = [*reads, *self._kernel.uniforms]
+        self._results = [b for b in self._kernel.buffers if b.access is not Access.IN]
+        self.run = interpret(
+            self._kernel,
+            dim=call.options.get("dim", ()),
+            arrays={b.name: _stored(call.given, b.path, b.type.element) for b in reads},
+            uniforms={u.name: _stored(call.given, u.path, u.type) for u in self._kernel.uniforms},
+            shapes=call.options.get("shapes"),
+            precision=precision,
+        )
+
+    @property
+    def out(self) -> Any:
+        """What the call returns: one result, or a tuple."""
+        found = tuple(self.run.outputs[b.name] for b in self._results)
+        return found[0] if len(found) == 1 else found
+
+    @property
+    def reports(self) -> list[Report]:
+        """What the call would report at the next synchronisation."""
+        return self.run.reports
+
+    def jvp(self, tangents: Sequence[Any]) -> Any:
+        """The tangents of the results, `None` for those without floats."""
+        given: dict[str, Any] = {}
+        by_parameter = dict(zip(self._positional, tangents, strict=True))
+        for source in self._sources:
+            if by_parameter.get(source.path[0]) is not None and is_differentiable(_type(source)):
+                tangent = at_path(by_parameter, source.path)
+                given[source.name] = _plain(tangent)
+        found = self.run.push(given)
+        dots = tuple(found.get(b.name) for b in self._results)
+        return dots[0] if len(dots) == 1 else dots
+
+    def vjp(self, cotangents: Any) -> tuple[Any, ...]:
+        """The gradient of every positional argument, `None` for those without floats."""
+        bars = cotangents if len(self._results) > 1 else (cotangents,)
+        given = {
+            b.name: _plain(bar)
+            for b, bar in zip(self._results, bars, strict=True)
+            if bar is not None and is_differentiable(b.type)
+        }
+        found = self.run.pull(given)
+        return tuple(self._gradient(name, found) for name in self._positional)
+
+    def _gradient(self, parameter: str, found: Mapping[str, Any]) -> Any:
+        gradient: Any = None
+        for source in self._sources:
+            if source.path[0] != parameter or source.name not in found:
+                continue
+            if len(source.path) == 1:
+                return found[source.name]
+            gradient = {} if gradient is None else gradient
+            inner = gradient
+            for field in source.path[1:-1]:
+                inner = inner.setdefault(field, {})
+            inner[source.path[-1]] = found[source.name]
+        return gradient
+
+
+def oracle(
+    kernel: KernelFunction, *args: Any, precision: Any = np.float64, **options: Any
+) -> Oracle:
+    """The call ``kernel(*args, **options)`` as it must come out."""
+    return Oracle(kernel, args, options, precision)
+
+
+def _type(source: nodes.Buffer | nodes.Uniform) -> Type:
+    return source.type
+
+
+def _stored(given: Mapping[str, Any], path: tuple[str, ...], t: Type) -> Any:
+    """An argument after the rounding that a device's storage does."""
+    storage, _ = buffers.to_storage(_plain(at_path(given, path)), t, ".".join(path))
+    return buffers.to_host(storage, t)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy for arrays of a device."""
+    return value.numpy() if isinstance(value, Array) else value
