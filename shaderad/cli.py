@@ -121,12 +121,11 @@ def build(
     from shaderad.bundle.constants import parse_defines
     from shaderad.bundle.summary import summary_lines
 
-    targets = [name.strip() for each in target for name in each.split(",") if name.strip()]
     with _progress() as tell:
         built = sad.build(
             source,
             out,
-            targets=targets,
+            targets=target,
             defines=parse_defines(define or []),
             bounds=bounds.value,
             require_backward=require_bwd,

@@ -11,6 +11,8 @@ from shaderad.bundle.folder import check_folder
 from shaderad.bundle.profiles import DEFAULT_TARGETS, PROFILES, profiles_of
 from shaderad.bundle.source_file import find_kernels, imported, split_source
 from shaderad.bundle.stages import Built, Options, build_kernels
+from shaderad.diagnostics import error
+from shaderad.lower.bindings import BOUNDS
 
 __all__ = ["DEFAULT_TARGETS", "PROFILES", "Built", "build"]
 
@@ -19,7 +21,7 @@ def build(
     source: str | Path,
     out: str | Path,
     *,
-    targets: Sequence[str] = DEFAULT_TARGETS,
+    targets: str | Sequence[str] = DEFAULT_TARGETS,
     defines: Mapping[str, object] | None = None,
     bounds: str = "raise",
     require_backward: bool = False,
@@ -35,7 +37,8 @@ def build(
     Args:
         source: A Python file, or ``file.py:name`` for one of its kernels.
         out: The folder; of what is in it, only files of an earlier build are replaced.
-        targets: Of ``spirv``, ``spirv-core``, ``hlsl``, ``wgsl``, ``metal``.
+        targets: Of ``spirv``, ``spirv-core``, ``hlsl``, ``wgsl``, ``metal``; one text with commas
+            or several.
         defines: Values of `sad.Const` parameters, by parameter or ``kernel.parameter``.
         bounds: What an index out of range does: ``raise`` binds a report buffer, ``ignore``
             does not, ``unchecked`` leaves out the guards.
@@ -45,9 +48,13 @@ def build(
 
     Raises:
         LanguageError: SR0701 to SR0707, or what the front end refuses.
-        CompileError: SR0501 to SR0506, SR0708 to SR0712.
+        CompileError: SR0501 to SR0507, SR0708 to SR0713.
+        ShapeError: SR0374, where there are no such `bounds`.
     """
-    options = Options(profiles_of(tuple(targets)), bounds, require_backward, validate)
+    profiles = profiles_of((targets,) if isinstance(targets, str) else targets)
+    if bounds not in BOUNDS:
+        raise error("SR0374", found=repr(bounds))
+    options = Options(profiles, bounds, require_backward, validate)
     if tell is not None:
         options = replace(options, tell=tell)
     path, wanted = split_source(str(source))

@@ -45,13 +45,13 @@ def constants_of(
     found: dict[str, dict[str, object]] = {}
     for kernel_name, function in kernels.items():
         values = found.setdefault(kernel_name, {})
-        for parameter in function.signature.parameters:
+        signature = function.signature
+        for parameter, span in zip(signature.parameters, signature.spans, strict=True):
             if not parameter.is_const:
                 continue
             keys = {f"{kernel_name}.{parameter.name}", parameter.name} & defines.keys()
             if not keys:
-                raise error("SR0705", function.source.span, kernel=kernel_name,
-                            name=parameter.name, type=parameter.type)  # fmt: skip
+                raise error("SR0705", span, kernel=kernel_name, name=parameter.name)
             used |= keys
             values[parameter.name] = defines[max(keys, key=len)]
     for name in defines:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from shaderad.diagnostics import error
 from shaderad.lower.artifact import Access, Binding, Code, Program
 
 _REGISTER = re.compile(r"\b(\w+?)_\d+ : register\(([bstu]\d+)\)")
@@ -42,4 +43,4 @@ def _check_registers(program: Program, found: Mapping[str, str]) -> None:
     by_name = {b.name: b for b in program.bindings}
     for name, register in found.items():
         if name not in by_name or _CLASS_BY_ACCESS[by_name[name].access] != register[0]:
-            raise RuntimeError(f"{program.name}: register {register} of `{name}` is no binding's")
+            raise error("SR0714", program=program.name, register=register, name=name)

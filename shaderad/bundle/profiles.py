@@ -6,6 +6,7 @@ profiles are the same; they are summed in another way.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shaderad.diagnostics import error
@@ -43,14 +44,17 @@ PROFILES: dict[str, Profile] = {
 DEFAULT_TARGETS = ("spirv", "hlsl", "wgsl")
 
 
-def profiles_of(targets: tuple[str, ...]) -> tuple[Profile, ...]:
-    """The profiles of `targets`, each once, in the order of the table.
+def profiles_of(targets: Iterable[str]) -> tuple[Profile, ...]:
+    """The profiles of `targets`, each once, in the order of the table; commas separate too.
 
     Raises:
-        CompileError: SR0504, where there is no such target.
+        CompileError: SR0504, where there is no such target; SR0713, where none is named.
     """
-    for target in targets:
+    wanted = [name.strip() for each in targets for name in each.split(",") if name.strip()]
+    names = ", ".join(f"`{name}`" for name in PROFILES)
+    for target in wanted:
         if target not in PROFILES:
-            names = ", ".join(f"`{name}`" for name in PROFILES)
             raise error("SR0504", target=target, targets=names)
-    return tuple(profile for name, profile in PROFILES.items() if name in targets)
+    if not wanted:
+        raise error("SR0713", targets=names)
+    return tuple(profile for name, profile in PROFILES.items() if name in wanted)

@@ -109,12 +109,20 @@ def _run(path: Path, name: str) -> ModuleType:
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)
-    except (Error, KeyboardInterrupt):
+    except KeyboardInterrupt:
         raise
     except BaseException as failure:
-        said = f"{type(failure).__name__}: {failure}".removesuffix(": ")
-        raise error("SR0702", _place(failure, path), file=path.name, failure=said) from failure
+        raise _at_its_line(failure, path) from failure
     return module
+
+
+def _at_its_line(failure: BaseException, path: Path) -> Error:
+    """What an import raised, as an error that shows the line of the user's file."""
+    place = _place(failure, path)
+    if isinstance(failure, Error):
+        return failure if failure.span or place is None else failure.at(place)
+    said = " ".join(f"{type(failure).__name__}: {failure}".split()).removesuffix(":")
+    return error("SR0702", place, file=path.name, failure=said)
 
 
 def _place(failure: BaseException, path: Path) -> Span | None:

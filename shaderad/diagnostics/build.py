@@ -31,7 +31,7 @@ MESSAGES: dict[str, Message] = {
     "SR0705": Message(
         LanguageError,
         "`{kernel}` needs a value for its constant `{name}`",
-        label="`{name}` is `sad.Const[{type}]`",
+        label="it is compiled in",
         help="give one: `--define {name}=VALUE`, or `--define {kernel}.{name}=VALUE`",
     ),
     "SR0706": Message(
@@ -71,5 +71,16 @@ MESSAGES: dict[str, Message] = {
         CompileError,
         "{validator} refuses `{entry}` for {target}: {reason}",
         help="this is a bug in shaderad: report it; `--no-validate` writes the files all the same",
+    ),
+    "SR0713": Message(
+        CompileError,
+        "a build for no target",
+        help="name one or several of {targets}",
+    ),
+    "SR0714": Message(
+        CompileError,
+        "bug in shaderad, stage bundle: `{program}` has a register {register} for `{name}`, which "
+        "is no binding of its class",
+        help="please report it together with the kernel",
     ),
 }

@@ -40,6 +40,11 @@ class Error(Exception):
         self.help = help
         super().__init__(render(self))
 
+    def at(self, span: Span) -> Error:
+        """The same error, shown at `span`."""
+        return type(self)(self.code, self.message, span=span, label=self.label, note=self.note,
+                          help=self.help)  # fmt: skip
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors cross process borders whole: an exception's default keeps its text alone."""
         parts = {k: getattr(self, k) for k in ("span", "label", "note", "help")}
@@ -123,7 +128,8 @@ def render(shown: Error) -> str:
             lines.append(f"{gutter} | {' ' * shown.span.column}{carets} {shown.label}".rstrip())
             lines.append(f"{gutter} |")
     elif shown.label:
-        lines.append(f" = found: {shown.label}")
+        found = shown.label.removeprefix("found ")
+        lines.append(f" = {'note' if found == shown.label else 'found'}: {found}")
     lines += [f"{gutter} = note: {part}" for part in shown.note.splitlines()]
     lines += [f"{gutter} = help: {part}" for part in shown.help.splitlines()]
     return "\n".join(lines)

@@ -29,6 +29,8 @@ class KernelSignature:
 
     index_names: tuple[str, ...]
     parameters: tuple[KernelParameter, ...]
+    spans: tuple[Span, ...]
+    """Where each parameter stands."""
 
 
 def kernel_signature(function: PythonFunction) -> KernelSignature:
@@ -41,6 +43,7 @@ def kernel_signature(function: PythonFunction) -> KernelSignature:
     signature = signature_of(function)
     index_names: list[str] = []
     parameters: list[KernelParameter] = []
+    spans: list[Span] = []
     for (name, t), span in zip(signature.parameters, _spans(function), strict=True):
         if name in RESERVED:
             raise error("SR0215", span, name=name)
@@ -50,10 +53,11 @@ def kernel_signature(function: PythonFunction) -> KernelSignature:
             index_names.append(name)
             continue
         parameters.append(_parameter(name, t, span))
+        spans.append(span)
     if signature.result is not None and not isinstance(signature.result, Void):
         where = function.tree.returns or function.tree
         raise error("SR0226", function.source.of(where), found=signature.result)
-    return KernelSignature(tuple(index_names), tuple(parameters))
+    return KernelSignature(tuple(index_names), tuple(parameters), tuple(spans))
 
 
 def _spans(function: PythonFunction) -> list[Span]:

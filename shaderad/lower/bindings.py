@@ -14,6 +14,8 @@ from shaderad.ir.types import Type
 from shaderad.lower.artifact import Program
 
 WORKGROUP_SIZE = 64
+BOUNDS = ("raise", "ignore", "unchecked")
+"""What an index out of range does: `Variant.bounds`."""
 # A reducing dispatch stops growing here: 65,536 threads fill the GPUs there are, and more
 # threads only mean more atomic adds at the end.
 REDUCTION_GROUP_LIMIT = 1024
@@ -140,7 +142,7 @@ class Variant:
     wanted: frozenset[str] = frozenset()
     """Buffers and uniforms (names) whose gradient or tangent takes part."""
     bounds: str = "raise"
-    """``raise``, ``ignore`` or ``unchecked``."""
+    """Of `BOUNDS`."""
     launch_shaped: frozenset[str] = frozenset()
     """Out buffers that have the launch's shape."""
     device_uniforms: frozenset[str] = frozenset()

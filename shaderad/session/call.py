@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from shaderad.diagnostics import error
 from shaderad.ir import types
 from shaderad.ir.types import Access
+from shaderad.lower.bindings import BOUNDS
 from shaderad.session.arguments import (
     at_path,
     bind_array,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from shaderad.ir import nodes
     from shaderad.session.kernel_facts import KernelFacts
 
-BOUNDS = ("raise", "ignore", "unchecked")
 OPTIONS = ("dim", "shapes", "bounds", "checks", "device")
 
 
