@@ -34,6 +34,7 @@ from shaderad.frontend.annotations import (
     Max,
     Min,
     Out,
+    Pointer,
 )
 from shaderad.frontend.decorators import function, kernel
 from shaderad.frontend.intrinsics import FORMS, INTRINSICS
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from shaderad.runtime.devices import devices
     from shaderad.session.arrays import Array, array
     from shaderad.session.devices import Device, open_device
+    from shaderad.session.pointers import pointer
     from shaderad.transforms import grad, jacobian, jvp, value_and_grad, vjp
 
 __version__ = "0.1.0"
@@ -64,6 +66,7 @@ _MODULE_BY_NAME = {
     "vjp": "shaderad.transforms",
     "gradcheck": "shaderad.check",
     "build": "shaderad.bundle",
+    "pointer": "shaderad.session.pointers",
 }
 
 __all__ = [
@@ -87,6 +90,7 @@ __all__ = [
     "Max",
     "Min",
     "Out",
+    "Pointer",
     "ShapeError",
     "UnknownNameError",
     "array",
@@ -99,6 +103,7 @@ __all__ = [
     "jvp",
     "kernel",
     "open_device",
+    "pointer",
     "struct",
     "value_and_grad",
     "vjp",

@@ -18,6 +18,7 @@ from shaderad.session import trees
 from shaderad.session.arguments import rebuilt, struct_fields
 from shaderad.session.arrays import Array, array
 from shaderad.session.call import is_given
+from shaderad.session.pointers import HostPointer
 
 
 @dataclass
@@ -95,6 +96,8 @@ def _leaf_paths(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         return
     for key, part in parts.items():
         step = f".{key}" if struct_fields(tree) is not None else f"[{key!r}]"
+        if isinstance(tree, HostPointer):
+            step = ""
         yield from _leaf_paths(part, path + step)
 
 

@@ -163,4 +163,10 @@ MESSAGES: dict[str, Message] = {
         label="the same part of the same element as before, so `{kernel}` has no gradient",
         help="write each part of an element once: compute the value in a local first",
     ),
+    "SR0470": Message(
+        DerivativeError,
+        "`{type}` behind a pointer holds floats of its own, in a differentiated Python function",
+        note="its elements stay on the host, where no trace can follow their floats",
+        help="differentiate the kernel itself, or put the floats behind a pointer, too",
+    ),
 }

@@ -297,4 +297,15 @@ MESSAGES: dict[str, Message] = {
         "`{name}` has the shape {found}, and must have {shape}",
         help="a cotangent or tangent has the shape of what it belongs to",
     ),
+    "SR0390": Message(
+        ShapeError,
+        "`{name}` takes a pointer to `{type}`, and got a `{found}`",
+        help="give it the array: `sad.pointer(array)`, or `sad.pointer(None)` for nothing",
+    ),
+    "SR0391": Message(
+        ShapeError,
+        "`{name}` takes `{type}` structs, and got a `{found}`",
+        note="structs that hold pointers stay on the host until a kernel reads them",
+        help="give it a list of them: `[{type}(..), ..]`",
+    ),
 }

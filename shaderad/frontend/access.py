@@ -9,12 +9,14 @@ import ast
 import enum
 import types
 
-from shaderad.diagnostics import Span, counted
+from shaderad.diagnostics import Span
 from shaderad.diagnostics.foreign_names import remedy_for
+from shaderad.frontend import pointers
 from shaderad.frontend.annotations import Form
 from shaderad.frontend.body import Body
 from shaderad.frontend.captures import MISSING, to_value
-from shaderad.frontend.conversions import constant, element_count
+from shaderad.frontend.conversions import element_count
+from shaderad.frontend.indices import constant_index, index_of
 from shaderad.frontend.intrinsics import KernelForm
 from shaderad.frontend.operators import as_known
 from shaderad.frontend.structs import info_of
@@ -26,16 +28,19 @@ from shaderad.frontend.values import (
     Sequence,
     StructRef,
     TargetElement,
+    Twin,
     Value,
     describe,
 )
 from shaderad.ir.nodes import Const, Element, Expr, Field, Length, Load, PairPart, Swizzle, Var
+from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import (
     INT,
     Access,
     LocalArray,
     Matrix,
     Pair,
+    Pointer,
     Struct,
     Tuple,
     Type,
@@ -57,7 +62,10 @@ def attribute(body: Body, node: ast.Attribute, is_target: bool) -> Value:
         LanguageError: SR0310 where the value has no such field, component or method.
     """
     owner = body.target(node.value) if is_target else body.value(node.value)
-    found = _attribute_of(body, owner, node)
+    if isinstance(owner, Twin):
+        found = pointers.field_of_twin(body, owner, node, is_target)
+    else:
+        found = _attribute_of(body, owner, node)
     if found is not None:
         return found
     raise body.error("SR0310", node, type=describe(owner).strip("`"), name=node.attr,
@@ -139,8 +147,9 @@ def _part_of_struct(owner: StructRef, part: str) -> StructRef:
         elif isinstance(value, StructRef) and value.part == "pair":
             parts.append((name, _part_of_struct(value, part)))
         elif isinstance(value, Var) and isinstance(value.type, Pair):
-            t = value.type.primal if part == "p" else tangent(value.type.primal)
-            parts.append((name, PairPart(type=t, value=value, part=part)))
+            found = _of_pair(value, value.type, part, value.span)
+            assert found is not None
+            parts.append((name, found))
         elif part == "p":
             parts.append((name, value))
     return StructRef(owner.type, tuple(parts), "" if part == "p" else "d")
@@ -166,9 +175,12 @@ def _method(body: Body, owner: Value, t: Struct, name: str) -> Value | None:
 def _of_pair(owner: Expr, t: Pair, name: str, span: Span) -> Value | None:
     if name == "p":
         return PairPart(type=t.primal, value=owner, part="p", span=span)
-    if name == "d":
-        return PairPart(type=tangent(t.primal), value=owner, part="d", span=span)
-    return None
+    if name != "d":
+        return None
+    derivative = PairPart(type=tangent(t.primal), value=owner, part="d", span=span)
+    if not holds_pointers(t.primal):
+        return derivative
+    return Twin(PairPart(type=t.primal, value=owner, part="p", span=span), derivative)
 
 
 def swizzle(owner: Expr, letters: str, span: Span) -> Swizzle | None:
@@ -200,6 +212,8 @@ def _known_attributes(body: Body, owner: Value, name: str) -> str:
         return "a pair has `.p` and `.d`"
     if isinstance(owner, ArrayRef):
         return "an array has `.shape` and `len()`"
+    if isinstance(t, Pointer) or isinstance(owner, Twin):
+        return "what a pointer leads to is read as `pointer[k]`, and counted by `len(pointer)`"
     return "there is none"
 
 
@@ -218,12 +232,16 @@ def subscript(body: Body, node: ast.Subscript, is_target: bool) -> Value:
     if isinstance(owner, ArrayRef):
         return _element_of_array(body, owner, node, is_target)
     if isinstance(owner, Sequence):
-        return owner.parts[_constant_index(body, node.slice, len(owner.parts))]
+        return owner.parts[constant_index(body, node.slice, len(owner.parts))]
     if isinstance(owner, Host):
         return _local_array_type(body, owner, node)
+    if isinstance(owner, Twin):
+        return pointers.element_of_twin(body, owner, node, is_target)
+    if isinstance(owner, Expr) and isinstance(owner.type, Pointer):
+        return pointers.element(body, owner, node)
     if isinstance(owner, Expr):
         if isinstance(owner.type, Tuple):
-            index = _constant_index(body, node.slice, len(owner.type.elements))
+            index = constant_index(body, node.slice, len(owner.type.elements))
             return Field(type=owner.type.elements[index], value=owner, name=str(index), span=span)
         return _nested_elements(body, owner, node)
     raise body.error("SR0310", node, type=describe(owner).strip("`"), name="[..]",
@@ -265,7 +283,7 @@ def _element(body: Body, owner: Expr, index_node: ast.expr, span: Span) -> Expr:
     if count is None:
         raise body.error("SR0310", index_node, type=owner.type, name="[..]",
                          known="it has no elements")  # fmt: skip
-    index = _index(body, index_node, count, str(owner.type))
+    index = index_of(body, index_node, count, str(owner.type))
     t = owner.type
     if isinstance(t, Vector) and isinstance(index, Const):
         letter = _COMPONENTS[int(index.value)]
@@ -274,36 +292,6 @@ def _element(body: Body, owner: Expr, index_node: ast.expr, span: Span) -> Expr:
     return Element(
         type=t.row if isinstance(t, Matrix) else t.element, value=owner, index=index, span=span
     )
-
-
-def _index(body: Body, node: ast.expr, count: int | None, owner: str) -> Expr:
-    """One index as an int expression."""
-    value = body.value(node)
-    known = as_known(value)
-    if known is not None and type(known.value) is int:
-        if known.value < 0 or (count is not None and known.value >= count):
-            why = "positions count from 0" if count is None else _size(count)
-            raise body.error("SR0308", node, found=known.value, owner=owner, why=why)
-        return constant(known, INT, body.span(node))
-    if isinstance(value, Expr) and value.type == INT:
-        return value
-    if isinstance(value, Host) and isinstance(value.object, KernelForm):
-        raise body.error("SR0211", node)
-    raise body.error("SR0309", node, found=describe(value))
-
-
-def _constant_index(body: Body, node: ast.expr, count: int) -> int:
-    value = body.value(node)
-    known = as_known(value)
-    if known is None or type(known.value) is not int:
-        raise body.error("SR0319", node, found=describe(value))
-    if not -count <= known.value < count:
-        raise body.error("SR0308", node, found=known.value, owner="the tuple", why=_size(count))
-    return known.value % count
-
-
-def _size(count: int) -> str:
-    return f"it has {counted(count, 'element')}"
 
 
 def _element_of_array(body: Body, array: ArrayRef, node: ast.Subscript, is_target: bool) -> Expr:
@@ -316,7 +304,7 @@ def _element_of_array(body: Body, array: ArrayRef, node: ast.Subscript, is_targe
         plain = plain[0].elts  # b[sad.unique((y, x))]
     if len(plain) != array.type.rank:
         raise body.error("SR0307", node, type=array.type, found=len(plain), wanted=array.type.rank)
-    indices = tuple(_index(body, n, None, f"`{array.buffer}`") for n in plain)
+    indices = tuple(index_of(body, n, None, f"`{array.buffer}`") for n in plain)
     t, span = array.type.element, body.span(node)
     body.buffers.setdefault(array.buffer, array.type)
     if is_target:

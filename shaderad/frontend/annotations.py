@@ -17,6 +17,7 @@ import numpy as np
 
 from shaderad.diagnostics import Span, UnknownNameError, counted, error
 from shaderad.ir import types as ir
+from shaderad.ir.pointers import holds_pointers, reaches_floats
 from shaderad.ir.types import Access, Kind, Scalar
 
 NUMPY_BY_KIND: dict[Kind, type[np.generic]] = {
@@ -128,6 +129,7 @@ class IndexType(ir.Type):
 Index = IndexMark()
 In, Out, Add, Min, Max = (Form(access.value) for access in Access)
 Const, LocalArray, DifferentialPair = Form("Const"), Form("LocalArray"), Form("DifferentialPair")
+Pointer = Form("Pointer")
 
 
 def _type_objects() -> dict[str, TypeObject]:
@@ -289,7 +291,7 @@ def _scalar_of_enum(enum: type[Enum], span: Span | None) -> Scalar:
 def _build(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None) -> ir.Type:
     name = annotation.form.name
     if name == "DifferentialPair":
-        if not ir.is_differentiable(inner) or isinstance(inner, ir.Pair):
+        if not reaches_floats(inner) or isinstance(inner, ir.Pair):
             raise error("SR0301", span, found=repr(annotation), why=f"`{inner}` holds no float")
         return ir.Pair(inner)
     is_value = not isinstance(inner, ir.BufferType | ir.Void | ir.Tuple | ir.Pair | ConstType)
@@ -298,6 +300,7 @@ def _build(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None
     if isinstance(inner, ir.Struct) and inner.holds_buffers:
         raise error("SR0301", span, found=repr(annotation),
                     why=f"`{inner}` holds arrays: pass it as a parameter of its own")  # fmt: skip
+    _check_pointers(annotation, inner, span)
     if name == "LocalArray":
         return ir.LocalArray(inner, size)
     if isinstance(inner, ir.LocalArray):
@@ -306,7 +309,18 @@ def _build(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None
     if name in ("Min", "Max") and (ir.scalar_of(inner) is None or ir.is_bool(inner)):
         why = "Min and Max take numbers and vectors"
         raise error("SR0301", span, found=repr(annotation), why=why)
+    if name == "Pointer":
+        return ir.Pointer(inner)
     return ir.BufferType(_ACCESS[name], inner, size)
+
+
+def _check_pointers(annotation: Subscripted, inner: ir.Type, span: Span | None) -> None:
+    """Raises SR0301 where pointers would lie in what is written, indexed or compiled in."""
+    name = annotation.form.name
+    if not holds_pointers(inner) or (name in ("In", "Pointer") and isinstance(inner, ir.Struct)):
+        return
+    why = "pointers lie in structs, and those behind `sad.Pointer`, in `sad.In` or in a parameter"
+    raise error("SR0301", span, found=repr(annotation), why=why)
 
 
 def _spelling(annotation: object) -> str:

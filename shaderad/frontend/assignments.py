@@ -24,10 +24,12 @@ from shaderad.ir.nodes import (
     Expr,
     Field,
     Load,
+    PointerIndex,
     Store,
     Swizzle,
     Var,
 )
+from shaderad.ir.pointers import holds_pointers, without_targets
 from shaderad.ir.types import (
     BOOL,
     FLOAT,
@@ -67,6 +69,8 @@ def annotated(body: Body, node: ast.AnnAssign) -> None:
     if not _is_local(t):
         raise error("SR0301", span, found=text, why="a local name holds a value")
     body.check_bindable(node.target)
+    if node.value is not None and holds_pointers(t):
+        t = coerce(body.value(node.value), t, body.span(node.value)).type
     local = body.scope.local_name_by_name.get(node.target.id, node.target.id)
     known = body.scope.types.get(local, t)
     if known != t:
@@ -127,6 +131,8 @@ def _as_type_of(body: Body, name: str, t: Type, value: Value, target: ast.expr, 
         help_ = "convert the value, or use another name"
         if t == INT and found == FLOAT:
             help_ = f"start it as a float: `{name} = 0.0`"
+        if without_targets(found) == without_targets(t):
+            help_ = "its pointers lead elsewhere: use another name"
         raise body.error("SR0317", target, name=name, type=t, found=f"`{found}`", help=help_)
     return coerce(value, t, span)
 
@@ -190,6 +196,12 @@ def _write(body: Body, place: Place, value: Expr, target: ast.expr) -> None:
         body.emit(Assign(name=root.name, path=place.path, value=value, span=span))
         return
     array = root.array
+    if isinstance(root.indices[0], PointerIndex):
+        body.emit(
+            AccumulateGradient(buffer=root.buffer, indices=root.indices, path=place.path,
+                               value=value, is_store=True, span=span)
+        )  # fmt: skip
+        return
     if array.part == "d":
         raise body.error("SR0208", target, name=f"{array.buffer}.d", access="accumulated gradient",
                          how="it only takes `+=`")  # fmt: skip

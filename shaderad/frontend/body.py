@@ -21,6 +21,7 @@ from shaderad.frontend.slots import Slot
 from shaderad.frontend.structs import StructInfo, info_of
 from shaderad.frontend.values import Known, Value, describe
 from shaderad.ir.nodes import Assign, Const, Expr, Function, Stmt, Var
+from shaderad.ir.pointers import without_targets
 from shaderad.ir.types import BufferType, Pair, Struct, Type
 
 
@@ -65,7 +66,8 @@ class Unit:
             cls_by_name[t.name] = cls
 
     def struct_info(self, t: Struct) -> StructInfo | None:
-        cls = self.structs.get(t)
+        annotated = without_targets(t)
+        cls = self.structs.get(annotated) if isinstance(annotated, Struct) else None
         return None if cls is None else info_of(cls)
 
 

@@ -33,7 +33,8 @@ from shaderad.frontend.values import (
     describe,
 )
 from shaderad.ir import ops
-from shaderad.ir.nodes import Detach, Expr
+from shaderad.ir.nodes import Detach, Expr, PointerLength
+from shaderad.ir.types import INT, Pointer
 
 _BUILTINS: dict[object, str] = {
     builtins.abs: "abs",
@@ -172,10 +173,12 @@ def _len(body: Body, args: tuple[Value, ...], node: ast.Call) -> Value:
         return length(value, 0, span)
     if isinstance(value, Sequence):
         return Known(len(value.parts), span)
+    if isinstance(value, Expr) and isinstance(value.type, Pointer):
+        return PointerLength(type=INT, pointer=value, span=span)
     count = element_count(value.type) if isinstance(value, Expr) else None
     if count is None:
-        raise body.error("SR0312", node, name="len", found=describe(value),
-                         help="it takes an array, a local array, a vector or a matrix")  # fmt: skip
+        help_ = "it takes an array, a pointer, a local array, a vector or a matrix"
+        raise body.error("SR0312", node, name="len", found=describe(value), help=help_)
     return Known(count, span)
 
 

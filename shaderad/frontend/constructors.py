@@ -14,7 +14,7 @@ from shaderad.frontend.annotations import (
     value_type,
 )
 from shaderad.frontend.body import Body
-from shaderad.frontend.conversions import coerce, constant, expr
+from shaderad.frontend.conversions import coerce, constant, expr, of_struct
 from shaderad.frontend.operators import typed_constant
 from shaderad.frontend.structs import info_of
 from shaderad.frontend.values import Host, Known, Value, describe
@@ -206,7 +206,7 @@ def call_struct(body: Body, cls: type, node: ast.Call) -> Expr:
             parts.append(coerce(Known(default), field, body.span(node)))
         else:
             raise body.error("SR0313", node, type=t, found=f"no `{name}`", wanted=", ".join(names))
-    return Construct(type=t, parts=tuple(parts), span=body.span(node))
+    return of_struct(t, tuple(parts), body.span(node))
 
 
 def call_bitcast(body: Body, node: ast.Call) -> Expr:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 
 from shaderad.diagnostics import Error, Span, error
-from shaderad.frontend.values import Known, Sequence, Value, describe
+from shaderad.frontend.values import Known, Sequence, StructRef, Value, describe
 from shaderad.ir.nodes import Cast, Const, Construct, Expr, Splat
+from shaderad.ir.pointers import without_targets
 from shaderad.ir.types import (
     BOOL,
     FLOAT,
@@ -21,6 +22,7 @@ from shaderad.ir.types import (
     LocalArray,
     Matrix,
     Scalar,
+    Struct,
     Tuple,
     Type,
     Vector,
@@ -92,7 +94,15 @@ def expr(value: Value, span: Span) -> Expr:
     if isinstance(value, Sequence):
         parts = tuple(expr(p, span) for p in value.parts)
         return Construct(type=Tuple(tuple(p.type for p in parts)), parts=parts, span=span)
+    if isinstance(value, StructRef) and not value.type.holds_buffers and not value.part:
+        return of_struct(value.type, tuple(expr(p, span) for _, p in value.parts), span)
     raise error("SR0238", span, found=describe(value))
+
+
+def of_struct(t: Struct, parts: tuple[Expr, ...], span: Span) -> Construct:
+    """A struct of `parts`, whose pointers know where they lead."""
+    fields = tuple((name, part.type) for (name, _), part in zip(t.fields, parts, strict=True))
+    return Construct(type=Struct(t.name, fields), parts=parts, span=span)
 
 
 def mismatch(value: Value, wanted: Type, span: Span) -> Error:
@@ -126,9 +136,9 @@ def coerce(value: Value, wanted: Type, span: Span) -> Expr:
         if len(wanted.elements) != len(value.parts):
             raise error("SR0318", span, found=len(value.parts), wanted=len(wanted.elements))
         pairs = zip(value.parts, wanted.elements, strict=True)
-        return Construct(type=wanted, parts=tuple(coerce(p, t, span) for p, t in pairs), span=span)
+        return expr(Sequence(tuple(coerce(p, t, span) for p, t in pairs)), span)
     found = expr(value, span)
-    if found.type == wanted:
+    if found.type == wanted or without_targets(found.type) == wanted:
         return found
     if found.type == INT and isinstance(wanted, Scalar) and wanted.kind in FLOAT_KINDS:
         return Cast(type=wanted, value=found, span=found.span)

@@ -22,6 +22,7 @@ from shaderad.ir.nodes import (
     Var,
     Zero,
 )
+from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import BufferType, Pair, Struct, Type, Void, is_differentiable, tangent
 from shaderad.ir.walk import all_expressions, called, statements
 
@@ -47,9 +48,9 @@ def make_pair(body: Body, node: ast.Call) -> MakePair:
         raise body.error("SR0231", node, name="diff_pair", found=len(node.args), wanted="1 or 2")
     span = body.span(node)
     primal = expr(to_float(body.value(node.args[0])), span)
-    if not is_differentiable(primal.type):
+    if not is_differentiable(primal.type) or holds_pointers(primal.type):
         raise body.error("SR0312", node, name="diff_pair", found=describe(primal),
-                         help="it takes a value that holds floats")  # fmt: skip
+                         help="it takes a value that holds floats, and no pointers")  # fmt: skip
     t = tangent(primal.type)
     derivative: Expr = Zero(type=t, span=span)
     if len(node.args) == 2:

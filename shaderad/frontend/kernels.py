@@ -16,7 +16,18 @@ from shaderad.frontend.scope import Scope
 from shaderad.frontend.signatures import RESERVED, signature_of
 from shaderad.frontend.values import ArrayRef, StructRef, Value
 from shaderad.ir.nodes import Buffer, Kernel, KernelParameter, Uniform, Var
-from shaderad.ir.types import INT, BufferType, Pair, Struct, Tuple, Type, Void
+from shaderad.ir.pointers import POINTED, comes_apart, pointers_in, with_targets
+from shaderad.ir.types import (
+    INT,
+    Access,
+    BufferType,
+    Pair,
+    Pointer,
+    Struct,
+    Tuple,
+    Type,
+    Void,
+)
 
 _READERS = Readers(
     expression=expressions.read, block=statements.read_block, specialise=user_calls.specialise
@@ -126,14 +137,35 @@ class _Binder:
     def _bind(self, name: str, path: tuple[str, ...], t: Type) -> Value:
         span = self._spans[path[0]]
         if isinstance(t, BufferType):
-            self.buffers.append(Buffer(name=name, path=path, type=t, span=span))
-            self.unit.arrays[name] = t
-            return ArrayRef(name, t)
-        if isinstance(t, Struct) and t.holds_buffers:
+            found = BufferType(t.access, self._targets(t.element, path), t.rank)
+            self._add_buffer(name, path, found)
+            self._add_targets(found.element, path)
+            return ArrayRef(name, found)
+        if isinstance(t, Struct) and comes_apart(t):
             parts = tuple(
                 (field, self._bind(self.scope.reserve(f"{name}_{field}"), (*path, field), inner))
                 for field, inner in t.fields
             )
             return StructRef(t, parts)
+        if isinstance(t, Pointer):
+            t = self._targets(t, path)
+            self._add_targets(t, path)
         self.uniforms.append(Uniform(name=name, path=path, type=t, span=span))
         return Var(type=t, name=name)
+
+    def _targets(self, t: Type, path: tuple[str, ...]) -> Type:
+        """`t` with a new array for what each of its pointers leads to."""
+
+        def name(path: tuple[str, ...]) -> str:
+            return self.scope.reserve("_".join([*(p for p in path if p != POINTED), "target"]))
+
+        return with_targets(t, path, name)
+
+    def _add_targets(self, t: Type, path: tuple[str, ...]) -> None:
+        for at, pointer in pointers_in(t, path):
+            target = BufferType(Access.IN, pointer.element)
+            self._add_buffer(pointer.target, (*at, POINTED), target)
+
+    def _add_buffer(self, name: str, path: tuple[str, ...], t: BufferType) -> None:
+        self.buffers.append(Buffer(name=name, path=path, type=t, span=self._spans[path[0]]))
+        self.unit.arrays[name] = t

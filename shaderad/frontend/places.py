@@ -15,6 +15,7 @@ from shaderad.ir.nodes import (
     Expr,
     Field,
     FieldStep,
+    Load,
     PairPart,
     PartStep,
     Step,
@@ -53,6 +54,10 @@ def _place(body: Body, value: Expr, node: ast.expr) -> Place:
     at = kept
     while not isinstance(at, Var | TargetElement):
         step = _step(body, at, node)
+        if isinstance(at, Load):
+            how = "it is read only: write to an `sad.Out` array"
+            name = ast.unparse(node)
+            raise body.error("SR0208", node, name=name, access="place behind a pointer", how=how)
         if step is None or not isinstance(at, Field | Swizzle | Element | PairPart):
             raise body.error("SR0201", node, found="an expression")
         steps.append(step)

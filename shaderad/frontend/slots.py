@@ -16,6 +16,7 @@ from shaderad.frontend.operators import as_known
 from shaderad.frontend.scope import Scope
 from shaderad.frontend.values import ArrayRef, Known, StructRef, Value, describe
 from shaderad.ir.nodes import Const, Expr, Parameter, Var
+from shaderad.ir.pointers import holds_pointers, reaches_floats, without_targets
 from shaderad.ir.types import (
     BufferType,
     Pair,
@@ -73,7 +74,7 @@ def slot_for(wanted: Type, value: Value, span: Span) -> Slot:
         constant = fitted(known, wanted, span)
         return ConstSlot(constant, repr(constant.value))
     if isinstance(wanted, BufferType):
-        if not isinstance(value, ArrayRef) or value.type != wanted or value.part == "d":
+        if not isinstance(value, ArrayRef) or not _fits(value, wanted) or value.part == "d":
             raise _unfit(value, wanted, span)
         return ArraySlot(value)
     if isinstance(wanted, Struct) and wanted.holds_buffers:
@@ -83,7 +84,14 @@ def slot_for(wanted: Type, value: Value, span: Span) -> Slot:
             (name, slot_for(t, dict(value.parts)[name], span)) for name, t in wanted.fields
         )
         return StructSlot(wanted, fields)
+    if holds_pointers(wanted):
+        # Where a pointer leads to is part of its type: the function is specialised for it.
+        return ValueSlot(coerce(value, wanted, span).type)
     return ValueSlot(wanted)
+
+
+def _fits(value: ArrayRef, wanted: BufferType) -> bool:
+    return without_targets(value.type) == wanted
 
 
 def _unfit(value: Value, wanted: Type, span: Span) -> Exception:
@@ -122,11 +130,11 @@ def flatten(slot: Slot, value: Value, span: Span) -> list[Expr]:
 def paired(slot: Slot) -> Slot:
     """The slot of the same parameter in a derivative function."""
     if isinstance(slot, ValueSlot):
-        return ValueSlot(Pair(slot.type)) if is_differentiable(slot.type) else slot
+        return ValueSlot(Pair(slot.type)) if reaches_floats(slot.type) else slot
     if isinstance(slot, ArraySlot):
         array = slot.array
         is_pair = is_differentiable(array.type)
         return ArraySlot(ArrayRef(array.buffer, array.type, "pair")) if is_pair else slot
-    if isinstance(slot, StructSlot) and is_differentiable(slot.type):
+    if isinstance(slot, StructSlot) and reaches_floats(slot.type):
         return StructSlot(slot.type, tuple((n, paired(s)) for n, s in slot.fields), "pair")
     return slot

@@ -114,6 +114,7 @@ def _return(body: Body, node: ast.Return) -> None:
             raise body.error("SR0220", node, found=describe(value), wanted="nothing")
         else:
             found = coerce(value, body.result, where)
+            body.result = found.type  # with the targets of pointers
         body.emit(Return(value=found, span=span))
     body.scope.assigned = None
 

@@ -12,6 +12,7 @@ from shaderad.frontend.signatures import Signature, signature_of
 from shaderad.frontend.slots import Slot, ValueSlot, flatten, instantiate, paired, slot_for
 from shaderad.frontend.values import Value
 from shaderad.ir.nodes import Call, Expr, Function, Parameter, Stmt
+from shaderad.ir.pointers import pointers_in, reaches_floats, without_targets
 from shaderad.ir.types import (
     VOID,
     Access,
@@ -193,6 +194,9 @@ def _check_arrays(derivative: DerivativeFunction, name: str, t: Type) -> None:
     if isinstance(t, Struct):
         for field, inner in t.fields:
             _check_arrays(derivative, f"{name}.{field}", inner)
+    if derivative.is_forward and any(reaches_floats(p) for _, p in pointers_in(t, (name,))):
+        raise error("SR0249", derivative.def_span, array=name, type=t,
+                    primal=derivative.primal.shown_name)  # fmt: skip
     if not isinstance(t, BufferType) or not is_differentiable(t):
         return
     is_read = t.access is Access.IN
@@ -204,10 +208,11 @@ def _check_arrays(derivative: DerivativeFunction, name: str, t: Type) -> None:
 def _check_signature(
     derivative: DerivativeFunction, own: Signature, signature: Signature, primal: Function
 ) -> None:
-    wanted: list[Type] = [Pair(t) if is_differentiable(t) else t for _, t in signature.parameters]
+    wanted: list[Type] = [Pair(t) if reaches_floats(t) else t for _, t in signature.parameters]
     accepted: list[tuple[Type, ...]] = [(t,) for t in wanted]
     if not derivative.is_forward and not isinstance(primal.result, Void):
-        accepted.append((primal.result, tangent(primal.result)))
+        result = without_targets(primal.result)
+        accepted.append((result, tangent(result)))
     found = [t for _, t in own.parameters]
     fits = len(found) == len(accepted) and all(
         t in options for t, options in zip(found, accepted, strict=True)

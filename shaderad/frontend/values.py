@@ -93,7 +93,17 @@ class TargetElement(Load):
     is_unique: bool = False
 
 
-Value = Expr | Known | Sequence | Host | ArrayRef | StructRef | BoundMethod | Derivative
+@dataclass(frozen=True)
+class Twin:
+    """``p.d`` of what holds pointers: the same place, in the memory of gradients."""
+
+    primal: Expr
+    """The value itself; its pointers lead to the gradients, too."""
+    derivative: Expr | None
+    """The place of the floats that the value holds on its own."""
+
+
+Value = Expr | Known | Sequence | Host | ArrayRef | StructRef | BoundMethod | Derivative | Twin
 
 
 def describe(value: Value) -> str:
@@ -110,6 +120,8 @@ def describe(value: Value) -> str:
         return f"the struct `{value.type}`, which holds arrays"
     if isinstance(value, Host):
         return f"`{value.name}`"
+    if isinstance(value, Twin):
+        return f"the gradient side of `{value.primal.type}`"
     return "a function"
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from shaderad.diagnostics import Span
 from shaderad.ir.ops import Op
+from shaderad.ir.pointers import POINTED
 from shaderad.ir.types import Access, BufferType, Type
 
 NO_SPAN = Span("<shaderad>", 0)
@@ -144,6 +145,25 @@ class Load(Expr):
     """Name of a `Buffer` of the kernel (array parameters of functions are specialised away)."""
     indices: tuple[Expr, ...]
     """One int an axis."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointerIndex(Expr):
+    """``pointer[index]`` as the number of an element of the pointer's target, an int.
+
+    Stands only as the one index of a `Load` or `AccumulateGradient` of that target. Out of the
+    pointer's range reads 0, has no gradient, and is reported.
+    """
+
+    pointer: Expr
+    index: Expr
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointerLength(Expr):
+    """``len(pointer)``, an int."""
+
+    pointer: Expr
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,6 +303,8 @@ class AccumulateGradient(Stmt):
     indices: tuple[Expr, ...]
     path: tuple[Step, ...] = ()
     value: Expr
+    is_store: bool = False
+    """``=``, behind pointers only: whichever thread comes last is right."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -408,14 +430,26 @@ class Function:
 
 @dataclass(frozen=True, kw_only=True)
 class Buffer:
-    """An array that the kernel binds: a parameter, or an array field of a struct parameter."""
+    """An array that the kernel binds: a parameter, an array field of a struct parameter, or what
+    all pointers of one path lead to.
+    """
 
     name: str
     """Unique, a valid identifier: ``mesh_vertices`` for field ``vertices`` of ``mesh``."""
     path: tuple[str, ...]
-    """Where the host finds it: ``("mesh", "vertices")``."""
+    """Where the host finds it: ``("mesh", "vertices")``; `POINTED` follows a pointer."""
     type: BufferType
     span: Span = NO_SPAN
+
+    @property
+    def is_pointed(self) -> bool:
+        """Whether its elements are reached through pointers only."""
+        return self.path[-1:] == (POINTED,)
+
+    @property
+    def shown_name(self) -> str:
+        """What messages call it: ``scene.meshes`` for what that pointer leads to."""
+        return ".".join(p for p in self.path if p != POINTED) if self.is_pointed else self.name
 
     @property
     def access(self) -> Access:

@@ -126,7 +126,8 @@ _STATEMENTS: dict[type[ir.Stmt], Callable[[Any], list[str]]] = {
         f"{_place(s.buffer, s.indices, s.path)} accumulates {expression_text(s.value)}"
     ],
     ir.AccumulateGradient: lambda s: [
-        f"{_place(f'{s.buffer}.d', s.indices, s.path)} += {expression_text(s.value)}"
+        f"{_place(f'{s.buffer}.d', s.indices, s.path)} {'=' if s.is_store else '+='} "
+        f"{expression_text(s.value)}"
     ],
     ir.Evaluate: lambda s: [expression_text(s.call)],
     ir.BackwardDiff: lambda s: [f"bwd_diff({s.function.name})({_list((*s.args, s.cotangent))})"],
@@ -184,6 +185,8 @@ _EXPRESSIONS: dict[type[ir.Expr], Callable[[Any], str]] = {
     ir.Swizzle: lambda e: f"{expression_text(e.value)}.{e.components}",
     ir.Element: lambda e: f"{expression_text(e.value)}[{expression_text(e.index)}]",
     ir.Load: lambda e: f"{e.buffer}[{_list(e.indices)}]",
+    ir.PointerIndex: lambda e: f"{expression_text(e.pointer)} at {expression_text(e.index)}",
+    ir.PointerLength: lambda e: f"len({expression_text(e.pointer)})",
     ir.Length: lambda e: f"{e.buffer}.shape[{e.axis}]",
     ir.Call: lambda e: f"{e.function.name}({_list(e.args)})",
     ir.ForwardDiff: lambda e: f"fwd_diff({e.function.name})({_list(e.args)})",

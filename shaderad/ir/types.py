@@ -79,6 +79,22 @@ class LocalArray(Type):
 
 
 @dataclass(frozen=True)
+class Pointer(Type):
+    """``sad.Pointer[T]``: a stretch of elements somewhere else, as a base and a count.
+
+    A plain value without a derivative of its own: the gradient of what it leads to lies at the
+    same number in the gradient of `target` (see ir/pointers.py).
+    """
+
+    element: Type
+    target: str = ""
+    """The `Buffer` of the kernel that holds the elements; empty in annotations."""
+
+    def __str__(self) -> str:
+        return f"Pointer[{self.element}]"
+
+
+@dataclass(frozen=True)
 class Struct(Type):
     """A user's struct. Fields that are `BufferType` make it usable as a parameter only."""
 
@@ -237,6 +253,8 @@ def byte_count(t: Type) -> int:
     """Bytes of one element in a buffer; see Note [Words]."""
     if isinstance(t, Scalar):
         return {Kind.HALF: 2, Kind.DOUBLE: 8}.get(t.kind, 4)
+    if isinstance(t, Pointer):
+        return 8
     if isinstance(t, Vector):
         return t.count * byte_count(t.element)
     if isinstance(t, Matrix):
@@ -261,6 +279,8 @@ def scalars(t: Type) -> Iterator[Scalar]:
             yield from scalars(field)
     elif isinstance(t, LocalArray):
         yield from scalars(t.element)
+    elif isinstance(t, Pointer):
+        yield UINT
     else:
         scalar = scalar_of(t)
         if scalar is not None:
@@ -280,6 +300,9 @@ def _leaves(t: Type, path: tuple[str | int, ...], offset: int) -> Iterator[Leaf]
         for name, field in t.fields:
             yield from _leaves(field, (*path, name), offset)
             offset += -(-byte_count(field) // align) * align
+    elif isinstance(t, Pointer):
+        yield Leaf((*path, "base"), UINT, offset)
+        yield Leaf((*path, "count"), UINT, offset + 4)
     else:
         for index, part in enumerate(_parts(t)):
             yield from _leaves(part, (*path, index), offset)

@@ -32,6 +32,7 @@ from shaderad.ir.types import (
     Kind,
     LocalArray,
     Matrix,
+    Pointer,
     Scalar,
     Struct,
     Type,
@@ -59,6 +60,8 @@ def widened(t: Type) -> Type:
         return float_matrix if t.element == HALF else t
     if isinstance(t, LocalArray):
         return LocalArray(widened(t.element), t.count)
+    if isinstance(t, Pointer):
+        return t
     assert isinstance(t, Struct)
     return Struct(t.name, tuple((n, widened(f)) for n, f in t.fields))
 
@@ -249,11 +252,19 @@ def write_gradient(writer: FunctionWriter, s: AccumulateGradient) -> None:
     element = widened(writer.module.kernel.buffer(s.buffer).type.element)
     tag = writer.module.arrays.tag(s.buffer)
     index = _index(writer, s)
-    is_split = _is_multi_swizzle(s.path) or isinstance(s.value.type, LocalArray)
+    is_composite = s.is_store and not isinstance(s.value.type, Scalar)
+    is_split = is_composite or _is_multi_swizzle(s.path) or isinstance(s.value.type, LocalArray)
     value = _value(writer, s.value) if is_split else s.value
-    writes = _split(s.path, value.type, value, to_scalars=False) if is_split else [(s.path, value)]
-    for path, part in writes:
+    parts = _split(s.path, value.type, value, to_scalars=s.is_store)
+    for path, part in parts if is_split else [(s.path, value)]:
         place = _place(writer, element, index, path)
+        if s.is_store:
+            writer.module.arrays.note_stored_gradient(s.buffer)
+            writer.piece.add(
+                f"setGradient<{tag}>({place.index}, {place.word_count}, {place.offset()}, "
+                f"float({writer.text(part)}));"
+            )
+            continue
         spelled = writer.module.types.spell(part.type)
         writer.piece.add(
             f"addGradient<{spelled}, {tag}>({place.index}, {place.word_count}, "

@@ -89,6 +89,7 @@ class Arrays:
         self.resources: list[Resource] = []
         self.bindings: list[Binding] = []
         self.uses_report = False
+        self._stored_gradients: set[str] = set()
 
     # -- what the functions ask for -------------------------------------------------------------
 
@@ -101,6 +102,13 @@ class Arrays:
 
     def has_tag(self, buffer: str) -> bool:
         return buffer in self._tags
+
+    def note_stored_gradient(self, buffer: str) -> None:
+        """Notes that a derivative of the user's own stores to the gradient of an array."""
+        self._stored_gradients.add(buffer)
+
+    def stores_gradient(self, buffer: str) -> bool:
+        return buffer in self._stored_gradients
 
     def length(self, buffer: str, axis: int) -> str:
         return f"int({self.extent(buffer, axis)})"

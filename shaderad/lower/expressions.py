@@ -25,6 +25,8 @@ from shaderad.ir.nodes import (
     Logical,
     MakePair,
     PairPart,
+    PointerIndex,
+    PointerLength,
     Splat,
     Swizzle,
     Var,
@@ -263,12 +265,27 @@ class ExpressionWriter:
 
     def checked_index(self, buffer: str, indices: tuple[Expr, ...], span: Span) -> str:
         """The number of an element: `outside` where an index is out of range."""
+        if isinstance(indices[0], PointerIndex):
+            return self._pointed_index(buffer, indices[0], span)
         tag = self._module.arrays.tag(buffer)
         values = self._arguments(indices)
         if self._module.is_unchecked:
             return f"{tag}.at({values})"
         site = self._module.site(SiteKind.BOUNDS, span, buffer)
         return f"{tag}.at({values}, {site})"
+
+    def _pointed_index(self, buffer: str, e: PointerIndex, span: Span) -> str:
+        """A pointer's own range is the guard: what it leads to lies inside its array."""
+        self._module.arrays.tag(buffer)
+        pointer, index = self.text(e.pointer, _PRIMARY), self.text(e.index)
+        if self._module.is_unchecked:
+            return f"{pointer}.at({index})"
+        name = self._module.kernel.buffer(buffer).shown_name
+        site = self._module.site(SiteKind.BOUNDS, span, name)
+        return f"{pointer}.at<{self._module.report}>({index}, {site})"
+
+    def pointer_length(self, e: PointerLength) -> tuple[str, int]:
+        return f"int({self.text(e.pointer, _PRIMARY)}.count)", _PRIMARY
 
     # -- calls and derivatives ------------------------------------------------------------------
 
@@ -288,6 +305,8 @@ class ExpressionWriter:
         return f"diffPair({self.text(e.primal)}, {self.text(e.derivative)})", _PRIMARY
 
     def pair_part(self, e: PairPart) -> tuple[str, int]:
+        if isinstance(e.value.type, Pair) and not is_differentiable(e.value.type.primal):
+            return self._spelled(e.value)  # only pointers: see ir/pointers.py
         if e.part == "d" and isinstance(e.value, Var):
             accumulator = self._function.accumulator(e.value.name)
             if accumulator is not None:
@@ -305,6 +324,7 @@ _WRITERS: dict[type[Expr], Callable[..., tuple[str, int]]] = {
     Zero: ExpressionWriter.zero,
     Var: ExpressionWriter.var,
     Length: ExpressionWriter.length,
+    PointerLength: ExpressionWriter.pointer_length,
     Apply: ExpressionWriter.apply,
     Logical: ExpressionWriter.logical,
     Conditional: ExpressionWriter.conditional,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shaderad.ir.nodes import Function, Stmt
-from shaderad.ir.types import Pair
+from shaderad.ir.types import Pair, is_differentiable
 from shaderad.ir.walk import writes
 from shaderad.lower.heads import structured
 from shaderad.lower.loops import Outliner
@@ -90,7 +90,7 @@ def _derivative(module: Module, primal: Function, f: Function, name: str) -> Pie
     pairs: list[tuple[str, str, Pair]] = []
     for p in f.parameters:
         given = writer.parameter(p.name)
-        if is_backward and isinstance(p.type, Pair):
+        if is_backward and isinstance(p.type, Pair) and is_differentiable(p.type.primal):
             pairs.append((given, writer.add_accumulator(p.name), p.type))
             parameters.append(f"inout {module.types.spell(p.type)} {given}")
         else:

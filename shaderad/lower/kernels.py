@@ -20,6 +20,7 @@ from shaderad.ir.nodes import (
     Stmt,
     Zero,
 )
+from shaderad.ir.pointers import without_targets
 from shaderad.ir.types import INT, VOID, Access, LocalArray, Struct, Type, is_differentiable
 from shaderad.ir.walk import expressions, reachable, statements, writes
 from shaderad.lower import refusals
@@ -258,7 +259,7 @@ def _struct_pieces(module: Module) -> list[Piece]:
 def _inside(t: Type) -> list[Type]:
     """`t` and the types of its parts."""
     if isinstance(t, Struct):
-        return [t, *(inner for _, f in t.fields for inner in _inside(f))]
+        return [without_targets(t), *(inner for _, f in t.fields for inner in _inside(f))]
     if isinstance(t, LocalArray):
         return [t, *_inside(t.element)]
     return [t]

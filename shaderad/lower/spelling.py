@@ -6,17 +6,20 @@ import math
 
 import numpy as np
 
+from shaderad.ir.pointers import without_targets
 from shaderad.ir.types import (
     Kind,
     LocalArray,
     Matrix,
     Pair,
+    Pointer,
     Scalar,
     Struct,
     Tuple,
     Type,
     Vector,
     Void,
+    is_differentiable,
     tangent,
 )
 from shaderad.lower.names import Names
@@ -39,7 +42,11 @@ class Types:
         if isinstance(t, LocalArray):
             return f"Array<{self.spell(t.element)}, {t.count}>"
         if isinstance(t, Pair):
-            return f"DifferentialPair<{self.spell(t.primal)}>"
+            # Where all floats lie behind pointers, there is no differential to carry.
+            primal = self.spell(t.primal)
+            return f"DifferentialPair<{primal}>" if is_differentiable(t.primal) else primal
+        if isinstance(t, Pointer):
+            return f"Pointer<{self.spell(t.element)}>"
         if isinstance(t, Struct):
             return self._struct(t)
         if isinstance(t, Tuple):
@@ -65,12 +72,17 @@ class Types:
         if isinstance(t, LocalArray):
             element = self.spell(t.element)
             return f"makeArrayFromElement<{element}, {t.count}>({self.zero(t.element)})"
+        if isinstance(t, Pointer):
+            return f"{self.spell(t)}(0u, 0u)"
         if isinstance(t, Struct | Tuple):
             fields = [f for _, f in t.fields] if isinstance(t, Struct) else t.elements
             return f"{self.spell(t)}({', '.join(map(self.zero, fields))})"
         raise TypeError(f"{t} has no zero")
 
     def _struct(self, t: Struct) -> str:
+        annotated = without_targets(t)
+        assert isinstance(annotated, Struct)
+        t = annotated
         if t not in self.structs:
             if t.name.endswith(".Differential"):
                 stem = t.name.removesuffix(".Differential")

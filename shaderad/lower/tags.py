@@ -34,7 +34,8 @@ class Tags:
         for name in self._arrays.ordered_tags():
             b = self._module.kernel.buffer(name)
             piece.add()
-            piece.add(f"/// {name}: sad.{b.type}")
+            what = f"all that {b.shown_name} points to, " if b.is_pointed else ""
+            piece.add(f"/// {name}: {what}sad.{b.type}")
             self._write_cells(piece, b)
             if b.access is ArrayAccess.IN:
                 self._write_input(piece, b)
@@ -83,6 +84,9 @@ class Tags:
         has_gradient = self._arrays.has(Role.GRADIENT, b.name)
         is_summed = has_gradient and self._arrays.is_atomic(Role.GRADIENT, b.name)
         gradient = self.adder_lines(Role.GRADIENT, b.name) if is_summed else []
+        if gradient and self._arrays.stores_gradient(b.name):
+            store = self._arrays.write_text(Role.GRADIENT, b.name, "asuint(value)")
+            gradient.append(f"override static void set(uint offset, float value) {{ {store} }}")
         self._write_part(piece, "Gradient", "IAddable", gradient, "NoSum")
         has_tangent = self._arrays.has(Role.TANGENT, b.name)
         tangent = self.reader_lines(Role.TANGENT, b.name, t) if has_tangent else []

@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from shaderad.ir.nodes import Uniform
-from shaderad.ir.types import Kind, LocalArray, Matrix, Scalar, Struct, Type, Vector, leaves
+from shaderad.ir.types import (
+    Kind,
+    LocalArray,
+    Matrix,
+    Pointer,
+    Scalar,
+    Struct,
+    Type,
+    Vector,
+    leaves,
+)
 from shaderad.lower.bindings import Role, Word, WordKind
 from shaderad.lower.entry_tags import EntryTags
 
@@ -48,6 +58,8 @@ class Uniforms:
     def _assembled(self, t: Type, words: Iterator[str]) -> str:
         if isinstance(t, Scalar):
             return next(words)
+        if isinstance(t, Pointer):
+            return f"{self._module.types.spell(t)}({next(words)}, {next(words)})"
         if isinstance(t, Struct):
             parts = [self._assembled(f, words) for _, f in t.fields]
         elif isinstance(t, LocalArray):

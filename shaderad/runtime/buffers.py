@@ -52,6 +52,8 @@ def element_axes(t: types.Type) -> tuple[int, ...]:
         return (t.row_count, t.column_count)
     if isinstance(t, types.LocalArray):
         return (t.count, *element_axes(t.element))
+    if isinstance(t, types.Pointer):
+        return (2,)  # first element and count
     return ()
 
 
@@ -59,6 +61,8 @@ def base_of(t: types.Type) -> types.Type:
     """The scalar or struct that `t` repeats along its element axes."""
     if isinstance(t, types.Vector | types.Matrix):
         return t.element
+    if isinstance(t, types.Pointer):
+        return types.UINT
     return base_of(t.element) if isinstance(t, types.LocalArray) else t
 
 

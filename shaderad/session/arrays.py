@@ -8,7 +8,7 @@ first look at its results.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from shaderad.runtime import buffers
 from shaderad.session.array_operators import ArrayOperators
 from shaderad.session.devices import Device, current_device
 from shaderad.session.dtypes import element_type, shown_dtype
+from shaderad.session.pointers import StructArray, is_pointer_structs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -261,6 +262,7 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
 
     Args:
         data: Array-like; for structs a structured array, a dict of arrays, or a list of structs.
+            Structs that hold pointers must be a list; they stay on the host.
         dtype: Element type: ``float``, ``int``, ``bool``, a `sad.*` type, a NumPy dtype or a
             struct class. Without one it follows from the data; 64-bit numbers become 32-bit.
         device: Default: the current one.
@@ -269,6 +271,9 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
         ShapeError: SR0350 to SR0358, where the data does not fit or a value is out of range.
         DeviceError: Where there is no room for it.
     """
+    if is_pointer_structs(data):
+        # Where their pointers lead is known when a kernel reads them. Typed as what users see.
+        return cast("Array", StructArray(data))
     if isinstance(data, Array):
         same_type = dtype is None or element_type(dtype) == data.element
         if same_type and (device is None or device is data.device):

@@ -24,6 +24,8 @@ from shaderad.session.arguments import (
 from shaderad.session.arrays import Array, Shape, check_element_count
 from shaderad.session.devices import Device, current_device
 from shaderad.session.launch import Launch, new_launch
+from shaderad.session.pointers import HostPointer, StructArray
+from shaderad.session.pools import Pools
 from shaderad.session.tape import launched
 
 if TYPE_CHECKING:
@@ -117,23 +119,33 @@ def launch_of(call: Call) -> Launch:
     bounds = _checked_options(options)
     device = device_of(options.get("device"), call.given.values())
     facts = device.facts(kernel)
-    inputs, uniforms, sources = _bound(facts, call.given, device)
+    pools = Pools(facts, call.given, device) if facts.pooled else None
+    inputs, uniforms, sources = _bound(facts, call.given, device, pools)
     shapes = _result_shapes(kernel, facts.written, dim, options.get("shapes") or {})
-    return new_launch(kernel, device, dim, inputs, uniforms, shapes, sources=sources, bounds=bounds)
+    return new_launch(kernel, device, dim, inputs, uniforms, shapes, sources=sources,
+                      bounds=bounds, pools=pools)  # fmt: skip
 
 
 def _bound(
-    facts: KernelFacts, given: Mapping[str, Any], device: Device
+    facts: KernelFacts, given: Mapping[str, Any], device: Device, pools: Pools | None
 ) -> tuple[dict[str, Array], dict[str, bytes | Array], dict[str, Array]]:
     inputs: dict[str, Array] = {}
     uniforms: dict[str, bytes | Array] = {}
     sources: dict[str, Array] = {}
     for buffer in facts.read:
+        if pools is not None and buffer.name in pools.by_name:
+            inputs[buffer.name], seen = pools.array(buffer.name)
+            if seen is not None:
+                sources[buffer.name] = seen
+            continue
         value = at_path(given, buffer.path)
         inputs[buffer.name] = bind_array(value, buffer.type, ".".join(buffer.path), device)
         if isinstance(value, Array):
             sources[buffer.name] = value
     for uniform in facts.uniforms:
+        if pools is not None and isinstance(uniform.type, types.Pointer):
+            uniforms[uniform.name] = pools.words(uniform.type)
+            continue
         value = at_path(given, uniform.path)
         bound = bind_uniform(value, uniform.type, ".".join(uniform.path), device)
         uniforms[uniform.name] = bound
@@ -183,7 +195,10 @@ def _device_in(value: Any) -> Device | None:
         return value.device
     if isinstance(value, bool | int | float):
         return None
-    for field in (struct_fields(value) or {}).values():
+    if isinstance(value, HostPointer):
+        return _device_in(value.target)
+    parts = value if isinstance(value, StructArray) else (struct_fields(value) or {}).values()
+    for field in parts:
         found = _device_in(field)
         if found is not None:
             return found

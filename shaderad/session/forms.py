@@ -1,7 +1,7 @@
-"""Gradients as kernels make them, by buffer and uniform -> the form of the arguments given.
+"""One gradient or tangent, as kernels take and make it <-> the form of what it belongs to.
 
-Invariant: a gradient has the shape and element type of its argument, trailing axis where it was
-given so; a struct comes back as a struct, 0 in fields that hold no float.
+Invariant: both have the same shape and element type, trailing axis where it was given so; a struct
+comes back as a struct, 0 in fields that hold no float.
 """
 
 from __future__ import annotations
@@ -20,27 +20,6 @@ from shaderad.session.convert import in_form
 
 if TYPE_CHECKING:
     from shaderad.session.devices import Device
-    from shaderad.session.launch import Launch
-
-Path = tuple[str, ...]
-
-
-def gradient_form(
-    given: Any, t: types.Type, path: Path, launch: Launch, gradients: Mapping[str, Array]
-) -> Any:
-    """The gradient of one argument; `None` where it holds no float."""
-    if not types.is_differentiable(t):
-        return None
-    if isinstance(t, types.Struct) and t.holds_buffers:
-        fields = struct_fields(given) or {}
-        parts = {
-            name: gradient_form(fields[name], field, (*path, name), launch, gradients)
-            for name, field in t.fields
-        }
-        return rebuilt(given, {name: 0 if part is None else part for name, part in parts.items()})
-    gradient = gradients[launch.facts.name_by_path[path]]
-    element = t.element if isinstance(t, types.BufferType) else t
-    return in_form_given(gradient, given, element)
 
 
 def in_form_given(gradient: Array, given: Any, element: types.Type) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shaderad.ir import types
+from shaderad.ir.pointers import is_pooled
 from shaderad.ir.types import Access
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ class KernelFacts:
         self.read = tuple(b for b in kernel.buffers if b.access is Access.IN)
         self.written = tuple(b for b in kernel.buffers if b.access is not Access.IN)
         self.uniforms = kernel.uniforms
+        self.pooled = tuple(b for b in self.read if b.is_pointed or is_pooled(b.type))
+        """Arrays behind pointers, and arrays of structs that hold pointers; outer ones first."""
         self.element_types: dict[str, types.Type] = {b.name: b.type.element for b in kernel.buffers}
         self.element_types.update((u.name, u.type) for u in kernel.uniforms)
         self.differentiable = frozenset(

@@ -20,6 +20,7 @@ from shaderad.session.dispatch import Placement, copied, run
 if TYPE_CHECKING:
     from shaderad.ir import nodes
     from shaderad.session.kernel_facts import KernelFacts
+    from shaderad.session.pools import Pools
 
 
 @dataclass(eq=False, slots=True)
@@ -43,6 +44,8 @@ class Launch:
     """Of every array, as the kernel sees it."""
     launch_shaped: frozenset[str]
     device_uniforms: frozenset[str]
+    pools: Pools | None = None
+    """Where its pointers lead."""
 
     def run(self) -> None:
         """Dispatches the primal and fills in the results."""
@@ -138,6 +141,7 @@ def new_launch(
     *,
     sources: dict[str, Array],
     bounds: str = "raise",
+    pools: Pools | None = None,
     shown: Shape | None = None,
 ) -> Launch:
     """A launch with pending results.
@@ -151,6 +155,7 @@ def new_launch(
         shapes: Of the results, as the kernel sees them.
         sources: The arrays as the caller has them, by name of buffer or uniform.
         bounds: What an index out of range does.
+        pools: Where its pointers lead.
         shown: The shape that results show, where it is not the kernel's.
     """
     facts = device.facts(kernel)
@@ -170,6 +175,7 @@ def new_launch(
             b.name for b in results if b.access is Access.OUT and shapes[b.name] == dim
         ),
         device_uniforms=frozenset(n for n, u in uniforms.items() if isinstance(u, Array)),
+        pools=pools,
     )
     for buffer in results:
         shape = shapes[buffer.name] if shown is None else shown

@@ -16,6 +16,7 @@ from shaderad.diagnostics import error
 from shaderad.frontend.decorators import KernelFunction
 from shaderad.frontend.structs import info_of
 from shaderad.ir import types
+from shaderad.ir.pointers import comes_apart, reaches_floats
 from shaderad.runtime import buffers
 from shaderad.session import forms, trees
 from shaderad.session.arguments import struct_fields
@@ -23,6 +24,9 @@ from shaderad.session.arrays import Array, array, uploaded, zeros
 from shaderad.session.call import bound_call, device_of, launch_of, results_of
 from shaderad.session.convert import summed
 from shaderad.session.dispatch import copied
+from shaderad.session.gradients import gradient_form
+from shaderad.session.pointers import HostPointer, StructArray, pointer_struct
+from shaderad.session.tangents import Tangents
 from shaderad.session.tape import LaunchStep, Trace, Values, trace_of
 
 if TYPE_CHECKING:
@@ -102,9 +106,10 @@ class KernelAt:
 
     def push(self, tangents: Sequence[Any]) -> Any:
         launch = self.launch
-        given: dict[str, Array] = {}
+        collected = Tangents(launch)
         for (name, t, value), tangent in zip(self.arguments, tangents, strict=True):
-            self._collect(given, t, (name,), value, tangent)
+            collected.add(t, (name,), value, tangent)
+        given = collected.arrays()
         found = launch.forward(given) if given else {}
         return _tangents(self.out, [found.get(name) for name in launch.outputs])
 
@@ -112,7 +117,7 @@ class KernelAt:
         name, t, value = self.arguments[position]
         if not self.is_differentiable(position):
             return None
-        return forms.gradient_form(value, t, (name,), self.launch, gradients)
+        return gradient_form(value, t, (name,), self.launch, gradients)
 
     def _in_place(self, positions: Sequence[int], into: Sequence[Any]) -> dict[str, Array]:
         """Sums that the dispatch itself can add to: arrays of 32-bit floats, by name."""
@@ -127,24 +132,6 @@ class KernelAt:
                 found[paths[name,]] = total.viewed(element, shape)
         return found
 
-    def _collect(
-        self, found: dict[str, Array], t: types.Type, path: forms.Path, value: Any, tangent: Any
-    ) -> None:
-        """Sorts the tangent of one argument by buffer and uniform."""
-        if tangent is None or not types.is_differentiable(t):
-            return
-        if isinstance(t, types.Struct) and t.holds_buffers:
-            fields, parts = struct_fields(value) or {}, struct_fields(tangent) or {}
-            for name, field in t.fields:
-                self._collect(found, field, (*path, name), fields.get(name), parts.get(name))
-            return
-        name = self.launch.facts.name_by_path.get(path)
-        if name is None:
-            return
-        element = t.element if isinstance(t, types.BufferType) else t
-        shape, device = self.launch.shape_of(name), self.launch.device
-        found[name] = forms.derivative_like(tangent, element, shape, device, ".".join(path))
-
 
 def _kernel_at(
     function: KernelFunction, args: Sequence[Any], keywords: Mapping[str, Any], *, is_lazy: bool
@@ -153,7 +140,7 @@ def _kernel_at(
     type_by_name = {p.name: p.type for p in function.signature.parameters if not p.is_const}
     for name in call.given:
         t = type_by_name.get(name)
-        if name not in call.positional and t is not None and types.is_differentiable(t):
+        if name not in call.positional and t is not None and reaches_floats(t):
             raise error("SR0453", name=name)
     launch = launch_of(call)
     if trace_of(launch.sources.values()) is not None:
@@ -234,12 +221,23 @@ def _function_at(
     def lift(leaf: Any) -> Any:
         return _lift(leaf, trace, device)
 
+    for given in args:
+        _check_followable(given)
     lifted = [_mapped_lifted(lift, given) for given in args]
     try:
         out = function(*lifted, **keywords)
     finally:
         trace.close()
     return FunctionAt(trace, out, args, lifted)
+
+
+def _check_followable(tree: Any) -> None:
+    """Raises SR0470 for floats that structs with pointers hold behind a pointer."""
+    for part in (trees.children(tree) or {}).values():
+        t = pointer_struct(part) if isinstance(tree, StructArray) else None
+        if t is not None and types.is_differentiable(t):
+            raise error("SR0470", type=t)
+        _check_followable(part)
 
 
 def _lift(leaf: Any, trace: Trace, device: Device) -> Any:
@@ -271,9 +269,9 @@ def _is_data(leaf: Any) -> bool:
 
 
 def _value_struct(value: Any) -> types.Struct | None:
-    """The type of a host struct that holds no arrays, which is one value to kernels."""
+    """The type of a host struct without arrays and pointers, which is one value to kernels."""
     info = None if isinstance(value, type) else info_of(value)
-    return None if info is None or info.ir_type.holds_buffers else info.ir_type
+    return None if info is None or comes_apart(info.ir_type) else info.ir_type
 
 
 def _mapped_lifted(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
@@ -317,6 +315,8 @@ def _gradient_tree(cotangents: Values, given: Any, lifted: Any) -> Any:
         return _gradient(cotangents, given, lifted)
     columns = trees.matching(given, parts, lifted, "argument")
     found = {k: _gradient_tree(cotangents, part, columns[k]) for k, part in parts.items()}
+    if isinstance(given, HostPointer) and found["target"] is None:
+        return None
     if info_of(given) is not None:  # fields that hold no float are 0
         found = {k: 0 if part is None else part for k, part in found.items()}
     return trees.built_like(given, found)

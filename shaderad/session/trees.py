@@ -1,4 +1,7 @@
-"""Nested containers of arguments and results: tuples, lists, dicts, structs; the rest is leaves."""
+"""Nested containers of arguments and results: tuples, lists, dicts, structs, pointers.
+
+Everything else is a leaf.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 
 from shaderad.diagnostics import error
 from shaderad.session.arguments import rebuilt, struct_fields
+from shaderad.session.pointers import HostPointer, StructArray
 
 
 def mapped(function: Callable[..., Any], tree: Any, *others: Any, name: str = "value") -> Any:
@@ -40,6 +44,8 @@ def leaves(tree: Any) -> list[Any]:
 
 def children(tree: Any) -> dict[Any, Any] | None:
     """The parts of a container by key; `None` for a leaf. Lists of numbers are data: leaves."""
+    if isinstance(tree, HostPointer):
+        return {"target": tree.target}
     parts = _in_order(tree)
     if parts is None:
         return struct_fields(tree)
@@ -60,6 +66,8 @@ def matching(tree: Any, parts: dict[Any, Any], other: Any, name: str) -> dict[An
     """The parts of `other` under the keys of `tree`."""
     if other is None:
         return dict.fromkeys(parts)
+    if isinstance(tree, HostPointer) and isinstance(other, HostPointer):
+        return {"target": other.target}
     is_sequence = _in_order(tree) is not None
     found = _in_order(other) if is_sequence else struct_fields(other)
     if found is None or set(found) != set(parts):
@@ -68,14 +76,16 @@ def matching(tree: Any, parts: dict[Any, Any], other: Any, name: str) -> dict[An
 
 
 def _in_order(tree: Any) -> dict[Any, Any] | None:
-    """The parts of a tuple or list by position."""
-    if not isinstance(tree, tuple | list):
+    """The parts of a tuple, list or array of host structs by position."""
+    if not isinstance(tree, tuple | list | StructArray):
         return None
     return dict(enumerate(cast("Sequence[Any]", tree)))
 
 
 def built_like(tree: Any, parts: dict[Any, Any]) -> Any:
     """A container like `tree` of other parts."""
+    if isinstance(tree, HostPointer):
+        return HostPointer(parts["target"])
     if _in_order(tree) is None:
         return rebuilt(tree, parts)
     if hasattr(tree, "_fields"):  # a named tuple

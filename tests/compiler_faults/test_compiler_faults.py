@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from shaderad.diagnostics import CompileError
 from shaderad.lower.artifact import Program
 from shaderad.lower.cache import Cache
 from shaderad.lower.compile import compile_program
@@ -113,6 +114,15 @@ def test_wgsl_compare_exchange_drops_whether_it_exchanged() -> None:
     assert ".exchanged" not in text
 
 
+def test_a_pointer_type_in_a_branch_ends_the_compiler() -> None:
+    """Why pointers are plain values: a struct that is an `IDifferentiablePtrType` has no zero."""
+    with pytest.raises(CompileError) as caught:
+        code_of("pointer_type_in_branch", "hlsl")
+    assert "zeroMethod" in caught.value.message
+    assert "fault" in code_of("pointer_value_in_branch", "hlsl")
+
+
 def test_every_fault_file_is_run_here_or_named_in_another_test() -> None:
-    tested = {*FAULTS, "raw_pointers", "weak_exchange", "infinite_literal", "loop_left_from_switch"}
+    tested = {*FAULTS, "raw_pointers", "weak_exchange", "infinite_literal", "loop_left_from_switch",
+              "pointer_type_in_branch", "pointer_value_in_branch"}  # fmt: skip
     assert {path.stem for path in FOLDER.glob("*.slang")} == tested

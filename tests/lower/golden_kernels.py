@@ -11,6 +11,7 @@ from shaderad.frontend.decorators import KernelFunction
 from shaderad.ir.types import Access, is_differentiable
 from shaderad.lower.bindings import Lowered, Mode, Variant
 from shaderad.lower.kernels import lower_kernel
+from shaderad.lower.refusals import reachable
 
 FOLDER = Path(__file__).parent / "golden"
 
@@ -111,7 +112,38 @@ def histogram(i: sad.Index, x: sad.In[float], w: sad.In[float], y: sad.Out[float
     y[i].zy = float2(bins[0], bins[1])
 
 
-KERNELS = (shade, fit_line, march, blur, split, roots, histogram)
+@sad.struct
+class Strip:
+    points: sad.Pointer[float3]
+    width: float
+
+
+@sad.struct
+class Drawing:
+    strips: sad.Pointer[Strip]
+    scale: float
+
+
+@sad.function
+def stretch(strip: Strip, k: int) -> float:
+    return sad.detach(sad.length(strip.points[k]))
+
+
+@stretch.backward_derivative
+def stretch_bwd(strip: sad.DifferentialPair[Strip], k: int, d_out: float):
+    strip.d.points[k].x += strip.p.points[k].x * d_out
+    strip.d.points[0].zy = float2(d_out)
+    strip.d.width += d_out
+
+
+@sad.kernel
+def draw(i: sad.Index, drawing: Drawing, y: sad.Out[float]):
+    strip = drawing.strips[i % len(drawing.strips)]
+    for k in range(len(strip.points)):
+        y[i] += strip.points[k].y * strip.width * drawing.scale + stretch(strip, k)
+
+
+KERNELS = (shade, fit_line, march, blur, split, roots, histogram, draw)
 
 
 def lowered(kernel: KernelFunction, atomics: str = "native") -> list[Lowered]:
@@ -126,7 +158,9 @@ def lowered(kernel: KernelFunction, atomics: str = "native") -> list[Lowered]:
         atomics=atomics,
         storage_buffer_limit=16,
     )
-    modes = (Mode.PRIMAL, Mode.BACKWARD, Mode.FORWARD)
+    modes = [Mode.PRIMAL, Mode.BACKWARD, Mode.FORWARD]
+    if any(f.backward is not None and f.forward is None for f in reachable(ir.body)):
+        modes.remove(Mode.FORWARD)
     return [one for mode in modes for one in lower_kernel(ir, mode, variant)]
 
 

@@ -128,3 +128,18 @@ def test_gradient_of_the_mesh_agrees_with_finite_differences(device: sad.Device)
     sample = first_step("mesh")
     mesh = sample.Mesh(sample.VERTICES, sample.CORNERS)
     sad.gradcheck(sample.sample, mesh, sample.FACE, sample.UV, dim=3)
+
+
+def test_a_scene_of_pointers_gets_a_scene_of_gradients(device: sad.Device) -> None:
+    pointers = first_step("pointers")
+    out, pullback = sad.vjp(pointers.heights, pointers.make_scene(), dim=2)
+    # (1 + 2 + 3 * 4) / 2, and (1 + 1 + 1 * 1 + 5 + 2 * 2) / 2.
+    np.testing.assert_array_equal(out.numpy(), [7.5, 6.0])
+    (found,) = pullback(np.float32([1.0, 10.0]))
+    one, two = (mesh.triangles.numpy() for mesh in found.meshes)
+    # The first corner's x, through the sample's own derivative, from both threads.
+    np.testing.assert_array_equal(one["v0"], [[5.5, 0.5, 0]])
+    np.testing.assert_array_equal(one["v1"][:, 1], [2.0])
+    np.testing.assert_array_equal(two["v0"], [[0, 5, 0], [0, 5, 0]])
+    np.testing.assert_array_equal(two["v2"][:, 1], [5.0, 10.0])
+    assert float(found.exposure) == 15.0 + 120.0

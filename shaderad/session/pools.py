@@ -1,0 +1,194 @@
+"""What the pointers of a launch lead to -> one array for each path of pointers, a *pool*.
+
+What the pointers of one path lead to lies in their pool, array after array, and a pointer is its
+first element there with a count. A pool of one array is that array, nothing is copied.
+Invariant: the pointer in element k of one pool is pointer k of the next, so two pointers have
+regions, and gradients, of their own even where they lead to the same array.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import gcd
+from typing import TYPE_CHECKING, Any
+
+from shaderad.diagnostics import error
+from shaderad.ir import types
+from shaderad.ir.pointers import holds_pointers, without_targets
+from shaderad.runtime import buffers
+from shaderad.session.arguments import at_path, bind_array
+from shaderad.session.arrays import Array, uploaded, zeros
+from shaderad.session.dispatch import copied
+from shaderad.session.pointers import HostPointer, pointer_struct, structs_of
+from shaderad.session.tape import Values, trace_of
+
+if TYPE_CHECKING:
+    from shaderad.ir.nodes import Buffer
+    from shaderad.session.devices import Device
+    from shaderad.session.kernel_facts import KernelFacts
+
+_POINTER = struct.Struct("<II")
+
+
+@dataclass(eq=False)
+class Pool:
+    """The elements behind the pointers of one path."""
+
+    element: types.Type
+    pointers: list[HostPointer]
+    """One for each element of the pool, or the parameter, that holds the pointers."""
+    structs: list[Any]
+    """The elements, where they hold pointers themselves."""
+    arrays: list[Array]
+    """What each pointer leads to, where the elements are plain values."""
+    regions: list[tuple[int, int]]
+    """First element and count of each pointer."""
+
+    @property
+    def size(self) -> int:
+        return max((first + count for first, count in self.regions), default=0)
+
+    def part(self, whole: Array, number: int) -> Array:
+        """What pointer `number` leads to, in an array like the pool's."""
+        first, count = self.regions[number]
+        return whole.viewed(whole.element, (count,), first * types.byte_count(whole.element))
+
+    def joined(self, parts: Sequence[Array | None], device: Device) -> Array:
+        """An array like the pool's of `parts`, one a pointer; zeros for `None`."""
+        whole = zeros(device, self.element, (self.size,))
+        for number, part in enumerate(parts):
+            if part is not None:
+                copied(part, self.part(whole, number))
+        return whole
+
+
+class Pools:
+    """The pools of one launch, and its arrays of structs that hold pointers."""
+
+    def __init__(self, facts: KernelFacts, given: Mapping[str, Any], device: Device) -> None:
+        self.by_name: dict[str, Pool] = {}
+        """By buffer of the kernel."""
+        self.device = device
+        self._structs: dict[tuple[str, ...], Sequence[Any]] = {}
+        """Structs that hold pointers, by the path at which they lie."""
+        for b in facts.pooled:
+            self.by_name[b.name] = self._pool(b, given)
+
+    def _pool(self, b: Buffer, given: Mapping[str, Any]) -> Pool:
+        element = b.type.element
+        if b.is_pointed:
+            found = [_as_pointer(value, b) for value in self._values(b.path[:-1], given)]
+        else:
+            found = [HostPointer(at_path(given, b.path))]
+        if holds_pointers(element):
+            lists = [_checked_structs(p.target, b) for p in found]
+            structs = [one for part in lists for one in part]
+            self._structs[b.path] = structs
+            return Pool(element, found, structs, [], _regions([len(s) for s in lists], 1))
+        arrays = [bind_array(p.target, b.type, b.shown_name, self.device) for p in found]
+        step = buffers.WORD_BYTES // gcd(buffers.WORD_BYTES, types.byte_count(element))
+        return Pool(element, found, [], arrays, _regions([len(a) for a in arrays], step))
+
+    def _values(self, path: tuple[str, ...], given: Mapping[str, Any]) -> list[Any]:
+        """The pointers at `path`: one, or one for each struct that holds them."""
+        for end in range(len(path) - 1, 0, -1):
+            if path[:end] in self._structs:
+                return [reduce(getattr, path[end:], one) for one in self._structs[path[:end]]]
+        return [at_path(given, path)]
+
+    def array(self, name: str) -> tuple[Array, Array | None]:
+        """What a launch binds for a pool, and the array that a trace sees in its place."""
+        pool = self.by_name[name]
+        if holds_pointers(pool.element):
+            return self._packed(pool), None
+        targets = [p.target if isinstance(p.target, Array) else None for p in pool.pointers]
+        if len(targets) == 1:
+            return pool.arrays[0], targets[0]
+        whole = pool.joined(pool.arrays, self.device)
+        trace = trace_of([one for one in targets if one is not None])
+        if trace is None:
+            return whole, None
+        trace.record(PoolStep(pool, targets, whole))
+        return whole, whole
+
+    def words(self, t: types.Pointer) -> bytes:
+        """The constant-buffer words of a pointer that is a parameter or a field of one."""
+        return _POINTER.pack(*self.by_name[t.target].regions[0])
+
+    def _packed(self, pool: Pool) -> Array:
+        """Structs as a device array, their pointers as numbers."""
+        t = pool.element
+        assert isinstance(t, types.Struct)
+        rows = [self._row(one, t, number) for number, one in enumerate(pool.structs)]
+        storage, shape = buffers.to_storage(rows, t, t.name)
+        return uploaded(self.device, t, storage, shape)
+
+    def _row(self, value: Any, t: types.Struct, number: int) -> dict[str, Any]:
+        row: dict[str, Any] = {}
+        for name, field in t.fields:
+            part = getattr(value, name)
+            if isinstance(field, types.Pointer):
+                part = self.by_name[field.target].regions[number]
+            elif isinstance(field, types.Struct) and holds_pointers(field):
+                part = self._row(part, field, number)
+            row[name] = part
+        return row
+
+
+@dataclass(eq=False)
+class PoolStep:
+    """Arrays laid one after the other: cotangents of the pool are cut, tangents joined."""
+
+    pool: Pool
+    parts: list[Array | None]
+    whole: Array
+
+    @property
+    def operands(self) -> list[Array]:
+        return [one for one in self.parts if one is not None]
+
+    @property
+    def results(self) -> list[Array]:
+        return [self.whole]
+
+    def pull(self, cotangents: Values, wanted: set[int]) -> None:
+        cotangent = cotangents.of(self.whole)
+        for number, one in enumerate(self.parts):
+            if cotangent is not None and one is not None and id(one) in wanted:
+                cotangents.add(one, self.pool.part(cotangent, number))
+
+    def push(self, tangents: Values) -> None:
+        found = [None if one is None else tangents.of(one) for one in self.parts]
+        tangents.add(self.whole, self.pool.joined(found, self.whole.device))
+
+
+def _regions(counts: list[int], step: int) -> list[tuple[int, int]]:
+    """Where stretches of `counts` elements lie that start at multiples of `step`."""
+    found: list[tuple[int, int]] = []
+    first = 0
+    for count in counts:
+        found.append((first, count))
+        first += -(-count // step) * step
+    return found
+
+
+def _as_pointer(value: Any, b: Buffer) -> HostPointer:
+    if isinstance(value, HostPointer):
+        return value
+    raise error("SR0390", name=b.shown_name, type=b.type.element, found=type(value).__name__)
+
+
+def _checked_structs(given: Any, b: Buffer) -> Sequence[Any]:
+    """Structs of the class that `b` holds.
+
+    Raises:
+        ShapeError: SR0391 for anything else.
+    """
+    wanted = without_targets(b.type.element)
+    items = structs_of(given)
+    if items is None or any(pointer_struct(one) != wanted for one in items):
+        raise error("SR0391", name=b.shown_name, type=wanted, found=type(given).__name__)
+    return items
