@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 RUNS = 7
-GOALS = {"import": 0.3, "wgpu": 1.2}
+GOALS = {"import": 0.3, "wgpu": 1.2, "slangpy": 1.0}
 
 FIRST_GRADIENT = """
 import sys

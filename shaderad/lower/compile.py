@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from shaderad.diagnostics import Error, error
-from shaderad.lower import slang_log
+from shaderad.lower import precompiled, slang_log
 from shaderad.lower.artifact import Code, Diagnostic, Program, library_folder
 from shaderad.lower.cache import Cache, default_cache, key_of
 from shaderad.lower.child import Child, ChildDied, ChildTimedOut, ChildUnavailable
@@ -102,7 +102,7 @@ def compile_program(
         "slang": program.slang,
         "entry": program.name,
         "target": form,
-        "library": str(folder),
+        "folders": [str(one) for one in library_path(cache=cache, library=folder)],
         "digest": digest,
     }
     reply = _ask(request, program, target, cache, timeout)
@@ -111,6 +111,20 @@ def compile_program(
         raise _refusal(program, target, diagnostics, reply["log"])
     cache.put(key, msgspec.msgpack.encode((reply["code"], diagnostics)))
     return Code(target, reply["code"], diagnostics)
+
+
+def library_path(*, cache: Cache | None = None, library: Path | None = None) -> list[Path]:
+    """The folders that a Slang session searches for the library, first to last.
+
+    The first holds it as a binary module, made at its first use, where the cache allows that.
+    """
+    cache = cache or default_cache()
+    folder = library or library_folder()
+    if cache.folder is None:
+        return [folder]
+    key = key_of("library", repr(OPTIONS), _library_digest(folder), compiler_version())
+    module = precompiled.find_or_make(cache.folder / "library", folder, key, child())
+    return [folder] if module is None else [module, folder]
 
 
 def vet(

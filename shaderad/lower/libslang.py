@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ from shaderad.lower.options import (
 # Slots, counted from the three of `ISlangUnknown`.
 _RELEASE = 2
 _GLOBAL_CREATE_SESSION, _GLOBAL_FIND_PROFILE = 3, 4
-_SESSION_COMPOSE, _SESSION_LOAD_SOURCE = 6, 20
+_SESSION_LOAD, _SESSION_COMPOSE, _SESSION_LOAD_SOURCE = 4, 6, 20
 _COMPONENT_ENTRY_CODE, _COMPONENT_LINK = 6, 10
-_MODULE_FIND_CHECKED_ENTRY = 25
+_MODULE_SERIALIZE, _MODULE_FIND_CHECKED_ENTRY = 20, 25
 _BLOB_POINTER, _BLOB_SIZE = 3, 4
 
 _STAGE_COMPUTE = 6
@@ -143,8 +144,8 @@ class Compiler:
             raise OSError(f"slang_createGlobalSession returned {result & 0xFFFFFFFF:#x}")
         self._this = made.cell.value
 
-    def session(self, target: str, folder: str) -> Session:
-        """A session for one target that looks for imported modules in `folder`."""
+    def session(self, target: str, folders: Sequence[str]) -> Session:
+        """A session for one target that looks for imported modules in `folders`."""
         form = FORMATS[target]
         profile = 0
         if form.profile:
@@ -165,8 +166,8 @@ class Compiler:
             targets=ctypes.pointer(one_target),
             target_count=1,
             matrix_layout=ROW_MAJOR,
-            search_paths=(ctypes.c_char_p * 1)(folder.encode()),
-            search_path_count=1,
+            search_paths=(ctypes.c_char_p * len(folders))(*(one.encode() for one in folders)),
+            search_path_count=len(folders),
             options=options,
             option_count=len(OPTIONS),
         )
@@ -193,6 +194,15 @@ class Session:
     def close(self) -> None:
         """Frees the modules; the session must not be used again."""
         _release(self._this)
+
+    def serialised(self, module: str) -> bytes:
+        """The module that `import` finds, in the compiler's binary form; empty on failure."""
+        name, said, content = ctypes.c_char_p(module.encode()), _Out(), _Out()
+        loaded = _call(self._this, _SESSION_LOAD, ctypes.c_void_p, name, said.pointer)
+        said.take_bytes()
+        if loaded:
+            _call(loaded, _MODULE_SERIALIZE, ctypes.c_int32, content.pointer)
+        return content.take_bytes()
 
     def compile(self, module: str, path: str, text: str, entry: str) -> tuple[bytes, str]:
         """Code (empty where the compiler made none) and everything the compiler said."""

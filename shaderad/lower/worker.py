@@ -17,6 +17,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
@@ -30,21 +31,19 @@ _MODULES_PER_SESSION = 64
 
 
 class _Slang:
-    """Answers `compile` requests; keeps a session, with the library loaded, for each target."""
+    """Answers what needs the compiler; keeps a session for each target, the library loaded."""
 
     def __init__(self) -> None:
         self._compiler: Compiler | None = None
-        self._sessions: dict[tuple[str, str, str], Session] = {}
+        self._sessions: dict[tuple[str, ...], Session] = {}
 
     def compile(self, request: Message) -> Message:
-        target, folder, digest = request["target"], request["library"], request["digest"]
-        if self._compiler is None:
-            path = find_library()
-            if path is None:
-                return {"missing": True}
-            self._compiler = Compiler(path)
-        key = (target, folder, digest)
-        session = self._sessions.pop(key, None) or self._compiler.session(target, folder)
+        compiler = self._loaded()
+        if compiler is None:
+            return {"missing": True}
+        target, folders = request["target"], request["folders"]
+        key = (target, request["digest"], *folders)
+        session = self._sessions.pop(key, None) or compiler.session(target, folders)
         text, entry = request["slang"], request["entry"]
         module = "kernel_" + hashlib.sha256(text.encode()).hexdigest()[:16]
         # The session tells modules apart by path as well, and asserts where two share one.
@@ -55,6 +54,25 @@ class _Slang:
         else:
             session.close()
         return {"code": code, "log": log}
+
+    def library(self, request: Message) -> Message:
+        """Writes the library as a binary module, which serves every target."""
+        compiler = self._loaded()
+        if compiler is None:
+            return {"missing": True}
+        session = compiler.session("spirv", [request["library"]])
+        content = session.serialised("shaderad")
+        session.close()
+        if not content:
+            return {}
+        Path(request["path"]).write_bytes(content)
+        return {"digest": hashlib.sha256(content).hexdigest()}
+
+    def _loaded(self) -> Compiler | None:
+        path = None if self._compiler else find_library()
+        if path is not None:
+            self._compiler = Compiler(path)
+        return self._compiler
 
 
 def _vet(request: Message) -> Message:
@@ -99,8 +117,10 @@ def main() -> None:
     source, replies = _own_pipes()
     requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
     threading.Thread(target=_read_requests, args=(source, requests), daemon=True).start()
+    slang = _Slang()
     serve: dict[str, Callable[[Message], Message]] = {
-        "compile": _Slang().compile,
+        "compile": slang.compile,
+        "library": slang.library,
         "vet": _vet,
         "ping": _ping,
     }

@@ -10,8 +10,8 @@ from typing import Any
 import slangpy as spy
 
 from shaderad.diagnostics import error
-from shaderad.lower.artifact import library_folder
 from shaderad.lower.cache import default_cache
+from shaderad.lower.compile import library_path
 from shaderad.runtime.checks import limited
 from shaderad.runtime.choice import DeviceInfo, choose
 from shaderad.runtime.guard import shortened
@@ -116,7 +116,7 @@ def _create(info: DeviceInfo, luid: list[int]) -> Any:
 def _session(device: Any) -> Any:
     """A Slang session that finds our library and nothing of slangpy's."""
     options = spy.SlangCompilerOptions()
-    options.include_paths = [library_folder()]
+    options.include_paths = library_path()
     options.matrix_layout = spy.SlangMatrixLayout.row_major
     return device.create_slang_session(compiler_options=options, add_default_include_paths=False)
 

@@ -292,7 +292,7 @@ def test_a_late_reply_never_answers_the_next_request(tmp_path: Path) -> None:
     slow = {"kind": "compile", "slang": "", "entry": "f", "target": "spirv", "digest": ""}
     pid = ours.request({"kind": "ping"}, 60.0)["pid"]
     with pytest.raises(ChildTimedOut):
-        ours.request({**slow, "library": str(tmp_path)}, 0.0)
+        ours.request({**slow, "folders": [str(tmp_path)]}, 0.0)
     assert ours.request({"kind": "ping"}, 60.0)["pid"] != pid
     ours.close()
 
