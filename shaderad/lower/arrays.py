@@ -233,8 +233,7 @@ class Arrays:
         mode, t = self._module.mode, b.type.element
         is_float = is_differentiable(t)
         if mode is Mode.PRIMAL:
-            fill = _EXTREME_FILL[b.access, is_float]
-            self.need(Role.OUTPUT, b.name, t, Cell.WORDS, fill_word=fill)
+            self.need(Role.OUTPUT, b.name, t, Cell.WORDS, fill_word=extreme_fill(b))
         if mode is Mode.WINNER:
             self.need(Role.RESULT, b.name, t, Cell.READ)
             fill = None if self._module.is_second_winner_pass else 0xFFFFFFFF
@@ -334,6 +333,11 @@ class Arrays:
         self.bindings.append(Binding(slot, name, access))
         if "half" in cell:
             self._module.features.add("half")
+
+
+def extreme_fill(b: Buffer) -> int:
+    """The word that stands for what no thread has written yet in a Min or Max array."""
+    return _EXTREME_FILL[b.access, is_differentiable(b.type.element)]
 
 
 def read_cell(t: Type) -> str:

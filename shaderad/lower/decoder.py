@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import Kind, scalars
-from shaderad.lower.arrays import Cell
+from shaderad.lower.arrays import Cell, extreme_fill
 from shaderad.lower.bindings import WORKGROUP_SIZE, Role, Word, WordKind
 from shaderad.lower.piece import Piece
 
@@ -16,11 +16,18 @@ if TYPE_CHECKING:
 _INDEX = "index"
 
 
-def write_decoder(module: Module, b: Buffer) -> tuple[Piece, Piece, str]:
-    """The pass that turns the words of a Min or Max array back into values, in place."""
+def write_decoder(module: Module, b: Buffer, *, is_first: bool) -> tuple[Piece, Piece, str]:
+    """The pass that turns the words of a Min or Max array back into values, in place.
+
+    Args:
+        module: What it becomes.
+        b: The array.
+        is_first: No dispatch before it binds the array, since the kernel never writes it.
+    """
     t = b.type.element
     scalar = next(iter(scalars(t)))
-    module.arrays.need(Role.OUTPUT, b.name, t, Cell.WRITE)
+    fill = extreme_fill(b) if is_first else None
+    module.arrays.need(Role.OUTPUT, b.name, t, Cell.WRITE, fill_word=fill)
     declarations = module.arrays.bind()
     piece = Piece()
     name = module.names.make(f"{b.name}_decode")

@@ -54,7 +54,8 @@ def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered,
     main = _lower(kernel, mode, variant)
     if mode is Mode.PRIMAL:
         used = {name for r in main.resources for name in r.members}
-        return (main, *(_decoder(kernel, b, variant) for b in extremes if b.name in used))
+        decoders = (_decoder(kernel, b, variant, is_first=b.name not in used) for b in extremes)
+        return (main, *decoders)
     if any(is_differentiable(b.type.element) for b in extremes):
         plain = replace(variant, wanted=frozenset(), accumulate=False)
         winners = (_lower(kernel, Mode.WINNER, plain, second_pass=p) for p in (False, True))
@@ -196,9 +197,9 @@ def _differentiated_inside(body: tuple[Stmt, ...]) -> frozenset[Function]:
     return frozenset({g for f in found for g in (f, *reachable(f.body))})
 
 
-def _decoder(kernel: Kernel, b: Buffer, variant: Variant) -> Lowered:
+def _decoder(kernel: Kernel, b: Buffer, variant: Variant, *, is_first: bool) -> Lowered:
     module = Module(kernel, Mode.DECODE, variant, NOTHING_HOISTED)
-    declarations, text, name = write_decoder(module, b)
+    declarations, text, name = write_decoder(module, b, is_first=is_first)
     return Lowered(
         program=assemble(module, name, [declarations, text]),
         mode=Mode.DECODE,

@@ -53,3 +53,16 @@ def test_forward_derivatives_of_the_user_are_differentiated_again(
     kernel: object, device: sad.Device
 ) -> None:
     sad.gradcheck(kernel, X, dim=3)
+
+
+@sad.kernel
+def writes_no_extreme(
+    i: sad.Index, x: sad.In[float], y: sad.Out[float], low: sad.Min[float], high: sad.Max[int]
+):
+    y[i] = x[i]
+
+
+def test_extremes_that_a_kernel_never_writes_keep_what_they_start_with(device: sad.Device) -> None:
+    _, low, high = writes_no_extreme(X, dim=3, shapes={"low": (2,), "high": (2,)})
+    assert low.numpy().tolist() == [np.inf, np.inf]
+    assert high.numpy().tolist() == [-(2**31), -(2**31)]
