@@ -14,16 +14,33 @@ import msgspec
 import wgpu
 from wgpu.backends.wgpu_native import extras
 
+from shaderad.runtime.guard import is_loss
 from shaderad.runtime.spirv_loops import leaves_loop_from_switch
 
 
 def vet(request: dict[str, Any]) -> dict[str, Any]:
-    """An empty reply where a pipeline came to be; `refused` holds the reason where none did."""
-    identity = (request["adapter"], request["api"], request["driver"])
-    device = _device(identity, tuple(request["features"]), tuple(sorted(request["limits"].items())))
+    """An empty reply where a pipeline came to be; `refused` holds the reason where none did.
+
+    `failure` in its place says that the device was lost, which is no verdict.
+    """
     content = request["content"]
     if request["target"] == "spirv" and leaves_loop_from_switch(content):
         return {"refused": "a loop is left from inside a switch, and naga would never leave it"}
+    reason = _refusal(request)
+    if is_loss(reason):
+        # An earlier code may have taken the device along: that says nothing about this one.
+        _device.cache_clear()
+        reason = _refusal(request)
+    if is_loss(reason):
+        return {"failure": reason}
+    return {"refused": reason} if reason else {}
+
+
+def _refusal(request: dict[str, Any]) -> str:
+    """Why no pipeline came to be; empty where one did."""
+    identity = (request["adapter"], request["api"], request["driver"])
+    device = _device(identity, tuple(request["features"]), tuple(sorted(request["limits"].items())))
+    content = request["content"]
     try:
         device.create_compute_pipeline(
             layout="auto",
@@ -35,8 +52,8 @@ def vet(request: dict[str, Any]) -> dict[str, Any]:
             },
         )
     except (wgpu.GPUError, ValueError, RuntimeError) as refusal:
-        return {"refused": str(refusal)}
-    return {}
+        return str(refusal) or type(refusal).__name__
+    return ""
 
 
 @functools.cache

@@ -165,3 +165,31 @@ def test_loops_and_switches_that_naga_reads_right_pass(body: str, is_found: bool
 def test_what_is_no_spirv_is_left_to_naga() -> None:
     for module in (b"", b"junk", struct.pack("<8I", 0x07230203, 0x10500, 0, 9, 0, 0, 0, 0)):
         assert not leaves_loop_from_switch(module)
+
+
+@pytest.mark.gpu
+def test_a_device_lost_to_earlier_code_is_no_verdict_on_the_next(
+    device: VettingDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import wgpu
+
+    from shaderad.runtime import vetting_runtime
+
+    code = code_of("loop_left_from_switch", "mended", "spirv")
+    request = {
+        "target": "spirv", "content": code.content, "entry": "mended", "adapter": device.adapter,
+        "api": device.api, "driver": device.driver, "features": [], "limits": {},
+    }  # fmt: skip
+    lost = wgpu.gpu.request_adapter_sync().request_device_sync()
+    lost.destroy()
+    kept = [lost]
+
+    def device_of(*_key: Any) -> Any:
+        if not kept:
+            kept.append(wgpu.gpu.request_adapter_sync().request_device_sync())
+        return kept[0]
+
+    device_of.cache_clear = kept.clear  # type: ignore[attr-defined]
+    monkeypatch.setattr(vetting_runtime, "_device", device_of)
+    assert vetting_runtime.vet(request) == {}
+    assert kept != [lost]
