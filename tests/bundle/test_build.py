@@ -1,110 +1,118 @@
-"""`shaderad build`: what lies in the folder, and that nothing is lost where a build fails."""
+"""`sad.build`: what it returns, what validators do to it, and that it writes all or nothing."""
 
 from __future__ import annotations
 
-import json
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import shaderad as sad
-from shaderad.cli import app
-
-KERNELS = """
-import shaderad as sad
-from shaderad import float3
-
-
-@sad.kernel
-def brighten(i: sad.Index, color: sad.In[float3], gain: float, out: sad.Out[float3]):
-    out[i] = color[i] * gain
-
-
-@sad.kernel
-def shuffle(i: sad.Index, x: sad.In[float], target: sad.In[int], y: sad.Out[float]):
-    y[target[i]] = x[i]
-"""
+from shaderad.bundle import programs, stages
+from shaderad.lower.artifact import Code
+from shaderad.lower.validate import Judgement, Status
+from tests.bundle.conftest import SOURCE, Output
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "kernels.py"
-    path.write_text(KERNELS, encoding="utf-8")
+    path.write_text(SOURCE.read_text(encoding="utf-8"), encoding="utf-8")
     return path
 
 
-def run(*arguments: object) -> tuple[int, str]:
-    """Exit code of the command, and its error's code if it was one of ours."""
-    result = CliRunner().invoke(app, ["build", *map(str, arguments)])
-    return result.exit_code, getattr(result.exception, "code", result.output)
+def answer(monkeypatch: pytest.MonkeyPatch, status: Status, reason: str) -> None:
+    """Makes every validator give the same answer."""
+
+    def judge(code: Code, entry: str) -> Judgement:
+        del code, entry
+        return Judgement("judge", status, reason)
+
+    monkeypatch.setattr(programs, "validate", judge)
+    monkeypatch.setattr(stages, "Naga", lambda: judge)
 
 
-def test_every_kernel_and_target_is_built_and_listed_with_its_hash(source: Path) -> None:
-    out = source.parent / "out"
-    code, said = run(source, "-o", out, "--target", "spirv,hlsl,wgsl")
-    assert code == 0, said
-    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    brighten, shuffle = manifest["kernels"]
-    assert set(brighten["targets"]) == {"spirv", "hlsl", "wgsl"}
-    for modes in brighten["targets"].values():
-        assert {"primal", "backward"} <= set(modes)
-    assert "backward" not in {m for m, d in shuffle["targets"]["spirv"].items() if d}
-    suffixes = {p.suffix for p in out.rglob("*") if p.is_file()}
-    assert {".slang", ".spv", ".hlsl", ".wgsl", ".json"} <= suffixes
-    for name, digest in _digests(manifest["files"]):
-        assert sha256((out / name).read_bytes()).hexdigest() == digest
+def test_every_target_gets_a_file_and_its_slang_for_each_entry_point(output: Output) -> None:
+    suffixes = {"spirv": ".spv", "spirv-core": ".spv", "hlsl": ".hlsl", "wgsl": ".wgsl"}
+    for target, suffix in {**suffixes, "metal": ".metal"}.items():
+        files = {p.name for p in (output.folder / target).iterdir()}
+        stems = {Path(d["file"]).stem for d in output.dispatches(target)}
+        assert files == {stem + end for stem in stems for end in (suffix, ".slang")}
+    assert (output.folder / "shaderad" / "shaderad.slang").is_file()
 
 
-def _digests(files: object) -> list[tuple[str, str]]:
-    if isinstance(files, dict):
-        return list(files.items())
-    assert isinstance(files, list)
-    return [(f["file"], f["sha256"]) for f in files]
+def test_what_was_built_is_returned(source: Path) -> None:
+    built = sad.build(f"{source}:shuffle", source.parent / "out", targets="wgsl", validate=False)
+    (kernel,) = built.kernels
+    assert kernel.kernel.name == "shuffle"
+    assert set(kernel.by_target) == {"wgsl"}
+    assert built.judgements == ()
+    assert {"manifest.json", "wgsl/shuffle_primal.wgsl"} <= set(built.files)
+    assert all((built.folder / name).is_file() for name in built.files)
 
 
-def test_the_same_source_gives_the_same_bytes_in_another_folder(source: Path) -> None:
-    one, other = source.parent / "one", source.parent / "other"
-    assert run(source, "-o", one, "--target", "spirv")[0] == 0
-    assert run(source, "-o", other, "--target", "spirv")[0] == 0
-    names = sorted(p.relative_to(one) for p in one.rglob("*") if p.is_file())
-    assert names == sorted(p.relative_to(other) for p in other.rglob("*") if p.is_file())
-    assert all((one / n).read_bytes() == (other / n).read_bytes() for n in names)
+def test_targets_may_be_one_text_with_commas_and_come_in_one_order(source: Path) -> None:
+    one = sad.build(f"{source}:shuffle", source.parent / "one", targets="wgsl, spirv,wgsl")
+    other = sad.build(f"{source}:shuffle", source.parent / "other", targets=("spirv", "wgsl"))
+    assert list(one.kernels[0].by_target) == list(other.kernels[0].by_target) == ["spirv", "wgsl"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (("missing.py", "-o", "out"), "SR0701"),
-        (("kernels.py", "-o", "out", "--target", "glsl"), "SR0504"),
-    ],
-)
-def test_a_failed_build_says_why_and_leaves_what_was_there(
-    source: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: str
+@pytest.mark.parametrize("targets", ["", (), " , "])
+def test_a_build_for_no_target_is_refused(source: Path, targets: str | tuple[str, ...]) -> None:
+    with pytest.raises(sad.CompileError) as caught:
+        sad.build(source, source.parent / "out", targets=targets)
+    assert caught.value.code == "SR0713"
+    assert not (source.parent / "out").exists()
+
+
+def test_bounds_are_those_of_calls(source: Path) -> None:
+    with pytest.raises(sad.ShapeError) as caught:
+        sad.build(source, source.parent / "out", bounds="clamp")
+    assert caught.value.code == "SR0374"
+
+
+def test_a_report_buffer_is_bound_only_where_indices_are_reported(source: Path) -> None:
+    for bounds, is_reported in (("raise", True), ("ignore", False), ("unchecked", False)):
+        built = sad.build(f"{source}:shuffle", source.parent / "out", targets="wgsl", bounds=bounds)
+        (dispatch,) = built.kernels[0].by_target["wgsl"].primal
+        names = {b.name for b in dispatch.lowered.program.bindings}
+        assert ("report_words" in names) is is_reported
+
+
+def test_double_is_refused_by_targets_that_lack_it(source: Path) -> None:
+    text = source.read_text(encoding="utf-8").replace("x: sad.In[float]", "x: sad.In[sad.double]")
+    source.write_text(text.replace("y: sad.Out[float]", "y: sad.Out[sad.double]"), encoding="utf-8")
+    with pytest.raises(sad.CompileError) as caught:
+        sad.build(f"{source}:shuffle", source.parent / "out", targets="spirv,wgsl")
+    assert caught.value.code == "SR0711"
+    assert "`wgsl`" in caught.value.message
+
+
+def test_a_validator_that_refuses_fails_the_build_with_its_words(
+    source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(source.parent)
-    kept = source.parent / "out" / "kept.txt"
-    kept.parent.mkdir()
-    kept.write_text("mine", encoding="utf-8")
-    assert run(*arguments) == (1, code)
-    assert [p.name for p in kept.parent.iterdir()] == ["kept.txt"]
+    answer(monkeypatch, Status.REFUSED, "line 3: bad operand")
+    with pytest.raises(sad.CompileError) as caught:
+        sad.build(f"{source}:shuffle", source.parent / "out", targets="spirv")
+    assert caught.value.code == "SR0712"
+    for words in ("judge refuses `shuffle_primal` for spirv", "line 3: bad operand"):
+        assert words in caught.value.message
+    assert [p.name for p in source.parent.iterdir()] == ["kernels.py"]
+    sad.build(f"{source}:shuffle", source.parent / "out", targets="spirv", validate=False)
 
 
-def test_a_kernel_without_gradient_fails_only_where_one_is_required(source: Path) -> None:
-    out = source.parent / "out"
-    code, said = run(f"{source}:shuffle", "-o", out, "--target", "spirv", "--require-bwd")
-    assert code != 0, said
-    assert not out.exists()
+@pytest.mark.parametrize("status", [Status.ACCEPTED, Status.UNAVAILABLE])
+def test_a_validator_that_accepts_or_cannot_answer_fails_nothing(
+    source: Path, monkeypatch: pytest.MonkeyPatch, status: Status
+) -> None:
+    answer(monkeypatch, status, "not found")
+    built = sad.build(f"{source}:shuffle", source.parent / "out", targets="spirv,wgsl")
+    assert [j.status for j in built.judgements] == [status, status]
 
 
-def test_python_builds_what_the_command_builds(source: Path) -> None:
-    by_command, by_python = source.parent / "one", source.parent / "other"
-    assert run(source, "-o", by_command, "--target", "wgsl")[0] == 0
-    built = sad.build(source, by_python, targets=["wgsl"])
-    assert [each.kernel.name for each in built.kernels] == ["brighten", "shuffle"]
-    for name in built.files:
-        assert (by_python / name).read_bytes() == (by_command / name).read_bytes()
+def test_steps_are_told_before_they_are_taken(source: Path) -> None:
+    steps: list[str] = []
+    sad.build(f"{source}:shuffle", source.parent / "out", targets="spirv,wgsl", tell=steps.append)
+    assert steps == ["shuffle for spirv", "shuffle for wgsl"]
 
 
 CROWDED = """
@@ -147,7 +155,7 @@ def test_a_kernel_with_too_many_arrays_for_a_target_is_refused_with_both_names(
     assert "`a`, `b`, `c`" in caught.value.note
     assert not out.exists()
     assert not list(source.parent.glob(".out*"))
-    assert run(f"{source}:crowded", "-o", out, "--target", "spirv")[0] == 0
+    sad.build(f"{source}:crowded", out, targets="spirv")
 
 
 def test_a_backward_with_too_many_arrays_for_a_target_is_left_out_there(source: Path) -> None:

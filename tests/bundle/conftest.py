@@ -1,0 +1,41 @@
+"""One build of `kernels.py` for every target, shared by the tests that read it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shaderad as sad
+
+SOURCE = Path(__file__).parent / "kernels.py"
+TARGETS = ("spirv", "spirv-core", "hlsl", "wgsl", "metal")
+
+
+@dataclass(frozen=True)
+class Output:
+    """A folder that a build wrote."""
+
+    folder: Path
+    manifest: dict[str, Any]
+
+    def dispatches(self, target: str) -> list[dict[str, Any]]:
+        """What the manifest says of each dispatch for `target`."""
+        programs = (kernel["targets"][target] for kernel in self.manifest["kernels"])
+        return [d for each in programs for mode in ("primal", "backward") for d in each[mode]]
+
+    def text(self, dispatch: dict[str, Any]) -> str:
+        """The code of a dispatch, where it is text."""
+        return (self.folder / dispatch["file"]).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="package")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Output:
+    """`kernels.py`, built for every target."""
+    folder = tmp_path_factory.mktemp("build") / "out"
+    defines = {"count": 8, "top": 1e999}
+    sad.build(SOURCE, folder, targets=TARGETS, defines=defines, validate=False)
+    return Output(folder, json.loads((folder / "manifest.json").read_text(encoding="utf-8")))

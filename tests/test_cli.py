@@ -1,0 +1,230 @@
+"""The command line: options, exit codes, and messages instead of tracebacks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from shaderad import cli, doctor
+from shaderad.doctor import Finding
+
+KERNELS = """
+import shaderad as sad
+
+
+@sad.kernel
+def scale(i: sad.Index, x: sad.In[float], count: sad.Const[int], y: sad.Out[float]):
+    y[i] = x[i] * count
+
+
+@sad.kernel
+def shuffle(i: sad.Index, x: sad.In[float], target: sad.In[int], y: sad.Out[float]):
+    y[target[i]] = x[i]
+"""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a run of the command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Finished]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs `shaderad ..` in a folder that holds `kernels.py`."""
+    (tmp_path / "kernels.py").write_text(KERNELS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Finished:
+        monkeypatch.setattr(sys, "argv", ["shaderad", *arguments])
+        code: object = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return Finished(code if isinstance(code, int) else 0, said.out, said.err)
+
+    return run
+
+
+def built_kernels(folder: str) -> dict[str, set[str]]:
+    """The targets of each kernel that the manifest lists."""
+    manifest = json.loads((Path(folder) / "manifest.json").read_text(encoding="utf-8"))
+    return {kernel["name"]: set(kernel["targets"]) for kernel in manifest["kernels"]}
+
+
+def test_a_build_says_what_it_made_and_what_has_no_backward(run: Run) -> None:
+    done = run("build", "kernels.py", "-o", "out", "--define", "count=3")
+    assert (done.code, done.err) == (0, "")
+    first, second, reason, *_, last = done.out.splitlines()
+    assert first == "scale    primal, backward  spirv hlsl wgsl"
+    assert second == "shuffle  primal only       spirv hlsl wgsl"
+    assert "no backward: SR0414" in reason
+    assert "(kernels.py:11)" in reason
+    assert last.startswith("wrote ")
+    assert last.endswith(" files to out")
+    everywhere = {"spirv", "hlsl", "wgsl"}
+    assert built_kernels("out") == {"scale": everywhere, "shuffle": everywhere}
+
+
+def test_targets_add_up_over_options_and_commas(run: Run) -> None:
+    targets = ("--target", "metal,hlsl", "--target", "spirv-core")
+    assert run("build", "kernels.py:shuffle", "--out", "out", "--no-validate", *targets).code == 0
+    assert built_kernels("out") == {"shuffle": {"metal", "hlsl", "spirv-core"}}
+
+
+def test_definitions_and_bounds_reach_the_kernels(run: Run) -> None:
+    options = ("--define", "scale.count=7", "--bounds", "unchecked", "--target", "wgsl")
+    assert run("build", "kernels.py:scale", "-o", "out", *options).code == 0
+    slang = Path("out/wgsl/scale_primal.slang").read_text(encoding="utf-8")
+    assert "7.0" in slang
+    assert "report" not in slang
+
+
+def test_validators_are_asked_unless_told_not_to(run: Run) -> None:
+    asked = run("build", "kernels.py:shuffle", "-o", "out", "--target", "spirv")
+    assert "spirv-val" in asked.out
+    unasked = run("build", "kernels.py:shuffle", "-o", "out", "--target", "spirv", "--no-validate")
+    assert (unasked.code, "spirv-val" in unasked.out) == (0, False)
+
+
+BUILD = ("build", "kernels.py", "-o", "out", "--target", "wgsl")
+FAILURES = {
+    "no such file": (("build", "missing.py", "-o", "out"), "SR0701"),
+    "no such kernel": (("build", "kernels.py:sacle", "-o", "out"), "SR0704"),
+    "no constant given": (BUILD, "SR0705"),
+    "definition without value": ((*BUILD, "--define", "count"), "SR0706"),
+    "definition that is no literal": ((*BUILD, "--define", "count=many"), "SR0706"),
+    "definition of nothing": ((*BUILD, "--define", "count=1", "--define", "size=1"), "SR0707"),
+    "definition of the wrong type": ((*BUILD, "--define", "count=1.5"), "SR0303"),
+    "definition that is no number": ((*BUILD, "--define", "count='3'"), "SR0227"),
+    "glsl": (("build", "kernels.py", "-o", "out", "--target", "wgsl,glsl"), "SR0504"),
+    "no target": (("build", "kernels.py", "-o", "out", "--target", ""), "SR0713"),
+    "a file as folder": (("build", "kernels.py", "-o", "kernels.py"), "SR0708"),
+    "no gradient where one is required": (
+        (*BUILD, "--define", "count=1", "--require-bwd"),
+        "SR0710",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_build_that_fails_says_why_and_writes_nothing(run: Run, name: str) -> None:
+    arguments, code = FAILURES[name]
+    done = run(*arguments)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"error[{code}]: ")
+    assert " = help: " in done.err
+    assert [p.name for p in Path().iterdir()] == ["kernels.py"]
+
+
+def test_glsl_is_refused_with_the_targets_that_work(run: Run) -> None:
+    done = run("build", "kernels.py", "-o", "out", "--target", "glsl")
+    assert "`glsl`" in done.err
+    for target in ("spirv", "spirv-core", "hlsl", "wgsl", "metal"):
+        assert f"`{target}`" in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        ("def f(:", "SR0702", "def f(:"),
+        ("import nowhere_at_all", "SR0702", "import nowhere_at_all"),
+        ("import shaderad as sad\n\nx = sad.InOut[float]", "SR0229", "x = sad.InOut[float]"),
+        (f"{KERNELS}\n    y[i] = 'text'", "SR0202", "y[i] = 'text'"),
+        ("x = 1", "SR0703", ""),
+    ],
+    ids=["syntax", "import", "unknown name", "kernel", "no kernel"],
+)
+def test_what_is_wrong_in_the_file_is_shown_at_its_line(
+    run: Run, text: str, code: str, line: str
+) -> None:
+    Path("wrong.py").write_text(text, encoding="utf-8")
+    done = run("build", "wrong.py", "-o", "out", "--target", "wgsl", "--define", "count=1")
+    assert done.code == 1
+    assert done.err.startswith(f"error[{code}]: ")
+    assert line in done.err
+    assert not Path("out").exists()
+
+
+def test_a_second_build_keeps_the_files_of_others(run: Run) -> None:
+    options = ("-o", "out", "--no-validate", "--target")
+    assert run("build", "kernels.py:shuffle", *options, "wgsl").code == 0
+    Path("out/mine.txt").write_text("mine", encoding="utf-8")
+    assert run("build", "kernels.py:shuffle", *options, "metal").code == 0
+    assert Path("out/mine.txt").read_text(encoding="utf-8") == "mine"
+    assert built_kernels("out") == {"shuffle": {"metal"}}
+    assert not Path("out/wgsl").exists()
+
+
+def test_a_build_over_files_of_others_is_refused(run: Run) -> None:
+    mine = Path("out/metal/shuffle_primal.metal")
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine", encoding="utf-8")
+    done = run("build", "kernels.py:shuffle", "-o", "out", "--target", "metal")
+    assert done.code == 1
+    assert done.err.startswith("error[SR0709]: `metal/shuffle_primal.metal` is in the way")
+    assert [p for p in Path("out").rglob("*") if p.is_file()] == [mine]
+    assert mine.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a folder that even root cannot write to")
+def test_a_folder_that_cannot_be_written_to_is_said(run: Run) -> None:
+    done = run("build", "kernels.py:shuffle", "-o", "/proc/out", "--target", "metal")
+    assert done.code == 1
+    assert done.err.startswith("error[SR0708]: cannot write to the folder `/proc/out`")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("build", "kernels.py"),
+        ("build", "-o", "out"),
+        ("build", "kernels.py", "-o", "out", "--bounds", "clamp"),
+        ("build", "kernels.py", "-o", "out", "--fast"),
+        ("make",),
+        (),
+    ],
+)
+def test_a_command_line_that_is_wrong_ends_with_two(run: Run, arguments: tuple[str, ...]) -> None:
+    assert run(*arguments).code == 2
+    assert not Path("out").exists()
+
+
+def test_the_version_is_that_of_the_package(run: Run) -> None:
+    assert run("--version") == Finished(0, f"{metadata.version('shaderad')}\n", "")
+
+
+@pytest.mark.parametrize(("status", "code"), [("ok", 0), ("failed", 1)])
+def test_doctor_ends_with_zero_where_a_runtime_works(
+    run: Run, monkeypatch: pytest.MonkeyPatch, status: doctor.Kind, code: int
+) -> None:
+    found = Finding("runtimes", "wgpu", status, "this one", "update it")
+    monkeypatch.setattr(doctor, "examine", lambda: [found])
+    done = run("doctor")
+    assert done.code == code
+    assert "this one" in done.out
+    assert "-> update it" in done.out
+
+
+def test_the_installed_command_ends_as_the_function_does(run: Run) -> None:
+    del run
+    command = [sys.executable, "-c", "from shaderad.cli import main; main()", "build", "missing.py"]
+    done = subprocess.run([*command, "-o", "out"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error[SR0701]: there is no file `missing.py`")
