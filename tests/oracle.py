@@ -33,16 +33,17 @@ class Oracle:
         constants = {
             p.name: call.given[p.name] for p in function.signature.parameters if p.is_const
         }
-        self._kernel = function.specialise(constants)
+        self.kernel = function.specialise(constants)
         self._positional = call.positional
-        reads = [b for b in self._kernel.buffers if b.access is Access.IN]
-        self._sources: list[nodes.Buffer | nodes.Uniform] = [*reads, *self._kernel.uniforms]
-        self._results = [b for b in self._kernel.buffers if b.access is not Access.IN]
+        reads = [b for b in self.kernel.buffers if b.access is Access.IN]
+        self._sources: list[nodes.Buffer | nodes.Uniform] = [*reads, *self.kernel.uniforms]
+        self._results = [b for b in self.kernel.buffers if b.access is not Access.IN]
+        self.given = {s.name: _stored(call.given, s.path, _element(s)) for s in self._sources}
+        """By the names that the kernel's IR has for them."""
         self.run = interpret(
-            self._kernel,
+            self.kernel,
             dim=call.options.get("dim", ()),
-            arrays={b.name: _stored(call.given, b.path, b.type.element) for b in reads},
-            uniforms={u.name: _stored(call.given, u.path, u.type) for u in self._kernel.uniforms},
+            arrays=self.given,
             shapes=call.options.get("shapes"),
             precision=precision,
         )
@@ -63,7 +64,7 @@ class Oracle:
         given: dict[str, Any] = {}
         by_parameter = dict(zip(self._positional, tangents, strict=True))
         for source in self._sources:
-            if by_parameter.get(source.path[0]) is not None and is_differentiable(_type(source)):
+            if by_parameter.get(source.path[0]) is not None and is_differentiable(source.type):
                 tangent = at_path(by_parameter, source.path)
                 given[source.name] = _plain(tangent)
         found = self.run.push(given)
@@ -103,8 +104,8 @@ def oracle(
     return Oracle(kernel, args, options, precision)
 
 
-def _type(source: nodes.Buffer | nodes.Uniform) -> Type:
-    return source.type
+def _element(source: nodes.Buffer | nodes.Uniform) -> Type:
+    return source.type.element if isinstance(source, nodes.Buffer) else source.type
 
 
 def _stored(given: Mapping[str, Any], path: tuple[str, ...], t: Type) -> Any:

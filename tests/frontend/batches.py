@@ -34,12 +34,12 @@ def run_all(
     functions: dict[str, UserFunction], kind: str, left: np.ndarray, right: np.ndarray
 ) -> dict[str, np.ndarray]:
     """What each function gives on the device for each pair of arguments."""
-    kernel = _kernel_over(functions, kind)
+    kernel = kernel_over(functions, kind)
     out = kernel(left, right, dim=(len(functions), len(left))).numpy()
     return dict(zip(functions, out, strict=True))
 
 
-def _kernel_over(functions: dict[str, UserFunction], kind: str) -> object:
+def kernel_over(functions: dict[str, UserFunction], kind: str) -> object:
     lines = [
         "@sad.kernel",
         f"def run(case: sad.Index, i: sad.Index, left: sad.In[{kind}], right: sad.In[{kind}],",

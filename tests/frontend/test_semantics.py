@@ -37,7 +37,7 @@ def value_results(device: sad.Device) -> dict[str, np.ndarray]:
 def test_integer_functions_agree_with_python(
     name: str, integer_results: dict[str, np.ndarray]
 ) -> None:
-    wanted = [_wrapped(INTEGERS[name](int(a), int(b))) for a, b in INT_PAIRS]
+    wanted = [wrapped(INTEGERS[name](int(a), int(b))) for a, b in INT_PAIRS]
     assert integer_results[name].tolist() == wanted
 
 
@@ -55,6 +55,6 @@ def test_vectors_structs_and_arrays_give_what_stands_beside_them(
     np.testing.assert_allclose(value_results[name], wanted, rtol=RTOL, atol=ATOL)
 
 
-def _wrapped(value: object) -> int:
+def wrapped(value: object) -> int:
     assert type(value) is int
     return (value + 2**31) % 2**32 - 2**31

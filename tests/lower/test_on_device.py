@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from tests.agreement import check_against_oracle
 from tests.lower import (
     checking,
     crowded_cases,
@@ -32,9 +33,17 @@ def test_results_and_derivatives_are_those_of_the_python_text(
     check(CASES[name], device)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_results_and_derivatives_are_those_of_the_oracle(name: str, device: sad.Device) -> None:
+    case = CASES[name]
+    check_against_oracle(case.kernel, *case.args, **case.call)
+    device.synchronize()
+
+
 @pytest.mark.parametrize("kernel", CHECKED, ids=lambda k: k.__name__)
 def test_vjp_and_jvp_agree_with_finite_differences(kernel: Any, device: sad.Device) -> None:
     sad.gradcheck(kernel, *CHECKED[kernel], dim=7)
+    check_against_oracle(kernel, *CHECKED[kernel], dim=7)
 
 
 def test_elements_written_in_parts_keep_zero_in_the_others(device: sad.Device) -> None:
