@@ -188,5 +188,7 @@ def look(i: sad.Index, scene: Scene, out: sad.Out[float]):
 def test_a_kernel_with_pointers_is_refused_with_the_pointer_named(tmp_path: Path) -> None:
     path = tmp_path / "kernels.py"
     path.write_text(POINTERS, encoding="utf-8")
-    assert run(path, "-o", tmp_path / "out") == (1, "SR0715")
+    with pytest.raises(sad.Error) as caught:
+        sad.build(path, tmp_path / "out")
+    assert caught.value.code == "SR0715"
     assert not (tmp_path / "out").exists()
