@@ -78,9 +78,11 @@ def filled(t: Type, lead: tuple[int, ...], precision: Any, fill: Any = 0) -> Val
 
 
 def fields_of(t: Type) -> tuple[tuple[str, Type], ...] | None:
-    """The parts of a struct, tuple or pair; `None` for other types."""
+    """The parts of a struct, tuple, pair or pointer; `None` for other types."""
     if isinstance(t, types.Struct):
         return t.fields
+    if isinstance(t, types.Pointer):
+        return (("base", types.UINT), ("count", types.UINT))
     if isinstance(t, types.Tuple):
         return tuple((str(k), element) for k, element in enumerate(t.elements))
     if isinstance(t, types.Pair):

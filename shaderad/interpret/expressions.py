@@ -25,7 +25,7 @@ from shaderad.interpret.cells import (
 )
 from shaderad.interpret.derivatives import call, forward_diff
 from shaderad.interpret.machine import Frame, Machine, Rows, read, spread
-from shaderad.interpret.memory import Place, place
+from shaderad.interpret.memory import Place, place, pointed_place
 from shaderad.interpret.reports import ReportKind
 from shaderad.ir import nodes, ops, types
 from shaderad.rules import carries_derivative, row_of
@@ -218,10 +218,26 @@ def buffer_place(
 ) -> Place:
     """Which elements of its array an access means; misses are reported."""
     stored = machine.memory[access.buffer]
+    if isinstance(access.indices[0], nodes.PointerIndex):
+        found = _pointed(machine, frame, access.indices[0], rows)
+        _report(machine, frame, access.span, stored.buffer.shown_name, found, rows)
+        return found
     indices = [truth(evaluate(machine, frame, i, rows)).astype(np.int64) for i in access.indices]
     found = place(indices, stored.shape)
     _report(machine, frame, access.span, access.buffer, found, rows)
     return found
+
+
+def _pointed(machine: Machine, frame: Frame, e: nodes.PointerIndex, rows: Rows) -> Place:
+    pointer = parts(evaluate(machine, frame, e.pointer, rows))
+    numbers = [pointer["base"], pointer["count"], evaluate(machine, frame, e.index, rows)]
+    base, count, index = (truth(value).astype(np.int64) for value in numbers)
+    return pointed_place(base, count, index)
+
+
+def _pointer_length(machine: Machine, frame: Frame, e: nodes.PointerLength, rows: Rows) -> Value:
+    count = parts(evaluate(machine, frame, e.pointer, rows))["count"]
+    return Cell(truth(count).astype(np.int32))
 
 
 def _report(
@@ -252,7 +268,9 @@ def _make_pair(machine: Machine, frame: Frame, e: nodes.MakePair, rows: Rows) ->
 
 
 def _pair_part(machine: Machine, frame: Frame, e: nodes.PairPart, rows: Rows) -> Value:
-    return parts(evaluate(machine, frame, e.value, rows))[e.part]
+    value = evaluate(machine, frame, e.value, rows)
+    is_pair = isinstance(e.value.type, types.Pair) and types.is_differentiable(e.value.type.primal)
+    return parts(value)[e.part] if is_pair else value  # of pointers alone there is one part
 
 
 def _detach(machine: Machine, frame: Frame, e: nodes.Detach, rows: Rows) -> Value:
@@ -275,6 +293,7 @@ _EVALUATE: dict[type[nodes.Expr], Callable[[Machine, Frame, Any, Rows], Value]] 
     nodes.Element: _element,
     nodes.Load: _load,
     nodes.Length: _buffer_length,
+    nodes.PointerLength: _pointer_length,
     nodes.Call: _call,
     nodes.ForwardDiff: _forward_diff,
     nodes.MakePair: _make_pair,

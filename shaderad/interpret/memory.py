@@ -43,7 +43,7 @@ class Place:
     """Row-major numbers, of the rows that are in range."""
     rows: AnyArray
     """Which rows these are."""
-    missed: tuple[AnyArray, AnyArray, int] | None
+    missed: tuple[AnyArray, AnyArray, AnyArray] | None
     """Rows out of range, their index, and the length of its axis."""
 
 
@@ -52,16 +52,24 @@ def place(indices: Sequence[AnyArray], shape: tuple[int, ...]) -> Place:
     count = len(indices[0])
     elements = np.zeros(count, np.int64)
     is_inside = np.ones(count, bool)
-    missed: tuple[AnyArray, AnyArray, int] | None = None
+    missed: tuple[AnyArray, AnyArray, AnyArray] | None = None
     for index, length in zip(indices, shape, strict=True):
         fits = (index >= 0) & (index < length)
         outside = np.flatnonzero(is_inside & ~fits)
         if outside.size and missed is None:
-            missed = (outside, index[outside], length)
+            missed = (outside, index[outside], np.full(len(outside), length))
         is_inside &= fits
         elements = elements * length + index
     rows = np.flatnonzero(is_inside)
     return Place(elements[rows], rows, missed)
+
+
+def pointed_place(base: AnyArray, count: AnyArray, index: AnyArray) -> Place:
+    """Elements at `index` of pointers, one pointer a row."""
+    is_inside = (index >= 0) & (index < count)
+    rows, outside = np.flatnonzero(is_inside), np.flatnonzero(~is_inside)
+    missed = (outside, index[outside], count[outside]) if outside.size else None
+    return Place((base + index)[rows], rows, missed)
 
 
 def neutral(access: Access, dtype: np.dtype[Any]) -> Any:

@@ -46,13 +46,10 @@ class Reports:
             self.found.append(Report(kind, span, name, int(threads.min())))
 
     def out_of_range(
-        self, span: Span, name: str, threads: AnyArray, index: AnyArray, length: int
+        self, span: Span, name: str, threads: AnyArray, index: AnyArray, length: AnyArray
     ) -> None:
-        """Notes that `threads`, which may be none, used `index` on an axis of `length`."""
+        """Notes that `threads`, which may be none, used `index` on axes of `length`."""
         if threads.size:
             first = int(np.argmin(threads))
-            self.found.append(
-                Report(
-                    ReportKind.BOUNDS, span, name, int(threads[first]), int(index[first]), length
-                )
-            )
+            thread, i, count = int(threads[first]), int(index[first]), int(length[first])
+            self.found.append(Report(ReportKind.BOUNDS, span, name, thread, i, count))

@@ -156,11 +156,14 @@ class Runner:
         return rows
 
     def accumulate_gradient(self, s: nodes.AccumulateGradient, rows: Rows) -> Rows:
-        found, value = self._addend(s, rows, Access.ADD)
-        stored = self.machine.memory[s.buffer]
-        if self.machine.gradients is not None:
-            for base, bar in zip(float_cells(stored.value), float_cells(value), strict=True):
-                self.machine.gradients.add_at(base, found.elements, bar.data)
+        # Beside the path a sum has 0, and a minimum NaN: what is not stored.
+        found, value = self._addend(s, rows, Access.MIN if s.is_store else Access.ADD)
+        stored, gradients = self.machine.memory[s.buffer], self.machine.gradients
+        if gradients is None:
+            return rows
+        change = gradients.set_at if s.is_store else gradients.add_at
+        for base, bar in zip(float_cells(stored.value), float_cells(value), strict=True):
+            change(base, found.elements, bar.data)
         return rows
 
     def _addend(

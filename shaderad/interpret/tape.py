@@ -93,6 +93,14 @@ class Cotangents:
         else:
             np.add.at(known, key, bar)
 
+    def set_at(self, primal: Cell, elements: AnyArray, bar: AnyArray) -> None:
+        """Replaces numbers of some elements, NaN none; of several for one the last stays."""
+        self.add_at(primal, elements, np.zeros_like(bar))
+        known = self._by_cell.get(primal)
+        if known is not None:
+            for element, new in zip(elements, bar, strict=True):
+                known[element] = np.where(np.isnan(new), known[element], new)
+
 
 class Tape:
     """Makes cells, and keeps how where it `is_recording`."""
