@@ -137,7 +137,7 @@ REFUSED: list[tuple[Callable[[], Any], type[sad.Error], str]] = [
     (lambda: scale([1.0], 2.0, dim=float("nan")), sad.ShapeError, "SR0370"),
     (lambda: scale([1.0], 2.0, dim=True), sad.ShapeError, "SR0370"),
     (lambda: scale([1.0], 2.0, dim=1, bounds="maybe"), sad.ShapeError, "SR0374"),
-    (lambda: scale([1.0], 2.0, dim=1, checks="nan"), sad.ShapeError, "SR0375"),
+    (lambda: scale([1.0], 2.0, dim=1, checks="all"), sad.ShapeError, "SR0375"),
     (lambda: scale([1.0], 2.0, dim=1, shapes={"z": 1}), sad.ShapeError, "SR0376"),
     (lambda: split(np.zeros((1, 1)), dim=(1, 1)), sad.ShapeError, "SR0377"),
     (lambda: scale([[1.0]], 2.0, dim=1), sad.ShapeError, "SR0368"),

@@ -84,7 +84,7 @@ class LimitError(Error):
 
 
 class GradientError(Error):
-    """`gradcheck` found a gradient that disagrees with finite differences."""
+    """A gradient that `gradcheck` finds wrong, or `checks` not finite."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from shaderad.diagnostics.errors import BoundsError, CompileError, DeviceError, LimitError, Message
+from shaderad.diagnostics.errors import (
+    BoundsError,
+    CompileError,
+    DeviceError,
+    GradientError,
+    LimitError,
+    Message,
+)
+
+_FIRST = (
+    "reports since the last synchronisation: {count}; this is the lowest element of the first "
+    "dispatch that had one, and the first statement there"
+)
 
 MESSAGES: dict[str, Message] = {
     "SR0601": Message(
@@ -151,5 +163,34 @@ MESSAGES: dict[str, Message] = {
         BoundsError,
         "position {index} is out of range for an axis of length {length}",
         help="positions run from 0, or from the end where negative",
+    ),
+    "SR0666": Message(
+        BoundsError,
+        "`{name}` is {value} in kernel `{kernel}`, element {element}",
+        note=_FIRST,
+        help="look at what this line reads: a division by 0, a logarithm or root of a negative "
+        "number, an overflow, or an array that held it before",
+    ),
+    "SR0667": Message(
+        GradientError,
+        "the tangent of `{name}` is {value} in kernel `{kernel}`, element {element}",
+        note=_FIRST,
+        help="this line has no finite derivative there (docs/conventions.md lists the singular "
+        "points); keep its operands away from it",
+    ),
+    "SR0668": Message(
+        GradientError,
+        "the cotangent of `{name}` is {value} in kernel `{kernel}`, element {element}",
+        label="this line gives it back",
+        note=_FIRST,
+        help="this line has no finite derivative there (docs/conventions.md lists the singular "
+        "points); keep its operands away from it",
+    ),
+    "SR0669": Message(
+        BoundsError,
+        "element {index} of `{name}` is written twice in kernel `{kernel}`",
+        note="reports since the last synchronisation: {count}; elements are counted row-major; "
+        "an Out written at computed indices holds one write an element, as `sad.unique` promises",
+        help="use an Add, Min or Max array where several threads meet",
     ),
 }

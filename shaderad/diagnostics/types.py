@@ -255,8 +255,9 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0375": Message(
         ShapeError,
-        "`checks={found}` is not available",
-        help="leave `checks` out; `sad.gradcheck` judges derivatives",
+        "`checks` is 'nan' or 'writes'",
+        label="found {found}",
+        help="'nan' finds where a NaN or infinity first appears, 'writes' what is written twice",
     ),
     "SR0376": Message(
         ShapeError,

@@ -153,39 +153,40 @@ def touched_buffers(body: Iterable[Stmt]) -> Iterator[str]:
 
 def rewrite_expression(e: Expr, change: ExprRewrite) -> Expr:
     """`e` with `change` applied to every node, operands first."""
-    return change(_rebuild(e, change))
+    return change(map_children(e, lambda child: rewrite_expression(child, change)))
 
 
 def rewrite_statement(s: Stmt, change: ExprRewrite) -> Stmt:
     """`s` with `change` applied to every expression in it, also in nested statements."""
-    return _rebuild(s, change)
+    return map_children(s, lambda child: rewrite_expression(child, change))
 
 
 def rewrite_body(body: tuple[Stmt, ...], change: ExprRewrite) -> tuple[Stmt, ...]:
     return tuple(rewrite_statement(s, change) for s in body)
 
 
-def _rebuild(node: _Node, change: ExprRewrite) -> _Node:
+def map_children(node: _Node, change: ExprRewrite) -> _Node:
+    """`node` with `change` applied to the expressions directly inside, nested statements' too."""
     updates: dict[str, Any] = {}
     for f in fields(node):
         value: Any = getattr(node, f.name)
-        new = _rewritten(value, change)
+        new = _mapped(value, change)
         if new is not value:
             updates[f.name] = new
     return replace(node, **updates) if updates else node
 
 
-def _rewritten(value: Any, change: ExprRewrite) -> Any:
+def _mapped(value: Any, change: ExprRewrite) -> Any:
     if isinstance(value, Expr):
-        return rewrite_expression(value, change)
+        return change(value)
     if isinstance(value, Stmt):
-        return rewrite_statement(value, change)
+        return map_children(value, change)
     if isinstance(value, ElementStep):
-        index = rewrite_expression(value.index, change)
+        index = change(value.index)
         return value if index is value.index else ElementStep(index=index)
     if isinstance(value, tuple):
         old = cast("tuple[Any, ...]", value)
-        items = tuple(_rewritten(v, change) for v in old)
+        items = tuple(_mapped(v, change) for v in old)
         return old if all(a is b for a, b in zip(items, old, strict=True)) else items
     return value
 

@@ -43,6 +43,7 @@ from shaderad.ir.types import (
     word_bytes,
 )
 from shaderad.ir.walk import step_type
+from shaderad.lower.bindings import SiteKind
 from shaderad.lower.write_numbers import NumberedAccumulate
 
 if TYPE_CHECKING:
@@ -200,10 +201,11 @@ def write_store(writer: FunctionWriter, s: Store) -> None:
         if writer.is_differentiated and is_differentiable(part.type):
             accessor = "store"
         spelled = writer.module.types.spell(part.type)
-        writer.piece.add(
-            f"{accessor}<{spelled}, {tag}>({place.index}, {place.word_count}, "
-            f"{place.offset()}, {writer.text(part)});"
-        )
+        head = f"{place.index}, {place.word_count}, {place.offset()}"
+        if writer.module.counts_writes:
+            site = writer.module.site(SiteKind.WRITES, s.span, s.buffer)
+            writer.piece.add(f"markWrite<{spelled}, {tag}, Report>({head}, {site});")
+        writer.piece.add(f"{accessor}<{spelled}, {tag}>({head}, {writer.text(part)});")
 
 
 def _is_multi_swizzle(path: tuple[Step, ...]) -> bool:

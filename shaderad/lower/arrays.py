@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from shaderad.diagnostics import error
 from shaderad.ir.nodes import Buffer
+from shaderad.ir.types import UINT, Kind, Type, is_differentiable, scalars, word_bytes
 from shaderad.ir.types import Access as ArrayAccess
-from shaderad.ir.types import Kind, Type, is_differentiable, scalars, word_bytes
 from shaderad.lower.accumulate import widened
 from shaderad.lower.artifact import Access, Binding
 from shaderad.lower.bindings import Mode, Resource, Role, Word, WordKind
@@ -38,6 +38,7 @@ _ROLE_SUFFIX = {
     Role.TANGENT: "_dot",
     Role.OUTPUT_TANGENT: "_dot",
     Role.WINNER: "_winner",
+    Role.MARKS: "_marks",
 }
 _ARENAS = (Role.GRADIENT, Role.COTANGENT, Role.TANGENT, Role.OUTPUT_TANGENT)
 _ARENA_NAMES = {
@@ -222,6 +223,8 @@ class Arrays:
                 raise error("SR0284", b.span, array=b.name, type=b.type)
         if mode in (Mode.PRIMAL, Mode.FORWARD):
             self.need(Role.OUTPUT, b.name, t, cell, fill_word=0)
+        if self._module.counts_writes and not is_add:
+            self.need(Role.MARKS, b.name, UINT, Cell.WORDS, fill_word=0)
         if mode is Mode.FORWARD and is_float:
             self.need(Role.OUTPUT_TANGENT, b.name, t, cell, fill_word=0)
         if mode is Mode.BACKWARD:
@@ -298,7 +301,7 @@ class Arrays:
         else:
             name = f"{base}_words"
             self._declare_members(piece, name, [need])
-        if need.role in (Role.OUTPUT, Role.WINNER, Role.UNIFORM) or (
+        if need.role in (Role.OUTPUT, Role.WINNER, Role.MARKS, Role.UNIFORM) or (
             need.role is Role.OUTPUT_TANGENT and not is_arena
         ):
             self._word_text[need.role, need.name] = f"{name}[{{offset}}]"

@@ -16,6 +16,8 @@ from shaderad.lower.artifact import Program
 WORKGROUP_SIZE = 64
 BOUNDS = ("raise", "ignore", "unchecked")
 """What an index out of range does: `Variant.bounds`."""
+CHECKS = ("nan", "writes")
+"""What is looked for besides: `Variant.checks`. NaN and infinity; an Out element written twice."""
 # A reducing dispatch stops growing here: 65,536 threads fill the GPUs there are, and more
 # threads only mean more atomic adds at the end.
 REDUCTION_GROUP_LIMIT = 1024
@@ -45,6 +47,7 @@ class Role(Enum):
     TANGENT = "tangent"  # of an input or uniform; read (fwd)
     OUTPUT_TANGENT = "output tangent"  # of an output; written (fwd)
     WINNER = "winner"  # two words for each word of a Min or Max array
+    MARKS = "marks"  # a word for each storage word of an Out array: how often it was written
     REPORT = "report"  # the device's one report buffer
 
 
@@ -80,6 +83,7 @@ class WordKind(Enum):
     SHAPE = "shape"  # shape[index] of array `name`
     UNIFORM = "uniform"  # scalar leaf `index` of uniform `name` (see uniform_words)
     BITS = "bits"  # the constant `index`: infinities must not be literals
+    LAUNCH = "launch"  # the number of this dispatch on its device
     SITE_BASE = "site base"  # where this program's report sites start in the device's table
 
 
@@ -101,19 +105,22 @@ class SiteKind(Enum):
     ASSERT = "assert"
     DIVISION = "division"
     SHAPE = "shape"
+    FINITE = "finite"
+    WRITES = "writes"
 
 
 @dataclass(frozen=True)
 class Site:
     """A place in the Python source that can report at run time.
 
-    A report record is 4 words: site id + 1 (site base added), index, length, spare.
+    A report record is 4 words: site id + 1 (site base added), index, length, spare. Programs with
+    `checks` send longer ones (shaders/reports.slang).
     """
 
     kind: SiteKind
     span: Span
     name: str
-    """The array's name for `BOUNDS`, the text for `ASSERT`."""
+    """The array's name for `BOUNDS`, the text for `ASSERT`, what is watched for `FINITE`."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +152,8 @@ class Variant:
     """Of `BOUNDS`."""
     launch_shaped: frozenset[str] = frozenset()
     """Out buffers that have the launch's shape."""
+    checks: str = ""
+    """Of `CHECKS`, or nothing."""
     device_uniforms: frozenset[str] = frozenset()
     """Uniforms given as 0-d device arrays."""
     accumulate: bool = False

@@ -19,6 +19,9 @@ from shaderad.lower.module import Module
 from shaderad.lower.outputs import Resolved
 from shaderad.lower.piece import Piece, field_name
 
+SHOWN_AXES = 4
+"""A report of more axes gives the thread's number alone."""
+
 
 def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     """The name of the entry point, its tags and its text."""
@@ -50,10 +53,20 @@ def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     if sums:
         piece.add("}")
         add_sums(entry)
-    if entry.module.arrays.uses_report and entry.module.report == "Report":
-        piece.add("sendReport<Report>();")
+    if entry.module.sends_reports:
+        piece.add(_send_report(entry))
     piece.close()
     return name, entry.tags.piece, piece
+
+
+def _send_report(entry: EntryScope) -> str:
+    if not entry.module.variant.checks:
+        return "sendReport<Report>();"
+    launch = entry.word(WordKind.LAUNCH, "launch")
+    axes = len(entry.kernel.index_names)
+    inner = [entry.word(WordKind.DIM, f"dim_{k}", k) for k in range(1, axes) if axes <= SHOWN_AXES]
+    inner += ["0"] * (SHOWN_AXES - 1 - len(inner))
+    return f"sendLowestReport<Report>({launch}, uint3({', '.join(inner)}));"
 
 
 def _sums_struct(piece: Piece, sums: list[tuple[str, str]]) -> None:
@@ -84,7 +97,8 @@ def _before_threads(entry: EntryScope) -> None:
 
 
 def _thread(entry: EntryScope) -> None:
-    if entry.module.mode in (Mode.WINNER, Mode.BACKWARD, Mode.FORWARD) and _has_extremes(entry):
+    compares = entry.module.mode in (Mode.WINNER, Mode.BACKWARD, Mode.FORWARD)
+    if entry.module.variant.checks or (compares and _has_extremes(entry)):
         entry.piece.add(f"thread = {INDEX};")
     _indices(entry)
     _THREADS[entry.module.mode](entry)

@@ -49,6 +49,7 @@ from shaderad.lower.bindings import SiteKind
 from shaderad.lower.outputs import CheckIndex
 from shaderad.lower.spelling import is_plain_number, literal
 from shaderad.lower.strategy import AlreadyRead
+from shaderad.lower.watches import Watched, WatchedRead
 
 if TYPE_CHECKING:
     from shaderad.lower.slang import FunctionWriter
@@ -287,6 +288,18 @@ class ExpressionWriter:
     def pointer_length(self, e: PointerLength) -> tuple[str, int]:
         return f"int({self.text(e.pointer, _PRIMARY)}.count)", _PRIMARY
 
+    def watched(self, e: Watched) -> tuple[str, int]:
+        return self._watched("watched", e), _PRIMARY
+
+    def watched_read(self, e: WatchedRead) -> tuple[str, int]:
+        return self._watched("watchedRead", e), _PRIMARY
+
+    def _watched(self, function: str, e: Watched | WatchedRead) -> str:
+        name = self._module.shown_names.get(e.name, e.name)
+        site = self._module.site(SiteKind.FINITE, e.span, name)
+        spelled = self._module.types.spell(e.type)
+        return f"{function}<{spelled}, Report>({self.text(e.value)}, {site})"
+
     # -- calls and derivatives ------------------------------------------------------------------
 
     def call(self, e: Call) -> tuple[str, int]:
@@ -338,6 +351,8 @@ _WRITERS: dict[type[Expr], Callable[..., tuple[str, int]]] = {
     Load: ExpressionWriter.load,
     AlreadyRead: ExpressionWriter.already_read,
     CheckIndex: ExpressionWriter.check_index,
+    Watched: ExpressionWriter.watched,
+    WatchedRead: ExpressionWriter.watched_read,
     Call: ExpressionWriter.call,
     ForwardDiff: ExpressionWriter.forward_diff,
     MakePair: ExpressionWriter.make_pair,

@@ -57,7 +57,7 @@ def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered,
         decoders = (_decoder(kernel, b, variant, is_first=b.name not in used) for b in extremes)
         return (main, *decoders)
     if any(is_differentiable(b.type.element) for b in extremes):
-        plain = replace(variant, wanted=frozenset(), accumulate=False)
+        plain = replace(variant, wanted=frozenset(), accumulate=False, checks="")
         winners = (_lower(kernel, Mode.WINNER, plain, second_pass=p) for p in (False, True))
         return (*winners, main)
     return (main,)
@@ -98,6 +98,8 @@ class _Lowering:
         self._resolved = resolved
         self._module = Module(kernel, mode, variant, strategies)
         self._module.is_second_winner_pass = second_pass
+        for s in resolved.sums:
+            self._module.shown_names[s.name] = kernel.buffer(s.buffer).shown_name
         self._module.set_function_writer(self._write_function)
         self._is_differentiated = mode in (Mode.BACKWARD, Mode.FORWARD)
         self._inner = _differentiated_inside(resolved.body)
@@ -154,11 +156,14 @@ class _Lowering:
         uniforms = {u.name: u.type for u in kernel.uniforms}
         indices: dict[str, Type] = dict.fromkeys(kernel.index_names, INT)
         types = {**indices, **uniforms, **elements, **resolved.local_types}
-        writer = FunctionWriter(module, piece, types, is_differentiated=self._is_differentiated)
+        constants = self._constants()
+        writer = FunctionWriter(
+            module, piece, types, is_differentiated=self._is_differentiated, constants=constants
+        )
         if self._is_differentiated:
             piece.add("[Differentiable]")
         parameters = [
-            f"{self._constant(n)}{module.types.spell(t)} {writer.parameter(n)}"
+            f"{'no_diff ' if n in constants else ''}{module.types.spell(t)} {writer.parameter(n)}"
             for n, t in {**indices, **uniforms, **elements}.items()
         ]
         locals_ = [*resolved.own, *(s.name for s in resolved.sums)]
@@ -176,14 +181,12 @@ class _Lowering:
         piece.close()
         return piece
 
-    def _constant(self, name: str) -> str:
+    def _constants(self) -> frozenset[str]:
         """Uniforms whose derivative nobody wants are arguments without one."""
-        module = self._module
-        is_unwanted = any(
-            u.name == name and is_differentiable(u.type) and name not in module.variant.wanted
-            for u in self._kernel.uniforms
-        )
-        return "no_diff " if self._is_differentiated and is_unwanted else ""
+        if not self._is_differentiated:
+            return frozenset()
+        floats = {u.name for u in self._kernel.uniforms if is_differentiable(u.type)}
+        return frozenset(floats - self._module.variant.wanted)
 
 
 def _differentiated_inside(body: tuple[Stmt, ...]) -> frozenset[Function]:

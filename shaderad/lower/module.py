@@ -38,6 +38,8 @@ class Module:
         self.sites: list[Site] = []
         self.pieces: list[Piece] = []
         self.features: set[str] = set()
+        self.shown_names = {b.name: b.shown_name for b in kernel.buffers}
+        """What messages call arrays, and locals that lowering made."""
         self.is_second_winner_pass = False
         self.needs_limits = mode is Mode.BACKWARD
         """Whether loops are run in reverse, which keeps their states."""
@@ -50,6 +52,14 @@ class Module:
     @property
     def is_unchecked(self) -> bool:
         return self.variant.bounds == "unchecked"
+
+    @property
+    def sends_reports(self) -> bool:
+        return self.arrays.uses_report and (self.report == "Report" or bool(self.variant.checks))
+
+    @property
+    def counts_writes(self) -> bool:
+        return self.variant.checks == "writes" and self.mode is Mode.PRIMAL
 
     def is_wanted(self, buffer: str) -> bool:
         return self.mode in (Mode.BACKWARD, Mode.FORWARD) and buffer in self.variant.wanted
@@ -100,7 +110,7 @@ class Module:
 
     def site(self, kind: SiteKind, span: Span, name: str) -> str:
         """A new place that can report."""
-        if self.report == "Report":
+        if self.report == "Report" or kind in (SiteKind.FINITE, SiteKind.WRITES):
             self.arrays.uses_report = True
         site = Site(kind, span, name)
         if site not in self.sites:

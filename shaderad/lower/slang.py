@@ -19,9 +19,11 @@ from shaderad.ir.nodes import (
     Expr,
     For,
     If,
+    Load,
     Return,
     Stmt,
     Store,
+    Var,
     While,
 )
 from shaderad.ir.types import (
@@ -33,13 +35,14 @@ from shaderad.ir.types import (
 from shaderad.ir.walk import reads
 from shaderad.lower import accumulate
 from shaderad.lower.assignments import write_assign
-from shaderad.lower.bindings import SiteKind
+from shaderad.lower.bindings import Mode, SiteKind
 from shaderad.lower.declarations import is_inside_one_block, mentions
 from shaderad.lower.expressions import ExpressionWriter
 from shaderad.lower.loop_statements import write_for, write_run_loop, write_while
 from shaderad.lower.loops import RunLoop
 from shaderad.lower.names import Names
 from shaderad.lower.piece import Piece
+from shaderad.lower.watches import watched_statement
 from shaderad.lower.write_numbers import NumberedAccumulate
 
 if TYPE_CHECKING:
@@ -56,12 +59,15 @@ class FunctionWriter:
         types: Mapping[str, Type],
         *,
         is_differentiated: bool,
+        constants: frozenset[str] = frozenset(),
         names: Names | None = None,
     ) -> None:
         self.module = module
         self.piece = piece
         self.types = dict(types)
         self.is_differentiated = is_differentiated
+        self.constants = constants
+        """Names of floats whose derivative nobody wants."""
         self.names = names or module.names.child()
         self.expressions = ExpressionWriter(self)
         self._text_by_name: dict[str, str] = {}
@@ -132,7 +138,16 @@ class FunctionWriter:
         self.piece.add(f"{spelled} {self.variable(name)} = {value};")
 
     def statement(self, s: Stmt) -> None:
+        if self.module.variant.checks == "nan":
+            s = watched_statement(s, self._carries_cotangent)
         _WRITERS[type(s)](self, s)
+
+    def _carries_cotangent(self, source: Var | Load) -> bool:
+        if not self.is_differentiated or self.module.mode is not Mode.BACKWARD:
+            return False
+        if isinstance(source, Load):
+            return self.module.is_wanted(source.buffer)
+        return source.name not in self.constants
 
     def nested(self, body: tuple[Stmt, ...], *, first: str = "", last: str = "") -> None:
         """A block in braces, whose declarations end with it; `first` and `last` are lines of it."""
@@ -148,7 +163,9 @@ class FunctionWriter:
 
     def writer_of_step(self, piece: Piece) -> FunctionWriter:
         """A writer for the step of an outlined loop: the same types, names of its own."""
-        return FunctionWriter(self.module, piece, self.types, is_differentiated=True)
+        return FunctionWriter(
+            self.module, piece, self.types, is_differentiated=True, constants=self.constants
+        )
 
     # -- statements -----------------------------------------------------------------------------
 

@@ -54,6 +54,9 @@ class Tags:
             "static void record(uint offset, uint word) { report_words[offset].store(word); }"
         )
         piece.add(f"static uint siteBase() {{ return {base}; }}")
+        if self._module.variant.checks:
+            piece.add("override static uint raise(uint word) { return report_words[4].max(word); }")
+            piece.add("override static uint claim() { return report_words[5].add(1); }")
         piece.close()
 
     def _write_extent(self, piece: Piece, b: Buffer) -> None:
@@ -172,6 +175,9 @@ class Tags:
         if self._arrays.has(Role.OUTPUT_TANGENT, b.name):
             tangent = self._written_lines(Role.OUTPUT_TANGENT, b)
         self._write_part(piece, "Tangent", base, tangent, nothing)
+        if self._arrays.has(Role.MARKS, b.name):
+            mark = f"return {self._arrays.words(Role.MARKS, b.name)}.add(1) == 0;"
+            piece.add(f"override static bool isFirstWrite(uint offset) {{ {mark} }}")
         is_int_sum = is_add and not is_differentiable(b.type.element)
         if is_int_sum and self._arrays.has(Role.OUTPUT, b.name):
             add = f"{self._arrays.words(Role.OUTPUT, b.name)}.add(bits);"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from shaderad.diagnostics import error
 from shaderad.ir import types
 from shaderad.ir.types import Access
-from shaderad.lower.bindings import BOUNDS
+from shaderad.lower.bindings import BOUNDS, CHECKS
 from shaderad.session.arguments import (
     at_path,
     bind_array,
@@ -56,7 +56,8 @@ def call_kernel(function: KernelFunction, args: Sequence[Any], kwargs: Mapping[s
         args: Its parameters in order, Index and written ones left out.
         kwargs: Parameters by name, and the call keywords ``dim`` (extents of the launch),
             ``shapes`` (of written arrays that do not have the launch's shape), ``bounds``
-            (``"raise"``, ``"ignore"`` or ``"unchecked"``), ``checks`` and ``device``.
+            (``"raise"``, ``"ignore"`` or ``"unchecked"``), ``checks`` (``"nan"`` or
+            ``"writes"``) and ``device``.
 
     Raises:
         ShapeError: SR0352 to SR0376, where an argument does not fit its parameter.
@@ -116,14 +117,14 @@ def launch_of(call: Call) -> Launch:
         {p.name: call.given[p.name] for p in signature.parameters if p.is_const}
     )
     dim = _dim(function.name, kernel, options.get("dim"))
-    bounds = _checked_options(options)
+    bounds, checks = _checked_options(options)
     device = device_of(options.get("device"), call.given.values())
     facts = device.facts(kernel)
     pools = Pools(facts, call.given, device) if facts.pooled else None
     inputs, uniforms, sources = _bound(facts, call.given, device, pools)
     shapes = _result_shapes(kernel, facts.written, dim, options.get("shapes") or {})
     return new_launch(kernel, device, dim, inputs, uniforms, shapes, sources=sources,
-                      bounds=bounds, pools=pools)  # fmt: skip
+                      bounds=bounds, checks=checks, pools=pools)  # fmt: skip
 
 
 def _bound(
@@ -166,14 +167,14 @@ def _dim(name: str, kernel: nodes.Kernel, given: Any) -> Shape:
     return dim
 
 
-def _checked_options(options: Mapping[str, Any]) -> str:
+def _checked_options(options: Mapping[str, Any]) -> tuple[str, str]:
     bounds = options.get("bounds", "raise")
     if bounds not in BOUNDS:
         raise error("SR0374", found=repr(bounds))
     checks = options.get("checks")
-    if checks is not None:
+    if checks is not None and checks not in CHECKS:
         raise error("SR0375", found=repr(checks))
-    return bounds
+    return bounds, checks or ""
 
 
 def device_of(asked: Any, given: Iterable[Any]) -> Device:

@@ -6,6 +6,7 @@ is the default device, opened when it is first needed, and which devices a conte
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -17,7 +18,14 @@ from shaderad.lower import kernels
 from shaderad.lower.bindings import Lowered, Mode, Site, Variant
 from shaderad.runtime import open_runtime
 from shaderad.session.kernel_facts import KernelFacts
-from shaderad.session.reports import REPORT_BYTES, Report, decoded, error_of
+from shaderad.session.reports import (
+    HEADER_BYTES,
+    REPORT_BYTES,
+    Report,
+    decoded,
+    error_of,
+    lowest,
+)
 from shaderad.session.words import Packer
 
 if TYPE_CHECKING:
@@ -46,6 +54,7 @@ class Choice:
 
     mode: Mode
     bounds: str
+    checks: str
     launch_shaped: frozenset[str]
     device_uniforms: frozenset[str]
     wanted: frozenset[str] = frozenset()
@@ -70,6 +79,7 @@ class Device:
         self._report: Buffer | None = None
         self._may_have_reports = False
         self._dispatch_count = 0
+        self._launches = itertools.count()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -86,8 +96,10 @@ class Device:
         """Waits until all work is done, and raises what kernels reported meanwhile.
 
         Raises:
-            BoundsError: SR0660 an index, SR0662 a failed assertion, SR0663 a division by zero.
+            BoundsError: SR0660 an index, SR0662 a failed assertion, SR0663 a division by zero;
+                of `checks` SR0666 a value that is not finite, SR0669 an element written twice.
             LimitError: SR0661, where a loop ran past its limit.
+            GradientError: SR0667 a tangent, SR0668 a cotangent that is not finite.
             DeviceError: Where the device is lost or closed.
         """
         self.read([])
@@ -117,8 +129,11 @@ class Device:
                 return self.runtime.read(requests) if requests else []
             # Before the read: a dispatch that another thread records meanwhile sets it again.
             self._may_have_reports = False
-            *found, raw = self.runtime.read([*requests, (self._report, 0, REPORT_BYTES)])
+            *found, raw = self.runtime.read([*requests, (self._report, 0, HEADER_BYTES)])
             report = decoded(raw)
+            if report is not None and report.slot_count:
+                (raw,) = self.runtime.read([(self._report, 0, REPORT_BYTES)])
+                report = lowest(raw, report)
             if report is not None:
                 self.runtime.zero(self._report)
                 raise self._error_of(report)
@@ -134,6 +149,10 @@ class Device:
             if self._report is None:
                 self._report = self.runtime.allocate(REPORT_BYTES)
             return self._report
+
+    def next_launch(self) -> int:
+        """The number of a dispatch, so that reports say which of them was first."""
+        return next(self._launches)
 
     def recorded(self, *, may_report: bool) -> None:
         """Counts a recorded dispatch; submits where enough have gathered."""
@@ -174,6 +193,7 @@ class Device:
         return Variant(
             wanted=choice.wanted,
             bounds=choice.bounds,
+            checks=choice.checks,
             launch_shaped=choice.launch_shaped,
             device_uniforms=choice.device_uniforms,
             accumulate=choice.accumulate,

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _READ = frozenset({Role.INPUT, Role.UNIFORM, Role.RESULT, Role.COTANGENT, Role.TANGENT})
 ARENA_ALIGN = 16
 """Bytes; a multiple of every storage word."""
-WINNER_WORDS = 2
+WORDS_AN_ELEMENT_WORD = {Role.WINNER: 2, Role.MARKS: 1}
+"""How many words these keep for each storage word of an array."""
 
 
 class Placement:
@@ -171,7 +172,7 @@ class Placement:
         return buffer
 
     def _allocated_type(self, resource: Resource, k: int) -> types.Type:
-        if resource.role is Role.WINNER:
+        if resource.role in WORDS_AN_ELEMENT_WORD:
             return types.UINT
         return resource.types[k] if resource.types else self.element_types[resource.members[k]]
 
@@ -181,14 +182,14 @@ class Placement:
         return Array(self.device, t, shape, self.device.runtime.allocate(size, zeroed=zeroed))
 
     def _type_of(self, role: Role, name: str) -> types.Type:
-        return types.UINT if role is Role.WINNER else self.element_types[name]
+        return types.UINT if role in WORDS_AN_ELEMENT_WORD else self.element_types[name]
 
     def _shape_of(self, role: Role, name: str) -> Shape:
         shape = self.shapes.get(name, ())
-        if role is Role.WINNER:
+        if role in WORDS_AN_ELEMENT_WORD:
             t = self.element_types[name]
             words = types.byte_count(t) // types.word_bytes(t)
-            return (prod(shape) * words * WINNER_WORDS,)
+            return (prod(shape) * words * WORDS_AN_ELEMENT_WORD[role],)
         return shape
 
 
@@ -261,7 +262,15 @@ def run(stage: Stage, placed: Placement, uniforms: Mapping[str, Any]) -> None:
     if not thread_count:
         return
     groups = group_counts(lowered, thread_count, device.capabilities.workgroup_count_limit)
-    facts = Facts(placed.dim, thread_count, groups, placed.shapes, bound.offsets, uniforms)
+    facts = Facts(
+        dim=placed.dim,
+        thread_count=thread_count,
+        launch=device.next_launch(),
+        groups=groups,
+        shapes=placed.shapes,
+        offsets=bound.offsets,
+        uniforms=uniforms,
+    )
     device.runtime.dispatch(stage.pipeline, bound.by_slot, stage.packer.pack(facts), groups)
     bound.copy_back()
     device.recorded(may_report=any(r.role is Role.REPORT for r in lowered.resources))

@@ -32,6 +32,7 @@ class Launch:
     facts: KernelFacts
     dim: Shape
     bounds: str
+    checks: str
     inputs: dict[str, Array]
     """By buffer name, already of the element type the kernel reads."""
     uniforms: dict[str, bytes | Array]
@@ -122,6 +123,7 @@ class Launch:
         choice = Choice(
             mode=mode,
             bounds=self.bounds,
+            checks=self.checks,
             launch_shaped=self.launch_shaped,
             device_uniforms=self.device_uniforms,
             wanted=wanted,
@@ -142,6 +144,7 @@ def new_launch(
     sources: dict[str, Array],
     bounds: str = "raise",
     pools: Pools | None = None,
+    checks: str = "",
     shown: Shape | None = None,
 ) -> Launch:
     """A launch with pending results.
@@ -156,6 +159,7 @@ def new_launch(
         sources: The arrays as the caller has them, by name of buffer or uniform.
         bounds: What an index out of range does.
         pools: Where its pointers lead.
+        checks: What else is looked for: ``nan``, ``writes`` or nothing.
         shown: The shape that results show, where it is not the kernel's.
     """
     facts = device.facts(kernel)
@@ -166,6 +170,7 @@ def new_launch(
         facts=facts,
         dim=dim,
         bounds=bounds,
+        checks=checks,
         inputs=inputs,
         uniforms=uniforms,
         outputs={},

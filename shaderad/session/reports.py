@@ -1,7 +1,9 @@
 """The report buffer of a device -> the error a user sees.
 
-Kernels never stop a dispatch: the first thread that meets something wrong leaves a record. Word 0
-counts the reports; a record of four words follows: site id + 1, index, length, spare.
+Kernels never stop a dispatch. Word 0 counts the threads that met something wrong; the first leaves
+a record in words 1 to 3: site id + 1, index, length. Kernels with `checks` leave longer ones
+in slots of eight words behind this header (shaders/reports.slang), of which the host takes the
+lowest element of the first dispatch: word 5 counts the slots.
 """
 
 from __future__ import annotations
@@ -12,8 +14,12 @@ from dataclasses import dataclass
 from shaderad.diagnostics import Error, error
 from shaderad.lower.bindings import Site, SiteKind
 
-REPORT_BYTES = 32
-_RECORD = struct.Struct("<IIiiI")
+HEADER_BYTES = 32
+SLOT_BYTES = 32
+SLOT_COUNT = 64
+REPORT_BYTES = HEADER_BYTES + SLOT_COUNT * SLOT_BYTES
+_HEADER = struct.Struct("<IIii4xI")
+_SLOT = struct.Struct("<IiiIIIII")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +32,36 @@ class Report:
     """Position in the device's table of sites."""
     index: int
     length: int
+    slot_count: int = 0
+    """Records of kernels with `checks`, which `lowest` chooses from."""
+    element: str = ""
+    """Index of the thread, where a kernel with `checks` reported."""
 
 
-def decoded(raw: memoryview | bytes) -> Report | None:
+def decoded(header: memoryview | bytes) -> Report | None:
     """The first report, or `None` where nothing was reported."""
-    count, site, index, length, _ = _RECORD.unpack_from(raw)
-    return Report(count, site - 1, index, length) if count and site else None
+    count, site, index, length, slot_count = _HEADER.unpack_from(header)
+    if not count or not (site or slot_count):
+        return None
+    return Report(count, site - 1, index, length, slot_count)
+
+
+def lowest(raw: memoryview | bytes, first: Report) -> Report:
+    """The report of the lowest element in the first dispatch of those that filled a slot."""
+    filled = min(first.slot_count, SLOT_COUNT)
+    slots = [_SLOT.unpack_from(raw, HEADER_BYTES + k * SLOT_BYTES) for k in range(filled)]
+    site, index, length, thread, _, *inner = min(slots, key=lambda slot: (slot[4], slot[3]))
+    return Report(first.count, site - 1, index, length, filled, _element(thread, inner))
+
+
+def _element(thread: int, inner: list[int]) -> str:
+    """The Index values of `thread`; `inner` are the extents after the first axis, 0 for none."""
+    extents = [extent for extent in inner if extent]
+    position: list[int] = []
+    for extent in reversed(extents):
+        thread, rest = divmod(thread, extent)
+        position.insert(0, rest)
+    return ", ".join(map(str, [thread, *position]))
 
 
 _CODE_BY_KIND = {
@@ -40,11 +70,25 @@ _CODE_BY_KIND = {
     SiteKind.ASSERT: "SR0662",
     SiteKind.DIVISION: "SR0663",
     SiteKind.SHAPE: "SR0664",
+    SiteKind.WRITES: "SR0669",
 }
+# By what `watched` of shaders/checks.slang reports as length: a value, tangent or cotangent.
+_FINITE_CODES = ("SR0666", "SR0667", "SR0668")
+_VALUES = ("", "NaN", "inf", "-inf")
 
 
 def error_of(kernel: str, site: Site, report: Report) -> Error:
     """The error of `site` in `kernel`, at its Python line."""
+    if site.kind is SiteKind.FINITE:
+        return error(
+            _FINITE_CODES[report.length],
+            site.span,
+            kernel=kernel,
+            name=site.name,
+            value=_VALUES[report.index],
+            element=report.element,
+            count=report.count,
+        )
     return error(
         _CODE_BY_KIND[site.kind],
         site.span,

@@ -127,7 +127,7 @@ def launched(launch: Launch) -> None:
     trace = trace_of(launch.sources.values())
     if trace is not None:
         trace.record(LaunchStep(launch))
-        if trace.is_lazy:
+        if trace.is_lazy and not launch.checks:
             return
     launch.run()
 

@@ -30,6 +30,8 @@ class Facts:
 
     dim: tuple[int, ...]
     thread_count: int
+    launch: int
+    """The number of this dispatch on its device."""
     groups: tuple[int, int, int]
     shapes: Mapping[str, tuple[int, ...]]
     """Of each array of the kernel."""
@@ -95,6 +97,7 @@ def _value(word: Word) -> _Value:
     name, index, role = word.name, word.index, word.role
     values: dict[WordKind, _Value] = {
         WordKind.THREAD_COUNT: lambda facts: facts.thread_count,
+        WordKind.LAUNCH: lambda facts: facts.launch,
         WordKind.STRIDE: lambda facts: prod(facts.groups) * WORKGROUP_SIZE,
         WordKind.GROUP_COUNT_X: lambda facts: facts.groups[0],
         WordKind.DIM: lambda facts: facts.dim[index],

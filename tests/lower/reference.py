@@ -31,10 +31,13 @@ class Case:
     args: tuple[Any, ...]
     dim: int | tuple[int, ...]
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Further call keywords."""
 
     @property
     def call(self) -> dict[str, Any]:
-        return {"dim": self.dim} | ({"shapes": dict(self.shapes)} if self.shapes else {})
+        shapes = {"shapes": dict(self.shapes)} if self.shapes else {}
+        return {"dim": self.dim, **shapes, **self.options}
 
     @property
     def float_positions(self) -> list[int]:

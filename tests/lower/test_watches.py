@@ -1,0 +1,90 @@
+"""What `checks="nan"` watches, and that every target takes modules with checks."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import shaderad as sad
+from shaderad import float3
+from shaderad.lower.bindings import Lowered, Mode, SiteKind, Variant
+from shaderad.lower.compile import TARGETS, compile_program
+from shaderad.lower.kernels import lower_kernel
+
+
+@sad.function
+def bent(x: float, steps: int) -> float:
+    for _ in sad.range(steps, limit=4):
+        x = sad.sqrt(x)
+    return x
+
+
+@sad.kernel
+def everything(
+    i: sad.Index,
+    x: sad.In[float3],
+    to: sad.In[int],
+    s: float,
+    y: sad.Out[float],
+    scattered: sad.Out[float3],
+    total: sad.Add[float],
+    highest: sad.Max[float],
+):
+    best = -math.inf
+    copy = best
+    v = x[i]
+    if v.x > copy:
+        best = v.x * s
+    scattered[sad.unique(to[i])] = v / s
+    total[0] += bent(v.y + 1.0, to[i])
+    highest[i] = sad.max(highest[i], best)
+    y[i] = best
+
+
+def lowered(mode: Mode, checks: str = "nan") -> Lowered:
+    variant = Variant(
+        wanted=frozenset({"x"}),
+        checks=checks,
+        atomics="compare-exchange",  # the way that every target compiles
+        launch_shaped=frozenset({"y"}),
+        storage_buffer_limit=16,
+    )
+    return lower_kernel(everything.specialise({}), mode, variant)[
+        -1 if mode is Mode.BACKWARD else 0
+    ]
+
+
+def test_constants_copies_and_conditions_are_left_alone() -> None:
+    lines = lowered(Mode.PRIMAL).program.slang.splitlines()
+    body = [line.strip() for line in lines if line.startswith("    ")]
+    assert "float copy = best;" in body
+    assert any(line.startswith("if (v.x > copy)") for line in body)
+    assert not any("watched" in line for line in body if line.startswith("float best"))
+
+
+def test_results_of_statements_and_arguments_of_calls_are_watched() -> None:
+    module = lowered(Mode.PRIMAL)
+    assert "watchedRead" not in module.program.slang
+    names = {site.name for site in module.sites if site.kind is SiteKind.FINITE}
+    assert names == {"v", "best", "scattered", "total", "x", "x_1"}
+
+
+def test_backward_modules_watch_what_is_read_and_wanted() -> None:
+    slang = lowered(Mode.BACKWARD).program.slang
+    assert "watchedRead<float, Report>(v.x" in slang
+    assert "watchedRead<float, Report>(s" not in slang
+
+
+def test_without_checks_a_module_is_as_if_there_were_none() -> None:
+    assert "watched" not in lowered(Mode.BACKWARD, "").program.slang
+    assert "Lowest" not in lowered(Mode.BACKWARD, "").program.slang
+    assert "_marks" not in lowered(Mode.BACKWARD, "writes").program.slang
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("mode", "checks"), [(Mode.BACKWARD, "nan"), (Mode.FORWARD, "nan"), (Mode.PRIMAL, "writes")]
+)
+def test_every_target_takes_a_module_with_checks(target: str, mode: Mode, checks: str) -> None:
+    assert compile_program(lowered(mode, checks).program, target).content
