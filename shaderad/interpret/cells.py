@@ -1,9 +1,9 @@
 """Values of the kernel language as NumPy arrays over threads.
 
-A value is a tree: structs, tuples and pairs are dicts of their parts, everything else is one
-`Cell`. Invariant: axis 0 of a cell's data counts threads, then come the axes of the local arrays
-around it from the outside in, then its own (a vector one, a matrix two). So an array of structs is
-a struct of arrays, and ``value[index]`` works on axis 1 whatever the type.
+A value is a tree: structs, tuples, pairs and pointers are dicts of their parts, everything else is
+one `Cell`. Invariant: axis 0 of a cell's data counts threads, then come the axes of the local
+arrays around it from the outside in, then its own (a vector one, a matrix two). So an array of
+structs is a struct of arrays, and ``value[index]`` works on axis 1 whatever the type.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from shaderad.interpret.cells import (
 from shaderad.interpret.machine import Frame, Machine
 from shaderad.interpret.tape import Cotangents, Tangents, Tape
 from shaderad.ir.nodes import Function
-from shaderad.ir.types import Type, is_differentiable
+from shaderad.ir.types import Pair, Type, is_differentiable
 
 
 def call(machine: Machine, function: Function, args: list[Value], threads: AnyArray) -> Value:
@@ -64,8 +64,10 @@ class OwnDerivative:
         if function.forward is None:
             raise error("SR0412", function.span, function=function.name)
         given: list[Value] = []
-        for p, value in zip(function.parameters, self.args, strict=True):
-            if is_differentiable(p.type):
+        for p, own, value in zip(
+            function.parameters, function.forward.parameters, self.args, strict=True
+        ):
+            if isinstance(own.type, Pair):
                 dot = mapped(dots.full, float_part(value, p.type))
                 given.append({"p": value, "d": dot})
             else:
@@ -85,18 +87,19 @@ class OwnDerivative:
         primal = self.function
         if primal.backward is None:
             raise error("SR0411", primal.span, function=primal.name)
+        parameters = list(
+            zip(primal.parameters, primal.backward.parameters, self.args, strict=False)
+        )
         given = [
-            _with_zero(value, p.type) if is_differentiable(p.type) else value
-            for p, value in zip(primal.parameters, self.args, strict=True)
+            _with_zero(value, p.type) if isinstance(own.type, Pair) else value
+            for p, own, value in parameters
         ]
         bars_of_result = _taken(bars, self.made, primal.result)
         if len(primal.backward.parameters) > len(given):
             given.append(bars_of_result)
         frame = self._run_backward(primal.backward, given, bars)
-        for own, p, value in zip(
-            primal.backward.parameters, primal.parameters, self.args, strict=False
-        ):
-            if is_differentiable(p.type):
+        for _, own, value in parameters:
+            if isinstance(own.type, Pair):
                 found = cells(parts(frame.variables[own.name])["d"])
                 for c, bar in zip(float_cells(value), found, strict=True):
                     bars.add(c, bar.data)
@@ -111,9 +114,18 @@ class OwnDerivative:
             machine.gradients = outer
 
 
-def forward_diff(
-    machine: Machine, function: Function, args: list[Value], threads: AnyArray
-) -> Value:
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What ``fwd_diff`` or ``bwd_diff`` is called with."""
+
+    function: Function
+    args: list[Value]
+    is_pair: list[bool]
+    """Which of them are pairs."""
+    threads: AnyArray
+
+
+def forward_diff(machine: Machine, derived: Derived) -> Value:
     """``sad.fwd_diff(f)(..)``: runs `f`, then its record forward.
 
     Where this run is itself recorded, so is what the second step computes.
@@ -124,20 +136,18 @@ def forward_diff(
     tape = machine.tape
     start = len(tape.entries)
     dots = Tangents()
-    primals: list[Value] = []
-    for p, value in zip(function.parameters, args, strict=True):
-        if is_differentiable(p.type):
-            primals.append(_moved(tape, dots, parts(value)))
-        else:
-            primals.append(value)
+    primals = [
+        _moved(tape, dots, parts(value)) if is_pair else value
+        for value, is_pair in zip(derived.args, derived.is_pair, strict=True)
+    ]
     try:
-        found = call(machine, function, primals, threads)
+        found = call(machine, derived.function, primals, derived.threads)
         entries = tape.entries[start:]
         tape.is_recording = outer.is_recording
         tape.push(entries, dots)
     finally:
         machine.tape = outer
-    d = mapped(dots.full, float_part(found, function.result))
+    d = mapped(dots.full, float_part(found, derived.function.result))
     if not outer.is_recording:
         found = mapped(lambda c: Cell(c.data), found)
     return {"p": found, "d": d}
@@ -151,24 +161,19 @@ def _moved(tape: Tape, dots: Tangents, pair: dict[str, Value]) -> Value:
     return primal
 
 
-def backward_diff(
-    machine: Machine,
-    function: Function,
-    args: list[Value],
-    cotangent: Value,
-    threads: AnyArray,
-) -> list[Value | None]:
+def backward_diff(machine: Machine, derived: Derived, cotangent: Value) -> list[Value | None]:
     """``sad.bwd_diff(f)(..)``: for each argument that is a pair, its new ``.d``."""
     primals = [
         mapped(lambda c: Cell(c.data, is_tracked=c.is_float), parts(value)["p"])
-        if is_differentiable(p.type)
+        if is_pair
         else value
-        for p, value in zip(function.parameters, args, strict=True)
+        for value, is_pair in zip(derived.args, derived.is_pair, strict=True)
     ]
+    function = derived.function
     outer, machine.tape = machine.tape, Tape(is_recording=True)
     bars = Cotangents()
     try:
-        found = call(machine, function, primals, threads)
+        found = call(machine, function, primals, derived.threads)
         if is_differentiable(function.result):
             for c, bar in zip(float_cells(found), cells(cotangent), strict=True):
                 bars.add(c, bar.data)
@@ -177,8 +182,8 @@ def backward_diff(
         machine.tape = outer
     _pass_on(machine, bars)
     return [
-        _taken(bars, primal, p.type) if is_differentiable(p.type) else None
-        for p, primal in zip(function.parameters, primals, strict=True)
+        _taken(bars, primal, p.type) if is_pair else None
+        for p, primal, is_pair in zip(function.parameters, primals, derived.is_pair, strict=True)
     ]
 
 
@@ -204,4 +209,4 @@ def _taken(bars: Cotangents, value: Value, t: Type) -> Value:
         bar = bars.take(c)
         return Cell(np.zeros_like(c.data) if bar is None else bar)
 
-    return mapped(taken, float_part(value, t)) if is_differentiable(t) else value
+    return mapped(taken, float_part(value, t))

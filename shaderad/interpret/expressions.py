@@ -23,7 +23,7 @@ from shaderad.interpret.cells import (
     thread_count,
     truth,
 )
-from shaderad.interpret.derivatives import call, forward_diff
+from shaderad.interpret.derivatives import Derived, call, forward_diff
 from shaderad.interpret.machine import Frame, Machine, Rows, read, spread
 from shaderad.interpret.memory import Place, place, pointed_place
 from shaderad.interpret.reports import ReportKind
@@ -259,7 +259,8 @@ def _call(machine: Machine, frame: Frame, e: nodes.Call, rows: Rows) -> Value:
 
 def _forward_diff(machine: Machine, frame: Frame, e: nodes.ForwardDiff, rows: Rows) -> Value:
     args = [evaluate(machine, frame, a, rows) for a in e.args]
-    return forward_diff(machine, e.function, args, frame.threads[rows])
+    pairs = [isinstance(a.type, types.Pair) for a in e.args]
+    return forward_diff(machine, Derived(e.function, args, pairs, frame.threads[rows]))
 
 
 def _make_pair(machine: Machine, frame: Frame, e: nodes.MakePair, rows: Rows) -> Value:
@@ -268,9 +269,7 @@ def _make_pair(machine: Machine, frame: Frame, e: nodes.MakePair, rows: Rows) ->
 
 
 def _pair_part(machine: Machine, frame: Frame, e: nodes.PairPart, rows: Rows) -> Value:
-    value = evaluate(machine, frame, e.value, rows)
-    is_pair = isinstance(e.value.type, types.Pair) and types.is_differentiable(e.value.type.primal)
-    return parts(value)[e.part] if is_pair else value  # of pointers alone there is one part
+    return parts(evaluate(machine, frame, e.value, rows))[e.part]
 
 
 def _detach(machine: Machine, frame: Frame, e: nodes.Detach, rows: Rows) -> Value:

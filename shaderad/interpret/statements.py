@@ -25,7 +25,7 @@ from shaderad.interpret.cells import (
     rebuilt,
     truth,
 )
-from shaderad.interpret.derivatives import backward_diff
+from shaderad.interpret.derivatives import Derived, backward_diff
 from shaderad.interpret.expressions import (
     buffer_place,
     columns,
@@ -38,7 +38,7 @@ from shaderad.interpret.memory import Place, Write, beside, kept_extreme, last_w
 from shaderad.interpret.reports import ReportKind
 from shaderad.interpret.tape import Tape
 from shaderad.ir import nodes
-from shaderad.ir.types import Access
+from shaderad.ir.types import Access, Pair
 
 _NO_ROWS = np.zeros(0, np.intp)
 
@@ -156,15 +156,31 @@ class Runner:
         return rows
 
     def accumulate_gradient(self, s: nodes.AccumulateGradient, rows: Rows) -> Rows:
-        # Beside the path a sum has 0, and a minimum NaN: what is not stored.
-        found, value = self._addend(s, rows, Access.MIN if s.is_store else Access.ADD)
-        stored, gradients = self.machine.memory[s.buffer], self.machine.gradients
+        found, value = self._addend(s, rows, Access.ADD)
+        stored = self.machine.memory[s.buffer]
+        gradients = self.machine.gradients
         if gradients is None:
             return rows
-        change = gradients.set_at if s.is_store else gradients.add_at
-        for base, bar in zip(float_cells(stored.value), float_cells(value), strict=True):
-            change(base, found.elements, bar.data)
+        bars = zip(float_cells(stored.value), float_cells(value), strict=True)
+        if not s.is_store:
+            for base, bar in bars:
+                gradients.add_at(base, found.elements, bar.data)
+            return rows
+        for (base, bar), mask in zip(bars, self._reached(s, rows, found), strict=True):
+            row, *axes = np.nonzero(mask)
+            gradients.set_at(base, (found.elements[row], *axes), bar.data[row, *axes])
         return rows
+
+    def _reached(self, s: nodes.AccumulateGradient, rows: Rows, found: Place) -> list[AnyArray]:
+        """For each float of whole elements, whether the path of a write leads to it."""
+        t = self.machine.memory[s.buffer].buffer.type.element
+        zeros = self.machine.zero(t, len(found.rows))
+
+        def marked(value: Value) -> Value:
+            return mapped(lambda c: Cell(np.ones_like(c.data)), value)
+
+        value = self._updated(zeros, s.path, rows[found.rows], marked)
+        return [c.data != 0 for c in float_cells(value)]
 
     def _addend(
         self, s: nodes.Accumulate | nodes.AccumulateGradient, rows: Rows, access: Access
@@ -194,7 +210,9 @@ class Runner:
         if self.machine.tape.is_recording:
             self.machine.pulled_inside.append(s)
         threads = self.frame.threads[rows]
-        found = backward_diff(self.machine, s.function, args, cotangent, threads)
+        pairs = [isinstance(a.type, Pair) for a in s.args]
+        derived = Derived(s.function, args, pairs, threads)
+        found = backward_diff(self.machine, derived, cotangent)
         for a, pair, bar in zip(s.args, args, found, strict=True):
             if bar is not None and isinstance(a, nodes.Var):
                 made = parts(pair) | {"d": bar}

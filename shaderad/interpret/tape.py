@@ -82,24 +82,25 @@ class Cotangents:
         """Adds to some elements; `is_unique` says that `key` names none twice."""
         if not primal.is_tracked:
             return
-        known = self._by_cell.get(primal)
-        if primal not in self._own:
-            known = np.zeros_like(primal.data) if known is None else known.copy()
-            self._by_cell[primal] = known
-            self._own.add(primal)
-        assert known is not None
+        known = self._owned(primal)
         if is_unique:
             known[key] += bar
         else:
             np.add.at(known, key, bar)
 
-    def set_at(self, primal: Cell, elements: AnyArray, bar: AnyArray) -> None:
-        """Replaces numbers of some elements, NaN none; of several for one the last stays."""
-        self.add_at(primal, elements, np.zeros_like(bar))
+    def set_at(self, primal: Cell, key: Key, bar: AnyArray) -> None:
+        """Replaces some elements; of several values for one the last stands."""
+        if primal.is_tracked:
+            self._owned(primal)[key] = bar
+
+    def _owned(self, primal: Cell) -> AnyArray:
+        """The sum so far, which may be changed in place."""
         known = self._by_cell.get(primal)
-        if known is not None:
-            for element, new in zip(elements, bar, strict=True):
-                known[element] = np.where(np.isnan(new), known[element], new)
+        if known is None or primal not in self._own:
+            known = np.zeros_like(primal.data) if known is None else known.copy()
+            self._by_cell[primal] = known
+            self._own.add(primal)
+        return known
 
 
 class Tape:
