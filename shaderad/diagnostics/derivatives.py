@@ -152,10 +152,9 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0419": Message(
         DerivativeError,
-        "{mode} through `fwd_diff` of `{function}`, which has a loop",
-        label="this loop would be differentiated twice",
-        note="the forward derivative of a loop is not differentiable itself",
-        help="unroll the loop with `sad.static_range`",
+        "this is a derivative of order {order} of `{function}`",
+        note="`fwd_diff`, `bwd_diff`, `vjp` and `jvp` count one order each; kernels have two",
+        help="take one derivative less, or write the inner one out",
     ),
     "SR0425": Message(
         DerivativeError,

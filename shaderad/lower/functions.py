@@ -14,14 +14,23 @@ from shaderad.lower.slang import FunctionWriter
 
 
 def outlined(
-    writer: FunctionWriter, stem: str, body: tuple[Stmt, ...], live: frozenset[str]
+    writer: FunctionWriter,
+    stem: str,
+    body: tuple[Stmt, ...],
+    live: frozenset[str],
+    *,
+    is_reversed: bool,
 ) -> tuple[Stmt, ...]:
-    """`body` with its loops as functions, where it takes part in differentiation."""
+    """`body` with its loops as functions, where it takes part in differentiation.
+
+    Raises:
+        DerivativeError: SR0415 for a loop without a limit, where it is run in reverse.
+    """
     if not writer.is_differentiated:
         return body
     outliner = Outliner(stem, writer.types, [])
     new = outliner.block(body, live)
-    if writer.module.needs_limits:
+    if is_reversed:
         for loop in outliner.loops:
             check_loop(loop)
     return new
@@ -43,7 +52,8 @@ def write_function(module: Module, f: Function, name: str, *, is_differentiated:
     for p in f.parameters:
         if p.name in assigned and not isinstance(p.type, Pair):
             copy_parameter(writer, p.name)
-    writer.block(outlined(writer, name, plain.body, frozenset()))
+    is_reversed = module.is_reversed(f)
+    writer.block(outlined(writer, name, plain.body, frozenset(), is_reversed=is_reversed))
     piece.close()
     # A derivative that calls its primal must follow it: Slang finds a cycle otherwise.
     module.pieces += [piece, *derivatives]
@@ -99,7 +109,8 @@ def _derivative(module: Module, primal: Function, f: Function, name: str) -> Pie
     for _, total, t in pairs:
         spelled = module.types.differential(t.primal)
         piece.add(f"{spelled} {total} = {module.types.spell(t.primal)}.dzero();")
-    writer.block(outlined(writer, name, plain.body, frozenset()))
+    is_reversed = module.is_reversed(primal)
+    writer.block(outlined(writer, name, plain.body, frozenset(), is_reversed=is_reversed))
     for given, total, _ in pairs:
         piece.add(f"{given} = diffPair({given}.p, {total});")
     piece.close()

@@ -75,6 +75,7 @@ def _lower(kernel: Kernel, mode: Mode, variant: Variant, *, second_pass: bool = 
     if mode in (Mode.BACKWARD, Mode.FORWARD):
         elsewhere = frozenset(b.name for b in kernel.buffers) - set(resolved.own)
         refusals.check_mode(kernel, resolved.body, mode, elsewhere)
+    refusals.check_order(resolved.body, 1 if mode in (Mode.BACKWARD, Mode.FORWARD) else 0)
     if mode is Mode.BACKWARD:
         strategies = choose(kernel, resolved.body, variant.wanted)
         refusals.check_strategies(kernel, strategies)
@@ -102,9 +103,14 @@ class _Lowering:
             self._module.shown_names[s.name] = kernel.buffer(s.buffer).shown_name
         self._module.set_function_writer(self._write_function)
         self._is_differentiated = mode in (Mode.BACKWARD, Mode.FORWARD)
-        self._inner = _differentiated_inside(resolved.body)
+        self._module.inside_backward = _reached_by(BackwardDiff, resolved.body)
+        inside_forward = _reached_by(ForwardDiff, resolved.body)
+        self._inner = inside_forward | self._module.inside_backward
         if self._is_differentiated:
-            self._module.twice = self._inner
+            self._module.twice = inside_forward
+        else:
+            inner = (_reached_by(ForwardDiff, f.body) for f in self._inner)
+            self._module.twice = frozenset(g for found in inner for g in found)
 
     def _write_function(self, f: Function, name: str) -> None:
         write_function(
@@ -175,7 +181,8 @@ class _Lowering:
         start = tuple(Assign(name=n, value=Zero(type=types[n])) for n in locals_ if n in read_early)
         body: tuple[Stmt, ...] = (*start, *resolved.body)
         body = tuple(s for s in body if not isinstance(s, Return))
-        writer.block(outlined(writer, name, body, frozenset(locals_)))
+        is_reversed = module.is_reversed(None)
+        writer.block(outlined(writer, name, body, frozenset(locals_), is_reversed=is_reversed))
         if locals_:
             piece.add(f"return Outputs({', '.join(writer.variable(n) for n in locals_)});")
         piece.close()
@@ -189,14 +196,14 @@ class _Lowering:
         return frozenset(floats - self._module.variant.wanted)
 
 
-def _differentiated_inside(body: tuple[Stmt, ...]) -> frozenset[Function]:
+def _reached_by(
+    transform: type[ForwardDiff | BackwardDiff], body: tuple[Stmt, ...]
+) -> frozenset[Function]:
     """Functions that ``fwd_diff`` or ``bwd_diff`` inside the kernel reach."""
     found: set[Function] = set()
     for part in (body, *(f.body for f in reachable(body))):
         for s in statements(part):
-            if isinstance(s, BackwardDiff):
-                found.add(s.function)
-            found.update(e.function for e in expressions(s) if isinstance(e, ForwardDiff))
+            found.update(n.function for n in (s, *expressions(s)) if isinstance(n, transform))
     return frozenset({g for f in found for g in (f, *reachable(f.body))})
 
 

@@ -64,8 +64,8 @@ class LoopWriter:
             count, length = f.segments
             return f"runCheckpointedLoop<{name}, {count}, {length}>({values}, {f.limit})"
         limit = 0x7FFFFFFF if f.limit is None else f.limit
-        runner = "runSummingLoop" if f.keeping is Keeping.NOTHING else "runUnboundedLoop"
-        return f"{runner}<{name}>({values}, {limit})"
+        # Unbounded ones too: `check_loop` refuses to run those in reverse.
+        return f"runSummingLoop<{name}>({values}, {limit})"
 
     def _write(self) -> None:
         piece = Piece()
@@ -76,6 +76,8 @@ class LoopWriter:
         self._fields(piece, "Captured", (*self._f.captured, *extra))
         self._more(piece)
         self._step(piece)
+        if self._module.twice:
+            self._step_fwd(piece)
         if self._f.may_overrun:
             self._overrun(piece)
         piece.close()
@@ -128,6 +130,14 @@ class LoopWriter:
         writer.block(self._f.body)
         results = ", ".join(writer.variable(n) for n, _ in self._f.state) or "0"
         piece.add(f"return State({results});")
+        piece.close()
+
+    def _step_fwd(self, piece: Piece) -> None:
+        """The library's own text of `stepFwd`, which Slang differentiates only if it is here."""
+        pairs = "DifferentialPair<State> state, DifferentialPair<Captured> captured"
+        piece.add("[Differentiable]")
+        piece.open(f"override static DifferentialPair<State> stepFwd(int k, {pairs})")
+        piece.add("return fwd_diff(step)(k, state, captured);")
         piece.close()
 
     def _is_plain(self, loop: For) -> bool:

@@ -41,10 +41,10 @@ class Module:
         self.shown_names = {b.name: b.shown_name for b in kernel.buffers}
         """What messages call arrays, and locals that lowering made."""
         self.is_second_winner_pass = False
-        self.needs_limits = mode is Mode.BACKWARD
-        """Whether loops are run in reverse, which keeps their states."""
         self.twice: frozenset[Function] = frozenset()
         """Functions whose forward derivative is itself differentiated."""
+        self.inside_backward: frozenset[Function] = frozenset()
+        """Functions that ``bwd_diff`` inside the kernel reaches."""
         self.arrays = Arrays(self)
         self._functions: dict[Function, str] = {}
         self._write: Callable[[Function, str], None] | None = None
@@ -63,6 +63,10 @@ class Module:
 
     def is_wanted(self, buffer: str) -> bool:
         return self.mode in (Mode.BACKWARD, Mode.FORWARD) and buffer in self.variant.wanted
+
+    def is_reversed(self, f: Function | None) -> bool:
+        """Whether `f`, or the kernel's body, is run in reverse, which keeps its loops' states."""
+        return self.mode is Mode.BACKWARD or f in self.inside_backward
 
     # -- functions ------------------------------------------------------------------------------
 

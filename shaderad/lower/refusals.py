@@ -15,14 +15,12 @@ from shaderad.ir.nodes import (
     BackwardDiff,
     Detach,
     Expr,
-    For,
     ForwardDiff,
     Function,
     Kernel,
     Load,
     Stmt,
     Store,
-    While,
 )
 from shaderad.ir.types import Access, BufferType, Kind, is_differentiable, scalars
 from shaderad.ir.walk import children, expressions, reachable, statements
@@ -30,6 +28,9 @@ from shaderad.lower.bindings import Mode
 from shaderad.lower.injective import is_injective, repeated_write
 from shaderad.lower.loops import Keeping, LoopFunction
 from shaderad.lower.strategy import Strategies
+
+# The library's derivatives can themselves be differentiated once; Slang crashes beyond.
+_HIGHEST_ORDER = 2
 
 
 def check_kernel(kernel: Kernel, body: tuple[Stmt, ...]) -> None:
@@ -99,7 +100,7 @@ def check_mode(
     Raises:
         DerivativeError: SR0411 (no backward derivative), SR0412 (no forward one), SR0413 (result
             depends on ``bwd_diff``), SR0414 (Out written at indices that may repeat), SR0425
-            (written twice all the same), SR0419 (``fwd_diff`` of a loop, differentiated again).
+            (written twice all the same).
     """
     functions = reachable(body)
     for f in functions:
@@ -112,7 +113,6 @@ def check_mode(
         inner = next((s for s in statements(part) if isinstance(s, BackwardDiff)), None)
         if inner is not None:
             raise error("SR0413", inner.span, mode="vjp" if mode is Mode.BACKWARD else "jvp")
-        _check_nested_loops(part, mode)
     uniforms = frozenset(u.name for u in kernel.uniforms)
     for b in kernel.buffers:
         if b.access is not Access.OUT or b.name not in elsewhere or not is_float_element(b.type):
@@ -124,15 +124,21 @@ def check_mode(
             raise error("SR0425", again.span, array=b.name, kernel=kernel.name)
 
 
-def _check_nested_loops(body: tuple[Stmt, ...], mode: Mode) -> None:
-    """Raises SR0419 where ``fwd_diff`` of a function with a loop would be differentiated again."""
-    nested = [e for s in statements(body) for e in expressions(s) if isinstance(e, ForwardDiff)]
-    for f in (g for e in nested for g in (e.function, *reachable(e.function.body))):
-        loops = (s for s in statements(f.body) if isinstance(s, For | While))
-        loop = next((s for s in loops if not (isinstance(s, For) and s.is_unrolled)), None)
-        if loop is not None:
-            name = "vjp" if mode is Mode.BACKWARD else "jvp"
-            raise error("SR0419", loop.span, mode=name, function=f.name)
+def check_order(body: tuple[Stmt, ...], order: int) -> None:
+    """Derivatives go up to the second; `order` counts those that `body` is part of.
+
+    Raises:
+        DerivativeError: SR0419.
+    """
+    functions = reachable(body)
+    own = [f.forward for f in functions if f.forward is not None]
+    for part in (body, *(f.body for f in (*functions, *own))):
+        for s in statements(part):
+            for e in (s, *expressions(s)):
+                if isinstance(e, ForwardDiff | BackwardDiff):
+                    if order == _HIGHEST_ORDER:
+                        raise error("SR0419", e.span, function=e.function.name, order=order + 1)
+                    check_order(e.function.body, order + 1)
 
 
 def is_float_element(t: BufferType) -> bool:

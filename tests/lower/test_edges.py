@@ -285,3 +285,16 @@ def test_infinities_and_nan_stand_in_kernels(device: sad.Device) -> None:
     found = pullback((np.ones(3, np.float32), None, None))[0].numpy()
     # min(x0 x0, x0 x1) = x0 x0, then x1 x0, then x2 x0.
     assert found.tolist() == [1.0 + 2.0 + 1.5, 0.5, 0.5]
+
+
+@sad.kernel
+def repeats_squaring(i: sad.Index, x: sad.In[float], count: int, y: sad.Out[float]):
+    y[i] = x[i]
+    for _k in range(count):
+        y[i] *= y[i]
+
+
+def test_a_loop_without_a_limit_pushes_tangents(device: sad.Device) -> None:
+    x = np.float32([0.5, 1.5])
+    _, y_dot = sad.jvp(repeats_squaring, (x, 2), (np.ones(2, np.float32), None), dim=2)
+    np.testing.assert_allclose(y_dot.numpy(), 4 * x**3, rtol=1e-6)

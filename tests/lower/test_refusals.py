@@ -14,7 +14,20 @@ from shaderad.lower.kernels import lower_kernel
 @sad.function
 def cube(x: float) -> float:
     s = 1.0
-    for _k in range(3):  # error: SR0419
+    for _k in range(3):
+        s *= x
+    return s
+
+
+@sad.function
+def slope_of_cube(x: float) -> float:
+    return sad.fwd_diff(cube)(sad.diff_pair(x, 1.0)).d  # error: SR0419
+
+
+@sad.function
+def unlimited(x: float, count: int) -> float:
+    s = 1.0
+    for _k in range(count):  # error: SR0415
         s *= x
     return s
 
@@ -129,6 +142,18 @@ def twice(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
 
 
 @sad.kernel
+def thrice(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = sad.fwd_diff(slope_of_cube)(sad.diff_pair(x[i], 1.0)).d
+
+
+@sad.kernel
+def pulls_unlimited(i: sad.Index, x: sad.In[float], n: int, y: sad.Out[float]):
+    pair = sad.diff_pair(x[i])
+    sad.bwd_diff(unlimited)(pair, n, 1.0)
+    y[i] = pair.d
+
+
+@sad.kernel
 def slope_of_backward_only(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
     y[i] = sad.fwd_diff(own_backward)(sad.diff_pair(x[i], 1.0)).d  # error: SR0412
 
@@ -147,8 +172,9 @@ REFUSED = [
     (repeats_despite_promise, Mode.FORWARD, "SR0425"),
     (unbounded, Mode.BACKWARD, "SR0415"),
     (doubles, Mode.BACKWARD, "SR0416"),
-    (twice, Mode.BACKWARD, "SR0419"),
-    (twice, Mode.FORWARD, "SR0419"),
+    (pulls_unlimited, Mode.PRIMAL, "SR0415"),
+    (thrice, Mode.BACKWARD, "SR0419"),
+    (thrice, Mode.FORWARD, "SR0419"),
 ]
 ALLOWED = [
     (forward_only, Mode.FORWARD),
@@ -159,6 +185,9 @@ ALLOWED = [
     (unbounded, Mode.FORWARD),
     (doubles, Mode.FORWARD),
     (twice, Mode.PRIMAL),
+    (twice, Mode.BACKWARD),
+    (twice, Mode.FORWARD),
+    (thrice, Mode.PRIMAL),
 ]
 
 
