@@ -245,6 +245,27 @@ def test_custom_derivatives_are_watched_line_by_line(device: sad.Device) -> None
 
 
 @sad.kernel
+def slopes(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = sad.fwd_diff(bent_root)(sad.diff_pair(x[i], 1.0)).d
+
+
+@sad.function
+def bent_root(x: float) -> float:
+    bend = x * x
+    return sad.sqrt(bend)
+
+
+def test_derivatives_inside_a_kernel_are_watched_and_differentiated_again(
+    device: sad.Device,
+) -> None:
+    y, pullback = sad.vjp(slopes, ones(), dim=COUNT, checks="nan")
+    np.testing.assert_allclose(y.numpy(), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(pullback(ones())[0].numpy(), 0.0, atol=1e-5)
+    found = raised_by(device, lambda: slopes(-1e30 * ones(), dim=COUNT, checks="nan"))
+    assert_reports(found, "SR0666", "`bend` is inf", "element 0", "bend = x * x")
+
+
+@sad.kernel
 def inverted(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
     y[i] = 1.0 / x[i]
 
@@ -315,3 +336,30 @@ def test_one_thread_that_writes_an_element_twice_is_reported(device: sad.Device)
     device.synchronize()
     found = raised_by(device, lambda: spread([1.0], shapes={"y": (2,)}, **call))
     assert_reports(found, "SR0669", "element 0 of `y`")
+    found = raised_by(device, lambda: sad.grad(spread)([1.0], shapes={"y": (1,)}, **call))
+    assert_reports(found, "SR0669", "element 0 of `y`")
+
+
+@sad.kernel
+def halved(i: sad.Index, x: sad.In[float], total: sad.Add[float]):
+    value = x[i]
+    while sad.limit(value > 1.0, 4):
+        value = value * 0.5
+    total[0] += value
+
+
+@pytest.mark.parametrize("transform", [None, "grad", "jvp"])
+def test_a_loop_past_its_limit_is_reported_with_its_line(
+    device: sad.Device, transform: str | None
+) -> None:
+    call = {"dim": COUNT, "shapes": {"total": (1,)}}
+    calls: dict[str | None, Callable[[np.ndarray], Any]] = {
+        None: lambda x: halved(x, **call),
+        "grad": lambda x: sad.grad(halved)(x, **call),
+        "jvp": lambda x: sad.jvp(halved, (x,), (x,), **call),
+    }
+    calls[transform](16.0 * ones(30))
+    device.synchronize()
+    found = raised_by(device, lambda: calls[transform](17.0 * ones(30)))
+    assert isinstance(found, sad.LimitError)
+    assert_reports(found, "SR0661", "`halved`", "limit of 4", "while sad.limit(value > 1.0, 4):")

@@ -145,7 +145,7 @@ def _kernel_at(
     launch = launch_of(call)
     if trace_of(launch.sources.values()) is not None:
         raise error("SR0451")
-    if not is_lazy:
+    if launch.checks or not is_lazy:
         launch.run()
     arguments = [
         # A constant has no derivative, whatever its type.
