@@ -327,6 +327,85 @@ def test_floats_beside_pointers_are_refused_where_no_trace_follows_them(
     assert caught.value.code == "SR0470"
 
 
+@sad.struct
+class Chain:
+    link: sad.Pointer[Mesh]
+    gain: float
+
+
+@sad.struct
+class Bead:
+    chain: Chain
+    next: int
+
+
+@sad.struct
+class World:
+    beads: sad.Pointer[Bead]
+    table: sad.In[float]
+    bias: float
+
+
+@sad.function
+def bead_of(world: World, k: int) -> Bead:
+    if k > 1:
+        return world.beads[0]
+    return world.beads[k]
+
+
+@sad.function
+def look_up(world: World, k: int) -> float:
+    return world.beads[k].chain.link[0].first() * world.table[k]
+
+
+@look_up.backward_derivative
+def look_up_bwd(world: sad.DifferentialPair[World], k: int, d_out: float):
+    first = world.p.beads[k].chain.link[0].first()
+    world.d.beads[k].chain.link[0].triangles[0].v0.x += d_out * world.p.table[k]
+    world.d.table[k] += d_out * first
+
+
+@sad.kernel
+def walk(i: sad.Index, world: World, out: sad.Out[float]):
+    bead = bead_of(world, i)
+    total = world.bias
+    steps = 0
+    while sad.limit(steps < 3, 3):
+        mesh = bead.chain.link[steps % 2]
+        for k in range(len(mesh.triangles)):
+            total += mesh.triangles[k].size() * bead.chain.gain
+        total *= 0.9
+        bead = world.beads[bead.next]
+        steps += 1
+    for k in sad.static_range(2):
+        mesh = bead.chain.link[k]
+        total += mesh.first() * float(k + 1)
+    out[i] = total + look_up(world, 1)
+
+
+def world_of(data: list[np.ndarray[Any, Any]]) -> World:
+    meshes = [Mesh(sad.pointer(triangles(one)), len(one)) for one in data]
+    chains = [Chain(sad.pointer(meshes[k : k + 2]), 0.5 + k) for k in (0, 2)]
+    beads = [Bead(chains[0], 1), Bead(chains[1], 0)]
+    return World(sad.pointer(beads), np.float32([2.0, 3.0]), 0.25)
+
+
+def test_a_walk_along_pointers_three_deep_is_differentiated(device: sad.Device) -> None:
+    data = [0.5 * numbers(n, n) for n in (1, 2, 1, 2)]
+    report = sad.gradcheck(walk, world_of(data), dim=3)
+    assert [(one.name, one.size) for one in report.arguments] == [
+        ("world.beads[0].chain.link[0].triangles", 8),
+        ("world.beads[0].chain.link[1].triangles", 16),
+        ("world.beads[0].chain.gain", 1),
+        ("world.beads[1].chain.link[0].triangles", 8),
+        ("world.beads[1].chain.link[1].triangles", 16),
+        ("world.beads[1].chain.gain", 1),
+        ("world.table", 2),
+        ("world.bias", 1),
+    ]
+    assert all(one.comparisons for one in report.arguments)
+
+
 @sad.kernel
 def copied(i: sad.Index, values: sad.Pointer[int], out: sad.Out[int]):
     out[i] = values[i] * len(values)

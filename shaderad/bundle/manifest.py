@@ -19,7 +19,8 @@ from shaderad.bundle.places import places
 from shaderad.bundle.programs import Dispatch, Programs, launch_shaped_names, wanted_names
 from shaderad.frontend.captures import known_number
 from shaderad.ir.nodes import NO_SPAN, Kernel, KernelParameter
-from shaderad.ir.types import BufferType, Struct, Type, byte_count, leaves, word_bytes
+from shaderad.ir.pointers import POINTED, comes_apart, pointers_in
+from shaderad.ir.types import BufferType, Type, byte_count, leaves, word_bytes
 from shaderad.lower.bindings import Lowered, Resource, Word
 from shaderad.lower.compile import compiler_version
 from shaderad.lower.options import FORMATS
@@ -107,7 +108,11 @@ def listed_files(text: bytes) -> frozenset[str]:
 
 
 def _layout(t: Type) -> Json:
+    """The words of a type; a pointer's are its first element in the array `target`, and a count."""
+    pointers = [(at, p.target) for at, p in pointers_in(t, ()) if POINTED not in at]
+    leading = [{"path": list(at), "target": target} for at, target in pointers]
     return {
+        **({"pointers": leading} if leading else {}),
         "byte_count": byte_count(t),
         "word_bytes": word_bytes(t),
         "scalars": [
@@ -161,8 +166,8 @@ def _parameter(parameter: KernelParameter, constants: Mapping[str, object]) -> J
         return {**described, "kind": "constant", "value": _constant(constants[parameter.name])}
     if isinstance(parameter.type, BufferType):
         return {**described, "kind": "array", "type": str(parameter.type.element)}
-    is_mixed = isinstance(parameter.type, Struct) and parameter.type.holds_buffers
-    return {**described, "kind": "struct of arrays" if is_mixed else "uniform"}
+    kind = "struct of arrays" if comes_apart(parameter.type) else "uniform"
+    return {**described, "kind": kind}
 
 
 def _constant(given: object) -> float | str:

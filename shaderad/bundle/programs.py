@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from shaderad.bundle.profiles import Profile
 from shaderad.diagnostics import DerivativeError, Error, error
 from shaderad.ir.nodes import Kernel
-from shaderad.ir.pointers import is_pooled
 from shaderad.ir.types import Access, Kind, is_differentiable, scalars
 from shaderad.lower.artifact import Code, Program
 from shaderad.lower.bindings import Lowered, Mode, Variant
@@ -56,12 +55,8 @@ def build_programs(kernel: Kernel, profile: Profile, bounds: str) -> Programs:
 
     Raises:
         LanguageError: What no mode of the kernel may say.
-        CompileError: SR0715 for pointers, SR0501 to SR0506, or SR0711, where the target lacks
-            what the kernel uses.
+        CompileError: SR0501 to SR0506, or SR0711, where the target lacks what the kernel uses.
     """
-    for b in kernel.buffers:
-        if is_pooled(b.type) or b.is_pointed:
-            raise error("SR0715", b.span, kernel=kernel.name, name=b.shown_name)
     _check_features(kernel, profile)
     variant = _variant(kernel, profile, bounds)
     primal = _compiled(kernel, lower_kernel(kernel, Mode.PRIMAL, variant), profile)

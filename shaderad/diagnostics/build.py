@@ -83,10 +83,4 @@ MESSAGES: dict[str, Message] = {
         "is no binding of its class",
         help="please report it together with the kernel",
     ),
-    "SR0715": Message(
-        CompileError,
-        "`{kernel}` takes pointers, for which the manifest has no words",
-        label="`{name}`",
-        help="give the kernel the arrays themselves, as `sad.In` parameters",
-    ),
 }

@@ -168,27 +168,3 @@ def test_a_backward_with_too_many_arrays_for_a_target_is_left_out_there(source: 
     assert refusal.code == "SR0417"
     assert "`less_crowded_bwd` needs" in refusal.reason
     assert "`wgsl` has 8" in refusal.reason
-
-
-POINTERS = """
-import shaderad as sad
-
-
-@sad.struct
-class Scene:
-    weights: sad.Pointer[float]
-
-
-@sad.kernel
-def look(i: sad.Index, scene: Scene, out: sad.Out[float]):
-    out[i] = scene.weights[i]
-"""
-
-
-def test_a_kernel_with_pointers_is_refused_with_the_pointer_named(tmp_path: Path) -> None:
-    path = tmp_path / "kernels.py"
-    path.write_text(POINTERS, encoding="utf-8")
-    with pytest.raises(sad.Error) as caught:
-        sad.build(path, tmp_path / "out")
-    assert caught.value.code == "SR0715"
-    assert not (tmp_path / "out").exists()

@@ -149,3 +149,56 @@ def test_the_bytes_depend_on_no_validator(tmp_path: Path) -> None:
 def contents(folder: Path) -> dict[str, bytes]:
     paths = (p for p in folder.rglob("*") if p.is_file())
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in paths}
+
+
+POINTERS = """
+import shaderad as sad
+from shaderad import float3
+
+
+@sad.struct
+class Mesh:
+    scale: float
+    points: sad.Pointer[float3]
+
+
+@sad.struct
+class Scene:
+    meshes: sad.Pointer[Mesh]
+
+
+@sad.kernel
+def look(i: sad.Index, scene: Scene, out: sad.Out[float]):
+    mesh = scene.meshes[i]
+    out[i] = mesh.points[0].y * mesh.scale
+"""
+
+
+def test_pointers_are_words_that_name_the_array_they_lead_into(tmp_path: Path) -> None:
+    source = tmp_path / "pointers.py"
+    source.write_text(POINTERS, encoding="utf-8")
+    sad.build(source, tmp_path / "out", targets=("spirv", "wgsl"), validate=False)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    (kernel,) = manifest["kernels"]
+    assert kernel["parameters"][0] == {"name": "scene", "type": "Scene", "kind": "struct of arrays"}
+    arrays = {tuple(a["path"]): a for a in kernel["arrays"]}
+    meshes = arrays["scene", "meshes", "[]"]
+    points = arrays["scene", "meshes", "[]", "points", "[]"]
+    assert (meshes["access"], points["type"]) == ("In", "float3")
+    mesh = manifest["types"][meshes["type"]]
+    assert mesh["pointers"] == [{"path": ["points"], "target": points["name"]}]
+    assert mesh["byte_count"] == 12
+    assert [(s["path"], s["type"], s["byte_offset"]) for s in mesh["scalars"]] == [
+        (["scale"], "float", 0),
+        (["points", "base"], "uint", 4),
+        (["points", "count"], "uint", 8),
+    ]
+    (uniform,) = kernel["uniforms"]
+    layout = manifest["types"][uniform["type"]]
+    assert layout["pointers"] == [{"path": [], "target": meshes["name"]}]
+    (backward,) = kernel["targets"]["wgsl"]["backward"]
+    words = [w for w in backward["parameters"]["words"] if w.get("of") == uniform["name"]]
+    assert [(w["kind"], w["index"]) for w in words] == [("uniform", 0), ("uniform", 1)]
+    written = {m["name"] for r in backward["resources"] if r["role"] == "gradient"
+               for m in r["members"]}  # fmt: skip
+    assert written == {meshes["name"], points["name"]}
