@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import shaderad as sad
+from shaderad.cli import app
 from tests.samples.loading import ROOT, module_of
 
 PAGES = [
@@ -57,3 +60,32 @@ def test_the_example_of_the_readme_prints_what_it_says(
     script.write_text(code)
     module_of(script, "readme_example")
     assert capsys.readouterr().out == printed
+
+
+@pytest.mark.gpu
+def test_the_slang_of_the_readme_is_what_its_example_becomes(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text()
+    code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
+    shown = re.findall(r"```slang\n(.*?)```", text, re.DOTALL)[0]
+    script = tmp_path / "readme_example.py"
+    script.write_text(code)
+    sad.build(script, tmp_path / "out", targets="metal")
+    emitted = (tmp_path / "out/metal/shade_bwd.slang").read_text()
+    start, _, end = shown.partition("..;")  # The README leaves out the rest of the sum.
+    assert start in emitted
+    assert end == "\n}\n"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_of_a_page_is_understood(page: str, tmp_path: Path) -> None:
+    text = (ROOT / page).read_text()
+    for line in re.findall(r"^\.venv/bin/shaderad (.*)$", text, re.MULTILINE):
+        arguments = shlex.split(line)
+        if arguments[0] == "build":
+            arguments[arguments.index("-o") + 1] = str(tmp_path / "out")
+            arguments[1] = str(ROOT / arguments[1])
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, f"{line}: {result.output}{result.exception}"
+    jobs = (ROOT / "scripts/run").read_text()
+    for job in re.findall(r"scripts/run (\w+)", text):
+        assert f"\n{job})" in jobs
