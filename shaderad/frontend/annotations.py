@@ -300,7 +300,7 @@ def _build(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None
     if isinstance(inner, ir.Struct) and inner.holds_buffers:
         raise error("SR0301", span, found=repr(annotation),
                     why=f"`{inner}` holds arrays: pass it as a parameter of its own")  # fmt: skip
-    _check_pointers(annotation, inner, span)
+    _check_pointers(annotation, inner, size, span)
     if name == "LocalArray":
         return ir.LocalArray(inner, size)
     if isinstance(inner, ir.LocalArray):
@@ -314,11 +314,15 @@ def _build(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None
     return ir.BufferType(_ACCESS[name], inner, size)
 
 
-def _check_pointers(annotation: Subscripted, inner: ir.Type, span: Span | None) -> None:
+def _check_pointers(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None) -> None:
     """Raises SR0301 where pointers would lie in what is written, indexed or compiled in."""
-    name = annotation.form.name
-    if not holds_pointers(inner) or (name in ("In", "Pointer") and isinstance(inner, ir.Struct)):
+    if not holds_pointers(inner):
         return
+    if annotation.form.name in ("In", "Pointer") and isinstance(inner, ir.Struct):
+        if size == 1:
+            return
+        why = "arrays of structs that hold pointers have one axis"
+        raise error("SR0301", span, found=repr(annotation), why=why)
     why = "pointers lie in structs, and those behind `sad.Pointer`, in `sad.In` or in a parameter"
     raise error("SR0301", span, found=repr(annotation), why=why)
 

@@ -84,6 +84,17 @@ def array_of_structs_with_pointers_that_is_written():
     return k
 
 
+def array_of_structs_with_pointers_and_two_axes():
+    @sad.kernel
+    def k(
+        i: sad.Index,
+        meshes: sad.In[Mesh, 2],  # error: SR0301 | meshes: sad.In[Mesh, 2] | have one axis
+    ):
+        pass
+
+    return k
+
+
 def local_array_of_pointers():
     @sad.kernel
     def k(
