@@ -34,7 +34,7 @@ def write_backward(entry: EntryScope) -> None:
         arguments.append(pairs[h.name])
     if entry.float_own or entry.resolved.sums:
         arguments.append(_cotangent(entry))
-    piece.add(f"bwd_diff({entry.body})({', '.join(arguments)});")
+    piece.call(f"bwd_diff({entry.body})", arguments)
     for h in entry.module.strategies.exclusive.values():
         _store_exclusive(entry, h, pairs[h.name], entry.places[h.name])
     for name, _ in sum_fields(entry):
@@ -106,16 +106,16 @@ def write_forward(entry: EntryScope) -> None:
             spelled = entry.module.types.spell(u.type)
             value = f"diffPair({value}, {spelled}.readDifferential<{tag}>(0))"
         arguments.append(value)
-    call = f"fwd_diff({entry.body})({', '.join(arguments)})"
+    derivative = f"fwd_diff({entry.body})"
     if not (entry.own or entry.resolved.sums):
-        entry.piece.add(f"{call};")
+        entry.piece.call(derivative, arguments)
         return
     if not (entry.float_own or entry.resolved.sums):
-        entry.piece.add(f"Outputs outputs = {call};")
+        entry.piece.call(f"Outputs outputs = {derivative}", arguments)
         for b in entry.own:
             entry.store(b, Role.OUTPUT, "outputs", "write")
         return
-    entry.piece.add(f"DifferentialPair<Outputs> outputs = {call};")
+    entry.piece.call(f"DifferentialPair<Outputs> outputs = {derivative}", arguments)
     for b in entry.own:
         entry.store(b, Role.OUTPUT, "outputs.p", "write")
     for b in entry.float_own:

@@ -43,7 +43,9 @@ def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     if sums:
         piece.add("Sums sums = {};")
         stride = entry.word(WordKind.STRIDE, "stride")
-        piece.add(f"for (uint {INDEX} = {first}; {INDEX} < {count}; {INDEX} += {stride})")
+        start = entry.names.make("first")
+        piece.add(f"uint {start} = {first};")
+        piece.add(f"for (uint {INDEX} = {start}; {INDEX} < {count}; {INDEX} += {stride})")
         piece.add("{")
     else:
         piece.add(f"uint {INDEX} = {first};")

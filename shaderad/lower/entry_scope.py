@@ -82,9 +82,8 @@ class EntryScope:
         return arguments
 
     def call_body(self, arguments: list[str]) -> None:
-        call = f"{self.body}({', '.join(arguments)})"
         has_outputs = bool(self.own or self.resolved.sums)
-        self.piece.add(f"Outputs outputs = {call};" if has_outputs else f"{call};")
+        self.piece.call(f"Outputs outputs = {self.body}" if has_outputs else self.body, arguments)
 
     def store(self, b: Buffer, role: Role, place: str, method: str) -> None:
         tag = self.tags.writer(role, b.name, b.type.element)

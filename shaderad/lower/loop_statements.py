@@ -100,12 +100,12 @@ def write_while(writer: FunctionWriter, s: While) -> None:
 
 def write_run_loop(writer: FunctionWriter, s: RunLoop) -> None:
     f = s.function
-    call = LoopWriter(writer, f, writer.writer_of_step).call()
+    runner, arguments = LoopWriter(writer, f, writer.writer_of_step).call()
     writer.piece.span = s.span
     if not f.state:
-        writer.piece.add(f"{call};")
+        writer.piece.call(runner, arguments)
         return
     after = writer.names.make("after")
-    writer.piece.add(f"let {after} = {call};")
+    writer.piece.call(f"let {after} = {runner}", arguments)
     for name, _ in f.state:
         writer.piece.add(f"{writer.variable(name)} = {after}.{name_in_struct(name)};")

@@ -49,27 +49,29 @@ class LoopWriter:
         start, stop, step = (self._outer.text(e) for e in (loop.start, loop.stop, loop.step))
         return stop if (start, step) == ("0", "1") else f"rangeCount({start}, {stop}, {step})"
 
-    def call(self) -> str:
-        """Writes the struct; returns the expression that runs the loop."""
+    def call(self) -> tuple[str, tuple[str, ...]]:
+        """Writes the struct; returns the function that runs the loop, and its arguments."""
         self._write()
         f, name = self._f, self._name
         state = ", ".join(self._outer.variable(n) for n, _ in f.state) or "0"
         captured = ", ".join(
             [*(self._outer.variable(n) for n, _ in f.captured), *(t for _, t in self._extra)]
         )
-        values = f"{name}.State({state}), {name}.Captured({captured or '0'})"
+        values = f"{name}.State({state})", f"{name}.Captured({captured or '0'})"
         if f.keeping is Keeping.ALL:
-            return f"runLoop<{name}, {max(f.limit or 1, 1)}>({values})"
+            return f"runLoop<{name}, {max(f.limit or 1, 1)}>", values
         if f.keeping is Keeping.CHECKPOINTS:
             count, length = f.segments
-            return f"runCheckpointedLoop<{name}, {count}, {length}>({values}, {f.limit})"
-        limit = 0x7FFFFFFF if f.limit is None else f.limit
+            return f"runCheckpointedLoop<{name}, {count}, {length}>", (*values, str(f.limit))
+        limit = "noLimit" if f.limit is None else str(f.limit)
         # Unbounded ones too: `check_loop` refuses to run those in reverse.
-        return f"runSummingLoop<{name}>({values}, {limit})"
+        return f"runSummingLoop<{name}>", (*values, limit)
 
     def _write(self) -> None:
         piece = Piece()
         piece.span = self._f.loop.span
+        kind = "for" if isinstance(self._f.loop, For) else "while"
+        piece.add(f"/// A `{kind}` loop: what it carries, what it reads, and one step of it.")
         piece.open(f"struct {self._name} : ILoop")
         extra = [(n, INT) for n, _ in self._extra]
         self._fields(piece, "State", self._f.state)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shaderad.diagnostics import Span
 from shaderad.lower.names import RESERVED
+
+LINE_LENGTH = 100
+"""Calls beyond it are broken; other lines may be longer."""
 
 
 class Piece:
@@ -27,6 +32,17 @@ class Piece:
         self._depth += 1
         self.add(text)
         self._depth -= 1
+
+    def call(self, head: str, arguments: Sequence[str]) -> None:
+        """``head(arguments);``, with an argument a line where one line would be too long."""
+        line = f"{head}({', '.join(arguments)});"
+        if 4 * self._depth + len(line) <= LINE_LENGTH:
+            self.add(line)
+            return
+        self.add(f"{head}(")
+        for argument in arguments[:-1]:
+            self.indented(f"{argument},")
+        self.indented(f"{arguments[-1]});")
 
     def open(self, head: str) -> None:
         self.add(head)

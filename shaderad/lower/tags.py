@@ -81,19 +81,22 @@ class Tags:
 
     def _write_input(self, piece: Piece, b: Buffer) -> None:
         t = b.type.element
-        piece.open(f"struct {self._arrays.tag(b.name)} : IInput")
-        self._write_extent(piece, b)
-        self._write_lines(piece, self.reader_lines(Role.INPUT, b.name, t))
         has_gradient = self._arrays.has(Role.GRADIENT, b.name)
         is_summed = has_gradient and self._arrays.is_atomic(Role.GRADIENT, b.name)
         gradient = self.adder_lines(Role.GRADIENT, b.name) if is_summed else []
         if gradient and self._arrays.stores_gradient(b.name):
             store = self._arrays.write_text(Role.GRADIENT, b.name, "asuint(value)")
             gradient.append(f"override static void set(uint offset, float value) {{ {store} }}")
-        self._write_part(piece, "Gradient", "IAddable", gradient, "NoSum")
         has_tangent = self._arrays.has(Role.TANGENT, b.name)
         tangent = self.reader_lines(Role.TANGENT, b.name, t) if has_tangent else []
-        self._write_part(piece, "Tangent", "IReadable", tangent, "NoWords")
+        # Without a derivative it is only read: `load` and `addGradient` ask for an `IInput`.
+        bases = "IInput" if gradient or tangent else "IReadable, IExtent"
+        piece.open(f"struct {self._arrays.tag(b.name)} : {bases}")
+        self._write_extent(piece, b)
+        self._write_lines(piece, self.reader_lines(Role.INPUT, b.name, t))
+        if gradient or tangent:
+            self._write_part(piece, "Gradient", "IAddable", gradient, "NoSum")
+            self._write_part(piece, "Tangent", "IReadable", tangent, "NoWords")
         piece.close()
 
     def _write_lines(self, piece: Piece, lines: list[str]) -> None:
