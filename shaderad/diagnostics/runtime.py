@@ -193,4 +193,20 @@ MESSAGES: dict[str, Message] = {
         "an Out written at computed indices holds one write an element, as `sad.unique` promises",
         help="use an Add, Min or Max array where several threads meet",
     ),
+    "SR0671": Message(
+        BoundsError,
+        "index {index} is out of range for a length of {length}, in `{function}`",
+        help="guard the index",
+    ),
+    "SR0672": Message(
+        LimitError,
+        "a loop of `{function}` ran past its limit of {text}",
+        help="raise `limit`, or let the loop end earlier",
+    ),
+    "SR0673": Message(BoundsError, "assertion failed in `{function}`: {text}"),
+    "SR0674": Message(
+        BoundsError,
+        "division by zero in `{function}`",
+        help="guard the divisor; in a kernel the result is 0, and it is reported",
+    ),
 }

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import builtins
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import FunctionType
-from typing import cast
+from typing import Generic, TypeVar, cast
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from shaderad.diagnostics import Span, error
 from shaderad.frontend.values import Host, Known, Member, Sequence, Value
 
 MISSING = object()
+# Captured values that alternate must not compile again each time; values that never return must
+# not pile up.
+_KEPT_VARIANTS = 8
+_T = TypeVar("_T")
 _PLAIN: tuple[type, ...] = (int, float, tuple, np.generic)
 _NUMPY_NUMBERS: tuple[type, ...] = (np.bool_, np.integer, np.floating)
 _MEANINGLESS: tuple[type, ...] = (str, bytes, list, dict, set, complex, type(None))
@@ -53,6 +57,26 @@ class Captures:
         if found is not MISSING:
             self._reads[key] = (read, found)
         return found
+
+
+class Variants(Generic[_T]):
+    """What was read of one function, for each set of constants the latest first."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, ...], list[tuple[_T, Captures]]] = {}
+
+    def of(self, constants: Mapping[str, object], fresh: Callable[[], tuple[_T, Captures]]) -> _T:
+        """The variant for these constants and the values captured now, `fresh` if need be."""
+        key = tuple(f"{n}={type(v).__name__}:{v!r}" for n, v in sorted(constants.items()))
+        known = self._known.setdefault(key, [])
+        for position, (made, captures) in enumerate(known):
+            if captures.are_current():
+                if position:
+                    known.insert(0, known.pop(position))
+                return made
+        found = fresh()
+        known[:] = [found, *known[: _KEPT_VARIANTS - 1]]
+        return found[0]
 
 
 def _is_same(now: object, then: object) -> bool:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
-from shaderad.frontend.captures import Captures
+from shaderad.frontend.captures import Variants
 from shaderad.frontend.host import PythonFunction, UserFunction, caller_locals
 from shaderad.frontend.kernels import KernelSignature, kernel_signature, read_kernel
 from shaderad.ir.nodes import Kernel
-
-# Captured values that alternate must not compile again each time; values that never return must
-# not pile up.
-_KEPT_VARIANTS = 8
 
 
 class KernelFunction(PythonFunction):
@@ -20,8 +16,7 @@ class KernelFunction(PythonFunction):
 
     def __init__(self, function: Callable[..., object], locals_: Mapping[str, object]) -> None:
         super().__init__(function, locals_)
-        self._compiled: dict[tuple[str, ...], list[tuple[Kernel, Captures]]] = {}
-        """For each set of constants what was read last, the latest first."""
+        self._variants: Variants[Kernel] = Variants()
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Runs the kernel over ``dim``; the written arrays are what it returns.
@@ -43,16 +38,7 @@ class KernelFunction(PythonFunction):
         Raises:
             LanguageError: Whatever the front end refuses, at its Python line.
         """
-        key = tuple(f"{n}={type(v).__name__}:{v!r}" for n, v in sorted(const_values.items()))
-        known = self._compiled.setdefault(key, [])
-        for position, (made, captures) in enumerate(known):
-            if captures.are_current():
-                if position:
-                    known.insert(0, known.pop(position))
-                return made
-        fresh = read_kernel(self, const_values)
-        known[:] = [fresh, *known[: _KEPT_VARIANTS - 1]]
-        return fresh[0]
+        return self._variants.of(const_values, lambda: read_kernel(self, const_values))
 
 
 def kernel(function: Callable[..., object]) -> KernelFunction:

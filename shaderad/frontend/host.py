@@ -12,11 +12,15 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from types import CellType, CodeType, FunctionType, MethodType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from shaderad.diagnostics import Span, error
+from shaderad.frontend.captures import Variants
 from shaderad.frontend.names import Names
 from shaderad.frontend.source import Source, source_of
+
+if TYPE_CHECKING:
+    from shaderad.frontend.standalone import Standalone
 
 
 class PythonFunction:
@@ -79,12 +83,19 @@ class UserFunction(PythonFunction):
 
     def __init__(self, function: Callable[..., object], locals_: Mapping[str, object]) -> None:
         super().__init__(function, locals_)
+        self.variants: Variants[Standalone] = Variants()
+        """What it is by itself, for calls from Python."""
         self.backward: DerivativeFunction | None = None
         self.forward: DerivativeFunction | None = None
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        """Called from Python it runs as Python, on Python's numbers."""
-        return self.python(*args, **kwargs)
+        """The function on numbers, vectors and structs, in double precision.
+
+        See `shaderad.session.numbers.call_function` for the arguments and what they raise.
+        """
+        from shaderad.session.numbers import call_function
+
+        return call_function(self, args, kwargs)
 
     def __get__(self, instance: object, owner: type | None = None) -> UserFunction | MethodType:
         return self if instance is None else MethodType(self, instance)

@@ -29,7 +29,7 @@ from shaderad.ir.types import (
     Void,
 )
 
-_READERS = Readers(
+READERS = Readers(
     expression=expressions.read, block=statements.read_block, specialise=user_calls.specialise
 )
 
@@ -89,7 +89,7 @@ def read_kernel(
 ) -> tuple[Kernel, Captures]:
     """The kernel for the given constants, and the captured values it depends on."""
     signature = kernel_signature(function)
-    unit = Unit(_READERS)
+    unit = Unit(READERS)
     unit.register(signature_of(function).structs, function.def_span)
     scope = Scope(function.names, {})
     binder = _Binder(unit, scope, function)

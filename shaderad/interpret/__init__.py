@@ -3,4 +3,5 @@
 from shaderad.interpret.reports import Report as Report
 from shaderad.interpret.reports import ReportKind as ReportKind
 from shaderad.interpret.run import Run as Run
+from shaderad.interpret.run import call_once as call_once
 from shaderad.interpret.run import interpret as interpret

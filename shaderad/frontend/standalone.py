@@ -1,0 +1,48 @@
+"""A ``@sad.function`` read by itself, without a kernel: for calls from Python on numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shaderad.frontend.annotations import ConstType
+from shaderad.frontend.body import Unit
+from shaderad.frontend.captures import Captures
+from shaderad.frontend.constants import given_constant
+from shaderad.frontend.host import UserFunction
+from shaderad.frontend.kernels import READERS
+from shaderad.frontend.signatures import signature_of
+from shaderad.frontend.slots import ConstSlot, Slot, ValueSlot
+from shaderad.ir.nodes import Function
+from shaderad.ir.types import Struct
+
+
+@dataclass(frozen=True)
+class Standalone:
+    """A function whose parameters are all values or constants."""
+
+    function: Function
+    class_by_struct: Mapping[Struct, type]
+    """The classes of the structs that it takes, makes or returns."""
+
+
+def standalone(function: UserFunction, constants: Mapping[str, object]) -> Standalone:
+    """The function for these constants and the values captured now.
+
+    Raises:
+        LanguageError: Whatever the front end refuses, at its Python line.
+    """
+
+    def fresh() -> tuple[Standalone, Captures]:
+        unit = Unit(READERS)
+        slots: list[Slot] = []
+        for name, t in signature_of(function).parameters:
+            if isinstance(t, ConstType):
+                known = given_constant(name, t, constants, function.def_span)
+                slots.append(ConstSlot(known, repr(known.value)))
+            else:
+                slots.append(ValueSlot(t))
+        made = READERS.specialise(unit, function, tuple(slots), function.def_span)
+        return Standalone(made, unit.structs), unit.captures
+
+    return function.variants.of(constants, fresh)

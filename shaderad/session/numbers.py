@@ -1,0 +1,104 @@
+"""A call of a ``@sad.function`` from Python on numbers -> the interpreter, in float64.
+
+Invariant: what the function gives here is what it gives in a kernel, but for rounding: ints wrap,
+values are copied, indices are checked. Vectors and matrices are NumPy arrays, structs objects.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from shaderad.diagnostics import Error, error
+from shaderad.frontend.annotations import ConstType, shape_of
+from shaderad.frontend.signatures import signature_of
+from shaderad.frontend.standalone import standalone
+from shaderad.frontend.structs import info_of
+from shaderad.interpret import Report, ReportKind, call_once
+from shaderad.ir import types
+from shaderad.runtime import buffers
+from shaderad.session.arrays import Array
+
+if TYPE_CHECKING:
+    from shaderad.frontend.host import UserFunction
+
+
+def call_function(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The function on numbers, vectors, matrices and structs; on arrays, its Python body.
+
+    Raises:
+        LanguageError: Whatever the front end refuses, at its Python line.
+        ShapeError: SR0352 to SR0356, where an argument does not fit its parameter.
+        BoundsError: SR0671 for an index out of range, SR0673 for a failed assertion, SR0674 for a
+            division of ints by zero.
+        LimitError: SR0672 for a loop that ran past its limit.
+    """
+    given = inspect.signature(function.python).bind(*args, **kwargs).arguments
+    parameters = signature_of(function).parameters
+    if not all(_is_value(given[name], t) for name, t in parameters):
+        return function.python(*args, **kwargs)
+    constants = {name: given[name] for name, t in parameters if isinstance(t, ConstType)}
+    made = standalone(function, constants)
+    for p in made.function.parameters:
+        # The check is that of a kernel's uniforms; the value itself keeps its double precision.
+        buffers.to_storage(given[p.name], p.type, p.name)
+    values = [given[p.name] for p in made.function.parameters]
+    result, reports = call_once(made.function, values)
+    for report in reports:
+        raise _error_of(function.shown_name, report)
+    return _to_python(result, made.function.result, made.class_by_struct)
+
+
+def _is_value(given: Any, t: types.Type) -> bool:
+    """Whether an argument has the form of one value of type `t`, and so is no array of them."""
+    if isinstance(t, ConstType):
+        return not isinstance(given, Array)
+    if isinstance(t, types.Struct):
+        info = info_of(given)
+        return info is not None and all(_is_value(getattr(given, n), f) for n, f in t.fields)
+    if isinstance(t, types.LocalArray) and isinstance(buffers.base_of(t), types.Struct):
+        is_list = isinstance(given, list | tuple)
+        return is_list and all(_is_value(one, t.element) for one in cast("list[Any]", given))
+    if isinstance(t, types.BufferType | types.Pointer | types.Tuple | types.Pair):
+        return False
+    kinds: tuple[type, ...] = (bool, int, float, np.generic, np.ndarray, list, tuple)
+    return isinstance(given, kinds) and np.shape(cast("Any", given)) == shape_of(t)
+
+
+def _error_of(name: str, report: Report) -> Error:
+    code = _CODES[report.kind]
+    return error(code, report.span, function=name, text=report.name, index=report.index,
+                 length=report.length)  # fmt: skip
+
+
+_CODES = {
+    ReportKind.BOUNDS: "SR0671",
+    ReportKind.LIMIT: "SR0672",
+    ReportKind.ASSERT: "SR0673",
+    ReportKind.DIVISION: "SR0674",
+}
+
+
+def _to_python(value: Any, t: types.Type, classes: Mapping[types.Struct, type]) -> Any:
+    """A result as Python has it: numbers, NumPy arrays, structs, tuples, `None`."""
+    if isinstance(t, types.Void):
+        return None
+    if isinstance(t, types.Tuple):
+        parts = enumerate(t.elements)
+        return tuple(_to_python(value[str(k)], element, classes) for k, element in parts)
+    if isinstance(t, types.Struct):
+        fields = {name: _to_python(value[name], f, classes) for name, f in t.fields}
+        return classes[t](**fields)
+    if isinstance(t, types.LocalArray) and isinstance(buffers.base_of(t), types.Struct):
+        return [_to_python(_at(value, k), t.element, classes) for k in range(t.count)]
+    return value.item() if isinstance(t, types.Scalar) else value.copy()
+
+
+def _at(value: Any, k: int) -> Any:
+    """Element `k` of a struct of arrays."""
+    if isinstance(value, dict):
+        return {name: _at(part, k) for name, part in cast("dict[str, Any]", value).items()}
+    return value[k]
