@@ -9,6 +9,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float3, float4, half
+from shaderad.session.call import bound_call, launch_of
 from shaderad.session.pointers import HostPointer
 
 pytestmark = pytest.mark.gpu
@@ -272,6 +273,25 @@ def test_slices_of_one_array_have_gradients_of_their_own(device: sad.Device) -> 
         np.testing.assert_allclose(
             gradients_of(found[k]), gradients_of(expected.meshes[k]), rtol=RTOL
         )
+
+
+def bound_for_triangles(device: sad.Device, slices: list[sad.Array]) -> sad.Array:
+    meshes = [Mesh(sad.pointer(one), len(one)) for one in slices]
+    call = bound_call(render, (Scene(sad.pointer(meshes), 2, 0.5), WEIGHT), {"dim": THREADS})
+    return launch_of(call).inputs["scene_meshes_triangles_target"]
+
+
+def test_slices_that_follow_each_other_are_bound_as_they_lie(device: sad.Device) -> None:
+    data = numbers(6, 0)
+    whole = triangles(data)
+    bound = bound_for_triangles(device, [whole[1:3], whole[3:3], whole[3:6]])
+    assert bound.buffer is whole.buffer
+    np.testing.assert_array_equal(bound.numpy(), whole[1:6].numpy())
+    for others in ([whole[3:6], whole[1:3]], [whole[0:2], whole[3:6]], [whole[0:3], whole[2:6]]):
+        bound = bound_for_triangles(device, others)
+        assert bound.buffer is not whole.buffer
+        expected = np.concatenate([one.numpy() for one in others])
+        np.testing.assert_array_equal(bound.numpy(), expected)
 
 
 @sad.struct

@@ -1,7 +1,8 @@
 """What the pointers of a launch lead to -> one array for each path of pointers, a *pool*.
 
 What the pointers of one path lead to lies in their pool, array after array, and a pointer is its
-first element there with a count. A pool of one array is that array, nothing is copied.
+first element there with a count. A pool of one array is that array, and slices that follow each
+other in one array are a pool as they are; anything else is copied together at each launch.
 Invariant: the pointer in element k of one pool is pointer k of the next, so two pointers have
 regions, and gradients, of their own even where they lead to the same array.
 """
@@ -56,6 +57,20 @@ class Pool:
         first, count = self.regions[number]
         return whole.viewed(whole.element, (count,), first * types.byte_count(whole.element))
 
+    def laid(self, device: Device) -> Array:
+        """The pool as one array. What lies in this order already is shared, else all is copied."""
+        held = [
+            (a, first) for a, (first, _) in zip(self.arrays, self.regions, strict=True) if a.size
+        ]
+        size = types.byte_count(self.element)
+        for one, first in held:
+            start = held[0][0]
+            if one.buffer is not start.buffer or one.offset != start.offset + first * size:
+                return self.joined(self.arrays, device)
+        if not held:
+            return zeros(device, self.element, (0,))
+        return held[0][0].viewed(self.element, (self.size,))
+
     def joined(self, parts: Sequence[Array | None], device: Device) -> Array:
         """An array like the pool's of `parts`, one a pointer; zeros for `None`."""
         whole = zeros(device, self.element, (self.size,))
@@ -107,7 +122,7 @@ class Pools:
         targets = [p.target if isinstance(p.target, Array) else None for p in pool.pointers]
         if len(targets) == 1:
             return pool.arrays[0], targets[0]
-        whole = pool.joined(pool.arrays, self.device)
+        whole = pool.laid(self.device)
         trace = trace_of([one for one in targets if one is not None])
         if trace is None:
             return whole, None
