@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from shaderad.diagnostics.wording import counted
+
 
 @dataclass
 class ArgumentReport:
@@ -31,7 +33,8 @@ class Report:
             return f"gradcheck of {self.function}: exempt by backward_derivative(check=False)"
         lines = [f"gradcheck of {self.function}: {self.identity}"]
         lines += [
-            f"  {one.name}: {one.comparisons} comparisons over {one.size} floats, "
+            f"  {one.name}: {counted(one.comparisons, 'comparison')} over "
+            f"{counted(one.size, 'float')}, "
             f"worst at {one.worst:.0%} of the tolerance"
             for one in self.arguments
         ]
