@@ -19,6 +19,8 @@ from typing import IO, Any
 
 import msgspec
 
+from shaderad.lower.watchdog import Watchdog
+
 _SHOWN_STDERR_BYTES = 2000
 # Sent by somebody else (the out-of-memory killer, a shell): worth one more try.
 _FOREIGN_DEATHS = frozenset({"signal SIGKILL", "signal SIGTERM", "signal SIGHUP"})
@@ -62,7 +64,7 @@ class Child:
 
         Raises:
             ChildDied: The child crashed on it.
-            ChildTimedOut: No reply within `timeout` seconds.
+            ChildTimedOut: No reply within `timeout` seconds of its own (lower/watchdog.py).
             ChildUnavailable: The child cannot be started here.
         """
         content = msgspec.msgpack.encode(message)
@@ -77,15 +79,7 @@ class Child:
     def _ask(self, content: bytes, timeout: float) -> dict[str, Any]:
         process, stderr = self._running()
         start = stderr.seek(0, os.SEEK_END)
-        timed_out = threading.Event()
-
-        def stop() -> None:
-            timed_out.set()
-            process.kill()
-
-        timer = threading.Timer(timeout, stop)
-        timer.daemon = True
-        timer.start()
+        watchdog = Watchdog(process, timeout)
         try:
             reply = _exchange(process, content)
         except BaseException:
@@ -93,14 +87,14 @@ class Child:
             self._stop()
             raise
         finally:
-            timer.cancel()
+            watchdog.cancel()
         if reply is not None:
             return msgspec.msgpack.decode(reply)
         code = process.wait()
         stderr.seek(start)
         said = stderr.read()[-_SHOWN_STDERR_BYTES:].decode("utf-8", "replace")
         self._stop()
-        if timed_out.is_set():
+        if watchdog.has_fired:
             raise ChildTimedOut(timeout)
         raise ChildDied(_cause(code), said.strip())
 

@@ -187,9 +187,8 @@ def test_a_compiler_crash_names_the_signal_and_keeps_the_module(
 
 
 def test_a_compiler_that_takes_too_long_is_stopped(library: Path, cache: Cache) -> None:
-    child().close()  # The next start alone takes longer than the limit.
     with pytest.raises(CompileError) as caught:
-        compile_program(program(), "spirv", cache=cache, library=library, timeout=0.05)
+        compile_program(program(), "spirv", cache=cache, library=library, timeout=0.0)
     assert caught.value.code == "SR0503"
     assert compile_program(program(), "spirv", cache=cache, library=library).content
 

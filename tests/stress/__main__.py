@@ -2,7 +2,7 @@
 
     python -m tests.stress [writers|threads|steps ..]
 
-`writers` takes a minute, `threads` two, `steps` ten.
+`writers` takes three minutes, `threads` two, `steps` ten.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from pathlib import Path
 import shaderad as sad
 from tests.stress.steps import Sample, descend
 from tests.stress.threads import shared, work
-from tests.stress.writers import killed_while_writing, shared_by_processes
+from tests.stress.writers import (
+    compiled_by_processes,
+    killed_while_writing,
+    shared_by_processes,
+)
 
 STEPS = 100_000
 KILLS = 200
@@ -38,6 +42,13 @@ def writers() -> None:
         wrong = shared_by_processes(Path(folder), 16, 200)
         seconds = time.perf_counter() - start
         print(f"16 processes, 200 rounds of 8 keys, pruning: {wrong} wrong, {seconds:.0f} s")
+    for device in opened():
+        name = device.capabilities.runtime
+        with tempfile.TemporaryDirectory() as folder:
+            start = time.perf_counter()
+            losses = compiled_by_processes(Path(folder), 16, name)
+            seconds = time.perf_counter() - start
+        print(f"{name}: 16 processes compile and fit: losses {set(losses)}, {seconds:.0f} s")
     with tempfile.TemporaryDirectory() as folder:
         wrong_count, left = 0, 0
         for seed in range(KILLS):

@@ -21,6 +21,13 @@ from pathlib import Path
 from tests.stress.writers import share
 share(Path(sys.argv[1]), int(sys.argv[2]))
 """
+COMPILING = """
+import sys
+from tests.stress.steps import descend
+import shaderad as sad
+(*_, last) = descend(sad.open_device(sys.argv[1]), 10, 10)
+print(f"{last.loss:.4g}")
+"""
 ENDLESS = """
 import sys
 from pathlib import Path
@@ -59,9 +66,11 @@ def write_without_end(folder: Path) -> None:
             cache.put(key, payload(key, 4 << 20))
 
 
-def started(script: str, *arguments: str) -> subprocess.Popen[bytes]:
+def started(script: str, *arguments: str, cache: Path | None = None) -> subprocess.Popen[bytes]:
     folders = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+    if cache is not None:
+        environment["SHADERAD_CACHE"] = str(cache)
     command = [sys.executable, "-c", script, *arguments]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
 
@@ -72,6 +81,12 @@ def shared_by_processes(folder: Path, process_count: int, rounds: int) -> list[i
     for run in runs:
         run.communicate()
     return [run.returncode for run in runs]
+
+
+def compiled_by_processes(folder: Path, process_count: int, runtime: str) -> list[str]:
+    """What processes print that compile the same kernels into one empty cache, and run them."""
+    runs = [started(COMPILING, runtime, cache=folder) for _ in range(process_count)]
+    return [run.communicate()[0].decode().strip() for run in runs]
 
 
 def killed_while_writing(folder: Path, seed: int) -> tuple[int, int]:
