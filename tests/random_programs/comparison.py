@@ -1,0 +1,201 @@
+"""One program on one device against the float64 oracle: primal, vjp, jvp.
+
+Where float32 itself is the difference, a program says nothing: the oracle in float32, and again
+at inputs that are a unit in the last place away, tell how far rounding may lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+import shaderad as sad
+from tests.oracle import Oracle, oracle
+from tests.random_programs.inputs import directions
+from tests.random_programs.leaves import Leaves, cotangent_of, floats_in, leaves_of
+from tests.random_programs.programs import Program
+
+# float32 and some hundred operations; sums of 130 threads in any order.
+RTOL, ATOL = 2e-4, 2e-5
+# A result to which float32 gives fewer digits than this is not compared.
+CONDITION_LIMIT = 1e-2
+# How much further than the float32 oracle, or than a moved input, another float32 may be off.
+ROUNDING_FACTOR = 50.0
+REFUSALS = {
+    "vjp": frozenset({"SR0417"}),
+    "jvp": frozenset({"SR0412", "SR0417"}),
+}
+"""Codes by which a random program may be refused: no forward derivative, too many buffers."""
+
+
+class Outcome(Enum):
+    """What came of one program."""
+
+    AGREES = "agrees"
+    REFUSED = "refused"
+    ILL_CONDITIONED = "ill-conditioned"
+    MISMATCH = "mismatch"
+    FAILED = "failed"
+    """The kernel did not compile or run."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome, and where and why."""
+
+    outcome: Outcome
+    detail: str = ""
+
+    @property
+    def is_fault(self) -> bool:
+        return self.outcome in (Outcome.MISMATCH, Outcome.FAILED)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """One mode: what the device says, and how to ask an oracle the same."""
+
+    mode: str
+    ask: Callable[[], Leaves]
+    expect: Callable[[Oracle], Leaves]
+
+
+def compare(program: Program, device: sad.Device) -> Verdict:
+    """Runs `program` on `device`, the current one, in every mode that it has."""
+    try:
+        return _Comparison(program, device).run()
+    except sad.Error as failure:
+        return Verdict(Outcome.FAILED, f"{failure.code}: {failure}")
+
+
+class _Comparison:
+    def __init__(self, program: Program, device: sad.Device) -> None:
+        self._program = program
+        self._call = {**program.call, "device": device}
+        self._kernel = program.kernel()
+        self._args = program.values()
+        self._exact = self._oracle(self._args, np.float64)
+        self._rough = [self._oracle(self._args, np.float32)]
+
+    def _oracle(self, args: tuple[Any, ...], precision: Any) -> Oracle:
+        with np.errstate(all="ignore"):
+            return oracle(self._kernel, *args, **self._program.call, precision=precision)
+
+    def run(self) -> Verdict:
+        refused, is_rough = "", False
+        for question in self._questions():
+            try:
+                found = question.ask()
+            except sad.Error as failure:
+                if failure.code not in REFUSALS.get(question.mode, ()):
+                    return Verdict(Outcome.FAILED, f"{question.mode} {failure.code}: {failure}")
+                refused = f"{question.mode} {failure.code}"
+                continue
+            verdict = self._judged(question, found)
+            if verdict.is_fault:
+                return verdict
+            is_rough = is_rough or verdict.outcome is Outcome.ILL_CONDITIONED
+        if is_rough:
+            return Verdict(Outcome.ILL_CONDITIONED)
+        return Verdict(Outcome.REFUSED, refused) if refused else Verdict(Outcome.AGREES)
+
+    def _questions(self) -> Iterator[_Question]:
+        kernel, args, call = self._kernel, self._args, self._call
+        random = np.random.default_rng(self._program.seed)
+        dots = tuple(directions(a, random) for a in args)
+        found = kernel(*args, **call)
+        outs = _tuple(found)
+        yield _Question("primal", lambda: leaves_of(outs), lambda o: leaves_of(_tuple(o.out)))
+        bars = tuple(cotangent_of(o, random) for o in outs)
+
+        def pulled() -> Leaves:
+            out, pullback = sad.vjp(kernel, *args, **call)
+            return floats_in(leaves_of(pullback(bars if isinstance(out, tuple) else bars[0])))
+
+        def pushed() -> Leaves:
+            _, out_dot = sad.jvp(kernel, args, dots, **call)
+            return floats_in(leaves_of(_tuple(out_dot)))
+
+        def pulled_exactly(o: Oracle) -> Leaves:
+            return floats_in(leaves_of(o.vjp(bars if len(bars) > 1 else bars[0])))
+
+        yield _Question("vjp", pulled, pulled_exactly)
+        yield _Question("jvp", pushed, lambda o: floats_in(leaves_of(_tuple(o.jvp(dots)))))
+
+    def _judged(self, question: _Question, found: Leaves) -> Verdict:
+        exact = _asked(question, self._exact)
+        rough = [_asked(question, r) for r in self._rough]
+        if set(found) != set(exact):
+            return Verdict(Outcome.MISMATCH, f"{question.mode}: {set(found) ^ set(exact)}")
+        if _worst(found, exact, rough) is None:
+            is_rough = any(_is_rough(exact[p], r[p]) for r in rough for p in exact)
+            return Verdict(Outcome.ILL_CONDITIONED if is_rough else Outcome.AGREES)
+        self._ask_nearby()
+        worst = _worst(found, exact, [_asked(question, r) for r in self._rough])
+        if worst is None:
+            return Verdict(Outcome.ILL_CONDITIONED)
+        return Verdict(Outcome.MISMATCH, f"{question.mode}{worst}")
+
+    def _ask_nearby(self) -> None:
+        """Oracles at inputs a little away, for a second opinion on rounding."""
+        if len(self._rough) == 1:
+            for nudge in (2.4e-7, -2.4e-7):
+                self._rough.append(self._oracle(self._program.values(nudge), np.float64))
+
+
+def _asked(question: _Question, one: Oracle) -> Leaves:
+    with np.errstate(all="ignore"):
+        return question.expect(one)
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _worst(found: Leaves, exact: Leaves, rough: list[Leaves]) -> str | None:
+    """The element furthest beyond what rounding explains; `None` where there is none."""
+    with np.errstate(all="ignore"):
+        return _worst_of(found, exact, rough)
+
+
+def _worst_of(found: Leaves, exact: Leaves, rough: list[Leaves]) -> str | None:
+    for path, wanted in exact.items():
+        given = found[path]
+        if wanted.shape != given.shape:
+            return f"{path}: shape {given.shape}, the oracle's is {wanted.shape}"
+        off = np.abs(given.astype(np.float64) - wanted.astype(np.float64))
+        allowed = _allowed(wanted, [r[path] for r in rough])
+        # What is not finite carries no promise beyond being so.
+        excess = np.where(np.isfinite(wanted), off - allowed, -1.0)
+        excess = np.where(
+            np.isnan(off) & np.isfinite(wanted) & np.isfinite(allowed), np.inf, excess
+        )
+        if excess.size and float(np.max(excess)) > 0:
+            at = np.unravel_index(int(np.argmax(excess)), excess.shape)
+            return f"{path}{[int(k) for k in at]}: {given[at]}, the oracle says {wanted[at]}"
+    return None
+
+
+def _allowed(wanted: np.ndarray, rough: list[np.ndarray]) -> np.ndarray:
+    spread = np.zeros(wanted.shape)
+    for other in rough:
+        spread = np.fmax(spread, np.abs(other.astype(np.float64) - wanted.astype(np.float64)))
+        spread = np.where(np.isfinite(other) | ~np.isfinite(wanted), spread, np.inf)
+    if wanted.dtype.kind != "f":
+        return np.where(spread > 0, np.inf, 0.0)
+    size = np.abs(wanted[np.isfinite(wanted)])
+    scale = max(float(size.max(initial=0.0)), 1e-2)
+    return ROUNDING_FACTOR * spread + RTOL * np.abs(wanted) + ATOL * scale
+
+
+def _is_rough(exact: np.ndarray, other: np.ndarray) -> bool:
+    """Whether float32 loses most digits of something."""
+    if exact.dtype.kind != "f":
+        return bool(np.any(exact != other))
+    both = np.isfinite(exact) & np.isfinite(other)
+    scale = max(float(np.abs(exact[both]).max(initial=0.0)), 1e-2)
+    return bool(np.any(np.abs(exact[both] - other[both]) > CONDITION_LIMIT * scale))

@@ -1,0 +1,93 @@
+"""wgpu through HLSL: Slang -> HLSL text -> glslangValidator -> SPIR-V -> the device.
+
+It runs the text that D3D12 hosts get, which no device here reads itself.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest import mock
+
+import shaderad as sad
+from shaderad.lower.artifact import Code, Program
+from shaderad.lower.compile import VettingDevice, compile_program, vet
+from shaderad.runtime.protocol import Capabilities, Route
+from shaderad.runtime.routes import choose_code, readable_by_naga
+
+TOOL = "glslangValidator"
+# HLSL has `sin` of a matrix; glslang makes of it an instruction that SPIR-V has for vectors only.
+_GLSLANG_FAULT = "has incorrect or ambiguous arguments"
+
+
+class Untranslatable(Exception):
+    """What glslang turns into wrong SPIR-V, though it is right HLSL."""
+
+
+def is_available() -> bool:
+    return shutil.which(TOOL) is not None
+
+
+@contextmanager
+def hlsl_device() -> Iterator[sad.Device]:
+    """A wgpu device whose programs have all been HLSL.
+
+    Floats are added by exchange: naga does not read compare-exchange, nor HLSL float atomics.
+    """
+    limits = {"atomics": "exchange", "features": frozenset[str]()}
+    device = sad.open_device("wgpu", limits=limits)
+
+    def choose(
+        program: Program, capabilities: Capabilities, vetting: VettingDevice
+    ) -> tuple[Code, Route]:
+        is_own = capabilities is device.capabilities
+        return (_through_hlsl if is_own else choose_code)(program, capabilities, vetting)
+
+    with mock.patch("shaderad.runtime.wgpu_runtime.choose_code", choose):
+        yield device
+    device.close()
+
+
+def _through_hlsl(
+    program: Program, capabilities: Capabilities, device: VettingDevice
+) -> tuple[Code, Route]:
+    del capabilities
+    code = readable_by_naga(Code("spirv", _assembled(program)))
+    verdict = vet(code, program.name, device)
+    if _GLSLANG_FAULT in verdict.reason:
+        raise Untranslatable(verdict.reason)
+    if not verdict.is_accepted:
+        raise AssertionError(f"naga refuses what glslang made of {program.name}: {verdict.reason}")
+    return code, Route(program.name, "hlsl", "asked for")
+
+
+def _with_slots(text: str, program: Program) -> str:
+    """The text with one register number a slot: HLSL counts each kind from 0, Vulkan all as one."""
+    slot_by_name = {b.name: b.slot for b in program.bindings}
+
+    def slotted(found: re.Match[str]) -> str:
+        name, suffix, kind = found.groups()
+        return f"{name}{suffix} : register({kind}{slot_by_name[name]})"
+
+    return re.sub(r"(\w+?)(_\d+) : register\((\w)\d+\)", slotted, text)
+
+
+def _assembled(program: Program) -> bytes:
+    text = _with_slots(compile_program(program, "hlsl").content.decode(), program)
+    tool = shutil.which(TOOL)
+    assert tool is not None
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "code.hlsl", Path(folder) / "code.spv"
+        source.write_text(text)
+        command = [tool, "-D", "-V", "--target-env", "vulkan1.1", "-S", "comp", "-e", program.name]
+        done = subprocess.run(
+            [*command, "-o", str(target), str(source)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise AssertionError(f"glslang refuses the HLSL of {program.name}:\n{done.stdout}")
+        return target.read_bytes()

@@ -1,0 +1,37 @@
+"""Random programs agree with the oracle: a fixed sixty here, as many as wanted by the long run.
+
+``python -m tests.random_programs --help`` tells how to run more.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import shaderad as sad
+from tests.random_programs.comparison import compare
+from tests.random_programs.generation import chunk
+from tests.random_programs.reproduction import reproduction
+
+SEED = 0
+CHUNKS = 7
+# Nine or so of twelve are different from each other: sixty in all.
+PROGRAMS = 60
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(CHUNKS))
+def test_results_and_derivatives_agree_with_the_oracle(number: int, device: sad.Device) -> None:
+    for program in chunk(SEED, number):
+        verdict = compare(program, device)
+        assert not verdict.is_fault, reproduction(program, verdict.detail)
+
+
+def test_the_chunks_hold_sixty_programs() -> None:
+    assert sum(len(chunk(SEED, number)) for number in range(CHUNKS)) >= PROGRAMS
+
+
+def test_a_seed_stands_for_the_same_programs_every_time() -> None:
+    first = [p.source for p in chunk(SEED, 0)]
+    chunk.cache_clear()
+    assert [p.source for p in chunk(SEED, 0)] == first
