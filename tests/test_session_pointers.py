@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad import float3, float4, half
+from shaderad import float3, float3x3, float4, half
 from shaderad.session.call import bound_call, launch_of
 from shaderad.session.pointers import HostPointer
 
@@ -424,6 +424,62 @@ def test_a_walk_along_pointers_three_deep_is_differentiated(device: sad.Device) 
         ("world.bias", 1),
     ]
     assert all(one.comparisons for one in report.arguments)
+
+
+@sad.struct
+class Joint:
+    turn: float3x3
+    is_fixed: bool
+    weights: sad.LocalArray[float, 3]
+
+
+@sad.struct
+class Limb:
+    joints: sad.Pointer[Joint]
+    order: sad.Pointer[int]
+    mass: half
+
+
+@sad.kernel
+def bend(
+    y: sad.Index,
+    x: sad.Index,
+    limbs: sad.In[Limb],
+    angle: sad.Out[float, 2],
+    total: sad.Add[float],
+    lowest: sad.Min[float],
+):
+    limb = limbs[y]
+    arm = sad.LocalArray[float, 3]()
+    for k in sad.range(len(limb.order), limit=3):
+        joint = limb.joints[limb.order[k]]
+        turned = joint.turn @ float3(joint.weights[0], joint.weights[k], float(limb.mass))
+        arm[k] = arm[(k + 2) % 3] * 0.5 + (turned.x if joint.is_fixed else turned.y)
+    angle[y, x] = arm[x]
+    total[limb.order[0]] += arm[x] * arm[0]
+    lowest[0] = sad.min(lowest[0], arm[x])
+
+
+def test_every_kind_of_field_lies_behind_pointers(device: sad.Device) -> None:
+    random = np.random.default_rng(0)
+
+    def joints(count: int) -> sad.Array:
+        turn, weights = random.normal(size=(count, 3, 3)), random.normal(size=(count, 3))
+        fixed = np.arange(count) % 2 == 1
+        return sad.array({"turn": turn, "is_fixed": fixed, "weights": weights}, dtype=Joint)
+
+    limbs = [
+        Limb(sad.pointer(joints(2)), sad.pointer([1, 0, 1]), 1.5),
+        Limb(sad.pointer(joints(1)), sad.pointer([0]), 0.75),
+    ]
+    report = sad.gradcheck(bend, limbs, dim=(2, 3), shapes={"total": 2, "lowest": 1})
+    assert report.identity == "vjp agrees with jvp"
+    assert {one.name: one.size for one in report.arguments} == {
+        "limbs[0].joints": 24,
+        "limbs[0].mass": 1,
+        "limbs[1].joints": 12,
+        "limbs[1].mass": 1,
+    }
 
 
 @sad.kernel

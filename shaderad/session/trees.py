@@ -64,8 +64,8 @@ def is_data(parts: Iterable[Any]) -> bool:
 
 def matching(tree: Any, parts: dict[Any, Any], other: Any, name: str) -> dict[Any, Any]:
     """The parts of `other` under the keys of `tree`."""
-    if other is None:
-        return dict.fromkeys(parts)
+    if other is None or (isinstance(tree, HostPointer) and isinstance(other, int)):
+        return dict.fromkeys(parts)  # 0 stands where a pointer leads to no float
     if isinstance(tree, HostPointer) and isinstance(other, HostPointer):
         return {"target": other.target}
     is_sequence = _in_order(tree) is not None
