@@ -162,6 +162,12 @@ MESSAGES: dict[str, Message] = {
         label="the same part of the same element as before, so `{kernel}` has no gradient",
         help="write each part of an element once: compute the value in a local first",
     ),
+    "SR0428": Message(
+        DerivativeError,
+        "vjp through `fwd_diff` of `{function}`, where `{type}` holds a struct or an array",
+        note="the Slang compiler ends on values within values whose derivative is taken twice",
+        help="keep the inner values in names of their own, or take the derivative with `jvp`",
+    ),
     "SR0470": Message(
         DerivativeError,
         "`{type}` behind a pointer holds floats of its own, in a differentiated Python function",

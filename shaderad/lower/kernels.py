@@ -77,6 +77,7 @@ def _lower(kernel: Kernel, mode: Mode, variant: Variant, *, second_pass: bool = 
         refusals.check_mode(kernel, resolved.body, mode, elsewhere)
     refusals.check_order(resolved.body, 1 if mode in (Mode.BACKWARD, Mode.FORWARD) else 0)
     if mode is Mode.BACKWARD:
+        refusals.check_nesting(resolved.body)
         strategies = choose(kernel, resolved.body, variant.wanted)
         refusals.check_strategies(kernel, strategies)
         resolved = replace(resolved, body=strategies.apply(resolved.body))

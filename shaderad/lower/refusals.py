@@ -22,7 +22,17 @@ from shaderad.ir.nodes import (
     Stmt,
     Store,
 )
-from shaderad.ir.types import Access, BufferType, Kind, is_differentiable, scalars
+from shaderad.ir.types import (
+    Access,
+    BufferType,
+    Kind,
+    LocalArray,
+    Struct,
+    Tuple,
+    Type,
+    is_differentiable,
+    scalars,
+)
 from shaderad.ir.walk import children, expressions, reachable, statements
 from shaderad.lower.bindings import Mode
 from shaderad.lower.injective import is_injective, repeated_write
@@ -139,6 +149,38 @@ def check_order(body: tuple[Stmt, ...], order: int) -> None:
                     if order == _HIGHEST_ORDER:
                         raise error("SR0419", e.span, function=e.function.name, order=order + 1)
                     check_order(e.function.body, order + 1)
+
+
+def check_nesting(body: tuple[Stmt, ...]) -> None:
+    """Values that the compiler cannot differentiate forward, then in reverse.
+
+    Raises:
+        DerivativeError: SR0428.
+    """
+    for part in (body, *(f.body for f in reachable(body))):
+        for e in (e for s in statements(part) for e in expressions(s)):
+            if not isinstance(e, ForwardDiff):
+                continue
+            for f in (e.function, *reachable(e.function.body)):
+                nested = next(filter(_is_nested, _types_in(f)), None)
+                if nested is not None:
+                    raise error("SR0428", e.span, function=f.name, type=nested)
+
+
+def _types_in(f: Function) -> Iterator[Type]:
+    yield f.result
+    yield from (p.type for p in f.parameters)
+    yield from f.local_types.values()
+    yield from (e.type for s in statements(f.body) for e in expressions(s))
+
+
+def _is_nested(t: Type) -> bool:
+    """Whether a struct or tuple with floats lies in another, or an array of floats does."""
+    if isinstance(t, LocalArray):
+        return _is_nested(t.element)
+    fields = [f for _, f in t.fields] if isinstance(t, Struct) else []
+    fields += t.elements if isinstance(t, Tuple) else ()
+    return any(isinstance(f, Struct | Tuple | LocalArray) and is_differentiable(f) for f in fields)
 
 
 def is_float_element(t: BufferType) -> bool:

@@ -158,6 +158,27 @@ def slope_of_backward_only(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
     y[i] = sad.fwd_diff(own_backward)(sad.diff_pair(x[i], 1.0)).d  # error: SR0412
 
 
+@sad.struct
+class Inner:
+    scale: float
+
+
+@sad.struct
+class Outer:
+    inner: Inner
+    shift: float
+
+
+@sad.function
+def through_nested(x: float) -> float:
+    return Outer(Inner(x), 1.0).inner.scale * x
+
+
+@sad.kernel
+def slope_of_nested(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = sad.fwd_diff(through_nested)(sad.diff_pair(x[i], 1.0)).d  # error: SR0428
+
+
 REFUSED = [
     (half_part, Mode.PRIMAL, "SR0285"),
     (slope_of_reads, Mode.PRIMAL, "SR0410"),
@@ -173,6 +194,7 @@ REFUSED = [
     (unbounded, Mode.BACKWARD, "SR0415"),
     (doubles, Mode.BACKWARD, "SR0416"),
     (pulls_unlimited, Mode.PRIMAL, "SR0415"),
+    (slope_of_nested, Mode.BACKWARD, "SR0428"),
     (thrice, Mode.BACKWARD, "SR0419"),
     (thrice, Mode.FORWARD, "SR0419"),
 ]

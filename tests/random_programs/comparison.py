@@ -26,10 +26,11 @@ CONDITION_LIMIT = 1e-2
 # How much further than the float32 oracle, or than a moved input, another float32 may be off.
 ROUNDING_FACTOR = 50.0
 REFUSALS = {
-    "vjp": frozenset({"SR0417"}),
+    "vjp": frozenset({"SR0417", "SR0428"}),
     "jvp": frozenset({"SR0412", "SR0417"}),
 }
-"""Codes by which a random program may be refused: no forward derivative, too many buffers."""
+"""Codes by which a random program may be refused: no forward derivative, too many buffers, what
+the compiler cannot differentiate twice."""
 
 
 class Outcome(Enum):
