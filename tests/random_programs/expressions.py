@@ -83,13 +83,15 @@ class Expressions(Parts):
         if not able:
             return None
         function = self._choices.of(able)
-        if function.is_pure and function.owner is None and t == FLOAT and self._choices.chance(15):
+        # Derivatives go up to the second, and every kernel is differentiated once.
+        can_differentiate = self._scope.is_kernel and function.is_pure and t == FLOAT
+        if can_differentiate and self._choices.chance(15):
             return self._forward(function, depth)
         return self.call_of(function, depth)
 
     def call_of(self, function: FunctionName, depth: int) -> str:
         if not function.is_pure:
-            self._scope.has_loop = True
+            self._scope.is_pure = False
         args = ", ".join(
             self._argument(function, k, depth) for k in range(len(function.parameters))
         )

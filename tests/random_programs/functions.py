@@ -106,7 +106,7 @@ class Definitions:
         scope.arrays = arrays
         text, scope = self._body(scope, self._choices.below(5))
         every = (*((a.name, a.type) for a in arrays), *parameters)
-        self._add(name, every, result, text, is_pure=not scope.has_loop and not arrays)
+        self._add(name, every, result, text, is_pure=scope.is_pure and not arrays)
 
     def _add(
         self,
@@ -151,7 +151,7 @@ class Definitions:
         )
         result = self._choices.of([FLOAT, vector])
         text, scope = self._body(self._scope(parameters, result), self._choices.below(3))
-        self._add(name, parameters, result, text, is_pure=not scope.has_loop)
+        self._add(name, parameters, result, text, is_pure=scope.is_pure)
         by_t, by_a = self._slopes(parameters), self._slopes(parameters)
         self._backward(name, parameters, result, by_t, by_a)
         self._forward(name, parameters, result, by_t, by_a)

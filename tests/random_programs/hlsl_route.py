@@ -21,12 +21,21 @@ from shaderad.runtime.protocol import Capabilities, Route
 from shaderad.runtime.routes import choose_code, readable_by_naga
 
 TOOL = "glslangValidator"
-# HLSL has `sin` of a matrix; glslang makes of it an instruction that SPIR-V has for vectors only.
-_GLSLANG_FAULT = "has incorrect or ambiguous arguments"
+# HLSL has `sin` of a matrix, of which glslang makes an instruction that SPIR-V has for vectors
+# only, and products by element of matrices that are not square, which glslang does not know.
+_GLSLANG_FAULTS = (
+    "has incorrect or ambiguous arguments",
+    "Could not perform requested binary operation",
+)
 
 
 class Untranslatable(Exception):
-    """What glslang turns into wrong SPIR-V, though it is right HLSL."""
+    """What glslang does not turn into SPIR-V, though it is right HLSL."""
+
+
+def _check_translatable(reason: str) -> None:
+    if any(fault in reason for fault in _GLSLANG_FAULTS):
+        raise Untranslatable(reason)
 
 
 def is_available() -> bool:
@@ -59,8 +68,7 @@ def _through_hlsl(
     del capabilities
     code = readable_by_naga(Code("spirv", _assembled(program)))
     verdict = vet(code, program.name, device)
-    if _GLSLANG_FAULT in verdict.reason:
-        raise Untranslatable(verdict.reason)
+    _check_translatable(verdict.reason)
     if not verdict.is_accepted:
         raise AssertionError(f"naga refuses what glslang made of {program.name}: {verdict.reason}")
     return code, Route(program.name, "hlsl", "asked for")
@@ -89,5 +97,6 @@ def _assembled(program: Program) -> bytes:
             [*command, "-o", str(target), str(source)], capture_output=True, text=True, check=False
         )
         if done.returncode:
+            _check_translatable(done.stdout)
             raise AssertionError(f"glslang refuses the HLSL of {program.name}:\n{done.stdout}")
         return target.read_bytes()

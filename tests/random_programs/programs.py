@@ -92,7 +92,7 @@ class _Kernel:
             is_kernel=True,
         )
         scope.values += own_values(outs, self._indices)
-        body = Statements(choices, scope, 2 + choices.below(8))
+        body = Statements(choices, scope, 1 + choices.below(8))
         body.body()
         lines = [*body.lines, *self._last_writes(choices, scope, outs)]
         source = "\n".join([_HEAD, *self._definitions.lines, "", "", *self._head(), *lines]) + "\n"

@@ -47,7 +47,7 @@ class FunctionName:
     result: Type | None
     owner: Struct | None = None
     is_pure: bool = False
-    """No array, no loop, no derivative for one mode only: ``fwd_diff`` may be taken of it."""
+    """No array and no derivative for one mode only: ``fwd_diff`` may be taken of it."""
     extents: tuple[tuple[int, ...], ...] = ()
     """Of its array parameters, which its body was written for."""
 
@@ -87,8 +87,8 @@ class Scope:
     """What a function returns; `None` in kernels and functions without a result."""
     is_kernel: bool = False
     loop_depth: int = 0
-    has_loop: bool = False
-    """Whether the body has, or calls something that has, a loop or an array."""
+    is_pure: bool = True
+    """Whether the body calls nothing that touches an array."""
 
     @contextmanager
     def block(self, *, is_loop: bool = False) -> Iterator[None]:

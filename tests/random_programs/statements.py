@@ -220,7 +220,6 @@ class Statements:
                 self._block(indent + INDENT)
 
     def _for(self, indent: str) -> None:
-        self._scope.has_loop = True
         kind = self._choices.below(5)
         name = self._scope.names.fresh("k")
         deep = self._scope.loop_depth
@@ -246,7 +245,6 @@ class Statements:
         return f"sad.range({number}, {self._write.value(INT, 1)}, {step}, limit={max(count, 1)})"
 
     def _while(self, indent: str) -> None:
-        self._scope.has_loop = True
         name = self._scope.names.fresh("n")
         self._line(indent, f"{name} = 0")
         self._scope.values.append(Value(name, INT))
@@ -259,7 +257,6 @@ class Statements:
 
     def _sum_loop(self, indent: str) -> None:
         """A loop without a limit: it only adds up floats that it does not read again."""
-        self._scope.has_loop = True
         total = self._scope.names.fresh("v")
         number, name = self._write.value(INT, 1), self._scope.names.fresh("k")
         self._line(indent, f"{total} = {self._write.leaf(FLOAT)}")
