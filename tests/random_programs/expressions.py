@@ -85,7 +85,7 @@ class Expressions(Parts):
         function = self._choices.of(able)
         # Derivatives go up to the second, and every kernel is differentiated once.
         can_differentiate = self._scope.is_kernel and function.is_pure and t == FLOAT
-        if can_differentiate and self._choices.chance(15):
+        if can_differentiate and self._choices.chance(40):
             return self._forward(function, depth)
         return self.call_of(function, depth)
 
@@ -126,7 +126,7 @@ class Expressions(Parts):
 
     def _float(self, depth: int) -> str:
         kind = self._choices.weighted([
-            (5, "leaf"), (6, "unary"), (7, "binary"), (3, "call"), (2, "scalar"), (1, "int"),
+            (5, "leaf"), (6, "unary"), (7, "binary"), (5, "call"), (2, "scalar"), (1, "int"),
             (2, "choice"), (2, "vector"), (1, "ternary"), (1, "random"),
         ])  # fmt: skip
         v = lambda t=FLOAT: self.value(t, depth - 1)  # noqa: E731 - read seven times below

@@ -94,6 +94,9 @@ class _Kernel:
         scope.values += own_values(outs, self._indices)
         body = Statements(choices, scope, 1 + choices.below(8))
         body.body()
+        for array in self._arrays:
+            if array.type.access is not Access.IN and choices.chance(60):
+                body.write_array(array)
         lines = [*body.lines, *self._last_writes(choices, scope, outs)]
         source = "\n".join([_HEAD, *self._definitions.lines, "", "", *self._head(), *lines]) + "\n"
         seed = choices.below(1000)
@@ -173,7 +176,7 @@ class _Kernel:
         if choices.chance(40):
             t: Type = choices.of([FLOAT, FLOAT3, INT])
             self._arrays.append(self._shaped("s", Access.ADD, t, TABLE_EXTENTS))
-        if choices.chance(20):
+        if choices.chance(25):
             access = choices.of([Access.MIN, Access.MAX])
             self._arrays.append(self._shaped("e", access, choices.of([FLOAT, INT]), (2,)))
         return outs

@@ -83,13 +83,14 @@ class Statements:
 
     def _statement(self, indent: str) -> None:
         self._fuel -= 1
-        can_loop = self._scope.loop_depth < _LOOP_DEPTH
+        deep = self._scope.loop_depth
+        can_loop = deep < _LOOP_DEPTH
         kind = self._choices.weighted([
             (6, self._new), (6, self._assign), (4, self._assign_part), (3, self._augment),
-            (4, self._if), (3 if can_loop else 0, self._for), (1 if can_loop else 0, self._while),
-            (1 if can_loop else 0, self._sum_loop), (3, self._write_array), (1, self._swap),
-            (2, self._jump), (1, self._unpack), (1, self._effect), (1, self._copy_and_change),
-            (1, self._assert),
+            (4, self._if), (5 if can_loop else 0, self._for), (2 if can_loop else 0, self._while),
+            (1 if can_loop else 0, self._sum_loop), (5, self._write_array), (1, self._swap),
+            (8 if deep else 2, self._jump), (1, self._unpack), (1, self._effect),
+            (1, self._copy_and_change), (1, self._assert),
         ])  # fmt: skip
         kind(indent)
 
@@ -310,7 +311,10 @@ class Statements:
         if not written:
             self._assign(indent)
             return
-        array = self._choices.of(written)
+        self.write_array(self._choices.of(written), indent)
+
+    def write_array(self, array: ArrayName, indent: str = INDENT) -> None:
+        """Writes, adds to, or takes the minimum or maximum with one element."""
         if array.type.access is Access.OUT:
             self._write_elsewhere(array, indent)
         elif array.type.access is Access.ADD:

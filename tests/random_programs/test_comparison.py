@@ -1,0 +1,72 @@
+"""The comparison notices what is wrong, in every mode, and forgives rounding only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from shaderad.ir.types import FLOAT, Access, BufferType
+from tests.oracle import Oracle, oracle
+from tests.random_programs import comparison
+from tests.random_programs.comparison import Outcome, compare
+from tests.random_programs.inputs import Argument
+from tests.random_programs.leaves import Leaves, floats_in
+from tests.random_programs.programs import Program
+
+pytestmark = pytest.mark.gpu
+
+SOURCE = """
+import shaderad as sad
+
+@sad.kernel
+def kernel(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = x[i] * x[(i + 1) % 3] + sad.sin(x[i])
+"""
+PROGRAM = Program(SOURCE, (3,), (Argument("x", BufferType(Access.IN, FLOAT), (3,)),), seed=3)
+
+
+def scaled(value: Any) -> Any:
+    return tuple(scaled(v) for v in value) if isinstance(value, tuple) else value * 1.002
+
+
+class Slanted:
+    """The oracle, wrong by two in a thousand in one mode."""
+
+    def __init__(self, real: Oracle, mode: str) -> None:
+        self._real = real
+        self._mode = mode
+
+    def _answer(self, mode: str, value: Any) -> Any:
+        return scaled(value) if mode == self._mode else value
+
+    @property
+    def out(self) -> Any:
+        return self._answer("primal", self._real.out)
+
+    def vjp(self, bars: Any) -> Any:
+        return self._answer("vjp", self._real.vjp(bars))
+
+    def jvp(self, dots: Any) -> Any:
+        return self._answer("jvp", self._real.jvp(dots))
+
+
+@pytest.mark.parametrize("mode", ["primal", "vjp", "jvp"])
+def test_a_wrong_answer_in_one_mode_is_a_mismatch(
+    mode: str, device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slanted(*args: Any, **options: Any) -> Any:
+        return Slanted(oracle(*args, **options), mode)
+
+    assert compare(PROGRAM, device).outcome is Outcome.AGREES
+    monkeypatch.setattr(comparison, "oracle", slanted)
+    verdict = compare(PROGRAM, device)
+    assert verdict.outcome is Outcome.MISMATCH
+    assert verdict.detail.startswith(mode)
+
+
+def test_derivatives_are_compared_by_their_floats() -> None:
+    leaves: Leaves = {"[0].x": np.zeros(2), "[0].k": np.zeros(2, np.int32)}
+    assert list(floats_in(leaves)) == ["[0].x"]
