@@ -18,6 +18,7 @@ from shaderad.diagnostics import error
 from shaderad.ir import types
 from shaderad.runtime import buffers
 from shaderad.session import trees
+from shaderad.session.arguments import struct_fields
 from shaderad.session.arrays import Array, Shape, array
 from shaderad.session.linearised import Linearised, linearised
 
@@ -48,10 +49,14 @@ class Pullback:
         Raises:
             ShapeError: SR0382, where a cotangent does not have its result's shape.
             DerivativeError: SR0452, where the structure differs, or the function cannot be
-                differentiated.
+                differentiated; SR0458, SR0469, where `accumulate` is not what a call returned.
         """
-        if accumulate is not None and len(accumulate) != len(self._positions):
-            raise error("SR0458", found=len(accumulate), wanted=len(self._positions))
+        count = len(self._positions)
+        if accumulate is not None and not isinstance(accumulate, tuple | list):
+            found = trees.described(accumulate)
+            raise error("SR0452", name="accumulate", found=found, wanted=f"tuple of {count}")
+        if accumulate is not None and len(accumulate) != count:
+            raise error("SR0458", found=len(accumulate), wanted=count)
         return tuple(self._at.pull(out_bar, self._positions, accumulate))
 
 
@@ -166,7 +171,8 @@ def jacobian(
         A function of the same arguments and call keywords; arrays of floats.
 
     Raises:
-        DerivativeError: SR0455, SR0456, SR0460 for the result, SR0461 for the mode, when called.
+        DerivativeError: SR0455, SR0456, SR0460 for the result, SR0468 for the argument, when
+            called; SR0461 for the mode.
     """
     if mode not in ("reverse", "forward"):
         raise error("SR0461", found=repr(mode))
@@ -175,6 +181,8 @@ def jacobian(
         positions = _positions(argnums, len(args))
         at = linearised(function, args, call, is_lazy=False)
         _check_differentiable(at, positions)
+        for position in positions:
+            _check_one_array(args[position], position)
         out = at.out
         if not isinstance(out, Array) or not types.is_float(out.element):
             raise error("SR0460", found=trees.described(out))
@@ -183,6 +191,16 @@ def jacobian(
         return found[0] if isinstance(argnums, int) else tuple(found)
 
     return jacobians
+
+
+def _check_one_array(given: Any, position: int) -> None:
+    is_floats = isinstance(given, Array) and types.is_float(given.element)
+    if isinstance(given, Array) or struct_fields(given) is not None:
+        is_plain = is_floats
+    else:
+        is_plain = np.asarray(given).dtype.kind in "fiu"
+    if not is_plain:
+        raise error("SR0468", position=position, found=trees.described(given))
 
 
 def _reverse_jacobian(

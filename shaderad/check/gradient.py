@@ -13,6 +13,7 @@ from shaderad.check.report import Report
 from shaderad.check.results import as_tree, gradient_vectors, result_floats
 from shaderad.check.slots import as_data, slots_of
 from shaderad.check.vectors import as_float32
+from shaderad.diagnostics import error
 from shaderad.ir import nodes
 from shaderad.ir.types import HALF, scalars
 from shaderad.ir.walk import called
@@ -47,8 +48,10 @@ def gradcheck(
     Raises:
         GradientError: SR0462 where a gradient disagrees with finite differences, SR0463 where
             the vjp disagrees with the jvp, SR0464 where `eps` is too small to move an argument.
-        DerivativeError: Where the function cannot be differentiated.
+        DerivativeError: SR0465 for such a step or tolerance, SR0467 where an argument is not
+            finite, and where the function cannot be differentiated.
     """
+    _check_settings(eps=eps, rtol=rtol, atol=atol)
     name = getattr(function, "__name__", type(function).__name__)
     args = tuple(as_data(function, one) for one in args)
     at = linearised(function, args, call, is_lazy=False)
@@ -59,6 +62,10 @@ def gradcheck(
     random = np.random.default_rng(0)
     is_half = any(_holds_half(launch.kernel) for launch in at.launches)
     slots = slots_of(function, args, is_half=is_half)
+    for one in slots:
+        odd = one.values[~np.isfinite(one.values)]
+        if odd.size:
+            raise error("SR0467", name=one.name, value=odd[0])
     cotangent = random.uniform(0.5, 1.5, result_floats(at.out).size)
     out_bar = as_tree(at.out, cotangent)
     pulled = at.pull(out_bar, range(len(args)), None)
@@ -78,6 +85,16 @@ def gradcheck(
         report.arguments.append(check_slot(problem, k, random))
     report.identity = check_identity(at, problem, random)
     return report
+
+
+def _check_settings(**settings: object) -> None:
+    for name, given in settings.items():
+        if given is None:
+            continue
+        number = float(given) if isinstance(given, int | float) else -1.0
+        if not (number > 0 or (number == 0 and name != "eps")):
+            wanted = "above 0" if name == "eps" else "from 0 on"
+            raise error("SR0465", name=name, wanted=wanted, found=repr(given))
 
 
 def _is_exempt(kernel: nodes.Kernel) -> bool:

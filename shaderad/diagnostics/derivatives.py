@@ -137,6 +137,35 @@ MESSAGES: dict[str, Message] = {
         label="<pullback(y_bar), x_dot> is {found:.6g}, <y_bar, jvp(x_dot)> is {expected:.6g}",
         help="check that the custom backward and forward derivatives mean the same function",
     ),
+    "SR0465": Message(
+        DerivativeError,
+        "`{name}` of gradcheck is a number {wanted}",
+        label="found {found}",
+        help="leave it out for the default",
+    ),
+    "SR0466": Message(
+        DerivativeError,
+        "transforms take a kernel or a function that calls kernels",
+        label="found {found}",
+        help="pass the function itself: `sad.grad(f)(x)`, not `sad.grad(f(x))`",
+    ),
+    "SR0467": Message(
+        DerivativeError,
+        "`{name}` holds {value}, around which no finite difference can be taken",
+        help="check at another point",
+    ),
+    "SR0468": Message(
+        DerivativeError,
+        "a jacobian is taken by one array or number of floats",
+        label="argument {position} is {found}",
+        help="take it by one field at a time, or use `sad.vjp`",
+    ),
+    "SR0469": Message(
+        DerivativeError,
+        "`accumulate` holds what a gradient cannot be added to",
+        label="found {found}, wanted {wanted}",
+        help="pass what an earlier call of this pullback returned",
+    ),
     "SR0464": Message(
         GradientError,
         "a step of {step:.3g} does not move `{name}`",

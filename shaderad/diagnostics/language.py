@@ -129,6 +129,12 @@ MESSAGES: dict[str, Message] = {
         "this `assert` fails while compiling: {text}",
         help="mend the constants it compares",
     ),
+    "SR0250": Message(
+        LanguageError,
+        "this loop never ends",
+        label="nothing in it says `break` or `return`",
+        help="a device that hangs takes the whole display with it: write a condition, or `break`",
+    ),
     "SR0223": Message(
         LanguageError,
         "a range with step 0 never ends",

@@ -102,6 +102,18 @@ MESSAGES: dict[str, Message] = {
         "given {found}",
         help="please report it together with the kernel",
     ),
+    "SR0619": Message(
+        DeviceError,
+        "`from_native` takes a buffer of `{runtime}`",
+        label="this is a `{found}`",
+        help="pass a `wgpu.GPUBuffer` or `slangpy.Buffer` of the device that the array is for",
+    ),
+    "SR0620": Message(
+        DeviceError,
+        "a device is named by text, an adapter by text or its position",
+        label="found {found}",
+        help='write `sad.open_device("wgpu", adapter=0)`',
+    ),
     "SR0616": Message(
         DeviceError,
         "`native=` takes a `wgpu.GPUDevice` or a `slangpy.Device`",

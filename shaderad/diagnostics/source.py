@@ -24,6 +24,12 @@ MESSAGES: dict[str, Message] = {
         label="found {found}",
         help="write a `def` with annotated parameters",
     ),
+    "SR0105": Message(
+        LanguageError,
+        "another decorator has wrapped `{name}`",
+        note="a kernel is read from its own `def`; what a wrapper adds would be lost",
+        help="leave the other decorator away, or put it above `@sad.kernel`",
+    ),
     "SR0104": Message(
         LanguageError,
         "struct `{name}` cannot have {found}",

@@ -221,6 +221,7 @@ MESSAGES: dict[str, Message] = {
     "SR0369": Message(
         ShapeError,
         "`{name}` has no field `{field}`",
+        label="found {found}",
         help="pass an object of the struct's class, or a dict with all its fields",
     ),
     "SR0370": Message(
@@ -258,6 +259,17 @@ MESSAGES: dict[str, Message] = {
         "`checks` is 'nan' or 'writes'",
         label="found {found}",
         help="'nan' finds where a NaN or infinity first appears, 'writes' what is written twice",
+    ),
+    "SR0383": Message(
+        ShapeError,
+        "`shapes` takes a dict of shapes by array",
+        label="found {found}",
+        help='write `shapes={{"{example}": n}}`, or a tuple of sizes in place of `n`',
+    ),
+    "SR0384": Message(
+        ShapeError,
+        "an array on a device cannot be {what}",
+        help="{help}",
     ),
     "SR0376": Message(
         ShapeError,

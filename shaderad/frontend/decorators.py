@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
+from shaderad.diagnostics import error
 from shaderad.frontend.captures import Variants
 from shaderad.frontend.host import PythonFunction, UserFunction, caller_locals
 from shaderad.frontend.kernels import KernelSignature, kernel_signature, read_kernel
@@ -56,4 +57,6 @@ def function(function: Callable[..., object]) -> UserFunction:
     Raises:
         LanguageError: SR0103 for what is no ``def``.
     """
+    if isinstance(function, KernelFunction):
+        raise error("SR0103", function.source.span, found=f"the kernel `{function.name}`")
     return UserFunction(function, caller_locals(2))

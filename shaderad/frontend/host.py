@@ -165,6 +165,8 @@ def plain_function(function: object) -> FunctionType:
     if not isinstance(function, FunctionType):
         raise error("SR0103", None, found=f"`{function!r}`")
     code = function.__code__
+    if hasattr(function, "__wrapped__"):
+        raise error("SR0105", None, name=function.__name__)
     span = source_of(function).span
     if function.__name__ == "<lambda>":
         raise error("SR0103", span, found="a lambda")

@@ -11,8 +11,9 @@ from shaderad.frontend.conversions import coerce, expr
 from shaderad.frontend.intrinsics import KernelForm
 from shaderad.frontend.scope import Flow, LoopFlow, join
 from shaderad.frontend.values import Host, Known, describe
-from shaderad.ir.nodes import Assign, Const, Expr, For, Stmt, Var, While
+from shaderad.ir.nodes import Assign, Const, Expr, For, Return, Stmt, Var, While
 from shaderad.ir.types import BOOL, INT
+from shaderad.ir.walk import statements
 
 
 def for_loop(body: Body, node: ast.For) -> None:
@@ -110,7 +111,11 @@ def _bound(body: Body, node: ast.expr) -> Expr:
 
 
 def while_loop(body: Body, node: ast.While) -> None:
-    """``while condition`` and ``while sad.limit(condition, 64)``."""
+    """``while condition`` and ``while sad.limit(condition, 64)``.
+
+    Raises:
+        LanguageError: SR0250 for a loop that nothing ends.
+    """
     _refuse_else(body, node)
     test, limit = node.test, None
     if isinstance(test, ast.Call) and _is_limit(body, test):
@@ -126,6 +131,8 @@ def while_loop(body: Body, node: ast.While) -> None:
     before = scope.assigned
     inner, flow, _ = _body(body, node.body)
     is_endless = isinstance(condition, Known) and limit is None
+    if is_endless and not flow.breaks and not any(isinstance(s, Return) for s in statements(inner)):
+        raise body.error("SR0250", node.test)
     scope.assigned = join(*flow.breaks) if is_endless else join(before, *flow.breaks)
     asked = expr(condition, body.span(test)) if isinstance(condition, Known) else condition
     assert asked.type == BOOL

@@ -107,6 +107,7 @@ def binary(symbol: ast.operator, left: Value, right: Value, span: Span) -> Value
             raise error("SR0311", span, symbol=SYMBOLS[kind], found=found)
     elif isinstance(left, Known) and isinstance(right, Known):
         return _fold(kind, left, right, span)
+    _check_divisor(kind, right, span)
     if kind is ast.Pow:
         return power(left, right, span)
     if kind is ast.MatMult:
@@ -116,6 +117,13 @@ def binary(symbol: ast.operator, left: Value, right: Value, span: Span) -> Value
     if made is None:
         raise _refuse(kind, left, right, span)
     return made
+
+
+def _check_divisor(kind: type[ast.operator], divisor: Value, span: Span) -> None:
+    """Raises SR0314 for a zero known while compiling: drivers make anything of dividing by it."""
+    known = as_known(divisor)
+    if kind in (ast.Div, ast.FloorDiv, ast.Mod) and known is not None and known.value == 0:
+        raise error("SR0314", span, symbol=SYMBOLS[kind])
 
 
 def _elementwise(kind: type[ast.operator], left: Value, right: Value, span: Span) -> Apply | None:
@@ -142,8 +150,7 @@ def _is_bool(value: Value) -> bool:
 
 
 def _fold(kind: type[ast.operator], left: Known, right: Known, span: Span) -> Known:
-    if kind in (ast.Div, ast.FloorDiv, ast.Mod) and right.value == 0:
-        raise error("SR0314", span, symbol=SYMBOLS[kind])
+    _check_divisor(kind, right, span)
     is_huge = kind in (ast.Pow, ast.LShift) and isinstance(left.value, int) and (
         isinstance(right.value, int) and abs(right.value) > _FOLD_BIT_LIMIT
     )  # fmt: skip

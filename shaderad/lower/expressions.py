@@ -97,7 +97,10 @@ class ExpressionWriter:
         return write(self, e)
 
     def _constant(self, call: str) -> str:
-        """A call without a derivative: Slang wants to be told where it differentiates."""
+        """A call without a derivative: Slang wants to be told where it differentiates.
+
+        Binds like a sign: ``no_diff f(x).y`` would mark the component, which Slang refuses.
+        """
         return f"no_diff({call})" if self._function.is_differentiated else call
 
     def _arguments(self, args: tuple[Expr, ...]) -> str:
@@ -188,7 +191,7 @@ class ExpressionWriter:
         assert scalar is not None
         call = f"{_BITCASTS[scalar.kind]}({self.text(e.value)})"
         if is_float(e.type) or is_float(e.value.type):
-            return self._constant(call), _PRIMARY
+            return self._constant(call), _UNARY
         return call, _PRIMARY
 
     def construct(self, e: Construct) -> tuple[str, int]:
@@ -252,7 +255,7 @@ class ExpressionWriter:
         if not is_differentiable(e.type):
             return f"read<{element}, {tag}>({index})", _PRIMARY
         if not (self._module.is_wanted(e.buffer) and self._function.is_differentiated):
-            return self._constant(f"read<{element}, {tag}>({index})"), _PRIMARY
+            return self._constant(f"read<{element}, {tag}>({index})"), _UNARY
         return f"load<{element}, {tag}>({index})", _PRIMARY
 
     def already_read(self, e: AlreadyRead) -> tuple[str, int]:

@@ -178,10 +178,11 @@ class _Lowering:
         piece.open(f"{result} {name}({', '.join(parameters)})")
         for n in sorted(writes(resolved.body) & uniforms.keys()):
             copy_parameter(writer, n)
-        read_early = live_before(resolved.body, frozenset(locals_))
+        # A `return` at the end leaves nothing out: what follows it here reads the outputs.
+        body: tuple[Stmt, ...] = tuple(s for s in resolved.body if not isinstance(s, Return))
+        read_early = live_before(body, frozenset(locals_))
         start = tuple(Assign(name=n, value=Zero(type=types[n])) for n in locals_ if n in read_early)
-        body: tuple[Stmt, ...] = (*start, *resolved.body)
-        body = tuple(s for s in body if not isinstance(s, Return))
+        body = (*start, *body)
         is_reversed = module.is_reversed(None)
         writer.block(outlined(writer, name, body, frozenset(locals_), is_reversed=is_reversed))
         if locals_:

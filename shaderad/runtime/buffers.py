@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -42,6 +43,8 @@ _CHECKED_RANGE = {
     types.Kind.HALF: float(np.finfo(np.float16).max),
 }
 WORD_BYTES = 4
+ELEMENT_COUNT_LIMIT = 2**31 - 1
+"""Indices are signed 32-bit ints in kernels."""
 
 
 def element_axes(t: types.Type) -> tuple[int, ...]:
@@ -97,6 +100,12 @@ def _dtype(t: types.Type, align: int, *, on_host: bool) -> np.dtype[Any]:
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": offset})
 
 
+def check_element_count(shape: tuple[int, ...]) -> None:
+    """Raises SR0362 where indices would not fit a signed int."""
+    if prod(shape) > ELEMENT_COUNT_LIMIT:
+        raise error("SR0362", count=prod(shape), limit=ELEMENT_COUNT_LIMIT)
+
+
 def byte_count(t: types.Type, count: int) -> int:
     """Bytes of `count` elements, up to whole 32-bit words: devices copy nothing smaller."""
     return -(-types.byte_count(t) * count // WORD_BYTES) * WORD_BYTES
@@ -112,14 +121,28 @@ def inferred_type(data: AnyArray) -> types.Type:
 
 
 def as_numpy(data: Any, name: str) -> AnyArray:
-    """A NumPy array of whatever `np.asarray` takes; ragged and object data is refused."""
+    """A NumPy array of whatever `np.asarray` takes; ragged, masked and object data is refused."""
+    if np.ma.is_masked(data):
+        raise error("SR0351", name=name, found="found a masked array with masked elements")
     try:
         found = np.asarray(data)
-    except ValueError as failure:
-        raise error("SR0351", name=name, found=str(failure)) from None
+    except ValueError:
+        raise error("SR0351", name=name, found="found lists of different lengths") from None
     if found.dtype.kind not in "biufV":
-        raise error("SR0351", name=name, found=f"`{found.dtype}` values")
+        raise error("SR0351", name=name, found=_described(data, found))
     return found
+
+
+def _described(data: Any, found: AnyArray) -> str:
+    """What stands where numbers were wanted."""
+    if found.ndim == 0 and not isinstance(data, np.ndarray | np.generic):
+        return f"found a `{type(data).__name__}`"
+    if found.dtype.kind != "O" or not found.size:
+        return f"found `{found.dtype}` values"
+    one = next((v for v in found.flat if not isinstance(v, int | float)), found.flat[0])
+    if isinstance(one, int):
+        return f"found {one}, which is beyond 64 bits"
+    return f"found a `{type(one).__name__}` among its values"
 
 
 def to_storage(data: Any, t: types.Type, name: str) -> tuple[AnyArray, tuple[int, ...]]:
@@ -145,6 +168,7 @@ def to_storage(data: Any, t: types.Type, name: str) -> tuple[AnyArray, tuple[int
     split = found.ndim - len(axes)
     if split < 0 or found.shape[split:] != axes:
         raise error("SR0352", name=name, type=t, axes=axes, shape=found.shape)
+    check_element_count(found.shape[:split])
     return _scalars_to_storage(found, t, name), found.shape[:split]
 
 
@@ -233,7 +257,7 @@ def _structured_names(data: Any) -> tuple[str, ...] | None:
 
 def from_storage(raw: memoryview | bytes, t: types.Type, shape: tuple[int, ...]) -> AnyArray:
     """The host array of what `to_storage` wrote; a copy that may be written to."""
-    stored = np.frombuffer(raw, storage_dtype(t), count=_product((*shape, *element_axes(t))))
+    stored = np.frombuffer(raw, storage_dtype(t), count=prod((*shape, *element_axes(t))))
     found = stored.reshape((*shape, *element_axes(t)))
     return to_host(found, t)
 
@@ -252,10 +276,3 @@ def to_host(stored: AnyArray, t: types.Type) -> AnyArray:
     for field, field_type in struct.fields:
         found[field] = to_host(stored[field], field_type)
     return found
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    count = 1
-    for extent in shape:
-        count *= extent
-    return count

@@ -35,6 +35,8 @@ def choose(runtime: str, found: Sequence[DeviceInfo], wanted: str | int | None) 
     Raises:
         DeviceError: SR0602, where none fits.
     """
+    if wanted is not None and type(wanted) not in (int, str):
+        raise error("SR0620", found=repr(wanted))
     if wanted is None or wanted == "":
         matching = list(found)
     elif isinstance(wanted, int) or wanted.isdigit():

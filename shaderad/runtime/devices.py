@@ -52,11 +52,13 @@ def open_runtime(
         limits: Fields of `Capabilities` to force down, as portable builds and tests want.
 
     Raises:
-        DeviceError: SR0601, SR0602, SR0603, SR0616.
+        DeviceError: SR0601, SR0602, SR0603, SR0616, SR0620.
     """
     forced = limits or {}
     if native is not None:
         return _wrap(native, forced)
+    if name is not None and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise error("SR0620", found=repr(name))
     chosen = name or os.environ.get(DEVICE_VARIABLE) or None
     if chosen is not None:
         runtime, _, part = chosen.partition(":")

@@ -95,6 +95,8 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
 
     @guarded
     def wrap(self, native: Any) -> SlangpyBuffer:
+        if not isinstance(native, spy.Buffer):
+            raise error("SR0619", runtime="slangpy", found=type(native).__qualname__)
         return SlangpyBuffer(int(native.size), native)
 
     @guarded

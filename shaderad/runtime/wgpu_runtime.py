@@ -12,6 +12,7 @@ from typing import Any
 
 import wgpu
 
+from shaderad.diagnostics import error
 from shaderad.lower.artifact import Access, Code, Program
 from shaderad.lower.compile import VettingDevice
 from shaderad.runtime import checks
@@ -120,6 +121,8 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
 
     @guarded
     def wrap(self, native: Any) -> WgpuBuffer:
+        if not isinstance(native, wgpu.GPUBuffer):
+            raise error("SR0619", runtime="wgpu", found=type(native).__qualname__)
         return self._wrapped(native, int(native.size))
 
     def _wrapped(self, native: Any, byte_count: int) -> WgpuBuffer:

@@ -14,13 +14,13 @@ from shaderad.diagnostics import error
 from shaderad.frontend.structs import info_of
 from shaderad.ir import types
 from shaderad.runtime import buffers
-from shaderad.session.arrays import ELEMENT_COUNT_LIMIT, Array, Shape, uploaded
+from shaderad.session.arrays import Array, Shape, uploaded
 from shaderad.session.words import uniform_words
 
 if TYPE_CHECKING:
     from shaderad.session.devices import Device
 
-DIM_LIMIT = ELEMENT_COUNT_LIMIT
+DIM_LIMIT = buffers.ELEMENT_COUNT_LIMIT
 
 
 def bind_array(given: Any, t: types.BufferType, name: str, device: Device) -> Array:
@@ -98,7 +98,8 @@ def at_path(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     for depth, field in enumerate(path[1:], start=1):
         fields = struct_fields(found) or {}
         if field not in fields:
-            raise error("SR0369", name=".".join(path[:depth]), field=field)
+            what = f"a `{type(found).__name__}`"
+            raise error("SR0369", name=".".join(path[:depth]), field=field, found=what)
         found = fields[field]
     return found
 

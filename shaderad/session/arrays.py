@@ -16,7 +16,7 @@ from shaderad.diagnostics import error
 from shaderad.ir import types
 from shaderad.runtime import buffers
 from shaderad.session.array_operators import ArrayOperators
-from shaderad.session.devices import Device, current_device
+from shaderad.session.devices import Device, asked_device, current_device
 from shaderad.session.dtypes import element_type, shown_dtype
 from shaderad.session.pointers import StructArray, is_pointer_structs
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from shaderad.session.tape import Trace
 
 Shape = tuple[int, ...]
-ELEMENT_COUNT_LIMIT = 2**31 - 1
-"""Indices are signed 32-bit ints in kernels."""
 
 
 class Deferred(Protocol):
@@ -138,13 +136,16 @@ class Array(ArrayOperators):
 
         Raises:
             ShapeError: SR0359, where the buffer is smaller than the shape.
+            DeviceError: SR0619, where `native` is no buffer of the device's runtime.
         """
-        device = device or current_device()
+        from shaderad.session.arguments import normalised_shape
+
+        device = asked_device(device) or current_device()
         t = element_type(dtype)
         buffer = device.runtime.wrap(native)
         if shape is None:
             shape = (buffer.byte_count // types.byte_count(t),)
-        found = Array(device, t, (shape,) if isinstance(shape, int) else tuple(shape), buffer)
+        found = Array(device, t, normalised_shape(shape, "shape"), buffer)
         if found.byte_count > buffer.byte_count:
             raise error("SR0359", needed=found.byte_count, found=buffer.byte_count)
         return found
@@ -218,6 +219,19 @@ class Array(ArrayOperators):
         self.check_readable("a condition")
         return bool(self.item())
 
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else repr(self)
+
+    def __copy__(self) -> Array:
+        storage, shape = buffers.to_storage(self.numpy(), self.element, "array")
+        return uploaded(self.device, self.element, storage, shape)
+
+    def __deepcopy__(self, memo: object) -> Array:
+        return self.__copy__()
+
+    def __reduce__(self) -> Any:
+        raise error("SR0384", what="pickled", help="pickle its content: `x.numpy()`")
+
     # -- parts -----------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Array:
@@ -233,6 +247,10 @@ class Array(ArrayOperators):
         if found is None:
             raise AttributeError(f"an array of {self.element} has no attribute {name!r}")
         return found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise error("SR0384", what="written to from Python",
+                    help="write it in a kernel, as an `sad.Out` array of its call")  # fmt: skip
 
     def __iter__(self) -> Iterator[Array]:
         return (self[k] for k in range(len(self)))
@@ -280,7 +298,7 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
             return data
         dtype = data.element if dtype is None else dtype
         data = data.numpy()
-    device = device or current_device()
+    device = asked_device(device) or current_device()
     t = buffers.inferred_type(buffers.as_numpy(data, "data")) if dtype is None else None
     t = t or element_type(dtype)
     storage, shape = buffers.to_storage(data, t, "data")
@@ -289,7 +307,7 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
 
 def uploaded(device: Device, t: types.Type, storage: np.ndarray[Any, Any], shape: Shape) -> Array:
     """An array of bytes in storage layout."""
-    check_element_count(shape)
+    buffers.check_element_count(shape)
     size = buffers.byte_count(t, prod(shape))
     buffer = device.runtime.allocate(size, zeroed=False)
     if size:
@@ -302,11 +320,5 @@ def uploaded(device: Device, t: types.Type, storage: np.ndarray[Any, Any], shape
 
 def zeros(device: Device, t: types.Type, shape: Shape) -> Array:
     """An array of zeros."""
-    check_element_count(shape)
+    buffers.check_element_count(shape)
     return Array(device, t, shape, device.runtime.allocate(buffers.byte_count(t, prod(shape))))
-
-
-def check_element_count(shape: Shape) -> None:
-    """Raises SR0362 where indices would not fit a signed int."""
-    if prod(shape) > ELEMENT_COUNT_LIMIT:
-        raise error("SR0362", count=prod(shape), limit=ELEMENT_COUNT_LIMIT)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from shaderad.diagnostics import error
 from shaderad.ir import types
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import BOUNDS, CHECKS
+from shaderad.runtime.buffers import check_element_count
 from shaderad.session.arguments import (
     at_path,
     bind_array,
@@ -21,8 +22,8 @@ from shaderad.session.arguments import (
     normalised_shape,
     struct_fields,
 )
-from shaderad.session.arrays import Array, Shape, check_element_count
-from shaderad.session.devices import Device, current_device
+from shaderad.session.arrays import Array, Shape
+from shaderad.session.devices import Device, asked_device, current_device
 from shaderad.session.launch import Launch, new_launch
 from shaderad.session.pointers import HostPointer, StructArray
 from shaderad.session.pools import Pools
@@ -122,7 +123,7 @@ def launch_of(call: Call) -> Launch:
     facts = device.facts(kernel)
     pools = Pools(facts, call.given, device) if facts.pooled else None
     inputs, uniforms, sources = _bound(facts, call.given, device, pools)
-    shapes = _result_shapes(kernel, facts.written, dim, options.get("shapes") or {})
+    shapes = _result_shapes(kernel, facts.written, dim, options.get("shapes"))
     return new_launch(kernel, device, dim, inputs, uniforms, shapes, sources=sources,
                       bounds=bounds, checks=checks, pools=pools)  # fmt: skip
 
@@ -179,10 +180,9 @@ def _checked_options(options: Mapping[str, Any]) -> tuple[str, str]:
 
 def device_of(asked: Any, given: Iterable[Any]) -> Device:
     """The device asked for, else that of the first array given, else the current one."""
-    if asked is not None:
-        if not isinstance(asked, Device):
-            raise error("SR0651", found=type(asked).__name__)
-        return asked
+    wanted = asked_device(asked)
+    if wanted is not None:
+        return wanted
     for value in given:
         found = _device_in(value)
         if found is not None:
@@ -210,16 +210,23 @@ def _result_shapes(
     kernel: nodes.Kernel,
     results: Sequence[nodes.Buffer],
     dim: Shape,
-    asked: Mapping[str, Any],
+    asked: Any,
 ) -> dict[str, Shape]:
-    unknown = set(asked) - {b.name for b in results} if asked else ()
-    if unknown:
-        known = ", ".join(b.name for b in results)
-        raise error("SR0376", kernel.span, name=kernel.name, found=min(unknown), known=known)
+    if asked is None:
+        asked = {}
+    if not isinstance(asked, Mapping):
+        example = results[0].name if results else "y"
+        raise error("SR0383", kernel.span, found=repr(asked), example=example)
+    given = cast("Mapping[Any, Any]", asked)
+    names = [b.name for b in results]
+    for found in given:
+        if found not in names:
+            known = ", ".join(names)
+            raise error("SR0376", kernel.span, name=kernel.name, found=found, known=known)
     shapes: dict[str, Shape] = {}
     for buffer in results:
         name = buffer.name
-        shape = normalised_shape(asked[name], f"shapes[{name!r}]") if name in asked else dim
+        shape = normalised_shape(given[name], f"shapes[{name!r}]") if name in given else dim
         if len(shape) != buffer.type.rank:
             raise error("SR0377", buffer.span, name=name, type=buffer.type, shape=shape)
         check_element_count(shape)

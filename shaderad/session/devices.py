@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from shaderad.diagnostics import error
 from shaderad.lower import kernels
 from shaderad.lower.bindings import Lowered, Mode, Site, Variant
 from shaderad.runtime import open_runtime
@@ -239,6 +240,17 @@ def open_device(
         DeviceError: SR0601 to SR0603, where there is no such runtime or adapter.
     """
     return Device(open_runtime(runtime, adapter=adapter, native=native, limits=limits))
+
+
+def asked_device(asked: Any) -> Device | None:
+    """What was given as ``device=``; `None` where nothing was.
+
+    Raises:
+        DeviceError: SR0651 for anything but a device.
+    """
+    if asked is not None and not isinstance(asked, Device):
+        raise error("SR0651", found=type(asked).__name__)
+    return asked
 
 
 def current_device() -> Device:

@@ -97,6 +97,9 @@ def _with_zeros(given: Any, element: types.Struct) -> Any:
     fields = struct_fields(given)
     if fields is None:
         return given
+    if not set(fields) <= set(element.type_by_field):
+        raise error("SR0355", name=element.name, type=element, found=", ".join(fields),
+                    wanted=", ".join(element.type_by_field))  # fmt: skip
     known: dict[str, Any] = {
         name: _with_zeros(fields[name], field) if isinstance(field, types.Struct) else fields[name]
         for name, field in element.fields

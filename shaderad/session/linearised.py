@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from shaderad.ir.pointers import comes_apart, reaches_floats
 from shaderad.runtime import buffers
 from shaderad.session import forms, trees
 from shaderad.session.arguments import struct_fields
-from shaderad.session.arrays import Array, array, uploaded, zeros
+from shaderad.session.arrays import Array, Shape, array, uploaded, zeros
 from shaderad.session.call import bound_call, device_of, launch_of, results_of
 from shaderad.session.convert import summed
 from shaderad.session.dispatch import copied
@@ -63,6 +64,8 @@ def linearised(
         DerivativeError: SR0451 inside another transform, SR0453 for a differentiable argument
             given by keyword.
     """
+    if not callable(function):
+        raise error("SR0466", found=repr(function))
     if isinstance(function, KernelFunction):
         return _kernel_at(function, args, keywords, is_lazy=is_lazy)
     return _function_at(function, args, keywords, is_lazy=is_lazy)
@@ -129,6 +132,7 @@ class KernelAt:
             is_float = {s.kind for s in types.scalars(element)} == {types.Kind.FLOAT}
             if isinstance(total, Array) and is_float and (name,) in paths:
                 shape = self.launch.shape_of(paths[name,])
+                _check_sum(total, element, shape, self.launch.device)
                 found[paths[name,]] = total.viewed(element, shape)
         return found
 
@@ -359,12 +363,28 @@ def _tangents(out: Any, found: Sequence[Array | None]) -> Any:
     return trees.mapped(tangent, out)
 
 
+def _check_sum(total: Any, element: types.Type, shape: Shape, device: Device) -> None:
+    """Raises SR0469 for what cannot hold such a gradient, SR0650 where it is elsewhere."""
+    wanted = buffers.byte_count(element, prod(shape))
+    base = buffers.base_of(element)
+    if not isinstance(total, Array):
+        found = f"a `{type(total).__name__}`"
+    elif buffers.base_of(total.element) != base or total.byte_count != wanted:
+        found = repr(total)
+    elif total.device is not device:
+        raise error("SR0650", name="accumulate", found=total.device, device=device)
+    else:
+        return
+    raise error("SR0469", found=found, wanted=f"an array of `{element}` with shape {shape}")
+
+
 def _accumulated(gradients: list[Any], into: Sequence[Any]) -> list[Any]:
     """Adds `gradients` to the arrays of `into`, in place, and returns those."""
 
     def add(gradient: Any, total: Any) -> Any:
-        if not isinstance(total, Array) or not isinstance(gradient, Array):
+        if total is None or not isinstance(gradient, Array):
             return gradient
+        _check_sum(total, gradient.element, gradient.shape, gradient.device)
         copied(summed(forms.in_form(gradient, total.element, total.shape), total), total)
         return total
 

@@ -64,6 +64,8 @@ def _expanded(items: tuple[Any, ...], source: Array) -> list[Any]:
     count = sum(item is not None and item is not Ellipsis for item in items)
     if count > source.ndim:
         raise error("SR0381", count=count, shape=source.shape)
+    if sum(item is Ellipsis for item in items) > 1:
+        raise error("SR0380", found="`...` twice")
     rest = [slice(None)] * (source.ndim - count)
     if not any(item is Ellipsis for item in items):
         return [*items, *rest]
@@ -79,6 +81,8 @@ def _axis_range(item: Any, extent: int) -> AxisRange:
         except (TypeError, ValueError):
             raise error("SR0380", found=str(whole)) from None
         return AxisRange(start, step, len(range(start, stop, step)), is_kept=True)
+    if isinstance(item, Array) and item.shape:
+        raise error("SR0380", found="Array")
     try:
         position = operator.index(item)
     except TypeError:

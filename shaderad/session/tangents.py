@@ -35,7 +35,10 @@ class Tangents:
         if tangent is None or not reaches_floats(t):
             return
         if isinstance(t, types.Struct) and comes_apart(t):
-            fields, parts = struct_fields(value) or {}, struct_fields(tangent) or {}
+            fields, parts = struct_fields(value) or {}, struct_fields(tangent)
+            if parts is None or not set(parts) <= {name for name, _ in t.fields}:
+                raise error("SR0452", name=".".join(path), wanted=trees.described(value),
+                            found=trees.described(tangent))  # fmt: skip
             for name, field in t.fields:
                 self.add(field, (*path, name), fields.get(name), parts.get(name))
             return

@@ -1,6 +1,7 @@
 """Signatures, functions, structs and derivatives that do not fit."""
 
 import dataclasses
+import functools
 from enum import Enum
 
 import numpy as np
@@ -255,6 +256,27 @@ def coroutine_as_a_kernel():
     @sad.kernel  # error: SR0103 | @sad.kernel | `async def`
     async def k(i: sad.Index):
         pass
+    return k
+
+
+def kernel_as_a_function():
+    @sad.kernel  # error: SR0103 | @sad.kernel | the kernel `k`
+    def k(i: sad.Index, y: sad.Out[float]):
+        y[i] = 1.0
+    return sad.function(k)
+
+
+def wrapped_by_another_decorator():
+    def logged(f):
+        @functools.wraps(f)
+        def wrapper(*args):
+            return f(*args)
+        return wrapper
+
+    @sad.kernel
+    @logged
+    def k(i: sad.Index, y: sad.Out[float]):  # error: SR0105 | | another decorator has wrapped `k`
+        y[i] = 1.0
     return k
 
 

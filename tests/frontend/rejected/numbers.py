@@ -257,6 +257,29 @@ def constant_division_by_zero():
     return k
 
 
+def float_by_zero():
+    @sad.kernel
+    def k(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+        y[i] = x[i] / 0  # error: SR0314 | x[i] / 0 | `/` by a constant zero
+    return k
+
+
+def remainder_by_captured_zero():
+    @sad.kernel
+    def k(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+        y[i] = x[i] % (N - 3)  # error: SR0314 | x[i] % (N - 3) | `%` by a constant zero
+    return k
+
+
+def update_by_zero():
+    @sad.kernel
+    def k(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+        v = x[i]
+        v /= 0.0  # error: SR0314 | v /= 0.0 | `/` by a constant zero
+        y[i] = v
+    return k
+
+
 def int_to_the_int():
     @sad.kernel
     def k(i: sad.Index, n: int, y: sad.Out[float]):

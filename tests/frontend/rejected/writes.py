@@ -170,6 +170,14 @@ def float_into_an_int_array():
     return k
 
 
+def loop_that_nothing_ends():
+    @sad.kernel
+    def k(i: sad.Index, y: sad.Out[float]):
+        while True:  # error: SR0250 | True | `break`
+            y[i] += 1.0
+    return k
+
+
 def step_of_zero():
     @sad.kernel
     def k(i: sad.Index, y: sad.Out[float]):

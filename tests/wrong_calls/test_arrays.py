@@ -1,0 +1,56 @@
+"""Arrays used in ways that they do not support."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from tests.wrong_calls.kernels import X, check, square
+
+WRONG = [
+    ("x[10]", "SR0665", "position 10", "length 4"),
+    ("x[-10]", "SR0665", "position -10"),
+    ("x[1.5]", "SR0380", "found float"),
+    ("x['a']", "SR0380", "found str"),
+    ("x[True]", "SR0380", "found True"),
+    ("x[[0, 1]]", "SR0380", "found list"),
+    ("x[np.array([0, 1])]", "SR0380", "found ndarray"),
+    ("x[sad.array([0, 1])]", "SR0380", "found Array"),
+    ("x[::0]", "SR0380", "slice(None, None, 0)"),
+    ("x[1 : float('nan')]", "SR0380", "slice(1, nan, None)"),
+    ("x[..., ...]", "SR0380", "`...` twice"),
+    ("x[0, 0]", "SR0381", "2 indices", "shape (4,)"),
+    ("x[0][0]", "SR0381", "1 index", "shape ()"),
+    ("x.__setitem__(0, 1.0)", "SR0384", "written to from Python", "`sad.Out`"),
+    ("len(x[0])", "SR0360", "`len`"),
+    ("float(x)", "SR0361", "exactly one number", "shape=(4,)"),
+    ("bool(x)", "SR0361", "shape=(4,)"),
+    ("x.item()", "SR0361", "shape=(4,)"),
+    ("sad.array([]).item()", "SR0361", "shape=(0,)"),
+    ("f'{x:.2f}'", "SR0361", "shape=(4,)"),
+    ("x + np.ones(3)", "SR0379", "(4,) and (3,)"),
+    ("sad.array([PARTICLE], dtype=Particle) * 2.0", "SR0378", "`mul` of `Particle` and `float`"),
+    ("sad.array([1, 2]) & 1.5", "SR0378", "`bit_and` of `int` and `float`"),
+    ("~x", "SR0378", "`bit_not` of `float`"),
+    ("pickle.dumps(x)", "SR0384", "pickled", "`x.numpy()`"),
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda w: w[0])
+def test_wrong_uses_of_arrays_are_named(wrong: tuple[str, ...], device: sad.Device) -> None:
+    check(*wrong, x=sad.array(X), pickle=pickle)
+
+
+def test_copies_have_content_of_their_own(device: sad.Device) -> None:
+    x = sad.array(X)
+    _, pull = sad.vjp(square, x, dim=4)
+    sums = pull(X)
+    before = copy.copy(sums[0]), copy.deepcopy(sums)[0]
+    pull(X, accumulate=sums)
+    for one in before:
+        np.testing.assert_array_equal(one.numpy(), 2 * X * X)
+    assert f"{x[1]:.2f}" == "2.00"
