@@ -96,12 +96,14 @@ class ExpressionWriter:
             raise TypeError(f"no Slang text for {type(e).__name__}")
         return write(self, e)
 
-    def _constant(self, call: str) -> str:
+    def _constant(self, call: str) -> tuple[str, int]:
         """A call without a derivative: Slang wants to be told where it differentiates.
 
         Binds like a sign: ``no_diff f(x).y`` would mark the component, which Slang refuses.
         """
-        return f"no_diff({call})" if self._function.is_differentiated else call
+        return (
+            (f"no_diff({call})", _UNARY) if self._function.is_differentiated else (call, _PRIMARY)
+        )
 
     def _arguments(self, args: tuple[Expr, ...]) -> str:
         return ", ".join(self.text(a) for a in args)
@@ -191,7 +193,7 @@ class ExpressionWriter:
         assert scalar is not None
         call = f"{_BITCASTS[scalar.kind]}({self.text(e.value)})"
         if is_float(e.type) or is_float(e.value.type):
-            return self._constant(call), _UNARY
+            return self._constant(call)
         return call, _PRIMARY
 
     def construct(self, e: Construct) -> tuple[str, int]:
@@ -255,7 +257,7 @@ class ExpressionWriter:
         if not is_differentiable(e.type):
             return f"read<{element}, {tag}>({index})", _PRIMARY
         if not (self._module.is_wanted(e.buffer) and self._function.is_differentiated):
-            return self._constant(f"read<{element}, {tag}>({index})"), _UNARY
+            return self._constant(f"read<{element}, {tag}>({index})")
         return f"load<{element}, {tag}>({index})", _PRIMARY
 
     def already_read(self, e: AlreadyRead) -> tuple[str, int]:
