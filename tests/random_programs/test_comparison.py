@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.interpret import Report
 from shaderad.ir.types import FLOAT, Access, BufferType
 from tests.oracle import Oracle, oracle
 from tests.random_programs import comparison
@@ -45,6 +46,10 @@ class Slanted:
     @property
     def out(self) -> Any:
         return self._answer("primal", self._real.out)
+
+    @property
+    def reports(self) -> list[Report]:
+        return self._real.reports
 
     def vjp(self, bars: Any) -> Any:
         return self._answer("vjp", self._real.vjp(bars))
