@@ -9,6 +9,7 @@ from shaderad.diagnostics.errors import (
     GradientError,
     LimitError,
     Message,
+    ShapeError,
 )
 
 _FIRST = (
@@ -220,5 +221,15 @@ MESSAGES: dict[str, Message] = {
         BoundsError,
         "division by zero in `{function}`",
         help="guard the divisor; in a kernel the result is 0, and it is reported",
+    ),
+    "SR0675": Message(
+        BoundsError,
+        "index {index} is out of range for {name} of length {length}",
+        help='guard the index, or pass `bounds="ignore"`: reads then give 0, writes nothing',
+    ),
+    "SR0676": Message(
+        ShapeError,
+        "`{name}` has no thread {thread} over `dim={dim}`",
+        help="threads are named by their index, or counted row-major from 0",
     ),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import Any
 
 from shaderad.diagnostics import error
 from shaderad.frontend.captures import Variants
@@ -27,6 +28,22 @@ class KernelFunction(PythonFunction):
         from shaderad.session.call import call_kernel
 
         return call_kernel(self, args, kwargs)
+
+    def debug(
+        self, *args: object, thread: int | tuple[int, ...] = 0, **kwargs: object
+    ) -> dict[str, dict[Any, Any]]:
+        """Runs the Python body itself for one thread: ``breakpoint()`` and ``print`` work in it.
+
+        Takes what a call takes, and `thread`: an index, or its row-major number. Values are copied,
+        floats round and ints wrap as on a device. An index out of range raises at its line, unless
+        ``bounds="ignore"``. The limits of ``while sad.limit(..)`` are not enforced.
+
+        Returns:
+            For each written array what the thread wrote, by index.
+        """
+        from shaderad.debug import debug_kernel
+
+        return debug_kernel(self, args, kwargs, thread)
 
     @cached_property
     def signature(self) -> KernelSignature:

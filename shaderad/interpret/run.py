@@ -6,7 +6,7 @@ device computes are held against.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -28,7 +28,7 @@ from shaderad.interpret.memory import Stored, neutral
 from shaderad.interpret.reports import Report, Reports
 from shaderad.interpret.statements import Runner
 from shaderad.interpret.tape import Cotangents, Tangents, Tape
-from shaderad.ir.nodes import Function, Kernel
+from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import INT, Access, Type, is_differentiable
 
 
@@ -197,21 +197,3 @@ def _repeated(tape: Tape, value: Value, count: int) -> Value:
     return mapped(
         lambda c: tape.rearrange(c, repeat, lambda bar: np.sum(bar, axis=0, keepdims=True)), value
     )
-
-
-def call_once(function: Function, args: Sequence[Any]) -> tuple[Any, list[Report]]:
-    """A function of values, called once in double precision.
-
-    Returns:
-        The result, structs and tuples as dicts; and what a device would report.
-    """
-    machine = Machine(
-        tape=Tape(is_recording=False), precision=np.float64, memory={},
-        reports=Reports(), run=functions.run,
-    )  # fmt: skip
-    values = [
-        from_host(given, p.type, (), np.float64)
-        for p, given in zip(function.parameters, args, strict=True)
-    ]
-    result = functions.run(machine, function, values, np.zeros(1, np.int64)).result
-    return ({} if result is None else to_host(result, ())), machine.reports.found

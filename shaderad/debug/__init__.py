@@ -1,0 +1,3 @@
+"""One thread of a kernel run as Python, for ``breakpoint()``, ``print`` and stepping."""
+
+from shaderad.debug.thread import debug_kernel as debug_kernel

@@ -1,0 +1,104 @@
+"""The Python body of a kernel or function, made to mean in Python what it means in a kernel.
+
+The body stays Python with its own file and lines, so that ``breakpoint()``, ``print`` and stepping
+work. Only three things change: what is assigned or returned is copied, calls ask what they call,
+and shifts and powers are those of 32-bit numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from shaderad.debug.values import copied
+from shaderad.frontend.host import PythonFunction
+
+COPY, CALL, COUNT, BASE = (f"__shaderad_{name}__" for name in ("copy", "call", "count", "base"))
+
+
+def python_body(function: PythonFunction, resolve: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The function as plain Python.
+
+    Args:
+        function: What the user decorated.
+        resolve: From what a body calls to what is called in its place.
+    """
+    tree = _Meaning().visit(copy.deepcopy(function.tree))
+    code = compile(ast.Module([tree], []), function.source.file, "exec")
+    space = function.namespace() | {COPY: copied, CALL: resolve, COUNT: _count, BASE: _base}
+    exec(code, space)
+    return space[function.tree.name]  # pyright: ignore[reportReturnType]
+
+
+def _count(count: Any) -> Any:
+    """A shift count modulo 32."""
+    return count & 31
+
+
+def _base(base: Any) -> Any:
+    """The base of a power: NumPy refuses ints with negative exponents."""
+    is_integer = np.asarray(base).dtype.kind in "iu"
+    return np.float32(base) if is_integer else base
+
+
+def _called(name: str, argument: ast.expr) -> ast.expr:
+    """``name(argument)`` where `argument` stands."""
+    callee = ast.copy_location(ast.Name(name, ast.Load()), argument)
+    return ast.copy_location(ast.Call(callee, [argument], []), argument)
+
+
+class _Meaning(ast.NodeTransformer):
+    """Rewrites one body; everything keeps its place in the source."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.decorator_list, node.returns = [], None
+        for argument in (*node.args.posonlyargs, *node.args.args):
+            argument.annotation = None
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        node.func = _called(CALL, node.func)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        self.generic_visit(node)
+        node.value = _called(COPY, node.value)
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        plain = ast.Assign([node.target], node.value)
+        return self.visit_Assign(ast.copy_location(plain, node))
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        """``x += v`` binds a new value; a vector must not change where else it is known."""
+        if not isinstance(node.target, ast.Name):
+            self.generic_visit(node)
+            if isinstance(node.op, ast.LShift | ast.RShift):
+                node.value = _called(COUNT, node.value)
+            return node
+        read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        combined = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
+        plain = ast.Assign([node.target], combined)
+        return self.visit_Assign(ast.copy_location(plain, node))
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.LShift | ast.RShift):
+            node.right = _called(COUNT, node.right)
+        is_negative = isinstance(node.right, ast.UnaryOp) and isinstance(node.right.op, ast.USub)
+        if isinstance(node.op, ast.Pow) and is_negative:
+            node.left = _called(BASE, node.left)
+        return node
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        self.generic_visit(node)
+        if node.value is not None:
+            node.value = _called(COPY, node.value)
+        return node
