@@ -40,9 +40,15 @@ def _const(machine: Machine, frame: Frame, e: nodes.Const, rows: Rows) -> Value:
     scalar = types.scalar_of(e.type)
     assert scalar is not None
     dtype = dtype_of(scalar, machine.precision)
-    if dtype.kind == "u" and not isinstance(e.value, float):
-        return Cell(np.full(len(rows), int(e.value) & 0xFFFFFFFF, dtype))
-    return Cell(np.full(len(rows), e.value, dtype))
+    value = e.value
+    if dtype.kind == "u":
+        value = int(value) & 0xFFFFFFFF
+    elif scalar.kind in _ROUNDED and machine.rounds_constants:
+        value = _ROUNDED[scalar.kind](value)
+    return Cell(np.full(len(rows), value, dtype))
+
+
+_ROUNDED = {types.Kind.FLOAT: np.float32, types.Kind.HALF: np.float16}
 
 
 def _zero(machine: Machine, frame: Frame, e: nodes.Zero, rows: Rows) -> Value:

@@ -34,6 +34,8 @@ class Machine:
     reports: Reports
     run: Callable[[Machine, nodes.Function, list[Value], AnyArray], Frame]
     """Runs a function's body for threads; expressions need it, and it needs expressions."""
+    rounds_constants: bool = True
+    """Whether numbers of the program are those that a device's types hold: 0.1 as a ``float``."""
     gradients: Cotangents | None = None
     """Where ``w.d[i] += v`` adds while cotangents are pulled back."""
     pulled_inside: list[nodes.BackwardDiff] = field(default_factory=list[nodes.BackwardDiff])

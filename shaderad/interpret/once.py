@@ -51,7 +51,7 @@ def backward_once(function: Function, args: Sequence[Any], cotangent: Any) -> li
 def _machine() -> Machine:
     return Machine(
         tape=Tape(is_recording=False), precision=np.float64, memory={}, reports=Reports(),
-        run=functions.run,
+        run=functions.run, rounds_constants=False,
     )  # fmt: skip
 
 

@@ -127,6 +127,7 @@ def interpret(
     shapes: Mapping[str, int | Shape] | None = None,
     precision: Any = np.float64,
     is_recording: bool = True,
+    rounds_constants: bool = True,
 ) -> Run:
     """Runs a kernel.
 
@@ -138,6 +139,8 @@ def interpret(
         shapes: Of written arrays that do not have the launch's shape.
         precision: The NumPy type that stands for ``float`` and ``half``.
         is_recording: Whether derivatives will be asked for.
+        rounds_constants: Whether numbers of the program are first rounded to their types, as a
+            device has them: ``x > 0.1`` is false where x is 0.1 as a ``float``.
     """
     dims = _shape(dim)
     given = {**(arrays or {}), **(uniforms or {})}
@@ -161,7 +164,7 @@ def interpret(
         inputs[u.name] = _Input(value, u.type, (), is_tracked=is_recording)
     machine = Machine(
         tape=Tape(is_recording=is_recording), precision=precision, memory=memory,
-        reports=Reports(), run=functions.run,
+        reports=Reports(), run=functions.run, rounds_constants=rounds_constants,
     )  # fmt: skip
     _run_threads(kernel, machine, dims, inputs)
     return Run(kernel, machine, inputs)

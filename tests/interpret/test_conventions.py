@@ -260,3 +260,13 @@ def steps(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
         if v > 1.5:
             break
     y[i] = v
+
+
+@sad.kernel
+def past_a_tenth(i: sad.Index, x: sad.In[float], y: sad.Out[int]):
+    if x[i] > 0.1:
+        y[i] = 1
+
+
+def test_numbers_of_the_program_are_those_that_a_device_has() -> None:
+    assert oracle(past_a_tenth, [0.1], dim=1).out.tolist() == [0]
