@@ -7,6 +7,9 @@ prose for users. Texts are lower case, without full stop.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from shaderad.diagnostics import (
     build,
     compiler,
@@ -79,3 +82,12 @@ __all__ = [
     "error",
     "render",
 ]
+
+
+@contextmanager
+def nesting(name: str, span: Span | None) -> Generator[None, None, None]:
+    """Turns the end of Python's stack into SR0106: the text of kernel `name` nests too deep."""
+    try:
+        yield
+    except RecursionError:
+        raise error("SR0106", span, name=name) from None

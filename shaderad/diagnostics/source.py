@@ -24,6 +24,12 @@ MESSAGES: dict[str, Message] = {
         label="found {found}",
         help="write a `def` with annotated parameters",
     ),
+    "SR0106": Message(
+        LanguageError,
+        "`{name}` nests deeper than Python's stack can follow",
+        note="a sum of hundreds of terms is one expression inside another, for each of them",
+        help="split long expressions over several statements, or write a loop",
+    ),
     "SR0105": Message(
         LanguageError,
         "another decorator has wrapped `{name}`",

@@ -55,6 +55,12 @@ _COLOR = dict(zip("rgba", _COMPONENTS, strict=True))
 # -- attributes -------------------------------------------------------------------------------
 
 
+def _named(owner: Value) -> str:
+    """`owner` at the start of a sentence: a type alone stands without quotes."""
+    text = describe(owner)
+    return text.strip("`") if text.startswith("`") else text
+
+
 def attribute(body: Body, node: ast.Attribute, is_target: bool) -> Value:
     """``value.name``.
 
@@ -68,7 +74,7 @@ def attribute(body: Body, node: ast.Attribute, is_target: bool) -> Value:
         found = _attribute_of(body, owner, node)
     if found is not None:
         return found
-    raise body.error("SR0310", node, type=describe(owner).strip("`"), name=node.attr,
+    raise body.error("SR0310", node, type=_named(owner), name=node.attr,
                      known=_known_attributes(body, owner, node.attr))  # fmt: skip
 
 
@@ -244,7 +250,7 @@ def subscript(body: Body, node: ast.Subscript, is_target: bool) -> Value:
             index = constant_index(body, node.slice, len(owner.type.elements))
             return Field(type=owner.type.elements[index], value=owner, name=str(index), span=span)
         return _nested_elements(body, owner, node)
-    raise body.error("SR0310", node, type=describe(owner).strip("`"), name="[..]",
+    raise body.error("SR0310", node, type=_named(owner), name="[..]",
                      known="it has no elements")  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, nesting
 from shaderad.frontend.captures import Variants
 from shaderad.frontend.host import PythonFunction, UserFunction, caller_locals
 from shaderad.frontend.kernels import KernelSignature, kernel_signature, read_kernel
@@ -48,7 +48,8 @@ class KernelFunction(PythonFunction):
     @cached_property
     def signature(self) -> KernelSignature:
         """Parameters and types, without compiling the body."""
-        return kernel_signature(self)
+        with nesting(self.name, self.source.span):
+            return kernel_signature(self)
 
     def specialise(self, const_values: Mapping[str, object]) -> Kernel:
         """The typed kernel for these constants and the values captured now.
@@ -56,7 +57,8 @@ class KernelFunction(PythonFunction):
         Raises:
             LanguageError: Whatever the front end refuses, at its Python line.
         """
-        return self._variants.of(const_values, lambda: read_kernel(self, const_values))
+        with nesting(self.name, self.source.span):
+            return self._variants.of(const_values, lambda: read_kernel(self, const_values))
 
 
 def kernel(function: Callable[..., object]) -> KernelFunction:

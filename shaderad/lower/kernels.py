@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shaderad.diagnostics import Span
+from shaderad.diagnostics import Span, nesting
 from shaderad.ir.nodes import (
     Assign,
     BackwardDiff,
@@ -50,6 +50,11 @@ def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered,
     Raises:
         LanguageError, DerivativeError: See ``lower/outputs.py`` and ``lower/refusals.py``.
     """
+    with nesting(kernel.name, kernel.span):
+        return _dispatches(kernel, mode, variant)
+
+
+def _dispatches(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered, ...]:
     extremes = [b for b in kernel.buffers if b.access in (Access.MIN, Access.MAX)]
     main = _lower(kernel, mode, variant)
     if mode is Mode.PRIMAL:
