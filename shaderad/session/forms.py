@@ -84,7 +84,7 @@ def derivative_like(
         if isinstance(given, int | float) and shape == (1,):
             given = [given]
         if isinstance(element, types.Struct):
-            given = _with_zeros(given, element)
+            given = _with_zeros(given, element, shape)
         storage, given_shape = buffers.to_storage(given, element, name)
         found = uploaded(device, element, storage, given_shape)
     if found.shape != shape:
@@ -92,7 +92,7 @@ def derivative_like(
     return found
 
 
-def _with_zeros(given: Any, element: types.Struct) -> Any:
+def _with_zeros(given: Any, element: types.Struct, shape: Shape) -> Any:
     """Struct derivatives may leave out fields, or hold `None` there: zero."""
     fields = struct_fields(given)
     if fields is None:
@@ -100,18 +100,13 @@ def _with_zeros(given: Any, element: types.Struct) -> Any:
     if not set(fields) <= set(element.type_by_field):
         raise error("SR0355", name=element.name, type=element, found=", ".join(fields),
                     wanted=", ".join(element.type_by_field))  # fmt: skip
-    known: dict[str, Any] = {
-        name: _with_zeros(fields[name], field) if isinstance(field, types.Struct) else fields[name]
-        for name, field in element.fields
-        if types.is_differentiable(field) and fields.get(name) is not None
-    }
-    shape: Shape = ()
-    for name, part in known.items():
-        axes = buffers.element_axes(element.type_by_field[name])
-        found = np.shape(part) if struct_fields(part) is None else ()
-        shape = found[: len(found) - len(axes)]
+    known: dict[str, Any] = {}
     for name, field in element.fields:
-        if name not in known:
+        part = fields.get(name)
+        if part is None or not types.is_differentiable(field):
             axes = buffers.element_axes(field)
             known[name] = np.zeros((*shape, *axes), buffers.host_dtype(field))
+        else:
+            is_struct = isinstance(field, types.Struct)
+            known[name] = _with_zeros(part, field, shape) if is_struct else part
     return known

@@ -66,3 +66,27 @@ def test_extremes_that_a_kernel_never_writes_keep_what_they_start_with(device: s
     _, low, high = writes_no_extreme(X, dim=3, shapes={"low": (2,), "high": (2,)})
     assert low.numpy().tolist() == [np.inf, np.inf]
     assert high.numpy().tolist() == [-(2**31), -(2**31)]
+
+
+@sad.struct
+class Inner:
+    weight: float
+    kind: int
+
+
+@sad.struct
+class Outer:
+    inner: Inner
+    count: int
+
+
+@sad.kernel
+def reads_nested(i: sad.Index, x: sad.In[Outer], y: sad.Out[float]):
+    y[i] = x[i].inner.weight * float(x[i].count)
+
+
+def test_tangents_leave_out_whole_numbers_after_a_struct(device: sad.Device) -> None:
+    x = {"inner": {"weight": X, "kind": np.zeros(3, np.int32)}, "count": np.full(3, 2, np.int32)}
+    x_dot = {"inner": {"weight": np.ones(3, np.float32), "kind": None}, "count": None}
+    _, y_dot = sad.jvp(reads_nested, (x,), (x_dot,), dim=3)
+    assert y_dot.numpy().tolist() == [2.0, 2.0, 2.0]
