@@ -92,6 +92,12 @@ MESSAGES: dict[str, Message] = {
         "there is no limit `{name}`",
         help="a limit is one of {known}",
     ),
+    "SR0621": Message(
+        DeviceError,
+        "limit `{name}` takes `{wanted}`, from 0 on where it is a number",
+        label="found {found}",
+        help="`device.capabilities` shows what the device has",
+    ),
     "SR0614": Message(
         DeviceError,
         "bug in shaderad, stage runtime: slot {slot} of `{program}` is given no buffer",

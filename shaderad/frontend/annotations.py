@@ -43,13 +43,23 @@ class TypeObject:
         """On the host: a NumPy value of this type, from parts as in a kernel."""
         shape = shape_of(self.ir_type)
         dtype = np.dtype(NUMPY_BY_KIND[_scalar(self.ir_type).kind])
-        flat = np.concatenate([np.ravel(np.asarray(p)) for p in parts]) if parts else np.zeros(1)
+        flat = np.concatenate([self._numbers(p) for p in parts]) if parts else np.zeros(1)
         flat = flat.astype(dtype)
         count = int(np.prod(shape, dtype=int))
         if flat.size not in (1, count):
             raise error("SR0313", None, type=self.ir_type, found=counted(flat.size, "number"),
                         wanted=f"{count} numbers, or one for all")  # fmt: skip
         return np.broadcast_to(flat, (count,)).reshape(shape).copy()[()]
+
+    def _numbers(self, part: object) -> np.ndarray:
+        try:
+            found = np.ravel(np.asarray(part))
+        except ValueError:
+            found = np.zeros(0, object)
+        if found.dtype.kind not in "biuf":
+            raise error("SR0313", None, type=self.ir_type, found=f"a `{type(part).__name__}`",
+                        wanted="numbers")  # fmt: skip
+        return found
 
     def identity(self) -> np.ndarray:
         """The identity matrix of this type."""

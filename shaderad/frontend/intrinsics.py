@@ -31,7 +31,12 @@ class Intrinsic:
         """On the host: the NumPy function, by element."""
         if len(args) != self.op.arity:
             raise error("SR0231", None, name=self.op.name, found=len(args), wanted=self.op.arity)
-        return self.op.numpy(*args)
+        try:
+            return self.op.numpy(*args)
+        except TypeError:
+            found = ", ".join(f"`{type(a).__name__}`" for a in args)
+            wanted = "outside of kernels it takes numbers and NumPy arrays"
+            raise error("SR0312", None, name=self.op.name, found=found, help=wanted) from None
 
 
 @dataclass(frozen=True)

@@ -115,12 +115,16 @@ def limited(capabilities: Capabilities, limits: Mapping[str, Any]) -> Capabiliti
     """`capabilities` with some of them forced down, as tests and portable builds ask.
 
     Raises:
-        DeviceError: SR0613, where a name is not a field of `Capabilities`.
+        DeviceError: SR0613, where a name is not a field of `Capabilities`, SR0621, where a value
+            is not of its type.
     """
     known = {field.name for field in fields(Capabilities)}
-    for name in limits:
+    for name, value in limits.items():
         if name not in known:
             raise error("SR0613", name=name, known=", ".join(sorted(known)))
+        wanted: type = type(getattr(capabilities, name))
+        if type(value) is not wanted or (wanted is int and value < 0):
+            raise error("SR0621", name=name, found=repr(value), wanted=wanted.__name__)
     forced = replace(capabilities, **limits)
     if forced.atomics != "native":
         return replace(forced, features=forced.features - {"float-atomics"})

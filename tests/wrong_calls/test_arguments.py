@@ -91,6 +91,17 @@ WRONG = [
     ("sad.array([1.0], dtype=Cloud)", "SR0358", "Cloud"),
     ("sad.array(np.broadcast_to(np.float32(1), 2**33))", "SR0362", "8589934592 elements"),
 ]  # fmt: skip
+VALUES = [
+    ("sad.float3('a', 1, 2)", "SR0313", "`float3` cannot be made from a `str`"),
+    ("sad.float3(None)", "SR0313", "from a `NoneType`"),
+    ("sad.float3([1, [2, 3]])", "SR0313", "from a `list`"),
+    ("sad.float3(1, 2)", "SR0313", "from 2 numbers", "3 numbers, or one for all"),
+    ("sad.int2(1j)", "SR0313", "from a `complex`"),
+    ("sad.sin('a')", "SR0312", "`sin` does not take `str`"),
+    ("sad.max(1.0, None)", "SR0312", "`max` does not take `float`, `NoneType`"),
+    ("sad.min()", "SR0231", "arguments for `min`", "found 0"),
+    ("sad.In[float]()", "SR0301", "it makes no values"),
+]
 ACCEPTED = [
     "square(np.arange(8, dtype=np.float32)[::2], dim=4)",
     "square(np.arange(8, dtype=np.float32)[::-1], dim=8)",
@@ -119,6 +130,11 @@ def test_what_is_no_number_is_named(text: str, found: str, device: sad.Device) -
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda w: w[0])
 def test_numbers_that_do_not_fit_are_named(wrong: tuple[str, ...], device: sad.Device) -> None:
+    check(*wrong)
+
+
+@pytest.mark.parametrize("wrong", VALUES, ids=lambda w: w[0])
+def test_values_on_the_host_are_made_of_numbers(wrong: tuple[str, ...]) -> None:
     check(*wrong)
 
 
