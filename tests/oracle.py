@@ -2,7 +2,8 @@
 
 ``oracle(kernel, *args, dim=n)`` takes what a call of the kernel takes; its `out`, `jvp` and `vjp`
 have the structure of `sad.vjp`'s and `sad.jvp`'s, in NumPy. Structs are dicts of arrays. Arguments
-are first rounded to what a device would store.
+are first rounded to what a device would store. Derivatives behind pointers are those of `run`, by
+the names of the arrays that the pointers lead into.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from shaderad.runtime import buffers
 from shaderad.session.arguments import at_path
 from shaderad.session.arrays import Array
 from shaderad.session.call import bound_call
+from tests.pooled import pools_of
 
 
 class Oracle:
@@ -38,8 +40,10 @@ class Oracle:
         reads = [b for b in self.kernel.buffers if b.access is Access.IN]
         self._sources: list[nodes.Buffer | nodes.Uniform] = [*reads, *self.kernel.uniforms]
         self._results = [b for b in self.kernel.buffers if b.access is not Access.IN]
-        self.given = {s.name: _stored(call.given, s.path, _element(s)) for s in self._sources}
+        self.given = pools_of(self.kernel, call.given)
         """By the names that the kernel's IR has for them."""
+        plain = [s for s in self._sources if s.name not in self.given]
+        self.given |= {s.name: _stored(call.given, s.path, _element(s)) for s in plain}
         self.run = interpret(
             self.kernel,
             dim=call.options.get("dim", ()),
