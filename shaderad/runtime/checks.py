@@ -122,7 +122,8 @@ def limited(capabilities: Capabilities, limits: Mapping[str, Any]) -> Capabiliti
     for name, value in limits.items():
         if name not in known:
             raise error("SR0613", name=name, known=", ".join(sorted(known)))
-        wanted: type = type(getattr(capabilities, name))
+        current: object = getattr(capabilities, name)
+        wanted = type(current)
         if type(value) is not wanted or (wanted is int and value < 0):
             raise error("SR0621", name=name, found=repr(value), wanted=wanted.__name__)
     forced = replace(capabilities, **limits)

@@ -55,30 +55,40 @@ ABSENT = [
 ]
 
 
-@pytest.fixture
-def other(device: sad.Device) -> Iterator[dict[str, Any]]:
-    """A second device of the same runtime, with an array and a pullback that live there."""
+def second_device(device: sad.Device) -> dict[str, Any]:
+    """Another device of the same runtime, with an array and a pullback that live there."""
     opened = sad.open_device(device.capabilities.runtime)
     theirs = sad.array(X, device=opened)
     out, pull = sad.vjp(square, theirs, dim=4)
     _, pull_here = sad.vjp(square, X, dim=4)
-    yield {"other": opened, "theirs": theirs, "out": out, "pull": pull, "pull_here": pull_here}
-    opened.close()
+    return {"other": opened, "theirs": theirs, "out": out, "pull": pull, "pull_here": pull_here}
+
+
+@pytest.fixture(scope="module")
+def other(device: sad.Device) -> Iterator[dict[str, Any]]:
+    names = second_device(device)
+    yield names
+    names["other"].close()
+
+
+@pytest.fixture(scope="module")
+def closed(device: sad.Device) -> dict[str, Any]:
+    names = second_device(device)
+    names["other"].close()
+    return names
 
 
 @pytest.mark.parametrize("text", CLOSED)
 def test_a_closed_device_is_named_whatever_is_asked_of_it(
-    text: str, device: sad.Device, other: dict[str, Any]
+    text: str, device: sad.Device, closed: dict[str, Any]
 ) -> None:
-    other["other"].close()
-    check(text, "SR0610", "is closed", device.capabilities.adapter, device=device, **other)
+    check(text, "SR0610", "is closed", device.capabilities.adapter, device=device, **closed)
 
 
 def test_closing_twice_is_fine_and_other_devices_go_on(
-    device: sad.Device, other: dict[str, Any]
+    device: sad.Device, closed: dict[str, Any]
 ) -> None:
-    other["other"].close()
-    other["other"].close()
+    closed["other"].close()
     np.testing.assert_array_equal(square(X, dim=4).numpy(), X * X)
 
 
