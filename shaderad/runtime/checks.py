@@ -124,7 +124,7 @@ def limited(capabilities: Capabilities, limits: Mapping[str, Any]) -> Capabiliti
             raise error("SR0613", name=name, known=", ".join(sorted(known)))
         current: object = getattr(capabilities, name)
         wanted = type(current)
-        if type(value) is not wanted or (wanted is int and value < 0):
+        if type(value) is not wanted or (isinstance(value, int) and value < 0):
             raise error("SR0621", name=name, found=repr(value), wanted=wanted.__name__)
     forced = replace(capabilities, **limits)
     if forced.atomics != "native":
