@@ -10,8 +10,8 @@ from shaderad.ir import nodes, types
 from shaderad.ir.types import FLOAT, INT, UINT, Access, BufferType, Vector
 from shaderad.lower import artifact, kernels
 from shaderad.lower.bindings import Lowered, Mode, Resource, Role, Site, SiteKind, Word, WordKind
+from shaderad.runtime.buffers import check_element_count
 from shaderad.session import Array, Device, array
-from shaderad.session.arrays import check_element_count
 from shaderad.session.launch import Launch, new_launch
 from shaderad.session.words import uniform_words
 from tests.fake_runtime import FakeRuntime

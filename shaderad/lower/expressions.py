@@ -46,7 +46,7 @@ from shaderad.ir.types import (
     scalar_of,
 )
 from shaderad.lower.bindings import SiteKind
-from shaderad.lower.outputs import CheckIndex
+from shaderad.lower.outputs import CheckIndex, is_own
 from shaderad.lower.spelling import is_plain_number, literal
 from shaderad.lower.strategy import AlreadyRead
 from shaderad.lower.watches import Watched, WatchedRead
@@ -262,7 +262,7 @@ class ExpressionWriter:
 
     def already_read(self, e: AlreadyRead) -> tuple[str, int]:
         name = self.text(e.value)
-        if self._module.is_unchecked:
+        if self._module.is_unchecked or self._is_covered(e.buffer, e.indices):
             return name, _PRIMARY
         return f"alreadyRead({self.checked_index(e.buffer, e.indices, e.span)}, {name})", _PRIMARY
 
@@ -277,8 +277,22 @@ class ExpressionWriter:
         values = self._arguments(indices)
         if self._module.is_unchecked:
             return f"{tag}.at({values})"
+        if self._is_covered(buffer, indices):
+            return self._own_number(buffer, indices)
         site = self._module.site(SiteKind.BOUNDS, span, buffer)
         return f"{tag}.at({values}, {site})"
+
+    def _is_covered(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
+        """Whether this is the thread's own index, where the array is known to have an element."""
+        names = self._function.index_names
+        return buffer in self._module.variant.covering and is_own(indices, names)
+
+    def _own_number(self, buffer: str, indices: tuple[Expr, ...]) -> str:
+        number = f"uint({self.text(indices[0])})"
+        for axis, index in enumerate(indices[1:], 1):
+            extent = self._module.arrays.extent(buffer, axis)
+            number = f"({number} * {extent} + uint({self.text(index)}))"
+        return number
 
     def _pointed_index(self, buffer: str, e: PointerIndex, span: Span) -> str:
         """A pointer's own range is the guard: what it leads to lies inside its array."""

@@ -170,7 +170,12 @@ class _Lowering:
         types = {**indices, **uniforms, **elements, **resolved.local_types}
         constants = self._constants()
         writer = FunctionWriter(
-            module, piece, types, is_differentiated=self._is_differentiated, constants=constants
+            module,
+            piece,
+            types,
+            is_differentiated=self._is_differentiated,
+            constants=constants,
+            index_names=kernel.index_names,
         )
         if self._is_differentiated:
             piece.add("[Differentiable]")

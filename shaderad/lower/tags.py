@@ -74,7 +74,8 @@ class Tags:
                 flat = f"({flat} * {lengths[axis]} + uint({n}))"
             piece.add(f"static uint at({given}) {{ return {flat}; }}")
             return
-        call = f"elementIndex<{self._arrays.tag(b.name)}, {self._module.report}>"
+        report = self._module.report if self._arrays.uses_report else "NoReport"
+        call = f"elementIndex<{self._arrays.tag(b.name)}, {report}>"
         piece.add(
             f"static uint at({given}, uint site) {{ return {call}({', '.join(names)}, site); }}"
         )

@@ -167,8 +167,10 @@ class Array(ArrayOperators):
         Vectors and matrices are trailing axes, structs a structured dtype.
 
         Raises:
-            BoundsError: SR0660, SR0662, SR0663, what a kernel reported since the last look.
+            BoundsError: SR0660, SR0662, SR0663, SR0666, SR0669, what a kernel reported since the
+                last look.
             LimitError: SR0661, likewise.
+            GradientError: SR0667, SR0668, likewise.
             DerivativeError: SR0450, while a transformed function computes with the array.
         """
         self.check_readable("`.numpy()`")
