@@ -1,0 +1,180 @@
+"""Sizes of arrays as whole-number expressions over the sizes of a graph's arguments.
+
+A `Size` is an int, or a polynomial over symbols and over quotients of sizes. Invariant: every
+operation returns the normal form, so two sizes that are equal by the rules of rings compare
+equal, and one that is constant is an int.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """An unknown size, known by its name: a user's ``"n"``, or ``x.shape[0]``."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What no polynomial says: ``left // right``, rounded down, or the larger of two."""
+
+    kind: Literal["//", "max"]
+    left: Size
+    right: Size
+
+    def __str__(self) -> str:
+        if self.kind == "max":
+            return f"max({self.left}, {self.right})"
+        return f"({self.left}) // ({self.right})"
+
+
+Atom = Symbol | Derived
+Monomial = tuple[Atom, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Polynomial:
+    """A sum of products; the empty monomial is the constant term. No coefficient is 0."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __str__(self) -> str:
+        text = ""
+        for monomial, factor in self.terms:
+            sign = "-" if factor < 0 else "+"
+            parts = [*map(str, monomial)]
+            if abs(factor) != 1 or not parts:
+                parts.insert(0, str(abs(factor)))
+            text += f" {sign} {'*'.join(parts)}"
+        return text.removeprefix(" + ").strip()
+
+
+Size = int | Polynomial
+Shape = tuple[Size, ...]
+
+
+def symbol(name: str) -> Size:
+    """The unknown size of this name."""
+    return _atom(Symbol(name))
+
+
+def add(a: Size, b: Size) -> Size:
+    """``a + b``."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    found = dict(_terms(a))
+    for monomial, factor in _terms(b):
+        found[monomial] = found.get(monomial, 0) + factor
+    return _normal(found)
+
+
+def multiply(a: Size, b: Size) -> Size:
+    """``a * b``."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    found: dict[Monomial, int] = {}
+    for left, p in _terms(a):
+        for right, q in _terms(b):
+            both = tuple(sorted((*left, *right), key=str))
+            found[both] = found.get(both, 0) + p * q
+    return _normal(found)
+
+
+def subtract(a: Size, b: Size) -> Size:
+    """``a - b``."""
+    return add(a, multiply(-1, b))
+
+
+def floor_divide(a: Size, b: Size) -> Size:
+    """``a // b``, for a positive `b`."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    if b == 1:
+        return a
+    if isinstance(b, int) and all(factor % b == 0 for _, factor in _terms(a)):
+        return _normal({monomial: factor // b for monomial, factor in _terms(a)})
+    return _atom(Derived("//", a, b))
+
+
+def divide_up(a: Size, b: Size) -> Size:
+    """``ceil(a / b)``, for a positive `b`."""
+    return floor_divide(add(a, subtract(b, 1)), b)
+
+
+def maximum(a: Size, b: Size) -> Size:
+    """The larger of the two."""
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    difference = subtract(a, b)
+    if isinstance(difference, int):
+        return a if difference >= 0 else b
+    return _atom(Derived("max", a, b))
+
+
+def product(shape: Shape) -> Size:
+    """How many elements an array of `shape` has."""
+    found: Size = 1
+    for extent in shape:
+        found = multiply(found, extent)
+    return found
+
+
+def evaluate(size: Size, values: Mapping[str, int]) -> int:
+    """The number that `size` is where the symbols have these `values`, by name."""
+    if isinstance(size, int):
+        return size
+    return sum(
+        factor * prod(_atom_value(atom, values) for atom in monomial)
+        for monomial, factor in size.terms
+    )
+
+
+def symbols(size: Size) -> frozenset[str]:
+    """Names of the symbols that `size` depends on."""
+    if isinstance(size, int):
+        return frozenset()
+    found: set[str] = set()
+    for monomial, _ in size.terms:
+        for atom in monomial:
+            if isinstance(atom, Symbol):
+                found.add(atom.name)
+            else:
+                found |= symbols(atom.left) | symbols(atom.right)
+    return frozenset(found)
+
+
+def _atom(atom: Atom) -> Polynomial:
+    return Polynomial((((atom,), 1),))
+
+
+def _terms(size: Size) -> tuple[tuple[Monomial, int], ...]:
+    if isinstance(size, int):
+        return (((), size),) if size else ()
+    return size.terms
+
+
+def _normal(factor_by_monomial: Mapping[Monomial, int]) -> Size:
+    kept = {monomial: factor for monomial, factor in factor_by_monomial.items() if factor}
+    if not kept:
+        return 0
+    if tuple(kept) == ((),):
+        return kept[()]
+    # Highest degree first, then by name: one order for one polynomial.
+    ordered = sorted(kept.items(), key=lambda term: (-len(term[0]), [str(a) for a in term[0]]))
+    return Polynomial(tuple(ordered))
+
+
+def _atom_value(atom: Atom, values: Mapping[str, int]) -> int:
+    if isinstance(atom, Symbol):
+        return values[atom.name]
+    left, right = evaluate(atom.left, values), evaluate(atom.right, values)
+    return max(left, right) if atom.kind == "max" else left // right
