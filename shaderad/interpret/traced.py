@@ -17,32 +17,12 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from shaderad.interpret.cells import AnyArray, Cell
 from shaderad.ir import ops
 from shaderad.rules import row_of
+from shaderad.rules.symbolic import OP_BY_UFUNC
 from shaderad.rules.table import Row
 
 if TYPE_CHECKING:
     from shaderad.interpret.tape import Tape
 
-_OP_BY_UFUNC: dict[Any, ops.Op] = {
-    np.add: ops.ADD,
-    np.subtract: ops.SUB,
-    np.multiply: ops.MUL,
-    np.divide: ops.DIV,
-    np.negative: ops.NEG,
-    np.power: ops.POW,
-    np.sqrt: ops.SQRT,
-    np.exp: ops.EXP,
-    np.log: ops.LOG,
-    np.sin: ops.SIN,
-    np.cos: ops.COS,
-    np.sinh: ops.SINH,
-    np.cosh: ops.COSH,
-    np.hypot: ops.HYPOT,
-    np.absolute: ops.ABS,
-    np.fmax: ops.MAX,
-    np.maximum: ops.MAX,
-    np.fmin: ops.MIN,
-    np.copysign: ops.COPYSIGN,
-}
 _WITHOUT_DERIVATIVE = frozenset(
     {
         np.equal,
@@ -92,7 +72,7 @@ class Traced(NDArrayOperatorsMixin):
             return ufunc(*(raw(x) for x in inputs))
         if ufunc is np.matmul:
             return _applied(self.tape, ops.MATMUL, ufunc, inputs)
-        op = _OP_BY_UFUNC.get(ufunc)
+        op = OP_BY_UFUNC.get(ufunc)
         if op is None:
             return NotImplemented
         return _applied(self.tape, op, ufunc, _in_one_shape(self.tape, inputs))

@@ -1,0 +1,261 @@
+"""Expressions made of expressions: kernel IR with types filled in and zeros left out.
+
+`Zero` is a structural zero: what multiplies it vanishes, whatever the other factor is. A `Const`
+that happens to be 0 is a number, and multiplying by it follows IEEE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shaderad.ir import nodes, ops
+from shaderad.ir.nodes import Expr
+from shaderad.ir.types import (
+    BOOL,
+    INT,
+    LocalArray,
+    Matrix,
+    Scalar,
+    Struct,
+    Tuple,
+    Type,
+    Vector,
+    is_differentiable,
+    is_float,
+    scalar_of,
+    tangent,
+    with_scalar,
+)
+
+_LETTERS = "xyzw"
+_ABSORBING = frozenset({ops.MUL, ops.DOT, ops.CROSS, ops.MATMUL, ops.NEG, ops.TRANSPOSE})
+
+
+def variable(name: str, t: Type) -> Expr:
+    return nodes.Var(type=t, name=name)
+
+
+def zero(t: Type) -> Expr:
+    """The structural zero of type `t`."""
+    return nodes.Zero(type=t)
+
+
+def is_zero(e: Expr) -> bool:
+    """Whether `e` is the structural zero."""
+    return isinstance(e, nodes.Zero)
+
+
+def number(t: Type, value: float) -> Expr:
+    """A number in every component of `t`."""
+    scalar = scalar_of(t)
+    assert scalar is not None
+    plain = float(value) if is_float(scalar) else int(value)
+    return splat(t, nodes.Const(type=scalar, value=plain))
+
+
+def whole(value: int) -> Expr:
+    return nodes.Const(type=INT, value=value)
+
+
+def number_of(e: Expr) -> float | int | bool | None:
+    """The constant that `e` is in every component; `None` where it is none."""
+    if isinstance(e, nodes.Splat):
+        e = e.value
+    return e.value if isinstance(e, nodes.Const) else None
+
+
+def splat(t: Type, value: Expr) -> Expr:
+    """`value` in every component of `t`."""
+    if isinstance(t, Scalar):
+        return value
+    return zero(t) if is_zero(value) else nodes.Splat(type=t, value=value)
+
+
+def apply(op: ops.Op, *args: Expr) -> Expr:
+    """``op(*args)``; neutral and absorbing operands are left out."""
+    t = ops.result_type(op, tuple(a.type for a in args))
+    assert t is not None, f"{op} of {[str(a.type) for a in args]}"
+    if (op in _ABSORBING and any(map(is_zero, args))) or (op == ops.DIV and is_zero(args[0])):
+        return zero(t)
+    kept = _without_neutral(op, args)
+    return kept if kept is not None and kept.type == t else nodes.Apply(type=t, op=op, args=args)
+
+
+def _without_neutral(op: ops.Op, args: Sequence[Expr]) -> Expr | None:
+    """The operand that alone makes the result, as ``x`` does ``1 * x``."""
+    if op == ops.ADD and is_zero(args[0]):
+        return args[1]
+    if op in (ops.ADD, ops.SUB) and is_zero(args[1]):
+        return args[0]
+    if op == ops.SUB and is_zero(args[0]):
+        return apply(ops.NEG, args[1])
+    if op == ops.MUL and number_of(args[0]) == 1:
+        return args[1]
+    if op in (ops.MUL, ops.DIV) and number_of(args[1]) == 1:
+        return args[0]
+    return None
+
+
+def select(condition: Expr, a: Expr, b: Expr) -> Expr:
+    """``a`` where the condition holds, else ``b``; of any type of value."""
+    if is_zero(a) and is_zero(b):
+        return a
+    if isinstance(a.type, Scalar | Vector) or (
+        scalar_of(a.type) is not None and condition.type == BOOL
+    ):
+        return nodes.Apply(type=a.type, op=ops.SELECT, args=(condition, a, b))
+    return nodes.Conditional(type=a.type, condition=condition, if_true=a, if_false=b)
+
+
+def construct(t: Type, parts: Sequence[Expr]) -> Expr:
+    if all(map(is_zero, parts)):
+        return zero(t)
+    return nodes.Construct(type=t, parts=tuple(parts))
+
+
+def field(value: Expr, name: str) -> Expr:
+    """A field of a struct, or an element of a tuple by its number."""
+    t = value.type
+    if isinstance(t, Tuple):
+        position, part = int(name), t.elements[int(name)]
+    else:
+        assert isinstance(t, Struct)
+        position, part = list(t.type_by_field).index(name), t.type_by_field[name]
+    if is_zero(value):
+        return zero(part)
+    if isinstance(value, nodes.Construct):
+        return value.parts[position]
+    return nodes.Field(type=part, value=value, name=name)
+
+
+def swizzle(value: Expr, components: str) -> Expr:
+    t = value.type
+    assert isinstance(t, Vector)
+    made = t.element if len(components) == 1 else Vector(t.element, len(components))
+    if is_zero(value):
+        return zero(made)
+    if isinstance(value, nodes.Splat):
+        return splat(made, value.value)
+    if components == _LETTERS[: t.count]:
+        return value
+    return nodes.Swizzle(type=made, value=value, components=components)
+
+
+def component(value: Expr, position: int) -> Expr:
+    """One scalar of a vector."""
+    if isinstance(value, nodes.Construct) and len(value.parts) == vector_of(value).count:
+        return value.parts[position]
+    return swizzle(value, _LETTERS[position])
+
+
+def vector_of(value: Expr) -> Vector:
+    assert isinstance(value.type, Vector)
+    return value.type
+
+
+def element(value: Expr, index: Expr) -> Expr:
+    """``value[index]`` of a vector, matrix or local array."""
+    t = value.type
+    if isinstance(t, Matrix):
+        made: Type = t.row
+    else:
+        assert isinstance(t, Vector | LocalArray)
+        made = t.element
+    return zero(made) if is_zero(value) else nodes.Element(type=made, value=value, index=index)
+
+
+def row(value: Expr, position: int) -> Expr:
+    """One row of a matrix."""
+    is_by_row = isinstance(value, nodes.Construct) and isinstance(value.parts[0].type, Vector)
+    if is_by_row and isinstance(value, nodes.Construct):
+        return value.parts[position]
+    return element(value, whole(position))
+
+
+def rows(value: Expr) -> list[Expr]:
+    """The rows of a matrix."""
+    assert isinstance(value.type, Matrix)
+    return [row(value, k) for k in range(value.type.row_count)]
+
+
+def components(value: Expr) -> list[Expr]:
+    """The scalars of a scalar, vector or matrix, in row-major order."""
+    if isinstance(value.type, Vector):
+        return [component(value, k) for k in range(value.type.count)]
+    if isinstance(value.type, Matrix):
+        return [c for one in rows(value) for c in components(one)]
+    return [value]
+
+
+def total(terms: Sequence[Expr]) -> Expr:
+    """The sum of at least one term."""
+    found = terms[0]
+    for term in terms[1:]:
+        found = apply(ops.ADD, found, term)
+    return found
+
+
+def summed(value: Expr) -> Expr:
+    """The sum over the components of a vector or matrix."""
+    if isinstance(value.type, Matrix):
+        return total([summed(one) for one in rows(value)])
+    if isinstance(value, nodes.Apply) and value.op == ops.MUL:
+        return apply(ops.DOT, *value.args)
+    return total(components(value))
+
+
+def convert(t: Type, value: Expr) -> Expr:
+    """`value`, a scalar, vector or matrix, with the scalar of `t`."""
+    scalar = scalar_of(t)
+    assert scalar is not None
+    made = with_scalar(value.type, scalar)
+    if made == value.type:
+        return value
+    return zero(made) if is_zero(value) else nodes.Cast(type=made, value=value)
+
+
+# -- derivatives in the type of their primal, or in that of its float part ------------------------
+
+
+def float_part(value: Expr) -> Expr:
+    """Out of a derivative in its primal's type, whose integers are 0, the ``tangent`` of it."""
+    t = value.type
+    made = tangent(t)
+    if made == t or is_zero(value):
+        return zero(made) if is_zero(value) else value
+    assert isinstance(t, Struct | Tuple)
+    kept = [n for n, part in named_parts(t) if is_differentiable(part)]
+    return construct(made, [float_part(field(value, n)) for n in kept])
+
+
+def with_zeros(t: Type, value: Expr) -> Expr:
+    """The other way round: a value of ``tangent(t)`` as one of type `t`."""
+    if value.type == t or is_zero(value):
+        return zero(t) if is_zero(value) else value
+    assert isinstance(t, Struct | Tuple)
+    parts: list[Expr] = []
+    position = 0
+    for n, part in named_parts(t):
+        if not is_differentiable(part):
+            parts.append(zero(part))
+            continue
+        name = str(position) if isinstance(t, Tuple) else n
+        parts.append(with_zeros(part, field(value, name)))
+        position += 1
+    return construct(t, parts)
+
+
+def named_parts(t: Struct | Tuple) -> list[tuple[str, Type]]:
+    """Name and type of each field or element."""
+    if isinstance(t, Tuple):
+        return [(str(k), part) for k, part in enumerate(t.elements)]
+    return list(t.fields)
+
+
+def of_components(t: Type, scalars: Sequence[Expr]) -> Expr:
+    """A scalar, vector or matrix of `scalars`, in row-major order."""
+    if isinstance(t, Matrix):
+        count = t.column_count
+        starts = range(0, len(scalars), count)
+        return construct(t, [construct(t.row, scalars[k : k + count]) for k in starts])
+    return construct(t, scalars) if isinstance(t, Vector) else scalars[0]

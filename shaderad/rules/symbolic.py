@@ -1,0 +1,281 @@
+"""Rules of derivatives evaluated on expressions: the kernel IR of what a row of `PARTIALS` says.
+
+A `Symbolic` is an array to NumPy, through its protocols ``__array_ufunc__`` and
+``__array_function__``: one scalar, vector or matrix, perhaps with axes of extent 1 around it.
+Invariant: an operation of NumPy that is not in the tables here is an error, never a derivative
+that is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from shaderad.ir import nodes, ops
+from shaderad.ir.nodes import Expr
+from shaderad.ir.types import (
+    BOOL,
+    FLOAT,
+    Matrix,
+    Scalar,
+    Type,
+    Vector,
+    is_bool,
+    is_float,
+    scalar_of,
+)
+from shaderad.rules import composing as c
+
+OP_BY_UFUNC: dict[Any, ops.Op] = {
+    np.add: ops.ADD,
+    np.subtract: ops.SUB,
+    np.multiply: ops.MUL,
+    np.divide: ops.DIV,
+    np.negative: ops.NEG,
+    np.power: ops.POW,
+    np.sqrt: ops.SQRT,
+    np.exp: ops.EXP,
+    np.log: ops.LOG,
+    np.sin: ops.SIN,
+    np.cos: ops.COS,
+    np.sinh: ops.SINH,
+    np.cosh: ops.COSH,
+    np.hypot: ops.HYPOT,
+    np.absolute: ops.ABS,
+    np.fmax: ops.MAX,
+    np.maximum: ops.MAX,
+    np.fmin: ops.MIN,
+    np.copysign: ops.COPYSIGN,
+}
+"""The functions of NumPy by component that rows use, and that carry derivatives."""
+
+_WITHOUT_DERIVATIVE: dict[Any, ops.Op] = {
+    np.equal: ops.EQ,
+    np.not_equal: ops.NE,
+    np.less: ops.LT,
+    np.less_equal: ops.LE,
+    np.greater: ops.GT,
+    np.greater_equal: ops.GE,
+    np.isnan: ops.ISNAN,
+    np.sign: ops.SIGN,
+    np.bitwise_and: ops.BIT_AND,
+    np.bitwise_or: ops.BIT_OR,
+    np.invert: ops.NOT,
+}
+
+_ON_BOOLS = frozenset({ops.BIT_AND, ops.BIT_OR, ops.NOT})
+
+Shape = tuple[int, ...]
+
+
+class Symbolic(NDArrayOperatorsMixin):
+    """An expression, for NumPy."""
+
+    __slots__ = ("expr", "shape")
+
+    def __init__(self, expr: Expr, shape: Shape | None = None) -> None:
+        self.expr = expr
+        self.shape = _shape_of(expr.type) if shape is None else shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float64)
+
+    def __getitem__(self, key: Any) -> Symbolic:
+        """Of ``[..., k]``, ``[..., r, c]``, and with `None` for new axes."""
+        _, *rest = key
+        if None in rest:
+            return Symbolic(self.expr, _with_axes(self.shape, rest))
+        found, shape = self.expr, self.shape[: self.ndim - len(rest)]
+        axes = self.shape[self.ndim - len(rest) :]
+        for k, extent in zip(rest, axes, strict=True):
+            if isinstance(k, slice):
+                shape = (*shape, extent)
+            elif extent != 1:
+                found = c.row(found, k) if isinstance(found.type, Matrix) else c.component(found, k)
+        return Symbolic(found, shape)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__" or kwargs:
+            return NotImplemented
+        if ufunc is np.matmul:
+            return _matmul(*inputs)
+        op = OP_BY_UFUNC.get(ufunc) or _WITHOUT_DERIVATIVE.get(ufunc)
+        if op is None:
+            return NotImplemented
+        exponent = _whole(inputs[1]) if op == ops.POW else None
+        if exponent is not None:
+            return _power(inputs[0], exponent)
+        return _applied(op, *inputs)
+
+    def __array_function__(self, function: Any, _types: Any, args: Any, kwargs: Any) -> Any:
+        made = _FUNCTIONS.get(function)
+        return NotImplemented if made is None else made(*args, **kwargs)
+
+
+def expression(value: Any, t: Type) -> Expr:
+    """What a rule gave, as an expression of type `t`."""
+    if isinstance(value, Symbolic):
+        found = c.convert(t, value.expr)
+        assert found.type == t, f"{found.type}, wanted {t}"
+        return found
+    return c.number(t, float(value))
+
+
+def _shape_of(t: Type) -> Shape:
+    if isinstance(t, Vector):
+        return (t.count,)
+    return (t.row_count, t.column_count) if isinstance(t, Matrix) else ()
+
+
+def _with_axes(shape: Shape, key: Sequence[Any]) -> Shape:
+    """`shape` with an axis of 1 wherever the trailing `key` says `None`."""
+    kept = [k for k in key if k is not None]
+    left = list(shape[len(shape) - len(kept) :])
+    return (
+        *shape[: len(shape) - len(kept)],
+        *(1 if k is None else left.pop(0) for k in key),
+    )
+
+
+def _core(shape: Shape) -> Shape:
+    return tuple(extent for extent in shape if extent != 1)
+
+
+def _type(scalar: Scalar, shape: Shape) -> Type:
+    core = _core(shape)
+    if len(core) == 2:
+        return Matrix(scalar, *core)
+    return Vector(scalar, *core) if core else scalar
+
+
+# -- by component -----------------------------------------------------------------------------
+
+
+def _applied(op: ops.Op, *inputs: Any) -> Symbolic:
+    shape = np.broadcast_shapes(*(np.shape(x) if _is_plain(x) else x.shape for x in inputs))
+    scalar = BOOL if op in _ON_BOOLS else _shared_scalar(inputs)
+    return Symbolic(c.apply(op, *(_spread(x, scalar, shape) for x in inputs)), shape)
+
+
+def _is_plain(x: Any) -> bool:
+    return not isinstance(x, Symbolic)
+
+
+def _shared_scalar(inputs: Sequence[Any]) -> Scalar:
+    """The float type of the operands; `float` where they are truth values and plain numbers."""
+    scalars = [scalar_of(x.expr.type) for x in inputs if isinstance(x, Symbolic)]
+    for s in scalars:
+        if s is not None and is_float(s):
+            return s
+    return FLOAT
+
+
+def _spread(x: Any, scalar: Scalar, shape: Shape) -> Expr:
+    """An operand in `shape` and as numbers of type `scalar`."""
+    t = _type(scalar, shape)
+    if _is_plain(x):
+        value = np.asarray(x).item()
+        return c.splat(t, nodes.Const(type=BOOL, value=value)) if is_bool(t) else c.number(t, value)
+    expr = c.convert(scalar, x.expr)
+    if expr.type == t:
+        return expr
+    if not _core(x.shape):
+        return c.splat(t, expr)
+    assert isinstance(t, Matrix)
+    if len(x.shape) > 1 and x.shape[-1] == 1:
+        return c.construct(t, [c.splat(t.row, one) for one in c.components(expr)])
+    return c.construct(t, [expr] * t.row_count)
+
+
+def _whole(x: Any) -> int | None:
+    """A whole constant exponent."""
+    if not _is_plain(x) or np.ndim(x):
+        return None
+    value = float(x)
+    return int(value) if value.is_integer() and abs(value) <= 64 else None
+
+
+def _power(x: Symbolic, exponent: int) -> Symbolic:
+    if exponent == 1:
+        return x
+    return Symbolic(c.apply(ops.POWI, x.expr, c.whole(exponent)), x.shape)
+
+
+def _where(condition: Any, a: Any, b: Any) -> Any:
+    if _is_plain(condition):
+        return a if condition else b
+    shape = np.broadcast_shapes(
+        *(np.shape(x) if _is_plain(x) else x.shape for x in (condition, a, b))
+    )
+    scalar = _shared_scalar((a, b))
+    mask = condition.expr if not _core(condition.shape) else _spread(condition, BOOL, shape)
+    return Symbolic(c.select(mask, _spread(a, scalar, shape), _spread(b, scalar, shape)), shape)
+
+
+def _clip(x: Any, low: Any, high: Any) -> Symbolic:
+    return _applied(ops.CLAMP, x, low, high)
+
+
+def _round(x: Any) -> Symbolic:
+    return _applied(ops.ROUND, x)
+
+
+# -- whole values -----------------------------------------------------------------------------
+
+
+def _matmul(a: Symbolic, b: Symbolic) -> Symbolic:
+    shape = (*a.shape[:-1], *b.shape[1:])
+    if a.shape[0] == 1 or b.shape[-1] == 1:
+        return Symbolic(c.apply(ops.MATMUL, a.expr, b.expr), shape)
+    return Symbolic(c.apply(ops.MATMUL, a.expr, b.expr))
+
+
+def _sum(x: Symbolic, axis: int | Shape) -> Symbolic:
+    assert axis in (-1, (-2, -1))
+    return Symbolic(c.summed(x.expr))
+
+
+def _expand_dims(x: Symbolic, axis: int) -> Symbolic:
+    assert axis == -1
+    return Symbolic(x.expr, (*x.shape, 1))
+
+
+def _swapaxes(x: Symbolic, *_: int) -> Symbolic:
+    return Symbolic(c.apply(ops.TRANSPOSE, x.expr))
+
+
+def _stack(arrays: Sequence[Any], axis: int) -> Symbolic:
+    """Scalars become a vector, vectors the rows of a matrix."""
+    scalar = _shared_scalar(arrays)
+    shape = next(x.shape for x in arrays if isinstance(x, Symbolic))
+    assert axis == -1 - len(shape)
+    parts = [_spread(x, scalar, shape) for x in arrays]
+    made = _type(scalar, (len(parts), *shape))
+    return Symbolic(c.construct(made, parts))
+
+
+def _cross(a: Symbolic, b: Symbolic) -> Symbolic:
+    return Symbolic(c.apply(ops.CROSS, a.expr, b.expr))
+
+
+_FUNCTIONS: dict[Any, Callable[..., Any]] = cast(
+    "dict[Any, Callable[..., Any]]",
+    {
+        np.where: _where,
+        np.sum: _sum,
+        np.swapaxes: _swapaxes,
+        np.expand_dims: _expand_dims,
+        np.stack: _stack,
+        np.clip: _clip,
+        np.cross: _cross,
+        np.round: _round,
+    },
+)
