@@ -299,7 +299,7 @@ class Reduce(Node):
 class ArgExtreme(Node):
     """The position of the first smallest or largest of each row of the last axis.
 
-    A NaN is neither, as long as the row holds a number. Rows are not empty.
+    A NaN is neither, as long as the row holds a number. Elements are scalars. An empty row has 0.
     """
 
     kind: Literal["min", "max"]
@@ -336,6 +336,9 @@ class Loop(Node):
     constant_count: int
     is_reversed: bool = False
     """Whether k runs from ``count - 1`` down to 0."""
+    checkpoint: Literal["sqrt", "all", "none"] = "sqrt"
+    """Which carries reverse mode keeps: at the ends of about sqrt(count) segments, whose inside it
+    computes again, those of every iteration, or none, and then there is no reverse mode."""
 
     def result_types(self) -> tuple[ArrayType, ...]:
         carries = self.body.outputs[: self.carry_count]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
+from math import isqrt, prod
 from typing import Literal
 
 
@@ -25,15 +25,21 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What no polynomial says: ``left // right``, rounded down, or the larger of two."""
+    """What no polynomial says.
 
-    kind: Literal["//", "max"]
+    ``left // right``, rounded down; the larger of two; the square root of `left`, rounded down,
+    but at least `right`.
+    """
+
+    kind: Literal["//", "max", "sqrt"]
     left: Size
     right: Size
 
     def __str__(self) -> str:
         if self.kind == "max":
             return f"max({self.left}, {self.right})"
+        if self.kind == "sqrt":
+            return f"max(sqrt({self.left}), {self.right})"
         return f"({self.left}) // ({self.right})"
 
 
@@ -120,6 +126,11 @@ def maximum(a: Size, b: Size) -> Size:
     return _atom(Derived("max", a, b))
 
 
+def square_root(a: Size) -> Size:
+    """The square root of `a`, rounded down, but at least 1."""
+    return max(isqrt(a), 1) if isinstance(a, int) else _atom(Derived("sqrt", a, 1))
+
+
 def product(shape: Shape) -> Size:
     """How many elements an array of `shape` has."""
     found: Size = 1
@@ -177,4 +188,6 @@ def _atom_value(atom: Atom, values: Mapping[str, int]) -> int:
     if isinstance(atom, Symbol):
         return values[atom.name]
     left, right = evaluate(atom.left, values), evaluate(atom.right, values)
-    return max(left, right) if atom.kind == "max" else left // right
+    if atom.kind == "//":
+        return left // right
+    return max(isqrt(left) if atom.kind == "sqrt" else left, right)
