@@ -197,6 +197,12 @@ MESSAGES: dict[str, Message] = {
         note="the Slang compiler ends on values within values whose derivative is taken twice",
         help="keep the inner values in names of their own, or take the derivative with `jvp`",
     ),
+    "SR0471": Message(
+        DerivativeError,
+        'reverse mode through a loop with `checkpoint="none"`',
+        note="the pullback runs backward over the carries, and this loop keeps none",
+        help='write `checkpoint="sqrt"`, or "all" where memory allows; `jvp` needs none',
+    ),
     "SR0470": Message(
         DerivativeError,
         "`{type}` behind a pointer holds floats of its own, in a differentiated Python function",

@@ -1,0 +1,7 @@
+"""Derivatives of array graphs: one rule a node in each direction, and the walks that apply them."""
+
+from shaderad.rules.arrays.walks import Linearised as Linearised
+from shaderad.rules.arrays.walks import jvp as jvp
+from shaderad.rules.arrays.walks import linearise as linearise
+from shaderad.rules.arrays.walks import push as push
+from shaderad.rules.arrays.walks import vjp as vjp

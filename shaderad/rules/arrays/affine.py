@@ -1,0 +1,185 @@
+"""Affine maps r -> r A + b, by which cotangents flow through a recurrence, and their composition.
+
+    (A1, b1) then (A2, b2)  =  (A1 A2, b1 A2 + b2)
+
+A is as small as the operator allows: by component for an op by component, a number, matrix or
+local array for a function of elements that hold 1, up to 4, or more floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shaderad.ir import nodes, ops
+from shaderad.ir.arrays import Value
+from shaderad.ir.nodes import Expr, Function, Parameter
+from shaderad.ir.types import (
+    FLOAT,
+    INT,
+    LocalArray,
+    Matrix,
+    Scalar,
+    Struct,
+    Type,
+    Vector,
+    is_float,
+    scalars,
+)
+from shaderad.rules import composing as c
+from shaderad.rules import expressions
+from shaderad.rules.arrays import building as b
+from shaderad.rules.local_arrays import array_of, float_scalars, from_float_scalars
+
+
+@dataclass(frozen=True, slots=True)
+class AffineMaps:
+    """The maps of one recurrence: their type, and how they follow from its values."""
+
+    factor: Expr
+    """A, as an expression over the recurrence's variables."""
+    element: Type
+    """Of what flows, in the type of the primal."""
+    is_by_component: bool
+
+    @staticmethod
+    def of(step: Expr, name: str, t: Type, *, is_by_component: bool) -> AffineMaps:
+        """Those of ``step``, a value of type `t`, as a function of the variable `name`."""
+        if is_by_component:
+            ones = c.number(t, 1.0)
+            factor = expressions.pull(step, ones, (name,)).get(name, c.zero(t))
+            return AffineMaps(factor, t, is_by_component)
+        # Row j of A: the cotangent of the variable where the j-th float of the result has 1.
+        count = len(float_scalars(c.variable(name, t)))
+        scalar = _scalar_of(t)
+        bar = expressions.pull(step, c.variable("basis", t), (name,)).get(name, c.zero(t))
+        row = [c.convert(scalar, s) for s in float_scalars(bar)]
+        rows: list[Expr] = []
+        for j in range(count):
+            basis = [c.number(scalar, 1.0 if k == j else 0.0) for k in range(count)]
+            by_name = {"basis": from_float_scalars(t, basis)}
+            rows += [expressions.substitute(s, by_name) for s in row]
+        return AffineMaps(_packed(_matrix_type(scalar, count), rows), t, is_by_component)
+
+    def flow(self, given: Mapping[str, Value], bar: Value) -> Value:
+        """All that flows into each element: ``r[i] = bar[i] + r[i+1] A[i+1]``."""
+        pair = Struct(
+            f"{b.type_name(self.element)}_affine_map",
+            (("factor", self.factor.type), ("offset", self._offset.type)),
+        )
+        factors = b.elementwise(self.factor, given, bar.shape)
+        offsets = b.elementwise(self._offset, {"bar": bar}, bar.shape)
+        after = b.shift_left(factors, c.zero(self.factor.type))
+        found = b.reverse_scan(self._composition(pair), b.struct(pair, (after, offsets)))
+        flat = c.field(c.variable("x", pair), "offset")
+        made = flat if self.is_by_component else from_float_scalars(self.element, _unpacked(flat))
+        return b.elementwise(made, {"x": found}, bar.shape)
+
+    @property
+    def _offset(self) -> Expr:
+        """The cotangent ``bar`` in the form that A multiplies."""
+        bar = c.variable("bar", self.element)
+        if self.is_by_component:
+            return bar
+        scalar = _scalar_of(self.element)
+        flat = [c.convert(scalar, s) for s in float_scalars(bar)]
+        return _packed(_vector_type(scalar, len(flat)), flat)
+
+    def _composition(self, pair: Struct) -> Function:
+        """The first map, then the second."""
+        first, second = c.variable("first", pair), c.variable("second", pair)
+        body: tuple[nodes.Stmt, ...] = ()
+        local_types: dict[str, Type] = {}
+        if isinstance(self.factor.type, LocalArray) and not self.is_by_component:
+            body, local_types, parts = _long_products(pair)
+        else:
+            is_matrix = not self.is_by_component and isinstance(self.factor.type, Matrix)
+            times = ops.MATMUL if is_matrix else ops.MUL
+            factor = c.field(second, "factor")
+            moved = c.apply(times, c.field(first, "offset"), factor)
+            parts = (
+                c.apply(times, c.field(first, "factor"), factor),
+                c.apply(ops.ADD, moved, c.field(second, "offset")),
+            )
+        return Function(
+            name="composed",
+            parameters=(Parameter(name="first", type=pair), Parameter(name="second", type=pair)),
+            result=pair,
+            body=(*body, nodes.Return(value=c.construct(pair, parts))),
+            local_types=local_types,
+        )
+
+
+def _scalar_of(t: Type) -> Scalar:
+    """The float type that all floats of `t` have; `float` where they differ."""
+    kinds = {s for s in scalars(t) if is_float(s)}
+    return kinds.pop() if len(kinds) == 1 else FLOAT
+
+
+def _matrix_type(scalar: Scalar, count: int) -> Type:
+    if count == 1:
+        return scalar
+    return Matrix(scalar, count, count) if count <= 4 else LocalArray(scalar, count * count)
+
+
+def _vector_type(scalar: Scalar, count: int) -> Type:
+    if count == 1:
+        return scalar
+    return Vector(scalar, count) if count <= 4 else LocalArray(scalar, count)
+
+
+def _packed(t: Type, flat: list[Expr]) -> Expr:
+    """`flat` as a value of type `t`, row by row."""
+    if isinstance(t, LocalArray):
+        return array_of(t, flat)
+    return c.of_components(t, flat)
+
+
+def _unpacked(value: Expr) -> list[Expr]:
+    if isinstance(value.type, LocalArray):
+        return [c.element(value, c.whole(k)) for k in range(value.type.count)]
+    return c.components(value)
+
+
+def _long_products(
+    pair: Struct,
+) -> tuple[tuple[nodes.Stmt, ...], dict[str, Type], tuple[Expr, Expr]]:
+    """Matrix products in loops over local arrays, for elements of more than four floats."""
+    square, line = pair.type_by_field["factor"], pair.type_by_field["offset"]
+    assert isinstance(square, LocalArray)
+    assert isinstance(line, LocalArray)
+    count = c.whole(line.count)
+    row, column, inner = (c.variable(n, INT) for n in ("row", "column", "inner"))
+    first, second = c.variable("first", pair), c.variable("second", pair)
+    product, moved = c.variable("product", square), c.variable("moved", line)
+
+    def at(i: Expr, j: Expr) -> Expr:
+        return c.apply(ops.ADD, c.apply(ops.MUL, i, count), j)
+
+    def grow(name: Expr, index: Expr, left: Expr) -> nodes.Stmt:
+        right = c.element(c.field(second, "factor"), at(inner, column))
+        value = c.apply(ops.ADD, c.element(name, index), c.apply(ops.MUL, left, right))
+        assert isinstance(name, nodes.Var)
+        return nodes.Assign(name=name.name, path=(nodes.ElementStep(index=index),), value=value)
+
+    left_factor = c.element(c.field(first, "factor"), at(row, inner))
+    left_offset = c.element(c.field(first, "offset"), inner)
+    products = _loop("row", count, (grow(product, at(row, column), left_factor),))
+    body = (
+        nodes.Assign(name="product", value=c.zero(square)),
+        nodes.Assign(name="moved", value=c.field(second, "offset")),
+        _loop("column", count, (
+            _loop("inner", count, (products, grow(moved, column, left_offset))),)),
+    )  # fmt: skip
+    local_types: dict[str, Type] = {
+        "product": square,
+        "moved": line,
+        "row": INT,
+        "column": INT,
+        "inner": INT,
+    }
+    return body, local_types, (product, moved)
+
+
+def _loop(name: str, count: Expr, body: tuple[nodes.Stmt, ...]) -> nodes.Stmt:
+    return nodes.For(variable=name, start=c.whole(0), stop=count, step=c.whole(1), body=body)

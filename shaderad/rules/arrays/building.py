@@ -1,0 +1,199 @@
+"""Values made of values: the nodes that rules of derivatives are written in.
+
+What changes nothing makes no node: a reshape to the same shape is the value itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from shaderad.ir import arrays, ops, sizes
+from shaderad.ir.arrays import ArrayType, Reducer, Value, operand_name
+from shaderad.ir.nodes import Call, Expr, Function
+from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import BOOL, INT, Struct, Type, is_differentiable
+from shaderad.rules import composing as c
+from shaderad.rules.expressions import substitute, variables
+from shaderad.rules.local_arrays import added
+
+
+def has_derivative(value: Value) -> bool:
+    return is_differentiable(value.element)
+
+
+# -- by element -------------------------------------------------------------------------------
+
+
+def elementwise(expr: Expr, value_by_name: Mapping[str, Value], shape: Shape) -> Value:
+    """``expr`` for each element of the values that its variables name, all of one `shape`."""
+    used = variables(expr)
+    kept = [(name, value) for name, value in value_by_name.items() if name in used]
+    names = {
+        name: c.variable(operand_name(k), value.element) for k, (name, value) in enumerate(kept)
+    }
+    renamed = substitute(expr, names)
+    if len(kept) == 1 and renamed is names[kept[0][0]]:
+        return kept[0][1]
+    operands = tuple(value for _, value in kept)
+    return arrays.Elementwise(operands=operands, expr=renamed, shape=shape).result
+
+
+def operand_names(count: int) -> list[str]:
+    return [operand_name(k) for k in range(count)]
+
+
+def full(shape: Shape, expr: Expr) -> Value:
+    """An expression without variables for each element."""
+    return arrays.Elementwise(operands=(), expr=expr, shape=shape).result
+
+
+def zeros(t: ArrayType) -> Value:
+    return full(t.shape, c.zero(t.element))
+
+
+def add(a: Value, b: Value) -> Value:
+    """The sum of two derivatives."""
+    left, right = c.variable("left", a.element), c.variable("right", b.element)
+    return elementwise(added(left, right), {"left": a, "right": b}, a.shape)
+
+
+def applied(op: ops.Op, *values: Value) -> Value:
+    """An op by component on values of one shape."""
+    names = operand_names(len(values))
+    args = [c.variable(n, v.element) for n, v in zip(names, values, strict=True)]
+    return elementwise(c.apply(op, *args), dict(zip(names, values, strict=True)), values[0].shape)
+
+
+def plus(value: Value, number: int) -> Value:
+    """An int array plus a number."""
+    x = c.variable("x", INT)
+    return elementwise(c.apply(ops.ADD, x, c.whole(number)), {"x": value}, value.shape)
+
+
+def where(condition: Value, a: Value, b: Value) -> Value:
+    """``a`` where the condition holds, else ``b``."""
+    expr = c.select(
+        c.variable("holds", BOOL), c.variable("a", a.element), c.variable("b", b.element)
+    )
+    return elementwise(expr, {"holds": condition, "a": a, "b": b}, a.shape)
+
+
+def field(value: Value, name: str) -> Value:
+    return elementwise(c.field(c.variable("x", value.element), name), {"x": value}, value.shape)
+
+
+def struct(t: Struct, parts: Sequence[Value]) -> Value:
+    """Structs of one part a field."""
+    names = operand_names(len(parts))
+    expr = c.construct(t, [c.variable(n, p.element) for n, p in zip(names, parts, strict=True)])
+    return elementwise(expr, dict(zip(names, parts, strict=True)), parts[0].shape)
+
+
+def type_name(t: Type) -> str:
+    """The name of a type as part of an identifier."""
+    return "".join(letter if letter.isalnum() else "_" for letter in str(t))
+
+
+def combined(op: Reducer, a: Expr, b: Expr) -> Expr:
+    """``a op b``."""
+    if isinstance(op, Function):
+        return Call(type=op.result, function=op, args=(a, b))
+    if isinstance(a.type, Struct):
+        return c.construct(
+            a.type, [combined(op, c.field(a, n), c.field(b, n)) for n, _ in a.type.fields]
+        )
+    return c.apply(op, a, b)
+
+
+# -- layout -----------------------------------------------------------------------------------
+
+
+def iota(shape: Shape, axis: int) -> Value:
+    return arrays.Iota(operands=(), shape=shape, axis=axis).result
+
+
+def broadcast(x: Value, shape: Shape, axes: Sequence[int]) -> Value:
+    if x.shape == shape:
+        return x
+    return arrays.Broadcast(operands=(x,), shape=shape, axes=tuple(axes)).result
+
+
+def along_last(x: Value, extent: Size) -> Value:
+    """`x` repeated along a new last axis."""
+    rank = len(x.shape)
+    made = arrays.Broadcast(operands=(x,), shape=(*x.shape, extent), axes=tuple(range(rank)))
+    return made.result
+
+
+def reshape(x: Value, shape: Shape) -> Value:
+    return x if x.shape == shape else arrays.Reshape(operands=(x,), shape=shape).result
+
+
+def transpose(x: Value, permutation: Sequence[int]) -> Value:
+    if list(permutation) == list(range(len(permutation))):
+        return x
+    return arrays.Transpose(operands=(x,), permutation=tuple(permutation)).result
+
+
+def piece(x: Value, axis: int, start: Size, extent: Size, step: int = 1) -> Value:
+    """`extent` positions of one axis, from `start` on."""
+    if x.shape[axis] == extent and start == 0 and step == 1:
+        return x
+    starts: list[Size] = [0] * len(x.shape)
+    steps = [1] * len(x.shape)
+    shape = [*x.shape]
+    starts[axis], steps[axis], shape[axis] = start, step, extent
+    node = arrays.Slice(operands=(x,), starts=tuple(starts), steps=tuple(steps), shape=tuple(shape))
+    return node.result
+
+
+def reverse(x: Value) -> Value:
+    """`x` with its last axis the other way round."""
+    count = x.shape[-1]
+    return piece(x, len(x.shape) - 1, sizes.subtract(count, 1), count, -1)
+
+
+def concatenate(parts: Sequence[Value], axis: int) -> Value:
+    return arrays.Concatenate(operands=tuple(parts), axis=axis).result
+
+
+def shift_right(x: Value, fill: Expr) -> Value:
+    """``result[.., i] = x[.., i - 1]``, and `fill` at 0; right for empty rows, too."""
+    axis = len(x.shape) - 1
+    joined = concatenate((full((*x.shape[:-1], 1), fill), x), axis)
+    return piece(joined, axis, 0, x.shape[-1])
+
+
+def shift_left(x: Value, fill: Expr) -> Value:
+    """``result[.., i] = x[.., i + 1]``, and `fill` at the end."""
+    axis = len(x.shape) - 1
+    joined = concatenate((x, full((*x.shape[:-1], 1), fill)), axis)
+    return piece(joined, axis, 1, x.shape[-1])
+
+
+# -- sums -------------------------------------------------------------------------------------
+
+
+def reduce(op: Reducer, x: Value, init: Value | None = None) -> Value:
+    operands = (x,) if init is None else (x, init)
+    return arrays.Reduce(operands=operands, op=op).result
+
+
+def scan(op: Reducer, x: Value) -> Value:
+    return arrays.Scan(operands=(x,), op=op).result
+
+
+def reverse_scan(op: Reducer, x: Value) -> Value:
+    """``result[.., i] = x[.., n - 1] op .. op x[.., i]``."""
+    return reverse(scan(op, reverse(x)))
+
+
+def sum_over(x: Value, axes: Sequence[int]) -> Value:
+    """The sum over some axes, which the result does not have."""
+    if not axes:
+        return x
+    kept = [k for k in range(len(x.shape)) if k not in axes]
+    shape = tuple(x.shape[k] for k in kept)
+    extent = sizes.product(tuple(x.shape[k] for k in axes))
+    rows = reshape(transpose(x, [*kept, *axes]), (*shape, extent))
+    return reduce(ops.ADD, rows)

@@ -1,0 +1,232 @@
+"""Derivatives of reductions and scans along the last axis.
+
+Forward, every operator but addition is lifted to pairs of a value and its tangent,
+    (a, a_dot) op' (b, b_dot) = (a op b, push(op)),
+which is associative where op is. No rule divides by a value, so zeros in products are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, cast
+
+from shaderad.ir import arrays, ops
+from shaderad.ir.arrays import Reducer, Value
+from shaderad.ir.nodes import Conditional, Expr, Function, Parameter, Return
+from shaderad.ir.types import BOOL, Matrix, Struct, Type, Vector
+from shaderad.rules import composing as c
+from shaderad.rules import expressions
+from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays.affine import AffineMaps
+from shaderad.rules.arrays.layout import Derivatives
+
+_NEUTRAL: dict[ops.Op, float] = {
+    ops.ADD: 0.0,
+    ops.MUL: 1.0,
+    ops.MIN: float("inf"),
+    ops.MAX: float("-inf"),
+}
+"""What a row without elements is reduced to."""
+
+
+# -- forward ----------------------------------------------------------------------------------
+# y = x[0] op x[1] op ..        ADD: y_dot = x_dot[0] + x_dot[1] + ..
+# else (y, y_dot) = (x[0], x_dot[0]) op' (x[1], x_dot[1]) op' ..
+
+
+def push_reduce(node: arrays.Reduce, dots: Derivatives) -> Derivatives:
+    if node.op == ops.ADD:
+        init_dot = dots[1] if len(dots) > 1 else None
+        if dots[0] is None:
+            return (init_dot,)
+        return (b.reduce(ops.ADD, dots[0], init_dot),)
+    t = _pair_type(node.operands[0].element)
+    pairs = [_pairs(t, x, dot) for x, dot in zip(node.operands, dots, strict=True)]
+    if len(pairs) == 1 and isinstance(node.op, ops.Op):
+        neutral = c.number(node.result.element, _NEUTRAL[node.op])
+        nothing = c.construct(t, [neutral, c.zero(neutral.type)])
+        pairs.append(b.full(node.result.shape, nothing))
+    return (b.field(b.reduce(_lifted(node.op, t), *pairs), "tangent"),)
+
+
+def push_scan(node: arrays.Scan, dots: Derivatives) -> Derivatives:
+    (x,), (dot,) = node.operands, dots
+    if dot is None or node.op == ops.ADD:
+        return (None if dot is None else b.scan(ops.ADD, dot),)
+    t = _pair_type(x.element)
+    return (b.field(b.scan(_lifted(node.op, t), _pairs(t, x, dot)), "tangent"),)
+
+
+def _pair_type(t: Type) -> Struct:
+    return Struct(f"{b.type_name(t)}_with_tangent", (("value", t), ("tangent", t)))
+
+
+def _pairs(t: Struct, x: Value, dot: Value | None) -> Value:
+    return b.struct(t, (x, b.zeros(x.type) if dot is None else dot))
+
+
+def _lifted(op: Reducer, t: Struct) -> Function:
+    """`op` on values with their tangents."""
+    left, right = c.variable("left", t), c.variable("right", t)
+    element = t.type_by_field["value"]
+    value = b.combined(op, c.variable("a", element), c.variable("b", element))
+    names = {"a": c.variable("a_dot", element), "b": c.variable("b_dot", element)}
+    tangent = expressions.push(value, cast("dict[str, Expr | None]", names))
+    given = {"a": c.field(left, "value"), "b": c.field(right, "value"),
+             "a_dot": c.field(left, "tangent"), "b_dot": c.field(right, "tangent")}  # fmt: skip
+    parts = (value, c.zero(element) if tangent is None else tangent)
+    made = c.construct(t, [expressions.substitute(part, given) for part in parts])
+    return Function(
+        name=f"{op.name}_with_tangents",
+        parameters=(Parameter(name="left", type=t), Parameter(name="right", type=t)),
+        result=t,
+        body=(Return(value=made),),
+        local_types={},
+    )
+
+
+# -- reductions, backward ---------------------------------------------------------------------
+
+
+def pull_reduce(node: arrays.Reduce, bars: Derivatives, _: Sequence[bool]) -> Derivatives:
+    (bar,) = bars
+    assert bar is not None
+    x, *init = node.operands
+    if not init:
+        return (_pull_row(node.op, x, bar),)
+    if isinstance(node.op, Function):
+        return _pull_with_first(node.op, x, init[0], bar)
+    # y = init op r, r = x[0] op x[1] op ..
+    r = b.reduce(node.op, x)
+    combined = b.combined(node.op, *(c.variable(n, x.element) for n in ("init", "r")))
+    found = expressions.pull(combined, c.variable("bar", bar.element), ("init", "r"))
+    given = {"init": init[0], "r": r, "bar": bar}
+    init_bar, r_bar = (
+        b.elementwise(found[n], given, bar.shape) if n in found else None for n in ("init", "r")
+    )
+    return (None if r_bar is None else _pull_row(node.op, x, r_bar), init_bar)
+
+
+def _pull_with_first(op: Reducer, x: Value, init: Value, bar: Value) -> Derivatives:
+    """`init` as the first element of the row."""
+    axis = len(x.shape) - 1
+    joined = b.concatenate((b.reshape(init, (*init.shape, 1)), x), axis)
+    found = _pull_row(op, joined, bar)
+    first = b.reshape(b.piece(found, axis, 0, 1), init.shape)
+    return (b.piece(found, axis, 1, x.shape[-1]), first)
+
+
+def _pull_row(op: Reducer, x: Value, bar: Value) -> Value:
+    repeated = b.along_last(bar, x.shape[-1])
+    if op == ops.ADD:
+        return repeated
+    if op in (ops.MIN, ops.MAX):
+        return _to_winner("min" if op == ops.MIN else "max", x, repeated)
+    return _pull_by_neighbours(op, x, repeated)
+
+
+# y = min(x[0], x[1], ..)       x_bar[i] = y_bar where i is the first that attains y, else 0
+# Of vectors each component has its own winner.
+
+
+def _to_winner(kind: Literal["min", "max"], x: Value, bar: Value) -> Value:
+    t = x.element
+    if isinstance(t, Vector | Matrix):
+        count = len(c.components(c.variable("x", t)))
+        parts = [_to_winner(kind, _component(x, k), _component(bar, k)) for k in range(count)]
+        names = b.operand_names(count)
+        made = c.of_components(
+            t, [c.variable(n, p.element) for n, p in zip(names, parts, strict=True)]
+        )
+        return b.elementwise(made, dict(zip(names, parts, strict=True)), x.shape)
+    winner = arrays.ArgExtreme(operands=(x,), kind=kind).result
+    axis = len(x.shape) - 1
+    is_winner = b.applied(ops.EQ, b.iota(x.shape, axis), b.along_last(winner, x.shape[-1]))
+    return b.where(is_winner, bar, b.zeros(bar.type))
+
+
+def _component(x: Value, position: int) -> Value:
+    scalars = c.components(c.variable("x", x.element))
+    return b.elementwise(scalars[position], {"x": x}, x.shape)
+
+
+# y = l[i] op x[i] op r[i]      l[i] = x[0] op .. op x[i-1],  r[i] = x[i+1] op .. op x[n-1]
+# x_bar[i] = pull((l op x) op r by x)(y_bar)
+# The ends lack a neighbour: an op's neutral element stands in, a function is left out.
+
+
+def _pull_by_neighbours(op: Reducer, x: Value, bar: Value) -> Value:
+    t = x.element
+    fill = c.number(t, _NEUTRAL[op]) if isinstance(op, ops.Op) else c.zero(t)
+    given = {
+        "left": b.shift_right(b.scan(op, x), fill),
+        "x": x,
+        "right": b.shift_left(b.reverse_scan(_flipped(op), x), fill),
+        "bar": bar,
+    }
+    left, here, right = (c.variable(n, t) for n in ("left", "x", "right"))
+    if isinstance(op, ops.Op):
+        y = b.combined(op, b.combined(op, left, here), right)
+    else:
+        axis = len(x.shape) - 1
+        given["is_first"] = at_end(x, axis, is_last=False)
+        given["is_last"] = at_end(x, axis, is_last=True)
+        until = _unless("is_first", b.combined(op, left, here), here)
+        y = _unless("is_last", b.combined(op, until, right), until)
+    found = expressions.pull(y, c.variable("bar", t), ("x",))
+    return b.elementwise(found.get("x", c.zero(t)), given, x.shape)
+
+
+def _unless(name: str, value: Expr, otherwise: Expr) -> Expr:
+    condition = c.variable(name, BOOL)
+    return Conditional(type=value.type, condition=condition, if_true=otherwise, if_false=value)
+
+
+def at_end(x: Value, axis: int, *, is_last: bool) -> Value:
+    """Where a position of `axis` is the first, or the last, of its row."""
+    position = b.iota(x.shape, axis)
+    if not is_last:
+        return b.applied(ops.EQ, position, b.full(x.shape, c.whole(0)))
+    count = arrays.SizeOf(operands=(), size=x.shape[axis]).result
+    return b.applied(ops.EQ, b.plus(position, 1), b.broadcast(count, x.shape, ()))
+
+
+def _flipped(op: Reducer) -> Reducer:
+    """``b op a``, for scans that run from the end."""
+    if isinstance(op, ops.Op):
+        return op
+    t = op.result
+    a, other = c.variable("a", t), c.variable("b", t)
+    return Function(
+        name=f"{op.name}_flipped",
+        parameters=(Parameter(name="a", type=t), Parameter(name="b", type=t)),
+        result=t,
+        body=(Return(value=b.combined(op, other, a)),),
+        local_types={},
+    )
+
+
+# -- scans, backward --------------------------------------------------------------------------
+# ADD: x_bar[i] = y_bar[i] + y_bar[i+1] + .. + y_bar[n-1]
+#
+# else y[i] = y[i-1] op x[i]. With A[i] = d y[i] / d y[i-1] and r[i] all that flows into y[i],
+#     r[n-1] = y_bar[n-1]      r[i] = y_bar[i] + A[i+1]^T r[i+1]
+#     x_bar[i] = (d y[i] / d x[i])^T r[i]
+# The steps are affine maps of r; composing them is associative, so a scan from the end does it.
+
+
+def pull_scan(node: arrays.Scan, bars: Derivatives, _: Sequence[bool]) -> Derivatives:
+    (x,), (bar,) = node.operands, bars
+    assert bar is not None
+    if node.op == ops.ADD:
+        return (b.reverse_scan(ops.ADD, bar),)
+    t, axis = x.element, len(x.shape) - 1
+    step = b.combined(node.op, c.variable("before", t), c.variable("x", t))
+    given = {"before": b.shift_right(node.result, c.zero(t)), "x": x}
+    r = AffineMaps.of(step, "before", t, is_by_component=isinstance(node.op, ops.Op)).flow(
+        given, bar
+    )
+    to_x = expressions.pull(step, c.variable("r", t), ("x",)).get("x", c.zero(t))
+    found = _unless("is_first", to_x, c.variable("r", t))
+    given |= {"r": r, "is_first": at_end(x, axis, is_last=False)}
+    return (b.elementwise(found, given, x.shape),)

@@ -1,0 +1,45 @@
+"""Derivatives of kernel calls in graphs: the kernel's own, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from shaderad.diagnostics import DerivativeError
+from shaderad.ir.arrays import ArrayType, Graph, KernelCall
+from shaderad.ir.types import FLOAT
+from shaderad.rules.arrays import jvp, vjp
+from tests.array_check import array, check
+
+
+@sad.kernel
+def scaled(i: sad.Index, x: sad.In[float], factor: float, y: sad.Out[float], n: sad.Add[float]):
+    y[i] = factor * sad.sin(x[i])
+    n[0] += x[i] * x[i]
+
+
+def graph() -> Graph:
+    inputs = (array((5,)), array(()))
+    written = (("y", ArrayType(FLOAT, (5,))), ("n", ArrayType(FLOAT, (1,))))
+    kernel = scaled.specialise({})
+    node = KernelCall(operands=inputs, kernel=kernel, dim=(5,), names=("x", "factor"),
+                      written=written, bounds="raise")  # fmt: skip
+    return Graph(inputs, node.results)
+
+
+def test_both_modes_agree_with_differences() -> None:
+    check(graph(), [np.random.default_rng(1).normal(size=5), np.array(1.5)], order=1)
+
+
+Transform = Callable[[Graph, Sequence[bool]], Graph]
+
+
+@pytest.mark.parametrize("first", [jvp, vjp])
+@pytest.mark.parametrize("second", [jvp, vjp])
+def test_a_second_derivative_is_refused(first: Transform, second: Transform) -> None:
+    once = first(graph(), [True, True])
+    with pytest.raises(DerivativeError, match="SR0451"):
+        second(once, [True] * len(once.inputs))
