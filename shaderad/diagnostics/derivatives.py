@@ -203,6 +203,12 @@ MESSAGES: dict[str, Message] = {
         note="the pullback runs backward over the carries, and this loop keeps none",
         help='write `checkpoint="sqrt"`, or "all" where memory allows; `jvp` needs none',
     ),
+    "SR0472": Message(
+        DerivativeError,
+        "forward mode through `{function}`, whose derivative is by `custom_vjp`",
+        note="a pullback of your own says nothing of tangents",
+        help="use `vjp` or `grad`, or leave the function to automatic derivatives",
+    ),
     "SR0470": Message(
         DerivativeError,
         "`{type}` behind a pointer holds floats of its own, in a differentiated Python function",

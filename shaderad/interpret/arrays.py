@@ -98,6 +98,10 @@ def _while(r: Runner, node: arrays.WhileLoop, given: list[Held]) -> list[Held]:
     return [*carries, ints(np.asarray(count))]
 
 
+def _subgraph(r: Runner, node: arrays.Subgraph, given: list[Held]) -> list[Held]:
+    return r.graph(node.body, given)
+
+
 # -- kernels ----------------------------------------------------------------------------------
 
 
@@ -142,6 +146,7 @@ _RULES: dict[type[arrays.Node], Rule] = {
     arrays.SizeOf: _size_of,
     arrays.Loop: _loop,
     arrays.WhileLoop: _while,
+    arrays.Subgraph: _subgraph,
     arrays.KernelCall: _kernel_call,
     arrays.KernelPull: _kernel_pull,
     arrays.KernelPush: _kernel_push,

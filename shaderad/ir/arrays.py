@@ -277,7 +277,10 @@ class ArgSort(Node):
 
 
 Reducer = ops.Op | nodes.Function
-"""ADD, MUL, MIN, MAX, AND, OR by component, or an associative function of two elements."""
+"""ADD, MUL, MIN, MAX, AND, OR by component, or an associative function of two elements.
+
+ADD, which sums cotangents of any type, also by field of structs and element of local arrays.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -362,6 +365,37 @@ class WhileLoop(Node):
 
     def result_types(self) -> tuple[ArrayType, ...]:
         return (*(carry.type for carry in self.body.outputs), ArrayType(INT, ()))
+
+
+# -- graphs as one step -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class CustomPullback:
+    """The user's own reverse mode of a `Subgraph`, from ``f.defvjp(forward, backward)``."""
+
+    name: str
+    forward: Graph
+    """In: the operands. Out: the results, then residuals."""
+    backward: Graph
+    """In: the residuals, then the cotangents of the results that hold floats. Out: the
+    cotangents of the operands that do."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Subgraph(Node):
+    """``results = body(operands)``.
+
+    Reverse mode keeps the operands alone and computes the body again, in a subgraph of its own
+    (`sad.checkpoint`), or follows `custom`. So a subgraph is not to be merged with what stands
+    around it before common subexpressions have been found; then its nodes are like any others.
+    """
+
+    body: Graph
+    custom: CustomPullback | None = None
+
+    def result_types(self) -> tuple[ArrayType, ...]:
+        return tuple(v.type for v in self.body.outputs)
 
 
 # -- kernels ----------------------------------------------------------------------------------

@@ -94,6 +94,8 @@ def pull_reduce(node: arrays.Reduce, bars: Derivatives, _: Sequence[bool]) -> De
     x, *init = node.operands
     if not init:
         return (_pull_row(node.op, x, bar),)
+    if node.op == ops.ADD:
+        return (_pull_row(node.op, x, bar), bar)
     if isinstance(node.op, Function):
         return _pull_with_first(node.op, x, init[0], bar)
     # y = init op r, r = x[0] op x[1] op ..

@@ -12,9 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from shaderad.ir import arrays
-from shaderad.ir.arrays import Graph, Loop, Node, Value, WhileLoop, needed_by
+from shaderad.ir.arrays import Graph, Loop, Node, Subgraph, Value, WhileLoop, needed_by
 from shaderad.rules.arrays import building as b
-from shaderad.rules.arrays import indexing, kernels, layout, loops, reductions, while_loops
+from shaderad.rules.arrays import (
+    indexing,
+    kernels,
+    layout,
+    loops,
+    reductions,
+    subgraphs,
+    while_loops,
+)
 from shaderad.rules.arrays.layout import Derivatives
 from shaderad.rules.arrays.segments import in_segments
 
@@ -123,20 +131,24 @@ class _Prepared:
             operands = tuple(self.changed.get(v, v) for v in node.operands)
             made = loops.with_operands(node, operands)
             is_active = any(v in self.active for v in operands)
-            if is_active and isinstance(made, Loop | WhileLoop):
-                results = self._loop(made)
+            if is_active and isinstance(made, Loop | WhileLoop | Subgraph):
+                results = self._with_body(made)
             else:
                 results = made.results
                 if is_active:
                     self._mark(results)
             self.changed |= {v: r for v, r in zip(node.results, results, strict=True) if v is not r}
 
-    def _loop(self, node: Loop | WhileLoop) -> tuple[Value, ...]:
-        """The results of a loop, by loops that keep their carries."""
+    def _with_body(self, node: Loop | WhileLoop | Subgraph) -> tuple[Value, ...]:
+        """The results of a node with a body, by one that keeps what its pullback reads."""
         wanted = [v in self.active for v in node.operands]
         if isinstance(node, WhileLoop):
             results, pullback = while_loops.linearise_while(node, wanted, WALKS)
             self.pullbacks[pullback.node] = pullback
+        elif isinstance(node, Subgraph):
+            keeping, found = subgraphs.linearise(node, wanted, WALKS)
+            results = keeping.results[: len(node.results)]
+            self.pullbacks[keeping] = found
         elif node.checkpoint == "all":
             saving, found = loops.linearise_loop(node, wanted, WALKS)
             results = saving.results[: len(node.results)]
@@ -196,6 +208,10 @@ def _push_while(node: WhileLoop, dots: Derivatives) -> Derivatives:
     return while_loops.push_while(node, dots, WALKS)
 
 
+def _push_subgraph(node: Subgraph, dots: Derivatives) -> Derivatives:
+    return subgraphs.push(node, dots, WALKS)
+
+
 _PUSH: dict[type[Node], Push] = {
     arrays.Elementwise: layout.push_elementwise,
     arrays.Broadcast: layout.push_broadcast,
@@ -210,6 +226,7 @@ _PUSH: dict[type[Node], Push] = {
     arrays.Scan: reductions.push_scan,
     arrays.Loop: _push_loop,
     arrays.WhileLoop: _push_while,
+    arrays.Subgraph: _push_subgraph,
     arrays.KernelCall: kernels.push_kernel,
     arrays.KernelPull: kernels.refuse,
     arrays.KernelPush: kernels.refuse,
