@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Function, Parameter
-from shaderad.ir.types import Pair, Tuple, Type, is_differentiable, tangent
+from shaderad.ir.types import LocalArray, Pair, Struct, Tuple, Type, is_differentiable, tangent
 from shaderad.ir.walk import reachable
 from shaderad.rules import composing as c
-from shaderad.rules.local_arrays import added
+from shaderad.rules.local_arrays import added, with_zeros
 
 MAX_ORDER = 2
 
@@ -49,15 +49,14 @@ def differentiable(function: Function) -> list[int]:
 def push(e: nodes.Call, args_dot: Sequence[Expr]) -> Expr:
     """The tangent of a call, given a tangent for each differentiable argument."""
     f = e.function
-    if isinstance(f, Pull):
-        *args, y_bar = e.args
-        *_, y_bar_dot = args_dot
-        moved = _pulled(push_function(f.primal), [*args, *map(c.float_part, args_dot[:-1])], y_bar)
-        linear = _call(f, [*args, y_bar_dot])
-        count = len(differentiable(f.primal))
-        parts = [added(c.field(moved, str(k)), c.field(linear, str(k))) for k in range(count)]
-        return c.construct(e.type, parts)
-    return c.with_zeros(e.type, _call(push_function(f), [*e.args, *map(c.float_part, args_dot)]))
+    if not isinstance(f, Pull):
+        return _call(push_function(f), [*e.args, *args_dot])
+    *args, y_bar = e.args
+    *tangents, y_bar_dot = args_dot
+    moved = _pulled(push_function(f.primal), [*args, *tangents], y_bar)
+    linear = _call(f, [*args, y_bar_dot])
+    names = [str(k) for k in range(len(tangents))]
+    return c.construct(e.type, [added(c.field(moved, n), c.field(linear, n)) for n in names])
 
 
 def pull(e: nodes.Call, y_bar: Expr) -> dict[int, Expr]:
@@ -65,12 +64,8 @@ def pull(e: nodes.Call, y_bar: Expr) -> dict[int, Expr]:
     f = e.function
     if isinstance(f, Pull):
         return _pull_of_pull(f, e, y_bar)
-    found = _pulled(f, e.args, c.float_part(y_bar))
-    wanted = differentiable(f)
-    return {
-        position: c.with_zeros(e.args[position].type, c.field(found, str(k)))
-        for k, position in enumerate(wanted)
-    }
+    found = _pulled(f, e.args, y_bar)
+    return {position: c.field(found, str(k)) for k, position in enumerate(differentiable(f))}
 
 
 def _pull_of_pull(f: Pull, e: nodes.Call, z: Expr) -> dict[int, Expr]:
@@ -79,10 +74,7 @@ def _pull_of_pull(f: Pull, e: nodes.Call, z: Expr) -> dict[int, Expr]:
     tangents = [c.field(z, str(k)) for k in range(len(wanted))]
     pushed = push_function(f.primal)
     by_x = _pulled(pushed, [*args, *tangents], y_bar)
-    found = {
-        position: c.with_zeros(args[position].type, c.field(by_x, str(k)))
-        for k, position in enumerate(wanted)
-    }
+    found = {position: c.field(by_x, str(k)) for k, position in enumerate(wanted)}
     return found | {len(args): _call(pushed, [*args, *tangents])}
 
 
@@ -94,22 +86,22 @@ def push_function(f: Function) -> Push:
             SR0419 beyond second order.
     """
     _check(f, "SR0412")
-    wanted = differentiable(f)
-    dots = [Parameter(name=f"{f.parameters[k].name}_dot", type=tangent(f.parameters[k].type))
-            for k in wanted]  # fmt: skip
-    dot_of = dict(zip(wanted, dots, strict=True))
+    body = _Body()
+    dots: list[Parameter] = []
     args: list[Expr] = []
-    for k, p in enumerate(f.parameters):
+    for p in f.parameters:
         primal = c.variable(p.name, p.type)
-        if k in dot_of:
-            args.append(_pair(p.type, primal, c.variable(dot_of[k].name, dot_of[k].type)))
-        else:
-            args.append(primal)
+        if is_differentiable(p.type):
+            dots.append(Parameter(name=f"{p.name}_dot", type=p.type))
+            primal = body.pair(p.type, p.name, primal, c.variable(dots[-1].name, p.type))
+        args.append(primal)
     both = nodes.ForwardDiff(type=Pair(f.result), function=f, args=tuple(args))
-    t = tangent(f.result)
-    body = (nodes.Return(value=nodes.PairPart(type=t, value=both, part="d")),)
-    return Push(name=f"{f.name}_push", parameters=(*f.parameters, *dots), result=t, body=body,
-                local_types={}, span=f.span, primal=f, order=_order(f) + 1)  # fmt: skip
+    name = "result_pair"
+    body.assign(name, both)
+    body.give(body.derivative(f.result, c.variable(name, Pair(f.result))))
+    return Push(name=f"{f.name}_push", parameters=(*f.parameters, *dots), result=f.result,
+                body=tuple(body.statements), local_types=body.local_types, span=f.span,
+                primal=f, order=_order(f) + 1)  # fmt: skip
 
 
 def pull_function(f: Function) -> Pull:
@@ -120,29 +112,75 @@ def pull_function(f: Function) -> Pull:
             SR0419 beyond second order.
     """
     _check(f, "SR0411")
-    body: list[nodes.Stmt] = []
+    body = _Body()
     args: list[Expr] = []
-    locals_: dict[str, Type] = {}
-    found: list[Expr] = []
     for p in f.parameters:
         primal = c.variable(p.name, p.type)
-        if not is_differentiable(p.type):
-            args.append(primal)
-            continue
-        name, t = f"{p.name}_pair", Pair(p.type)
-        locals_[name] = t
-        body.append(nodes.Assign(name=name, value=_pair(p.type, primal, c.zero(tangent(p.type)))))
-        args.append(c.variable(name, t))
-        found.append(nodes.PairPart(type=tangent(p.type), value=args[-1], part="d"))
-    bar = Parameter(name="result_bar", type=tangent(f.result))
-    body.append(
-        nodes.BackwardDiff(function=f, args=tuple(args), cotangent=c.variable(bar.name, bar.type))
-    )
+        args.append(body.pair(p.type, p.name, primal) if is_differentiable(p.type) else primal)
+    bar = Parameter(name="result_bar", type=f.result)
+    given = c.variable(bar.name, bar.type)
+    if tangent(f.result) != f.result:
+        held = body.pair(f.result, "result", c.zero(f.result), given)
+        given = nodes.PairPart(type=tangent(f.result), value=held, part="d")
+    body.statements.append(nodes.BackwardDiff(function=f, args=tuple(args), cotangent=given))
+    found = [body.derivative(f.parameters[k].type, args[k]) for k in differentiable(f)]
     result = Tuple(tuple(one.type for one in found))
-    body.append(nodes.Return(value=nodes.Construct(type=result, parts=tuple(found))))
+    body.give(nodes.Construct(type=result, parts=tuple(found)))
     return Pull(name=f"{f.name}_pull", parameters=(*f.parameters, bar), result=result,
-                body=tuple(body), local_types=locals_, span=f.span, primal=f,
-                order=_order(f) + 1)  # fmt: skip
+                body=tuple(body.statements), local_types=body.local_types, span=f.span,
+                primal=f, order=_order(f) + 1)  # fmt: skip
+
+
+class _Body:
+    """Statements of a derivative function, whose arguments and results have their primals' types.
+
+    What holds more than floats has no type of its own for its derivative that Slang could name
+    here: its floats move one by one into and out of the pair.
+    """
+
+    def __init__(self) -> None:
+        self.statements: list[nodes.Stmt] = []
+        self.local_types: dict[str, Type] = {}
+
+    def assign(self, name: str, value: Expr) -> None:
+        self.local_types[name] = value.type
+        self.statements.append(nodes.Assign(name=name, value=value))
+
+    def give(self, value: Expr) -> None:
+        self.statements.append(nodes.Return(value=value))
+
+    def pair(self, t: Type, name: str, primal: Expr, derivative: Expr | None = None) -> Expr:
+        """A local pair of `primal` and `derivative`, zero where none is given."""
+        name, is_plain = f"{name}_pair", tangent(t) == t
+        start = derivative if derivative is not None and is_plain else c.zero(tangent(t))
+        self.assign(name, nodes.MakePair(type=Pair(t), primal=primal, derivative=start))
+        if derivative is not None and not is_plain:
+            for path, value in _float_parts(derivative):
+                self.statements.append(
+                    nodes.Assign(name=name, path=(nodes.PartStep(), *path), value=value)
+                )
+        return c.variable(name, Pair(t))
+
+    def derivative(self, t: Type, pair: Expr) -> Expr:
+        """``.d`` of a pair, in its primal's type."""
+        return with_zeros(t, nodes.PairPart(type=tangent(t), value=pair, part="d"))
+
+
+def _float_parts(value: Expr) -> Iterator[tuple[tuple[nodes.Step, ...], Expr]]:
+    """The parts of a value that are their own tangents, and where they are."""
+    t = value.type
+    if tangent(t) == t:
+        yield (), value
+    elif isinstance(t, LocalArray):
+        for k in range(t.count):
+            for path, part in _float_parts(c.element(value, c.whole(k))):
+                yield (nodes.ElementStep(index=c.whole(k)), *path), part
+    else:
+        assert isinstance(t, Struct)
+        for n, inner in t.fields:
+            if is_differentiable(inner):
+                for path, part in _float_parts(c.field(value, n)):
+                    yield (nodes.FieldStep(name=n), *path), part
 
 
 def _pulled(f: Function, args: Sequence[Expr], y_bar: Expr) -> Expr:
@@ -151,10 +189,6 @@ def _pulled(f: Function, args: Sequence[Expr], y_bar: Expr) -> Expr:
 
 def _call(f: Function, args: Sequence[Expr]) -> Expr:
     return nodes.Call(type=f.result, function=f, args=tuple(args))
-
-
-def _pair(t: Type, primal: Expr, derivative: Expr) -> Expr:
-    return nodes.MakePair(type=Pair(t), primal=primal, derivative=derivative)
 
 
 def _order(f: Function) -> int:

@@ -20,10 +20,8 @@ from shaderad.ir.types import (
     Tuple,
     Type,
     Vector,
-    is_differentiable,
     is_float,
     scalar_of,
-    tangent,
     with_scalar,
 )
 
@@ -212,37 +210,6 @@ def convert(t: Type, value: Expr) -> Expr:
     if made == value.type:
         return value
     return zero(made) if is_zero(value) else nodes.Cast(type=made, value=value)
-
-
-# -- derivatives in the type of their primal, or in that of its float part ------------------------
-
-
-def float_part(value: Expr) -> Expr:
-    """Out of a derivative in its primal's type, whose integers are 0, the ``tangent`` of it."""
-    t = value.type
-    made = tangent(t)
-    if made == t or is_zero(value):
-        return zero(made) if is_zero(value) else value
-    assert isinstance(t, Struct | Tuple)
-    kept = [n for n, part in named_parts(t) if is_differentiable(part)]
-    return construct(made, [float_part(field(value, n)) for n in kept])
-
-
-def with_zeros(t: Type, value: Expr) -> Expr:
-    """The other way round: a value of ``tangent(t)`` as one of type `t`."""
-    if value.type == t or is_zero(value):
-        return zero(t) if is_zero(value) else value
-    assert isinstance(t, Struct | Tuple)
-    parts: list[Expr] = []
-    position = 0
-    for n, part in named_parts(t):
-        if not is_differentiable(part):
-            parts.append(zero(part))
-            continue
-        name = str(position) if isinstance(t, Tuple) else n
-        parts.append(with_zeros(part, field(value, name)))
-        position += 1
-    return construct(t, parts)
 
 
 def named_parts(t: Struct | Tuple) -> list[tuple[str, Type]]:

@@ -61,6 +61,23 @@ def array_of(t: LocalArray, elements: Sequence[Expr]) -> Expr:
     return _call(t, "array_of", parameters, tuple(body), tuple(elements))
 
 
+def with_zeros(t: Type, value: Expr) -> Expr:
+    """A value of ``tangent(t)`` as one of type `t`, with zeros for what is no float."""
+    if value.type == t:
+        return value
+    if isinstance(t, LocalArray):
+        parts = [with_zeros(t.element, c.element(value, c.whole(k))) for k in range(t.count)]
+        return array_of(t, parts)
+    assert isinstance(t, Struct | Tuple)
+    kept = [(n, part) for n, part in c.named_parts(t) if is_differentiable(part)]
+    # The elements of a tuple's tangent are counted anew.
+    name_of = {n: str(k) if isinstance(t, Tuple) else n for k, (n, _) in enumerate(kept)}
+    return c.construct(t, [
+        with_zeros(part, c.field(value, name_of[n])) if n in name_of else c.zero(part)
+        for n, part in c.named_parts(t)
+    ])  # fmt: skip
+
+
 def float_scalars(value: Expr) -> list[Expr]:
     """Every float of a value, at any depth, in order."""
     t = value.type

@@ -90,7 +90,7 @@ class AffineMaps:
         first, second = c.variable("first", pair), c.variable("second", pair)
         body: tuple[nodes.Stmt, ...] = ()
         local_types: dict[str, Type] = {}
-        if isinstance(self.factor.type, LocalArray) and not self.is_by_component:
+        if isinstance(self.factor.type, Struct) and not self.is_by_component:
             body, local_types, parts = _long_products(pair)
         else:
             is_matrix = not self.is_by_component and isinstance(self.factor.type, Matrix)
@@ -119,33 +119,41 @@ def _scalar_of(t: Type) -> Scalar:
 def _matrix_type(scalar: Scalar, count: int) -> Type:
     if count == 1:
         return scalar
-    return Matrix(scalar, count, count) if count <= 4 else LocalArray(scalar, count * count)
+    return Matrix(scalar, count, count) if count <= 4 else _long(scalar, count * count)
 
 
 def _vector_type(scalar: Scalar, count: int) -> Type:
     if count == 1:
         return scalar
-    return Vector(scalar, count) if count <= 4 else LocalArray(scalar, count)
+    return Vector(scalar, count) if count <= 4 else _long(scalar, count)
+
+
+def _long(scalar: Scalar, count: int) -> Struct:
+    """Arrays hold structs, but no bare local arrays."""
+    return Struct(f"{scalar}_{count}", (("of", LocalArray(scalar, count)),))
 
 
 def _packed(t: Type, flat: list[Expr]) -> Expr:
     """`flat` as a value of type `t`, row by row."""
-    if isinstance(t, LocalArray):
-        return array_of(t, flat)
+    if isinstance(t, Struct):
+        inner = t.type_by_field["of"]
+        assert isinstance(inner, LocalArray)
+        return c.construct(t, [array_of(inner, flat)])
     return c.of_components(t, flat)
 
 
 def _unpacked(value: Expr) -> list[Expr]:
-    if isinstance(value.type, LocalArray):
-        return [c.element(value, c.whole(k)) for k in range(value.type.count)]
-    return c.components(value)
+    return float_scalars(value)
 
 
 def _long_products(
     pair: Struct,
 ) -> tuple[tuple[nodes.Stmt, ...], dict[str, Type], tuple[Expr, Expr]]:
     """Matrix products in loops over local arrays, for elements of more than four floats."""
-    square, line = pair.type_by_field["factor"], pair.type_by_field["offset"]
+    factor, offset = pair.type_by_field["factor"], pair.type_by_field["offset"]
+    assert isinstance(factor, Struct)
+    assert isinstance(offset, Struct)
+    square, line = factor.type_by_field["of"], offset.type_by_field["of"]
     assert isinstance(square, LocalArray)
     assert isinstance(line, LocalArray)
     count = c.whole(line.count)
@@ -157,17 +165,17 @@ def _long_products(
         return c.apply(ops.ADD, c.apply(ops.MUL, i, count), j)
 
     def grow(name: Expr, index: Expr, left: Expr) -> nodes.Stmt:
-        right = c.element(c.field(second, "factor"), at(inner, column))
+        right = c.element(c.field(c.field(second, "factor"), "of"), at(inner, column))
         value = c.apply(ops.ADD, c.element(name, index), c.apply(ops.MUL, left, right))
         assert isinstance(name, nodes.Var)
         return nodes.Assign(name=name.name, path=(nodes.ElementStep(index=index),), value=value)
 
-    left_factor = c.element(c.field(first, "factor"), at(row, inner))
-    left_offset = c.element(c.field(first, "offset"), inner)
+    left_factor = c.element(c.field(c.field(first, "factor"), "of"), at(row, inner))
+    left_offset = c.element(c.field(c.field(first, "offset"), "of"), inner)
     products = _loop("row", count, (grow(product, at(row, column), left_factor),))
     body = (
         nodes.Assign(name="product", value=c.zero(square)),
-        nodes.Assign(name="moved", value=c.field(second, "offset")),
+        nodes.Assign(name="moved", value=c.field(c.field(second, "offset"), "of")),
         _loop("column", count, (
             _loop("inner", count, (products, grow(moved, column, left_offset))),)),
     )  # fmt: skip
@@ -178,7 +186,8 @@ def _long_products(
         "column": INT,
         "inner": INT,
     }
-    return body, local_types, (product, moved)
+    parts = (c.construct(factor, [product]), c.construct(offset, [moved]))
+    return body, local_types, parts
 
 
 def _loop(name: str, count: Expr, body: tuple[nodes.Stmt, ...]) -> nodes.Stmt:
