@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,8 @@ def run(e: Expr | None, data: Mapping[str, Any], like: Any) -> Any:
         return np.zeros_like(like)
     types = {v.name: v.type for v in in_order(e) if isinstance(v, nodes.Var)}
     frame = Frame(np.arange(COUNT), types, {name: Cell(x) for name, x in data.items()})
-    found: Any = evaluate(machine(is_recording=False), frame, e, all_rows(frame))
+    exact = replace(machine(is_recording=False), rounds_constants=False)
+    found: Any = evaluate(exact, frame, e, all_rows(frame))
     return found.data
 
 
