@@ -132,6 +132,11 @@ def reachable(body: tuple[Stmt, ...]) -> list[Function]:
     return list(found)
 
 
+def has_own_backward(f: Function) -> bool:
+    """Whether `f`, or anything it calls, has a backward derivative of the user's."""
+    return f.backward is not None or any(g.backward is not None for g in reachable(f.body))
+
+
 def writes_memory(f: Function) -> bool:
     """Whether a call of `f` stores or adds to an array."""
     return any(

@@ -152,8 +152,6 @@ class Variant:
     """Of `BOUNDS`."""
     launch_shaped: frozenset[str] = frozenset()
     """Out buffers that have the launch's shape."""
-    covering: frozenset[str] = frozenset()
-    """In buffers with an element at every index of the launch: no guard is needed there."""
     checks: str = ""
     """Of `CHECKS`, or nothing."""
     device_uniforms: frozenset[str] = frozenset()

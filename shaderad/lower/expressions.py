@@ -46,7 +46,7 @@ from shaderad.ir.types import (
     scalar_of,
 )
 from shaderad.lower.bindings import SiteKind
-from shaderad.lower.outputs import CheckIndex, is_own
+from shaderad.lower.outputs import CheckIndex
 from shaderad.lower.spelling import is_plain_number, literal
 from shaderad.lower.strategy import AlreadyRead
 from shaderad.lower.watches import Watched, WatchedRead
@@ -262,7 +262,7 @@ class ExpressionWriter:
 
     def already_read(self, e: AlreadyRead) -> tuple[str, int]:
         name = self.text(e.value)
-        if self._module.is_unchecked or self._is_covered(e.buffer, e.indices):
+        if self._module.is_unchecked:
             return name, _PRIMARY
         return f"alreadyRead({self.checked_index(e.buffer, e.indices, e.span)}, {name})", _PRIMARY
 
@@ -277,22 +277,8 @@ class ExpressionWriter:
         values = self._arguments(indices)
         if self._module.is_unchecked:
             return f"{tag}.at({values})"
-        if self._is_covered(buffer, indices):
-            return self._own_number(buffer, indices)
         site = self._module.site(SiteKind.BOUNDS, span, buffer)
         return f"{tag}.at({values}, {site})"
-
-    def _is_covered(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
-        """Whether this is the thread's own index, where the array is known to have an element."""
-        names = self._function.index_names
-        return buffer in self._module.variant.covering and is_own(indices, names)
-
-    def _own_number(self, buffer: str, indices: tuple[Expr, ...]) -> str:
-        number = f"uint({self.text(indices[0])})"
-        for axis, index in enumerate(indices[1:], 1):
-            extent = self._module.arrays.extent(buffer, axis)
-            number = f"({number} * {extent} + uint({self.text(index)}))"
-        return number
 
     def _pointed_index(self, buffer: str, e: PointerIndex, span: Span) -> str:
         """A pointer's own range is the guard: what it leads to lies inside its array."""
@@ -323,7 +309,12 @@ class ExpressionWriter:
 
     def call(self, e: Call) -> tuple[str, int]:
         name = self._module.function(e.function)
-        return f"{name}({self._arguments(e.args)})", _PRIMARY
+        arguments = [self.text(a) for a in e.args]
+        if self._function.is_differentiated and self._module.keeps_calls_apart(e.function):
+            for k, given in enumerate(e.args):
+                if is_differentiable(given.type):
+                    arguments[k] = f"ofCall({arguments[k]}, {self._module.next_call()})"
+        return f"{name}({', '.join(arguments)})", _PRIMARY
 
     def forward_diff(self, e: ForwardDiff) -> tuple[str, int]:
         name = self._module.function(e.function)

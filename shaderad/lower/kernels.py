@@ -170,12 +170,7 @@ class _Lowering:
         types = {**indices, **uniforms, **elements, **resolved.local_types}
         constants = self._constants()
         writer = FunctionWriter(
-            module,
-            piece,
-            types,
-            is_differentiated=self._is_differentiated,
-            constants=constants,
-            index_names=kernel.index_names,
+            module, piece, types, is_differentiated=self._is_differentiated, constants=constants
         )
         if self._is_differentiated:
             piece.add("[Differentiable]")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from shaderad.diagnostics import Span
 from shaderad.ir.nodes import Function, Kernel
 from shaderad.ir.types import Kind, Scalar, Struct, Tuple, Type
+from shaderad.ir.walk import has_own_backward
 from shaderad.lower.arrays import Arrays
 from shaderad.lower.bindings import Mode, Role, Site, SiteKind, Variant, Word, WordKind
 from shaderad.lower.names import Names
@@ -47,6 +48,7 @@ class Module:
         """Functions that ``bwd_diff`` inside the kernel reaches."""
         self.arrays = Arrays(self)
         self._functions: dict[Function, str] = {}
+        self._call_count = 0
         self._write: Callable[[Function, str], None] | None = None
 
     @property
@@ -69,6 +71,16 @@ class Module:
         return self.mode is Mode.BACKWARD or f in self.inside_backward
 
     # -- functions ------------------------------------------------------------------------------
+
+    def keeps_calls_apart(self, f: Function) -> bool:
+        """Whether two calls of `f` with equal arguments must not become one: see `ofCall`."""
+        is_pulled = self.mode is Mode.BACKWARD or bool(self.inside_backward)
+        return is_pulled and has_own_backward(f)
+
+    def next_call(self) -> int:
+        """A number that no other call has."""
+        self._call_count += 1
+        return self._call_count
 
     def set_function_writer(self, write: Callable[[Function, str], None]) -> None:
         self._write = write

@@ -60,7 +60,6 @@ class FunctionWriter:
         *,
         is_differentiated: bool,
         constants: frozenset[str] = frozenset(),
-        index_names: tuple[str, ...] = (),
         names: Names | None = None,
     ) -> None:
         self.module = module
@@ -69,8 +68,6 @@ class FunctionWriter:
         self.is_differentiated = is_differentiated
         self.constants = constants
         """Names of floats whose derivative nobody wants."""
-        self.index_names = index_names
-        """The Index names, inside the kernel itself: functions may call something else so."""
         self.names = names or module.names.child()
         self.expressions = ExpressionWriter(self)
         self._text_by_name: dict[str, str] = {}
@@ -167,12 +164,7 @@ class FunctionWriter:
     def writer_of_step(self, piece: Piece) -> FunctionWriter:
         """A writer for the step of an outlined loop: the same types, names of its own."""
         return FunctionWriter(
-            self.module,
-            piece,
-            self.types,
-            is_differentiated=True,
-            constants=self.constants,
-            index_names=self.index_names,
+            self.module, piece, self.types, is_differentiated=True, constants=self.constants
         )
 
     # -- statements -----------------------------------------------------------------------------

@@ -57,7 +57,6 @@ class Choice:
     bounds: str
     checks: str
     launch_shaped: frozenset[str]
-    covering: frozenset[str]
     device_uniforms: frozenset[str]
     wanted: frozenset[str] = frozenset()
     accumulate: bool = False
@@ -197,7 +196,6 @@ class Device:
             bounds=choice.bounds,
             checks=choice.checks,
             launch_shaped=choice.launch_shaped,
-            covering=choice.covering,
             device_uniforms=choice.device_uniforms,
             accumulate=choice.accumulate,
             atomics=known.atomics,

@@ -44,8 +44,6 @@ class Launch:
     shapes: dict[str, Shape]
     """Of every array, as the kernel sees it."""
     launch_shaped: frozenset[str]
-    covering: frozenset[str]
-    """Inputs with an element at every index of the launch."""
     device_uniforms: frozenset[str]
     pools: Pools | None = None
     """Where its pointers lead."""
@@ -127,17 +125,12 @@ class Launch:
             bounds=self.bounds,
             checks=self.checks,
             launch_shaped=self.launch_shaped,
-            covering=self.covering,
             device_uniforms=self.device_uniforms,
             wanted=wanted,
             accumulate=accumulate,
         )
         for stage in self.device.stages(self.kernel, choice):
             run(stage, placed, self.uniforms)
-
-
-def _covers(shape: Shape, dim: Shape) -> bool:
-    return len(shape) == len(dim) and all(s >= d for s, d in zip(shape, dim, strict=True))
 
 
 def new_launch(
@@ -186,7 +179,6 @@ def new_launch(
         launch_shaped=frozenset(
             b.name for b in results if b.access is Access.OUT and shapes[b.name] == dim
         ),
-        covering=frozenset(name for name, a in inputs.items() if _covers(a.shape, dim)),
         device_uniforms=frozenset(n for n, u in uniforms.items() if isinstance(u, Array)),
         pools=pools,
     )
