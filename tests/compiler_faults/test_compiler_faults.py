@@ -54,6 +54,7 @@ FAULTS = {
     # A vector and an array: a * a where its derivative should stand.
     "constant_changed_in_part": Fault([3, 1], {0: (9, 6), 1: (9, 6)}, [6, 6]),
     "traded_places": Fault([0.5, 1], {0: (16, 21)}, [21]),
+    "merged_calls": Fault([3], {0: (1, 1.25)}, [1.25]),
     "replayed_effects": Fault([3], {0: (1, 0)}, [6]),
 }
 
