@@ -50,14 +50,14 @@ def imported(path: Path) -> Generator[ModuleType]:
     path = path.resolve()
     root, name = _import_name(path)
     search_path = list(sys.path)
-    keeps_bytecode = not sys.dont_write_bytecode
+    dont_write_bytecode = sys.dont_write_bytecode
     linecache.checkcache(str(path))
     sys.path.insert(0, str(root))
     sys.dont_write_bytecode = True  # a build writes to its output folder alone
     try:
         yield _run(path, name)
     finally:
-        sys.dont_write_bytecode = not keeps_bytecode
+        sys.dont_write_bytecode = dont_write_bytecode
         sys.path[:] = search_path
         sys.modules.pop(name, None)
 
