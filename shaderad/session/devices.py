@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from shaderad.diagnostics import error
@@ -30,10 +30,12 @@ from shaderad.session.reports import (
 from shaderad.session.words import Packer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from shaderad.ir import nodes
     from shaderad.runtime import Buffer, Capabilities, Pipeline, Runtime
+
+T = TypeVar("T")
 
 # Recorded dispatches wait for company, because a submission costs more than a dispatch; the
 # device should not stay idle for long either.
@@ -81,6 +83,7 @@ class Device:
         self._may_have_reports = False
         self._dispatch_count = 0
         self._launches = itertools.count()
+        self._kept: dict[Callable[[Device], Any], Any] = {}
 
     @property
     def capabilities(self) -> Capabilities:
@@ -110,6 +113,7 @@ class Device:
         """Ends the device; using it or its arrays afterwards is a `DeviceError`."""
         self.is_closed = True
         self._stages.clear()
+        self._kept.clear()
         self.runtime.close()
 
     def __enter__(self) -> Device:
@@ -155,14 +159,21 @@ class Device:
         """The number of a dispatch, so that reports say which of them was first."""
         return next(self._launches)
 
-    def recorded(self, *, may_report: bool) -> None:
-        """Counts a recorded dispatch; submits where enough have gathered."""
+    def recorded(self, *, may_report: bool, count: int = 1) -> None:
+        """Counts recorded dispatches; submits where enough have gathered."""
         if may_report:
             self._may_have_reports = True
-        self._dispatch_count += 1
+        self._dispatch_count += count
         if self._dispatch_count >= DISPATCHES_A_SUBMISSION:
             self._dispatch_count = 0
             self.runtime.submit()
+
+    def kept(self, make: Callable[[Device], T]) -> T:
+        """What `make` made of this device when it was first asked for."""
+        with self._lock:
+            if make not in self._kept:
+                self._kept[make] = make(self)
+            return self._kept[make]
 
     def facts(self, kernel: nodes.Kernel) -> KernelFacts:
         """What launches ask of `kernel`."""

@@ -1,0 +1,1 @@
+"""Array graphs -> plans: which dispatches compute a graph, in which order, over which buffers."""

@@ -1,0 +1,209 @@
+"""Values of one shape -> one kernel of the kernel IR, each thread of which computes an element.
+
+The kernel reads stored values, whose lifetime is the plan's business, and takes sizes as int
+uniforms, so that it is compiled once for all sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from shaderad.graph.elements import Elements
+from shaderad.graph.positions import Indices, Positions, constant, is_size_name, number
+from shaderad.ir import arrays, nodes, ops, sizes, walk
+from shaderad.ir.arrays import Value
+from shaderad.ir.nodes import Expr, Stmt
+from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import INT, Access, BufferType, Type, is_integer
+from shaderad.rules import composing as c
+
+RANK_LIMIT = 4
+"""Axes of a kernel's arrays; beyond, elements are numbered in row-major order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """A kernel, the values it reads and writes by buffer name, and what its uniforms hold."""
+
+    kernel: nodes.Kernel
+    dim: Shape
+    reads: tuple[tuple[str, Value], ...]
+    writes: tuple[tuple[str, Value], ...]
+    sizes: tuple[tuple[str, Size], ...]
+    bounds: str
+
+
+@dataclass
+class _Facts:
+    """How a trial found the kernel's arrays to be read."""
+
+    ways: dict[Value, set[str]] = field(default_factory=dict[Value, set[str]])
+    """Of each stored value: ``own`` at the thread's own index, ``at`` elsewhere, ``checked`` where
+    positions out of range are reported."""
+    is_flat: bool = False
+    """Whether axes do not matter, as every thread reads and writes elements of its own number."""
+
+
+Body = Callable[["Writer"], Sequence[Stmt]]
+"""Writes the statements of a kernel; called twice, the first time on trial."""
+
+
+def write_kernel(
+    name: str,
+    shape: Shape,
+    is_stored: Callable[[Value], bool],
+    body: Body,
+    outputs: Sequence[tuple[str, Value, Access]],
+) -> Work:
+    """The kernel of `body` over threads of `shape`; `outputs` are what it writes."""
+    trial = Writer(shape, is_stored, None)
+    body(trial)
+    trial.facts.is_flat = len(shape) != 1 and not trial.asks_index
+    writer = Writer(shape, is_stored, trial.facts)
+    return writer.finish(name, body(writer), outputs)
+
+
+class Writer:
+    """One kernel while it is written."""
+
+    def __init__(
+        self, shape: Shape, is_stored: Callable[[Value], bool], known: _Facts | None
+    ) -> None:
+        self.shape = shape
+        self.facts = _Facts()
+        self.local_types: dict[str, Type] = {}
+        self._known = known
+        self._is_flat = known is not None and (known.is_flat or len(shape) > RANK_LIMIT)
+        self.launch: Shape = (sizes.product(shape),) if self._is_flat or not shape else shape
+        """Extents of the launch."""
+        self.index_names = ("i", "j", "k", "l")[: len(self.launch)]
+        self.positions = Positions()
+        self.own = self._own_position()
+        self.elements = Elements(self.positions, is_stored, self._read)
+        self._own_number = number(self.own, shape)
+        self._buffers: dict[Value, nodes.Buffer] = {}
+
+    def _own_position(self) -> Indices:
+        if self._known is None or self._known.is_flat:
+            # Stand-ins that tell the thread's own index; nothing asks for their values.
+            names = [c.variable(f"own{axis}", INT) for axis in range(len(self.shape))]
+        elif self._is_flat:
+            return tuple(self.positions.unravelled(self.positions.of(self.index()[0]), self.shape))
+        else:
+            names = self.index()
+        # Along an axis of extent 1 every thread is at 0.
+        return tuple(
+            constant(0) if extent == 1 else self.positions.of(name)
+            for name, extent in zip(names, self.shape, strict=False)
+        )
+
+    def index(self) -> tuple[Expr, ...]:
+        """The Index names as expressions."""
+        return tuple(c.variable(n, INT) for n in self.index_names)
+
+    def values(self, wanted: Sequence[Value], at: Indices | None = None) -> list[Expr]:
+        """Elements of `wanted` at the thread's own index, or elsewhere."""
+        return [self.elements.at(v, self.own if at is None else at) for v in wanted]
+
+    @property
+    def asks_index(self) -> bool:
+        """Whether an expression depends on where the thread is along an axis."""
+        return any(self.positions.is_asked(position) for position in self.own)
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def _read(self, value: Value, at: Indices, gather: arrays.Gather | None) -> Expr:
+        buffer = self._buffer(value)
+        way = self._way(value, at, gather)
+        self.facts.ways.setdefault(value, set()).add(way)
+        if way == "own" and (self._known is None or buffer.type.rank == len(self.launch)):
+            indices = self.index()
+        elif buffer.type.rank == len(at):
+            indices = tuple(map(self.positions.expr, at))
+        else:
+            indices = (self.positions.expr(number(at, value.shape)),)
+        span = nodes.NO_SPAN if gather is None else gather.span
+        return nodes.Load(type=value.element, buffer=buffer.name, indices=indices, span=span)
+
+    def _way(self, value: Value, at: Indices, gather: arrays.Gather | None) -> str:
+        if gather is not None:
+            return "checked"
+        is_own = number(at, value.shape) == self._own_number
+        is_alike = value.shape == self.shape or self._known is None or self._known.is_flat
+        is_whole = sizes.product(value.shape) == sizes.product(self.shape)
+        return "own" if is_own and is_alike and is_whole else "at"
+
+    def _buffer(self, value: Value) -> nodes.Buffer:
+        if value not in self._buffers:
+            name = f"x{len(self._buffers)}"
+            t = BufferType(Access.IN, value.element, self._rank(value))
+            self._buffers[value] = nodes.Buffer(name=name, path=(name,), type=t)
+        return self._buffers[value]
+
+    def _rank(self, value: Value) -> int:
+        """As many axes as the value has where its reads name them, else 1."""
+        if self._known is None:
+            return 1
+        ways = self._known.ways[value]
+        if "checked" in ways or (ways == {"own"} and value.shape == self.shape):
+            is_numbered = "checked" not in ways and self._is_flat
+            return 1 if is_numbered else max(1, len(value.shape))
+        return 1
+
+    # -- the kernel ------------------------------------------------------------------------
+
+    def finish(
+        self, name: str, body: Sequence[Stmt], outputs: Sequence[tuple[str, Value, Access]]
+    ) -> Work:
+        uniforms = tuple(
+            nodes.Uniform(name=n, path=(n,), type=INT) for n, _ in self.positions.uniforms
+        )
+        written = [
+            nodes.Buffer(name=n, path=(n,), type=BufferType(access, v.element, self._out_rank(v)))
+            for n, v, access in outputs
+        ]
+        buffers = (*self._buffers.values(), *written)
+        parameters = [nodes.KernelParameter(name=b.name, type=b.type) for b in buffers]
+        parameters += [nodes.KernelParameter(name=u.name, type=u.type) for u in uniforms]
+        kernel = nodes.Kernel(
+            name=name,
+            index_names=self.index_names,
+            parameters=tuple(parameters),
+            buffers=buffers,
+            uniforms=uniforms,
+            body=tuple(body),
+            local_types=self.local_types,
+        )
+        return Work(
+            kernel=kernel,
+            dim=self.launch,
+            reads=tuple((b.name, v) for v, b in self._buffers.items()),
+            writes=tuple((n, v) for n, v, _ in outputs),
+            sizes=self.positions.uniforms,
+            bounds="raise" if self._may_report(body) else "unchecked",
+        )
+
+    def _out_rank(self, value: Value) -> int:
+        return len(self.launch) if value.shape == self.shape else max(1, len(value.shape))
+
+    def _may_report(self, body: Sequence[Stmt]) -> bool:
+        """Whether anything can go wrong: positions are in range but where gathers check them."""
+        return any("checked" in ways for ways in self.facts.ways.values()) or any(
+            map(_may_report, walk.all_expressions(body))
+        )
+
+
+def _may_report(e: Expr) -> bool:
+    if isinstance(e, nodes.Element):
+        return not isinstance(e.index, nodes.Const)
+    if isinstance(e, nodes.Apply) and e.op in (ops.FLOOR_DIV, ops.MOD):
+        return is_integer(e.type) and not _is_positive(e.args[1])
+    return isinstance(e, nodes.Call | nodes.ForwardDiff | nodes.PointerIndex)
+
+
+def _is_positive(divisor: Expr) -> bool:
+    """Whether it is a constant, or an extent, which is not 0 where there is a thread."""
+    if isinstance(divisor, nodes.Cast):
+        return isinstance(divisor.value, nodes.Var) and is_size_name(divisor.value.name)
+    return isinstance(divisor, nodes.Const) and divisor.value > 0

@@ -1,0 +1,44 @@
+"""A plan as data: buffers and the steps over them, with sizes left open.
+
+Invariant: nothing here depends on a device or on sizes; running a plan again with others
+compiles nothing. A buffer of a plan is written before it is read, and by one step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shaderad.graph.kernels import Work
+from shaderad.ir.arrays import Value
+from shaderad.ir.sizes import Shape
+
+
+@dataclass(frozen=True, eq=False)
+class RunKernel:
+    """One kernel over the elements of a shape: a cluster of fused nodes, or a scatter."""
+
+    work: Work
+    base: Value | None = None
+    """What the array that it adds to holds at first; `None`: zeros, or it adds to none."""
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        values = tuple(v for _, v in self.work.reads)
+        return values if self.base is None else (self.base, *values)
+
+    @property
+    def writes(self) -> tuple[Value, ...]:
+        return tuple(v for _, v in self.work.writes)
+
+
+Step = RunKernel
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The steps that compute a graph, in order."""
+
+    inputs: tuple[Value, ...]
+    outputs: tuple[tuple[Value, Shape], ...]
+    """What is stored, and the shape under which it is returned."""
+    steps: tuple[Step, ...]

@@ -1,0 +1,113 @@
+"""Graph -> plan: stored values are grouped into kernels, in the order in which they run.
+
+A value's level is the number of steps that must run before the one that computes it. Stored
+values of one shape and level are computed by one kernel, so that they share what they have in
+common. Invariant: a step reads only what steps of lower levels write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from shaderad.graph import rows, scatters
+from shaderad.graph.clusters import cluster
+from shaderad.graph.plan import Plan, RunKernel, Step
+from shaderad.graph.simplify import simplified
+from shaderad.graph.storage import base_of, is_fused_node, stored_values
+from shaderad.ir import arrays
+from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.ir.sizes import Shape
+
+IsStored = Callable[[Value], bool]
+
+
+def plan(graph: Graph) -> Plan:
+    """The plan of `graph`, for all sizes."""
+    graph = simplified(graph)
+    return _Planner(graph).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The lowest level of a step that computes a value: at its own index, or at any."""
+
+    own: int
+    anywhere: int
+
+
+_AT_ONCE = _Level(0, 0)
+
+
+@dataclass(eq=False)
+class _Group:
+    """The stored values that one kernel computes."""
+
+    shape: Shape
+    values: list[Value] = field(default_factory=list[Value])
+
+
+class _Planner:
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._stored = stored_values(graph)
+        self._levels: dict[Value, _Level] = {}
+        self._groups: dict[tuple[Shape, int], _Group] = {}
+        self._ordered: list[tuple[int, _Group | Node]] = []
+
+    def run(self) -> Plan:
+        for node in self._graph.nodes:
+            if is_fused_node(node):
+                self._place_fused(node, node.result)
+            else:
+                level = max((self._level(v).anywhere for v in node.operands), default=0)
+                self._ordered.append((level, node))
+                after = _Level(level + 1, level + 1)
+                self._levels.update(dict.fromkeys(node.results, after))
+        self._ordered.sort(key=lambda entry: entry[0])
+        return Plan(
+            inputs=self._graph.inputs,
+            outputs=tuple((base_of(v), v.shape) for v in self._graph.outputs),
+            steps=tuple(self._step(one) for _, one in self._ordered),
+        )
+
+    def _place_fused(self, node: Node, value: Value) -> None:
+        levels = [self._level(v) for v in node.operands]
+        anywhere = max((one.anywhere for one in levels), default=0)
+        own = anywhere
+        if isinstance(node, arrays.Elementwise):
+            own = max((one.own for one in levels), default=0)
+        if value in self._stored:
+            self._join(value, own)
+            anywhere = own + 1
+        self._levels[value] = _Level(own, anywhere)
+
+    def _join(self, value: Value, level: int) -> None:
+        key = (value.shape, level)
+        if key not in self._groups:
+            self._groups[key] = _Group(value.shape)
+            self._ordered.append((level, self._groups[key]))
+        self._groups[key].values.append(value)
+
+    def _level(self, value: Value) -> _Level:
+        return self._levels.get(value, _AT_ONCE)
+
+    def _is_stored(self, value: Value) -> bool:
+        return value.producer is None or value in self._stored
+
+    def _step(self, one: _Group | Node) -> Step:
+        if isinstance(one, _Group):
+            inside = frozenset(one.values)
+            work = cluster(one.values, lambda v: self._is_stored(v) and v not in inside)
+            return RunKernel(work)
+        return _STEPS[type(one)](one, self._is_stored)
+
+
+_STEPS: dict[type[Node], Callable[..., Step]] = {
+    arrays.Reduce: rows.reduce,
+    arrays.Scan: rows.scan,
+    arrays.ArgExtreme: rows.arg_extreme,
+    arrays.ArgSort: rows.arg_sort,
+    arrays.ScatterAdd: scatters.scatter_add,
+    arrays.LastWriter: scatters.last_writer,
+}

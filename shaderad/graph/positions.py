@@ -1,0 +1,203 @@
+"""Positions in arrays while a cluster is written: whole-number sums over the thread's index.
+
+A `Position` is ``constant + sum(factor * base)``, with sizes as constant and factors and kernel
+expressions as bases. Sums are kept in normal form, so that a reshape of a reshape, or a slice of
+a reversal, is again a plain index where it comes to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shaderad.ir import nodes, ops, sizes
+from shaderad.ir.nodes import Expr
+from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import INT, UINT
+from shaderad.rules import composing as c
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where an element is along one axis."""
+
+    constant: Size = 0
+    terms: tuple[tuple[int, Size], ...] = ()
+    """Number of the base in its `Positions`, and the factor; ascending, no factor is 0."""
+
+
+Indices = tuple[Position, ...]
+_SIZE = "size"
+
+
+def constant(value: Size) -> Position:
+    return Position(value)
+
+
+def add(a: Position, b: Position) -> Position:
+    found = dict(a.terms)
+    for base, factor in b.terms:
+        found[base] = sizes.add(found.get(base, 0), factor)
+    terms = tuple(sorted((base, f) for base, f in found.items() if f != 0))
+    return Position(sizes.add(a.constant, b.constant), terms)
+
+
+def times(a: Position, factor: Size) -> Position:
+    if factor == 0:
+        return Position()
+    terms = tuple((base, sizes.multiply(f, factor)) for base, f in a.terms)
+    return Position(sizes.multiply(a.constant, factor), terms)
+
+
+class Positions:
+    """The bases of the positions in one kernel, and the uniforms that its sizes become."""
+
+    def __init__(self) -> None:
+        self._bases: list[Expr] = []
+        self._number_by_base: dict[int, int] = {}
+        self._quotients: dict[tuple[Position, Size], Position] = {}
+        self._expr_by_position: dict[Position, Expr] = {}
+        self._name_by_size: dict[Size, str] = {}
+        self._asked: set[int] = set()
+
+    @property
+    def uniforms(self) -> tuple[tuple[str, Size], ...]:
+        """Names of int uniforms, and the sizes they hold."""
+        return tuple((name, size) for size, name in self._name_by_size.items())
+
+    def of(self, base: Expr) -> Position:
+        """An int expression as a position."""
+        known = c.number_of(base)
+        if known is not None:
+            return Position(int(known))
+        number = self._number_by_base.get(id(base))
+        if number is None:
+            number = self._number_by_base[id(base)] = len(self._bases)
+            self._bases.append(base)
+        return Position(0, ((number, 1),))
+
+    def size(self, size: Size) -> Expr:
+        """A size as an int expression: a constant or a uniform."""
+        if isinstance(size, int):
+            return c.whole(size)
+        return c.variable(self._name_by_size.setdefault(size, self._fresh()), INT)
+
+    def _fresh(self) -> str:
+        return f"{_SIZE}{len(self._name_by_size)}"
+
+    def expr(self, position: Position) -> Expr:
+        """The int that `position` is; one object for equal positions."""
+        if position not in self._expr_by_position:
+            self._expr_by_position[position] = self._sum(position)
+        return self._expr_by_position[position]
+
+    def is_asked(self, position: Position) -> bool:
+        """Whether an expression was made of one of its bases."""
+        return any(base in self._asked for base, _ in position.terms)
+
+    def _sum(self, position: Position) -> Expr:
+        self._asked.update(base for base, _ in position.terms)
+        added = [self._product(self._bases[k], f) for k, f in position.terms if not _is_negative(f)]
+        if position.constant != 0 and not _is_negative(position.constant):
+            added.append(self.size(position.constant))
+        found = c.total(added) if added else c.whole(0)
+        for k, factor in position.terms:
+            if _is_negative(factor):
+                taken = self._product(self._bases[k], sizes.multiply(-1, factor))
+                found = c.apply(ops.SUB, found, taken)
+        if _is_negative(position.constant):
+            found = c.apply(ops.SUB, found, self.size(sizes.multiply(-1, position.constant)))
+        return found
+
+    def _product(self, base: Expr, factor: Size) -> Expr:
+        return base if factor == 1 else c.apply(ops.MUL, base, self.size(factor))
+
+    def divided(self, position: Position, divisor: Size) -> tuple[Position, Position]:
+        """Quotient and rest of a position that is not negative."""
+        if divisor == 1:
+            return position, Position()
+        key = (position, divisor)
+        if key not in self._quotients:
+            # As unsigned numbers: signed ones would be rounded down at some cost.
+            left = nodes.Cast(type=UINT, value=self.expr(position))
+            right = (
+                nodes.Const(type=UINT, value=divisor)
+                if isinstance(divisor, int)
+                else nodes.Cast(type=UINT, value=self.size(divisor))
+            )
+            quotient = nodes.Apply(type=UINT, op=ops.FLOOR_DIV, args=(left, right))
+            self._quotients[key] = self.of(nodes.Cast(type=INT, value=quotient))
+        quotient = self._quotients[key]
+        return quotient, add(position, times(quotient, sizes.multiply(-1, divisor)))
+
+    # -- several axes ----------------------------------------------------------------------
+
+    def reshaped(self, at: Indices, seen: Shape, held: Shape) -> Indices:
+        """Positions in an array of shape `held` that is seen as `seen`."""
+        found: list[Position] = []
+        for left, right in _matched(seen, held):
+            inner = at[left.start : left.stop]
+            if len(left) == len(right) == 1:
+                found += inner
+            else:
+                found += self.unravelled(number(inner, seen[left.start : left.stop]),
+                                         held[right.start : right.stop])  # fmt: skip
+        return tuple(found)
+
+    def unravelled(self, position: Position, shape: Shape) -> list[Position]:
+        """Indices of the element that has this row-major number."""
+        found: list[Position] = []
+        for axis, extent in enumerate(shape):
+            if extent == 1:
+                found.append(Position())
+                continue
+            rest = sizes.product(shape[axis + 1 :])
+            quotient, position = self.divided(position, rest)
+            found.append(quotient)
+        return found
+
+
+def number(at: Sequence[Position], shape: Shape) -> Position:
+    """The row-major number of an element."""
+    found = Position()
+    for position, extent in zip(at, shape, strict=True):
+        found = add(times(found, extent), position)
+    return found
+
+
+def is_size_name(name: str) -> bool:
+    """Whether `Positions` gives this name to the uniform of a size."""
+    return name.removeprefix(_SIZE).isdigit() and name.startswith(_SIZE)
+
+
+def _is_negative(size: Size) -> bool:
+    return size < 0 if isinstance(size, int) else size.terms[0][1] < 0
+
+
+def _matched(seen: Shape, held: Shape) -> list[tuple[range, range]]:
+    """Runs of axes of both shapes that hold the same number of elements, shortest first."""
+    found: list[tuple[range, range]] = []
+    start, left, right = (0, 0), 0, 0
+    while left < len(seen) or right < len(held):
+        if left < len(seen):
+            left += 1
+        if right < len(held):
+            right += 1
+        stop = _end_of_run(seen, held, start, (left, right))
+        found.append((range(start[0], stop[0]), range(start[1], stop[1])))
+        start, (left, right) = stop, stop
+    return found
+
+
+def _end_of_run(
+    seen: Shape, held: Shape, start: tuple[int, int], first: tuple[int, int]
+) -> tuple[int, int]:
+    """The first pair of ends behind which both products agree."""
+    for total in range(sum(first), len(seen) + len(held) + 1):
+        for left in range(first[0], len(seen) + 1):
+            right = total - left
+            if not first[1] <= right <= len(held):
+                continue
+            if sizes.product(seen[start[0] : left]) == sizes.product(held[start[1] : right]):
+                return left, right
+    return len(seen), len(held)

@@ -1,0 +1,193 @@
+"""Reductions, scans, searches and sorts of rows, one thread a row: the plainest way there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shaderad.graph.kernels import Writer, write_kernel
+from shaderad.graph.plan import RunKernel
+from shaderad.graph.statements import write
+from shaderad.ir import arrays, nodes, ops, types
+from shaderad.ir.arrays import Value
+from shaderad.ir.nodes import Expr, Stmt
+from shaderad.ir.types import INT, Access
+from shaderad.rules import composing as c
+from shaderad.rules.arrays.building import combined
+
+IsStored = Callable[[Value], bool]
+
+
+def _element(writer: Writer, x: Value, at: Expr, name: str) -> tuple[list[Stmt], Expr]:
+    own = (*writer.own, writer.positions.of(at))
+    written = write(writer.values([x], own), prefix=name)
+    writer.local_types.update(written.local_types)
+    return list(written.body), written.values[0]
+
+
+def _both(left: Expr, right: Expr) -> Expr:
+    return nodes.Logical(type=types.BOOL, is_and=True, left=left, right=right)
+
+
+def _either(left: Expr, right: Expr) -> Expr:
+    return nodes.Logical(type=types.BOOL, is_and=False, left=left, right=right)
+
+
+def _loop(writer: Writer, x: Value, start: int, body: list[Stmt], name: str = "step") -> Stmt:
+    writer.local_types[name] = INT
+    stop = writer.positions.size(x.shape[-1])
+    return nodes.For(
+        variable=name, start=c.whole(start), stop=stop, step=c.whole(1), body=tuple(body)
+    )
+
+
+def reduce(node: arrays.Reduce, is_stored: IsStored) -> RunKernel:
+    x = node.operands[0]
+
+    def body(writer: Writer) -> list[Stmt]:
+        writer.local_types["total"] = x.element
+        total = c.variable("total", x.element)
+        first, start = _first(writer, node)
+        inside, element = _element(writer, x, c.variable("step", INT), "e")
+        inside.append(nodes.Assign(name="total", value=combined(node.op, total, element)))
+        store = nodes.Store(buffer="y0", indices=writer.index(), value=total)
+        return [*first, _loop(writer, x, start, inside), store]
+
+    work = write_kernel(
+        "reduce", node.result.shape, is_stored, body, [("y0", node.result, Access.OUT)]
+    )
+    return RunKernel(work)
+
+
+def _first(writer: Writer, node: arrays.Reduce | arrays.Scan) -> tuple[list[Stmt], int]:
+    x = node.operands[0]
+    if len(node.operands) > 1:
+        written = write(writer.values([node.operands[1]]), prefix="f")
+        writer.local_types.update(written.local_types)
+        return [*written.body, nodes.Assign(name="total", value=written.values[0])], 0
+    if isinstance(node.op, nodes.Function):
+        body, element = _element(writer, x, c.whole(0), "f")
+        body.append(nodes.Assign(name="total", value=element))
+        test = c.apply(ops.GT, writer.positions.size(x.shape[-1]), c.whole(0))
+        zero = nodes.Assign(name="total", value=c.zero(x.element))
+        return [zero, nodes.If(condition=test, then=tuple(body))], 1
+    return [nodes.Assign(name="total", value=_neutral(node.op, x.element))], 0
+
+
+def _neutral(op: ops.Op, t: types.Type) -> Expr:
+    if op == ops.ADD:
+        return c.zero(t)
+    if isinstance(t, types.Struct):
+        return c.construct(t, [_neutral(op, f) for _, f in t.fields])
+    scalar = types.scalar_of(t)
+    assert scalar is not None
+    if types.is_bool(t):
+        return c.splat(t, nodes.Const(type=scalar, value=op == ops.BIT_AND))
+    if op in (ops.MIN, ops.MAX) and types.is_float(t):
+        return c.splat(t, nodes.Const(type=scalar, value=float("inf" if op == ops.MIN else "-inf")))
+    if op in (ops.MIN, ops.MAX):
+        top = 2**32 - 1 if scalar == types.UINT else 2**31 - 1
+        low = 0 if scalar == types.UINT else -(2**31)
+        return c.splat(t, nodes.Const(type=scalar, value=top if op == ops.MIN else low))
+    return c.number(t, 0 if op == ops.BIT_OR else 1 if op == ops.MUL else -1)
+
+
+def scan(node: arrays.Scan, is_stored: IsStored) -> RunKernel:
+    (x,) = node.operands
+    rows = arrays.Reduce(operands=(x,), op=ops.ADD).result
+
+    def body(writer: Writer) -> list[Stmt]:
+        writer.local_types["total"] = x.element
+        total = c.variable("total", x.element)
+        first, start = _first(writer, node)
+        step = c.variable("step", INT)
+        inside, element = _element(writer, x, step, "e")
+
+        def store(at: Expr) -> Stmt:
+            own = [writer.positions.expr(p) for p in (*writer.own, writer.positions.of(at))]
+            return nodes.Store(buffer="y0", indices=tuple(own), value=total, is_unique=True)
+
+        inside.append(nodes.Assign(name="total", value=combined(node.op, total, element)))
+        inside.append(store(step))
+        if start:
+            test = c.apply(ops.GT, writer.positions.size(x.shape[-1]), c.whole(0))
+            first.append(nodes.If(condition=test, then=(store(c.whole(0)),)))
+        return [*first, _loop(writer, x, start, inside)]
+
+    outputs = [("y0", node.result, Access.OUT)]
+    return RunKernel(write_kernel("scan", rows.shape, is_stored, body, outputs))
+
+
+def arg_extreme(node: arrays.ArgExtreme, is_stored: IsStored) -> RunKernel:
+    (x,) = node.operands
+
+    def body(writer: Writer) -> list[Stmt]:
+        t = x.element
+        writer.local_types.update(best=t, found=INT, one=t)
+        step, best, one = c.variable("step", INT), c.variable("best", t), c.variable("one", t)
+        inside, element = _element(writer, x, step, "e")
+        inside.append(nodes.Assign(name="one", value=element))
+        test = c.apply(ops.LT if node.kind == "min" else ops.GT, one, best)
+        if types.is_float(t):
+            is_number = c.apply(ops.NOT, c.apply(ops.ISNAN, one))
+            test = _both(is_number, _either(c.apply(ops.ISNAN, best), test))
+        then = (nodes.Assign(name="best", value=one), nodes.Assign(name="found", value=step))
+        inside.append(nodes.If(condition=test, then=then))
+        first, start = _element(writer, x, c.whole(0), "f")
+        first.append(nodes.Assign(name="best", value=start))
+        some = c.apply(ops.GT, writer.positions.size(x.shape[-1]), c.whole(0))
+        return [
+            nodes.Assign(name="found", value=c.whole(0)),
+            nodes.Assign(name="best", value=c.zero(t)),
+            nodes.If(condition=some, then=tuple(first)),
+            _loop(writer, x, 1, inside),
+            nodes.Store(buffer="y0", indices=writer.index(), value=c.variable("found", INT)),
+        ]
+
+    work = write_kernel(
+        "arg_extreme", node.result.shape, is_stored, body, [("y0", node.result, Access.OUT)]
+    )
+    return RunKernel(work)
+
+
+def arg_sort(node: arrays.ArgSort, is_stored: IsStored) -> RunKernel:
+    (x,) = node.operands
+
+    def body(writer: Writer) -> list[Stmt]:
+        t = x.element
+        writer.local_types.update(rank=INT, own_key=t, key=t)
+        own = write(writer.values([x]), prefix="f")
+        writer.local_types.update(own.local_types)
+        step = c.variable("step", INT)
+        at = (*writer.own[:-1], writer.positions.of(step))
+        other = write(writer.values([x], at), prefix="e")
+        writer.local_types.update(other.local_types)
+        a, b = c.variable("key", t), c.variable("own_key", t)
+        place = writer.positions.expr(writer.own[-1])
+        less, equal = c.apply(ops.LT, a, b), c.apply(ops.EQ, a, b)
+        if types.is_float(t):
+            nan_a, nan_b = c.apply(ops.ISNAN, a), c.apply(ops.ISNAN, b)
+            both = nodes.Logical(type=types.BOOL, is_and=True, left=nan_a, right=nan_b)
+            equal = nodes.Logical(type=types.BOOL, is_and=False, left=equal, right=both)
+            last = nodes.Logical(
+                type=types.BOOL, is_and=True, left=c.apply(ops.NOT, nan_a), right=nan_b
+            )
+            less = nodes.Logical(type=types.BOOL, is_and=False, left=less, right=last)
+        tie = nodes.Logical(
+            type=types.BOOL, is_and=True, left=equal, right=c.apply(ops.LT, step, place)
+        )
+        before = nodes.Logical(type=types.BOOL, is_and=False, left=less, right=tie)
+        rank = c.variable("rank", INT)
+        more = nodes.Assign(name="rank", value=c.apply(ops.ADD, rank, c.whole(1)))
+        inside = [*other.body, nodes.Assign(name="key", value=other.values[0]),
+                  nodes.If(condition=before, then=(more,))]  # fmt: skip
+        at_rank = [writer.positions.expr(p) for p in writer.own[:-1]]
+        return [
+            *own.body,
+            nodes.Assign(name="own_key", value=own.values[0]),
+            nodes.Assign(name="rank", value=c.whole(0)),
+            _loop(writer, x, 0, inside),
+            nodes.Store(buffer="y0", indices=(*at_rank, rank), value=place, is_unique=True),
+        ]
+
+    outputs = [("y0", node.result, Access.OUT)]
+    return RunKernel(write_kernel("arg_sort", x.shape, is_stored, body, outputs))

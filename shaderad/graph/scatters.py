@@ -1,0 +1,71 @@
+"""Nodes that write by index array -> kernels with atomic arrays, one thread a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from shaderad.graph.kernels import Writer, write_kernel
+from shaderad.graph.plan import RunKernel
+from shaderad.graph.statements import write
+from shaderad.graph.storage import base_of, is_zero
+from shaderad.ir import arrays, nodes, ops
+from shaderad.ir.arrays import Value
+from shaderad.ir.nodes import Expr, Stmt
+from shaderad.ir.sizes import Size
+from shaderad.ir.types import BOOL, Access
+from shaderad.rules import composing as c
+
+IsStored = Callable[[Value], bool]
+
+
+def scatter_add(node: arrays.ScatterAdd, is_stored: IsStored) -> RunKernel:
+    """``total[index0[j..], .., r..] += values[j.., r..]`` in the thread of ``j.., r..``."""
+    base, values, *index = node.operands
+    count = len(index[0].shape)
+
+    def body(writer: Writer) -> list[Stmt]:
+        given = writer.values([values]) + writer.values(index, writer.own[:count])
+        (value, *positions), before = _written(writer, given)
+        rest = [writer.positions.expr(p) for p in writer.own[count:]]
+        add = nodes.Accumulate(buffer="y0", indices=(*positions, *rest), value=value)
+        return [*before, _guarded(writer, positions, base.shape, add)]
+
+    return RunKernel(
+        write_kernel("scatter_add", values.shape, is_stored, body,
+                     [("y0", node.result, Access.ADD)]),
+        None if is_zero(base) else base_of(base),
+    )  # fmt: skip
+
+
+def last_writer(node: arrays.LastWriter, is_stored: IsStored) -> RunKernel:
+    """``largest[index[j]] = max(largest[index[j]], j)``, where j is the thread."""
+    (index,) = node.operands
+
+    def body(writer: Writer) -> list[Stmt]:
+        (position,), before = _written(writer, writer.values([index]))
+        number = writer.positions.expr(writer.own[0])
+        write_number = nodes.Accumulate(buffer="y0", indices=(position,), value=number)
+        return [*before, _guarded(writer, [position], (node.count,), write_number)]
+
+    work = write_kernel("last_writer", index.shape, is_stored, body,
+                        [("y0", node.result, Access.MAX)])  # fmt: skip
+    return RunKernel(work)
+
+
+def _written(writer: Writer, wanted: Sequence[Expr]) -> tuple[tuple[Expr, ...], tuple[Stmt, ...]]:
+    found = write(wanted)
+    writer.local_types.update(found.local_types)
+    return found.values, found.body
+
+
+def _guarded(
+    writer: Writer, positions: Sequence[Expr], shape: Sequence[Size], write_one: Stmt
+) -> Stmt:
+    """Out of range is ignored."""
+    condition: Expr = nodes.Const(type=BOOL, value=True)
+    for position, extent in zip(positions, shape, strict=False):
+        bound = writer.positions.size(extent)
+        tests = (c.apply(ops.GE, position, c.whole(0)), c.apply(ops.LT, position, bound))
+        for test in tests:
+            condition = nodes.Logical(type=BOOL, is_and=True, left=condition, right=test)
+    return nodes.If(condition=condition, then=(write_one,))

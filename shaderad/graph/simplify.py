@@ -1,0 +1,155 @@
+"""Graph -> the same graph with less in it: no subgraphs, nothing twice, no layout that is none.
+
+Common subexpressions are found before subgraphs are inlined: a checkpoint computes again what
+stands outside of it, and must not be merged with that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import fields, replace
+from typing import Any, cast
+
+from shaderad.ir import arrays, ops
+from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.ir.nodes import Expr
+from shaderad.rules import composing as c
+from shaderad.rules.arrays.building import elementwise
+from shaderad.rules.expressions import in_order, operands
+
+
+def simplified(graph: Graph) -> Graph:
+    """`graph` without repetitions, then without subgraphs."""
+    return _inlined(_merged(graph))
+
+
+# -- common subexpressions --------------------------------------------------------------------
+
+
+def _merged(graph: Graph) -> Graph:
+    """One node for all that compute the same; layout nodes that change nothing are left out."""
+    exprs = _Numbers()
+    known: dict[Hashable, Node] = {}
+    made: dict[Value, Value] = {v: v for v in graph.inputs}
+    for node in graph.nodes:
+        given = tuple(made[v] for v in node.operands)
+        same = _unchanged(node, given)
+        if same is not None:
+            made[node.result] = same
+            continue
+        moved = _with_operands(node, given)
+        kept = known.setdefault(_key(moved, exprs), moved)
+        made.update(zip(node.results, kept.results, strict=True))
+    return Graph(graph.inputs, tuple(made[v] for v in graph.outputs))
+
+
+def _with_operands(node: Node, given: tuple[Value, ...]) -> Node:
+    if isinstance(node, arrays.Reshape):
+        (x,) = given
+        while isinstance(x.producer, arrays.Reshape):
+            x = x.producer.operands[0]
+        given = (x,)
+    if all(a is b for a, b in zip(node.operands, given, strict=True)):
+        return node
+    return replace(node, operands=given)
+
+
+def _unchanged(node: Node, given: tuple[Value, ...]) -> Value | None:
+    """The operand that a layout node returns as it is."""
+    if isinstance(node, arrays.Broadcast | arrays.Slice | arrays.Place):
+        (x,) = given
+        is_whole = x.shape == node.shape and all(s == 1 for s in getattr(node, "steps", ()))
+        return x if is_whole else None
+    if isinstance(node, arrays.Reshape):
+        (x,) = given
+        while isinstance(x.producer, arrays.Reshape) and x.shape != node.shape:
+            x = x.producer.operands[0]
+        return x if x.shape == node.shape else None
+    if isinstance(node, arrays.Transpose):
+        is_ordered = node.permutation == tuple(range(len(node.permutation)))
+        return given[0] if is_ordered else None
+    if isinstance(node, arrays.Concatenate):
+        return given[0] if len(given) == 1 else None
+    return None
+
+
+def _key(node: Node, exprs: _Numbers) -> Hashable:
+    parts: list[Hashable] = [type(node)]
+    for f in fields(node):
+        value: Any = getattr(node, f.name)
+        if f.name == "span":
+            continue
+        if f.name == "operands":
+            parts.append(tuple(map(id, cast("tuple[Value, ...]", value))))
+        elif isinstance(value, Expr):
+            parts.append(exprs.number(value))
+        else:
+            parts.append(value)
+    return tuple(parts)
+
+
+class _Numbers:
+    """Numbers of expressions: equal for those that say the same."""
+
+    def __init__(self) -> None:
+        self._number_by_key: dict[Hashable, int] = {}
+        self._kept: list[Expr] = []
+        self._number_by_id: dict[int, int] = {}
+
+    def number(self, e: Expr) -> int:
+        self._kept.append(e)  # so that no id is given twice
+        for part in in_order(e):
+            if id(part) not in self._number_by_id:
+                key = self._part_key(part)
+                number = self._number_by_key.setdefault(key, len(self._number_by_key))
+                self._number_by_id[id(part)] = number
+        return self._number_by_id[id(e)]
+
+    def _part_key(self, part: Expr) -> Hashable:
+        found: list[Hashable] = [type(part)]
+        found += [self._number_by_id[id(child)] for child in operands(part)]
+        for f in fields(part):
+            value: Any = getattr(part, f.name)
+            if f.name == "span" or isinstance(value, Expr) or _is_exprs(value):
+                continue
+            # 0, 0.0 and False are equal to Python; -0.0 is, to 0.0.
+            found.append((f.name, repr(value) if f.name == "value" else value))
+        return tuple(found)
+
+
+def _is_exprs(value: Any) -> bool:
+    return isinstance(value, tuple) and any(
+        isinstance(item, Expr) for item in cast("tuple[Any, ...]", value)
+    )
+
+
+# -- subgraphs --------------------------------------------------------------------------------
+
+
+def _inlined(graph: Graph) -> Graph:
+    """The nodes of subgraphs in place of them, and bounds that kernels leave to us."""
+    made: dict[Value, Value] = {v: v for v in graph.inputs}
+    _copy(graph, made)
+    return Graph(graph.inputs, tuple(made[v] for v in graph.outputs))
+
+
+def _copy(graph: Graph, made: dict[Value, Value]) -> None:
+    """Nodes of `graph` over the values that `made` has for its inputs."""
+    for node in graph.nodes:
+        given = tuple(made[v] for v in node.operands)
+        if isinstance(node, arrays.Subgraph):
+            body = _merged(node.body)
+            inner = dict(zip(body.inputs, given, strict=True))
+            _copy(body, inner)
+            results: Sequence[Value] = [inner[v] for v in body.outputs]
+        elif isinstance(node, arrays.LastWriter):
+            results = (_at_least(_with_operands(node, given).results[0], -1),)
+        else:
+            results = _with_operands(node, given).results
+        made.update(zip(node.results, results, strict=True))
+
+
+def _at_least(value: Value, least: int) -> Value:
+    """A Max array holds the smallest int where nobody wrote."""
+    bounded = c.apply(ops.MAX, c.variable("x", value.element), c.whole(least))
+    return elementwise(bounded, {"x": value}, value.shape)

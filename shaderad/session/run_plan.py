@@ -1,0 +1,70 @@
+"""An array graph and its arguments -> results on their device, by a plan kept with the graph.
+
+A graph is planned once; what depends on sizes (buffers, parameter words, workgroups) is worked
+out once for each combination of sizes and kept, so that a call only hands recorded steps to the
+runtime. Invariant: a call records everything into one submission and reads nothing back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from shaderad.graph.planning import plan
+from shaderad.session.arrays import Array
+from shaderad.session.prepared import Prepared, prepare
+
+if TYPE_CHECKING:
+    from shaderad.graph.plan import Plan
+    from shaderad.ir.arrays import Graph
+    from shaderad.session.devices import Device
+
+PREPARED_LIMIT = 64
+"""Combinations of sizes of one graph for which everything is kept ready."""
+
+Key = tuple[tuple[int, ...], tuple[int, ...]]
+"""Sizes in the order of their names, and where the inputs start in their buffers."""
+
+
+class GraphRunner:
+    """The plans of one device, for as long as their graphs live."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._plans: WeakKeyDictionary[Graph, Plan] = WeakKeyDictionary()
+        self._prepared: WeakKeyDictionary[Graph, dict[Key, Prepared]] = WeakKeyDictionary()
+
+    def run(
+        self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]
+    ) -> tuple[Array, ...]:
+        """The outputs of `graph`."""
+        buffers = [one.buffer for one in inputs]
+        key = (tuple(sizes[name] for name in sorted(sizes)), tuple(one.offset for one in inputs))
+        known = self._prepared.setdefault(graph, {})
+        found = known.get(key)
+        if found is None:
+            if len(known) >= PREPARED_LIMIT:
+                known.pop(next(iter(known)))
+            found = known[key] = prepare(self._device, self.plan(graph), sizes, key[1])
+        return found.run(inputs, buffers)
+
+    def plan(self, graph: Graph) -> Plan:
+        found = self._plans.get(graph)
+        if found is None:
+            found = self._plans[graph] = plan(graph)
+        return found
+
+
+def evaluate(
+    graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int], device: Device
+) -> tuple[Array, ...]:
+    """Runs `graph` on `device`.
+
+    Args:
+        graph: What to compute; planned at its first run.
+        inputs: Arrays of the element types and shapes of its inputs, on `device`.
+        sizes: What its symbolic sizes are, by name.
+        device: Where.
+    """
+    return device.kept(GraphRunner).run(graph, inputs, sizes)

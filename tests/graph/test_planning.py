@@ -1,0 +1,100 @@
+"""Which kernels a graph becomes."""
+
+from __future__ import annotations
+
+from shaderad.graph.plan import Plan
+from shaderad.graph.planning import plan
+from shaderad.ir import arrays, ops, printer, sizes
+from shaderad.ir.arrays import Graph, Value
+from shaderad.ir.types import INT
+from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays import vjp
+from tests.array_check import array
+
+N = sizes.symbol("n")
+M = sizes.symbol("m")
+
+
+def chain(x: Value, count: int) -> Value:
+    for _ in range(count):
+        x = b.applied(ops.TANH, b.applied(ops.SIN, x))
+    return x
+
+
+def texts(found: Plan) -> list[str]:
+    return [printer.kernel_text(step.work.kernel) for step in found.steps]
+
+
+def test_a_chain_of_maps_and_its_gradient_are_one_kernel_each() -> None:
+    x = array((N,))
+    graph = Graph((x,), (chain(x, 16),))
+    assert len(plan(graph).steps) == 1
+    back = vjp(graph, [True])
+    gradient = Graph(back.inputs, back.outputs[1:])
+    assert len(plan(gradient).steps) == 1
+
+
+def test_outputs_of_one_shape_share_what_they_have_in_common() -> None:
+    x = array((N,))
+    shared = chain(x, 1)
+    graph = Graph((x,), (b.applied(ops.NEG, shared), b.applied(ops.EXP, shared)))
+    (step,) = plan(graph).steps
+    assert len(step.writes) == 2
+    assert texts(plan(graph))[0].count("tanh") == 1
+
+
+def test_layout_moves_nothing_but_indices() -> None:
+    x = array((N, M))
+    moved = b.reverse(b.transpose(x, (1, 0)))
+    graph = Graph((x,), (b.applied(ops.NEG, moved),))
+    (step,) = plan(graph).steps
+    assert step.reads == (x,)
+
+
+def test_reversing_twice_reads_at_the_own_index() -> None:
+    x = array((N,))
+    graph = Graph((x,), (b.applied(ops.NEG, b.reverse(b.reverse(x))),))
+    assert "x0[i]" in texts(plan(graph))[0]
+
+
+def test_a_reshaped_result_is_the_same_memory() -> None:
+    x = array((N, M))
+    found = plan(Graph((x,), (b.reshape(x, (sizes.multiply(N, M),)),)))
+    assert found.steps == ()
+    assert found.outputs == ((x, (sizes.multiply(N, M),)),)
+
+
+def test_what_costs_much_is_stored_before_it_is_repeated() -> None:
+    x = array((N,))
+    repeated = b.along_last(chain(x, 4), M)
+    dear = plan(Graph((x,), (b.applied(ops.NEG, repeated),)))
+    assert [step.writes[0].shape for step in dear.steps] == [(N,), (N, M)]
+    cheap = plan(Graph((x,), (b.applied(ops.NEG, b.along_last(x, M)),)))
+    assert len(cheap.steps) == 1
+
+
+def test_equal_nodes_are_one() -> None:
+    x = array((N,))
+    first, second = chain(x, 2), chain(x, 2)
+    (step,) = plan(Graph((x,), (first, second))).steps
+    assert len(step.writes) == 1
+
+
+def test_a_checkpoint_is_computed_again() -> None:
+    x = array((N,))
+    body = Graph((inner := array((N,)),), (b.reduce(ops.ADD, inner),))
+    again = arrays.Subgraph(operands=(x,), body=body).result
+    found = plan(Graph((x,), (b.reduce(ops.ADD, x), again)))
+    assert len(found.steps) == 2
+
+
+def test_a_deep_graph_needs_no_recursion() -> None:
+    x = array((N,))
+    assert len(plan(Graph((x,), (chain(x, 2000),))).steps) == 1
+
+
+def test_an_index_array_is_computed_where_it_is_used() -> None:
+    x, index = array((N,)), array((M,), INT)
+    gathered = arrays.Gather(operands=(x, b.plus(index, 1)), is_reported=False).result
+    (step,) = plan(Graph((x, index), (gathered,))).steps
+    assert set(step.reads) == {x, index}

@@ -1,0 +1,123 @@
+"""Array graphs on devices, held against their evaluation in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from shaderad.interpret.arrays import evaluate as in_numpy
+from shaderad.ir import arrays, ops, sizes
+from shaderad.ir.arrays import ArrayType, Graph, Value
+from shaderad.ir.types import FLOAT, INT
+from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays import vjp
+from shaderad.session.run_plan import evaluate
+from tests.array_check import array
+from tests.rules.arrays.test_random import random_graph
+
+TOLERANCE = 2e-3
+"""float32 against float64, through products and differences of numbers near 1."""
+N = sizes.symbol("n")
+M = sizes.symbol("m")
+Rng = np.random.Generator
+
+
+@pytest.fixture
+def rng() -> Rng:
+    return np.random.default_rng(0)
+
+
+def check(device: sad.Device, graph: Graph, inputs: Sequence[Any], **known: int) -> list[Any]:
+    """Fails where the device and NumPy disagree; returns what the device found."""
+    given = [
+        sad.array(np.asarray(x, np.float32 if v.element == FLOAT else None), device=device)
+        for x, v in zip(inputs, graph.inputs, strict=True)
+    ]
+    found = [one.numpy() for one in evaluate(graph, given, known, device)]
+    expected, _ = in_numpy(graph, inputs, known)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE)
+    return found
+
+
+def layouts() -> Graph:
+    x, y = array((N, M)), array((M,))
+    t = b.transpose(x, (1, 0))
+    joined = b.concatenate((t, b.reverse(t), t), 0)
+    shifted = b.shift_right(joined, c.number(FLOAT, 9.0))
+    odd = sizes.add(sizes.multiply(2, M), 3)
+    placed = arrays.Place(operands=(y,), starts=(1,), steps=(2,), shape=(odd,)).result
+    backward = arrays.Place(
+        operands=(y,), starts=(sizes.subtract(M, 1),), steps=(-1,), shape=(M,)
+    ).result
+    flat = b.applied(ops.ADD, *(b.reshape(v, (sizes.multiply(N, M),)) for v in (t, x)))
+    return Graph((x, y), (joined, shifted, placed, backward, flat, b.iota((N, M), 1)))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("n", "m"), [(7, 4), (1, 1), (0, 3), (3, 1)])
+def test_layouts_agree_at_every_size(device: sad.Device, rng: Rng, n: int, m: int) -> None:
+    check(device, layouts(), [rng.normal(size=(n, m)), rng.normal(size=m)], n=n, m=m)
+
+
+@pytest.mark.gpu
+def test_values_of_five_axes_are_read_by_number(device: sad.Device, rng: Rng) -> None:
+    x = array((2, 3, 2, 3, 2))
+    moved = b.transpose(x, (4, 2, 0, 1, 3))
+    check(device, Graph((x,), (b.applied(ops.NEG, moved),)), [rng.normal(size=x.shape)])
+
+
+@pytest.mark.gpu
+def test_gathers_and_scatters_ignore_what_is_out_of_range(device: sad.Device, rng: Rng) -> None:
+    x, index = array((N, M)), array((N,), INT)
+    picked = arrays.Gather(operands=(b.applied(ops.SIN, x), index), is_reported=False).result
+    summed = arrays.ScatterAdd(operands=(b.zeros(ArrayType(FLOAT, (N, M))), x, index)).result
+    more = arrays.ScatterAdd(operands=(b.applied(ops.SIN, x), x, index)).result
+    last = arrays.LastWriter(operands=(index,), count=N).result
+    graph = Graph((x, index), (picked, summed, more, last))
+    check(device, graph, [rng.normal(size=(7, 3)), np.array([0, 6, 7, -1, 3, 3, 2])], n=7, m=3)
+
+
+@pytest.mark.gpu
+def test_a_gather_out_of_range_is_reported(device: sad.Device) -> None:
+    x, index = array((N,)), array((M,), INT)
+    picked = arrays.Gather(operands=(x, index)).result
+    given = [sad.array([1.0, 2.0], device=device), sad.array([1, 2], device=device)]
+    (found,) = evaluate(Graph((x, index), (picked,)), given, {"n": 2, "m": 2}, device)
+    with pytest.raises(sad.BoundsError, match="index 2"):
+        found.numpy()
+
+
+@pytest.mark.gpu
+def test_other_sizes_compile_nothing(device: sad.Device, rng: Rng) -> None:
+    graph = layouts()
+    check(device, graph, [rng.normal(size=(7, 4)), rng.normal(size=4)], n=7, m=4)
+    count = len(device.runtime.routes())
+    check(device, graph, [rng.normal(size=(5, 6)), rng.normal(size=6)], n=5, m=6)
+    assert len(device.runtime.routes()) == count
+
+
+@pytest.mark.gpu
+def test_arrays_that_start_inside_their_buffers_are_read_there(device: sad.Device) -> None:
+    x: Value = array((N,))
+    graph = Graph((x,), (b.applied(ops.NEG, x), x))
+    whole = sad.array(np.arange(10, dtype=np.float32), device=device)
+    negated, same = evaluate(graph, [whole[3:8]], {"n": 5}, device)
+    np.testing.assert_array_equal(negated.numpy(), -np.arange(3, 8))
+    np.testing.assert_array_equal(same.numpy(), np.arange(3, 8))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("seed", range(8))
+def test_a_random_graph_and_its_gradient_agree(device: sad.Device, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    graph = random_graph(rng)
+    data = [rng.normal(size=[int(str(n)) for n in v.shape]) for v in graph.inputs]
+    outputs = check(device, graph, data)
+    bars = [rng.normal(size=np.shape(one)) for one in outputs]
+    check(device, vjp(graph, [True] * len(data)), [*data, *bars])
