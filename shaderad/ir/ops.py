@@ -189,6 +189,10 @@ def _pcg(x: np.ndarray) -> np.ndarray:
     return (word >> np.uint32(22)) ^ word
 
 
+def _nothing(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)))
+
+
 def _floor_divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.floor_divide(a, b)
 
@@ -259,6 +263,9 @@ ATAN2 = _op("atan2", Rule.FLOATS, "safeAtan2", np.arctan2, POSITIVE, ANY)
 FMOD = _op("fmod", Rule.FLOATS, "fmodOf", np.fmod, (1.1, 1.9), (0.52, 0.54))
 HYPOT = _op("hypot", Rule.FLOATS, "hypotOf", np.hypot, POSITIVE, POSITIVE)
 COPYSIGN = _op("copysign", Rule.FLOATS, "copysignOf", np.copysign, POSITIVE, POSITIVE)
+# What a float product loses in rounding: with it a long product can be carried in two floats.
+PRODUCT_ERROR = _op("product_error", Rule.FLOATS, "productErrorOf", _nothing, ANY, ANY,
+                    public=False)  # fmt: skip
 STEP = _op("step", Rule.FLOATS, "stepOf", _step, (-2.0, -1.0), POSITIVE)
 # The first operand that attains the result takes the whole derivative; NaN never wins.
 MIN = _op("min", Rule.NUMBERS, "minFirst", np.fmin, (1.0, 2.0), (2.5, 3.0))

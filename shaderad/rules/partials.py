@@ -75,6 +75,7 @@ PARTIALS: dict[ops.Op, Row] = {
     ops.ROUND: unary(lambda y, x: ZERO),
     ops.TRUNC: unary(lambda y, x: ZERO),
     ops.SIGN: unary(lambda y, x: ZERO),
+    ops.PRODUCT_ERROR: binary(lambda y, a, b: (ZERO, ZERO)),
     ops.STEP: binary(lambda y, edge, x: (ZERO, ZERO)),
     ops.FRAC: unary(lambda y, x: 1.0),
     # -- roots, exponentials, logarithms; -0 counts as 0 -----------------------------------------

@@ -120,6 +120,7 @@ SINGULAR: dict[ops.Op, list[tuple[float, ...]]] = {
     ops.FRAC: [(2.0,), (-1.25,)],
     ops.ROUND: [(0.5,), (1.5,), (2.5,), (-0.5,), (-1.5,), (-2.5,), (8388609.0,), (0.49999997,)],
     ops.STEP: [(1.0, 1.0), (1.0, 0.5)],
+    ops.PRODUCT_ERROR: [(0.0, 3.0), (INF, 2.0), (NAN, 2.0), (1e36, 1e-30), (3e30, 3e30)],
     ops.MIN: [(2.0, 2.0), (NAN, 2.0), (2.0, NAN), (3.0, 2.0), (INF, 1.0)],
     ops.MAX: [(2.0, 2.0), (NAN, 2.0), (2.0, NAN), (1.0, 2.0), (-INF, 1.0)],
     ops.CLAMP: [
@@ -331,6 +332,19 @@ def test_vectors_and_matrices_agree_with_the_tables(runtime: Runtime) -> None:
 @pytest.mark.parametrize("runtime", ["slangpy", "wgpu-wgsl"], indirect=True)
 def test_second_derivatives_are_slopes_of_the_first(runtime: Runtime) -> None:
     assert disagreements(runtime, "float", SECOND_ORDER, True, SECOND) == []
+
+
+@pytest.mark.gpu
+def test_the_lost_part_of_a_product_is_exact(runtime: Runtime) -> None:
+    """The tables cannot say so: float64 loses nothing that they would notice."""
+    trial = Trial(ops.PRODUCT_ERROR, ((), ()), ())
+    samples = draw(trial, "float", np.random.default_rng(5))
+    corners = 2 * len(corners_of(trial, "float"))
+    results = run(runtime, "float", [trial], [samples], False).reshape(WORKGROUP, -1)[corners:, 0]
+    a, b = (np.array([s[k] for s in samples[corners:]], np.float32) for k in range(2))
+    lost = a.astype(np.float64) * b - (a * b)
+    assert np.count_nonzero(lost) > len(lost) // 2
+    np.testing.assert_array_equal(results, lost)
 
 
 @pytest.mark.gpu

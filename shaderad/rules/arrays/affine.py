@@ -29,6 +29,7 @@ from shaderad.ir.types import (
 from shaderad.rules import composing as c
 from shaderad.rules import expressions
 from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays import products
 from shaderad.rules.local_arrays import array_of, float_scalars, from_float_scalars
 
 
@@ -63,14 +64,14 @@ class AffineMaps:
 
     def flow(self, given: Mapping[str, Value], bar: Value) -> Value:
         """All that flows into each element: ``r[i] = bar[i] + r[i+1] A[i+1]``."""
-        pair = Struct(
-            f"{b.type_name(self.element)}_affine_map",
-            (("factor", self.factor.type), ("offset", self._offset.type)),
-        )
+        factor, offset = ("factor", self.factor.type), ("offset", self._offset.type)
+        low = (("low", self.factor.type),) if self._is_in_two else ()
+        pair = Struct(f"{b.type_name(self.element)}_affine_map", (factor, *low, offset))
         factors = b.elementwise(self.factor, given, bar.shape)
         offsets = b.elementwise(self._offset, {"bar": bar}, bar.shape)
         after = b.shift_left(factors, c.zero(self.factor.type))
-        found = b.reverse_scan(self._composition(pair), b.struct(pair, (after, offsets)))
+        parts = [after, *(b.zeros(after.type) for _ in low), offsets]
+        found = b.reverse_scan(self._composition(pair), b.struct(pair, parts))
         flat = c.field(c.variable("x", pair), "offset")
         made = flat if self.is_by_component else from_float_scalars(self.element, _unpacked(flat))
         return b.elementwise(made, {"x": found}, bar.shape)
@@ -85,12 +86,20 @@ class AffineMaps:
         flat = [c.convert(scalar, s) for s in float_scalars(bar)]
         return _packed(_vector_type(scalar, len(flat)), flat)
 
+    @property
+    def _is_in_two(self) -> bool:
+        """Whether products of factors are carried in two floats."""
+        is_number = self.is_by_component or isinstance(self.factor.type, Scalar)
+        return is_number and products.loses(ops.MUL, self.factor.type)
+
     def _composition(self, pair: Struct) -> Function:
         """The first map, then the second."""
         first, second = c.variable("first", pair), c.variable("second", pair)
         body: tuple[nodes.Stmt, ...] = ()
         local_types: dict[str, Type] = {}
-        if isinstance(self.factor.type, Struct) and not self.is_by_component:
+        if self._is_in_two:
+            parts = _in_two(first, second)
+        elif isinstance(self.factor.type, Struct) and not self.is_by_component:
             body, local_types, parts = _long_products(pair)
         else:
             is_matrix = not self.is_by_component and isinstance(self.factor.type, Matrix)
@@ -108,6 +117,18 @@ class AffineMaps:
             body=(*body, nodes.Return(value=c.construct(pair, parts))),
             local_types=local_types,
         )
+
+
+def _in_two(first: Expr, second: Expr) -> tuple[Expr, ...]:
+    """The parts of the composition where factors are products that are carried in two floats."""
+    a, a_low = c.field(first, "factor"), c.field(first, "low")
+    then, then_low = c.field(second, "factor"), c.field(second, "low")
+    moved = c.apply(ops.MUL, c.field(first, "offset"), products.whole(then, then_low))
+    return (
+        c.apply(ops.MUL, a, then),
+        products.lost(a, a_low, then, then_low),
+        c.apply(ops.ADD, moved, c.field(second, "offset")),
+    )
 
 
 def _scalar_of(t: Type) -> Scalar:

@@ -2,7 +2,8 @@
 
 Forward, every operator but addition is lifted to pairs of a value and its tangent,
     (a, a_dot) op' (b, b_dot) = (a op b, push(op)),
-which is associative where op is. No rule divides by a value, so zeros in products are right.
+which is associative where op is; products are carried in two floats (products.py). No rule divides
+by a value, so zeros in products are right.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from shaderad.ir.types import BOOL, Matrix, Struct, Type, Vector
 from shaderad.rules import composing as c
 from shaderad.rules import expressions
 from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays import products
 from shaderad.rules.arrays.affine import AffineMaps
 from shaderad.rules.arrays.layout import Derivatives
 
@@ -40,11 +42,11 @@ def push_reduce(node: arrays.Reduce, dots: Derivatives) -> Derivatives:
         if dots[0] is None:
             return (init_dot,)
         return (b.reduce(ops.ADD, dots[0], init_dot),)
-    t = _pair_type(node.operands[0].element)
+    t = _pair_type(node.op, node.operands[0].element)
     pairs = [_pairs(t, x, dot) for x, dot in zip(node.operands, dots, strict=True)]
     if len(pairs) == 1 and isinstance(node.op, ops.Op):
         neutral = c.number(node.result.element, _NEUTRAL[node.op])
-        nothing = c.construct(t, [neutral, c.zero(neutral.type)])
+        nothing = c.construct(t, [neutral, *(c.zero(part) for _, part in t.fields[1:])])
         pairs.append(b.full(node.result.shape, nothing))
     return (b.field(b.reduce(_lifted(node.op, t), *pairs), "tangent"),)
 
@@ -53,16 +55,18 @@ def push_scan(node: arrays.Scan, dots: Derivatives) -> Derivatives:
     (x,), (dot,) = node.operands, dots
     if dot is None or node.op == ops.ADD:
         return (None if dot is None else b.scan(ops.ADD, dot),)
-    t = _pair_type(x.element)
+    t = _pair_type(node.op, x.element)
     return (b.field(b.scan(_lifted(node.op, t), _pairs(t, x, dot)), "tangent"),)
 
 
-def _pair_type(t: Type) -> Struct:
-    return Struct(f"{b.type_name(t)}_with_tangent", (("value", t), ("tangent", t)))
+def _pair_type(op: Reducer, t: Type) -> Struct:
+    low = (("low", t),) if products.loses(op, t) else ()
+    return Struct(f"{b.type_name(t)}_with_tangent", (("value", t), *low, ("tangent", t)))
 
 
 def _pairs(t: Struct, x: Value, dot: Value | None) -> Value:
-    return b.struct(t, (x, b.zeros(x.type) if dot is None else dot))
+    tangent = b.zeros(x.type) if dot is None else dot
+    return b.struct(t, (x, *(b.zeros(x.type) for _ in t.fields[2:]), tangent))
 
 
 def _lifted(op: Reducer, t: Struct) -> Function:
@@ -72,15 +76,20 @@ def _lifted(op: Reducer, t: Struct) -> Function:
     value = b.combined(op, c.variable("a", element), c.variable("b", element))
     names = {"a": c.variable("a_dot", element), "b": c.variable("b_dot", element)}
     tangent = expressions.push(value, cast("dict[str, Expr | None]", names))
-    given = {"a": c.field(left, "value"), "b": c.field(right, "value"),
-             "a_dot": c.field(left, "tangent"), "b_dot": c.field(right, "tangent")}  # fmt: skip
-    parts = (value, c.zero(element) if tangent is None else tangent)
-    made = c.construct(t, [expressions.substitute(part, given) for part in parts])
+    at = {"a": c.field(left, "value"), "b": c.field(right, "value")}
+    dots = {"a_dot": c.field(left, "tangent"), "b_dot": c.field(right, "tangent")}
+    parts = [expressions.substitute(value, at)]
+    if "low" in t.type_by_field:
+        a_low, b_low = c.field(left, "low"), c.field(right, "low")
+        parts.append(products.lost(at["a"], a_low, at["b"], b_low))
+        at = {"a": products.whole(at["a"], a_low), "b": products.whole(at["b"], b_low)}
+    moved = c.zero(element) if tangent is None else tangent
+    parts.append(expressions.substitute(moved, at | dots))
     return Function(
         name=f"{op.name}_with_tangents",
         parameters=(Parameter(name="left", type=t), Parameter(name="right", type=t)),
         result=t,
-        body=(Return(value=made),),
+        body=(Return(value=c.construct(t, parts)),),
         local_types={},
     )
 
