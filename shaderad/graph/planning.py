@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from shaderad.graph import rows, scatters
 from shaderad.graph.clusters import cluster
+from shaderad.graph.exact import exact_products
 from shaderad.graph.plan import Plan, RunKernel, Step
 from shaderad.graph.simplify import simplified
 from shaderad.graph.storage import base_of, is_fused_node, stored_values
@@ -24,7 +25,7 @@ IsStored = Callable[[Value], bool]
 
 def plan(graph: Graph) -> Plan:
     """The plan of `graph`, for all sizes."""
-    graph = simplified(graph)
+    graph = exact_products(simplified(graph))
     return _Planner(graph).run()
 
 

@@ -1,0 +1,63 @@
+"""Graph -> the same graph whose long products are exact to a float: see rules/arrays/products.py.
+
+After differentiation: to the rules a product is a product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shaderad.ir import arrays, ops
+from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.ir.nodes import Function, Parameter, Return
+from shaderad.ir.types import Struct, Type
+from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays import products
+
+
+def exact_products(graph: Graph) -> Graph:
+    """Products along an axis as scans and reductions of values with what they have lost."""
+    made: dict[Value, Value] = {v: v for v in graph.inputs}
+    for node in graph.nodes:
+        given = tuple(made[v] for v in node.operands)
+        is_moved = any(a is not b for a, b in zip(node.operands, given, strict=True))
+        moved = replace(node, operands=given) if is_moved else node
+        made.update(zip(node.results, _results(moved), strict=True))
+    return Graph(graph.inputs, tuple(made[v] for v in graph.outputs))
+
+
+def _results(node: Node) -> tuple[Value, ...]:
+    if not isinstance(node, arrays.Scan | arrays.Reduce):
+        return node.results
+    x, *init = node.operands
+    if not products.loses(node.op, x.element):
+        return node.results
+    t = Struct(f"{b.type_name(x.element)}_product", (("value", x.element), ("low", x.element)))
+    if isinstance(node, arrays.Scan):
+        found = b.scan(_multiply(t), _in_two(t, x))
+    else:
+        one = b.full(node.result.shape, c.number(x.element, 1.0))
+        found = b.reduce(_multiply(t), _in_two(t, x), _in_two(t, init[0] if init else one))
+    pair = c.variable("x", t)
+    whole = products.whole(c.field(pair, "value"), c.field(pair, "low"))
+    return (b.elementwise(whole, {"x": found}, found.shape),)
+
+
+def _in_two(t: Struct, x: Value) -> Value:
+    return b.struct(t, (x, b.zeros(x.type)))
+
+
+def _multiply(t: Struct) -> Function:
+    left, right = c.variable("left", t), c.variable("right", t)
+    a, a_low = c.field(left, "value"), c.field(left, "low")
+    then, then_low = c.field(right, "value"), c.field(right, "low")
+    parts = (c.apply(ops.MUL, a, then), products.lost(a, a_low, then, then_low))
+    local_types: dict[str, Type] = {}
+    return Function(
+        name="multiply",
+        parameters=(Parameter(name="left", type=t), Parameter(name="right", type=t)),
+        result=t,
+        body=(Return(value=c.construct(t, parts)),),
+        local_types=local_types,
+    )
