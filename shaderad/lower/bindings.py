@@ -85,6 +85,7 @@ class WordKind(Enum):
     BITS = "bits"  # the constant `index`: infinities must not be literals
     LAUNCH = "launch"  # the number of this dispatch on its device
     SITE_BASE = "site base"  # where this program's report sites start in the device's table
+    SIZE = "size"  # the size `name` of a pass: see lower/passes.py
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,9 @@ class Variant:
     """``native``, ``compare-exchange`` or ``exchange``."""
     subgroups: bool = True
     storage_buffer_limit: int = 8
+    is_parallel: bool = True
+    """Whether the threads of a group run at once; a processor runs them in turn, and pays for
+    each barrier."""
     host: str = "the device"
     """Whose limit that is, as messages call it."""
     features: frozenset[str] = frozenset()

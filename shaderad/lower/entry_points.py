@@ -8,16 +8,28 @@ loop and adds once a group.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from shaderad.ir.types import Access, is_differentiable
 from shaderad.lower.bindings import WORKGROUP_SIZE, Mode, Role, WordKind
 from shaderad.lower.entry_derivatives import write_backward, write_forward
-from shaderad.lower.entry_needs import is_reduction
+from shaderad.lower.entry_needs import is_reduction, note_needs
 from shaderad.lower.entry_scope import INDEX, EntryScope
 from shaderad.lower.entry_sums import add_sums, sum_fields
 from shaderad.lower.module import Module
 from shaderad.lower.outputs import Resolved
 from shaderad.lower.piece import Piece, field_name
+
+
+@dataclass(frozen=True, slots=True)
+class EntryWriter:
+    """How an entry point is put around a body."""
+
+    note_needs: Callable[[EntryScope], None]
+    """Notes what the entry point itself binds, before slots are counted."""
+    write: Callable[[EntryScope], tuple[str, Piece, Piece]]
+    """Gives the entry point's name, its tags and its text."""
+
 
 SHOWN_AXES = 4
 """A report of more axes gives the thread's number alone."""
@@ -56,12 +68,13 @@ def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
         piece.add("}")
         add_sums(entry)
     if entry.module.sends_reports:
-        piece.add(_send_report(entry))
+        piece.add(send_report(entry))
     piece.close()
     return name, entry.tags.piece, piece
 
 
-def _send_report(entry: EntryScope) -> str:
+def send_report(entry: EntryScope) -> str:
+    """The last statement of an entry point whose threads may report."""
     if not entry.module.variant.checks:
         return "sendReport<Report>();"
     launch = entry.word(WordKind.LAUNCH, "launch")
@@ -102,7 +115,7 @@ def _thread(entry: EntryScope) -> None:
     compares = entry.module.mode in (Mode.WINNER, Mode.BACKWARD, Mode.FORWARD)
     if entry.module.variant.checks or (compares and _has_extremes(entry)):
         entry.piece.add(f"thread = {INDEX};")
-    _indices(entry)
+    write_indices(entry)
     _THREADS[entry.module.mode](entry)
 
 
@@ -110,7 +123,7 @@ def _has_extremes(entry: EntryScope) -> bool:
     return any(b.access in (Access.MIN, Access.MAX) for b in entry.kernel.buffers)
 
 
-def _indices(entry: EntryScope) -> None:
+def write_indices(entry: EntryScope) -> None:
     """Index names from the thread's number, row-major over ``dim``."""
     names = entry.kernel.index_names
     rest = INDEX
@@ -142,6 +155,10 @@ _THREADS: dict[Mode, Callable[[EntryScope], None]] = {
     Mode.BACKWARD: write_backward,
     Mode.FORWARD: write_forward,
 }
+
+
+KERNEL_ENTRY = EntryWriter(note_needs, write_entry)
+"""One thread an index."""
 
 
 def write_outputs(module: Module, resolved: Resolved) -> Piece | None:

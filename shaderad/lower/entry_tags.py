@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from shaderad.lower.module import Module
 
 _TAG_WORDS = {
+    Role.INPUT: "read",
     Role.UNIFORM: "uniform",
     Role.OUTPUT: "store",
     Role.COTANGENT: "cotangent",

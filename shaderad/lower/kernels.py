@@ -26,10 +26,10 @@ from shaderad.ir.walk import expressions, reachable, statements, writes
 from shaderad.lower import refusals
 from shaderad.lower.artifact import Access as BindingAccess
 from shaderad.lower.artifact import Binding, Program
-from shaderad.lower.bindings import WORKGROUP_SIZE, Lowered, Mode, Variant
+from shaderad.lower.bindings import Lowered, Mode, Variant
 from shaderad.lower.decoder import write_decoder
-from shaderad.lower.entry_needs import is_reduction, is_single_group, note_needs
-from shaderad.lower.entry_points import write_entry, write_outputs
+from shaderad.lower.entry_needs import is_reduction, is_single_group
+from shaderad.lower.entry_points import KERNEL_ENTRY, EntryWriter, write_outputs
 from shaderad.lower.entry_scope import EntryScope
 from shaderad.lower.functions import copy_parameter, outlined, write_function
 from shaderad.lower.heads import structured
@@ -54,6 +54,12 @@ def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered,
         return _dispatches(kernel, mode, variant)
 
 
+def lower_around(kernel: Kernel, variant: Variant, around: EntryWriter) -> Lowered:
+    """One dispatch that computes `kernel` as `around` asks for it, element by element."""
+    with nesting(kernel.name, kernel.span):
+        return _lower(kernel, Mode.PRIMAL, variant, around=around)
+
+
 def _dispatches(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered, ...]:
     extremes = [b for b in kernel.buffers if b.access in (Access.MIN, Access.MAX)]
     main = _lower(kernel, mode, variant)
@@ -68,7 +74,14 @@ def _dispatches(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered, 
     return (main,)
 
 
-def _lower(kernel: Kernel, mode: Mode, variant: Variant, *, second_pass: bool = False) -> Lowered:
+def _lower(
+    kernel: Kernel,
+    mode: Mode,
+    variant: Variant,
+    *,
+    second_pass: bool = False,
+    around: EntryWriter = KERNEL_ENTRY,
+) -> Lowered:
     resolved = resolve_outputs(kernel, variant.launch_shaped)
     body, types = resolved.body, resolved.local_types
     if mode is not Mode.PRIMAL:
@@ -86,7 +99,7 @@ def _lower(kernel: Kernel, mode: Mode, variant: Variant, *, second_pass: bool = 
         strategies = choose(kernel, resolved.body, variant.wanted)
         refusals.check_strategies(kernel, strategies)
         resolved = replace(resolved, body=strategies.apply(resolved.body))
-    return _Lowering(kernel, mode, variant, resolved, strategies, second_pass).run()
+    return _Lowering(kernel, mode, variant, resolved, strategies, second_pass).run(around)
 
 
 class _Lowering:
@@ -123,19 +136,19 @@ class _Lowering:
             self._module, f, name, is_differentiated=self._is_differentiated or f in self._inner
         )
 
-    def run(self) -> Lowered:
+    def run(self, around: EntryWriter) -> Lowered:
         module = self._module
         name = module.names.make(self._kernel.name)
         body = self._write_body(name)
         entry = EntryScope(module, self._resolved, name)
-        note_needs(entry)
+        around.note_needs(entry)
         # Tags may ask for more words, and the entry point for more tags: text first, bindings last.
         self._note_hoisted_tags()
         strategies = module.strategies
         summed = {b: b not in strategies.exclusive for b in module.variant.wanted}
         module.arrays.note_tags(summed)
         declarations = module.arrays.bind()
-        entry_name, entry_tags, entry_text = write_entry(entry)
+        entry_name, entry_tags, entry_text = around.write(entry)
         tags = Tags(module).write()
         outputs = write_outputs(module, self._resolved)
         parts = [declarations, tags, entry_tags, *module.pieces, outputs, body, entry_text]
@@ -244,7 +257,7 @@ def assemble(module: Module, entry: str, parts: list[Piece | None]) -> Program:
     return Program(
         name=entry,
         slang="\n".join(text for text, _ in lines) + "\n",
-        workgroup=(WORKGROUP_SIZE, 1, 1),
+        workgroup=(module.workgroup_size, 1, 1),
         bindings=bindings,
         parameter_words=tuple(module.word_types),
         features=frozenset(module.features),
@@ -267,6 +280,7 @@ def _struct_pieces(module: Module) -> list[Piece]:
     names = module.types.structs
     elements = {inner for b in module.kernel.buffers for inner in _inside(b.type.element)}
     elements |= {inner for u in module.kernel.uniforms for inner in _inside(u.type)}
+    elements |= {inner for t in module.stored_types for inner in _inside(t)}
     return [
         *(write_struct(module, t, names[t]) for t in list(names)),
         *(write_layout(module, t, names[t]) for t in list(names) if t in elements),

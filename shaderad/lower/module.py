@@ -14,7 +14,16 @@ from shaderad.ir.nodes import Function, Kernel
 from shaderad.ir.types import Kind, Scalar, Struct, Tuple, Type
 from shaderad.ir.walk import has_own_backward
 from shaderad.lower.arrays import Arrays
-from shaderad.lower.bindings import Mode, Role, Site, SiteKind, Variant, Word, WordKind
+from shaderad.lower.bindings import (
+    WORKGROUP_SIZE,
+    Mode,
+    Role,
+    Site,
+    SiteKind,
+    Variant,
+    Word,
+    WordKind,
+)
 from shaderad.lower.names import Names
 from shaderad.lower.piece import Piece, field_name
 from shaderad.lower.spelling import Types
@@ -42,6 +51,9 @@ class Module:
         self.shown_names = {b.name: b.shown_name for b in kernel.buffers}
         """What messages call arrays, and locals that lowering made."""
         self.is_second_winner_pass = False
+        self.workgroup_size = WORKGROUP_SIZE
+        self.stored_types: set[Type] = set()
+        """Element types of buffers that are no parameters of the kernel."""
         self.twice: frozenset[Function] = frozenset()
         """Functions whose forward derivative is itself differentiated."""
         self.inside_backward: frozenset[Function] = frozenset()

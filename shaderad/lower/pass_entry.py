@@ -1,0 +1,215 @@
+"""The entry point of a reduction or scan around the kernel that computes its elements.
+
+The library's passes (shaders/reductions.slang, shaders/scans.slang) are generic over a struct that
+says what an element is, how two are combined and where results go. Here that struct is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shaderad.ir.types import Type, byte_count
+from shaderad.lower.arrays import read_cell, write_cell
+from shaderad.lower.bindings import Role, Word, WordKind
+from shaderad.lower.entry_points import EntryWriter, send_report, write_indices
+from shaderad.lower.entry_scope import INDEX, EntryScope
+from shaderad.lower.operators import Operator
+from shaderad.lower.piece import Piece, field_name
+from shaderad.lower.slang import FunctionWriter
+
+_GROUP_MEMORY = 16 * 1024
+"""Bytes of group memory that WebGPU promises."""
+
+
+def width_of(state: Type) -> int:
+    """Threads of a group, each of which has a place in group memory where `has_room`."""
+    places = _GROUP_MEMORY // byte_count(state)
+    return next((width for width in (64, 32, 16) if width <= places), 8)
+
+
+def has_room(state: Type) -> bool:
+    """Whether a group can work on one chunk together."""
+    return width_of(state) * byte_count(state) <= _GROUP_MEMORY
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionEntry:
+    """A reduction of rows, or of what their chunks came to."""
+
+    operator: Operator
+    words: Mapping[str, str]
+    """The size that each word holds: see lower/pass_sizes.py."""
+    result: str
+    """The array that gets one value a row."""
+    totals: str = ""
+    """The array that gets one value a chunk, where rows have several."""
+    init: str = ""
+    """The array whose values come before the rows."""
+
+    @property
+    def writer(self) -> EntryWriter:
+        return EntryWriter(self._note_needs, self._write)
+
+    def _note_needs(self, entry: EntryScope) -> None:
+        written = [self.result, *([self.totals] if self.totals else [])]
+        _note_needs(entry, self.operator, [self.init] if self.init else [], written)
+
+    def _write(self, entry: EntryScope) -> tuple[str, Piece, Piece]:
+        fold = _Fold(entry, self.operator, self.words)
+        fold.open("Reduction : IReduction")
+        self._write_total(fold)
+        self._write_empty(fold)
+        return fold.close("reduce")
+
+    def _write_total(self, fold: _Fold) -> None:
+        piece = fold.entry.piece
+        value = "total"
+        if self.init:
+            value = f"{fold.combine}({fold.read(self.init, 'team')}, total)"
+        store = fold.store(self.result, "team", value)
+        piece.open(f"static void write(uint team, {fold.state} total)")
+        if self.totals:
+            piece.add(f"if ({fold.size('chunk_count')} > 1)")
+            piece.indented(fold.store(self.totals, "team", "total"))
+            piece.add("else")
+            piece.indented(store)
+        else:
+            piece.add(store)
+        piece.close()
+
+    def _write_empty(self, fold: _Fold) -> None:
+        value = fold.read(self.init, "team") if self.init else fold.neutral()
+        text = fold.store(self.result, "team", value)
+        fold.entry.piece.add(f"static void writeEmpty(uint team) {{ {text} }}")
+
+
+@dataclass(frozen=True, slots=True)
+class ScanEntry:
+    """A scan of rows."""
+
+    operator: Operator
+    words: Mapping[str, str]
+    """The size that each word holds: see lower/pass_sizes.py."""
+    result: str
+    befores: str = ""
+    """What the chunks of each row come to up to each of them, where rows have several."""
+
+    @property
+    def writer(self) -> EntryWriter:
+        return EntryWriter(self._note_needs, self._write)
+
+    def _note_needs(self, entry: EntryScope) -> None:
+        read = [self.befores] if self.befores else []
+        _note_needs(entry, self.operator, read, [self.result])
+
+    def _write(self, entry: EntryScope) -> tuple[str, Piece, Piece]:
+        fold = _Fold(entry, self.operator, self.words)
+        fold.open("Scan : IScan")
+        if self.befores:
+            text = fold.read(self.befores, "max(team, 1) - 1")
+            head = f"override static {fold.state} beforeTeam(uint team)"
+            entry.piece.add(f"{head} {{ return {text}; }}")
+        store = fold.store(self.result, "number", "value")
+        head = f"static void write(uint number, {fold.state} value)"
+        entry.piece.add(f"{head} {{ {store} }}")
+        return fold.close("scan")
+
+
+def _note_needs(entry: EntryScope, operator: Operator, read: list[str], written: list[str]) -> None:
+    module, t = entry.module, operator.state
+    module.workgroup_size = width_of(t)
+    module.stored_types.add(t)
+    module.function(operator.combine)
+    for name in read:
+        module.arrays.need(Role.INPUT, name, t, read_cell(t))
+    for name in written:
+        module.arrays.need(Role.OUTPUT, name, t, write_cell(t))
+
+
+class _Fold:
+    """The struct over which a pass is generic, while it is written."""
+
+    def __init__(self, entry: EntryScope, operator: Operator, words: Mapping[str, str]) -> None:
+        self.entry = entry
+        self.state = entry.module.types.spell(operator.state)
+        self.combine = entry.module.function(operator.combine)
+        self._operator = operator
+        self._words = words
+        self._has_room = has_room(operator.state)
+        self._width = width_of(operator.state)
+        self._name = ""
+
+    def open(self, head: str) -> None:
+        """Group memory, and the first lines of the struct."""
+        piece, bases = self.entry.piece, head
+        if self._has_room:
+            piece.add(f"groupshared {self.state} parts[{self._width}];")
+            piece.add()
+            bases += ", ITeam"
+        self._name = head.partition(" ")[0]
+        piece.open(f"struct {bases}")
+        piece.add(f"typealias State = {self.state};")
+        self._write_element()
+        given = f"{self.state} left, {self.state} right"
+        text = f"return {self.combine}(left, right);"
+        piece.add(f"static {self.state} folded({given}) {{ {text} }}")
+        if self._has_room:
+            piece.add(f"static {self.state} partOf(uint thread) {{ return parts[thread]; }}")
+            head = f"static void setPartOf(uint thread, {self.state} value)"
+            piece.add(f"{head} {{ parts[thread] = value; }}")
+
+    def _write_element(self) -> None:
+        entry = self.entry
+        entry.piece.open(f"static {self.state} at(uint {INDEX})")
+        if entry.module.variant.checks:
+            entry.piece.add(f"thread = {INDEX};")
+        write_indices(entry)
+        entry.call_body(entry.arguments())
+        (own,) = entry.own
+        entry.piece.add(f"return outputs.{field_name(own.name)};")
+        entry.piece.close()
+
+    def close(self, pass_name: str) -> tuple[str, Piece, Piece]:
+        """The end of the struct, and the entry point."""
+        entry, piece = self.entry, self.entry.piece
+        piece.close()
+        piece.add()
+        name = entry.module.names.make(f"{entry.body}_{pass_name}")
+        piece.add('[shader("compute")]')
+        piece.add(f"[numthreads({self._width}, 1, 1)]")
+        piece.open(f"void {name}(uint3 group : SV_GroupID, uint laneIndex : SV_GroupIndex)")
+        piece.add("lane = laneIndex;")
+        names = ("row_length", "chunk_length", "chunk_count", "team_count")
+        groups = entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
+        piece.call("Rows rows = Rows", [*map(self.size, names), groups])
+        if self._has_room:
+            piece.add(f"if ({self.size('is_together')} != 0)")
+            piece.indented(f"{pass_name}Together<{self._name}, {self._width}>(rows, group.x);")
+            piece.add("else")
+            piece.indented(f"{pass_name}Alone<{self._name}, {self._width}>(rows, group.x);")
+        else:
+            piece.add(f"{pass_name}Alone<{self._name}, {self._width}>(rows, group.x);")
+        if entry.module.sends_reports:
+            piece.add(send_report(entry))
+        piece.close()
+        return name, entry.tags.piece, piece
+
+    def size(self, name: str) -> str:
+        return self.entry.module.word(Word(WordKind.SIZE, self._words[name]), name)
+
+    def read(self, array: str, number: str) -> str:
+        tag = self.entry.tags.reader(Role.INPUT, array, self._operator.state)
+        return f"{self.state}.read<{tag}>({self._offset(number)})"
+
+    def store(self, array: str, number: str, value: str) -> str:
+        tag = self.entry.tags.writer(Role.OUTPUT, array, self._operator.state)
+        return f"{self.state}.write<{tag}>({self._offset(number)}, {value});"
+
+    def _offset(self, number: str) -> str:
+        number = f"({number})" if " " in number else number
+        return f"{number} * {self.state}.wordCount"
+
+    def neutral(self) -> str:
+        writer = FunctionWriter(self.entry.module, Piece(), {}, is_differentiated=False)
+        return writer.text(self._operator.neutral)

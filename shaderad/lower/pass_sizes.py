@@ -1,0 +1,129 @@
+"""How the rows of a reduction or scan are cut into chunks, and how many groups work on them.
+
+Every size follows from the number of rows and the length of each, by formulas that the host
+evaluates for each call: one program serves all shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shaderad.ir import sizes
+from shaderad.ir.sizes import Size
+
+ROWS = "rows"
+LENGTH = "length"
+GROUP_LIMIT = 4096
+"""Groups of one pass; they loop where there is more to do."""
+_SHORTEST_TOGETHER = 128
+"""A group takes chunks of at least so many elements; below, each thread takes one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """When and how rows are cut."""
+
+    longest_whole: int
+    """Longer rows are cut."""
+    chunk_length: int
+    """What a chunk has at least, as long as `chunk_limit` is not reached."""
+    chunk_limit: int
+    """Chunks of all rows."""
+    is_together: bool
+    """Whether a group may take a chunk; else each thread does."""
+
+
+PARALLEL = Cut(longest_whole=8192, chunk_length=1024, chunk_limit=4096, is_together=True)
+"""For devices whose groups run in parallel."""
+SERIAL = Cut(longest_whole=2048, chunk_length=256, chunk_limit=16384, is_together=False)
+"""For processors, which run the threads of a group in turn and pay for every barrier."""
+
+
+@dataclass(frozen=True, slots=True)
+class Formulas:
+    """Sizes by name, in an order in which each follows from those before it."""
+
+    by_name: dict[str, Size] = field(default_factory=dict[str, Size])
+
+    def define(self, name: str, size: Size) -> Size:
+        """The size of this name, as a symbol."""
+        self.by_name[name] = size
+        return sizes.symbol(name)
+
+    def evaluate(self, rows: int, length: int) -> dict[str, int]:
+        """All of them, with the two that they follow from."""
+        values = {ROWS: rows, LENGTH: length}
+        for name, size in self.by_name.items():
+            values[name] = sizes.evaluate(size, values)
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """The sizes of one pass. Attributes hold names of `Formulas`."""
+
+    words: Mapping[str, str]
+    """By the name of a word of the constant buffer."""
+    chunk_count: Size
+    """Of a row."""
+    team_count: Size
+    group_count: Size
+
+
+def cut_rows(formulas: Formulas, cut: Cut, width: int) -> Chunks:
+    """Rows that are cut where they are long."""
+    rows, length = sizes.symbol(ROWS), sizes.symbol(LENGTH)
+    wanted = formulas.define("wanted_chunks", sizes.divide_up(length, cut.chunk_length))
+    each = sizes.floor_divide(cut.chunk_limit, sizes.maximum(rows, 1))
+    allowed = formulas.define("allowed_chunks", sizes.maximum(1, each))
+    fewer = minimum(wanted, allowed)
+    is_long = formulas.define("is_long", is_more(length, cut.longest_whole))
+    # 1 where the rows are short.
+    several = sizes.add(1, sizes.multiply(is_long, sizes.subtract(fewer, 1)))
+    count = formulas.define("several_chunks", several)
+    each = sizes.maximum(1, sizes.divide_up(length, count))
+    chunk_length = formulas.define("chunk_length", each)
+    # Rounded up, the chunks may be fewer: none is empty.
+    count = sizes.maximum(1, sizes.divide_up(length, chunk_length))
+    chunk_count = formulas.define("chunk_count", count)
+    return _chunks(formulas, "", rows, LENGTH, chunk_length, chunk_count, cut, width)
+
+
+def whole_rows(formulas: Formulas, prefix: str, length: str, cut: Cut, width: int) -> Chunks:
+    """Rows that are one chunk each; `prefix` sets their names apart."""
+    rows = sizes.symbol(ROWS)
+    chunk_length = formulas.define(f"{prefix}chunk_length", sizes.maximum(1, sizes.symbol(length)))
+    chunk_count = formulas.define(f"{prefix}chunk_count", 1)
+    return _chunks(formulas, prefix, rows, length, chunk_length, chunk_count, cut, width)
+
+
+def _chunks(
+    formulas: Formulas,
+    prefix: str,
+    rows: Size,
+    row_length: str,
+    chunk_length: Size,
+    chunk_count: Size,
+    cut: Cut,
+    width: int,
+) -> Chunks:
+    teams = formulas.define(f"{prefix}team_count", sizes.multiply(rows, chunk_count))
+    is_long = is_more(chunk_length, _SHORTEST_TOGETHER - 1) if cut.is_together else 0
+    together = formulas.define(f"{prefix}is_together", is_long)
+    alone = formulas.define(f"{prefix}groups_alone", sizes.divide_up(teams, width))
+    more = sizes.multiply(together, sizes.subtract(teams, alone))
+    groups = formulas.define(f"{prefix}groups", sizes.add(alone, more))
+    names = ("chunk_length", "chunk_count", "team_count", "is_together")
+    words = {"row_length": row_length, **{name: f"{prefix}{name}" for name in names}}
+    return Chunks(words, chunk_count, teams, minimum(groups, GROUP_LIMIT))
+
+
+def minimum(a: Size, b: Size) -> Size:
+    """The smaller of the two."""
+    return sizes.subtract(sizes.add(a, b), sizes.maximum(a, b))
+
+
+def is_more(a: Size, b: Size) -> Size:
+    """1 where ``a > b``, else 0."""
+    return minimum(1, sizes.maximum(0, sizes.subtract(a, b)))
