@@ -11,6 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from shaderad.diagnostics import (
+    array_functions,
     build,
     compiler,
     derivatives,
@@ -40,6 +41,7 @@ MESSAGES: dict[str, Message] = {
     **source.MESSAGES,
     **language.MESSAGES,
     **types.MESSAGES,
+    **array_functions.MESSAGES,
     **derivatives.MESSAGES,
     **compiler.MESSAGES,
     **runtime.MESSAGES,

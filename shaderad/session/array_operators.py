@@ -70,6 +70,24 @@ class ArrayOperators:
     def __rpow__(self, other: Any) -> Array:
         return _binary("pow", other, self)
 
+    def __matmul__(self, other: Any) -> Array:
+        return _binary("matmul", self, other)
+
+    def __rmatmul__(self, other: Any) -> Array:
+        return _binary("matmul", other, self)
+
+    def __lshift__(self, other: Any) -> Array:
+        return _binary("shift_left", self, other)
+
+    def __rlshift__(self, other: Any) -> Array:
+        return _binary("shift_left", other, self)
+
+    def __rshift__(self, other: Any) -> Array:
+        return _binary("shift_right", self, other)
+
+    def __rrshift__(self, other: Any) -> Array:
+        return _binary("shift_right", other, self)
+
     def __and__(self, other: Any) -> Array:
         return _binary("bit_and", self, other)
 
@@ -108,12 +126,24 @@ class ArrayOperators:
 
 
 def _binary(op: str, left: Any, right: Any) -> Array:
+    from shaderad.session.traced import is_traced
+
+    if is_traced((left, right)):
+        from shaderad.session.array_functions import linalg
+
+        return linalg.operated(op, left, right)
     from shaderad.session.elementwise import binary
 
     return binary(op, left, right)
 
 
 def _unary(op: str, value: Any) -> Array:
+    from shaderad.session.traced import is_traced
+
+    if is_traced((value,)):
+        from shaderad.session.array_functions import elements
+
+        return elements.unary(op, value)
     from shaderad.session.elementwise import unary
 
     return unary(op, value)

@@ -1,0 +1,106 @@
+"""SR0320 to SR0349: array functions whose arguments do not fit, and what tracing cannot know."""
+
+from __future__ import annotations
+
+from shaderad.diagnostics.errors import LanguageError, Message, ShapeError
+
+MESSAGES: dict[str, Message] = {
+    "SR0320": Message(
+        LanguageError,
+        "the size `{size}` is open while a function is traced, and {what} needs a number",
+        note="one trace serves every size",
+        help="sizes take arithmetic, `dim=`, shapes and counts; a loop over one is "
+        "`sad.fori_loop(n, body, init)`",
+    ),
+    "SR0321": Message(
+        LanguageError,
+        "{what} of an array inside of a function that is being traced",
+        note="what it holds is known when the graph runs",
+        help="choose with `sad.where(condition, a, b)`, repeat with `sad.while_loop` or "
+        "`sad.fori_loop`, or return the array and look at it outside",
+    ),
+    "SR0322": Message(
+        LanguageError,
+        "an array of a traced function is used after the function has ended",
+        help="return it as a result of the function",
+    ),
+    "SR0323": Message(
+        ShapeError,
+        "axis {axis} of an array with {rank:axis|axes}",
+        help="axes count from 0, or from -1 at the end; each is named once",
+    ),
+    "SR0324": Message(
+        ShapeError,
+        "an array of shape {found} does not reshape to {wanted}",
+        help="the number of elements must stay the same; one extent may be -1",
+    ),
+    "SR0325": Message(
+        LanguageError,
+        "`{found}` is no operator of a reduction, scan or histogram",
+        help="give `sad.add`, `mul`, `min`, `max`, `any`, `all`, `matmul`, or an associative "
+        "`@sad.function` of two elements",
+    ),
+    "SR0326": Message(
+        ShapeError,
+        "`{name}` takes {takes}, and the elements are `{element}`",
+        help="an operator takes two elements and gives one; convert with `sad.cast`, or select a "
+        "field or component first",
+    ),
+    "SR0327": Message(
+        ShapeError,
+        "the {what} of an array of shape {shape} has nothing to start from",
+        help="give `init`, or leave out what is empty",
+    ),
+    "SR0328": Message(
+        ShapeError,
+        "`{name}` takes a tuple or list of at least one array",
+        help="write `sad.{name}((a, b))`",
+    ),
+    "SR0329": Message(
+        ShapeError,
+        "arrays of shapes {left} and {right} do not join",
+        help="all axes but the one they are joined along must agree",
+    ),
+    "SR0330": Message(
+        ShapeError,
+        "`{name}` holds `{found}`, and must hold `{wanted}`",
+        help="convert it: `sad.cast(x, ..)`",
+    ),
+    "SR0331": Message(
+        LanguageError,
+        "`{function}` cannot be used on elements: its parameter `{name}` is `{type}`",
+        help="functions of elements take values; let a Python function capture the array, or "
+        "write a kernel",
+    ),
+    "SR0332": Message(
+        LanguageError,
+        "`{name}` gives {found}, and a mapped function must give a value",
+        help="return the value",
+    ),
+    "SR0340": Message(
+        ShapeError,
+        "an index array holds `{found}`, and must hold `int`",
+        help="convert it with `sad.cast(index, int)`; where a mask chooses, use `sad.where` or "
+        "`sad.compact`",
+    ),
+    "SR0341": Message(
+        ShapeError,
+        "values of shape {found} for {wanted}",
+        help="there is one value, or row, for each index",
+    ),
+    "SR0342": Message(
+        ShapeError,
+        "a mask of `{found}` with shape {shape}, for rows of shape {wanted}",
+        help="the mask holds one bool for each element of the first axis",
+    ),
+    "SR0343": Message(
+        LanguageError,
+        "`{name}` inside of a function given to `sad.map`",
+        help="call it on whole arrays, outside of the mapped function",
+    ),
+    "SR0344": Message(
+        ShapeError,
+        "no matrix product of shapes {left} and {right}",
+        help="the last axis of the first and the last but one of the second must agree",
+    ),
+}

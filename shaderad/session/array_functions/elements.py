@@ -1,0 +1,261 @@
+"""Functions of one element: arithmetic, `sad.*` maths, comparison, selection, conversion.
+
+The rules are those of the kernel language, read by its own front end: int mixes into float, a
+Python number takes the type of what it meets, a scalar spreads over a vector.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+from shaderad.diagnostics import Span, counted, error
+from shaderad.frontend import access, conversions, math_functions, operators
+from shaderad.frontend.annotations import TypeObject
+from shaderad.frontend.structs import StructInfo, info_of
+from shaderad.frontend.values import Known
+from shaderad.frontend.values import Value as Operand
+from shaderad.ir import nodes, ops
+from shaderad.ir.nodes import Expr
+from shaderad.ir.types import (
+    DOUBLE,
+    FLOAT,
+    HALF,
+    INT,
+    Scalar,
+    Struct,
+    Type,
+    Vector,
+    scalar_of,
+    with_scalar,
+)
+from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
+from shaderad.runtime.buffers import base_of, element_axes
+from shaderad.session.array_functions.primitives import as_number, elementwise, made, traced
+from shaderad.session.dtypes import element_type
+from shaderad.session.lines import user_span
+from shaderad.session.traced import TracedArray
+
+_ARITHMETIC: dict[str, type[ast.operator]] = {
+    "add": ast.Add,
+    "subtract": ast.Sub,
+    "mul": ast.Mult,
+    "divide": ast.Div,
+    "floor_divide": ast.FloorDiv,
+    "mod": ast.Mod,
+    "pow": ast.Pow,
+    "bit_and": ast.BitAnd,
+    "bit_or": ast.BitOr,
+    "bit_xor": ast.BitXor,
+    "shift_left": ast.LShift,
+    "shift_right": ast.RShift,
+    "matmul": ast.MatMult,
+}
+_COMPARISONS: dict[str, type[ast.cmpop]] = {
+    "equal": ast.Eq,
+    "not_equal": ast.NotEq,
+    "less": ast.Lt,
+    "less_equal": ast.LtE,
+    "greater": ast.Gt,
+    "greater_equal": ast.GtE,
+}
+_UNARY: dict[str, type[ast.unaryop]] = {"negate": ast.USub, "bit_not": ast.Invert}
+
+
+def binary(name: str, left: Any, right: Any) -> TracedArray:
+    """``left op right`` of Python's operator with this name in ``ir/ops.py``."""
+    if name in _COMPARISONS:
+        comparison = _COMPARISONS[name]()
+        return elementwise(
+            lambda span, of: operators.compare(comparison, of[0], of[1], span), left, right
+        )
+    symbol = _ARITHMETIC[name]()
+    return elementwise(lambda span, of: operators.binary(symbol, of[0], of[1], span), left, right)
+
+
+def unary(name: str, x: Any) -> TracedArray:
+    """``op x`` of Python's operator with this name."""
+    if name not in _UNARY:
+        return primitive(ops.TABLE[name], x)
+    symbol = _UNARY[name]()
+    return elementwise(lambda span, of: operators.unary(symbol, of[0], span), x)
+
+
+def primitive(op: ops.Op, *operands: Any) -> TracedArray:
+    """``sad.<op>`` of every element."""
+    return elementwise(lambda span, of: math_functions.primitive(op, tuple(of), span), *operands)
+
+
+def where(condition: Any, a: Any, b: Any) -> TracedArray:
+    """``a`` where the condition holds, else ``b``."""
+
+    def make(span: Span, of: Sequence[Operand]) -> Expr:
+        holds, yes, no = of
+        sides = conversions.unify((yes, no), span)
+        first, second = sides or (conversions.expr(yes, span), conversions.expr(no, span))
+        test = operators.condition(holds, span)
+        if first.type != second.type or not isinstance(test, Expr):
+            raise conversions.mismatch(second, first.type, span)
+        if scalar_of(first.type) is None:
+            return nodes.Conditional(type=first.type, condition=test, if_true=first,
+                                     if_false=second, span=span)  # fmt: skip
+        return nodes.Apply(type=first.type, op=ops.SELECT, args=(test, first, second), span=span)
+
+    return elementwise(make, condition, a, b)
+
+
+def cast(x: Any, dtype: Any) -> TracedArray:
+    """Every element as a `dtype`."""
+    wanted = element_type(dtype)
+    return elementwise(lambda span, of: _converted(conversions.expr(of[0], span), wanted, span), x)
+
+
+def _converted(value: Expr, wanted: Type, span: Span) -> Expr:
+    if value.type == wanted:
+        return value
+    scalar, found = scalar_of(wanted), scalar_of(value.type)
+    if scalar is None or found is None:
+        raise conversions.mismatch(value, wanted, span)
+    if with_scalar(value.type, scalar) == wanted:
+        return nodes.Cast(type=wanted, value=value, span=span)
+    if value.type == found:  # a scalar for every component
+        return nodes.Splat(type=wanted, value=_converted(value, scalar, span), span=span)
+    raise conversions.mismatch(value, wanted, span)
+
+
+def detach(x: Any) -> TracedArray:
+    """`x`, through which no derivative flows."""
+
+    def make(span: Span, of: Sequence[Operand]) -> Expr:
+        value = conversions.expr(of[0], span)
+        return nodes.Detach(type=value.type, value=value, span=span)
+
+    return elementwise(make, x)
+
+
+def selected(x: TracedArray, name: str) -> TracedArray | None:
+    """Field or components `name` of every element; `None` where elements have no such part."""
+    part = _selection(c.variable("x", x.element), name, user_span())
+    if part is None:
+        return None
+    return made(b.elementwise(part, {"x": x.value}, x.value.shape), x.batch)
+
+
+def _selection(element: Expr, name: str, span: Span) -> Expr | None:
+    t = element.type
+    if isinstance(t, Struct) and name in t.type_by_field:
+        return nodes.Field(type=t.type_by_field[name], value=element, name=name, span=span)
+    return access.swizzle(element, name, span) if isinstance(t, Vector) else None
+
+
+# -- elements from arrays of parts ------------------------------------------------------------
+
+
+def constructed(t: TypeObject, parts: tuple[Any, ...]) -> TracedArray:
+    """``float3(x, y, z)`` of arrays."""
+    wanted = t.ir_type
+    return elementwise(lambda span, of: _of_parts(wanted, of, span), *parts)
+
+
+def _of_parts(t: Type, given: Sequence[Operand], span: Span) -> Expr:
+    scalar = scalar_of(t)
+    assert scalar is not None
+    parts = [conversions.expr(one, span) for one in given]
+    if len(parts) == 1:
+        return _converted(parts[0], t, span)
+    made: list[Expr] = []
+    for one in parts:
+        if scalar_of(one.type) is None:
+            raise error("SR0313", span, type=t, found=f"`{one.type}`", wanted="numbers")
+        made.append(_converted(one, with_scalar(one.type, scalar), span))
+    found, wanted = sum(_scalar_count(one.type) for one in made), _scalar_count(t)
+    if found != wanted:
+        raise error("SR0313", span, type=t, found=counted(found, "number", "numbers"),
+                    wanted=counted(wanted, "number", "numbers"))  # fmt: skip
+    return nodes.Construct(type=t, parts=tuple(made), span=span)
+
+
+def _scalar_count(t: Type) -> int:
+    return prod(element_axes(t))
+
+
+def struct_of(info: StructInfo, fields: dict[str, Any]) -> TracedArray:
+    """An array of structs of one array, or number, a field."""
+    t = info.ir_type
+
+    def make(span: Span, given: Sequence[Operand]) -> Expr:
+        parts = [conversions.coerce(one, field, span)
+                 for one, (_, field) in zip(given, t.fields, strict=True)]  # fmt: skip
+        return nodes.Construct(type=t, parts=tuple(parts), span=span)
+
+    return elementwise(make, *(_field(fields[name]) for name, _ in t.fields))
+
+
+def _field(value: Any) -> Any:
+    """A nested host struct as an array of structs; anything else as it is."""
+    info = None if isinstance(value, type) else info_of(value)
+    if info is None:
+        return value
+    return struct_of(info, {name: getattr(value, name) for name in info.annotations})
+
+
+# -- values in a wanted type ------------------------------------------------------------------
+
+
+def as_array(x: Any) -> TracedArray:
+    """Anything as an array of the trace; numbers, and structs of numbers, without axes."""
+    number = as_number(x)
+    if number is not None:
+        return made(b.full((), conversions.expr(Known(number), user_span())), ())
+    info = None if isinstance(x, type) else info_of(x)
+    if info is not None:
+        return struct_of(info, {name: getattr(x, name) for name in info.annotations})
+    return traced(x)
+
+
+def conform(x: Any, element: Type, name: str) -> TracedArray:
+    """`x` as elements of this type: int becomes float, trailing axes a vector.
+
+    Raises:
+        ShapeError: SR0330, where it holds something else.
+    """
+    number = as_number(x)
+    if number is not None and isinstance(element, Scalar):
+        return made(b.full((), conversions.coerce(Known(number), element, user_span())), ())
+    found = as_array(x)
+    if found.element == element or isinstance(element, Struct):
+        pass
+    elif found.element == INT and element in (FLOAT, HALF, DOUBLE):
+        found = cast(found, element)
+    elif found.element == base_of(element) and not isinstance(element, Scalar):
+        found = packed(found, element)
+    elif isinstance(found.element, Scalar) and number is not None:
+        found = cast(found, element)
+    if found.element != element:
+        raise error("SR0330", user_span(), name=name, found=found.element, wanted=element)
+    return found
+
+
+def packed(x: TracedArray, element: Type) -> TracedArray:
+    """Trailing axes of scalars as vectors or matrices; `x` itself where they do not fit."""
+    axes = element_axes(element)
+    rank = len(x.extents) - len(axes)
+    if rank < 0 or x.extents[rank:] != axes:
+        return x
+    parts = [_at(x, rank, index) for index in product(*map(range, axes))]
+    return elementwise(
+        lambda span, of: c.of_components(element, [conversions.expr(one, span) for one in of]),
+        *parts,
+    )
+
+
+def _at(x: TracedArray, rank: int, index: tuple[int, ...]) -> TracedArray:
+    """The scalar at `index` of the axes from `rank` on."""
+    value, skipped = x.value, len(x.batch)
+    for offset, position in enumerate(index):
+        value = b.piece(value, skipped + rank + offset, position, 1)
+    return made(b.reshape(value, x.value.shape[: skipped + rank]), x.batch)

@@ -1,0 +1,58 @@
+"""`matmul`: of matrices as elements, or of arrays of numbers along their last axes; and with it
+all of Python's operators of two operands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from shaderad.diagnostics import error
+from shaderad.ir import ops
+from shaderad.ir.types import Scalar
+from shaderad.session.array_functions.elements import as_array, binary
+from shaderad.session.array_functions.layout import moved_axis, with_axis
+from shaderad.session.array_functions.primitives import as_number, known_shape
+from shaderad.session.array_functions.reductions import sum_of
+from shaderad.session.arrays import Array
+from shaderad.session.lines import user_span
+from shaderad.session.traced import TracedArray, tracing
+from shaderad.session.traced_sizes import TracedSize
+
+
+def matmul(left: Any, right: Any) -> TracedArray:
+    """``left @ right``: for arrays of numbers as NumPy's, else by element.
+
+    Raises:
+        ShapeError: SR0344, where the inner sizes differ.
+    """
+    x, y = as_array(left), as_array(right)
+    if not isinstance(x.element, Scalar) or not isinstance(y.element, Scalar):
+        return binary(ops.MATMUL.name, x, y)
+    if not x.extents or not y.extents:
+        raise error("SR0344", user_span(), left=known_shape(x.extents),
+                    right=known_shape(y.extents))  # fmt: skip
+    inner = y.extents[0] if len(y.extents) == 1 else y.extents[-2]
+    if not tracing().are_equal(x.extents[-1], inner):
+        raise error("SR0344", user_span(), left=known_shape(x.extents),
+                    right=known_shape(y.extents))  # fmt: skip
+    # ..ik, ..kj -> ..ijk, summed over k
+    columns = y if len(y.extents) == 1 else moved_axis(y, len(y.extents) - 2, len(y.extents) - 1)
+    rows = x
+    if len(y.extents) > 1:
+        if len(x.extents) > 1:
+            columns = with_axis(columns, len(columns.extents) - 2)
+        rows = with_axis(x, len(x.extents) - 1)
+    return sum_of(binary("mul", rows, columns), axis=-1)
+
+
+def operated(name: str, left: Any, right: Any) -> Any:
+    """Python's operator where both sides are numbers or arrays; else Python asks the other side."""
+    is_known = all(
+        isinstance(x, Array | np.ndarray | list | TracedSize) or as_number(x) is not None
+        for x in (left, right)
+    )
+    if not is_known:
+        return NotImplemented
+    return matmul(left, right) if name == ops.MATMUL.name else binary(name, left, right)

@@ -1,0 +1,87 @@
+"""`sad.map`: a function of one element, for every element of arrays of one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from shaderad.diagnostics import Span, error
+from shaderad.frontend import conversions
+from shaderad.frontend.host import UserFunction
+from shaderad.frontend.values import Value as Operand
+from shaderad.ir import nodes
+from shaderad.ir.nodes import Expr
+from shaderad.ir.types import Tuple, Void
+from shaderad.rules import composing as c
+from shaderad.session import trees
+from shaderad.session.array_functions.elements import as_array
+from shaderad.session.array_functions.operators import value_function
+from shaderad.session.array_functions.primitives import (
+    broadcast_shapes,
+    elementwise,
+    made,
+    spread,
+)
+from shaderad.session.lines import user_span
+from shaderad.session.traced import TracedArray, tracing
+
+
+def map_over(function: Any, *operands: Any) -> Any:
+    """``function(element, ..)`` for all elements of arrays that broadcast to one shape."""
+    if isinstance(function, UserFunction):
+        return _called(function, operands)
+    return _traced_through(function, operands)
+
+
+# -- functions of the kernel language ---------------------------------------------------------
+
+
+def _called(function: UserFunction, operands: tuple[Any, ...]) -> Any:
+    read = value_function(function)
+    if len(operands) != len(read.parameters):
+        raise error("SR0231", user_span(), name=function.shown_name, found=len(operands),
+                    wanted=len(read.parameters))  # fmt: skip
+    if isinstance(read.result, Void):
+        raise error("SR0332", user_span(), name=function.shown_name, found="nothing")
+
+    def call(span: Span, given: Sequence[Operand]) -> nodes.Call:
+        args = [conversions.coerce(one, p.type, span)
+                for one, p in zip(given, read.parameters, strict=True)]  # fmt: skip
+        return nodes.Call(type=read.result, function=read, args=tuple(args), span=span)
+
+    def field_of(part: str, span: Span, given: Sequence[Operand]) -> Expr:
+        return c.field(call(span, given), part)
+
+    arrays_ = [as_array(x) for x in operands]
+    if not isinstance(read.result, Tuple):
+        return elementwise(call, *arrays_)
+    return tuple(
+        elementwise(partial(field_of, str(k)), *arrays_) for k in range(len(read.result.elements))
+    )
+
+
+# -- functions of Python ----------------------------------------------------------------------
+
+
+def _traced_through(function: Any, operands: tuple[Any, ...]) -> Any:
+    """Calls the function once, on arrays that show one element: all else is their batch."""
+    arrays_ = [as_array(x) for x in operands]
+    trace = tracing()
+    outer = trace.batch
+    shape = broadcast_shapes(*(x.extents for x in arrays_))
+    batch = (*outer, *shape)
+    elements = [made(spread(x, outer, shape), batch) for x in arrays_]
+    trace.batch = batch
+    try:
+        found = function(*elements)
+    finally:
+        trace.batch = outer
+
+    def collected(leaf: Any) -> TracedArray:
+        if leaf is None:
+            raise error("SR0332", user_span(), name="the mapped function", found="`None`")
+        one = as_array(leaf)
+        return made(spread(one, batch, one.extents), outer)
+
+    return trees.mapped(collected, found)

@@ -1,0 +1,147 @@
+"""Nodes of array graphs made from traced arrays whose shapes need not agree yet.
+
+Invariant: what comes out follows NumPy's broadcasting, for each element of a mapped function by
+itself: batch axes stand in front and are never mixed with those that users see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from shaderad.diagnostics import Span, error
+from shaderad.frontend import conversions
+from shaderad.frontend.values import Known
+from shaderad.frontend.values import Value as Operand
+from shaderad.ir import arrays, sizes
+from shaderad.ir.arrays import Value
+from shaderad.ir.sizes import Shape, Size
+from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
+from shaderad.session.lines import user_span
+from shaderad.session.traced import TracedArray, tracing
+from shaderad.session.traced_sizes import TracedSize, shown_shape
+
+Number = bool | int | float
+
+
+def traced(x: Any, name: str = "operand") -> TracedArray:
+    """Anything array-like as an array of the current trace."""
+    if isinstance(x, TracedSize):
+        return size_array(x.size)
+    return tracing().lifted(x, name)
+
+
+def as_number(x: Any) -> Number | None:
+    """A number of the Python program; `None` for everything else."""
+    plain = cast("object", x.item() if isinstance(x, np.generic) else x)
+    return plain if isinstance(plain, bool | int | float) else None
+
+
+def size_array(size: Size) -> TracedArray:
+    """A size as a 0-d array of an int."""
+    return made(arrays.SizeOf(operands=(), size=size).result, ())
+
+
+def made(value: Value, batch: Shape) -> TracedArray:
+    """A result of the current trace."""
+    return TracedArray(tracing(), value, batch)
+
+
+# -- shapes -----------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    """The shape that all of `shapes` are repeated to.
+
+    Raises:
+        ShapeError: SR0379, where two sizes differ and neither is 1.
+    """
+    found: Shape = ()
+    for shape in shapes:
+        rank = max(len(found), len(shape))
+        left, right = ((1,) * (rank - len(s)) + s for s in (found, shape))
+        pairs = zip(left, right, strict=True)
+        found = tuple(_common(p, q, found, shape) for p, q in pairs)
+    return found
+
+
+def _common(a: Size, b_: Size, left: Shape, right: Shape) -> Size:
+    if a == 1 or b_ == 1:
+        return b_ if a == 1 else a
+    if not tracing().are_equal(a, b_):
+        raise error("SR0379", user_span(), left=known_shape(left), right=known_shape(right))
+    return b_ if isinstance(b_, int) else a
+
+
+def repeats_to(shape: Shape, wanted: Shape) -> bool:
+    """Whether NumPy would repeat an array of `shape` to `wanted`."""
+    pairs = zip(reversed(shape), reversed(wanted), strict=False)
+    return len(shape) <= len(wanted) and all(p == 1 or tracing().are_equal(p, q) for p, q in pairs)
+
+
+def known_shape(shape: Shape) -> str:
+    """A shape in a message: its sizes, and what they are in this call."""
+    text = shown_shape(shape)
+    numbers = tuple(sizes.evaluate(extent, tracing().size_by_name) for extent in shape)
+    return text if numbers == shape else f"{text} = {shown_shape(numbers)}"
+
+
+def common_batch(operands: Sequence[TracedArray]) -> Shape:
+    """The batch of an operation: the deepest, of which all others are the beginning."""
+    return max((x.batch for x in operands), key=len, default=())
+
+
+def spread(x: TracedArray, batch: Shape, shape: Shape) -> Value:
+    """`x` repeated to a batch and a shape."""
+    whole = (*batch, *shape)
+    rank = len(x.extents)
+    axes = [*range(len(x.batch)), *range(len(whole) - rank, len(whole))]
+    # Sizes that are equal in this call alone must also look equal: rules compare them.
+    own = tuple(1 if p == 1 else whole[k] for p, k in zip(x.value.shape, axes, strict=True))
+    return b.broadcast(b.reshape(x.value, own), whole, axes)
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    """An axis counted from the front.
+
+    Raises:
+        ShapeError: SR0323, where there is none such.
+    """
+    number = as_number(axis)
+    if type(number) is not int or not -rank <= number < rank:
+        raise error("SR0323", user_span(), axis=repr(axis), rank=rank)
+    return number % rank
+
+
+# -- by element -------------------------------------------------------------------------------
+
+
+def elementwise(make: Callable[[Span, Sequence[Operand]], Operand], *operands: Any) -> TracedArray:
+    """What `make` says of the elements, by the rules of the kernel language.
+
+    Args:
+        make: Takes the span of the operation, and for each operand a typed expression, or a
+            number known while tracing.
+        operands: Arrays, data and numbers; at least one array.
+    """
+    span = user_span()
+    found = [x if as_number(x) is not None else traced(x) for x in operands]
+    arrays_ = [x for x in found if isinstance(x, TracedArray)]
+    batch = common_batch(arrays_)
+    shape = broadcast_shapes(*(x.extents for x in arrays_))
+    value_by_name = {f"x{k}": spread(x, batch, shape) for k, x in enumerate(found)
+                     if isinstance(x, TracedArray)}  # fmt: skip
+    arguments = [_operand(x, k, span) for k, x in enumerate(found)]
+    expr = conversions.expr(make(span, arguments), span)
+    return made(b.elementwise(expr, value_by_name, (*batch, *shape)), batch)
+
+
+def _operand(x: Any, position: int, span: Span) -> Operand:
+    if isinstance(x, TracedArray):
+        return c.variable(f"x{position}", x.element)
+    number = as_number(x)
+    assert number is not None
+    return Known(number, span)

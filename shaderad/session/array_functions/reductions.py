@@ -1,0 +1,140 @@
+"""`reduce`, `sum`, `prod`, `min`, `max`, `mean`, `any`, `all`, `argmin`, `argmax` over axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from shaderad.diagnostics import error
+from shaderad.frontend.intrinsics import INTRINSICS
+from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir.arrays import Reducer, Value
+from shaderad.ir.sizes import Shape
+from shaderad.ir.types import FLOAT, INT, Scalar, is_bool, is_integer, scalar_of
+from shaderad.rules.arrays import building as b
+from shaderad.session.array_functions.elements import binary, cast, conform
+from shaderad.session.array_functions.operators import reducer_of
+from shaderad.session.array_functions.primitives import (
+    axis_of,
+    known_shape,
+    made,
+    size_array,
+    spread,
+    traced,
+)
+from shaderad.session.lines import user_span
+from shaderad.session.traced import TracedArray, tracing
+
+Axes = int | Sequence[int] | None
+
+
+def reduce(op: Any, x: Any, init: Any = None, axis: Axes = None) -> TracedArray:
+    """``init op x[0] op x[1] op ..`` in row-major order of `axis`."""
+    operand = traced(x, "x")
+    return _reduced(reducer_of(op, operand.element), operand, init, axis)
+
+
+def _reduced(op: Reducer, x: TracedArray, init: Any, axis: Axes) -> TracedArray:
+    axes = _axes(axis, len(x.extents))
+    rows, shape = _as_rows(x, axes)
+    needs_one = init is None and isinstance(op, nodes.Function)
+    if needs_one and not tracing().is_positive(rows.shape[-1]):
+        raise error("SR0327", user_span(), what="reduction", shape=known_shape(x.extents))
+    start = None if init is None else spread(conform(init, x.element, "init"), x.batch, shape)
+    return made(b.reduce(op, rows, start), x.batch)
+
+
+def _axes(axis: Axes, rank: int) -> list[int]:
+    if axis is None:
+        return list(range(rank))
+    items: Sequence[int] = axis if isinstance(axis, tuple | list) else (axis,)  # pyright: ignore[reportAssignmentType]
+    found = sorted({axis_of(item, rank) for item in items})
+    if len(found) != len(items):
+        raise error("SR0323", user_span(), axis=axis, rank=rank)
+    return found
+
+
+def _as_rows(x: TracedArray, axes: Sequence[int]) -> tuple[Value, Shape]:
+    """`x` with `axes` as one last axis, and the shape without them, batch apart."""
+    skipped = len(x.batch)
+    kept = [k for k in range(len(x.extents)) if k not in axes]
+    order = [*range(skipped), *(skipped + k for k in (*kept, *axes))]
+    shape = tuple(x.extents[k] for k in kept)
+    extent = sizes.product(tuple(x.extents[k] for k in axes))
+    rows = b.reshape(b.transpose(x.value, order), (*x.batch, *shape, extent))
+    return rows, shape
+
+
+def _with_kept(x: TracedArray, found: TracedArray, axis: Axes, keepdims: bool) -> TracedArray:
+    """`found` with an axis of 1 in place of each that was reduced, if asked for."""
+    if not keepdims:
+        return found
+    axes = _axes(axis, len(x.extents))
+    shape = tuple(1 if k in axes else extent for k, extent in enumerate(x.extents))
+    return made(b.reshape(found.value, (*x.batch, *shape)), x.batch)
+
+
+def _over(op: ops.Op, x: Any, axis: Axes, keepdims: bool) -> TracedArray:
+    operand = traced(x, "x")
+    found = _reduced(reducer_of(INTRINSICS[op.name], operand.element), operand, None, axis)
+    return _with_kept(operand, found, axis, keepdims)
+
+
+def sum_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
+    """The sum; of bools, how many are true; of structs, by field."""
+    operand = traced(x, "x")
+    if is_bool(operand.element):
+        operand = cast(operand, INT)
+    found = _reduced(ops.ADD, operand, None, axis)
+    return _with_kept(operand, found, axis, keepdims)
+
+
+def prod_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
+    return _over(ops.MUL, x, axis, keepdims)
+
+
+def min_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
+    return _over(ops.MIN, x, axis, keepdims)
+
+
+def max_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
+    return _over(ops.MAX, x, axis, keepdims)
+
+
+def any_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
+    return _over(ops.ANY_OF, x, axis, keepdims)
+
+
+def all_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
+    return _over(ops.ALL_OF, x, axis, keepdims)
+
+
+def mean_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
+    """The sum over the count.
+
+    Raises:
+        ShapeError: SR0327 of nothing.
+    """
+    operand = traced(x, "x")
+    if is_integer(operand.element) or is_bool(operand.element):
+        operand = conform(cast(operand, FLOAT), FLOAT, "x")
+    extents = tuple(operand.extents[k] for k in _axes(axis, len(operand.extents)))
+    count = sizes.product(extents)
+    if not tracing().is_positive(count):
+        raise error("SR0327", user_span(), what="mean", shape=known_shape(operand.extents))
+    scalar = scalar_of(operand.element)
+    divisor = count if isinstance(count, int) else cast(size_array(count), scalar or FLOAT)
+    return binary("divide", sum_of(operand, axis, keepdims), divisor)
+
+
+def arg_extreme(kind: Literal["min", "max"], x: Any, axis: int | None) -> TracedArray:
+    """The position of the first smallest or largest: row-major without an axis."""
+    operand = traced(x, "x")
+    if not isinstance(operand.element, Scalar) or is_bool(operand.element):
+        raise error("SR0326", user_span(), name=f"arg{kind}", takes="numbers",
+                    element=operand.element)  # fmt: skip
+    rows, _ = _as_rows(operand, _axes(axis, len(operand.extents)))
+    if not tracing().is_positive(rows.shape[-1]):
+        raise error("SR0327", user_span(), what=f"arg{kind}", shape=known_shape(operand.extents))
+    node = arrays.ArgExtreme(operands=(rows,), kind=kind, span=user_span())
+    return made(node.result, operand.batch)

@@ -1,0 +1,93 @@
+"""`scan`: running totals along an axis by any associative operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shaderad.diagnostics import error
+from shaderad.ir import nodes, ops
+from shaderad.ir.arrays import Value
+from shaderad.ir.nodes import Expr
+from shaderad.ir.types import FLOAT_KINDS, Scalar, Type, scalar_of
+from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
+from shaderad.session.array_functions.elements import conform
+from shaderad.session.array_functions.layout import moved_axis
+from shaderad.session.array_functions.operators import reducer_of
+from shaderad.session.array_functions.primitives import (
+    axis_of,
+    common_batch,
+    known_shape,
+    made,
+    spread,
+    traced,
+)
+from shaderad.session.lines import user_span
+from shaderad.session.traced import TracedArray
+
+
+def scan(
+    op: Any,
+    x: Any,
+    init: Any = None,
+    axis: int = -1,
+    exclusive: bool = False,
+    reverse: bool = False,
+) -> TracedArray:
+    """``result[i] = init op x[0] op .. op x[i]``, without ``x[i]`` where exclusive.
+
+    In reverse it starts from the end.
+
+    Raises:
+        ShapeError: SR0327 for an exclusive scan by a function without `init`.
+    """
+    operand = traced(x, "x")
+    position = axis_of(axis, len(operand.extents))
+    last = len(operand.extents) - 1
+    rows = moved_axis(operand, position, last)
+    start = None if init is None else conform(init, rows.element, "init")
+    reducer = reducer_of(op, rows.element)
+    if exclusive and start is None:
+        if isinstance(reducer, nodes.Function):
+            raise error("SR0327", user_span(), what="exclusive scan",
+                        shape=known_shape(operand.extents))  # fmt: skip
+        start = made(b.full((), neutral(reducer, rows.element)), ())
+    batch = common_batch([rows] if start is None else [rows, start])
+    value = spread(rows, batch, rows.extents)
+    if reverse:
+        value = b.reverse(value)
+    if start is None:
+        found = b.scan(reducer, value)
+    else:
+        found = _from_start(reducer, value, spread(start, batch, rows.extents[:-1]), exclusive)
+    if reverse:
+        found = b.reverse(found)
+    return moved_axis(made(found, batch), last, position)
+
+
+def _from_start(op: Any, rows: Value, start: Value, exclusive: bool) -> Value:
+    """The scan of each row behind a first element, without its last or its first total."""
+    axis = len(rows.shape) - 1
+    first = b.reshape(start, (*start.shape, 1))
+    totals = b.scan(op, b.concatenate((first, rows), axis))
+    return b.piece(totals, axis, 0 if exclusive else 1, rows.shape[-1])
+
+
+def neutral(op: ops.Op, t: Type) -> Expr:
+    """What an operator leaves everything as it is with."""
+    scalar = scalar_of(t)
+    assert scalar is not None
+    return c.splat(t, nodes.Const(type=scalar, value=_neutral_number(op, scalar)))
+
+
+def _neutral_number(op: ops.Op, scalar: Scalar) -> float | int | bool:
+    is_float = scalar.kind in FLOAT_KINDS
+    if op in (ops.MIN, ops.MAX):
+        if is_float:
+            return float("inf") if op == ops.MIN else float("-inf")
+        low, high = (0, 2**32 - 1) if scalar.kind.value == "uint" else (-(2**31), 2**31 - 1)
+        return high if op == ops.MIN else low
+    number = int(op in (ops.MUL, ops.BIT_AND))
+    if scalar.kind.value == "bool":
+        return bool(number)
+    return float(number) if is_float else number

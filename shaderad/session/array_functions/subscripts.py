@@ -1,0 +1,169 @@
+"""``x[..]`` of traced arrays, as NumPy's: positions, slices, `None`, `...`, index arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from shaderad.diagnostics import error
+from shaderad.ir import arrays, sizes
+from shaderad.ir.sizes import Shape, Size
+from shaderad.rules.arrays import building as b
+from shaderad.session.array_functions.indexing import gathered
+from shaderad.session.array_functions.layout import transpose
+from shaderad.session.array_functions.primitives import known_shape, made
+from shaderad.session.arrays import Array
+from shaderad.session.lines import user_span
+from shaderad.session.traced import TracedArray, tracing
+from shaderad.session.traced_sizes import size_or_none
+
+
+@dataclass(frozen=True, slots=True)
+class AxisPart:
+    """The positions of one axis that a key selects."""
+
+    start: Size
+    step: int
+    count: Size
+    is_kept: bool
+
+
+def subscripted(x: TracedArray, key: Any) -> TracedArray:
+    """The part of `x` that `key` selects.
+
+    Raises:
+        ShapeError: SR0380 for keys of another sort, SR0381 for too many.
+        BoundsError: SR0665, where a position is out of range.
+    """
+    keys = _expanded(cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,)), x)
+    if not any(_is_index_array(item) for item in keys):
+        return _basic(x, keys)
+    plain = [slice(None) if _is_index_array(item) else item for item in keys]
+    found = _basic(x, plain)
+    axes: list[int] = []
+    axis = 0
+    for item in keys:
+        if _is_index_array(item):
+            axes.append(axis)
+        if item is None or isinstance(item, slice) or _is_index_array(item):
+            axis += 1
+    return _by_arrays(found, axes, [item for item in keys if _is_index_array(item)],
+                      _are_adjacent(keys))  # fmt: skip
+
+
+def _is_index_array(item: Any) -> bool:
+    return isinstance(item, Array | np.ndarray | list)
+
+
+def _are_adjacent(keys: Sequence[Any]) -> bool:
+    """Whether index arrays and positions stand next to each other, as NumPy counts them."""
+    at = [k for k, item in enumerate(keys) if item is not None and not isinstance(item, slice)]
+    return at[-1] - at[0] == len(at) - 1
+
+
+def _by_arrays(
+    x: TracedArray, axes: Sequence[int], index: Sequence[Any], are_adjacent: bool
+) -> TracedArray:
+    """`x` read at one index array for each of `axes`."""
+    rest = [k for k in range(len(x.extents)) if k not in axes]
+    found = gathered(transpose(x, [*axes, *rest]), index, is_reported=True)
+    rank = len(found.extents) - len(rest)
+    before = sum(k < axes[0] for k in rest) if are_adjacent else 0
+    # The axes of the index stand in front; NumPy puts them where the index arrays stood.
+    order = [*range(rank, rank + before), *range(rank), *range(rank + before, rank + len(rest))]
+    return transpose(found, order)
+
+
+def _expanded(items: tuple[Any, ...], x: TracedArray) -> list[Any]:
+    """One item an axis of `x`, `None`s apart."""
+    count = sum(item is not None and item is not Ellipsis for item in items)
+    rank = len(x.extents)
+    if count > rank:
+        raise error("SR0381", user_span(), count=count, shape=known_shape(x.extents))
+    at = [k for k, item in enumerate(items) if item is Ellipsis]
+    if len(at) > 1:
+        raise error("SR0380", user_span(), found="`...` twice")
+    rest = [slice(None)] * (rank - count)
+    if not at:
+        return [*items, *rest]
+    return [*items[: at[0]], *rest, *items[at[0] + 1 :]]
+
+
+def _basic(x: TracedArray, keys: Sequence[Any]) -> TracedArray:
+    """Positions, slices and new axes."""
+    extents = iter(x.extents)
+    parts = [_part(item, next(extents)) for item in keys if item is not None]
+    skipped = len(x.batch)
+    whole = (*x.batch, *(one.count for one in parts))
+    value = x.value
+    if any((one.start, one.step, one.count) != (0, 1, e)
+           for one, e in zip(parts, x.extents, strict=True)):  # fmt: skip
+        value = arrays.Slice(
+            operands=(value,),
+            starts=(*(0,) * skipped, *(one.start for one in parts)),
+            steps=(*(1,) * skipped, *(one.step for one in parts)),
+            shape=whole,
+        ).result
+    return made(b.reshape(value, (*x.batch, *_shape(keys, parts))), x.batch)
+
+
+def _shape(keys: Sequence[Any], parts: Sequence[AxisPart]) -> Shape:
+    remaining = iter(parts)
+    found: list[Size] = []
+    for item in keys:
+        if item is None:
+            found.append(1)
+            continue
+        part = next(remaining)
+        if part.is_kept:
+            found.append(part.count)
+    return tuple(found)
+
+
+def _part(item: Any, extent: Size) -> AxisPart:
+    if isinstance(item, slice):
+        return _slice(cast("slice[Any, Any, Any]", item), extent)
+    position = size_or_none(item)
+    if position is None:
+        raise error("SR0380", user_span(), found=f"`{item!r}`")
+    is_below = tracing().is_less(position, 0)
+    from_start = sizes.add(position, extent) if is_below else position
+    is_inside = tracing().is_less(-1, from_start) and tracing().is_less(from_start, extent)
+    if not is_inside:
+        raise error("SR0665", user_span(), index=position, length=extent)
+    return AxisPart(from_start, 1, 1, is_kept=False)
+
+
+def _slice(item: slice[Any, Any, Any], extent: Size) -> AxisPart:
+    """The positions of a slice, as Python defines them.
+
+    Raises:
+        ShapeError: SR0380 for bounds and steps that are no whole numbers, or a step of 0.
+    """
+    step = 1 if item.step is None else size_or_none(item.step)
+    if not isinstance(step, int) or step == 0:
+        raise error("SR0380", user_span(), found=f"a step of `{item.step!r}`")
+    low, high = (0, extent) if step > 0 else (-1, sizes.subtract(extent, 1))
+    start = _bound(item.start, extent, low, high, low if step > 0 else high)
+    stop = _bound(item.stop, extent, low, high, high if step > 0 else low)
+    length = sizes.subtract(stop, start) if step > 0 else sizes.subtract(start, stop)
+    if not tracing().is_positive(length):
+        return AxisPart(0, 1, 0, is_kept=True)
+    return AxisPart(start, step, sizes.divide_up(length, abs(step)), is_kept=True)
+
+
+def _bound(given: Any, extent: Size, low: Size, high: Size, default: Size) -> Size:
+    """One end of a slice, counted from the front and inside of the axis."""
+    if given is None:
+        return default
+    found = size_or_none(given)
+    if found is None:
+        raise error("SR0380", user_span(), found=f"`{given!r}`")
+    if tracing().is_less(found, 0):
+        found = sizes.add(found, extent)
+    if tracing().is_less(found, low):
+        return low
+    return high if tracing().is_less(high, found) else found

@@ -1,0 +1,33 @@
+"""Where in the user's program an array operation stands: the nearest frame outside of shaderad."""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+from pathlib import Path
+from types import FrameType
+
+from shaderad.diagnostics import Span
+from shaderad.ir.nodes import NO_SPAN
+
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+
+
+def user_span() -> Span:
+    """The line that called into shaderad; `NO_SPAN` where no Python code did."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return NO_SPAN
+    return _span(frame)
+
+
+def _span(frame: FrameType) -> Span:
+    code = frame.f_code
+    # One position for each instruction of two bytes.
+    position = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
+    line, end_line, start, end = position or (frame.f_lineno, None, None, None)
+    if line is None or start is None or end is None or end_line != line:
+        return Span(code.co_filename, frame.f_lineno)
+    return Span(code.co_filename, line, start, end)

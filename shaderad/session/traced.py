@@ -1,0 +1,240 @@
+"""Arrays of a function that is being traced: a value of a graph in place of content.
+
+A `GraphTrace` is one function, or the body of a loop, while it is traced. What it takes from
+outside (its arguments, arrays that the function captures, values of the trace around it) becomes
+an input of its graph. Invariant: a value belongs to one trace, and only that trace and those
+inside of it compute with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+import numpy as np
+
+from shaderad.diagnostics import error
+from shaderad.ir import sizes
+from shaderad.ir.arrays import ArrayType, Graph, Value
+from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import Type
+from shaderad.runtime import buffers
+from shaderad.session.arrays import Array
+from shaderad.session.lines import user_span
+from shaderad.session.traced_sizes import shown
+
+if TYPE_CHECKING:
+    from shaderad.session.devices import Device
+
+_current: ContextVar[GraphTrace | None] = ContextVar("shaderad_graph_trace", default=None)
+
+
+class GraphTrace:
+    """What a function has computed so far, and what it took from outside."""
+
+    def __init__(self, size_by_name: dict[str, int], parent: GraphTrace | None = None) -> None:
+        # size_by_name: what the symbolic sizes are in the call that is traced.
+        self.parent = parent
+        self.size_by_name = size_by_name
+        self.batch: Shape = () if parent is None else parent.batch
+        """What a mapped Python function is repeated over, while it is called."""
+        self.inputs: list[Value] = []
+        self.given: list[Any] = []
+        """What each input stands for outside: an array, data, or a value of the parent."""
+        self.equal_sizes: list[tuple[Size, Size]] = [] if parent is None else parent.equal_sizes
+        """Sizes that this trace takes to be equal, which a later call must confirm."""
+        self.positive_sizes: list[Size] = [] if parent is None else parent.positive_sizes
+        """Sizes that are above 0 in this call; later ones must confirm it, too."""
+        self._captured: dict[int, Value] = {}
+
+    def input(self, t: ArrayType, given: Any) -> Value:
+        """A new input that stands for `given`."""
+        made = Value(t)
+        self.inputs.append(made)
+        self.given.append(given)
+        return made
+
+    def argument(self, t: ArrayType, given: Any, batch: Shape = ()) -> TracedArray:
+        """A new input as the function sees it."""
+        return TracedArray(self, self.input(t, given), batch)
+
+    def value_of(self, x: Array) -> Value:
+        """The value that `x` is in this trace.
+
+        Raises:
+            LanguageError: SR0322, where `x` belongs to a trace that is over.
+        """
+        if isinstance(x, TracedArray) and x.owner is self:
+            return x.value
+        # What the key stands for is held by `given`, so that nothing else gets its identity.
+        key = id(x.value) if isinstance(x, TracedArray) else id(x)
+        known = self._captured.get(key)
+        if known is None:
+            known = self._capture(x)
+            self._captured[key] = known
+        return known
+
+    def _capture(self, x: Array) -> Value:
+        if self.parent is not None:
+            outer = self.parent.value_of(x)
+            batch = x.batch if isinstance(x, TracedArray) else ()
+            given = x if isinstance(x, TracedArray) else TracedArray(self.parent, outer, batch)
+            return self.input(outer.type, given)
+        if isinstance(x, TracedArray):
+            raise error("SR0322", user_span())
+        return self.input(ArrayType(x.element, x.shape), x)
+
+    def lifted(self, x: Any, name: str = "operand") -> TracedArray:
+        """An array or data of any sort as an array of this trace."""
+        if isinstance(x, TracedArray):
+            return x if x.owner is self else TracedArray(self, self.value_of(x), x.batch)
+        if isinstance(x, Array):
+            return TracedArray(self, self.value_of(x))
+        data = buffers.as_numpy(x, name)
+        element = buffers.inferred_type(data)
+        return TracedArray(self, self._of_data(ArrayType(element, data.shape), x))
+
+    def _of_data(self, t: ArrayType, data: Any) -> Value:
+        if self.parent is None:
+            return self.input(t, data)
+        outer = self.parent._of_data(t, data)
+        return self.input(t, TracedArray(self.parent, outer))
+
+    def are_equal(self, a: Size, b: Size) -> bool:
+        """Whether two sizes are equal: always, or in this call, and then it is noted."""
+        if a == b:
+            return True
+        if isinstance(a, int) and isinstance(b, int):
+            return False
+        if sizes.evaluate(a, self.size_by_name) != sizes.evaluate(b, self.size_by_name):
+            return False
+        self.equal_sizes.append((a, b))
+        return True
+
+    def is_positive(self, size: Size) -> bool:
+        """Whether a size is above 0 in this call, which is noted."""
+        return self.is_less(0, size)
+
+    def is_less(self, a: Size, b: Size) -> bool:
+        """Whether ``a < b`` in this call, which is noted: other calls are traced again."""
+        difference = sizes.subtract(b, a)
+        found = sizes.evaluate(difference, self.size_by_name) > 0
+        if not isinstance(difference, int):
+            self.positive_sizes.append(difference if found else sizes.subtract(1, difference))
+        return found
+
+    @contextmanager
+    def running(self) -> Generator[None, None, None]:
+        """While inside, array functions compute in this trace."""
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+    def graph(self, outputs: Sequence[Value]) -> Graph:
+        """What has been traced, as a function of everything it took from outside."""
+        return Graph(tuple(self.inputs), tuple(outputs))
+
+
+def current_trace() -> GraphTrace | None:
+    """The innermost function that is being traced."""
+    return _current.get()
+
+
+class TracedArray(Array):
+    """An array whose content is known when the graph runs.
+
+    Attributes:
+        owner: The trace that it belongs to.
+        value: What it is in the graph, batch axes included.
+        batch: Extents of the leading axes that its users do not see: those that a mapped Python
+            function is repeated over.
+    """
+
+    __slots__ = ("batch", "owner", "value")
+
+    def __init__(self, owner: GraphTrace, value: Value, batch: Shape = ()) -> None:
+        # A graph runs on whatever device its arguments are on.
+        nowhere = cast("Device", None)
+        shape = cast("tuple[int, ...]", tuple(map(shown, value.shape[len(batch) :])))
+        super().__init__(nowhere, value.element, shape, None)
+        self.owner = owner
+        self.value = value
+        self.batch = batch
+
+    @property
+    def extents(self) -> Shape:
+        """The shape as the graph knows it."""
+        return self.value.shape[len(self.batch) :]
+
+    def __repr__(self) -> str:
+        return f"Array({self.element}, shape={self.shape}, traced)"
+
+    def check_readable(self, what: str) -> NoReturn:
+        raise error("SR0321", user_span(), what=what)
+
+    def __getitem__(self, key: Any) -> Array:
+        from shaderad.session.array_functions.subscripts import subscripted
+
+        return subscripted(tracing().lifted(self), key)
+
+    def __getattr__(self, name: str) -> Array:
+        from shaderad.session.array_functions.elements import selected
+
+        found = None if name.startswith("_") else selected(tracing().lifted(self), name)
+        if found is None:
+            raise AttributeError(f"an array of {self.element} has no attribute {name!r}")
+        return found
+
+    # What a graph does not know while it is traced.
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        self.check_readable("`.numpy()`")
+
+    def item(self) -> Any:
+        self.check_readable("`.item()`")
+
+    def __index__(self) -> int:  # noqa: PLE0305 - it raises
+        self.check_readable("an index or count of Python")
+
+    def __bool__(self) -> bool:  # noqa: PLE0304 - it raises
+        self.check_readable("a condition")
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __len__(self) -> int:
+        if not self.extents:
+            raise error("SR0360", what="`len`")
+        if isinstance(self.extents[0], int):
+            return self.extents[0]
+        raise error("SR0320", user_span(), size=self.extents[0], what="`len()`")
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[k] for k in range(len(self)))
+
+    def __copy__(self) -> Array:
+        return self
+
+    def viewed(self, element: Type, shape: tuple[int, ...], skipped: int = 0) -> Array:
+        raise AssertionError("a traced array has no bytes")
+
+
+def is_traced(values: Sequence[Any]) -> bool:
+    """Whether an operation on these values is to be traced, not run."""
+    return _current.get() is not None or any(isinstance(v, TracedArray) for v in values)
+
+
+def tracing() -> GraphTrace:
+    """The trace that operations belong to.
+
+    Raises:
+        LanguageError: SR0322 where there is none: a traced array has left its function.
+    """
+    found = _current.get()
+    if found is None:
+        raise error("SR0322", user_span())
+    return found

@@ -1,0 +1,108 @@
+"""Functions of one element, traced: results as NumPy's, types as the kernel language's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from shaderad import float3
+from shaderad.ir import ops
+from shaderad.session.array_functions import elements
+from tests.tracing import check_derivatives, run, trace
+
+X = np.array([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]])
+Y = np.array([2.0, 0.5, -4.0])
+K = np.array([3, -1, 2])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: x + y,
+        lambda x, y: 2.0 - x * y,
+        lambda x, y: x / y,
+        lambda x, y: x // y,
+        lambda x, y: -x + abs(y),
+        lambda x, y: (x < y) | (x == 0.5),
+        lambda x, y: x**3 + 2**y,
+        lambda x, y: x % 3.0,
+        lambda x, y: y[:, None] * x[0],
+    ],
+)
+def test_arithmetic_broadcasts_as_numpy_does(function: Callable[..., Any]) -> None:
+    np.testing.assert_allclose(run(function, X, Y), function(X, Y), rtol=1e-12)
+
+
+def test_int_mixes_into_float_and_divides_truly() -> None:
+    np.testing.assert_allclose(run(lambda y, k: y * k, Y, K), Y * K)
+    np.testing.assert_allclose(run(lambda k: k / 2, K), K / 2)
+    assert run(lambda k: k * 2, K).dtype.kind == "i"
+
+
+def test_primitives_work_by_element() -> None:
+    found = run(lambda x, y: elements.primitive(ops.TABLE["lerp"], x, y, 0.25), X, Y)
+    np.testing.assert_allclose(found, X + (Y - X) * 0.25)
+
+
+def test_where_chooses_by_element() -> None:
+    found = run(lambda x: elements.where(x > 0.0, x, 0.0), X)
+    np.testing.assert_array_equal(found, np.where(X > 0, X, 0))
+
+
+def test_casts_follow_the_kernel_language() -> None:
+    np.testing.assert_array_equal(run(lambda x: elements.cast(x, int), X), X.astype(int))
+    assert run(lambda k: elements.cast(k, float), K).dtype.kind == "f"
+
+
+def test_components_of_vectors_are_selected_and_put_together() -> None:
+    found = run(lambda v: elements.constructed(sad.float2, (v.z, v.x * 2.0)), X, dtype=float3)
+    np.testing.assert_array_equal(found, np.stack([X[:, 2], X[:, 0] * 2], 1))
+    np.testing.assert_array_equal(run(lambda v: v.zy, X, dtype=float3), X[:, [2, 1]])
+
+
+def test_detach_stops_derivatives() -> None:
+    check_derivatives(lambda x: elements.where(x > 1e9, x, elements.detach(x * 0.0) + x * x), Y)
+
+
+def test_derivatives_follow_broadcasting() -> None:
+    check_derivatives(lambda x, y: x * y + elements.primitive(ops.SIN, x) / (2.0 + y * y), X, Y)
+
+
+REFUSED: list[tuple[Callable[..., Any], str]] = [
+    (lambda x, k: k & x, "SR0304"),
+    (lambda x, k: x / 0, "SR0314"),
+    (lambda x, k: x + x[:, :2], "SR0379"),
+    (lambda x, k: elements.where(x, x, x), "SR0305"),
+    (lambda x, k: elements.cast(x, float3).w, "AttributeError"),
+    (lambda x, k: bool(x[0, 0] > 0.0), "SR0321"),
+    (lambda x, k: x.numpy(), "SR0321"),
+    (lambda x, k: float(x[0, 0]), "SR0321"),
+    (lambda x, k: range(x.shape[0]), "SR0320"),
+    (lambda x, k: 1 if x.shape[0] > 1 else 0, "SR0320"),
+    (lambda x, k: len(x), "SR0320"),
+    (lambda x, k: np.asarray(x), "SR0321"),
+]
+
+
+@pytest.mark.parametrize(("function", "code"), REFUSED)
+def test_what_has_no_meaning_is_refused_at_its_line(
+    function: Callable[..., Any], code: str
+) -> None:
+    kind = AttributeError if code == "AttributeError" else sad.Error
+    with pytest.raises(kind) as raised:
+        trace(function, X, K)
+    if isinstance(raised.value, sad.Error):
+        assert raised.value.code == code
+        assert raised.value.span is not None
+        assert raised.value.span.file == __file__
+
+
+def test_an_array_cannot_leave_its_trace() -> None:
+    kept: list[Any] = []
+    trace(lambda x: kept.append(x), X)
+    with pytest.raises(sad.LanguageError, match="SR0322"):
+        kept[0] + 1.0
