@@ -12,10 +12,10 @@ import shaderad as sad
 from shaderad.interpret.arrays import evaluate as in_numpy
 from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import ArrayType, Graph, Value
-from shaderad.ir.types import FLOAT, INT
+from shaderad.ir.types import FLOAT, HALF, INT
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
-from shaderad.rules.arrays import vjp
+from shaderad.rules.arrays import jvp, vjp
 from shaderad.session.run_plan import evaluate
 from tests.array_check import array
 from tests.rules.arrays.test_random import random_graph
@@ -121,3 +121,59 @@ def test_a_random_graph_and_its_gradient_agree(device: sad.Device, seed: int) ->
     outputs = check(device, graph, data)
     bars = [rng.normal(size=np.shape(one)) for one in outputs]
     check(device, vjp(graph, [True] * len(data)), [*data, *bars])
+
+
+@sad.kernel
+def scaled(i: sad.Index, x: sad.In[float], factor: float, y: sad.Out[float], n: sad.Add[float]):
+    y[i] = factor * sad.sin(x[i])
+    n[0] += x[i] * x[i]
+
+
+@sad.kernel
+def nearest(i: sad.Index, x: sad.In[float], cell: sad.In[int], low: sad.Min[float]):
+    low[cell[i]] = sad.min(low[cell[i]], x[i] * x[i])
+
+
+def kernel_graph() -> Graph:
+    x, factor, cell = array((N,)), array(()), array((N,), INT)
+    written = (("y", ArrayType(FLOAT, (N,))), ("n", ArrayType(FLOAT, (1,))))
+    call = arrays.KernelCall(
+        operands=(b.applied(ops.SIN, x), factor), kernel=scaled.specialise({}), dim=(N,),
+        names=("x", "factor"), written=written, bounds="raise",
+    )  # fmt: skip
+    y, n = call.results
+    lowest = arrays.KernelCall(
+        operands=(y, cell), kernel=nearest.specialise({}), dim=(N,), names=("x", "cell"),
+        written=(("low", ArrayType(FLOAT, (2,))),), bounds="raise",
+    )  # fmt: skip
+    return Graph((x, factor, cell), (b.applied(ops.NEG, y), n, lowest.result))
+
+
+@pytest.mark.gpu
+def test_kernels_called_in_a_graph_have_both_derivatives(device: sad.Device, rng: Rng) -> None:
+    graph = kernel_graph()
+    data = [rng.normal(size=9), np.array(1.5), np.arange(9) % 2]
+    check(device, graph, data, n=9)
+    active = [True, True, False]
+    bars = [rng.normal(size=9), rng.normal(size=1), rng.normal(size=2)]
+    check(device, vjp(graph, active), [*data, *bars], n=9)
+    check(device, jvp(graph, active), [*data, rng.normal(size=9), np.array(0.5)], n=9)
+
+
+@sad.kernel
+def halved(i: sad.Index, x: sad.In[sad.half], index: sad.In[int], y: sad.Out[float]):
+    y[i] = float(x[index[i]]) * 0.5
+
+
+@pytest.mark.gpu
+def test_gradients_of_halves_are_summed_in_float(device: sad.Device, rng: Rng) -> None:
+    if "half" not in device.capabilities.features:
+        pytest.skip("no half")
+    x, index = array((N,), HALF), array((N,), INT)
+    call = arrays.KernelCall(
+        operands=(x, index), kernel=halved.specialise({}), dim=(N,), names=("x", "index"),
+        written=(("y", ArrayType(FLOAT, (N,))),), bounds="raise",
+    )  # fmt: skip
+    graph = vjp(Graph((x, index), call.results), [True, False])
+    data = [rng.normal(size=5).astype(np.float16), np.array([0, 0, 2, 2, 2]), rng.normal(size=5)]
+    check(device, graph, data, n=5)

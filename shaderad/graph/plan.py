@@ -1,7 +1,7 @@
-"""A plan as data: buffers and the steps over them, with sizes left open.
+"""A plan as data: steps over stored values, with sizes left open.
 
 Invariant: nothing here depends on a device or on sizes; running a plan again with others
-compiles nothing. A buffer of a plan is written before it is read, and by one step.
+compiles nothing. A stored value is written by one step, and before any step reads it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shaderad.graph.kernels import Work
+from shaderad.ir import arrays
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape
 
@@ -31,7 +32,26 @@ class RunKernel:
         return tuple(v for _, v in self.work.writes)
 
 
-Step = RunKernel
+@dataclass(frozen=True, eq=False)
+class CallKernel:
+    """A kernel of the user's, in one of its modes."""
+
+    node: arrays.KernelCall | arrays.KernelPull | arrays.KernelPush
+    reads: tuple[Value, ...]
+    """What is stored for each operand, then for each of `results`."""
+    results: tuple[str, ...] = ()
+    """Names of Min and Max arrays that the derivative reads as the primal left them."""
+
+    @property
+    def writes(self) -> tuple[Value, ...]:
+        return self.node.results
+
+    @property
+    def call(self) -> arrays.KernelCall:
+        return self.node if isinstance(self.node, arrays.KernelCall) else self.node.call
+
+
+Step = RunKernel | CallKernel
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,18 +7,19 @@ common. Invariant: a step reads only what steps of lower levels write.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
 
 from shaderad.graph import rows, scatters
 from shaderad.graph.clusters import cluster
 from shaderad.graph.exact import exact_products
-from shaderad.graph.plan import Plan, RunKernel, Step
+from shaderad.graph.plan import CallKernel, Plan, RunKernel, Step
 from shaderad.graph.simplify import simplified
 from shaderad.graph.storage import base_of, is_fused_node, stored_values
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.sizes import Shape
+from shaderad.ir.types import Access, is_differentiable
 
 IsStored = Callable[[Value], bool]
 
@@ -55,22 +56,40 @@ class _Planner:
         self._levels: dict[Value, _Level] = {}
         self._groups: dict[tuple[Shape, int], _Group] = {}
         self._ordered: list[tuple[int, _Group | Node]] = []
+        self._calls: dict[Hashable, arrays.KernelCall] = {}
 
     def run(self) -> Plan:
         for node in self._graph.nodes:
             if is_fused_node(node):
                 self._place_fused(node, node.result)
             else:
-                level = max((self._level(v).anywhere for v in node.operands), default=0)
-                self._ordered.append((level, node))
-                after = _Level(level + 1, level + 1)
-                self._levels.update(dict.fromkeys(node.results, after))
+                self._place_step(node)
         self._ordered.sort(key=lambda entry: entry[0])
         return Plan(
             inputs=self._graph.inputs,
             outputs=tuple((base_of(v), v.shape) for v in self._graph.outputs),
             steps=tuple(self._step(one) for _, one in self._ordered),
         )
+
+    def _place_step(self, node: Node) -> None:
+        needed = node.operands
+        if isinstance(node, arrays.KernelCall):
+            self._calls.setdefault(_call_key(node, node.operands), node)
+        if isinstance(node, arrays.KernelPull | arrays.KernelPush) and extremes_of(node):
+            # Who attained a minimum is found by its value.
+            needed = (*needed, *self._primal_of(node).results)
+        level = max((self._level(v).anywhere for v in needed), default=0)
+        self._ordered.append((level, node))
+        after = _Level(level + 1, level + 1)
+        self._levels.update(dict.fromkeys(node.results, after))
+
+    def _primal_of(self, node: arrays.KernelPull | arrays.KernelPush) -> arrays.KernelCall:
+        """The call that `node` differentiates, as it is in this graph or has to be added."""
+        operands = node.operands[: len(node.call.operands)]
+        key = _call_key(node.call, operands)
+        if key not in self._calls:
+            self._place_step(replace(node.call, operands=operands))
+        return self._calls[key]
 
     def _place_fused(self, node: Node, value: Value) -> None:
         levels = [self._level(v) for v in node.operands]
@@ -101,7 +120,33 @@ class _Planner:
             inside = frozenset(one.values)
             work = cluster(one.values, lambda v: self._is_stored(v) and v not in inside)
             return RunKernel(work)
+        if isinstance(one, arrays.KernelCall | arrays.KernelPull | arrays.KernelPush):
+            return self._call(one)
         return _STEPS[type(one)](one, self._is_stored)
+
+    def _call(self, node: arrays.KernelCall | arrays.KernelPull | arrays.KernelPush) -> CallKernel:
+        reads = tuple(map(base_of, node.operands))
+        if isinstance(node, arrays.KernelCall):
+            return CallKernel(node, reads)
+        names = extremes_of(node)
+        if not names:
+            return CallKernel(node, reads)
+        call = self._primal_of(node)
+        by_name = dict(zip((n for n, _ in call.written), call.results, strict=True))
+        return CallKernel(node, (*reads, *(by_name[n] for n in names)), names)
+
+
+def extremes_of(node: arrays.KernelPull | arrays.KernelPush) -> tuple[str, ...]:
+    """The Min and Max arrays of a kernel through which a derivative flows."""
+    return tuple(
+        b.name
+        for b in node.call.kernel.buffers
+        if b.access in (Access.MIN, Access.MAX) and is_differentiable(b.type.element)
+    )
+
+
+def _call_key(node: arrays.KernelCall, operands: tuple[Value, ...]) -> Hashable:
+    return (node.kernel, node.dim, node.names, node.written, operands)
 
 
 _STEPS: dict[type[Node], Callable[..., Step]] = {

@@ -26,17 +26,19 @@ def in_form(value: Array, element: types.Type, shape: Shape) -> Array:
         return value
     if _storage(value.element) == _storage(element):
         return value.viewed(element, shape)
-    target = buffers.base_of(element)
-    if isinstance(target, types.Struct):
-        found = buffers.base_of(value.element)
-        assert isinstance(found, types.Struct)
-        kernel = array_kernels.by_leaf("array_cast", (found,), target, _cast)
-    else:
-        assert isinstance(target, types.Scalar)
-        operand = Operand(buffers.base_of(value.element), (True,))
-        cast = _CAST_BY_TYPE[target]
-        kernel = array_kernels.elementwise("array_cast", (operand,), 1, target, cast)
+    kernel = cast_kernel(value.element, element)
     return _run(kernel, [_flat(value)]).viewed(element, shape)
+
+
+def cast_kernel(found: types.Type, wanted: types.Type) -> nodes.Kernel:
+    """Converts scalars or structs, of which elements of `found` consist, to those of `wanted`."""
+    source, target = buffers.base_of(found), buffers.base_of(wanted)
+    if isinstance(target, types.Struct):
+        assert isinstance(source, types.Struct)
+        return array_kernels.by_leaf("array_cast", (source,), target, _cast)
+    assert isinstance(target, types.Scalar)
+    operand = Operand(source, (True,))
+    return array_kernels.elementwise("array_cast", (operand,), 1, target, _CAST_BY_TYPE[target])
 
 
 def summed(left: Array, right: Array) -> Array:

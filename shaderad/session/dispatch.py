@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shaderad.runtime import Buffer
     from shaderad.session.devices import Device, Stage
 
-_READ = frozenset({Role.INPUT, Role.UNIFORM, Role.RESULT, Role.COTANGENT, Role.TANGENT})
+READ_ROLES = frozenset({Role.INPUT, Role.UNIFORM, Role.RESULT, Role.COTANGENT, Role.TANGENT})
 ARENA_ALIGN = 16
 """Bytes; a multiple of every storage word."""
 WORDS_AN_ELEMENT_WORD = {Role.WINNER: 2, Role.MARKS: 1}
@@ -72,7 +72,7 @@ class Placement:
         for resource in lowered.resources:
             if resource.role is Role.REPORT:
                 bound.by_slot[resource.slot] = self.device.report_buffer()
-            elif resource.role in _READ:
+            elif resource.role in READ_ROLES:
                 self._bind_read(resource, offsets, bound)
             else:
                 self._bind_written(resource, offsets, bound)
@@ -152,7 +152,7 @@ class Placement:
         into = self._accumulated.get(name)
         if into is None:
             return False
-        read = [one for (role, _), one in self._arrays.items() if role in _READ]
+        read = [one for (role, _), one in self._arrays.items() if role in READ_ROLES]
         if any(one.buffer is into.buffer for one in (*read, *self._results_read())):
             return False
         self._arrays[Role.GRADIENT, name] = into

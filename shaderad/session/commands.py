@@ -1,0 +1,67 @@
+"""What a prepared plan does at each run, as plain objects over a frame of buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from shaderad.runtime import fill
+
+if TYPE_CHECKING:
+    from shaderad.runtime import Buffer, Pipeline, Runtime
+
+Frame = Sequence["Buffer"]
+"""The buffers of one run: inputs, then those that the run makes."""
+
+
+class Command(Protocol):
+    """One thing to record."""
+
+    def record(self, runtime: Runtime, frame: Frame) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """One dispatch; its words are known."""
+
+    pipeline: Pipeline
+    places: tuple[tuple[int, int], ...]
+    """Slot, and number of its buffer in the frame."""
+    report: tuple[int, Buffer] | None
+    """The slot of the device's report buffer."""
+    words: bytes
+    groups: tuple[int, int, int]
+
+    def record(self, runtime: Runtime, frame: Frame) -> None:
+        bound = {slot: frame[number] for slot, number in self.places}
+        if self.report is not None:
+            bound[self.report[0]] = self.report[1]
+        runtime.dispatch(self.pipeline, bound, self.words, self.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Bytes of one buffer to another."""
+
+    source: int
+    source_offset: int
+    target: int
+    target_offset: int
+    byte_count: int
+
+    def record(self, runtime: Runtime, frame: Frame) -> None:
+        source, target = frame[self.source], frame[self.target]
+        runtime.copy(source, self.source_offset, target, self.target_offset, self.byte_count)
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """The first bytes of a buffer, filled with one word."""
+
+    target: int
+    word: int
+    byte_count: int
+
+    def record(self, runtime: Runtime, frame: Frame) -> None:
+        fill(runtime, frame[self.target], self.word, 0, self.byte_count)
