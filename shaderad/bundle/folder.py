@@ -13,7 +13,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from shaderad.bundle.manifest import FILE, listed_files
+from shaderad.bundle.description import FILE
+from shaderad.bundle.manifest import listed_files
 from shaderad.diagnostics import error
 
 

@@ -11,25 +11,29 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any
 
 import msgspec
 
+from shaderad.bundle import description as to
+from shaderad.bundle.description import SCHEMA
 from shaderad.bundle.places import places
 from shaderad.bundle.programs import Dispatch, Programs, launch_shaped_names, wanted_names
 from shaderad.frontend.captures import known_number
 from shaderad.ir.nodes import NO_SPAN, Kernel, KernelParameter
 from shaderad.ir.pointers import POINTED, comes_apart, pointers_in
-from shaderad.ir.types import BufferType, Type, byte_count, leaves, word_bytes
+from shaderad.ir.types import (
+    BufferType,
+    LocalArray,
+    Pointer,
+    Struct,
+    Type,
+    byte_count,
+    leaves,
+    word_bytes,
+)
 from shaderad.lower.bindings import Lowered, Resource, Word
 from shaderad.lower.compile import compiler_version
 from shaderad.lower.options import FORMATS
-
-SCHEMA = "shaderad-manifest"
-SCHEMA_VERSION = 1
-FILE = "manifest.json"
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class BuiltKernel:
 
     kernel: Kernel
     constants: Mapping[str, object]
+    bounds: str
     by_target: Mapping[str, Programs]
 
 
@@ -53,20 +58,29 @@ class Types:
 
     def __init__(self) -> None:
         self._names: dict[Type, str] = {}
+        self._layouts: dict[str, to.Layout] = {}
 
     def name(self, t: Type) -> str:
         """The type's name; a second struct of one name is numbered."""
         if t not in self._names:
-            name, number = str(t), 1
-            while name in self._names.values():
+            fields, element = self._inside(t)
+            spelled = str(t)
+            if isinstance(t, LocalArray):
+                spelled = f"LocalArray[{self.name(t.element)}, {t.count}]"
+            name, number = spelled, 1
+            while name in self._layouts:
                 number += 1
-                name = f"{t}_{number}"
+                name = f"{spelled}_{number}"
             self._names[t] = name
+            self._layouts[name] = _layout(t, fields, element)
         return self._names[t]
 
-    def table(self) -> Json:
-        """Layouts; see Note [Words] in ir/types.py."""
-        return {name: _layout(t) for t, name in self._names.items()}
+    def _inside(self, t: Type) -> tuple[list[to.Field], str]:
+        fields = [to.Field(n, self.name(f)) for n, f in t.fields] if isinstance(t, Struct) else []
+        return fields, self.name(t.element) if isinstance(t, Pointer) else ""
+
+    def table(self) -> dict[str, to.Layout]:
+        return self._layouts
 
 
 def manifest_bytes(
@@ -84,17 +98,14 @@ def manifest_bytes(
         library: The folder of the Slang library.
     """
     types = Types()
-    described = [_kernel(built, file_of, types) for built in kernels]
-    content = {
-        "schema": SCHEMA,
-        "schema_version": SCHEMA_VERSION,
-        "shaderad": metadata.version("shaderad"),
-        "compiler": f"slangpy {compiler_version()}",
-        "slang_library": library,
-        "kernels": described,
-        "types": types.table(),
-        "files": {path: hashes[path] for path in sorted(hashes)},
-    }
+    content = to.Manifest(
+        shaderad=metadata.version("shaderad"),
+        compiler=f"slangpy {compiler_version()}",
+        slang_library=library,
+        kernels=[_kernel(built, file_of, types) for built in kernels],
+        types=types.table(),
+        files={path: hashes[path] for path in sorted(hashes)},
+    )
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
@@ -107,67 +118,60 @@ def listed_files(text: bytes) -> frozenset[str]:
     return frozenset(listing.files) if listing.schema == SCHEMA else frozenset()
 
 
-def _layout(t: Type) -> Json:
+def _layout(t: Type, fields: list[to.Field], element: str) -> to.Layout:
     """The words of a type; a pointer's are its first element in the array `target`, and a count."""
     pointers = [(at, p.target) for at, p in pointers_in(t, ()) if POINTED not in at]
-    leading = [{"path": list(at), "target": target} for at, target in pointers]
-    return {
-        **({"pointers": leading} if leading else {}),
-        "byte_count": byte_count(t),
-        "word_bytes": word_bytes(t),
-        "scalars": [
-            {"path": list(leaf.path), "type": str(leaf.scalar), "byte_offset": leaf.offset}
-            for leaf in leaves(t)
-        ],
-    }
+    return to.Layout(
+        byte_count=byte_count(t),
+        word_bytes=word_bytes(t),
+        scalars=[to.Part([*leaf.path], str(leaf.scalar), leaf.offset) for leaf in leaves(t)],
+        pointers=[to.PointerPart([*at], target) for at, target in pointers],
+        fields=fields,
+        element=element,
+    )
 
 
 def _kernel(
     built: BuiltKernel, file_of: Mapping[tuple[str, str], tuple[str, str]], types: Types
-) -> Json:
+) -> to.KernelEntry:
     kernel = built.kernel
     wanted, launch_shaped = wanted_names(kernel), launch_shaped_names(kernel)
-    return {
-        "name": kernel.name,
-        "line": kernel.span.line,
-        "index_names": list(kernel.index_names),
-        "parameters": [_parameter(p, built.constants) for p in kernel.parameters],
-        "arrays": [
-            {
-                "name": b.name,
-                "path": list(b.path),
-                "access": b.access.value,
-                "type": types.name(b.type.element),
-                "rank": b.type.rank,
-                "is_differentiable": b.name in wanted,
-                "has_launch_shape": b.name in launch_shaped,
-            }
+    return to.KernelEntry(
+        name=kernel.name,
+        line=kernel.span.line,
+        bounds=built.bounds,
+        index_names=list(kernel.index_names),
+        parameters=[_parameter(p, built.constants) for p in kernel.parameters],
+        arrays=[
+            to.ArrayEntry(
+                name=b.name,
+                path=[*b.path],
+                access=b.access.value,
+                type=types.name(b.type.element),
+                rank=b.type.rank,
+                is_differentiable=b.name in wanted,
+                has_launch_shape=b.name in launch_shaped,
+            )
             for b in kernel.buffers
         ],
-        "uniforms": [
-            {
-                "name": u.name,
-                "path": list(u.path),
-                "type": types.name(u.type),
-                "is_differentiable": u.name in wanted,
-            }
+        uniforms=[
+            to.UniformEntry(u.name, [*u.path], types.name(u.type), u.name in wanted)
             for u in kernel.uniforms
         ],
-        "targets": {
+        targets={
             target: _programs(programs, target, file_of, types)
             for target, programs in built.by_target.items()
         },
-    }
+    )
 
 
-def _parameter(parameter: KernelParameter, constants: Mapping[str, object]) -> Json:
-    described: Json = {"name": parameter.name, "type": str(parameter.type)}
+def _parameter(parameter: KernelParameter, constants: Mapping[str, object]) -> to.Parameter:
+    name, t = parameter.name, parameter.type
     if parameter.is_const:
-        return {**described, "kind": "constant", "value": _constant(constants[parameter.name])}
-    if isinstance(parameter.type, BufferType):
-        return {**described, "kind": "array", "type": str(parameter.type.element)}
-    kind = "struct of arrays" if comes_apart(parameter.type) else "uniform"
-    return {**described, "kind": kind}
+        return to.Parameter(name, str(t), "constant", _constant(constants[name]))
+    if isinstance(t, BufferType):
+        return to.Parameter(name, str(t.element), "array")
+    return to.Parameter(name, str(t), "struct of arrays" if comes_apart(t) else "uniform")
 
 
 def _constant(given: object) -> float | str:
@@ -182,53 +186,40 @@ def _programs(
     target: str,
     file_of: Mapping[tuple[str, str], tuple[str, str]],
     types: Types,
-) -> Json:
-    def described(dispatches: tuple[Dispatch, ...]) -> list[Json]:
+) -> to.ProgramsEntry:
+    def described(dispatches: tuple[Dispatch, ...]) -> list[to.DispatchEntry]:
         return [_dispatch(d, file_of[target, d.stem], types) for d in dispatches]
 
-    found: Json = {"primal": described(programs.primal), "backward": described(programs.backward)}
-    refusal = programs.refusal
+    refusal, why = programs.refusal, None
     if refusal is not None:
-        found["no_backward"] = {
-            "code": refusal.code or None,
-            "reason": refusal.reason,
-            "line": refusal.line or None,
-        }
-    return found
+        why = to.NoBackward(refusal.code or None, refusal.reason, refusal.line or None)
+    return to.ProgramsEntry(described(programs.primal), described(programs.backward), why)
 
 
-def _dispatch(dispatch: Dispatch, files: tuple[str, str], types: Types) -> Json:
+def _dispatch(dispatch: Dispatch, files: tuple[str, str], types: Types) -> to.DispatchEntry:
     lowered = dispatch.lowered
     program = lowered.program
     place = places(program, dispatch.code)
     names = {b.slot: b.name for b in program.bindings}
-    return {
-        "mode": lowered.mode.value,
-        "entry_point": program.name,
-        "file": files[0],
-        "slang": files[1],
-        "workgroup": list(program.workgroup),
-        "thread_for_each": f"word of {lowered.threads_of}" if lowered.threads_of else "index",
-        "is_reduction": lowered.is_reduction,
-        "is_single_group": lowered.is_single_group,
-        "features": sorted(program.features),
-        "compiler_options": _compiler_options(dispatch),
-        "strategies": dict(sorted(lowered.strategies.items())),
-        "parameters": {
-            "slot": 0,
-            "name": names[0],
-            "place": place[names[0]],
-            "words": _words(lowered),
-        },
-        "resources": [
+    return to.DispatchEntry(
+        mode=lowered.mode.value,
+        entry_point=program.name,
+        file=files[0],
+        slang=files[1],
+        workgroup=program.workgroup,
+        thread_for_each=f"word of {lowered.threads_of}" if lowered.threads_of else "index",
+        is_reduction=lowered.is_reduction,
+        is_single_group=lowered.is_single_group,
+        features=sorted(program.features),
+        compiler_options=_compiler_options(dispatch),
+        strategies=dict(sorted(lowered.strategies.items())),
+        parameters=to.Parameters(0, names[0], place[names[0]], _words(lowered)),
+        resources=[
             _resource(r, names[r.slot], place[names[r.slot]], lowered, types)
             for r in lowered.resources
         ],
-        "sites": [
-            {"kind": site.kind.value, "line": site.span.line, "name": site.name}
-            for site in lowered.sites
-        ],
-    }
+        sites=[to.SiteEntry(one.kind.value, one.span.line, one.name) for one in lowered.sites],
+    )
 
 
 def _compiler_options(dispatch: Dispatch) -> list[str]:
@@ -242,34 +233,27 @@ def _compiler_options(dispatch: Dispatch) -> list[str]:
 
 
 def _resource(
-    resource: Resource, name: str, place: Mapping[str, int | str], lowered: Lowered, types: Types
-) -> Json:
+    resource: Resource, name: str, place: to.Place, lowered: Lowered, types: Types
+) -> to.ResourceEntry:
     access = next(b.access for b in lowered.program.bindings if b.slot == resource.slot)
-    members = [
-        {"name": member, "type": types.name(t)}
-        for member, t in zip(resource.members, resource.types, strict=False)
-    ]
-    return {
-        "slot": resource.slot,
-        "name": name,
-        "place": place,
-        "access": access.value,
-        "role": resource.role.value,
-        "members": members,
-        "fill_word": resource.fill_word,
-        "is_covered_by_launch": resource.is_covered_by_launch,
-    }
+    members = zip(resource.members, resource.types, strict=False)
+    return to.ResourceEntry(
+        slot=resource.slot,
+        name=name,
+        place=place,
+        access=access.value,
+        role=resource.role.value,
+        members=[to.Member(member, types.name(t)) for member, t in members],
+        fill_word=resource.fill_word,
+        is_covered_by_launch=resource.is_covered_by_launch,
+    )
 
 
-def _words(lowered: Lowered) -> list[Json]:
+def _words(lowered: Lowered) -> list[to.WordEntry]:
     names = lowered.program.parameter_words
     return [_word(name, word) for name, word in zip(names, lowered.words, strict=True)]
 
 
-def _word(name: str, word: Word) -> Json:
-    described: Json = {"name": name, "kind": word.kind.value, "index": word.index}
-    if word.name:
-        described["of"] = word.name
-    if word.role is not None:
-        described["role"] = word.role.value
-    return described
+def _word(name: str, word: Word) -> to.WordEntry:
+    role = "" if word.role is None else word.role.value
+    return to.WordEntry(name, word.kind.value, word.index, of=word.name, role=role)

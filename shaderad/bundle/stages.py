@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from shaderad.bundle.description import FILE
 from shaderad.bundle.folder import write_folder
-from shaderad.bundle.manifest import FILE, BuiltKernel, manifest_bytes
+from shaderad.bundle.manifest import BuiltKernel, manifest_bytes
 from shaderad.bundle.profiles import PROFILES, Profile
 from shaderad.bundle.programs import Naga, Programs, Refusal, build_programs, judge
 from shaderad.diagnostics import Span, error
@@ -72,7 +73,7 @@ def build_kernels(
             if options.validates:
                 judgements += judge(programs, naga)
             by_target[profile.name] = programs
-        built.append(BuiltKernel(kernel, constants.get(kernel.name, {}), by_target))
+        built.append(BuiltKernel(kernel, constants.get(kernel.name, {}), options.bounds, by_target))
     names = _file_names(built)
     contents = {**_library(), **_programs(built, names)}
     hashes = {path: hashlib.sha256(content).hexdigest() for path, content in contents.items()}
