@@ -51,7 +51,27 @@ class CallKernel:
         return self.node if isinstance(self.node, arrays.KernelCall) else self.node.call
 
 
-Step = RunKernel | CallKernel
+@dataclass(frozen=True, eq=False)
+class RunPass:
+    """A reduction or scan of the rows that a producer computes."""
+
+    node: arrays.Reduce | arrays.Scan
+    producer: Work
+    """The kernel whose Out is the element; it never runs by itself."""
+    init: Value | None = None
+    """What comes before each row."""
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        values = tuple(v for _, v in self.producer.reads)
+        return values if self.init is None else (self.init, *values)
+
+    @property
+    def writes(self) -> tuple[Value, ...]:
+        return self.node.results
+
+
+Step = RunKernel | RunPass | CallKernel
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from shaderad.graph import rows, scatters
 from shaderad.graph.clusters import cluster
 from shaderad.graph.exact import exact_products
-from shaderad.graph.plan import CallKernel, Plan, RunKernel, Step
+from shaderad.graph.plan import CallKernel, Plan, RunKernel, RunPass, Step
 from shaderad.graph.simplify import simplified
 from shaderad.graph.storage import base_of, is_fused_node, stored_values
 from shaderad.ir import arrays
@@ -149,9 +149,15 @@ def _call_key(node: arrays.KernelCall, operands: tuple[Value, ...]) -> Hashable:
     return (node.kernel, node.dim, node.names, node.written, operands)
 
 
+def _pass(node: Node, is_stored: IsStored) -> RunPass:
+    assert isinstance(node, arrays.Reduce | arrays.Scan)
+    x, *init = node.operands
+    return RunPass(node, cluster([x], is_stored), base_of(init[0]) if init else None)
+
+
 _STEPS: dict[type[Node], Callable[..., Step]] = {
-    arrays.Reduce: rows.reduce,
-    arrays.Scan: rows.scan,
+    arrays.Reduce: _pass,
+    arrays.Scan: _pass,
     arrays.ArgExtreme: rows.arg_extreme,
     arrays.ArgSort: rows.arg_sort,
     arrays.ScatterAdd: scatters.scatter_add,

@@ -1,4 +1,4 @@
-"""Reductions, scans, searches and sorts of rows, one thread a row: the plainest way there is."""
+"""Searches and sorts of rows, the plainest way there is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import INT, Access
 from shaderad.rules import composing as c
-from shaderad.rules.arrays.building import combined
 
 IsStored = Callable[[Value], bool]
 
@@ -38,83 +37,6 @@ def _loop(writer: Writer, x: Value, start: int, body: list[Stmt], name: str = "s
     return nodes.For(
         variable=name, start=c.whole(start), stop=stop, step=c.whole(1), body=tuple(body)
     )
-
-
-def reduce(node: arrays.Reduce, is_stored: IsStored) -> RunKernel:
-    x = node.operands[0]
-
-    def body(writer: Writer) -> list[Stmt]:
-        writer.local_types["total"] = x.element
-        total = c.variable("total", x.element)
-        first, start = _first(writer, node)
-        inside, element = _element(writer, x, c.variable("step", INT), "e")
-        inside.append(nodes.Assign(name="total", value=combined(node.op, total, element)))
-        store = nodes.Store(buffer="y0", indices=writer.index(), value=total)
-        return [*first, _loop(writer, x, start, inside), store]
-
-    work = write_kernel(
-        "reduce", node.result.shape, is_stored, body, [("y0", node.result, Access.OUT)]
-    )
-    return RunKernel(work)
-
-
-def _first(writer: Writer, node: arrays.Reduce | arrays.Scan) -> tuple[list[Stmt], int]:
-    x = node.operands[0]
-    if len(node.operands) > 1:
-        written = write(writer.values([node.operands[1]]), prefix="f")
-        writer.local_types.update(written.local_types)
-        return [*written.body, nodes.Assign(name="total", value=written.values[0])], 0
-    if isinstance(node.op, nodes.Function):
-        body, element = _element(writer, x, c.whole(0), "f")
-        body.append(nodes.Assign(name="total", value=element))
-        test = c.apply(ops.GT, writer.positions.size(x.shape[-1]), c.whole(0))
-        zero = nodes.Assign(name="total", value=c.zero(x.element))
-        return [zero, nodes.If(condition=test, then=tuple(body))], 1
-    return [nodes.Assign(name="total", value=_neutral(node.op, x.element))], 0
-
-
-def _neutral(op: ops.Op, t: types.Type) -> Expr:
-    if op == ops.ADD:
-        return c.zero(t)
-    if isinstance(t, types.Struct):
-        return c.construct(t, [_neutral(op, f) for _, f in t.fields])
-    scalar = types.scalar_of(t)
-    assert scalar is not None
-    if types.is_bool(t):
-        return c.splat(t, nodes.Const(type=scalar, value=op == ops.BIT_AND))
-    if op in (ops.MIN, ops.MAX) and types.is_float(t):
-        return c.splat(t, nodes.Const(type=scalar, value=float("inf" if op == ops.MIN else "-inf")))
-    if op in (ops.MIN, ops.MAX):
-        top = 2**32 - 1 if scalar == types.UINT else 2**31 - 1
-        low = 0 if scalar == types.UINT else -(2**31)
-        return c.splat(t, nodes.Const(type=scalar, value=top if op == ops.MIN else low))
-    return c.number(t, 0 if op == ops.BIT_OR else 1 if op == ops.MUL else -1)
-
-
-def scan(node: arrays.Scan, is_stored: IsStored) -> RunKernel:
-    (x,) = node.operands
-    rows = arrays.Reduce(operands=(x,), op=ops.ADD).result
-
-    def body(writer: Writer) -> list[Stmt]:
-        writer.local_types["total"] = x.element
-        total = c.variable("total", x.element)
-        first, start = _first(writer, node)
-        step = c.variable("step", INT)
-        inside, element = _element(writer, x, step, "e")
-
-        def store(at: Expr) -> Stmt:
-            own = [writer.positions.expr(p) for p in (*writer.own, writer.positions.of(at))]
-            return nodes.Store(buffer="y0", indices=tuple(own), value=total, is_unique=True)
-
-        inside.append(nodes.Assign(name="total", value=combined(node.op, total, element)))
-        inside.append(store(step))
-        if start:
-            test = c.apply(ops.GT, writer.positions.size(x.shape[-1]), c.whole(0))
-            first.append(nodes.If(condition=test, then=(store(c.whole(0)),)))
-        return [*first, _loop(writer, x, start, inside)]
-
-    outputs = [("y0", node.result, Access.OUT)]
-    return RunKernel(write_kernel("scan", rows.shape, is_stored, body, outputs))
 
 
 def arg_extreme(node: arrays.ArgExtreme, is_stored: IsStored) -> RunKernel:

@@ -190,17 +190,19 @@ class Device:
         with self._lock:
             by_choice = self._stages.setdefault(kernel, {})
             if choice not in by_choice:
-                lowered = kernels.lower_kernel(kernel, choice.mode, self._variant(choice))
-                by_choice[choice] = tuple(self._stage(kernel, one) for one in lowered)
+                lowered = kernels.lower_kernel(kernel, choice.mode, self.variant(choice))
+                by_choice[choice] = tuple(self.stage(kernel, one) for one in lowered)
             return by_choice[choice]
 
-    def _stage(self, kernel: nodes.Kernel, lowered: Lowered) -> Stage:
+    def stage(self, kernel: nodes.Kernel, lowered: Lowered) -> Stage:
+        """A lowered program of `kernel`, compiled."""
         packer = Packer(lowered, site_base=len(self._sites))
         pipeline = self.runtime.pipeline(lowered.program)
         self._sites += [(kernel.name, site) for site in lowered.sites]
         return Stage(lowered, pipeline, packer)
 
-    def _variant(self, choice: Choice) -> Variant:
+    def variant(self, choice: Choice) -> Variant:
+        """`choice` on this device."""
         known = self.capabilities
         return Variant(
             wanted=choice.wanted,

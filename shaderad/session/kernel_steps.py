@@ -7,6 +7,7 @@ writing in one dispatch.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
@@ -26,12 +27,23 @@ if TYPE_CHECKING:
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Size
     from shaderad.lower.bindings import Lowered, Resource
+    from shaderad.lower.passes import Passes
     from shaderad.runtime import Buffer
     from shaderad.session.devices import Device, Stage
     from shaderad.session.places import Places
 
 Shape = tuple[int, ...]
 Key = tuple[Role, str]
+
+
+@dataclass(frozen=True, eq=False)
+class StagedPasses:
+    """The passes of a reduction or scan, ready but for their buffers and words."""
+
+    passes: Passes
+    stages: tuple[Stage, ...]
+    shape: sizes.Shape
+    """Of the rows; the last axis is what they run along."""
 
 
 @dataclass
@@ -49,6 +61,8 @@ class KernelStep:
     """Uniforms that hold sizes."""
     is_filled: bool = False
     """Whether what it writes holds what it adds to already."""
+    passes: StagedPasses | None = None
+    """What runs in place of the kernel, which computes their elements."""
 
 
 @dataclass
@@ -86,6 +100,7 @@ class _StepBinder:
         self._dim = places.shape(step.dim)
         self._element_types = device.facts(step.kernel).element_types
         self._scratch: list[tuple[int, int]] = []
+        self._values = dict(step.values)
         self._kept: dict[Key, int] = {}
         self._written: set[Key] = set()
         self._after: list[Command] = []
@@ -93,10 +108,14 @@ class _StepBinder:
         self._casts: list[tuple[Value, Value]] = []
 
     def run(self, binder: KernelBinder) -> None:
-        for stage in self._device.stages(self._step.kernel, self._step.choice):
-            self._add_stage(stage, binder)
-        for (role, name), value in self._step.values.items():
-            if role not in READ_ROLES and (role, name) not in self._written:
+        step = self._step
+        if step.passes is None:
+            for stage in self._device.stages(step.kernel, step.choice):
+                self._add_kernel(stage, binder)
+        else:
+            self._add_passes(step.passes, binder)
+        for key, value in step.values.items():
+            if key[0] not in READ_ROLES and key not in self._written:
                 # No program had anything to write.
                 self._fill(self._places.number(value), 0, self._places.byte_count(value))
         self._commands += self._after
@@ -105,22 +124,45 @@ class _StepBinder:
         for number, size in self._scratch:
             self._places.give_back(number, size)
 
-    def _add_stage(self, stage: Stage, binder: KernelBinder) -> None:
-        lowered = stage.lowered
+    def _add_kernel(self, stage: Stage, binder: KernelBinder) -> None:
+        count = self._thread_count(stage.lowered)
+        limit = self._device.capabilities.workgroup_count_limit
+        self._add_stage(stage, binder, count, group_counts(stage.lowered, count, limit), {})
+
+    def _add_passes(self, passes: StagedPasses, binder: KernelBinder) -> None:
+        """The dispatches that the number of rows and their length call for."""
+        shape = self._places.shape(passes.shape)
+        known = passes.passes.formulas.evaluate(prod(shape[:-1]), shape[-1])
+        for one in passes.passes.scratch:
+            count = sizes.evaluate(one.count, known)
+            value = Value(ArrayType(one.element, (count,)))
+            self._places.hold(value, self._new_scratch(self._places.byte_count(value)))
+            self._shapes[one.name] = (count,)
+            self._values |= {(Role.INPUT, one.name): value, (Role.OUTPUT, one.name): value}
+        for one, stage in zip(passes.passes.steps, passes.stages, strict=True):
+            groups = sizes.evaluate(one.group_count, known)
+            if sizes.evaluate(one.is_needed, known) > 0 and groups:
+                self._add_stage(stage, binder, groups, (groups, 1, 1), known)
+
+    def _add_stage(
+        self,
+        stage: Stage,
+        binder: KernelBinder,
+        count: int,
+        groups: tuple[int, int, int],
+        formulas: Mapping[str, int],
+    ) -> None:
         bound = _Bound()
-        for resource in lowered.resources:
+        for resource in stage.lowered.resources:
             self._bind(resource, stage, bound)
-        count = self._thread_count(lowered)
         if not count:
             return
-        limit = self._device.capabilities.workgroup_count_limit
-        groups = group_counts(lowered, count, limit)
         known = self._places.known
         uniforms = {
             name: uniform_words(sizes.evaluate(size, known), types.INT, name)
             for name, size in self._step.sizes
         }
-        facts = Facts(self._dim, count, 0, groups, self._shapes, bound.offsets, uniforms)
+        facts = Facts(self._dim, count, 0, groups, self._shapes, bound.offsets, uniforms, formulas)
         words = stage.packer.pack(facts)
         places = tuple(bound.places)
         self._commands.append(Dispatch(stage.pipeline, places, bound.report, words, groups))
@@ -145,8 +187,8 @@ class _StepBinder:
 
     def _bind_read(self, resource: Resource, stage: Stage, bound: _Bound) -> None:
         keys = [(resource.role, name) for name in resource.members]
-        if len(keys) == 1 and keys[0] in self._step.values:
-            value = self._step.values[keys[0]]
+        if len(keys) == 1 and keys[0] in self._values:
+            value = self._values[keys[0]]
             offset = self._places.offset(value)
             if not offset or keys[0] in stage.packer.has_offset:
                 bound.places.append((resource.slot, self._places.number(value)))
@@ -158,10 +200,10 @@ class _StepBinder:
         bound.places.append((resource.slot, arena))
         for k, (key, start) in enumerate(zip(keys, starts, strict=True)):
             bound.offsets[key] = start // types.word_bytes(self._type(resource, k))
-        if any(key not in self._step.values for key in keys):  # no cotangent, no tangent: zeros
+        if any(key not in self._values for key in keys):  # no cotangent, no tangent: zeros
             self._fill(arena, 0, size)
         for key, start in zip(keys, starts, strict=True):
-            value = self._step.values.get(key)
+            value = self._values.get(key)
             if value is not None:
                 self._copy(self._places.number(value), self._places.offset(value), arena, start,
                            self._places.byte_count(value))  # fmt: skip
@@ -173,7 +215,7 @@ class _StepBinder:
         is_plain = len(keys) == 1 and self._has_type(keys[0], self._type(resource, 0))
         starts, size = self._layout(resource)
         if is_plain:
-            number = self._places.number(self._step.values[keys[0]])
+            number = self._places.number(self._values[keys[0]])
         elif keys[0] in self._kept:
             number = self._kept[keys[0]]
         else:
@@ -189,17 +231,17 @@ class _StepBinder:
             t = self._type(resource, k)
             if start:
                 bound.offsets[key] = start // types.word_bytes(t)
-            if key in self._step.values:
+            if key in self._values:
                 self._bring_back(key, t, number, start)
 
     def _has_type(self, key: Key, t: types.Type) -> bool:
         """Whether a value of the plan can be bound as `key` of elements `t`."""
-        value = self._step.values.get(key)
+        value = self._values.get(key)
         return value is not None and value.element == t
 
     def _bring_back(self, key: Key, t: types.Type, number: int, start: int) -> None:
         """Notes that what lies in scratch memory is wanted as a value of the plan."""
-        value = self._step.values[key]
+        value = self._values[key]
         found = Value(ArrayType(t, value.shape))
         size = self._places.byte_count(found)
         if value.element == t:

@@ -5,18 +5,19 @@ Invariant: no buffer is written while a step yet to come needs what it holds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shaderad.graph.plan import CallKernel, RunKernel
+from shaderad.graph.plan import CallKernel, RunKernel, RunPass
 from shaderad.ir import arrays, sizes, types
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
+from shaderad.lower.passes import INIT, RESULT, lower_reduce, lower_scan
 from shaderad.session.arrays import Array
 from shaderad.session.commands import Command, Copy, Dispatch
 from shaderad.session.devices import Choice
-from shaderad.session.kernel_steps import KernelBinder, KernelStep
+from shaderad.session.kernel_steps import KernelBinder, KernelStep, StagedPasses
 from shaderad.session.places import Places
 
 if TYPE_CHECKING:
@@ -58,9 +59,16 @@ class Prepared:
 
 
 def prepare(
-    device: Device, plan: Plan, known: Mapping[str, int], offsets: Sequence[int]
+    device: Device,
+    plan: Plan,
+    known: Mapping[str, int],
+    offsets: Sequence[int],
+    staged: Callable[[RunPass], StagedPasses],
 ) -> Prepared:
-    """`plan` on `device` for the sizes `known` and inputs that start at the bytes `offsets`."""
+    """`plan` on `device` for the sizes `known` and inputs that start at the bytes `offsets`.
+
+    `staged` keeps the passes of the plan, which are the same for all sizes.
+    """
     places = Places(plan.inputs, offsets, known)
     commands: list[Command] = []
     binder = KernelBinder(device, places, commands)
@@ -71,7 +79,7 @@ def prepare(
             places.make(value, is_kept=value in kept)
         if isinstance(step, RunKernel) and step.base is not None:
             _copy(places, step.base, step.writes[0], commands)
-        binder.add(_kernel_step(step))
+        binder.add(_kernel_step(step, staged))
         places.drop(
             value
             for value in dict.fromkeys((*step.reads, *step.writes))
@@ -90,8 +98,40 @@ def _copy(places: Places, source: Value, target: Value, commands: list[Command])
         commands.append(Copy(places.number(source), start, places.number(target), 0, size))
 
 
-def _kernel_step(step: Step) -> KernelStep:
-    return _call_step(step) if isinstance(step, CallKernel) else _work_step(step)
+def _kernel_step(step: Step, staged: Callable[[RunPass], StagedPasses]) -> KernelStep:
+    if isinstance(step, CallKernel):
+        return _call_step(step)
+    return _pass_step(step, staged(step)) if isinstance(step, RunPass) else _work_step(step)
+
+
+def _pass_step(step: RunPass, passes: StagedPasses) -> KernelStep:
+    work = step.producer
+    values = {(Role.INPUT, name): value for name, value in work.reads}
+    values[Role.OUTPUT, RESULT] = step.node.result
+    if step.init is not None:
+        values[Role.INPUT, INIT] = step.init
+    shapes = {name: _seen(work, name, value) for name, value in (*work.reads, *work.writes)}
+    shapes |= {name: (sizes.product(value.shape),) for (_, name), value in values.items()
+               if name in (RESULT, INIT)}  # fmt: skip
+    choice = pass_choice(work)
+    return KernelStep(work.kernel, choice, work.dim, values, shapes, work.sizes, passes=passes)
+
+
+def pass_choice(work: Work) -> Choice:
+    """How the producer of a pass is lowered."""
+    return Choice(Mode.PRIMAL, work.bounds, "", frozenset(), frozenset())
+
+
+def stage_passes(device: Device, step: RunPass) -> StagedPasses:
+    """Lowers and compiles the passes of `step`."""
+    node, kernel = step.node, step.producer.kernel
+    variant = device.variant(pass_choice(step.producer))
+    if isinstance(node, arrays.Reduce):
+        passes = lower_reduce(kernel, node.op, variant, has_init=step.init is not None)
+    else:
+        passes = lower_scan(kernel, node.op, variant)
+    stages = tuple(device.stage(kernel, one.lowered) for one in passes.steps)
+    return StagedPasses(passes, stages, node.operands[0].shape)
 
 
 def _work_step(step: RunKernel) -> KernelStep:

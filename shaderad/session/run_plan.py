@@ -13,12 +13,13 @@ from weakref import WeakKeyDictionary
 
 from shaderad.graph.planning import plan
 from shaderad.session.arrays import Array
-from shaderad.session.prepared import Prepared, prepare
+from shaderad.session.prepared import Prepared, prepare, stage_passes
 
 if TYPE_CHECKING:
-    from shaderad.graph.plan import Plan
+    from shaderad.graph.plan import Plan, RunPass
     from shaderad.ir.arrays import Graph
     from shaderad.session.devices import Device
+    from shaderad.session.kernel_steps import StagedPasses
 
 PREPARED_LIMIT = 64
 """Combinations of sizes of one graph for which everything is kept ready."""
@@ -33,6 +34,7 @@ class GraphRunner:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._plans: WeakKeyDictionary[Graph, Plan] = WeakKeyDictionary()
+        self._passes: WeakKeyDictionary[RunPass, StagedPasses] = WeakKeyDictionary()
         self._prepared: WeakKeyDictionary[Graph, dict[Key, Prepared]] = WeakKeyDictionary()
 
     def run(
@@ -46,13 +48,20 @@ class GraphRunner:
         if found is None:
             if len(known) >= PREPARED_LIMIT:
                 known.pop(next(iter(known)))
-            found = known[key] = prepare(self._device, self.plan(graph), sizes, key[1])
+            plan = self.plan(graph)
+            found = known[key] = prepare(self._device, plan, sizes, key[1], self._staged)
         return found.run(inputs, buffers)
 
     def plan(self, graph: Graph) -> Plan:
         found = self._plans.get(graph)
         if found is None:
             found = self._plans[graph] = plan(graph)
+        return found
+
+    def _staged(self, step: RunPass) -> StagedPasses:
+        found = self._passes.get(step)
+        if found is None:
+            found = self._passes[step] = stage_passes(self._device, step)
         return found
 
 
