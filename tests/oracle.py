@@ -15,8 +15,10 @@ import numpy as np
 
 from shaderad.frontend.decorators import KernelFunction
 from shaderad.interpret import Report, interpret
+from shaderad.interpret.run import Run
 from shaderad.ir import nodes
 from shaderad.ir.types import Access, Type, is_differentiable
+from shaderad.rules.pushing import push_kernel
 from shaderad.runtime import buffers
 from shaderad.session.arguments import at_path
 from shaderad.session.arrays import Array
@@ -44,13 +46,12 @@ class Oracle:
         """By the names that the kernel's IR has for them."""
         plain = [s for s in self._sources if s.name not in self.given]
         self.given |= {s.name: _stored(call.given, s.path, _element(s)) for s in plain}
-        self.run = interpret(
-            self.kernel,
-            dim=call.options.get("dim", ()),
-            arrays=self.given,
-            shapes=call.options.get("shapes"),
-            precision=precision,
-        )
+        self._options: dict[str, Any] = {
+            "dim": call.options.get("dim", ()),
+            "precision": precision,
+        }
+        self._shapes: dict[str, Any] = dict(call.options.get("shapes") or {})
+        self.run = interpret(self.kernel, arrays=self.given, shapes=self._shapes, **self._options)
 
     @property
     def out(self) -> Any:
@@ -65,26 +66,69 @@ class Oracle:
 
     def jvp(self, tangents: Sequence[Any]) -> Any:
         """The tangents of the results, `None` for those without floats."""
-        given: dict[str, Any] = {}
-        by_parameter = dict(zip(self._positional, tangents, strict=True))
-        for source in self._sources:
-            if by_parameter.get(source.path[0]) is not None and is_differentiable(source.type):
-                tangent = at_path(by_parameter, source.path)
-                given[source.name] = _plain(tangent)
-        found = self.run.push(given)
+        found = self.run.push(self._tangents(tangents))
         dots = tuple(found.get(b.name) for b in self._results)
         return dots[0] if len(dots) == 1 else dots
 
     def vjp(self, cotangents: Any) -> tuple[Any, ...]:
         """The gradient of every positional argument, `None` for those without floats."""
+        found = self.run.pull(self._cotangents(cotangents))
+        return tuple(self._gradient(name, found) for name in self._positional)
+
+    def moved(self, cotangents: Any, tangents: Sequence[Any]) -> tuple[Any, ...]:
+        """How the gradients of `vjp` move along `tangents`."""
+        found = self.moved_by_name(cotangents, tangents)
+        return tuple(self._gradient(name, found) for name in self._positional)
+
+    def moved_by_name(self, cotangents: Any, tangents: Sequence[Any]) -> dict[str, Any]:
+        """The same by the IR's names, from the kernel with tangents."""
+        run, dots = self._pushed(tangents)
+        bars = self._cotangents(cotangents)
+        return run.pull({dots[name]: bar for name, bar in bars.items()})
+
+    def pushed(self, tangents: Sequence[Any]) -> Any:
+        """What `jvp` gives, as a result of the kernel with tangents."""
+        run, dots = self._pushed(tangents)
+        found = tuple(run.outputs.get(dots.get(b.name, "")) for b in self._results)
+        return found[0] if len(found) == 1 else found
+
+    def _pushed(self, directions: Sequence[Any]) -> tuple[Run, Mapping[str, str]]:
+        tangents = self._tangents(directions)
+        kernel = push_kernel(self.kernel, tangents)
+        arrays = self.given | {kernel.dots[name]: dot for name, dot in tangents.items()}
+        shapes = dict(self._shapes)
+        for b in self._results:
+            if b.name in kernel.dots:
+                shapes[kernel.dots[b.name]] = shapes.get(b.name, self._options["dim"])
+        return interpret(kernel, arrays=arrays, shapes=shapes, **self._options), kernel.dots
+
+    def differences(self, cotangents: Any, tangents: Sequence[Any], step: float) -> dict[str, Any]:
+        """`moved` by central differences of the gradients, by the IR's names."""
+        dots, bars = self._tangents(tangents), self._cotangents(cotangents)
+        found: list[dict[str, Any]] = []
+        for by in (step, -step):
+            moved = self.given | {n: _moved(self.given[n], dot, by) for n, dot in dots.items()}
+            run = interpret(self.kernel, arrays=moved, shapes=self._shapes, **self._options)
+            found.append(run.pull(bars))
+        above, below = found
+        return {n: _difference(above[n], below[n], 2 * step) for n in above}
+
+    def _tangents(self, tangents: Sequence[Any]) -> dict[str, Any]:
+        """By the names that the kernel's IR has for the arguments."""
+        given: dict[str, Any] = {}
+        by_parameter = dict(zip(self._positional, tangents, strict=True))
+        for source in self._sources:
+            if by_parameter.get(source.path[0]) is not None and is_differentiable(source.type):
+                given[source.name] = _plain(at_path(by_parameter, source.path))
+        return given
+
+    def _cotangents(self, cotangents: Any) -> dict[str, Any]:
         bars = cotangents if len(self._results) > 1 else (cotangents,)
-        given = {
+        return {
             b.name: _plain(bar)
             for b, bar in zip(self._results, bars, strict=True)
             if bar is not None and is_differentiable(b.type)
         }
-        found = self.run.pull(given)
-        return tuple(self._gradient(name, found) for name in self._positional)
 
     def _gradient(self, parameter: str, found: Mapping[str, Any]) -> Any:
         gradient: Any = None
@@ -106,6 +150,20 @@ def oracle(
 ) -> Oracle:
     """The call ``kernel(*args, **options)`` as it must come out."""
     return Oracle(kernel, args, options, precision)
+
+
+def _moved(value: Any, dot: Any, by: float) -> Any:
+    names = list(value) if isinstance(value, dict) else np.asarray(value).dtype.names
+    if names is not None:
+        return {n: _moved(value[n], dot[n], by) for n in names}
+    kind = np.asarray(value).dtype.kind
+    return np.float64(value) + by * np.float64(dot) if kind == "f" else value
+
+
+def _difference(above: Any, below: Any, by: float) -> Any:
+    if isinstance(above, dict):
+        return {n: _difference(part, below[n], by) for n, part in above.items()}
+    return (above - below) / by
 
 
 def _element(source: nodes.Buffer | nodes.Uniform) -> Type:

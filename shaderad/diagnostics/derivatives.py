@@ -197,6 +197,12 @@ MESSAGES: dict[str, Message] = {
         note="the Slang compiler ends on values within values whose derivative is taken twice",
         help="keep the inner values in names of their own, or take the derivative with `jvp`",
     ),
+    "SR0429": Message(
+        DerivativeError,
+        "a second derivative through `{function}`, whose derivative is not that of its value",
+        note="`check=False` says so; the derivative of such a derivative is not known",
+        help="take first derivatives, or detach what goes into `{function}`",
+    ),
     "SR0471": Message(
         DerivativeError,
         'reverse mode through a loop with `checkpoint="none"`',

@@ -106,10 +106,14 @@ class Write:
     elements: AnyArray
     value: Cell
     threads: AnyArray
+    tangent: Cell | None = None
+    """In kernels with tangents: what the winner brings along."""
 
 
-def kept_extreme(tape: Tape, stored: Stored, base: Cell, write: Write) -> Cell:
-    """`base`, one cell of a Min or Max array, after a write, scalar by scalar.
+def kept_extreme(
+    tape: Tape, stored: Stored, base: Cell, write: Write, tangent: Cell | None = None
+) -> tuple[Cell, Cell | None]:
+    """`base`, one cell of a Min or Max array, after a write, scalar by scalar; and its tangent.
 
     The best value stays; of equal ones that of the lowest thread, and of that its first.
     """
@@ -124,7 +128,10 @@ def kept_extreme(tape: Tape, stored: Stored, base: Cell, write: Write) -> Cell:
             new = tape.take(write.value, (winners, *component), is_unique=True)
             base = tape.put(base, where, new)
             owner[where] = write.threads[winners]
-    return base
+            if tangent is not None and write.tangent is not None:
+                brought = tape.take(write.tangent, (winners, *component), is_unique=True)
+                tangent = tape.put(tangent, where, brought)
+    return base, tangent
 
 
 def _winners(

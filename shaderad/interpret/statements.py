@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from shaderad.interpret.expressions import (
     evaluate,
 )
 from shaderad.interpret.machine import Frame, Machine, Rows, at_rows, merged, read, write
-from shaderad.interpret.memory import Place, Write, beside, kept_extreme, last_writes
+from shaderad.interpret.memory import Place, Stored, Write, beside, kept_extreme, last_writes
 from shaderad.interpret.reports import ReportKind
 from shaderad.interpret.tape import Tape
 from shaderad.ir import nodes
@@ -141,18 +141,35 @@ class Runner:
 
     def accumulate(self, s: nodes.Accumulate, rows: Rows) -> Rows:
         stored = self.machine.memory[s.buffer]
-        access = stored.buffer.access
-        found, value = self._addend(s, rows, access)
-        threads = self.frame.threads[rows[found.rows]]
+        if stored.buffer.access is not Access.ADD:
+            return self._compete(s, rows, stored)
+        found, value = self._addend(s, rows, Access.ADD)
         tape = self.machine.tape
-        changed: list[Cell] = []
-        for k, (base, new) in enumerate(zip(cells(stored.value), cells(value), strict=True)):
-            if access is Access.ADD:
-                changed.append(tape.add_at(base, found.elements, new))
-            else:
-                write = Write(k, found.elements, new, threads)
-                changed.append(kept_extreme(tape, stored, base, write))
+        pairs = zip(cells(stored.value), cells(value), strict=True)
+        changed = [tape.add_at(base, found.elements, new) for base, new in pairs]
         stored.value = rebuilt(stored.value, iter(changed))
+        return rows
+
+    def _compete(self, s: nodes.Accumulate, rows: Rows, stored: Stored) -> Rows:
+        """A write to Min or Max; in kernels with tangents the winner brings its own along."""
+        found, value = self._addend(s, rows, stored.buffer.access)
+        threads = self.frame.threads[rows[found.rows]]
+        values = list(cells(value))
+        beside: list[Cell | None] = [None] * len(values)
+        brought, tangents = list(beside), list(beside)
+        if s.tangent is not None:
+            beside_value = self.machine.memory[s.tangent_buffer].value
+            _, dot = self._addend(replace(s, value=s.tangent), rows, Access.ADD)
+            brought, tangents = [*cells(dot)], [*cells(beside_value)]
+        kept = [
+            kept_extreme(self.machine.tape, stored, base,
+                         Write(k, found.elements, values[k], threads, brought[k]), tangents[k])
+            for k, base in enumerate(cells(stored.value))
+        ]  # fmt: skip
+        stored.value = rebuilt(stored.value, iter([base for base, _ in kept]))
+        if s.tangent is not None:
+            held = self.machine.memory[s.tangent_buffer]
+            held.value = rebuilt(held.value, iter([dot for _, dot in kept if dot is not None]))
         return rows
 
     def accumulate_gradient(self, s: nodes.AccumulateGradient, rows: Rows) -> Rows:

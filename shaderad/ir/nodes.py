@@ -293,6 +293,9 @@ class Accumulate(Stmt):
     indices: tuple[Expr, ...]
     path: tuple[Step, ...] = ()
     value: Expr
+    tangent: Expr | None = None
+    """Of Min and Max in kernels with tangents: what `tangent_buffer` gets where this write wins."""
+    tangent_buffer: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

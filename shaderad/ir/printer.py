@@ -124,6 +124,7 @@ _STATEMENTS: dict[type[ir.Stmt], Callable[[Any], list[str]]] = {
     ir.Store: _store,
     ir.Accumulate: lambda s: [
         f"{_place(s.buffer, s.indices, s.path)} accumulates {expression_text(s.value)}"
+        + (f", tangent {expression_text(s.tangent)}" if s.tangent else "")
     ],
     ir.AccumulateGradient: lambda s: [
         f"{_place(f'{s.buffer}.d', s.indices, s.path)} {'=' if s.is_store else '+='} "

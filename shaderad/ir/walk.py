@@ -151,6 +151,8 @@ def touched_buffers(body: Iterable[Stmt]) -> Iterator[str]:
     for statement in statements(body):
         if isinstance(statement, Store | Accumulate | AccumulateGradient):
             yield statement.buffer
+        if isinstance(statement, Accumulate) and statement.tangent_buffer:
+            yield statement.tangent_buffer
         for e in expressions(statement):
             if isinstance(e, Load):
                 yield e.buffer

@@ -215,36 +215,53 @@ def _is_multi_swizzle(path: tuple[Step, ...]) -> bool:
 def write_accumulate(writer: FunctionWriter, s: Accumulate) -> None:
     """``add[j]<path> += value`` and ``b[j] = sad.min(b[j], value)``."""
     buffer = writer.module.kernel.buffer(s.buffer)
+    if buffer.access in (Access.MIN, Access.MAX):
+        _write_extreme(writer, s, buffer.type.element)
+        return
     index = _index(writer, s)
-    is_extreme = buffer.access in (Access.MIN, Access.MAX)
-    to_scalars = is_extreme or not is_float(s.value.type)
+    to_scalars = not is_float(s.value.type)
     is_whole = not isinstance(s.value.type, Struct | LocalArray) and not _is_multi_swizzle(s.path)
     value = s.value
     if not is_whole or (to_scalars and not isinstance(value.type, Scalar)):
         value = _value(writer, s.value)
+    tag = writer.module.arrays.tag(s.buffer)
     for path, part in _split(s.path, value.type, value, to_scalars=to_scalars):
         place = _place(writer, buffer.type.element, index, path)
         head = f"{place.index}, {place.word_count}, {place.offset()}"
         text = writer.text(part)
-        if is_extreme:
-            _compete(writer, s, head, part, text)
-        elif is_float(part.type):
-            tag = writer.module.arrays.tag(s.buffer)
+        if is_float(part.type):
             spelled = writer.module.types.spell(part.type)
             writer.piece.add(f"add<{spelled}, {tag}>({head}, {text});")
         else:
-            tag = writer.module.arrays.tag(s.buffer)
             writer.piece.add(f"addInt<{tag}>({head}, asuint({text}));")
 
 
-def _compete(writer: FunctionWriter, s: Accumulate, head: str, part: Expr, text: str) -> None:
-    tag = writer.module.arrays.tag(s.buffer)
+def _write_extreme(writer: FunctionWriter, s: Accumulate, element: Type) -> None:
+    """A write to Min or Max, scalar by scalar; in kernels with tangents together with its own."""
+    index = _index(writer, s)
+    values = [_scalars(writer, s, e) for e in (s.value, s.tangent) if e is not None]
     number = writer.text(s.number) if isinstance(s, NumberedAccumulate) else "0u"
-    if is_float(part.type) and writer.is_differentiated:
-        writer.piece.add(f"compete<{tag}>({head}, {number}, {text});")
-    else:
-        spelled = writer.module.types.spell(part.type)
-        writer.piece.add(f"competePlain<{spelled}, {tag}>({head}, {number}, {text});")
+    tag = writer.module.arrays.tag(s.buffer)
+    for parts in zip(*values, strict=True):
+        path, value = parts[0]
+        place = _place(writer, element, index, path)
+        head = f"{place.index}, {place.word_count}, {place.offset()}, {number}"
+        texts = [writer.text(part) for _, part in parts]
+        if not (is_float(value.type) and writer.is_differentiated):
+            spelled = writer.module.types.spell(value.type)
+            writer.piece.add(f"competePlain<{spelled}, {tag}>({head}, {texts[0]});")
+        else:
+            accessor = "compete" if s.tangent is None else "competeWithTangent"
+            writer.piece.add(f"{accessor}<{tag}>({head}, {', '.join(texts)});")
+
+
+def _scalars(
+    writer: FunctionWriter, s: Accumulate, value: Expr
+) -> list[tuple[tuple[Step, ...], Expr]]:
+    """`value` in scalars, each with the path on which it is written."""
+    if not isinstance(value.type, Scalar):
+        value = _value(writer, value)
+    return list(_split(s.path, value.type, value, to_scalars=True))
 
 
 def write_gradient(writer: FunctionWriter, s: AccumulateGradient) -> None:

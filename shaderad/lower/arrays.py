@@ -245,10 +245,12 @@ class Arrays:
             self.uses_report = True
             if is_float:
                 self.need(Role.WINNER, b.name, t, Cell.READ)
-        if mode is Mode.BACKWARD and is_float:
-            self.need(Role.COTANGENT, b.name, t, Cell.READ)
-        if mode is Mode.FORWARD and is_float:
-            self.need(Role.OUTPUT_TANGENT, b.name, t, Cell.WRITE, fill_word=0)
+        tangent = self._module.tangent_of(b.name)
+        for name in (b.name,) if tangent is None else (b.name, tangent):
+            if mode is Mode.BACKWARD and is_float:
+                self.need(Role.COTANGENT, name, t, Cell.READ)
+            if mode is Mode.FORWARD and is_float:
+                self.need(Role.OUTPUT_TANGENT, name, t, Cell.WRITE, fill_word=0)
 
     # -- bindings -------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from math import isqrt
 
 from shaderad.ir import ops
 from shaderad.ir.nodes import Apply, Assign, Const, Expr, For, If, Stmt, Var, While
-from shaderad.ir.types import INT, Type, byte_count, is_differentiable
+from shaderad.ir.types import INT, Tuple, Type, byte_count, is_differentiable
 from shaderad.ir.walk import path_value, statements, writes
 from shaderad.lower.liveness import live_before, live_in_loop, names_in
 
@@ -149,8 +149,15 @@ def _keeping(
         return Keeping.NOTHING
     if limit is None:
         return Keeping.UNBOUNDED
-    words = sum(-(-byte_count(t) // 4) for _, t in state)
+    words = sum(_words(t) for _, t in state)
     return Keeping.ALL if limit * words <= KEPT_WORDS else Keeping.CHECKPOINTS
+
+
+def _words(t: Type) -> int:
+    """Words of a value that a loop keeps; tuples have no layout, but parts that have one."""
+    if isinstance(t, Tuple):
+        return sum(map(_words, t.elements))
+    return -(-byte_count(t) // 4)
 
 
 def only_sums(body: tuple[Stmt, ...], name: str) -> bool:

@@ -28,6 +28,7 @@ from shaderad.lower.names import Names
 from shaderad.lower.piece import Piece, field_name
 from shaderad.lower.spelling import Types
 from shaderad.lower.strategy import Strategies
+from shaderad.rules.pushing import PushedKernel
 
 
 class Module:
@@ -77,6 +78,10 @@ class Module:
 
     def is_wanted(self, buffer: str) -> bool:
         return self.mode in (Mode.BACKWARD, Mode.FORWARD) and buffer in self.variant.wanted
+
+    def tangent_of(self, buffer: str) -> str | None:
+        """The array that holds the tangents of `buffer`, in kernels with tangents."""
+        return self.kernel.dots.get(buffer) if isinstance(self.kernel, PushedKernel) else None
 
     def is_reversed(self, f: Function | None) -> bool:
         """Whether `f`, or the kernel's body, is run in reverse, which keeps its loops' states."""

@@ -252,10 +252,16 @@ class Tags:
             "override static bool wins(uint offset, uint write) "
             f"{{ return {thread_word} == thread && {write_word} == write; }}"
         )
-        if self._arrays.has(Role.COTANGENT, b.name):
-            text = self._arrays.words(Role.COTANGENT, b.name)
-            piece.add(f"override static float cotangent(uint offset) {{ return asfloat({text}); }}")
-        if self._arrays.has(Role.OUTPUT_TANGENT, b.name):
-            write = self._arrays.write_text(Role.OUTPUT_TANGENT, b.name, "asuint(value)")
-            head = "override static void setTangent(uint offset, float value)"
-            piece.add(f"{head} {{ {write} }}")
+        self._write_flow(piece, b.name, "cotangent", "setTangent")
+        tangent = self._module.tangent_of(b.name)
+        if tangent is not None:
+            self._write_flow(piece, tangent, "tangentCotangent", "setTangentOfTangent")
+
+    def _write_flow(self, piece: Piece, name: str, read: str, write: str) -> None:
+        """What a winner reads backward and writes forward."""
+        if self._arrays.has(Role.COTANGENT, name):
+            text = self._arrays.words(Role.COTANGENT, name)
+            piece.add(f"override static float {read}(uint offset) {{ return asfloat({text}); }}")
+        if self._arrays.has(Role.OUTPUT_TANGENT, name):
+            text = self._arrays.write_text(Role.OUTPUT_TANGENT, name, "asuint(value)")
+            piece.add(f"override static void {write}(uint offset, float value) {{ {text} }}")

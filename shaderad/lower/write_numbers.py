@@ -90,7 +90,8 @@ class _Numbering:
             number = _mixed(key, self._site())
             return (
                 NumberedAccumulate(buffer=s.buffer, indices=s.indices, path=s.path,
-                                   value=s.value, span=s.span, number=number),
+                                   value=s.value, tangent=s.tangent,
+                                   tangent_buffer=s.tangent_buffer, span=s.span, number=number),
             )  # fmt: skip
         return (s,)
 

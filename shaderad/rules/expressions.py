@@ -46,13 +46,17 @@ def push(e: Expr, dots: Dots) -> Expr | None:
         if isinstance(node, nodes.Var):
             made = dots.get(node.name)
         else:
-            args = operands(node)
-            args_dot = [found[id(a)] for a in args]
-            made = None
-            if is_differentiable(node.type) and any(d is not None for d in args_dot):
-                made = _PUSH[type(node)](node, args_dot)
+            made = push_node(node, [found[id(a)] for a in operands(node)])
         found[id(node)] = None if made is None or c.is_zero(made) else made
     return found[id(e)]
+
+
+def push_node(e: Expr, dots: list[Expr | None]) -> Expr | None:
+    """The tangent of `e` from those of its operands."""
+    if not is_differentiable(e.type) or all(d is None for d in dots):
+        return None
+    made = _PUSH[type(e)](e, dots)
+    return None if made is None or c.is_zero(made) else made
 
 
 def pull(e: Expr, e_bar: Expr, wanted: Iterable[str]) -> dict[str, Expr]:

@@ -12,6 +12,7 @@ from shaderad.ir.types import Access, is_differentiable
 from shaderad.lower.bindings import Lowered, Mode, Variant
 from shaderad.lower.kernels import lower_kernel
 from shaderad.lower.refusals import reachable
+from shaderad.rules.pushing import push_kernel
 
 FOLDER = Path(__file__).parent / "golden"
 
@@ -164,17 +165,33 @@ def lowered(kernel: KernelFunction, atomics: str = "native") -> list[Lowered]:
     return [one for mode in modes for one in lower_kernel(ir, mode, variant)]
 
 
+def lowered_with_tangents(kernel: KernelFunction, atomics: str = "native") -> list[Lowered]:
+    """The backward dispatches of the kernel with tangents of all that it reads."""
+    ir = kernel.specialise({})
+    wanted = frozenset(b.name for b in ir.buffers if b.access is Access.IN)
+    pushed = push_kernel(ir, wanted)
+    outs = frozenset(b.name for b in pushed.buffers if b.access is Access.OUT)
+    variant = Variant(wanted=wanted, launch_shaped=outs, atomics=atomics, storage_buffer_limit=16)
+    return list(lower_kernel(pushed, Mode.BACKWARD, variant))
+
+
 def text_of(kernel: KernelFunction) -> str:
     """The Slang of all its dispatches, one after the other."""
     return "\n".join(one.program.slang for one in lowered(kernel))
 
 
+def texts() -> dict[str, str]:
+    """What each golden file holds, by its stem."""
+    pushed = "\n".join(one.program.slang for one in lowered_with_tangents(roots))
+    return {k.name: text_of(k) for k in KERNELS} | {"roots_push": pushed}
+
+
 def write_golden_files() -> None:
     """Rewrites every golden file, for ``scripts/run golden``."""
     FOLDER.mkdir(exist_ok=True)
-    for kernel in KERNELS:
-        path = FOLDER / f"{kernel.name}.slang"
-        path.write_text(text_of(kernel), encoding="utf-8", newline="\n")
+    for name, text in texts().items():
+        path = FOLDER / f"{name}.slang"
+        path.write_text(text, encoding="utf-8", newline="\n")
         sys.stdout.write(f"{path}\n")
 
 

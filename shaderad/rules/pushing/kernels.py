@@ -1,0 +1,110 @@
+"""Kernels with tangents, and why reverse mode over one gives second derivatives.
+
+With ``y = f(x)``, J its Jacobian at x, and the kernel ``push(f)(x, x_dot) = (y, J x_dot)``, whose
+results have the cotangents ``(u, v)``:
+    by x_dot                                      J^T v
+    by x                                          J^T u + d/dx <v, J x_dot>
+So one backward dispatch of `push(f)` with ``v = y_bar`` and ``u = y_bar_dot`` gives the gradient
+``J^T y_bar`` and how it moves along ``x_dot``. No derivative of a derivative is taken: `push` is
+made here, by the rules, and what the compiler is given is an ordinary kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from shaderad.diagnostics import error
+from shaderad.ir import nodes
+from shaderad.ir.nodes import Buffer, Kernel, KernelParameter, Uniform
+from shaderad.ir.pointers import POINTED
+from shaderad.ir.types import Access, BufferType, is_differentiable
+from shaderad.ir.walk import expressions, reachable, reads, statements, writes
+from shaderad.rules.pushing.bodies import Body
+from shaderad.rules.pushing.functions import Functions
+from shaderad.rules.pushing.statements import push_body
+
+_ORDER_INSIDE = 3
+"""Of a derivative that a kernel takes itself, once the kernel is differentiated twice."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PushedKernel(Kernel):
+    """A kernel that also gives the tangents of the float arrays that it writes.
+
+    Those of Min and Max are known to its derivatives alone: who wins is found before they run.
+    """
+
+    primal_name: str
+    dots: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The name of the tangent of each array and uniform that has one."""
+
+
+def push_kernel(kernel: Kernel, given: Iterable[str]) -> PushedKernel:
+    """`kernel` with tangents of the arrays and uniforms `given`, which hold floats.
+
+    Min and Max arrays are written as before; the tangent of one is that of the write that wins.
+
+    Raises:
+        DerivativeError: SR0419 for a third derivative, SR0413 for one of ``bwd_diff``, SR0412,
+            SR0429 for what has no second one.
+    """
+    _check(kernel)
+    wanted = frozenset(given)
+    names = {b.name for b in kernel.buffers} | {u.name for u in kernel.uniforms}
+    inner = {name for f in reachable(kernel.body) for name in f.local_types}
+    body = Body({*names, *inner, *kernel.index_names, *kernel.local_types,
+                 *reads(kernel.body), *writes(kernel.body)})  # fmt: skip
+    buffers = [b for b in kernel.buffers if _has_tangent(b, wanted)]
+    uniforms = [u for u in kernel.uniforms if u.name in wanted]
+    dots = {one.name: body.dot(one.name) for one in (*buffers, *uniforms)}
+    extremes = frozenset(b.name for b in buffers if b.access in (Access.MIN, Access.MAX))
+    functions = Functions({b.name: dots[b.name] for b in buffers}, extremes, push_body)
+    types = {**kernel.local_types, **{u.name: u.type for u in kernel.uniforms}}
+    constants = frozenset(u.name for u in kernel.uniforms) - wanted
+    for name in sorted(constants & writes(kernel.body)):
+        if is_differentiable(types[name]):  # It changes, and its tangent starts at 0.
+            body.add(nodes.Assign(name=body.dot(name), value=nodes.Zero(type=types[name])))
+    constants -= writes(kernel.body)
+    push_body(functions, body, kernel.body, types, constants)
+    added = (KernelParameter(name=dots[one.name], type=one.type) for one in (*buffers, *uniforms))
+    return PushedKernel(
+        name=f"{kernel.name}_push",
+        index_names=kernel.index_names,
+        parameters=(*kernel.parameters, *added),
+        buffers=(*kernel.buffers, *(_tangent_of(b, dots[b.name]) for b in buffers)),
+        uniforms=(*kernel.uniforms, *(_uniform_of(u, dots[u.name]) for u in uniforms)),
+        body=tuple(body.statements),
+        local_types={**kernel.local_types, **body.local_types},
+        span=kernel.span,
+        primal_name=kernel.name,
+        dots=dots,
+    )  # fmt: skip
+
+
+def _has_tangent(b: Buffer, wanted: frozenset[str]) -> bool:
+    return is_differentiable(b.type) and (b.access is not Access.IN or b.name in wanted)
+
+
+def _tangent_of(b: Buffer, name: str) -> Buffer:
+    """Tangents of Min and Max are no extremes: they start at 0, where nobody wins."""
+    is_extreme = b.access in (Access.MIN, Access.MAX)
+    access = Access.ADD if is_extreme else b.access
+    path = (name, POINTED) if b.is_pointed else (name,)
+    return replace(b, name=name, path=path, type=BufferType(access, b.type.element, b.type.rank))
+
+
+def _uniform_of(u: Uniform, name: str) -> Uniform:
+    return replace(u, name=name, path=(name,))
+
+
+def _check(kernel: Kernel) -> None:
+    if isinstance(kernel, PushedKernel):
+        raise error("SR0419", kernel.span, function=kernel.primal_name, order=_ORDER_INSIDE)
+    for part in (kernel.body, *(f.body for f in reachable(kernel.body))):
+        for s in statements(part):
+            if isinstance(s, nodes.BackwardDiff):
+                raise error("SR0413", s.span, mode="hvp")
+            for e in expressions(s):
+                if isinstance(e, nodes.ForwardDiff):
+                    raise error("SR0419", e.span, function=e.function.name, order=_ORDER_INSIDE)
