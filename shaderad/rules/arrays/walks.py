@@ -227,9 +227,9 @@ _PUSH: dict[type[Node], Push] = {
     arrays.Loop: _push_loop,
     arrays.WhileLoop: _push_while,
     arrays.Subgraph: _push_subgraph,
-    arrays.KernelCall: kernels.push_kernel,
-    arrays.KernelPull: kernels.refuse,
-    arrays.KernelPush: kernels.refuse,
+    arrays.KernelCall: kernels.push_call,
+    arrays.KernelPull: kernels.push_pull,
+    arrays.KernelPush: kernels.push_push,
     # Positions carry no derivative.
     arrays.ArgExtreme: _no_push,
     arrays.ArgSort: _no_push,
@@ -246,7 +246,7 @@ _PULL: dict[type[Node], Pull] = {
     arrays.ScatterAdd: indexing.pull_scatter_add,
     arrays.Reduce: reductions.pull_reduce,
     arrays.Scan: reductions.pull_scan,
-    arrays.KernelCall: kernels.pull_kernel,
-    arrays.KernelPull: kernels.refuse,
-    arrays.KernelPush: kernels.refuse,
+    arrays.KernelCall: kernels.pull_call,
+    arrays.KernelPull: kernels.pull_pull,
+    arrays.KernelPush: kernels.pull_push,
 }
