@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from shaderad.session.arrays import Array, array
     from shaderad.session.devices import Device, open_device
     from shaderad.session.pointers import pointer
-    from shaderad.transforms import grad, jacobian, jvp, value_and_grad, vjp
+    from shaderad.transforms import grad, hvp, jacobian, jvp, value_and_grad, vjp
 
 __version__ = "0.1.0"
 
@@ -60,6 +60,7 @@ _MODULE_BY_NAME = {
     "DeviceInfo": "shaderad.runtime.choice",
     "devices": "shaderad.runtime.devices",
     "grad": "shaderad.transforms",
+    "hvp": "shaderad.transforms",
     "jacobian": "shaderad.transforms",
     "jvp": "shaderad.transforms",
     "value_and_grad": "shaderad.transforms",
@@ -99,6 +100,7 @@ __all__ = [
     "function",
     "grad",
     "gradcheck",
+    "hvp",
     "jacobian",
     "jvp",
     "kernel",

@@ -146,14 +146,36 @@ def _value_and_grad(
     positions = _positions(argnums, len(args))
     at = linearised(function, args, call, is_lazy=is_lazy)
     _check_differentiable(at, positions)
-    result = _one_float(at.out)
-    one = array(np.ones(result.shape), dtype=result.element, device=result.device)
-
-    def cotangent(_: Any) -> Array:
-        return one
-
-    found = at.pull(trees.mapped(cotangent, at.out), positions, None)
+    found = at.pull(_ones(at.out), positions, None)
     return at.out, found[0] if isinstance(argnums, int) else tuple(found)
+
+
+def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any], **call: Any) -> Any:
+    """The product of the Hessian of a function that gives one float with a vector.
+
+    One backward dispatch of each kernel with its tangents, in place of a Hessian.
+
+    Args:
+        function: A kernel, or any Python function that calls kernels; its result holds exactly
+            one float.
+        primals: The positional arguments.
+        tangents: The vector: one entry a primal, in its form; `None` is zero.
+        call: Call keywords such as ``dim``.
+
+    Returns:
+        How the gradient at `primals` moves along `tangents`: one value for one primal, else a
+        tuple; `None` for what holds no float.
+
+    Raises:
+        DerivativeError: SR0457 for the result, SR0459 where counts differ, and where there is no
+            second derivative: SR0411, SR0412, SR0413, SR0419, SR0429.
+    """
+    primals, tangents = _as_arguments(primals), _as_arguments(tangents)
+    if len(primals) != len(tangents):
+        raise error("SR0459", primals=len(primals), tangents=len(tangents))
+    at = linearised(function, primals, call, is_lazy=True)
+    found = at.pull_moved(_ones(at.out), None, tangents, range(len(primals)))
+    return found[0] if len(primals) == 1 else tuple(found)
 
 
 def jacobian(
@@ -245,6 +267,17 @@ def _spelled(value: Array) -> Shape:
 
 def _spelled_argument(value: Any) -> Shape:
     return _spelled(value) if isinstance(value, Array) else np.shape(value)
+
+
+def _ones(out: Any) -> Any:
+    """1 as the cotangent of a result that is one float."""
+    result = _one_float(out)
+    one = array(np.ones(result.shape), dtype=result.element, device=result.device)
+
+    def cotangent(_: Any) -> Array:
+        return one
+
+    return trees.mapped(cotangent, out)
 
 
 def _one_float(out: Any) -> Array:

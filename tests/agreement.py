@@ -10,7 +10,8 @@ import numpy as np
 import shaderad as sad
 from shaderad.frontend.decorators import KernelFunction
 from shaderad.session.arguments import rebuilt, struct_fields
-from tests.oracle import oracle
+from shaderad.session.linearised import linearised
+from tests.oracle import Oracle, oracle
 
 # float32, up to a few thousand operations; adds of many threads come in any order.
 RTOL = 2e-4
@@ -21,14 +22,30 @@ def check_against_oracle(
 ) -> None:
     """Raises where a device and the rules disagree on the call or on its derivatives."""
     judge = oracle(kernel, *args, **call)
-    rng = np.random.default_rng(seed)
     out, pullback = sad.vjp(kernel, *args, **call)
     close(out, judge.out, "result", rtol)
-    bars = _like(judge.out, lambda x: _drawn_where_finite(rng, x))
+    bars, tangents = drawn_for(judge, args, seed)
     close(pullback(bars), judge.vjp(bars), "gradient", rtol)
-    tangents = tuple(_tangent(a, rng) for a in args)
     _, out_dot = sad.jvp(kernel, args, tangents, **call)
     close(out_dot, judge.jvp(tangents), "tangent", rtol)
+
+
+def check_second_order(
+    kernel: KernelFunction, *args: Any, rtol: float = RTOL, seed: int = 7, **call: Any
+) -> None:
+    """Raises where a device and the rules disagree on how gradients move."""
+    judge = oracle(kernel, *args, **call)
+    bars, tangents = drawn_for(judge, args, seed)
+    at = linearised(kernel, args, call, is_lazy=True)
+    found = at.pull_moved(bars, None, tangents, range(len(args)))
+    close(tuple(found), judge.moved(bars, tangents), "moved gradient", rtol)
+
+
+def drawn_for(judge: Oracle, args: tuple[Any, ...], seed: int = 7) -> tuple[Any, tuple[Any, ...]]:
+    """Cotangents of the results, and tangents of the arguments."""
+    rng = np.random.default_rng(seed)
+    bars = _like(judge.out, lambda x: _drawn_where_finite(rng, x))
+    return bars, tuple(_tangent(a, rng) for a in args)
 
 
 def close(found: Any, wanted: Any, what: str, rtol: float = RTOL) -> None:

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from shaderad.diagnostics import error
 from shaderad.lower import kernels
 from shaderad.lower.bindings import Lowered, Mode, Site, Variant
+from shaderad.rules.pushing import PushedKernel, push_kernel
 from shaderad.runtime import open_runtime
 from shaderad.session.kernel_facts import KernelFacts
 from shaderad.session.reports import (
@@ -77,6 +78,8 @@ class Device:
         self._lock = threading.RLock()
         self._stages: WeakKeyDictionary[nodes.Kernel, dict[Choice, tuple[Stage, ...]]]
         self._stages = WeakKeyDictionary()
+        self._pushed: WeakKeyDictionary[nodes.Kernel, dict[frozenset[str], PushedKernel]]
+        self._pushed = WeakKeyDictionary()
         self._facts: WeakKeyDictionary[nodes.Kernel, KernelFacts] = WeakKeyDictionary()
         self._sites: list[tuple[str, Site]] = []
         self._report: Buffer | None = None
@@ -181,6 +184,14 @@ class Device:
         if known is None:
             known = self._facts[kernel] = KernelFacts(kernel)
         return known
+
+    def pushed(self, kernel: nodes.Kernel, given: frozenset[str]) -> PushedKernel:
+        """`kernel` with tangents of the arrays and uniforms `given`, made once."""
+        with self._lock:
+            by_given = self._pushed.setdefault(kernel, {})
+            if given not in by_given:
+                by_given[given] = push_kernel(kernel, given)
+            return by_given[given]
 
     def stages(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
         """The dispatches of `kernel` for `choice`, lowered and compiled once."""

@@ -8,7 +8,7 @@ in place, because the caller asked for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shaderad.ir.types import Access
@@ -98,6 +98,39 @@ class Launch:
             for name in self.outputs
             if name in self.facts.differentiable_results
         }
+
+    def moved(
+        self,
+        wanted: frozenset[str],
+        cotangents: Mapping[str, Array | None],
+        cotangents_dot: Mapping[str, Array | None],
+        tangents: Mapping[str, Array],
+    ) -> dict[str, Array]:
+        """How the gradients that `backward` gives move along `tangents` and `cotangents_dot`."""
+        if not tangents or all(bar is None for bar in cotangents.values()):
+            return self.backward(wanted, cotangents_dot)
+        twice, dots = self._with_tangents(tangents)
+        given = {dots[name]: bar for name, bar in cotangents.items() if name in dots}
+        return twice.backward(wanted, {**cotangents_dot, **given})
+
+    def _with_tangents(self, tangents: Mapping[str, Array]) -> tuple[Launch, Mapping[str, str]]:
+        """The launch of the kernel with tangents, and its names for them."""
+        kernel = self.device.pushed(self.kernel, frozenset(tangents))
+        dots = kernel.dots
+        inputs = {dots[n]: a for n, a in tangents.items() if n in self.inputs}
+        uniforms = {dots[n]: a for n, a in tangents.items() if n in self.uniforms}
+        shapes = {dots[n]: shape for n, shape in self.shapes.items() if n in dots}
+        twice = replace(
+            self,
+            kernel=kernel,
+            facts=self.device.facts(kernel),
+            inputs={**self.inputs, **inputs},
+            uniforms={**self.uniforms, **uniforms},
+            shapes={**self.shapes, **shapes},
+            launch_shaped=self.launch_shaped | {dots[n] for n in self.launch_shaped if n in dots},
+            device_uniforms=self.device_uniforms | frozenset(uniforms),
+        )
+        return twice, dots
 
     def shape_of(self, name: str) -> Shape:
         """Shape of an input; ``()`` for a uniform."""

@@ -24,7 +24,7 @@ from shaderad.session.arguments import at_path, bind_array
 from shaderad.session.arrays import Array, uploaded, zeros
 from shaderad.session.dispatch import copied
 from shaderad.session.pointers import HostPointer, pointer_struct, structs_of
-from shaderad.session.tape import Values, trace_of
+from shaderad.session.tape import LinearStep, Values, trace_of
 
 if TYPE_CHECKING:
     from shaderad.ir.nodes import Buffer
@@ -154,7 +154,7 @@ class Pools:
 
 
 @dataclass(eq=False)
-class PoolStep:
+class PoolStep(LinearStep):
     """Arrays laid one after the other: cotangents of the pool are cut, tangents joined."""
 
     pool: Pool

@@ -36,6 +36,10 @@ class Step(Protocol):
         """Sets the tangents of `results` from those of `operands`."""
         ...
 
+    def pull_moved(self, moving: Moving, wanted: set[int]) -> None:
+        """`pull`, and how what it adds moves."""
+        ...
+
 
 class Values:
     """A cotangent or tangent for each array that has one; those of one array are summed."""
@@ -51,6 +55,20 @@ class Values:
         value = in_form_of(value, array)
         known = self._by_array.get(id(array))
         self._by_array[id(array)] = value if known is None else summed(known, value)
+
+
+@dataclass(eq=False)
+class Moving:
+    """Cotangents and how they move, while arrays move along their tangents."""
+
+    cotangents: Values
+    cotangents_dot: Values
+    tangents: Values
+
+    def reaches(self, arrays: Iterable[Array]) -> bool:
+        """Whether any of `arrays` has a cotangent, or one that will move away from zero."""
+        both = (self.cotangents, self.cotangents_dot)
+        return any(known.of(one) is not None for one in arrays for known in both)
 
 
 @dataclass(eq=False)
@@ -95,6 +113,13 @@ class Trace:
         for step in self.steps:
             if any(tangents.of(operand) is not None for operand in step.operands):
                 step.push(tangents)
+
+    def pull_moved(self, moving: Moving, wanted: Iterable[Array]) -> None:
+        """`pull`, for cotangents that move."""
+        needed = self._depending_on(wanted)
+        for step in reversed(self.steps):
+            if moving.reaches(step.results):
+                step.pull_moved(moving, needed)
 
     def _depending_on(self, wanted: Iterable[Array]) -> set[int]:
         """Identities of `wanted` and of everything computed from them."""
@@ -147,19 +172,41 @@ class LaunchStep:
         return list(self.launch.outputs.values())
 
     def pull(self, cotangents: Values, wanted: set[int]) -> None:
+        launch, names = self.launch, self._names(wanted)
+        if not names or not any(cotangents.of(one) is not None for one in self.results):
+            return
+        for name, gradient in launch.backward(names, self._given(cotangents)).items():
+            cotangents.add(launch.sources[name], gradient)
+
+    def pull_moved(self, moving: Moving, wanted: set[int]) -> None:
+        launch, names = self.launch, self._names(wanted)
+        if not names:
+            return
+        given, given_dot = self._given(moving.cotangents), self._given(moving.cotangents_dot)
+        found = launch.moved(names, given, given_dot, self._tangents(moving.tangents))
+        for name, moved in found.items():
+            moving.cotangents_dot.add(launch.sources[name], moved)
+        self.pull(moving.cotangents, wanted)
+
+    def push(self, tangents: Values) -> None:
         launch = self.launch
-        names = frozenset(
+        for name, tangent in launch.forward(self._tangents(tangents)).items():
+            tangents.add(launch.outputs[name], tangent)
+
+    def _names(self, wanted: set[int]) -> frozenset[str]:
+        """The arguments whose gradients are asked for."""
+        launch = self.launch
+        return frozenset(
             name
             for name in launch.facts.differentiable
             if name in launch.sources and id(launch.sources[name]) in wanted
         )
-        if not names:
-            return
-        given = {name: cotangents.of(result) for name, result in launch.outputs.items()}
-        for name, gradient in launch.backward(names, given).items():
-            cotangents.add(launch.sources[name], gradient)
 
-    def push(self, tangents: Values) -> None:
+    def _given(self, cotangents: Values) -> dict[str, Array | None]:
+        return {name: cotangents.of(result) for name, result in self.launch.outputs.items()}
+
+    def _tangents(self, tangents: Values) -> dict[str, Array]:
+        """Those of the arguments, in the types and shapes that the kernel has for them."""
         launch = self.launch
         given: dict[str, Array] = {}
         for name in launch.facts.differentiable:
@@ -168,12 +215,22 @@ class LaunchStep:
                 seen = launch.inputs.get(name)
                 shape = () if seen is None else seen.shape
                 given[name] = tangent.viewed(launch.facts.element_types[name], shape)
-        for name, tangent in launch.forward(given).items():
-            tangents.add(launch.outputs[name], tangent)
+        return given
+
+
+class LinearStep:
+    """A step whose pullback does not depend on values: what moves is pulled back like the rest."""
+
+    def pull(self, cotangents: Values, wanted: set[int]) -> None:
+        raise NotImplementedError
+
+    def pull_moved(self, moving: Moving, wanted: set[int]) -> None:
+        self.pull(moving.cotangents, wanted)
+        self.pull(moving.cotangents_dot, wanted)
 
 
 @dataclass(eq=False)
-class ViewStep:
+class ViewStep(LinearStep):
     """A slice or reshape that shares the bytes of its operand."""
 
     operand: Array

@@ -1,0 +1,74 @@
+"""Derivatives of results in the structure of the results, and gradients added to what exists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from shaderad.diagnostics import error
+from shaderad.ir import types
+from shaderad.runtime import buffers
+from shaderad.session import forms, trees
+from shaderad.session.arrays import Array, Shape, zeros
+from shaderad.session.convert import summed
+from shaderad.session.dispatch import copied
+
+if TYPE_CHECKING:
+    from shaderad.session.devices import Device
+
+
+def cotangents_of(out: Any, out_bar: Any) -> list[Array | None]:
+    """The cotangent of each leaf of `out`; `None` where nothing is given or nothing flows."""
+    found: list[Array | None] = []
+
+    def collect(leaf: Any, given: Any) -> None:
+        is_array = isinstance(leaf, Array)
+        found.append(forms.cotangent_of(leaf, given, "out_bar") if is_array else None)
+
+    trees.mapped(collect, out, out_bar, name="out_bar")
+    return found
+
+
+def tangents_of(out: Any, found: Sequence[Array | None]) -> Any:
+    """Tangents of the results in their structure: zeros where nothing flows, `None` for ints."""
+    remaining = iter(found)
+
+    def tangent(leaf: Any) -> Array | None:
+        known = next(remaining)
+        if not isinstance(leaf, Array) or not types.is_differentiable(leaf.element):
+            return None
+        if known is None:
+            return zeros(leaf.device, leaf.element, leaf.shape)
+        return forms.in_form(known, leaf.element, leaf.shape)
+
+    return trees.mapped(tangent, out)
+
+
+def check_sum(total: Any, element: types.Type, shape: Shape, device: Device) -> None:
+    """Raises SR0469 for what cannot hold such a gradient, SR0650 where it is elsewhere."""
+    wanted = buffers.byte_count(element, prod(shape))
+    base = buffers.base_of(element)
+    if not isinstance(total, Array):
+        found = f"a `{type(total).__name__}`"
+    elif buffers.base_of(total.element) != base or total.byte_count != wanted:
+        found = repr(total)
+    elif total.device is not device:
+        raise error("SR0650", name="accumulate", found=total.device, device=device)
+    else:
+        return
+    raise error("SR0469", found=found, wanted=f"an array of `{element}` with shape {shape}")
+
+
+def accumulated(gradients: list[Any], into: Sequence[Any]) -> list[Any]:
+    """Adds `gradients` to the arrays of `into`, in place, and returns those."""
+
+    def add(gradient: Any, total: Any) -> Any:
+        if total is None or not isinstance(gradient, Array):
+            return gradient
+        check_sum(total, gradient.element, gradient.shape, gradient.device)
+        copied(summed(forms.in_form(gradient, total.element, total.shape), total), total)
+        return total
+
+    pairs = zip(gradients, into, strict=True)
+    return [trees.mapped(add, gradient, total, name="accumulate") for gradient, total in pairs]

@@ -1,0 +1,144 @@
+"""`hvp`, and how gradients move, on every runtime: against float64, differences and formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from shaderad import float3
+from tests.agreement import check_second_order
+from tests.lower import function_cases, loop_cases, output_cases, typed_cases
+from tests.lower.loop_cases import floats
+from tests.lower.reference import Case
+from tests.rules.pushing import cases
+
+pytestmark = pytest.mark.gpu
+
+N = 7
+QUICK = ("effects", "ties", "own", "mixed", "strided_stores", "carried_arrays", "tuples")
+CASES = loop_cases.CASES | output_cases.CASES | cases.CASES
+CASES |= {
+    kernel.shown_name: Case(kernel, args, N)
+    for kernel, args in (function_cases.ARGUMENTS | typed_cases.ARGUMENTS).items()
+}
+HARD = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in CASES]
+"""A few of each sort are for every day."""
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_gradients_move_as_the_oracle_says(name: str, device: sad.Device) -> None:
+    case = CASES[name]
+    # Second derivatives cancel more than first ones do.
+    check_second_order(case.kernel, *case.args, rtol=1e-3, **case.call)
+    device.synchronize()
+
+
+@sad.struct
+class Lamp:
+    colors: sad.In[float3]
+    power: float
+    count: int
+
+
+@sad.kernel
+def lit(i: sad.Index, lamp: Lamp, face: sad.In[int], a: float, loss: sad.Add[float]):
+    c = lamp.colors[face[i]]
+    for k in sad.range(lamp.count, limit=5):
+        c = c * lamp.power + sad.cross(c, lamp.colors[k]) * a
+    loss[0] += sad.dot(c, c) * a
+
+
+@sad.kernel
+def cubes(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = x[i] ** 3
+
+
+@sad.kernel
+def total(i: sad.Index, x: sad.In[float], w: float, loss: sad.Add[float]):
+    loss[0] += x[i] * x[i] * w
+
+
+def test_hvp_of_a_kernel_is_in_the_form_of_its_arguments(device: sad.Device) -> None:
+    lamp = Lamp(colors=floats(3, 3), power=0.8, count=3)
+    along = Lamp(colors=floats(3, 3) - 1.0, power=0.3, count=0)
+    face = np.int32([0, 2, 2, 1, 2, 0, 1])
+    call = {"dim": 7, "shapes": {"loss": 1}}
+    moved, no_ints, by_a = sad.hvp(lit, (lamp, face, 0.5), (along, None, 0.25), **call)
+    assert no_ints is None
+    assert moved.count == 0
+    gradients = sad.grad(lit, argnums=(0, 2))
+    step = 1e-2
+    above, below = (
+        gradients(
+            Lamp(colors=lamp.colors + s * along.colors, power=0.8 + s * 0.3, count=3),
+            face, 0.5 + s * 0.25, **call,
+        )
+        for s in (step, -step)
+    )  # fmt: skip
+    close_to_differences(moved.colors, above[0].colors, below[0].colors, step)
+    close_to_differences(moved.power, above[0].power, below[0].power, step)
+    close_to_differences(by_a, above[1], below[1], step)
+
+
+def close_to_differences(found: sad.Array, above: sad.Array, below: sad.Array, step: float) -> None:
+    wanted = (above.numpy() - below.numpy()) / (2 * step)
+    # Central differences of float32 at this step.
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=5e-3, atol=1e-2)
+
+
+def test_hvp_of_a_function_of_kernels_slices_and_arithmetic(device: sad.Device) -> None:
+    def loss(x: sad.Array, w: float) -> sad.Array:
+        y = cubes(x * x, dim=4) * w
+        return total(y[1:], w, dim=3, shapes={"loss": 1}) * w
+
+    x, v = np.float64([0.5, 1.0, -1.5, 2.0]), np.float64([1.0, 2.0, 0.5, -1.0])
+    moved, by_w = sad.hvp(loss, (np.float32(x), 0.5), (np.float32(v), 2.0))
+    # loss = w^4 sum(x^12) without the first.
+    w, w_dot = 0.5, 2.0
+    wanted = 132 * w**4 * x**10 * v + 4 * w**3 * w_dot * 12 * x**11
+    wanted[0] = 0.0
+    np.testing.assert_allclose(moved.numpy(), wanted, rtol=1e-5)
+    along = 4 * w**3 * 12 * x[1:] ** 11 @ v[1:] + 12 * w**2 * w_dot * np.sum(x[1:] ** 12)
+    np.testing.assert_allclose(by_w.item(), along, rtol=1e-5)
+
+
+def test_hvp_of_one_argument_is_one_value(device: sad.Device) -> None:
+    x, v = np.float32([1.0, 2.0, 3.0]), np.float32([1.0, -1.0, 0.5])
+    call = {"dim": 3, "shapes": {"loss": 1}}
+    found = sad.hvp(lambda x: total(x, 2.0, **call), x, v)
+    np.testing.assert_array_equal(found.numpy(), 4 * v)
+    (found, by_w) = sad.hvp(total, (x, 2.0), (v, None), **call)
+    np.testing.assert_array_equal(found.numpy(), 4 * v)
+    np.testing.assert_allclose(by_w.item(), 2 * x @ v)
+
+
+def test_hvp_along_nothing_and_of_nothing_is_zero(device: sad.Device) -> None:
+    x = np.float32([1.0, 2.0])
+    call = {"shapes": {"loss": 1}}
+    by_x, by_w = sad.hvp(total, (x, 2.0), (None, None), dim=2, **call)
+    np.testing.assert_array_equal(by_x.numpy(), [0.0, 0.0])
+    assert by_w.item() == 0.0
+    by_x, by_w = sad.hvp(total, (x, 2.0), (x, 1.0), dim=0, **call)
+    np.testing.assert_array_equal(by_x.numpy(), [0.0, 0.0])
+    assert by_w.item() == 0.0
+
+
+def test_threads_that_meet_at_one_element_all_count(device: sad.Device) -> None:
+    @sad.kernel
+    def gathers(i: sad.Index, x: sad.In[float], at: sad.In[int], loss: sad.Add[float]):
+        loss[0] += x[at[i]] ** 3
+
+    at = np.int32(np.arange(1000) % 3)
+    x, v = np.float32([0.5, 1.0, 2.0, 9.0]), np.float32([1.0, 2.0, -1.0, 5.0])
+    found, _ = sad.hvp(gathers, (x, at), (v, None), dim=1000, shapes={"loss": 1})
+    counts = np.bincount(at, minlength=4)
+    np.testing.assert_allclose(found.numpy(), 6 * x * v * counts, rtol=1e-5)
+
+
+def test_the_result_must_be_one_float_and_counts_must_match(device: sad.Device) -> None:
+    x = np.float32([1.0, 2.0])
+    with pytest.raises(sad.DerivativeError, match="SR0457"):
+        sad.hvp(cubes, x, x, dim=2)
+    with pytest.raises(sad.DerivativeError, match="SR0459"):
+        sad.hvp(total, (x, 1.0), (x,), dim=2, shapes={"loss": 1})
