@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ TOLERANCE = 2e-3
 N = sizes.symbol("n")
 M = sizes.symbol("m")
 Rng = np.random.Generator
+Transform = Callable[[Graph, Sequence[bool]], Graph]
 
 
 @pytest.fixture
@@ -158,6 +159,20 @@ def test_kernels_called_in_a_graph_have_both_derivatives(device: sad.Device, rng
     bars = [rng.normal(size=9), rng.normal(size=1), rng.normal(size=2)]
     check(device, vjp(graph, active), [*data, *bars], n=9)
     check(device, jvp(graph, active), [*data, rng.normal(size=9), np.array(0.5)], n=9)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("first", [jvp, vjp])
+@pytest.mark.parametrize("second", [jvp, vjp])
+def test_kernels_called_in_a_graph_have_second_derivatives(
+    device: sad.Device, rng: Rng, first: Transform, second: Transform
+) -> None:
+    once = first(kernel_graph(), [True, True, False])
+    twice = second(once, [v.element == FLOAT for v in once.inputs])
+    known = {N: 9, 2: 2, 1: 1}
+    data = [rng.uniform(0.3, 1.5, [known[n] for n in v.shape]) for v in twice.inputs]
+    data[2] = np.arange(9) % 2
+    check(device, twice, data, n=9)
 
 
 @sad.kernel

@@ -301,7 +301,8 @@ class Arrays:
                 members = [n for n in self._needs.values() if n.role is need.role]
                 self._declare_members(piece, name, members)
         else:
-            name = f"{base}_words"
+            # Other arrays may be called `x_dot`, and functions whatever the user likes.
+            name = self._module.names.make(f"{base}_words")
             self._declare_members(piece, name, [need])
         if need.role in (Role.OUTPUT, Role.WINNER, Role.MARKS, Role.UNIFORM) or (
             need.role is Role.OUTPUT_TANGENT and not is_arena

@@ -10,6 +10,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2, float3
+from tests.agreement import check_against_oracle
 from tests.lower.loop_cases import floats
 
 pytestmark = pytest.mark.gpu
@@ -292,6 +293,18 @@ def repeats_squaring(i: sad.Index, x: sad.In[float], count: int, y: sad.Out[floa
     y[i] = x[i]
     for _k in range(count):
         y[i] *= y[i]
+
+
+@sad.kernel
+def named_like_derivatives(
+    i: sad.Index, x: sad.In[float], x_dot: sad.In[float], x_bar: sad.In[float], y: sad.Out[float]
+):
+    y[i] = x[i] * x_dot[i] * x_bar[0]
+
+
+def test_arrays_may_be_named_like_derivatives_of_others(device: sad.Device) -> None:
+    x = np.float32([1.0, 2.0])
+    check_against_oracle(named_like_derivatives, x, x + 1, x + 2, dim=2)
 
 
 def test_a_loop_without_a_limit_pushes_tangents(device: sad.Device) -> None:
