@@ -67,6 +67,7 @@ _MODULE_BY_NAME = {
     "vjp": "shaderad.transforms",
     "gradcheck": "shaderad.check",
     "build": "shaderad.bundle",
+    "load": "shaderad.bundle.loading",
     "pointer": "shaderad.session.pointers",
 }
 
@@ -104,6 +105,7 @@ __all__ = [
     "jacobian",
     "jvp",
     "kernel",
+    "load",
     "open_device",
     "pointer",
     "struct",

@@ -126,6 +126,8 @@ class SiteEntry(msgspec.Struct):
     """A place in the Python source that can report."""
 
     kind: str
+    file: str
+    """Its name without folder."""
     line: int
     name: str
 
@@ -170,6 +172,8 @@ class KernelEntry(msgspec.Struct):
     """One kernel."""
 
     name: str
+    file: str
+    """Of the Python source, without folder."""
     line: int
     bounds: str
     """What an index out of range does: ``raise``, ``ignore`` or ``unchecked``."""

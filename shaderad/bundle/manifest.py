@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 
 import msgspec
 
@@ -18,6 +19,7 @@ from shaderad.bundle import description as to
 from shaderad.bundle.description import SCHEMA
 from shaderad.bundle.places import places
 from shaderad.bundle.programs import Dispatch, Programs, launch_shaped_names, wanted_names
+from shaderad.diagnostics import Span
 from shaderad.frontend.captures import known_number
 from shaderad.ir.nodes import NO_SPAN, Kernel, KernelParameter
 from shaderad.ir.pointers import POINTED, comes_apart, pointers_in
@@ -138,6 +140,7 @@ def _kernel(
     wanted, launch_shaped = wanted_names(kernel), launch_shaped_names(kernel)
     return to.KernelEntry(
         name=kernel.name,
+        file=_file_name(kernel.span),
         line=kernel.span.line,
         bounds=built.bounds,
         index_names=list(kernel.index_names),
@@ -218,8 +221,15 @@ def _dispatch(dispatch: Dispatch, files: tuple[str, str], types: Types) -> to.Di
             _resource(r, names[r.slot], place[names[r.slot]], lowered, types)
             for r in lowered.resources
         ],
-        sites=[to.SiteEntry(one.kind.value, one.span.line, one.name) for one in lowered.sites],
+        sites=[
+            to.SiteEntry(one.kind.value, _file_name(one.span), one.span.line, one.name)
+            for one in lowered.sites
+        ],
     )
+
+
+def _file_name(span: Span) -> str:
+    return Path(span.file).name
 
 
 def _compiler_options(dispatch: Dispatch) -> list[str]:

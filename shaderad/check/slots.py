@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shaderad.check.vectors import Vector, as_half, filled, floats_of, has_floats
-from shaderad.frontend.decorators import KernelFunction
+from shaderad.frontend.launchable import Launchable
 from shaderad.frontend.structs import info_of
 from shaderad.ir import types
 from shaderad.session import trees
@@ -63,7 +63,7 @@ def as_data(function: Callable[..., Any], given: Any) -> Any:
     fields = struct_fields(given)
     if fields is not None and info_of(given) is not None:
         return rebuilt(given, {n: as_data(function, value) for n, value in fields.items()})
-    if isinstance(function, KernelFunction) and _is_sequence_of_floats(given):
+    if isinstance(function, Launchable) and _is_sequence_of_floats(given):
         return np.asarray(given, np.float32)
     return given
 
@@ -102,7 +102,7 @@ def _leaf_paths(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _names(function: Callable[..., Any], args: Sequence[Any]) -> list[str]:
-    if isinstance(function, KernelFunction):
+    if isinstance(function, Launchable):
         return [p.name for p in function.signature.parameters if is_given(p)][: len(args)]
     try:
         known = list(inspect.signature(function).parameters)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from shaderad.diagnostics.errors import CompileError, DerivativeError, LanguageError, Message
+from shaderad.diagnostics.errors import (
+    CompileError,
+    DerivativeError,
+    DeviceError,
+    LanguageError,
+    Message,
+    ShapeError,
+)
 
 MESSAGES: dict[str, Message] = {
     "SR0701": Message(
@@ -76,6 +83,57 @@ MESSAGES: dict[str, Message] = {
         CompileError,
         "a build for no target",
         help="name one or several of {targets}",
+    ),
+    "SR0720": Message(
+        CompileError,
+        "`{folder}` holds no build: {reason}",
+        note="`manifest.json` says what was built",
+        help="name the folder that `shaderad build -o` wrote",
+    ),
+    "SR0721": Message(
+        CompileError,
+        "the build in `{folder}` has a manifest of version {found}, and this shaderad reads "
+        "{wanted}",
+        note="shaderad {writer} wrote it",
+        help="build again with this version",
+    ),
+    "SR0722": Message(
+        CompileError,
+        "`{file}` of the build in `{folder}` is not what was built: {reason}",
+        help="build again",
+    ),
+    "SR0723": Message(
+        LanguageError,
+        "`{folder}` has no entry `{name}`",
+        note="its entries: {known}",
+        help="build the file again if it is new",
+    ),
+    "SR0724": Message(
+        DeviceError,
+        "no target of the build in `{folder}` runs `{kernel}` on {adapter}",
+        note="built for {found}; the runtime takes {wanted}; the device lacks: {missing}",
+        help="build for `wgsl`, which runs everywhere, or open another device",
+    ),
+    "SR0725": Message(
+        DerivativeError,
+        "`{kernel}` was built without `{mode}`: {reason}",
+        help="call what the build holds, or use the kernel from its Python source",
+    ),
+    "SR0726": Message(
+        ShapeError,
+        "`{kernel}` was built with `{name}={wanted}`, not {found}",
+        help="leave `{name}` out, or build again",
+    ),
+    "SR0727": Message(
+        ShapeError,
+        "the built code of `{kernel}` takes `{name}` to have another shape",
+        note="an Out with as many axes as the launch is built to have its shape; others are not",
+        help="leave out `shapes`, or use the kernel from its Python source",
+    ),
+    "SR0728": Message(
+        ShapeError,
+        "the built `{kernel}` takes `{name}` as a number, not as an array on the device",
+        help="pass `{name}.item()`",
     ),
     "SR0714": Message(
         CompileError,

@@ -10,24 +10,16 @@ from shaderad.diagnostics import error, nesting
 from shaderad.frontend.captures import Variants
 from shaderad.frontend.host import PythonFunction, UserFunction, caller_locals
 from shaderad.frontend.kernels import KernelSignature, kernel_signature, read_kernel
+from shaderad.frontend.launchable import Launchable
 from shaderad.ir.nodes import Kernel
 
 
-class KernelFunction(PythonFunction):
+class KernelFunction(PythonFunction, Launchable):
     """A kernel. Calling it runs it: ``shade(triangles, face, uv, 1.5, dim=n)``."""
 
     def __init__(self, function: Callable[..., object], locals_: Mapping[str, object]) -> None:
         super().__init__(function, locals_)
         self._variants: Variants[Kernel] = Variants()
-
-    def __call__(self, *args: object, **kwargs: object) -> object:
-        """Runs the kernel over ``dim``; the written arrays are what it returns.
-
-        See `shaderad.session.call.call_kernel` for the arguments and what they raise.
-        """
-        from shaderad.session.call import call_kernel
-
-        return call_kernel(self, args, kwargs)
 
     def debug(
         self, *args: object, thread: int | tuple[int, ...] = 0, **kwargs: object
@@ -45,9 +37,13 @@ class KernelFunction(PythonFunction):
 
         return debug_kernel(self, args, kwargs, thread)
 
-    @cached_property
+    @property
     def signature(self) -> KernelSignature:
         """Parameters and types, without compiling the body."""
+        return self._signature
+
+    @cached_property
+    def _signature(self) -> KernelSignature:
         with nesting(self.name, self.source.span):
             return kernel_signature(self)
 

@@ -36,7 +36,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One entry point, before compilation."""
+    """One entry point, before compilation, or with code that was compiled before."""
 
     name: str
     """The entry point, such as `shade_bwd`; code of every target keeps it."""
@@ -51,6 +51,10 @@ class Program:
     spans: tuple[Span | None, ...] = field(default=(), compare=False)
     """The Python source of each line of `slang`, where it has one. The text itself carries no
     `#line`: it stays readable, and the same wherever the source lies."""
+    library: Path | None = None
+    """The folder of the library that `slang` imports, where it is not the installed one."""
+    code: Code | None = field(default=None, compare=False)
+    """What a build compiled it to; `None`: it is compiled when it is needed."""
 
 
 FEATURES = frozenset({"float-atomics", "subgroups", "half", "double", "int64-atomics"})

@@ -31,9 +31,9 @@ def choose_code(
         CompileError: SR0612, where neither does; the first one's own error, where Slang refuses.
     """
     reasons: list[str] = []
-    for target in WGPU_TARGETS:
+    for target in WGPU_TARGETS if program.code is None else (program.code.target,):
         try:
-            code = compile_program(program, target)
+            code = program.code or compile_program(program, target, library=program.library)
         except Error as failure:
             # SPIR-V takes all that Slang does; that WGSL cannot express a program is no news.
             if not reasons:
@@ -67,5 +67,6 @@ def check_compiles(program: Program, capabilities: Capabilities) -> Route:
     Raises:
         CompileError: What the child's compiler said.
     """
-    compile_program(program, TARGET_BY_API.get(capabilities.api, "spirv"))
+    target = TARGET_BY_API.get(capabilities.api, "spirv")
+    compile_program(program, target, library=program.library)
     return Route(program.name, "slang", "slangpy compiles the text itself")

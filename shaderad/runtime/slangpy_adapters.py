@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import slangpy as spy
@@ -76,13 +78,13 @@ def open_device(wanted: str | int | None, limits: Mapping[str, Any]) -> SlangpyR
     luid = next(a.luid for a in same_api if a.name == info.adapter)
     device = _create(info, luid)
     capabilities = limited(_capabilities(device), limits)
-    return SlangpyRuntime(device, _session(device), capabilities)
+    return SlangpyRuntime(device, partial(_session, device), capabilities)
 
 
 def wrap_device(device: Any, limits: Mapping[str, Any]) -> SlangpyRuntime:
     """Uses a device that somebody else made and keeps."""
     capabilities = limited(_capabilities(device), limits)
-    return SlangpyRuntime(device, _session(device), capabilities, owns_device=False)
+    return SlangpyRuntime(device, partial(_session, device), capabilities, owns_device=False)
 
 
 def _create(info: DeviceInfo, luid: list[int]) -> Any:
@@ -113,10 +115,10 @@ def _create(info: DeviceInfo, luid: list[int]) -> Any:
         ) from None
 
 
-def _session(device: Any) -> Any:
-    """A Slang session that finds our library and nothing of slangpy's."""
+def _session(device: Any, library: Path | None) -> Any:
+    """A Slang session that finds our library, or that of a build, and nothing of slangpy's."""
     options = spy.SlangCompilerOptions()
-    options.include_paths = library_path()
+    options.include_paths = library_path(library=library)
     options.matrix_layout = spy.SlangMatrixLayout.row_major
     return device.create_slang_session(compiler_options=options, add_default_include_paths=False)
 

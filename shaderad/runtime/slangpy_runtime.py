@@ -8,7 +8,8 @@ every other command, so order is kept without waiting.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,11 +66,17 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
     foreign_errors = (RuntimeError, spy.SlangCompileError, MemoryError)
 
     def __init__(
-        self, device: Any, session: Any, capabilities: Capabilities, *, owns_device: bool = True
+        self,
+        device: Any,
+        make_session: Callable[[Path | None], Any],
+        capabilities: Capabilities,
+        *,
+        owns_device: bool = True,
     ) -> None:
         super().__init__(capabilities)
         self.native = device
-        self._session = session
+        self._make_session = make_session
+        self._sessions = {None: make_session(None)}
         self._owns_device = owns_device
         self._encoder: Any = None
         self._compute: Any = None
@@ -174,13 +181,20 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         # Modules of a session need names of their own: two programs may share a kernel's name.
         name = f"{program.name}_{hashlib.sha256(program.slang.encode()).hexdigest()[:16]}"
         try:
-            module = self._session.load_module_from_source(name, program.slang)
+            session = self._session(program.library)
+            module = session.load_module_from_source(name, program.slang)
             entry_point = module.entry_point(program.name)
-            linked = self._session.link_program([module], [entry_point])
+            linked = session.link_program([module], [entry_point])
             native = self.native.create_compute_pipeline(linked)
         except self.foreign_errors as failure:
             raise error("SR0617", program=program.name, reason=shortened(str(failure))) from None
         return SlangpyPipeline(program, linked, native, self.native), route
+
+    def _session(self, library: Path | None) -> Any:
+        """The Slang session of one library: a folder, or the installed one."""
+        if library not in self._sessions:
+            self._sessions[library] = self._make_session(library)
+        return self._sessions[library]
 
     @guarded
     def dispatch(

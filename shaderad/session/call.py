@@ -30,7 +30,7 @@ from shaderad.session.pools import Pools
 from shaderad.session.tape import launched
 
 if TYPE_CHECKING:
-    from shaderad.frontend.decorators import KernelFunction
+    from shaderad.frontend.launchable import Launchable
     from shaderad.ir import nodes
     from shaderad.session.kernel_facts import KernelFacts
 
@@ -41,7 +41,7 @@ OPTIONS = ("dim", "shapes", "bounds", "checks", "device")
 class Call:
     """What a call says, by parameter."""
 
-    function: KernelFunction
+    function: Launchable
     given: dict[str, Any]
     """By parameter name: every parameter that is not written."""
     positional: tuple[str, ...]
@@ -49,7 +49,7 @@ class Call:
     options: dict[str, Any]
 
 
-def call_kernel(function: KernelFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def call_kernel(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Runs a kernel; the arrays it writes are what it returns (a tuple if several).
 
     Args:
@@ -83,7 +83,7 @@ def is_given(parameter: nodes.KernelParameter) -> bool:
     return not (isinstance(t, types.BufferType) and t.access is not Access.IN)
 
 
-def bound_call(function: KernelFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+def bound_call(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     """Matches arguments with parameters, as Python would.
 
     Raises:
@@ -118,7 +118,7 @@ def launch_of(call: Call) -> Launch:
         {p.name: call.given[p.name] for p in signature.parameters if p.is_const}
     )
     dim = _dim(function.name, kernel, options.get("dim"))
-    bounds, checks = _checked_options(options)
+    bounds, checks = _checked_options(function, options)
     device = device_of(options.get("device"), call.given.values())
     facts = device.facts(kernel)
     pools = Pools(facts, call.given, device) if facts.pooled else None
@@ -168,8 +168,8 @@ def _dim(name: str, kernel: nodes.Kernel, given: Any) -> Shape:
     return dim
 
 
-def _checked_options(options: Mapping[str, Any]) -> tuple[str, str]:
-    bounds = options.get("bounds", "raise")
+def _checked_options(function: Launchable, options: Mapping[str, Any]) -> tuple[str, str]:
+    bounds = options.get("bounds", function.bounds)
     if bounds not in BOUNDS:
         raise error("SR0374", found=repr(bounds))
     checks = options.get("checks")

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from shaderad.diagnostics import error
+from shaderad.diagnostics import CompileError, Error, error
 from shaderad.lower import kernels
 from shaderad.lower.bindings import Lowered, Mode, Site, Variant
 from shaderad.rules.pushing import PushedKernel, push_kernel
 from shaderad.runtime import open_runtime
 from shaderad.session.kernel_facts import KernelFacts
+from shaderad.session.prebuilt import PrebuiltKernel
 from shaderad.session.reports import (
     HEADER_BYTES,
     REPORT_BYTES,
@@ -201,9 +202,21 @@ class Device:
         with self._lock:
             by_choice = self._stages.setdefault(kernel, {})
             if choice not in by_choice:
-                lowered = kernels.lower_kernel(kernel, choice.mode, self.variant(choice))
-                by_choice[choice] = tuple(self.stage(kernel, one) for one in lowered)
+                by_choice[choice] = self._made(kernel, choice)
             return by_choice[choice]
+
+    def _made(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
+        if not isinstance(kernel, PrebuiltKernel):
+            lowered = kernels.lower_kernel(kernel, choice.mode, self.variant(choice))
+            return tuple(self.stage(kernel, one) for one in lowered)
+        refusal: Error | None = None
+        for dispatches in kernel.dispatches(choice, self.capabilities):
+            try:
+                return tuple(self.stage(kernel, one) for one in dispatches)
+            except CompileError as failure:
+                refusal = refusal or failure  # naga may take the code of another target.
+        assert refusal is not None
+        raise refusal
 
     def stage(self, kernel: nodes.Kernel, lowered: Lowered) -> Stage:
         """A lowered program of `kernel`, compiled."""

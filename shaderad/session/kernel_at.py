@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shaderad.diagnostics import error
-from shaderad.frontend.decorators import KernelFunction
+from shaderad.frontend.launchable import Launchable
 from shaderad.ir import types
 from shaderad.ir.pointers import reaches_floats
 from shaderad.session.arrays import Array
@@ -90,6 +90,8 @@ class KernelAt:
     def _in_place(self, positions: Sequence[int], into: Sequence[Any]) -> dict[str, Array]:
         """Sums that the dispatch itself can add to: arrays of 32-bit floats, by name."""
         found: dict[str, Array] = {}
+        if self.launch.facts.is_prebuilt:
+            return found
         paths = self.launch.facts.name_by_path
         for position, total in zip(positions, into, strict=True):
             name, t, _ = self.arguments[position]
@@ -103,7 +105,7 @@ class KernelAt:
 
 
 def kernel_at(
-    function: KernelFunction, args: Sequence[Any], keywords: Mapping[str, Any], *, is_lazy: bool
+    function: Launchable, args: Sequence[Any], keywords: Mapping[str, Any], *, is_lazy: bool
 ) -> KernelAt:
     call = bound_call(function, args, keywords)
     type_by_name = {p.name: p.type for p in function.signature.parameters if not p.is_const}

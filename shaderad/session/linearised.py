@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from shaderad.diagnostics import error
-from shaderad.frontend.decorators import KernelFunction
+from shaderad.frontend.launchable import Launchable
 from shaderad.session.function_at import function_at
 from shaderad.session.kernel_at import kernel_at
 
@@ -55,6 +55,6 @@ def linearised(
     """
     if not callable(function):
         raise error("SR0466", found=repr(function))
-    if isinstance(function, KernelFunction):
+    if isinstance(function, Launchable):
         return kernel_at(function, args, keywords, is_lazy=is_lazy)
     return function_at(function, args, keywords, is_lazy=is_lazy)
