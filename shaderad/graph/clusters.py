@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shaderad.graph.kernels import Work, Writer, write_kernel
-from shaderad.graph.statements import write
 from shaderad.ir import arrays, nodes
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr, Stmt
@@ -19,8 +18,7 @@ def cluster(values: Sequence[Value], is_stored: Callable[[Value], bool]) -> Work
     names = [f"y{k}" for k in range(len(values))]
 
     def body(writer: Writer) -> list[Stmt]:
-        written = write(writer.values(values))
-        writer.local_types.update(written.local_types)
+        written = writer.written(writer.values(values))
         stores = [
             nodes.Store(buffer=name, indices=writer.index(), value=element)
             for name, element in zip(names, written.values, strict=True)

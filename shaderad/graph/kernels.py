@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from shaderad.graph.elements import Elements
 from shaderad.graph.positions import Indices, Positions, constant, is_size_name, number
+from shaderad.graph.statements import Written, write
 from shaderad.ir import arrays, nodes, ops, sizes, walk
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr, Stmt
@@ -80,7 +81,10 @@ class Writer:
         self.index_names = ("i", "j", "k", "l")[: len(self.launch)]
         self.positions = Positions()
         self.own = self._own_position()
-        self.elements = Elements(self.positions, is_stored, self._read)
+        self._bound: dict[Value, Callable[[Indices], Expr]] = {}
+        self.elements = Elements(
+            self.positions, lambda v: v in self._bound or is_stored(v), self._read
+        )
         self._own_number = number(self.own, shape)
         self._buffers: dict[Value, nodes.Buffer] = {}
 
@@ -106,6 +110,22 @@ class Writer:
         """Elements of `wanted` at the thread's own index, or elsewhere."""
         return [self.elements.at(v, self.own if at is None else at) for v in wanted]
 
+    def written(self, wanted: Sequence[Expr], prefix: str = "t") -> Written:
+        """`wanted` as statements and short expressions."""
+        found = write(wanted, prefix)
+        self.local_types.update(found.local_types)
+        return found
+
+    def bind(self, value: Value, element: Callable[[Indices], Expr]) -> None:
+        """Says what the elements of `value` are."""
+        self._bound[value] = element
+
+    def indices_in(self, value: Value, at: Indices) -> tuple[Expr, ...]:
+        """Where the kernel writes an element of `value`."""
+        if self._out_rank(value) == len(at):
+            return tuple(map(self.positions.expr, at))
+        return (self.positions.expr(number(at, value.shape)),)
+
     @property
     def asks_index(self) -> bool:
         """Whether an expression depends on where the thread is along an axis."""
@@ -114,6 +134,8 @@ class Writer:
     # -- reading ---------------------------------------------------------------------------
 
     def _read(self, value: Value, at: Indices, gather: arrays.Gather | None) -> Expr:
+        if value in self._bound:
+            return self._bound[value](at)
         buffer = self._buffer(value)
         way = self._way(value, at, gather)
         self.facts.ways.setdefault(value, set()).add(way)
@@ -185,13 +207,15 @@ class Writer:
         )
 
     def _out_rank(self, value: Value) -> int:
-        return len(self.launch) if value.shape == self.shape else max(1, len(value.shape))
+        if value.shape == self.shape:
+            return len(self.launch)
+        return max(1, len(value.shape)) if len(value.shape) <= RANK_LIMIT else 1
 
     def _may_report(self, body: Sequence[Stmt]) -> bool:
         """Whether anything can go wrong: positions are in range but where gathers check them."""
-        return any("checked" in ways for ways in self.facts.ways.values()) or any(
-            map(_may_report, walk.all_expressions(body))
-        )
+        is_limited = any(isinstance(s, nodes.While) for s in walk.statements(body))
+        is_checked = any("checked" in ways for ways in self.facts.ways.values())
+        return is_limited or is_checked or any(map(_may_report, walk.all_expressions(body)))
 
 
 def _may_report(e: Expr) -> bool:

@@ -71,7 +71,49 @@ class RunPass:
         return self.node.results
 
 
-Step = RunKernel | RunPass | CallKernel
+@dataclass(frozen=True, eq=False)
+class StoreRow:
+    """A row of a result of a loop, brought there from where one iteration left it."""
+
+    work: Work
+    row: Value
+    target: Value
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat:
+    """A loop whose body is a plan of its own, run once an iteration."""
+
+    node: arrays.Loop
+    body: Plan
+    """Inputs: the carries, the constants, the xs as a whole. Outputs: the new carries, which it
+    computes and never passes on, then the ys of one iteration."""
+    symbol: str
+    """The size that is the number of the iteration."""
+    rows: tuple[StoreRow, ...]
+    reads: tuple[Value, ...]
+
+    @property
+    def writes(self) -> tuple[Value, ...]:
+        return self.node.results
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatWhile:
+    """A loop of which the device says when it ends: iterations that change nothing once it has."""
+
+    node: arrays.WhileLoop
+    body: Plan
+    """Inputs: the carries, whether it goes on, the count, then the constants. Outputs: the first
+    three anew, and whether it would go on but for the limit."""
+    reads: tuple[Value, ...]
+
+    @property
+    def writes(self) -> tuple[Value, ...]:
+        return self.node.results
+
+
+Step = RunKernel | RunPass | CallKernel | Repeat | RepeatWhile
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,13 +7,15 @@ common. Invariant: a step reads only what steps of lower levels write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 from shaderad.graph import rows, scatters
 from shaderad.graph.clusters import cluster
 from shaderad.graph.exact import exact_products
+from shaderad.graph.loops import loop_kernels
 from shaderad.graph.plan import CallKernel, Plan, RunKernel, RunPass, Step
+from shaderad.graph.repeats import repeat, repeat_while
 from shaderad.graph.simplify import simplified
 from shaderad.graph.storage import base_of, is_fused_node, stored_values
 from shaderad.ir import arrays
@@ -24,10 +26,10 @@ from shaderad.ir.types import Access, is_differentiable
 IsStored = Callable[[Value], bool]
 
 
-def plan(graph: Graph) -> Plan:
-    """The plan of `graph`, for all sizes."""
+def plan(graph: Graph, depth: int = 0) -> Plan:
+    """The plan of `graph`, for all sizes; inside of `depth` loops."""
     graph = exact_products(simplified(graph))
-    return _Planner(graph).run()
+    return _Planner(graph, depth).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,9 @@ class _Group:
 
 
 class _Planner:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, depth: int) -> None:
         self._graph = graph
+        self._depth = depth
         self._stored = stored_values(graph)
         self._levels: dict[Value, _Level] = {}
         self._groups: dict[tuple[Shape, int], _Group] = {}
@@ -68,7 +71,7 @@ class _Planner:
         return Plan(
             inputs=self._graph.inputs,
             outputs=tuple((base_of(v), v.shape) for v in self._graph.outputs),
-            steps=tuple(self._step(one) for _, one in self._ordered),
+            steps=tuple(step for _, one in self._ordered for step in self._steps(one)),
         )
 
     def _place_step(self, node: Node) -> None:
@@ -114,6 +117,24 @@ class _Planner:
 
     def _is_stored(self, value: Value) -> bool:
         return value.producer is None or value in self._stored
+
+    def _steps(self, one: _Group | Node) -> Sequence[Step]:
+        if isinstance(one, arrays.Loop | arrays.WhileLoop):
+            return self._loop(one)
+        return [self._step(one)]
+
+    def _loop(self, node: arrays.Loop | arrays.WhileLoop) -> Sequence[Step]:
+        """Kernels with the loop inside, or the steps of the body again and again."""
+        kernels = loop_kernels(node, self._is_stored)
+        if kernels is not None:
+            return kernels
+
+        def plan_of(graph: Graph) -> Plan:
+            return plan(graph, self._depth + 1)
+
+        if isinstance(node, arrays.Loop):
+            return [repeat(node, plan_of, self._depth)]
+        return [repeat_while(node, plan_of)]
 
     def _step(self, one: _Group | Node) -> Step:
         if isinstance(one, _Group):

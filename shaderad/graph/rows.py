@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from shaderad.graph.kernels import Writer, write_kernel
 from shaderad.graph.plan import RunKernel
-from shaderad.graph.statements import write
 from shaderad.ir import arrays, nodes, ops, types
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr, Stmt
@@ -18,8 +17,7 @@ IsStored = Callable[[Value], bool]
 
 def _element(writer: Writer, x: Value, at: Expr, name: str) -> tuple[list[Stmt], Expr]:
     own = (*writer.own, writer.positions.of(at))
-    written = write(writer.values([x], own), prefix=name)
-    writer.local_types.update(written.local_types)
+    written = writer.written(writer.values([x], own), name)
     return list(written.body), written.values[0]
 
 
@@ -77,12 +75,10 @@ def arg_sort(node: arrays.ArgSort, is_stored: IsStored) -> RunKernel:
     def body(writer: Writer) -> list[Stmt]:
         t = x.element
         writer.local_types.update(rank=INT, own_key=t, key=t)
-        own = write(writer.values([x]), prefix="f")
-        writer.local_types.update(own.local_types)
+        own = writer.written(writer.values([x]), "f")
         step = c.variable("step", INT)
         at = (*writer.own[:-1], writer.positions.of(step))
-        other = write(writer.values([x], at), prefix="e")
-        writer.local_types.update(other.local_types)
+        other = writer.written(writer.values([x], at), "e")
         a, b = c.variable("key", t), c.variable("own_key", t)
         place = writer.positions.expr(writer.own[-1])
         less, equal = c.apply(ops.LT, a, b), c.apply(ops.EQ, a, b)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from shaderad.graph.kernels import Writer, write_kernel
 from shaderad.graph.plan import RunKernel
-from shaderad.graph.statements import write
 from shaderad.graph.storage import base_of, is_zero
 from shaderad.ir import arrays, nodes, ops
 from shaderad.ir.arrays import Value
@@ -25,10 +24,12 @@ def scatter_add(node: arrays.ScatterAdd, is_stored: IsStored) -> RunKernel:
 
     def body(writer: Writer) -> list[Stmt]:
         given = writer.values([values]) + writer.values(index, writer.own[:count])
-        (value, *positions), before = _written(writer, given)
-        rest = [writer.positions.expr(p) for p in writer.own[count:]]
-        add = nodes.Accumulate(buffer="y0", indices=(*positions, *rest), value=value)
-        return [*before, _guarded(writer, positions, base.shape, add)]
+        written = writer.written(given)
+        value, *positions = written.values
+        at = (*map(writer.positions.of, positions), *writer.own[count:])
+        indices = writer.indices_in(node.result, at)
+        add = nodes.Accumulate(buffer="y0", indices=indices, value=value)
+        return [*written.body, _guarded(writer, positions, base.shape, add)]
 
     return RunKernel(
         write_kernel("scatter_add", values.shape, is_stored, body,
@@ -42,20 +43,15 @@ def last_writer(node: arrays.LastWriter, is_stored: IsStored) -> RunKernel:
     (index,) = node.operands
 
     def body(writer: Writer) -> list[Stmt]:
-        (position,), before = _written(writer, writer.values([index]))
+        written = writer.written(writer.values([index]))
+        (position,) = written.values
         number = writer.positions.expr(writer.own[0])
         write_number = nodes.Accumulate(buffer="y0", indices=(position,), value=number)
-        return [*before, _guarded(writer, [position], (node.count,), write_number)]
+        return [*written.body, _guarded(writer, [position], (node.count,), write_number)]
 
     work = write_kernel("last_writer", index.shape, is_stored, body,
                         [("y0", node.result, Access.MAX)])  # fmt: skip
     return RunKernel(work)
-
-
-def _written(writer: Writer, wanted: Sequence[Expr]) -> tuple[tuple[Expr, ...], tuple[Stmt, ...]]:
-    found = write(wanted)
-    writer.local_types.update(found.local_types)
-    return found.values, found.body
 
 
 def _guarded(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -65,3 +65,28 @@ class Fill:
 
     def record(self, runtime: Runtime, frame: Frame) -> None:
         fill(runtime, frame[self.target], self.word, 0, self.byte_count)
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """Commands again and again, until the device says that a loop has ended."""
+
+    commands: tuple[Command, ...]
+    times: int
+    """How often they are recorded between two looks."""
+    goes_on: int
+    """The buffer whose first word tells."""
+    wants: int
+    """The buffer whose first word tells whether only the limit ended the loop."""
+    ran_over: Callable[[], None]
+
+    def record(self, runtime: Runtime, frame: Frame) -> None:
+        words = [(frame[number], 0, 4) for number in (self.goes_on, self.wants)]
+        is_open = True
+        while is_open:
+            for command in self.commands * self.times:
+                command.record(runtime, frame)
+            goes_on, wants = runtime.read(words)
+            is_open = any(goes_on)
+            if not is_open and any(wants):
+                self.ran_over()

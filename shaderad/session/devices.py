@@ -87,6 +87,7 @@ class Device:
         self._may_have_reports = False
         self._dispatch_count = 0
         self._launches = itertools.count()
+        self._noted: list[Exception] = []
         self._kept: dict[Callable[[Device], Any], Any] = {}
 
     @property
@@ -134,6 +135,8 @@ class Device:
     def read(self, requests: Sequence[tuple[Buffer, int, int]]) -> list[memoryview]:
         """Reads buffers, and in the same round trip what kernels reported; raises the latter."""
         with self._lock:
+            if self._noted:
+                raise self._noted.pop(0)
             if not self._may_have_reports or self._report is None:
                 return self.runtime.read(requests) if requests else []
             # Before the read: a dispatch that another thread records meanwhile sets it again.
@@ -171,6 +174,10 @@ class Device:
         if self._dispatch_count >= DISPATCHES_A_SUBMISSION:
             self._dispatch_count = 0
             self.runtime.submit()
+
+    def note(self, failure: Exception) -> None:
+        """Keeps what the host found wrong for the next synchronisation to raise."""
+        self._noted.append(failure)
 
     def kept(self, make: Callable[[Device], T]) -> T:
         """What `make` made of this device when it was first asked for."""

@@ -77,15 +77,15 @@ class _Bound:
 class KernelBinder:
     """Writes the commands of kernels of one plan."""
 
-    def __init__(self, device: Device, places: Places, commands: list[Command]) -> None:
+    def __init__(self, device: Device, places: Places) -> None:
         self._device = device
         self._places = places
-        self._commands = commands
+        self.commands: list[Command] = []
         self.may_report = False
 
     def add(self, step: KernelStep) -> None:
         """Adds the commands of one step."""
-        _StepBinder(self._device, self._places, self._commands, step).run(self)
+        _StepBinder(self._device, self._places, self.commands, step).run(self)
 
 
 class _StepBinder:

@@ -25,7 +25,7 @@ class Places:
     def __init__(
         self, inputs: Sequence[Value], offsets: Sequence[int], known: Mapping[str, int]
     ) -> None:
-        self.known = known
+        self.known = dict(known)
         self.made_bytes: list[int] = []
         """Sizes of the buffers behind those of the inputs."""
         self._input_count = len(inputs)
@@ -56,9 +56,10 @@ class Places:
         if is_kept:
             self._count(size)
 
-    def hold(self, value: Value, number: int) -> None:
-        """Notes what a scratch buffer holds."""
+    def hold(self, value: Value, number: int, offset: int = 0) -> None:
+        """Notes what a buffer holds."""
         self._number_by_value[value] = number
+        self._offset_by_value[value] = offset
 
     def drop(self, values: Iterable[Value]) -> None:
         """Lets what holds `values` serve again."""

@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 
 from shaderad.graph.planning import plan
 from shaderad.session.arrays import Array
-from shaderad.session.prepared import Prepared, prepare, stage_passes
+from shaderad.session.plan_steps import stage_passes
+from shaderad.session.prepared import Prepared, prepare
 
 if TYPE_CHECKING:
     from shaderad.graph.plan import Plan, RunPass

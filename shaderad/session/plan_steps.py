@@ -1,0 +1,109 @@
+"""Steps of a plan -> kernels with the values that they bind in each role."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shaderad.ir import arrays, sizes
+from shaderad.ir.types import Access
+from shaderad.lower.bindings import Mode, Role
+from shaderad.lower.passes import INIT, RESULT, lower_reduce, lower_scan
+from shaderad.session.devices import Choice
+from shaderad.session.kernel_steps import KernelStep, StagedPasses
+
+if TYPE_CHECKING:
+    from shaderad.graph.kernels import Work
+    from shaderad.graph.plan import CallKernel, RunPass
+    from shaderad.ir.arrays import Value
+    from shaderad.session.devices import Device
+
+
+def pass_step(step: RunPass, passes: StagedPasses) -> KernelStep:
+    """A reduction or scan."""
+    work = step.producer
+    values = {(Role.INPUT, name): value for name, value in work.reads}
+    values[Role.OUTPUT, RESULT] = step.node.result
+    if step.init is not None:
+        values[Role.INPUT, INIT] = step.init
+    shapes = {name: _seen(work, name, value) for name, value in (*work.reads, *work.writes)}
+    shapes |= {name: (sizes.product(value.shape),) for (_, name), value in values.items()
+               if name in (RESULT, INIT)}  # fmt: skip
+    choice = pass_choice(work)
+    return KernelStep(work.kernel, choice, work.dim, values, shapes, work.sizes, passes=passes)
+
+
+def pass_choice(work: Work) -> Choice:
+    """How the producer of a pass is lowered."""
+    return Choice(Mode.PRIMAL, work.bounds, "", frozenset(), frozenset())
+
+
+def stage_passes(device: Device, step: RunPass) -> StagedPasses:
+    """Lowers and compiles the passes of `step`."""
+    node, kernel = step.node, step.producer.kernel
+    variant = device.variant(pass_choice(step.producer))
+    if isinstance(node, arrays.Reduce):
+        passes = lower_reduce(kernel, node.op, variant, has_init=step.init is not None)
+    else:
+        passes = lower_scan(kernel, node.op, variant)
+    stages = tuple(device.stage(kernel, one.lowered) for one in passes.steps)
+    return StagedPasses(passes, stages, node.operands[0].shape)
+
+
+def work_step(work: Work, *, is_filled: bool) -> KernelStep:
+    """A kernel of ours; `is_filled` where what it writes holds something already."""
+    shapes = {name: _seen(work, name, value) for name, value in (*work.reads, *work.writes)}
+    own = frozenset(
+        name
+        for name, _ in work.writes
+        if work.kernel.buffer(name).access is Access.OUT and shapes[name] == work.dim
+    )
+    values = {(Role.INPUT, name): value for name, value in work.reads}
+    values |= {(Role.OUTPUT, name): value for name, value in work.writes}
+    choice = Choice(Mode.PRIMAL, work.bounds, "", own, frozenset())
+    return KernelStep(work.kernel, choice, work.dim, values, shapes, work.sizes, is_filled)
+
+
+def _seen(work: Work, name: str, value: Value) -> sizes.Shape:
+    """The shape of a value as the kernel indexes it: its own, or all elements in one row."""
+    is_as_it_is = work.kernel.buffer(name).type.rank == len(value.shape)
+    return value.shape if is_as_it_is else (sizes.product(value.shape),)
+
+
+def call_step(step: CallKernel) -> KernelStep:
+    """A kernel of the user's, in the mode that its node asks for."""
+    call, node = step.call, step.node
+    buffers = {b.name: b for b in call.kernel.buffers}
+    count = len(call.names)
+    uniforms = frozenset(call.names) - set(buffers)
+    values = {
+        (Role.UNIFORM if name in uniforms else Role.INPUT, name): value
+        for name, value in zip(call.names, step.reads, strict=False)
+    }
+    mode, wanted = Mode.PRIMAL, frozenset[str]()
+    if isinstance(node, arrays.KernelCall):
+        outputs = zip(call.written, node.results, strict=True)
+        values |= {(Role.OUTPUT, name): value for (name, _), value in outputs}
+    else:
+        is_pull = isinstance(node, arrays.KernelPull)
+        mode = Mode.BACKWARD if is_pull else Mode.FORWARD
+        wanted = frozenset(node.wanted if is_pull else node.given)
+        given, made = (
+            (Role.COTANGENT, Role.GRADIENT) if is_pull else (Role.TANGENT, Role.OUTPUT_TANGENT)
+        )
+        derivatives = zip(node.given, step.reads[count:], strict=False)
+        values |= {(given, name): value for name, value in derivatives}
+        values |= {
+            (made, name): value for name, value in zip(node.wanted, node.results, strict=True)
+        }
+        primal = step.reads[count + len(node.given) :]
+        values |= {
+            (Role.RESULT, name): value for name, value in zip(step.results, primal, strict=True)
+        }
+    shapes = {n: v.shape for n, v in zip(call.names, call.operands, strict=True)}
+    shapes |= {name: t.shape for name, t in call.written}
+    own = frozenset(
+        name for name, t in call.written
+        if buffers[name].access is Access.OUT and t.shape == call.dim
+    )  # fmt: skip
+    choice = Choice(mode, call.bounds, "", own, uniforms, wanted)
+    return KernelStep(call.kernel, choice, call.dim, values, shapes)
