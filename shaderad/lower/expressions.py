@@ -33,6 +33,7 @@ from shaderad.ir.nodes import (
     Zero,
 )
 from shaderad.ir.types import (
+    FLOAT,
     Kind,
     LocalArray,
     Matrix,
@@ -45,7 +46,8 @@ from shaderad.ir.types import (
     is_integer,
     scalar_of,
 )
-from shaderad.lower.bindings import SiteKind
+from shaderad.lower.bindings import SiteKind, Word, WordKind
+from shaderad.lower.known import AtRunTime, with_hidden_divisor
 from shaderad.lower.outputs import CheckIndex
 from shaderad.lower.spelling import is_plain_number, literal
 from shaderad.lower.strategy import AlreadyRead
@@ -129,6 +131,9 @@ class ExpressionWriter:
     # -- operators ------------------------------------------------------------------------------
 
     def apply(self, e: Apply) -> tuple[str, int]:
+        e = with_hidden_divisor(e, self._function.known)
+        if e.op is ops.DIV and isinstance(e.args[1], AtRunTime):
+            return f"quotientOf({self._arguments(e.args)})", _PRIMARY
         spelling = e.op.slang
         if "{" in spelling:
             return self._operator(e, spelling)
@@ -163,6 +168,12 @@ class ExpressionWriter:
             return negated, _PRECEDENCE["*"]
         left = self.text(self._sides(e)[0], _PRECEDENCE["+"])
         return f"{left} + {negated}", _PRECEDENCE["+"]
+
+    def at_run_time(self, e: AtRunTime) -> tuple[str, int]:
+        zero = self._module.word(Word(WordKind.BITS), "zero", "float")
+        if e.type != FLOAT:
+            zero = f"{self._module.types.spell(e.type)}({zero})"
+        return f"atRunTime({self.text(e.value)}, {zero})", _PRIMARY
 
     def _sides(self, e: Apply) -> tuple[Expr, Expr]:
         """Operands without splats: Slang spreads a scalar over a vector or matrix itself."""
@@ -360,6 +371,7 @@ _WRITERS: dict[type[Expr], Callable[..., tuple[str, int]]] = {
     Element: ExpressionWriter.element,
     Load: ExpressionWriter.load,
     AlreadyRead: ExpressionWriter.already_read,
+    AtRunTime: ExpressionWriter.at_run_time,
     CheckIndex: ExpressionWriter.check_index,
     Watched: ExpressionWriter.watched,
     WatchedRead: ExpressionWriter.watched_read,

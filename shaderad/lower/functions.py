@@ -6,6 +6,8 @@ from shaderad.ir.nodes import Function, Stmt
 from shaderad.ir.types import Pair, is_differentiable
 from shaderad.ir.walk import writes
 from shaderad.lower.heads import structured
+from shaderad.lower.jumps import Structured
+from shaderad.lower.known import known_names
 from shaderad.lower.loops import Outliner
 from shaderad.lower.module import Module
 from shaderad.lower.piece import Piece
@@ -42,7 +44,7 @@ def write_function(module: Module, f: Function, name: str, *, is_differentiated:
     piece.span = f.span
     types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
     plain = structured(f.body, f.result, types)
-    writer = FunctionWriter(module, piece, plain.local_types, is_differentiated=is_differentiated)
+    writer = _writer(module, f, plain, piece, is_differentiated=is_differentiated)
     attributes, derivatives = _attributes(module, f, is_differentiated)
     for attribute in attributes:
         piece.add(attribute)
@@ -57,6 +59,15 @@ def write_function(module: Module, f: Function, name: str, *, is_differentiated:
     piece.close()
     # A derivative that calls its primal must follow it: Slang finds a cycle otherwise.
     module.pieces += [piece, *derivatives]
+
+
+def _writer(
+    module: Module, f: Function, plain: Structured, piece: Piece, *, is_differentiated: bool
+) -> FunctionWriter:
+    known = known_names(plain.body, module.known_arguments[f])
+    return FunctionWriter(
+        module, piece, plain.local_types, is_differentiated=is_differentiated, known=known
+    )
 
 
 def copy_parameter(writer: FunctionWriter, name: str) -> None:
@@ -93,7 +104,7 @@ def _derivative(module: Module, primal: Function, f: Function, name: str) -> Pie
     plain = structured(f.body, f.result, types)
     is_backward = f is primal.backward
     is_differentiated = not is_backward and primal in module.twice
-    writer = FunctionWriter(module, piece, plain.local_types, is_differentiated=is_differentiated)
+    writer = _writer(module, f, plain, piece, is_differentiated=is_differentiated)
     if is_differentiated:
         piece.add("[Differentiable]")
     parameters: list[str] = []

@@ -33,6 +33,7 @@ from shaderad.lower.entry_points import KERNEL_ENTRY, EntryWriter, write_outputs
 from shaderad.lower.entry_scope import EntryScope
 from shaderad.lower.functions import copy_parameter, outlined, write_function
 from shaderad.lower.heads import structured
+from shaderad.lower.known import known_arguments, known_names
 from shaderad.lower.liveness import live_before
 from shaderad.lower.module import Module
 from shaderad.lower.outputs import Resolved, resolve_outputs
@@ -122,6 +123,7 @@ class _Lowering:
             self._module.shown_names[s.name] = kernel.buffer(s.buffer).shown_name
         self._module.set_function_writer(self._write_function)
         self._is_differentiated = mode in (Mode.BACKWARD, Mode.FORWARD)
+        self._module.known_arguments = known_arguments(resolved.body)
         self._module.inside_backward = _reached_by(BackwardDiff, resolved.body)
         inside_forward = _reached_by(ForwardDiff, resolved.body)
         self._inner = inside_forward | self._module.inside_backward
@@ -183,7 +185,12 @@ class _Lowering:
         types = {**indices, **uniforms, **elements, **resolved.local_types}
         constants = self._constants()
         writer = FunctionWriter(
-            module, piece, types, is_differentiated=self._is_differentiated, constants=constants
+            module,
+            piece,
+            types,
+            is_differentiated=self._is_differentiated,
+            constants=constants,
+            known=known_names(resolved.body, {}),
         )
         if self._is_differentiated:
             piece.add("[Differentiable]")

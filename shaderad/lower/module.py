@@ -24,6 +24,7 @@ from shaderad.lower.bindings import (
     Word,
     WordKind,
 )
+from shaderad.lower.known import Known
 from shaderad.lower.names import Names
 from shaderad.lower.piece import Piece, field_name
 from shaderad.lower.spelling import Types
@@ -59,6 +60,8 @@ class Module:
         """Functions whose forward derivative is itself differentiated."""
         self.inside_backward: frozenset[Function] = frozenset()
         """Functions that ``bwd_diff`` inside the kernel reaches."""
+        self.known_arguments: dict[Function, dict[str, Known]] = {}
+        """By function: what a compiler may know of its parameters."""
         self.arrays = Arrays(self)
         self._functions: dict[Function, str] = {}
         self._call_count = 0

@@ -38,6 +38,7 @@ from shaderad.lower.assignments import write_assign
 from shaderad.lower.bindings import Mode, SiteKind
 from shaderad.lower.declarations import is_inside_one_block, mentions
 from shaderad.lower.expressions import ExpressionWriter
+from shaderad.lower.known import Known
 from shaderad.lower.loop_statements import write_for, write_run_loop, write_while
 from shaderad.lower.loops import RunLoop
 from shaderad.lower.names import Names
@@ -59,6 +60,7 @@ class FunctionWriter:
         types: Mapping[str, Type],
         *,
         is_differentiated: bool,
+        known: Mapping[str, Known],
         constants: frozenset[str] = frozenset(),
         names: Names | None = None,
     ) -> None:
@@ -68,6 +70,8 @@ class FunctionWriter:
         self.is_differentiated = is_differentiated
         self.constants = constants
         """Names of floats whose derivative nobody wants."""
+        self.known = known
+        """What a compiler may know of the names: see ``lower/known.py``."""
         self.names = names or module.names.child()
         self.expressions = ExpressionWriter(self)
         self._text_by_name: dict[str, str] = {}
@@ -164,7 +168,12 @@ class FunctionWriter:
     def writer_of_step(self, piece: Piece) -> FunctionWriter:
         """A writer for the step of an outlined loop: the same types, names of its own."""
         return FunctionWriter(
-            self.module, piece, self.types, is_differentiated=True, constants=self.constants
+            self.module,
+            piece,
+            self.types,
+            is_differentiated=True,
+            constants=self.constants,
+            known=self.known,
         )
 
     # -- statements -----------------------------------------------------------------------------
