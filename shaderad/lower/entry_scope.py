@@ -58,7 +58,7 @@ class EntryScope:
     def _fixed_text(self, e: Expr) -> str:
         """An index made of constants, Index names and uniforms."""
         types = {u.name: u.type for u in self.kernel.uniforms}
-        writer = FunctionWriter(self.module, Piece(), types, is_differentiated=False, known={})
+        writer = FunctionWriter(self.module, Piece(), types, is_differentiated=False)
         for name in self.kernel.index_names:
             writer.bind(name, self.index_name(name))
         for u in self.kernel.uniforms:

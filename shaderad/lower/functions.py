@@ -64,7 +64,7 @@ def write_function(module: Module, f: Function, name: str, *, is_differentiated:
 def _writer(
     module: Module, f: Function, plain: Structured, piece: Piece, *, is_differentiated: bool
 ) -> FunctionWriter:
-    known = known_names(plain.body, module.known_arguments[f])
+    known = known_names(plain.body, module.known_arguments.get(f, {}))
     return FunctionWriter(
         module, piece, plain.local_types, is_differentiated=is_differentiated, known=known
     )

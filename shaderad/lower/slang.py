@@ -60,8 +60,8 @@ class FunctionWriter:
         types: Mapping[str, Type],
         *,
         is_differentiated: bool,
-        known: Mapping[str, Known],
         constants: frozenset[str] = frozenset(),
+        known: Mapping[str, Known] | None = None,
         names: Names | None = None,
     ) -> None:
         self.module = module
@@ -70,7 +70,7 @@ class FunctionWriter:
         self.is_differentiated = is_differentiated
         self.constants = constants
         """Names of floats whose derivative nobody wants."""
-        self.known = known
+        self.known = known or {}
         """What a compiler may know of the names: see ``lower/known.py``."""
         self.names = names or module.names.child()
         self.expressions = ExpressionWriter(self)
