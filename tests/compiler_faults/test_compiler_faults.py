@@ -93,8 +93,8 @@ def test_the_way_around_is_right(name: str, results: dict[str, list[float]]) -> 
     assert found == pytest.approx(mended, rel=RELATIVE_TOLERANCE)
 
 
-def code_of(name: str, target: str) -> str:
-    program = Program("fault", (FOLDER / f"{name}.slang").read_text(), (1, 1, 1), ())
+def code_of(name: str, target: str, entry: str = "fault") -> str:
+    program = Program(entry, (FOLDER / f"{name}.slang").read_text(), (1, 1, 1), ())
     code = compile_program(program, target, cache=Cache(None))
     assert code.diagnostics == ()
     return code.content.decode()
@@ -123,7 +123,16 @@ def test_a_pointer_type_in_a_branch_ends_the_compiler() -> None:
     assert "fault" in code_of("pointer_value_in_branch", "hlsl")
 
 
+def test_a_value_within_a_value_ends_the_compiler_in_the_second_derivative() -> None:
+    """Why SR0428 refuses it; side by side the floats are taken."""
+    name = "nested_value_forward_then_reverse"
+    with pytest.raises(CompileError, match="SR0502"):
+        code_of(name, "hlsl")
+    assert "mended" in code_of(name, "hlsl", "mended")
+
+
 def test_every_fault_file_is_run_here_or_named_in_another_test() -> None:
     tested = {*FAULTS, "raw_pointers", "weak_exchange", "infinite_literal", "loop_left_from_switch",
-              "pointer_type_in_branch", "pointer_value_in_branch"}  # fmt: skip
+              "pointer_type_in_branch", "pointer_value_in_branch",
+              "nested_value_forward_then_reverse"}  # fmt: skip
     assert {path.stem for path in FOLDER.glob("*.slang")} == tested
