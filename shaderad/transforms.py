@@ -20,7 +20,8 @@ from shaderad.runtime import buffers
 from shaderad.session import trees
 from shaderad.session.arguments import struct_fields
 from shaderad.session.arrays import Array, Shape, array
-from shaderad.session.linearised import Linearised, linearised
+from shaderad.session.linearised import Linearised
+from shaderad.session.nested import linearised_within
 
 Function = Callable[..., Any]
 
@@ -74,7 +75,7 @@ def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
     Raises:
         DerivativeError: SR0451 inside another transform, SR0453 for a differentiable keyword.
     """
-    at = linearised(function, args, call, is_lazy=False)
+    at = linearised_within(function, args, call, is_lazy=False)
     return at.out, Pullback(at, len(args))
 
 
@@ -99,7 +100,7 @@ def jvp(
     tangents = _as_arguments(tangents)
     if len(primals) != len(tangents):
         raise error("SR0459", primals=len(primals), tangents=len(tangents))
-    at = linearised(function, primals, call, is_lazy=False)
+    at = linearised_within(function, primals, call, is_lazy=False)
     return at.out, at.push(tangents)
 
 
@@ -144,7 +145,7 @@ def _value_and_grad(
     is_lazy: bool,
 ) -> tuple[Any, Any]:
     positions = _positions(argnums, len(args))
-    at = linearised(function, args, call, is_lazy=is_lazy)
+    at = linearised_within(function, args, call, is_lazy=is_lazy)
     _check_differentiable(at, positions)
     found = at.pull(_ones(at.out), positions, None)
     return at.out, found[0] if isinstance(argnums, int) else tuple(found)
@@ -173,7 +174,7 @@ def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any], **c
     primals, tangents = _as_arguments(primals), _as_arguments(tangents)
     if len(primals) != len(tangents):
         raise error("SR0459", primals=len(primals), tangents=len(tangents))
-    at = linearised(function, primals, call, is_lazy=True)
+    at = linearised_within(function, primals, call, is_lazy=True)
     found = at.pull_moved(_ones(at.out), None, tangents, range(len(primals)))
     return found[0] if len(primals) == 1 else tuple(found)
 
@@ -201,7 +202,7 @@ def jacobian(
 
     def jacobians(*args: Any, **call: Any) -> Any:
         positions = _positions(argnums, len(args))
-        at = linearised(function, args, call, is_lazy=False)
+        at = linearised_within(function, args, call, is_lazy=False)
         _check_differentiable(at, positions)
         for position in positions:
             _check_one_array(args[position], position)

@@ -124,6 +124,78 @@ def test_hvp_along_nothing_and_of_nothing_is_zero(device: sad.Device) -> None:
     assert by_w.item() == 0.0
 
 
+X, V = np.float32([1.0, 2.0, 3.0]), np.float32([1.0, -1.0, 0.5])
+
+
+@sad.kernel
+def cubed_total(i: sad.Index, x: sad.In[float], w: float, loss: sad.Add[float]):
+    loss[0] += x[i] ** 3 * w
+
+
+def test_jvp_of_a_gradient_is_the_gradient_and_how_it_moves(device: sad.Device) -> None:
+    call = {"dim": 3, "shapes": {"loss": 1}}
+    gradients = sad.grad(cubed_total, argnums=(0, 1))
+    (by_x, by_w), (by_x_dot, by_w_dot) = sad.jvp(gradients, (X, 2.0), (V, 0.5), **call)
+    np.testing.assert_allclose(by_x.numpy(), 6 * X * X)
+    np.testing.assert_allclose(by_w.item(), np.sum(X**3))
+    np.testing.assert_allclose(by_x_dot.numpy(), 12 * X * V + 1.5 * X * X)
+    np.testing.assert_allclose(by_w_dot.item(), 3 * X**2 @ V)
+
+
+def test_transforms_nest_around_arithmetic(device: sad.Device) -> None:
+    def slope(x: sad.Array, w: float) -> sad.Array:
+        gradient = sad.grad(lambda y: cubed_total(y, w, dim=3, shapes={"loss": 1}))
+        return gradient(x * x) * x
+
+    found, moved = sad.jvp(lambda x: slope(x, 2.0), (X,), (V,))
+    np.testing.assert_allclose(found.numpy(), 6 * X**5)
+    np.testing.assert_allclose(moved.numpy(), 30 * X**4 * V)
+    out, pullback = sad.vjp(lambda x: slope(x, 2.0), X)
+    np.testing.assert_allclose(out.numpy(), 6 * X**5)
+    np.testing.assert_allclose(pullback(V)[0].numpy(), 30 * X**4 * V)
+
+
+def test_a_pullback_is_differentiated_by_what_it_takes(device: sad.Device) -> None:
+    _, pullback = sad.vjp(cubes, X, dim=3)
+    found, moved = sad.jvp(lambda bar: pullback(bar)[0], (X,), (V,))
+    np.testing.assert_allclose(found.numpy(), 3 * X**3)
+    np.testing.assert_allclose(moved.numpy(), 3 * X**2 * V)
+    _, twice = sad.vjp(lambda x, bar: sad.vjp(cubes, x, dim=3)[1](bar)[0], X, V)
+    by_x, by_bar = twice(X)
+    np.testing.assert_allclose(by_x.numpy(), 6 * X * X * V)
+    np.testing.assert_allclose(by_bar.numpy(), 3 * X**3)
+
+
+def test_a_tangent_is_pulled_back_to_both_of_its_arguments(device: sad.Device) -> None:
+    out, pullback = sad.vjp(lambda x, dot: sad.jvp(cubes, (x,), (dot,), dim=3)[1], X, V)
+    np.testing.assert_allclose(out.numpy(), 3 * X * X * V)
+    by_x, by_dot = pullback(X)
+    np.testing.assert_allclose(by_x.numpy(), 6 * X * X * V)
+    np.testing.assert_allclose(by_dot.numpy(), 3 * X**3)
+    _, pullback = sad.vjp(lambda dot: sad.jvp(cubes, (X,), (dot,), dim=3)[1], V)
+    np.testing.assert_allclose(pullback(X)[0].numpy(), 3 * X**3)
+
+
+def test_hvp_through_an_inner_result_is_that_of_the_function(device: sad.Device) -> None:
+    call = {"dim": 3, "shapes": {"loss": 1}}
+    found = sad.hvp(lambda x: total(sad.vjp(cubes, x, dim=3)[0], 1.0, **call), X, V)
+    np.testing.assert_allclose(found.numpy(), 30 * X**4 * V)
+
+
+def test_structs_of_arrays_nest_too(device: sad.Device) -> None:
+    lamp = Lamp(colors=floats(3, 3), power=0.8, count=3)
+    along = Lamp(colors=floats(3, 3) - 1.0, power=0.3, count=0)
+    face, call = np.int32([0, 2, 2, 1]), {"dim": 4, "shapes": {"loss": 1}}
+    wanted = sad.hvp(lit, (lamp, face, 0.5), (along, None, None), **call)[0]
+
+    def gradient(lamp: Lamp) -> sad.Array:
+        return sad.grad(lambda one: lit(one, face, 0.5, **call))(lamp)
+
+    _, moved = sad.jvp(gradient, (lamp,), (along,))
+    np.testing.assert_allclose(moved.colors.numpy(), wanted.colors.numpy(), rtol=1e-4)
+    np.testing.assert_allclose(moved.power.item(), wanted.power.item(), rtol=1e-4)
+
+
 def test_threads_that_meet_at_one_element_all_count(device: sad.Device) -> None:
     @sad.kernel
     def gathers(i: sad.Index, x: sad.In[float], at: sad.In[int], loss: sad.Add[float]):
@@ -142,3 +214,12 @@ def test_the_result_must_be_one_float_and_counts_must_match(device: sad.Device) 
         sad.hvp(cubes, x, x, dim=2)
     with pytest.raises(sad.DerivativeError, match="SR0459"):
         sad.hvp(total, (x, 1.0), (x,), dim=2, shapes={"loss": 1})
+
+
+def test_gradients_of_a_trace_are_not_added_in_place(device: sad.Device) -> None:
+    def summed(x: sad.Array) -> sad.Array:
+        _, pullback = sad.vjp(cubes, x, dim=3)
+        return pullback(X, accumulate=pullback(X))[0]
+
+    with pytest.raises(sad.DerivativeError, match="SR0451"):
+        sad.jvp(summed, (X,), (V,))

@@ -64,9 +64,9 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0451": Message(
         DerivativeError,
-        "a transform inside of another transform",
-        note="derivatives of derivatives are not taken over kernels",
-        help="take the inner derivative in a kernel with `sad.fwd_diff`, or before the call",
+        "a transform inside of another one uses an array of the outer one that is no argument",
+        note="the inner one sees what is passed by position, and adds to no array that exists",
+        help="pass the array to the inner function as an argument, and add gradients with `+`",
     ),
     "SR0452": Message(
         DerivativeError,
@@ -202,6 +202,12 @@ MESSAGES: dict[str, Message] = {
         "a second derivative through `{function}`, whose derivative is not that of its value",
         note="`check=False` says so; the derivative of such a derivative is not known",
         help="take first derivatives, or detach what goes into `{function}`",
+    ),
+    "SR0431": Message(
+        DerivativeError,
+        "forward mode over forward mode, of `{function}`",
+        note="second derivatives of kernels are taken in reverse over forward mode",
+        help="take `sad.jvp` of a `sad.grad`, or `sad.hvp`",
     ),
     "SR0471": Message(
         DerivativeError,

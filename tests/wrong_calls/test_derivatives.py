@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from tests.wrong_calls import kernels
 from tests.wrong_calls.kernels import X, check, evaluate, square, two
 
 WANTED = "wanted tuple of 2"
@@ -65,7 +66,9 @@ GRADIENTS = [
     ("sad.grad(total(X, dim=4, shapes={'t': 1}))(X)", "SR0466", "found Array(float"),
     ("sad.vjp(None, X)", "SR0466", "found None"),
     ("sad.vjp(square, x=X, dim=4)", "SR0453", "`x` is given by keyword"),
-    ("sad.vjp(lambda x: sad.vjp(half, x)[1](X)[0], X)", "SR0451", "inside of another"),
+    ("sad.vjp(lambda x: sad.vjp(lambda y: x * y, X)[1](X)[0], X)", "SR0451", "no argument"),
+    ("sad.jvp(lambda x: sad.jvp(half, [x], [X])[1], [X], [X])", "SR0431", "of `half`"),
+    ("sad.jvp(lambda x: sad.hvp(doubles, [x], [X]), [X], [X])", "SR0419", "order 3"),
     ("sad.grad(lambda x: float(total(x, dim=4, shapes={'t': 1})))(X)", "SR0450", "`float()`"),
     ("sad.grad(lambda x: np.asarray(x).sum())(X)", "SR0450", "conversion to NumPy"),
     ("sad.grad(lambda x: total(np.float32(x), dim=4, shapes={'t': 1}))(X)", "SR0450", "to NumPy"),
@@ -88,6 +91,10 @@ def half(x: Any) -> Any:
     return square(x, dim=4) * 0.5
 
 
+def doubles(x: Any) -> Any:
+    return kernels.total(x + x, dim=4, shapes={"t": 1})
+
+
 def pullbacks() -> dict[str, Callable[..., Any]]:
     return {"pull": sad.vjp(square, X, dim=4)[1], "pull_two": sad.vjp(two, X, dim=4)[1]}
 
@@ -104,7 +111,7 @@ def test_tangents_that_do_not_fit_are_named(wrong: tuple[str, ...], device: sad.
 
 @pytest.mark.parametrize("wrong", GRADIENTS, ids=lambda w: w[0])
 def test_what_has_no_gradient_is_refused(wrong: tuple[str, ...], device: sad.Device) -> None:
-    check(*wrong, half=half)
+    check(*wrong, half=half, doubles=doubles)
 
 
 def test_the_functions_own_exceptions_pass_through(device: sad.Device) -> None:
