@@ -52,6 +52,12 @@ class Tangents:
         found = self._by_cell.get(primal)
         return Cell(np.zeros_like(primal.data)) if found is None else found
 
+    def all_of(self, primals: Sequence[Cell]) -> list[Cell] | None:
+        """The tangent of each, zeros where there is none; `None` where none has one."""
+        if all(p not in self._by_cell for p in primals):
+            return None
+        return [self.full(p) for p in primals]
+
 
 class Cotangents:
     """Sums of what flows back into each tracked cell."""
@@ -212,10 +218,9 @@ class Applied:
     row: Row
 
     def push(self, tape: Tape, dots: Tangents) -> None:
-        if all(dots.get(a) is None for a in self.args):
-            return
-        args_dot = [dots.full(a) for a in self.args]
-        dots.set(self.made, pushed(tape, self.row, self.made, self.args, args_dot))
+        args_dot = dots.all_of(self.args)
+        if args_dot is not None:
+            dots.set(self.made, pushed(tape, self.row, self.made, self.args, args_dot))
 
     def pull(self, bars: Cotangents) -> None:
         bar = bars.take(self.made)
@@ -257,9 +262,10 @@ class Put:
     value: Cell
 
     def push(self, tape: Tape, dots: Tangents) -> None:
-        if dots.get(self.base) is None and dots.get(self.value) is None:
-            return
-        dots.set(self.made, tape.put(dots.full(self.base), self.key, dots.full(self.value)))
+        found = dots.all_of((self.base, self.value))
+        if found is not None:
+            base_dot, value_dot = found
+            dots.set(self.made, tape.put(base_dot, self.key, value_dot))
 
     def pull(self, bars: Cotangents) -> None:
         bar = bars.take(self.made)
@@ -282,9 +288,10 @@ class Added:
     value: Cell
 
     def push(self, tape: Tape, dots: Tangents) -> None:
-        if dots.get(self.base) is None and dots.get(self.value) is None:
-            return
-        dots.set(self.made, tape.add_at(dots.full(self.base), self.key, dots.full(self.value)))
+        found = dots.all_of((self.base, self.value))
+        if found is not None:
+            base_dot, value_dot = found
+            dots.set(self.made, tape.add_at(base_dot, self.key, value_dot))
 
     def pull(self, bars: Cotangents) -> None:
         bar = bars.take(self.made)
@@ -321,9 +328,9 @@ class Joined:
     sources: tuple[Cell, ...]
 
     def push(self, tape: Tape, dots: Tangents) -> None:
-        if any(dots.get(s) is not None for s in self.sources):
-            tangents = [dots.full(s) for s in self.sources]
-            dots.set(self.made, tape.join(tangents, self.made.data.shape))
+        sources_dot = dots.all_of(self.sources)
+        if sources_dot is not None:
+            dots.set(self.made, tape.join(sources_dot, self.made.data.shape))
 
     def pull(self, bars: Cotangents) -> None:
         bar = bars.take(self.made)
