@@ -64,6 +64,7 @@ class Module:
         """By function: what a compiler may know of its parameters."""
         self.arrays = Arrays(self)
         self._functions: dict[Function, str] = {}
+        self._has_own_backward: dict[Function, bool] = {}
         self._call_count = 0
         self._write: Callable[[Function, str], None] | None = None
 
@@ -94,8 +95,11 @@ class Module:
 
     def keeps_calls_apart(self, f: Function) -> bool:
         """Whether two calls of `f` with equal arguments must not become one: see `ofCall`."""
-        is_pulled = self.mode is Mode.BACKWARD or bool(self.inside_backward)
-        return is_pulled and has_own_backward(f)
+        if self.mode is not Mode.BACKWARD and not self.inside_backward:
+            return False
+        if f not in self._has_own_backward:
+            self._has_own_backward[f] = has_own_backward(f)
+        return self._has_own_backward[f]
 
     def next_call(self) -> int:
         """A number that no other call has."""
