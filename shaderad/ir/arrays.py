@@ -7,6 +7,7 @@ is explicit, positions are in range unless a node says what happens otherwise.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,15 +49,15 @@ class Value:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Node:
+class Node(ABC):
     """One array construct."""
 
     operands: tuple[Value, ...]
     span: Span = field(default=NO_SPAN)
 
+    @abstractmethod
     def result_types(self) -> tuple[ArrayType, ...]:
         """Element type and shape of each result; they follow from the operands."""
-        raise NotImplementedError
 
     @cached_property
     def results(self) -> tuple[Value, ...]:

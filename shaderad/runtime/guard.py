@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -22,7 +23,7 @@ REASON_LINES = 8
 """Validation messages repeat themselves further down."""
 
 
-class Guarded:
+class Guarded(ABC):
     """State that every runtime has: lock, capabilities, and why it can no longer be used.
 
     Attributes:
@@ -62,9 +63,9 @@ class Guarded:
             )
         return error("SR0609", runtime=capabilities.runtime, reason=reason)
 
+    @abstractmethod
     def drop_recorded(self) -> None:
         """Forgets the commands recorded since the last submission."""
-        raise NotImplementedError
 
 
 def guarded(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P], R]:

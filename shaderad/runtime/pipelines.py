@@ -5,6 +5,7 @@ Invariant: one pipeline a program, made at its first use, and one route told for
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Generic, TypeVar
 
 from shaderad.lower.artifact import Program
@@ -33,9 +34,9 @@ class PipelineKeeper(Guarded, Generic[P]):
             self._routes.append(route)
         return found
 
+    @abstractmethod
     def make_pipeline(self, program: Program) -> tuple[P, Route]:
         """The pipeline of a program that passed the checks, and which way its code went."""
-        raise NotImplementedError
 
     def routes(self) -> tuple[Route, ...]:
         return tuple(self._routes)
@@ -49,6 +50,6 @@ class PipelineKeeper(Guarded, Generic[P]):
             self._pipelines.clear()
             self.release()
 
+    @abstractmethod
     def release(self) -> None:
         """Gives back what is left once the pipelines are gone."""
-        raise NotImplementedError

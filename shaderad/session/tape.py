@@ -8,6 +8,7 @@ backward is the vjp and one walk forward the jvp.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -218,11 +219,12 @@ class LaunchStep:
         return given
 
 
-class LinearStep:
+class LinearStep(ABC):
     """A step whose pullback does not depend on values: what moves is pulled back like the rest."""
 
+    @abstractmethod
     def pull(self, cotangents: Values, wanted: set[int]) -> None:
-        raise NotImplementedError
+        """Pulls the cotangents of the results back to those operands that are `wanted`."""
 
     def pull_moved(self, moving: Moving, wanted: set[int]) -> None:
         self.pull(moving.cotangents, wanted)
