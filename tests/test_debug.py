@@ -210,6 +210,39 @@ def test_threads_outside_of_the_launch_are_refused(thread: Any) -> None:
     assert raised.value.code == "SR0676"
 
 
+def test_a_missing_dim_is_named() -> None:
+    with pytest.raises(sad.ShapeError, match="needs `dim`") as raised:
+        stencil.debug([1, 2, 3], thread=0)
+    assert raised.value.code == "SR0372"
+
+
+@sad.function
+def is_below(n: int, stop: int) -> bool:
+    return n < stop
+
+
+@sad.kernel
+def runs_past_limits(i: sad.Index, stop: int, y: sad.Out[int], z: sad.Out[int]):
+    for _ in range(2):
+        n = 0
+        while sad.limit(n < stop, 4):
+            n += 1
+            if n == 2:
+                continue
+            m = 0
+            while sad.limit(m < n, 2):
+                m += 1
+                z[i] += 1
+        y[i] += n
+    while is_below(y[i], 9):
+        y[i] += 1
+
+
+@pytest.mark.parametrize("stop", [0, 3, 4, 9])
+def test_a_while_loop_stops_at_its_limit_each_time_it_runs(stop: int) -> None:
+    check(runs_past_limits, (stop,), dim=1)
+
+
 @sad.kernel
 def rounds(i: sad.Index, n: int, y: sad.Out[float], h: sad.Out[int]):
     y[i] = 0.1

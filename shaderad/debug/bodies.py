@@ -1,8 +1,8 @@
 """The Python body of a kernel or function, made to mean in Python what it means in a kernel.
 
 The body stays Python with its own file and lines, so that ``breakpoint()``, ``print`` and stepping
-work. Only three things change: what is assigned or returned is copied, calls ask what they call,
-and shifts and powers are those of 32-bit numbers.
+work. Only four things change: what is assigned or returned is copied, calls ask what they call,
+shifts and powers are those of 32-bit numbers, and ``while sad.limit(..)`` counts its turns.
 """
 
 from __future__ import annotations
@@ -17,19 +17,30 @@ import numpy as np
 from shaderad.debug.values import copied
 from shaderad.frontend.host import PythonFunction
 
-COPY, CALL, COUNT, BASE = (f"__shaderad_{name}__" for name in ("copy", "call", "count", "base"))
+COPY, CALL, COUNT, BASE, HEAD = (
+    f"__shaderad_{name}__" for name in ("copy", "call", "count", "base", "head")
+)
 
 
-def python_body(function: PythonFunction, resolve: Callable[[Any], Any]) -> Callable[..., Any]:
+def python_body(
+    function: PythonFunction, resolve: Callable[[Any], Any], head: Callable[[], Any]
+) -> Callable[..., Any]:
     """The function as plain Python.
 
     Args:
         function: What the user decorated.
         resolve: From what a body calls to what is called in its place.
+        head: Gives what does the same for the condition of one ``while`` loop, each time it starts.
     """
     tree = _Meaning().visit(copy.deepcopy(function.tree))
     code = compile(ast.Module([tree], []), function.source.file, "exec")
-    space = function.namespace() | {COPY: copied, CALL: resolve, COUNT: _count, BASE: _base}
+    space = function.namespace() | {
+        COPY: copied,
+        CALL: resolve,
+        COUNT: _count,
+        BASE: _base,
+        HEAD: head,
+    }
     exec(code, space)
     return space[function.tree.name]  # pyright: ignore[reportReturnType]
 
@@ -64,6 +75,20 @@ class _Meaning(ast.NodeTransformer):
         self.generic_visit(node)
         node.func = _called(CALL, node.func)
         return node
+
+    def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
+        """Where a call is the condition, the loop gets a `head` of its own."""
+        self.generic_visit(node)
+        if not isinstance(node.test, ast.Call):
+            return node
+        name = f"{HEAD}{node.lineno}_{node.col_offset}"
+        made = ast.Call(ast.Name(HEAD, ast.Load()), [], [])
+        start = ast.Assign([ast.Name(name, ast.Store())], made)
+        assert isinstance(node.test.func, ast.Call)  # made by `visit_Call`
+        node.test.func.func = ast.Name(name, ast.Load())
+        for new in (start, node.test.func):
+            ast.fix_missing_locations(ast.copy_location(new, node))
+        return [start, node]
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)

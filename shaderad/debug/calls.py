@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
+from itertools import count, islice
 from types import MappingProxyType, MethodType
 from typing import Any
 
@@ -88,9 +88,22 @@ class Calls:
         """The Python body of a function or kernel."""
         known = self._python_by_function.get(function)
         if known is None:
-            known = python_body(function, self.resolve)
+            known = python_body(function, self.resolve, self._head)
             self._python_by_function[function] = known
         return known
+
+    def _head(self) -> Callable[[Any], Any]:
+        """Resolves the condition of one run of a loop; ``sad.limit`` counts how often it is met."""
+        turns = count()
+
+        def limited(condition: Any, limit: int) -> Any:
+            return condition and next(turns) < limit
+
+        def resolve(callee: Any) -> Any:
+            is_limit = isinstance(callee, KernelForm) and callee.name == "limit"
+            return limited if is_limit else self.resolve(callee)
+
+        return resolve
 
     def _function(self, function: UserFunction) -> Callable[..., Any]:
         body, parameters = self.body(function), signature_of(function).parameters

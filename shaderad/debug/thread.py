@@ -19,7 +19,7 @@ from shaderad.ir.types import Access
 from shaderad.runtime import buffers
 from shaderad.session.arguments import normalised_shape, struct_fields
 from shaderad.session.arrays import Array
-from shaderad.session.call import bound_call
+from shaderad.session.call import bound_call, checked_dim
 from shaderad.session.pointers import HostPointer
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def debug_kernel(
         BoundsError: SR0675 at the line that uses an index out of range.
     """
     call = bound_call(function, args, kwargs)
-    dim = normalised_shape(call.options.get("dim", ()), "dim")
+    count = len(function.signature.index_names)
+    dim = checked_dim(function.name, count, call.options.get("dim"), function.def_span)
     index = _thread_index(function, thread, dim)
     binder = _Binder(signature_of(function).structs, call.options, dim)
     position = [np.int32(i) for i in index]
@@ -62,9 +63,6 @@ def debug_kernel(
 def _thread_index(
     function: KernelFunction, thread: int | tuple[int, ...], dim: tuple[int, ...]
 ) -> tuple[int, ...]:
-    if len(dim) != len(function.signature.index_names):
-        raise error("SR0373", function.def_span, name=function.name, dim=dim,
-                    count=len(function.signature.index_names))  # fmt: skip
     number = thread if isinstance(thread, int) else -1
     index = thread if isinstance(thread, tuple) else ()
     count = int(np.prod(dim, dtype=int))

@@ -30,6 +30,7 @@ from shaderad.session.pools import Pools
 from shaderad.session.tape import launched
 
 if TYPE_CHECKING:
+    from shaderad.diagnostics import Span
     from shaderad.frontend.launchable import Launchable
     from shaderad.ir import nodes
     from shaderad.session.kernel_facts import KernelFacts
@@ -117,7 +118,7 @@ def launch_of(call: Call) -> Launch:
     kernel = function.specialise(
         {p.name: call.given[p.name] for p in signature.parameters if p.is_const}
     )
-    dim = _dim(function.name, kernel, options.get("dim"))
+    dim = checked_dim(function.name, len(kernel.index_names), options.get("dim"), kernel.span)
     bounds, checks = _checked_options(function, options)
     device = device_of(options.get("device"), call.given.values())
     facts = device.facts(kernel)
@@ -156,15 +157,19 @@ def _bound(
     return inputs, uniforms, sources
 
 
-def _dim(name: str, kernel: nodes.Kernel, given: Any) -> Shape:
-    count = len(kernel.index_names)
+def checked_dim(name: str, count: int, given: Any, span: Span) -> Shape:
+    """What was given as ``dim=`` to kernel `name`, which has `count` Index parameters.
+
+    Raises:
+        ShapeError: SR0372 where nothing was given, SR0373 for another number of extents.
+    """
     if given is None:
         if count:
-            raise error("SR0372", kernel.span, name=name, count=count)
+            raise error("SR0372", span, name=name, count=count)
         return ()
     dim = normalised_shape(given, "dim")
     if len(dim) != count:
-        raise error("SR0373", kernel.span, name=name, count=count, dim=dim)
+        raise error("SR0373", span, name=name, count=count, dim=dim)
     return dim
 
 
