@@ -315,6 +315,11 @@ MESSAGES: dict[str, Message] = {
         "`{name}` takes a pointer to `{type}`, and got a `{found}`",
         help="give it the array: `sad.pointer(array)`, or `sad.pointer(None)` for nothing",
     ),
+    "SR0392": Message(
+        ShapeError,
+        "`sad.pointer` leads to the elements of an array, and got a `{found}`",
+        help="give it an array with one axis, or `None` for a pointer to nothing",
+    ),
     "SR0391": Message(
         ShapeError,
         "`{name}` takes `{type}` structs, and got a `{found}`",

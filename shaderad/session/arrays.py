@@ -40,13 +40,11 @@ class Array(ArrayOperators):
 
     Attributes:
         element: The element type as the IR knows it; `dtype` is what users write for it.
-        shape: Extents, element axes apart: an array of ``float3`` that NumPy shows as
-            ``(n, 3)`` has the shape ``(n,)``.
         device: Where it lives.
         trace: The transformed function that computes with it, while that runs.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_offset", "_pending", "device", "element", "shape",
+    __slots__ = ("__weakref__", "_buffer", "_offset", "_pending", "_shape", "device", "element",
                  "trace")  # fmt: skip
 
     def __init__(
@@ -61,13 +59,20 @@ class Array(ArrayOperators):
         # pending: what fills in the content of an array that has no buffer yet.
         self.device = device
         self.element = element
-        self.shape = shape
+        self._shape = shape
         self._offset = offset
         self.trace: Trace | None = None
         self._buffer = buffer
         self._pending = pending
 
     # -- what it is ------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Shape:
+        """Extents, element axes apart: an array of ``float3`` that NumPy shows as ``(n, 3)`` has
+        the shape ``(n,)``.
+        """
+        return self._shape
 
     @property
     def dtype(self) -> Any:

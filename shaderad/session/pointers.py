@@ -7,11 +7,12 @@ stay on the host until a kernel reads them, because only then is it known where 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
+from shaderad.diagnostics import error
 from shaderad.frontend.structs import info_of
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import Struct
@@ -66,12 +67,25 @@ def pointer(target: Any) -> HostPointer:
     Args:
         target: An `Array` or array-like with one axis; for structs that hold pointers themselves a
             list of them; `None` or an empty list for a pointer to nothing.
+
+    Raises:
+        ShapeError: SR0392 for what is no array.
     """
     if isinstance(target, HostPointer):
         return target
     if target is None:
         return HostPointer(())
+    if not _has_elements(target):
+        raise error("SR0392", found=type(target).__name__)
     return HostPointer(StructArray(target) if is_pointer_structs(target) else target)
+
+
+def _has_elements(target: Any) -> bool:
+    """Whether `target` may be an array: what its elements are is asked where it is used."""
+    if isinstance(target, list | tuple | Mapping | StructArray):
+        return True
+    is_array = hasattr(target, "__array__") or hasattr(target, "__dlpack__")
+    return is_array and getattr(target, "shape", None) != ()
 
 
 def structs_of(value: Any) -> Sequence[Any] | None:

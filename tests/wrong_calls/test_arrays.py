@@ -45,6 +45,30 @@ def test_wrong_uses_of_arrays_are_named(wrong: tuple[str, ...], device: sad.Devi
     check(*wrong, x=sad.array(X), pickle=pickle)
 
 
+NO_ARRAYS = [
+    ("sad.pointer(5)", "SR0392", "got a `int`"),
+    ("sad.pointer('abc')", "SR0392", "got a `str`"),
+    ("sad.pointer(x[0])", "SR0392", "got a `Array`"),
+    ("sad.pointer(np.float32(1.0))", "SR0392", "got a `float32`"),
+    ("sad.pointer(PARTICLE)", "SR0392", "got a `Particle`"),
+    ("sad.pointer(float)", "SR0392", "got a `type`"),
+]
+
+
+@pytest.mark.parametrize("wrong", NO_ARRAYS, ids=lambda w: w[0])
+def test_a_pointer_to_what_is_no_array_is_refused_when_made(
+    wrong: tuple[str, ...], device: sad.Device
+) -> None:
+    check(*wrong, x=sad.array(X))
+
+
+def test_the_shape_of_an_array_cannot_be_assigned(device: sad.Device) -> None:
+    x = sad.array(X)
+    with pytest.raises(AttributeError, match="shape"):
+        x.shape = (2, 2)  # pyright: ignore[reportAttributeAccessIssue]
+    assert x.shape == (4,)
+
+
 def test_copies_have_content_of_their_own(device: sad.Device) -> None:
     x = sad.array(X)
     _, pull = sad.vjp(square, x, dim=4)
