@@ -42,6 +42,7 @@ from shaderad.frontend.structs import struct
 
 if TYPE_CHECKING:
     from shaderad.bundle import build
+    from shaderad.bundle.loading import load
     from shaderad.check import gradcheck
     from shaderad.runtime.choice import DeviceInfo
     from shaderad.runtime.devices import devices

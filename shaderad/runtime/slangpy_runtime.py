@@ -76,7 +76,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         super().__init__(capabilities)
         self.native = device
         self._make_session = make_session
-        self._sessions = {None: make_session(None)}
+        self._sessions: dict[Path | None, Any] = {None: make_session(None)}
         self._owns_device = owns_device
         self._encoder: Any = None
         self._compute: Any = None
