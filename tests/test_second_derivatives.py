@@ -208,6 +208,75 @@ def test_threads_that_meet_at_one_element_all_count(device: sad.Device) -> None:
     np.testing.assert_allclose(found.numpy(), 6 * x * v * counts, rtol=1e-5)
 
 
+@sad.struct
+class Strand:
+    points: sad.Pointer[float3]
+    width: float
+
+
+@sad.struct
+class Yarn:
+    strands: sad.Pointer[Strand]
+    scale: float
+
+
+@sad.kernel
+def spun(i: sad.Index, yarn: Yarn, loss: sad.Add[float]):
+    strand = yarn.strands[i % len(yarn.strands)]
+    s = 1.0
+    for k in sad.range(len(strand.points), limit=5):
+        s = s * strand.points[k].x * strand.width + strand.points[k].y * yarn.scale
+    loss[0] += s * s
+
+
+def yarn_of(data: list[np.ndarray], widths: list[float], scale: float) -> Yarn:
+    strands = [
+        Strand(points=sad.pointer(sad.array(np.float32(points), dtype=float3)), width=width)
+        for points, width in zip(data, widths, strict=True)
+    ]
+    return Yarn(strands=sad.pointer(strands), scale=scale)
+
+
+def test_gradients_behind_pointers_move(device: sad.Device) -> None:
+    data, dots = [floats(3, 3), floats(2, 3)], [floats(3, 3) - 1.0, floats(2, 3) - 1.0]
+    call, step = {"dim": 4, "shapes": {"loss": 1}}, 1e-2
+    along = yarn_of(dots, [0.5, 0.25], 0.3)
+    moved = sad.hvp(spun, (yarn_of(data, [0.9, 0.8], 0.7),), (along,), **call)
+    above, below = (
+        sad.grad(spun)(
+            yarn_of([x + s * dx for x, dx in zip(data, dots, strict=True)],
+                    [0.9 + s * 0.5, 0.8 + s * 0.25], 0.7 + s * 0.3),
+            **call,
+        )
+        for s in (step, -step)
+    )  # fmt: skip
+    close_to_differences(moved.scale, above.scale, below.scale, step)
+    for k in range(2):
+        parts = [yarn.strands.target[k] for yarn in (moved, above, below)]
+        close_to_differences(*(p.points.target for p in parts), step)
+        close_to_differences(*(p.width for p in parts), step)
+
+
+@sad.kernel
+def roots_of(i: sad.Index, x: sad.In[float], at: sad.In[int], loss: sad.Add[float]):
+    root = sad.sqrt(x[at[i]])
+    loss[0] += root * x[i]
+
+
+def test_what_goes_wrong_is_reported_at_its_line(device: sad.Device) -> None:
+    x, call = np.float32([1.0, 0.0, 2.0]), {"dim": 3, "shapes": {"loss": 1}}
+    sad.hvp(lambda x: roots_of(x, np.int32([0, 2, 5]), **call), x, x)
+    with pytest.raises(sad.BoundsError, match=r"index 5 .* `x` .* kernel `roots_of`") as caught:
+        device.synchronize()
+    assert caught.value.span is not None
+    line = caught.value.span.line
+    sad.hvp(lambda x: roots_of(x, np.int32([0, 1, 2]), **call, checks="nan"), x, x)
+    with pytest.raises(sad.BoundsError, match="is inf in kernel `roots_of`") as caught:
+        device.synchronize()
+    assert caught.value.span is not None
+    assert caught.value.span.line == line
+
+
 def test_the_result_must_be_one_float_and_counts_must_match(device: sad.Device) -> None:
     x = np.float32([1.0, 2.0])
     with pytest.raises(sad.DerivativeError, match="SR0457"):

@@ -229,7 +229,8 @@ class Device:
         """A lowered program of `kernel`, compiled."""
         packer = Packer(lowered, site_base=len(self._sites))
         pipeline = self.runtime.pipeline(lowered.program)
-        self._sites += [(kernel.name, site) for site in lowered.sites]
+        shown = kernel.primal_name if isinstance(kernel, PushedKernel) else kernel.name
+        self._sites += [(shown, site) for site in lowered.sites]
         return Stage(lowered, pipeline, packer)
 
     def variant(self, choice: Choice) -> Variant:

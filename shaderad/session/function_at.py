@@ -59,7 +59,7 @@ class FunctionAt:
         self, out_bar: Any, out_bar_dot: Any, tangents: Sequence[Any], positions: Sequence[int]
     ) -> list[Any]:
         moving = Moving(self._cotangents(out_bar), self._cotangents(out_bar_dot),
-                        self._pushed(tangents))  # fmt: skip
+                        self._pushed(tangents, to_results=False))  # fmt: skip
         self.trace.pull_moved(moving, self._wanted(positions))
         return self._gradients(moving.cotangents_dot, positions)
 
@@ -82,8 +82,8 @@ class FunctionAt:
             for k in positions
         ]
 
-    def _pushed(self, tangents: Sequence[Any]) -> Values:
-        """The tangents of all that was traced."""
+    def _pushed(self, tangents: Sequence[Any], *, to_results: bool = True) -> Values:
+        """The tangents of all that was traced; not those of results alone, unless asked for."""
         values = Values()
 
         def set_tangent(_: Any, leaf: Any, tangent: Any) -> None:
@@ -91,7 +91,7 @@ class FunctionAt:
 
         for given, lifted, tangent in zip(self.args, self.lifted, tangents, strict=True):
             _mapped_lifted(set_tangent, given, lifted, tangent)
-        self.trace.push(values)
+        self.trace.push(values, to_results=to_results)
         return values
 
 

@@ -138,13 +138,13 @@ class _ResultStep:
         inner = self.inner
         _add(tangents, inner.at.out, inner.at.push(inner.tangents(tangents)))
 
-    def pull_moved(self, moving: Moving, wanted: set[int]) -> None:
+    def pull_moved(self, moving: Moving, wanted: set[int], inputs: set[int]) -> None:
         inner = self.inner
         bar = _found(inner.at.out, moving.cotangents)
         bar_dot = _found(inner.at.out, moving.cotangents_dot)
         dots = inner.tangents(moving.tangents)
         moved = inner.at.pull_moved(bar, bar_dot, dots, inner.positions)
-        self.pull(moving.cotangents, wanted)
+        self.pull(moving.cotangents, wanted - inputs)
         inner.add(moving.cotangents_dot, moved)
 
 
@@ -184,7 +184,7 @@ class _PullStep:
         _add(cotangents, self.out_bar, inner.at.push(along))
         inner.add(cotangents, moved)
 
-    def pull_moved(self, moving: Moving, wanted: set[int]) -> None:
+    def pull_moved(self, moving: Moving, wanted: set[int], inputs: set[int]) -> None:
         raise self.inner.third()
 
 
@@ -222,7 +222,7 @@ class _PushStep:
             _add(cotangents, tangent, gradient)
         inner.add(cotangents, moved)
 
-    def pull_moved(self, moving: Moving, wanted: set[int]) -> None:
+    def pull_moved(self, moving: Moving, wanted: set[int], inputs: set[int]) -> None:
         raise self.inner.third()
 
 

@@ -37,8 +37,8 @@ class Step(Protocol):
         """Sets the tangents of `results` from those of `operands`."""
         ...
 
-    def pull_moved(self, moving: Moving, wanted: set[int]) -> None:
-        """`pull`, and how what it adds moves."""
+    def pull_moved(self, moving: Moving, wanted: set[int], inputs: set[int]) -> None:
+        """`pull`, and how what it adds moves; nobody asks for the cotangents of `inputs`."""
         ...
 
 
@@ -109,18 +109,22 @@ class Trace:
             if any(cotangents.of(result) is not None for result in step.results):
                 step.pull(cotangents, needed)
 
-    def push(self, tangents: Values) -> None:
-        """Walks forward from the tangents given."""
+    def push(self, tangents: Values, *, to_results: bool = True) -> None:
+        """Walks forward from the tangents given; not `to_results` where no step reads them."""
+        read = {id(operand) for step in self.steps for operand in step.operands}
         for step in self.steps:
+            if not to_results and read.isdisjoint(id(result) for result in step.results):
+                continue
             if any(tangents.of(operand) is not None for operand in step.operands):
                 step.push(tangents)
 
     def pull_moved(self, moving: Moving, wanted: Iterable[Array]) -> None:
         """`pull`, for cotangents that move."""
+        inputs = {id(array) for array in wanted}
         needed = self._depending_on(wanted)
         for step in reversed(self.steps):
             if moving.reaches(step.results):
-                step.pull_moved(moving, needed)
+                step.pull_moved(moving, needed, inputs)
 
     def _depending_on(self, wanted: Iterable[Array]) -> set[int]:
         """Identities of `wanted` and of everything computed from them."""
@@ -179,7 +183,7 @@ class LaunchStep:
         for name, gradient in launch.backward(names, self._given(cotangents)).items():
             cotangents.add(launch.sources[name], gradient)
 
-    def pull_moved(self, moving: Moving, wanted: set[int]) -> None:
+    def pull_moved(self, moving: Moving, wanted: set[int], inputs: set[int]) -> None:
         launch, names = self.launch, self._names(wanted)
         if not names:
             return
@@ -187,7 +191,7 @@ class LaunchStep:
         found = launch.moved(names, given, given_dot, self._tangents(moving.tangents))
         for name, moved in found.items():
             moving.cotangents_dot.add(launch.sources[name], moved)
-        self.pull(moving.cotangents, wanted)
+        self.pull(moving.cotangents, wanted - inputs)
 
     def push(self, tangents: Values) -> None:
         launch = self.launch
@@ -226,8 +230,8 @@ class LinearStep(ABC):
     def pull(self, cotangents: Values, wanted: set[int]) -> None:
         """Pulls the cotangents of the results back to those operands that are `wanted`."""
 
-    def pull_moved(self, moving: Moving, wanted: set[int]) -> None:
-        self.pull(moving.cotangents, wanted)
+    def pull_moved(self, moving: Moving, wanted: set[int], inputs: set[int]) -> None:
+        self.pull(moving.cotangents, wanted - inputs)
         self.pull(moving.cotangents_dot, wanted)
 
 

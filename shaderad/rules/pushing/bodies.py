@@ -7,13 +7,13 @@ expressions it gives, so none of them is computed twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TypeVar
 
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import Type
-from shaderad.ir.walk import map_children
-from shaderad.rules import composing as c
+from shaderad.ir.walk import blocks, map_children, rewrite_statement
 from shaderad.rules.expressions import in_order, operands
 
 _T = TypeVar("_T")
@@ -24,6 +24,8 @@ class Body:
 
     def __init__(self, taken: Iterable[str]) -> None:
         self.statements: list[Stmt] = []
+        self.span = nodes.NO_SPAN
+        """The line that is being written."""
         self.local_types: dict[str, Type] = {}
         self._taken = set(taken)
         self._dots: dict[str, str] = {}
@@ -44,7 +46,13 @@ class Body:
         return self._dots[name]
 
     def add(self, statement: Stmt) -> None:
+        """Adds a statement; what the rules made in it comes from the line that is being written."""
+        if not blocks(statement):
+            statement = rewrite_statement(statement, self._located)
         self.statements.append(statement)
+
+    def _located(self, e: Expr) -> Expr:
+        return replace(e, span=self.span) if e.span == nodes.NO_SPAN else e
 
     def captured(self, write: Callable[[], _T]) -> tuple[tuple[Stmt, ...], _T]:
         """What `write` adds, as a block of its own."""
@@ -66,7 +74,7 @@ class Body:
         if is_cheap(value):
             return value
         name = self.local(stem, value.type)
-        self.add(nodes.Assign(name=name.name, value=value, span=value.span))
+        self.add(nodes.Assign(name=name.name, value=value, span=self.span))
         return name
 
     def shared(self, *values: Expr) -> tuple[Expr, ...]:
@@ -83,9 +91,10 @@ class Body:
 
 
 def is_cheap(e: Expr) -> bool:
-    """Whether `e` may as well be written twice."""
+    """Whether `e` may as well be written twice; places behind pointers have no other way."""
     while isinstance(e, nodes.Splat | nodes.Field | nodes.Swizzle):
         e = e.value
     if isinstance(e, nodes.Apply) and e.op == ops.NEG:
         return is_cheap(e.args[0])
-    return isinstance(e, nodes.Var | nodes.Const | nodes.Length) or c.is_zero(e)
+    kinds = nodes.Var | nodes.Const | nodes.Zero | nodes.Length | nodes.PointerIndex
+    return isinstance(e, kinds)

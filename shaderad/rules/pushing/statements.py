@@ -59,6 +59,7 @@ class Statements:
 
     def block(self, statements: tuple[Stmt, ...]) -> None:
         for s in statements:
+            self._body.span = s.span
             _WRITE[type(s)](self, s)
 
     def _captured(self, statements: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -112,7 +113,7 @@ class Statements:
             is_name = isinstance(part, nodes.Var) and part.name == written
             if is_name or (isinstance(part, nodes.Load) and part.buffer == written):
                 bound = self._body.local("tangent", dot.type)
-                self._body.add(nodes.Assign(name=bound.name, value=dot, span=dot.span))
+                self._body.add(nodes.Assign(name=bound.name, value=dot, span=self._body.span))
                 return bound
         return dot
 
