@@ -16,7 +16,16 @@ from tests.rules.pushing import cases
 pytestmark = pytest.mark.gpu
 
 N = 7
-QUICK = ("effects", "ties", "own", "mixed", "strided_stores", "carried_arrays", "tuples")
+QUICK = (
+    "effects",
+    "ties",
+    "own",
+    "mixed",
+    "counting",
+    "strided_stores",
+    "carried_arrays",
+    "tuples",
+)
 CASES = loop_cases.CASES | output_cases.CASES | cases.CASES
 CASES |= {
     kernel.shown_name: Case(kernel, args, N)

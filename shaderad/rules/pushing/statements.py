@@ -14,6 +14,7 @@ from typing import Any
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import BOOL, Tuple, Type, Void, is_differentiable
+from shaderad.ir.walk import path_value
 from shaderad.rules import composing as c
 from shaderad.rules.expressions import in_order
 from shaderad.rules.pushing.bodies import Body
@@ -77,8 +78,10 @@ class Statements:
         dot = self._before_write(value, dot, s.name)
         self._body.add(made)
         name = self._body.dot(s.name)
-        self._body.local_types[name] = self._types[s.name]
-        self._body.add(nodes.Assign(name=name, path=path, value=dot, span=s.span))
+        t = self._body.local_types[name] = self._types[s.name]
+        # What does not change is left alone: a loop that assigned it would have to keep it.
+        if dot != path_value(nodes.Var(type=t, name=name), path):
+            self._body.add(nodes.Assign(name=name, path=path, value=dot, span=s.span))
 
     def store(self, s: nodes.Store) -> None:
         value, dot = self._expressions.both(s.value)

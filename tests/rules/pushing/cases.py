@@ -109,6 +109,16 @@ def own(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
 
 
 @sad.kernel
+def counting(i: sad.Index, x: sad.In[float], n: sad.In[int], y: sad.Out[float]):
+    s, v = x[i], float2(x[0], x[i])
+    for k in range(n[i]):
+        s += sad.uniform01(sad.pcg(sad.uint(k)))
+        v.x -= float(k)
+        v.y += x[k] * x[i]
+    y[i] = s * v.x * v.y
+
+
+@sad.kernel
 def mixed(
     row: sad.Index, column: sad.Index, m: sad.In[float, 2], w: sad.In[float],
     n: int, y: sad.Out[float, 2], t: sad.Out[float, 2], norms: sad.Add[float],
@@ -138,6 +148,7 @@ CASES = {
         4,
         {"low": (2,), "high": (2,)},
     ),
+    "counting": Case(counting, (floats(4), np.int32([0, 1, 3, 2])), 4),
     "own": Case(own, (floats(5),), 5),
     "mixed": Case(mixed, (floats(2, 3), floats(4), 1), (2, 3), {"t": (3, 2), "norms": (2,)}),
     "no threads": Case(mixed, (floats(2, 3), floats(4), 1), (0, 3), {"t": (3, 0), "norms": (2,)}),
