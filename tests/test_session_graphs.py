@@ -16,7 +16,7 @@ from shaderad.ir.types import FLOAT, HALF, INT
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import jvp, vjp
-from shaderad.session.run_plan import evaluate
+from shaderad.session.run_plan import GraphRunner, evaluate
 from tests.array_check import array
 from tests.rules.arrays.test_random import random_graph
 
@@ -192,3 +192,40 @@ def test_gradients_of_halves_are_summed_in_float(device: sad.Device, rng: Rng) -
     graph = vjp(Graph((x, index), call.results), [True, False])
     data = [rng.normal(size=5).astype(np.float16), np.array([0, 0, 2, 2, 2]), rng.normal(size=5)]
     check(device, graph, data, n=5)
+
+
+def sums_of_sorted_steps(x: Value, count: int) -> Value:
+    """Each step needs the whole of the one before."""
+    for _ in range(count):
+        x = b.applied(ops.SIN, b.scan(ops.ADD, x))
+    return x
+
+
+@pytest.mark.gpu
+def test_a_call_is_one_submission(
+    device: sad.Device, rng: Rng, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = array((N,))
+    graph = Graph((x,), (sums_of_sorted_steps(x, 5),))
+    check(device, graph, [rng.normal(size=9)], n=9)
+    given = [sad.array(np.ones(9, np.float32), device=device)]
+    device.synchronize()
+    submitted: list[int] = []
+    submit = device.runtime.submit
+    monkeypatch.setattr(device.runtime, "submit", lambda: (submitted.append(1), submit()))
+    evaluate(graph, given, {"n": 9}, device)
+    assert not submitted
+    device.runtime.wait()
+    assert len(submitted) == 1
+
+
+@pytest.mark.gpu
+def test_buffers_serve_again_within_a_run_and_in_the_next(device: sad.Device) -> None:
+    x = array((N,))
+    graph = Graph((x,), (sums_of_sorted_steps(x, 12),))
+    given = [sad.array(np.ones(1 << 18, np.float32), device=device)]
+    found = device.kept(GraphRunner).prepared(graph, given, {"n": 1 << 18})
+    made = sum(found.scratch_bytes) + sum(found.kept_bytes)
+    assert made <= 1.2 * found.live_bytes
+    first = evaluate(graph, given, {"n": 1 << 18}, device)[0].numpy()
+    np.testing.assert_array_equal(evaluate(graph, given, {"n": 1 << 18}, device)[0], first)

@@ -1,41 +1,61 @@
 """Which bind group serves a pipeline with given buffers, for as long as the buffers live.
 
 Making a bind group costs more than the rest of a dispatch, so they are kept; but each keeps its
-buffers' memory, so those of a buffer that Python has dropped are dropped as well.
+buffers' memory, so those of a buffer that Python has dropped are dropped as well. Small buffers
+that nobody else can hold live on instead, bind groups and all, and serve the next allocation of
+their size: a training step makes the same arrays again and again.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from typing import Any
+
+REUSED_BYTES = 1 << 16
+"""Dropped buffers up to this size serve again."""
+IDLE_BYTES = 1 << 24
+"""What such buffers may hold in all."""
 
 
 class WgpuBuffer:
-    """A storage buffer; when Python drops it, the runtime drops the bind groups that hold it."""
+    """A storage buffer; when Python drops it, the runtime hears of it."""
 
-    __slots__ = ("_dropped", "byte_count", "native", "serial")
+    __slots__ = ("_dropped", "byte_count", "is_shared", "native", "serial")
 
-    def __init__(self, byte_count: int, native: Any, serial: int, dropped: deque[int]) -> None:
+    def __init__(
+        self, byte_count: int, native: Any, serial: int, dropped: deque[Dropped], *, is_shared: bool
+    ) -> None:
         self.byte_count = byte_count
         self.native = native
         self.serial = serial
+        self.is_shared = is_shared
         self._dropped = dropped
+
+    def shared(self) -> Any:
+        self.is_shared = True
+        return self.native
 
     def __del__(self) -> None:
         # May run inside any call of ours, by the garbage collector: only leave a note.
-        self._dropped.append(self.serial)
+        self._dropped.append((self.serial, self.is_shared))
+
+
+Dropped = tuple[int, bool]
+"""Serial of a buffer, and whether somebody else may hold the native one."""
 
 
 class BindGroups:
-    """Bind groups by pipeline and buffers: making one costs more than the rest of a dispatch.
-
-    A bind group keeps its buffers' memory, so those of a dropped buffer are dropped as well.
-    """
+    """Bind groups by pipeline and buffers, and small buffers that wait to serve again."""
 
     def __init__(self) -> None:
         self._group_by_key: dict[tuple[int, ...], Any] = {}
         self._keys_by_buffer: dict[int, set[tuple[int, ...]]] = {}
-        self.dropped: deque[int] = deque()
+        self._idle: defaultdict[int, list[tuple[int, Any]]] = defaultdict(list)
+        self._idle_bytes = 0
+        # Held here, too: what the garbage collector finds together with its wrapper it finalises,
+        # and wgpu-py's finaliser ends the native buffer.
+        self._small_by_serial: dict[int, Any] = {}
+        self.dropped: deque[Dropped] = deque()
 
     def find(self, key: tuple[int, ...]) -> Any:
         return self._group_by_key.get(key)
@@ -46,11 +66,34 @@ class BindGroups:
         for serial in key[1:]:
             self._keys_by_buffer.setdefault(serial, set()).add(key)
 
-    def forget_dropped(self) -> None:
-        """Frees what buffers that Python no longer holds still occupy."""
+    def note_buffer(self, serial: int, native: Any) -> None:
+        """Notes a buffer of ours that may serve again."""
+        if native.size <= REUSED_BYTES:
+            self._small_by_serial[serial] = native
+
+    def reused(self, size: int) -> tuple[int, Any] | None:
+        """Serial and native buffer of a dropped one of exactly `size` bytes; any content."""
+        self.settle_dropped()
+        idle = self._idle.get(size)
+        if not idle:
+            return None
+        self._idle_bytes -= size
+        return idle.pop()
+
+    def settle_dropped(self) -> None:
+        """Keeps small buffers that Python no longer holds, and frees the others."""
         while self.dropped:
-            serial = self.dropped.popleft()
-            for key in self._keys_by_buffer.pop(serial, ()):
-                self._group_by_key.pop(key, None)
-                for other in key[1:]:
-                    self._keys_by_buffer.get(other, set()).discard(key)
+            serial, is_shared = self.dropped.popleft()
+            native = None if is_shared else self._small_by_serial.get(serial)
+            if native is not None and self._idle_bytes + native.size <= IDLE_BYTES:
+                self._idle[native.size].append((serial, native))
+                self._idle_bytes += native.size
+            else:
+                self._forget(serial)
+
+    def _forget(self, serial: int) -> None:
+        self._small_by_serial.pop(serial, None)
+        for key in self._keys_by_buffer.pop(serial, ()):
+            self._group_by_key.pop(key, None)
+            for other in key[1:]:
+                self._keys_by_buffer.get(other, set()).discard(key)

@@ -69,6 +69,10 @@ class Buffer(Protocol):
         """The runtime's own buffer, at least `SMALLEST_ALLOCATION` bytes long."""
         ...
 
+    def shared(self) -> Any:
+        """The same, for somebody else to hold: its memory will not serve anything else."""
+        ...
+
 
 class Pipeline(Protocol):
     """A program ready to be dispatched."""

@@ -43,6 +43,9 @@ class SlangpyBuffer:
         self.byte_count = byte_count
         self.native = native
 
+    def shared(self) -> Any:
+        return self.native
+
 
 class SlangpyPipeline:
     """A compute pipeline and where its bindings are among the fields of the root object."""

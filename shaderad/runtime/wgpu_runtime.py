@@ -109,24 +109,31 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
 
     @guarded
     def allocate(self, byte_count: int, *, zeroed: bool = True) -> WgpuBuffer:
-        del zeroed  # WebGPU promises zeros.
         checks.check_bytes(self.capabilities, byte_count, self.capabilities.binding_bytes_limit)
-        self._bind_groups.forget_dropped()
         size = max(SMALLEST_ALLOCATION, checks.padded(byte_count))
+        reused = None if zeroed else self._bind_groups.reused(size)  # WebGPU promises zeros
+        if reused is not None:
+            serial, native = reused
+            return WgpuBuffer(byte_count, native, serial, self._bind_groups.dropped,
+                              is_shared=False)  # fmt: skip
+        self._bind_groups.settle_dropped()
         try:
             native = self.native.create_buffer(size=size, usage=STORAGE_USAGE)
         except self.foreign_errors as failure:
             raise self.translate(failure, byte_count) from None
-        return self._wrapped(native, byte_count)
+        return self._wrapped(native, byte_count, is_shared=False)
 
     @guarded
     def wrap(self, native: Any) -> WgpuBuffer:
         if not isinstance(native, wgpu.GPUBuffer):
             raise error("SR0619", runtime="wgpu", found=type(native).__qualname__)
-        return self._wrapped(native, int(native.size))
+        return self._wrapped(native, int(native.size), is_shared=True)
 
-    def _wrapped(self, native: Any, byte_count: int) -> WgpuBuffer:
-        return WgpuBuffer(byte_count, native, self._next_serial(), self._bind_groups.dropped)
+    def _wrapped(self, native: Any, byte_count: int, *, is_shared: bool) -> WgpuBuffer:
+        serial, dropped = self._next_serial(), self._bind_groups.dropped
+        if not is_shared:
+            self._bind_groups.note_buffer(serial, native)
+        return WgpuBuffer(byte_count, native, serial, dropped, is_shared=is_shared)
 
     def _next_serial(self) -> int:
         self._serial += 1
@@ -317,7 +324,7 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
             used = min(recording.words_used, WORDS_PAGE_BYTES)
             self._queue.write_buffer(self._words_buffer, 0, memoryview(self._words)[:used])
         self._queue.submit([commands])
-        self._bind_groups.forget_dropped()
+        self._bind_groups.settle_dropped()
 
     @guarded
     def wait(self) -> None:

@@ -124,7 +124,7 @@ class Array(ArrayOperators):
         """The runtime's buffer, with all recorded work submitted; content starts at `offset`."""
         buffer = self.buffer
         self.device.runtime.submit()
-        return buffer.native
+        return buffer.shared()
 
     @staticmethod
     def from_native(

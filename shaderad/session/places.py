@@ -26,15 +26,24 @@ class Places:
         self, inputs: Sequence[Value], offsets: Sequence[int], known: Mapping[str, int]
     ) -> None:
         self.known = dict(known)
-        self.made_bytes: list[int] = []
-        """Sizes of the buffers behind those of the inputs."""
+        self.kept_bytes: list[int] = []
+        """Sizes of the buffers of results, which follow those of the inputs."""
+        self.scratch_bytes: list[int] = []
+        """Sizes of the buffers behind those."""
         self._input_count = len(inputs)
         self._number_by_value = {v: k for k, v in enumerate(inputs)}
         self._offset_by_value = dict(zip(inputs, offsets, strict=True))
+        self._kept: set[Value] = set()
         self._free: list[int] = []
         self.live_bytes = 0
         self.peak_live_bytes = 0
         """The most that is needed at one time, inputs left out."""
+
+    def keep(self, value: Value) -> None:
+        """Gives a result a buffer of its own; all results come before any `make`."""
+        self._kept.add(value)
+        self._number_by_value[value] = self._input_count + len(self.kept_bytes)
+        self.kept_bytes.append(self.byte_count(value))
 
     def number(self, value: Value) -> int:
         return self._number_by_value[value]
@@ -49,12 +58,13 @@ class Places:
     def byte_count(self, value: Value) -> int:
         return buffers.byte_count(value.element, prod(self.shape(value.shape)))
 
-    def make(self, value: Value, *, is_kept: bool) -> None:
-        """Gives `value` a buffer, its own where it is kept beyond the run."""
+    def make(self, value: Value) -> None:
+        """Gives a value that a step writes a buffer, unless it is a result and has one."""
         size = self.byte_count(value)
-        self._number_by_value[value] = self._new(size) if is_kept else self.scratch(size)
-        if is_kept:
+        if value in self._kept:
             self._count(size)
+        else:
+            self._number_by_value[value] = self.scratch(size)
 
     def hold(self, value: Value, number: int, offset: int = 0) -> None:
         """Notes what a buffer holds."""
@@ -69,27 +79,24 @@ class Places:
     def scratch(self, size: int) -> int:
         """A buffer of at least `size` bytes: one that is free and need grow least, or a new one."""
         self._count(size)
+        first = self._input_count + len(self.kept_bytes)
         if not self._free:
-            return self._new(size)
+            self.scratch_bytes.append(size)
+            return first + len(self.scratch_bytes) - 1
 
         def cost(number: int) -> tuple[int, int]:
-            found = self.made_bytes[number - self._input_count]
+            found = self.scratch_bytes[number - first]
             return max(0, size - found), max(0, found - size)
 
         best = min(self._free, key=cost)
         self._free.remove(best)
-        position = best - self._input_count
-        self.made_bytes[position] = max(size, self.made_bytes[position])
+        self.scratch_bytes[best - first] = max(size, self.scratch_bytes[best - first])
         return best
 
     def give_back(self, number: int, size: int) -> None:
         """Lets a buffer serve again that was asked for with `size` bytes."""
         self._free.append(number)
         self.live_bytes -= size
-
-    def _new(self, size: int) -> int:
-        self.made_bytes.append(size)
-        return self._input_count + len(self.made_bytes) - 1
 
     def _count(self, size: int) -> None:
         self.live_bytes += size

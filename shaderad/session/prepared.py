@@ -18,11 +18,11 @@ from shaderad.session.kernel_steps import KernelBinder, StagedPasses
 from shaderad.session.places import Places
 from shaderad.session.plan_steps import call_step, pass_step, work_step
 from shaderad.session.repetitions import add_repeat, add_while
+from shaderad.session.scratch import ScratchBuffers
 
 if TYPE_CHECKING:
     from shaderad.graph.plan import Plan, Step
     from shaderad.ir.arrays import Value
-    from shaderad.runtime import Buffer
     from shaderad.session.devices import Device
 
 Shape = tuple[int, ...]
@@ -34,8 +34,10 @@ class Prepared:
 
     device: Device
     commands: list[Command]
-    made_bytes: list[int]
-    """Sizes of the buffers behind the inputs in the frame."""
+    kept_bytes: list[int]
+    """Sizes of the buffers of results, which stand behind the inputs in the frame."""
+    scratch_bytes: list[int]
+    """Sizes of the buffers behind those, which serve again after the run."""
     outputs: list[tuple[types.Type, Shape, int]]
     """Element, shape, and position in the frame."""
     dispatch_count: int
@@ -43,13 +45,17 @@ class Prepared:
     live_bytes: int
     """The most that is needed at one time, inputs left out."""
 
-    def run(self, inputs: Sequence[Array], given: Sequence[Buffer]) -> tuple[Array, ...]:
+    def run(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         device, runtime = self.device, self.device.runtime
-        frame = [*given, *(runtime.allocate(n, zeroed=False) for n in self.made_bytes)]
+        scratch = device.kept(ScratchBuffers)
+        lent = scratch.borrow(self.scratch_bytes)
+        kept = (runtime.allocate(size, zeroed=False) for size in self.kept_bytes)
+        frame = [*(one.buffer for one in inputs), *kept, *lent]
         for command in self.commands:
             command.record(runtime, frame)
+        scratch.give_back(lent)
         device.recorded(may_report=self.may_report, count=self.dispatch_count)
-        count = len(given)
+        count = len(inputs)
         return tuple(
             Array(device, t, shape, frame[k], inputs[k].offset if k < count else 0)
             for t, shape, k in self.outputs
@@ -69,12 +75,14 @@ def prepare(
     """
     places = Places(plan.inputs, offsets, known)
     preparation = Preparation(device, places, staged)
-    kept = {v for v, _ in plan.outputs}
-    preparation.add_steps(plan, lambda v: places.make(v, is_kept=v in kept))
+    kept = dict.fromkeys(v for v, _ in plan.outputs if v not in plan.inputs)
+    for v in kept:
+        places.keep(v)
+    preparation.add_steps(plan, places.make)
     outputs = [(v.element, places.shape(shape), places.number(v)) for v, shape in plan.outputs]
     commands = preparation.commands
     count = sum(isinstance(command, Dispatch) for command in commands)
-    return Prepared(device, commands, places.made_bytes, outputs, count,
+    return Prepared(device, commands, places.kept_bytes, places.scratch_bytes, outputs, count,
                     preparation.binder.may_report, places.peak_live_bytes)  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def add_while(preparation: Preparation, step: RepeatWhile) -> None:
     *results, count = node.results
     carry_count = node.carry_count
     flag, counter = step.body.inputs[carry_count : carry_count + 2]
-    places.make(flag, is_kept=False)
+    places.make(flag)
     carries = _Carries(preparation, step.body, (*results, flag, count))
     carries.start(step.reads[:carry_count], is_odd=False)
     preparation.commands.append(Fill(places.number(flag), 1, places.byte_count(flag)))
@@ -116,9 +116,7 @@ class _Carries:
         for v, number in reversed([*zip(self._new, self._other, strict=True)]):
             places.hold(v, number)
         new = frozenset(self._new)
-        self._preparation.add_steps(
-            self._body, lambda v: None if v in new else places.make(v, is_kept=False)
-        )
+        self._preparation.add_steps(self._body, lambda v: None if v in new else places.make(v))
         for v, number in zip(self._new, self._other, strict=True):
             # One value may be what several carries become.
             self._preparation.copy(places.number(v), 0, number, places.byte_count(v))

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 PREPARED_LIMIT = 64
 """Combinations of sizes of one graph for which everything is kept ready."""
 
-Key = tuple[tuple[int, ...], tuple[int, ...]]
-"""Sizes in the order of their names, and where the inputs start in their buffers."""
+Key = tuple[tuple[tuple[str, int], ...], tuple[int, ...]]
+"""Sizes by name, and where the inputs start in their buffers."""
 
 
 class GraphRunner:
@@ -42,8 +42,11 @@ class GraphRunner:
         self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]
     ) -> tuple[Array, ...]:
         """The outputs of `graph`."""
-        buffers = [one.buffer for one in inputs]
-        key = (tuple(sizes[name] for name in sorted(sizes)), tuple(one.offset for one in inputs))
+        return self.prepared(graph, inputs, sizes).run(inputs)
+
+    def prepared(self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]) -> Prepared:
+        """What runs `graph` at these sizes."""
+        key = (tuple(sizes.items()), tuple(one.offset for one in inputs))
         known = self._prepared.setdefault(graph, {})
         found = known.get(key)
         if found is None:
@@ -51,7 +54,7 @@ class GraphRunner:
                 known.pop(next(iter(known)))
             plan = self.plan(graph)
             found = known[key] = prepare(self._device, plan, sizes, key[1], self._staged)
-        return found.run(inputs, buffers)
+        return found
 
     def plan(self, graph: Graph) -> Plan:
         found = self._plans.get(graph)

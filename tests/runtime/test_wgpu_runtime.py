@@ -85,7 +85,7 @@ def test_dropping_a_buffer_frees_the_memory_that_bind_groups_held(wgpu_runtime: 
 
     before = native_buffer_count()
     for _ in range(50):
-        buffers = {1: x, 2: x, 3: wgpu_runtime.allocate(4)}
+        buffers = {1: x, 2: x, 3: wgpu_runtime.allocate(1 << 17)}
         wgpu_runtime.dispatch(pipeline, buffers, WORDS, (1, 1, 1))
         wgpu_runtime.wait()
     buffers.clear()
@@ -94,6 +94,39 @@ def test_dropping_a_buffer_frees_the_memory_that_bind_groups_held(wgpu_runtime: 
     wgpu_runtime.allocate(4)
     wgpu_runtime.wait()
     assert native_buffer_count() - before < 10
+
+
+def test_a_small_buffer_serves_again_unless_somebody_holds_it(wgpu_runtime: Runtime) -> None:
+    first = wgpu_runtime.allocate(48, zeroed=False)
+    native = first.native
+    del first
+    second = wgpu_runtime.allocate(48, zeroed=False)
+    assert second.native is native
+    assert second.shared() is native
+    del second
+    assert wgpu_runtime.allocate(48, zeroed=False).native is not native
+
+
+def test_a_zeroed_buffer_is_never_an_old_one(wgpu_runtime: Runtime) -> None:
+    first = wgpu_runtime.allocate(52)
+    wgpu_runtime.write(first, 0, bytes([1]) * 52)
+    native = first.native
+    del first
+    again = wgpu_runtime.allocate(52)
+    assert again.native is not native
+    assert bytes(wgpu_runtime.read([(again, 0, 52)])[0]) == bytes(52)
+
+
+def test_a_buffer_in_a_cycle_is_not_ended_by_the_garbage_collector(wgpu_runtime: Runtime) -> None:
+    pipeline = wgpu_runtime.pipeline(SCALE_AND_ADD)
+    x = wgpu_runtime.allocate(4)
+    cycle: list[object] = [wgpu_runtime.allocate(4, zeroed=False)]
+    cycle.append(cycle)
+    del cycle
+    gc.collect()
+    again = wgpu_runtime.allocate(4, zeroed=False)
+    wgpu_runtime.dispatch(pipeline, {1: x, 2: x, 3: again}, WORDS, (1, 1, 1))
+    wgpu_runtime.wait()
 
 
 def test_a_device_that_cannot_be_made_is_a_device_error(wgpu_runtime: Runtime) -> None:
