@@ -75,10 +75,12 @@ def prepare(
     """
     places = Places(plan.inputs, offsets, known)
     preparation = Preparation(device, places, staged)
-    kept = dict.fromkeys(v for v, _ in plan.outputs if v not in plan.inputs)
-    for v in kept:
-        places.keep(v)
-    preparation.add_steps(plan, places.make)
+    results = {v for v, _ in plan.outputs}
+    for k, step in enumerate(plan.steps):
+        for v in step.writes:
+            if v in results:
+                places.keep(v, made_at=k)
+    preparation.add_outermost(plan)
     outputs = [(v.element, places.shape(shape), places.number(v)) for v, shape in plan.outputs]
     commands = preparation.commands
     count = sum(isinstance(command, Dispatch) for command in commands)
@@ -109,11 +111,24 @@ class Preparation:
         yield self.binder.commands
         self.binder.commands = outer
 
-    def add_steps(self, plan: Plan, make: Callable[[Value], None]) -> None:
+    def add_outermost(self, plan: Plan) -> None:
+        """Adds the steps of the plan that is not the body of a loop."""
+        last_use = plan.last_uses()
+
+        def make(value: Value) -> None:
+            self.places.make(value, last_use.get(value))
+
+        self.add_steps(plan, make, is_outermost=True)
+
+    def add_steps(
+        self, plan: Plan, make: Callable[[Value], None], *, is_outermost: bool = False
+    ) -> None:
         """Adds the steps of `plan`; `make` gives a value that one writes its buffer."""
-        last_use = {v: k for k, step in enumerate(plan.steps) for v in step.reads}
+        last_use = plan.last_uses()
         kept = {v for v, _ in plan.outputs}
         for k, step in enumerate(plan.steps):
+            if is_outermost:
+                self.places.step = k
             for value in step.writes:
                 make(value)
             self._add_step(step)
