@@ -1,4 +1,4 @@
-"""One program on one device against the float64 oracle: primal, vjp, jvp.
+"""One program on one device against the float64 oracle: primal, vjp, jvp, moved gradients.
 
 Where float32 itself is the difference, a program says nothing: the oracle in float32, and again
 at inputs that are a unit in the last place away, tell how far rounding may lead.
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import shaderad as sad
+from shaderad.session.linearised import linearised
 from tests.oracle import Oracle, oracle
 from tests.random_programs.inputs import directions
 from tests.random_programs.leaves import Leaves, cotangent_of, floats_in, leaves_of
@@ -25,12 +26,15 @@ RTOL, ATOL = 2e-4, 2e-5
 CONDITION_LIMIT = 1e-2
 # How much further than the float32 oracle, or than a moved input, another float32 may be off.
 ROUNDING_FACTOR = 50.0
+# Every so many programs are differentiated twice.
+SECOND_STRIDE = 2
 REFUSALS = {
     "vjp": frozenset({"SR0417", "SR0428"}),
     "jvp": frozenset({"SR0412", "SR0417"}),
+    "hvp": frozenset({"SR0412", "SR0417", "SR0419", "SR0428"}),
 }
-"""Codes by which a random program may be refused: no forward derivative, too many buffers, what
-the compiler cannot differentiate twice."""
+"""Codes by which a random program may be refused: no forward derivative, too many buffers, a third
+derivative, what the compiler cannot differentiate twice."""
 
 
 class Outcome(Enum):
@@ -150,6 +154,17 @@ class _Comparison:
 
         yield _Question("vjp", pulled, pulled_exactly)
         yield _Question("jvp", pushed, lambda o: floats_in(leaves_of(_tuple(o.jvp(dots)))))
+        if self._program.seed % SECOND_STRIDE == 0:
+            yield self._moved(bars if len(bars) > 1 else bars[0], dots)
+
+    def _moved(self, bars: Any, dots: tuple[Any, ...]) -> _Question:
+        """How gradients move."""
+
+        def moved() -> Leaves:
+            at = linearised(self._kernel, self._args, self._call, is_lazy=True)
+            return floats_in(leaves_of(tuple(at.pull_moved(bars, None, dots, range(len(dots))))))
+
+        return _Question("hvp", moved, lambda o: floats_in(leaves_of(o.moved(bars, dots))))
 
     def _judged(self, question: _Question, found: Leaves) -> Verdict:
         exact = _asked(question, self._exact)
