@@ -1,7 +1,8 @@
 """One program on one device against the float64 oracle: primal, vjp, jvp, moved gradients.
 
 Where float32 itself is the difference, a program says nothing: the oracle in float32, and again
-at inputs that are a unit in the last place away, tell how far rounding may lead.
+at inputs that are a unit in the last place away, tell how far rounding may lead. Nor where the sign
+of a zero is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tests.oracle import Oracle, oracle
 from tests.random_programs.inputs import directions
 from tests.random_programs.leaves import Leaves, cotangent_of, floats_in, leaves_of
 from tests.random_programs.programs import Program
+from tests.random_programs.zeros import without_zeros
 
 # float32 and some hundred operations; sums of 130 threads in any order.
 RTOL, ATOL = 2e-4, 2e-5
@@ -84,12 +86,14 @@ class _Comparison:
         self._call = {**program.call, "device": device}
         self._kernel = program.kernel()
         self._args = program.values()
-        self._exact = self._oracle(self._args, np.float64)
+        self._exact = self._oracle(self._args)
         self._rough = [self._oracle(self._args, np.float32)]
 
-    def _oracle(self, args: tuple[Any, ...], precision: Any) -> Oracle:
+    def _oracle(
+        self, args: tuple[Any, ...], precision: Any = np.float64, kernel: Any = None
+    ) -> Oracle:
         with np.errstate(all="ignore"):
-            return oracle(self._kernel, *args, **self._program.call, precision=precision)
+            return oracle(kernel or self._kernel, *args, **self._program.call, precision=precision)
 
     def run(self) -> Verdict:
         if not self._reports_as_the_oracle():
@@ -181,10 +185,12 @@ class _Comparison:
         return Verdict(Outcome.MISMATCH, f"{question.mode}{worst}")
 
     def _ask_nearby(self) -> None:
-        """Oracles at inputs a little away, for a second opinion on rounding."""
+        """Oracles at inputs a little away, for a second opinion on rounding, and on zeros."""
         if len(self._rough) == 1:
             for nudge in (2.4e-7, -2.4e-7):
-                self._rough.append(self._oracle(self._program.values(nudge), np.float64))
+                self._rough.append(self._oracle(self._program.values(nudge)))
+            for other in without_zeros(self._program):
+                self._rough.append(self._oracle(self._args, kernel=other.kernel()))
 
 
 def _asked(question: _Question, one: Oracle) -> Leaves:

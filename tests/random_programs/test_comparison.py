@@ -26,7 +26,15 @@ import shaderad as sad
 def kernel(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
     y[i] = x[i] * x[(i + 1) % 3] + sad.sin(x[i])
 """
-PROGRAM = Program(SOURCE, (3,), (Argument("x", BufferType(Access.IN, FLOAT), (3,)),), seed=3)
+ZERO_SOURCE = """
+import shaderad as sad
+
+@sad.kernel
+def kernel(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = sad.copysign(x[i], sad.lerp(y[i], -1.25, x[i + 3]))
+"""
+ARGUMENTS = (Argument("x", BufferType(Access.IN, FLOAT), (3,)),)
+PROGRAM = Program(SOURCE, (3,), ARGUMENTS, seed=3)
 
 
 def scaled(value: Any) -> Any:
@@ -75,3 +83,10 @@ def test_a_wrong_answer_in_one_mode_is_a_mismatch(
 def test_derivatives_are_compared_by_their_floats() -> None:
     leaves: Leaves = {"[0].x": np.zeros(2), "[0].k": np.zeros(2, np.int32)}
     assert list(floats_in(leaves)) == ["[0].x"]
+
+
+def test_the_sign_of_a_zero_is_nobodys_fault(device: sad.Device) -> None:
+    """The kernel adds -0 to a constant 0: by IEEE 754 that is 0, compilers have -0."""
+    program = Program(ZERO_SOURCE, (3,), ARGUMENTS, seed=4)
+    with device:
+        assert not compare(program, device).is_fault
