@@ -26,10 +26,9 @@ import pytest
 import shaderad as sad
 from shaderad.frontend.decorators import KernelFunction
 from shaderad.ir.types import FLOAT
-from shaderad.lower import kernels, refusals
-from shaderad.lower.bindings import Mode, Role
-from shaderad.lower.entry_needs import note_needs
-from shaderad.lower.entry_scope import EntryScope
+from shaderad.lower import refusals
+from shaderad.lower.arrays import Arrays
+from shaderad.lower.bindings import Role
 from shaderad.runtime import routes
 from tests.agreement import check_against_oracle, close
 from tests.lower.loop_cases import floats
@@ -139,13 +138,14 @@ def test_without_silent_accessors_the_backward_adds_once_more(
     wanted = oracle(adds, x, **call).out
     close(_after_a_pullback(adds, x, call), wanted, "result")
 
-    def with_results(entry: EntryScope) -> None:
-        note_needs(entry)
-        if entry.module.mode is Mode.BACKWARD:
-            arrays = entry.module.arrays
+    note_tags = Arrays.note_tags
+
+    def with_results(arrays: Arrays, is_summed: dict[str, bool]) -> None:
+        note_tags(arrays, is_summed)
+        if arrays.has(Role.GRADIENT, "x"):
             arrays.need(Role.RESULT, "total", FLOAT, arrays.float_cell())
 
-    monkeypatch.setattr(kernels, "note_needs", with_results)
+    monkeypatch.setattr(Arrays, "note_tags", with_results)
     result = "total_result_words[parameters.total_result_offset + offset]"
     add = (r"keep<Report>\(offset, asuint\(value\)\);", f"{result}.add(value);")
     changed = switch_off((add,), monkeypatch)
