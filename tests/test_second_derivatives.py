@@ -164,6 +164,15 @@ def test_transforms_nest_around_arithmetic(device: sad.Device) -> None:
     np.testing.assert_allclose(pullback(V)[0].numpy(), 30 * X**4 * V)
 
 
+def test_the_jacobian_of_a_gradient_is_the_hessian(device: sad.Device) -> None:
+    gradient = sad.grad(cubed_total)
+    call = {"dim": 3, "shapes": {"loss": 1}}
+    for mode in ("reverse", "forward"):
+        found = sad.jacobian(gradient, mode=mode)(X, 2.0, **call)
+        np.testing.assert_allclose(found.numpy(), np.diag(12 * X))
+    sad.gradcheck(gradient, X, 2.0, **call)
+
+
 def test_a_pullback_is_differentiated_by_what_it_takes(device: sad.Device) -> None:
     _, pullback = sad.vjp(cubes, X, dim=3)
     found, moved = sad.jvp(lambda bar: pullback(bar)[0], (X,), (V,))
