@@ -16,7 +16,7 @@ from shaderad.ir.types import FLOAT, HALF, INT
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import jvp, vjp
-from shaderad.session.run_plan import GraphRunner, evaluate
+from shaderad.session.run_plan import GraphRunner, evaluate, explained
 from tests.array_check import array
 from tests.rules.arrays.test_random import random_graph
 
@@ -227,5 +227,8 @@ def test_buffers_serve_again_within_a_run_and_in_the_next(device: sad.Device) ->
     found = device.kept(GraphRunner).prepared(graph, given, {"n": 1 << 18})
     made = sum(found.scratch_bytes) + sum(found.kept_bytes)
     assert made <= 1.2 * found.live_bytes
+    text = explained(graph, given, {"n": 1 << 18}, device)
+    assert f"allocated: {made:,} bytes" in text
+    assert f"dispatches: {found.dispatch_count}, in one submission" in text
     first = evaluate(graph, given, {"n": 1 << 18}, device)[0].numpy()
     np.testing.assert_array_equal(evaluate(graph, given, {"n": 1 << 18}, device)[0], first)

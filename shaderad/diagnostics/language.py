@@ -317,4 +317,10 @@ MESSAGES: dict[str, Message] = {
         note="two halves share a word, and another thread may write the other one",
         help="write the whole element: `{array}[j] = value`",
     ),
+    "SR0287": Message(
+        LanguageError,
+        "a graph cannot be drawn to `{path}`",
+        note="the name of the file says in which format",
+        help="let it end in one of {formats}",
+    ),
 }

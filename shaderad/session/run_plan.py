@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from shaderad.graph.explain import Memory, explain
 from shaderad.graph.planning import plan
 from shaderad.session.arrays import Array
 from shaderad.session.plan_steps import stage_passes
@@ -81,3 +82,14 @@ def evaluate(
         device: Where.
     """
     return device.kept(GraphRunner).run(graph, inputs, sizes)
+
+
+def explained(
+    graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int], device: Device
+) -> str:
+    """Which dispatches run `graph` at these sizes, and what they keep in memory."""
+    runner = device.kept(GraphRunner)
+    found = runner.prepared(graph, inputs, sizes)
+    memory = Memory(found.live_bytes, sum(found.kept_bytes), sum(found.scratch_bytes))
+    text = explain(runner.plan(graph), len(graph.nodes), sizes, memory)
+    return f"{text}\ndispatches: {found.dispatch_count}, in one submission"

@@ -1,0 +1,1 @@
+"""Random array graphs, their derivatives included, held against their evaluation in NumPy."""

@@ -1,0 +1,46 @@
+"""The long run: ``python -m tests.random_graphs --count 500 --seed 1 --runtime wgpu --log F``.
+
+The log is one JSON line a graph; a run continues where its log ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import shaderad as sad
+from tests.random_graphs.comparison import fault
+from tests.random_graphs.generation import case
+
+SEEDS_A_RUN = 1_000_000
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.random_graphs", description=__doc__)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--runtime", choices=("wgpu", "slangpy"), default="wgpu")
+    parser.add_argument("--log", type=Path, default=Path("random_graphs.jsonl"))
+    given = parser.parse_args()
+    done = given.log.read_text().splitlines() if given.log.exists() else []
+    faults = [found for line in done if (found := json.loads(line)["fault"])]
+    with tempfile.TemporaryDirectory() as cache, given.log.open("a") as log:
+        os.environ["SHADERAD_CACHE"] = cache  # Graphs never repeat: nothing is worth keeping.
+        device = sad.open_device(given.runtime)
+        for number in range(len(done), given.count):
+            start = time.perf_counter()
+            found = fault(case(given.seed * SEEDS_A_RUN + number), device)
+            entry = {"number": number, "seconds": time.perf_counter() - start, "fault": found}
+            log.write(json.dumps(entry) + "\n")
+            log.flush()
+            faults += [found] if found else []
+    print(*faults, f"{given.count} graphs on {given.runtime}, {len(faults)} at fault", sep="\n")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,62 @@
+"""One random graph on one device: its results, its vjp and its jvp."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import shaderad as sad
+from shaderad.interpret.arrays import evaluate as in_numpy
+from shaderad.ir.arrays import Graph
+from shaderad.rules.arrays import jvp, vjp
+from shaderad.session.run_plan import evaluate
+from tests.random_graphs.generation import Case
+
+TOLERANCE = 2e-3
+"""Sums and products of some hundred float32 numbers near 1, and differences of such."""
+
+
+def fault(case: Case, device: sad.Device) -> str:
+    """What is wrong; empty where everything agrees."""
+    rng = np.random.default_rng(case.seed)
+    graph = case.graph
+    shapes = [_shape(case, v.shape) for v in graph.inputs]
+    data = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
+    active = [True] * len(data)
+    dots = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
+    bars = [rng.uniform(-1, 1, _shape(case, v.shape)).astype(np.float32) for v in graph.outputs]
+    tried = {
+        "primal": (graph, data),
+        "vjp": (vjp(graph, active), [*data, *bars]),
+        "jvp": (jvp(graph, active), [*data, *dots]),
+    }
+    for name, (one, given) in tried.items():
+        found = _difference(case, one, given, device)
+        if found:
+            return f"seed {case.seed}, {name} at {case.sizes}: {found}"
+    return ""
+
+
+def _shape(case: Case, shape: Sequence[Any]) -> tuple[int, ...]:
+    from shaderad.ir import sizes
+
+    return tuple(sizes.evaluate(extent, case.sizes) for extent in shape)
+
+
+def _difference(case: Case, graph: Graph, given: Sequence[Any], device: sad.Device) -> str:
+    expected, _ = in_numpy(graph, given, case.sizes)
+    uploaded = [sad.array(x, device=device) for x in given]
+    try:
+        found = [one.numpy() for one in evaluate(graph, uploaded, case.sizes, device)]
+    except sad.Error as failure:
+        return str(failure)
+    for k, (a, e) in enumerate(zip(found, expected, strict=True)):
+        if a.shape != e.shape:
+            return f"output {k} has shape {a.shape}, not {e.shape}"
+        scale = 1 + np.abs(e).max(initial=0)
+        error = np.abs(a - e).max(initial=0) / scale
+        if not error <= TOLERANCE:
+            return f"output {k} is off by {error:.1e}"
+    return ""

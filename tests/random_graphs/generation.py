@@ -1,0 +1,241 @@
+"""Random graphs over symbolic sizes.
+
+Values stay near 1, and choices (positions, conditions) come from whole numbers alone, so that
+float32 and float64 take the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir.arrays import ArrayType, Graph, Value
+from shaderad.ir.sizes import Size
+from shaderad.ir.types import FLOAT, INT, Struct, Vector
+from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
+
+Rng = np.random.Generator
+N, M = sizes.symbol("n"), sizes.symbol("m")
+EXTENTS: tuple[Size, ...] = (N, M, 3)
+SIZES = (0, 1, 2, 3, 5, 8, 65, 300)
+LARGEST_RANK = 4
+LARGEST_DEGREE = 2
+"""Symbols whose product an array may be as long as."""
+Step = Callable[["Maker", Value], Value]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A graph, and the sizes at which it runs."""
+
+    graph: Graph
+    sizes: dict[str, int]
+    seed: int
+
+
+def case(seed: int) -> Case:
+    rng = np.random.default_rng(seed)
+    known = {name: int(SIZES[rng.integers(len(SIZES))]) for name in "nm"}
+    return Case(Maker(rng).graph(), known, seed)
+
+
+class Maker:
+    """One graph while it grows."""
+
+    def __init__(self, rng: Rng) -> None:
+        self.rng = rng
+        self.inputs = [Value(ArrayType(FLOAT, shape)) for shape in ((N,), (M, N), (N,), (3,), ())]
+        self.pool = list(self.inputs)
+
+    def graph(self) -> Graph:
+        for _ in range(self.rng.integers(3, 12)):
+            x = self.pick(self.pool)
+            made = bounded(self.pick(STEPS)(self, x))
+            if len(made.shape) <= LARGEST_RANK and degree(made) <= LARGEST_DEGREE:
+                self.pool.append(made)
+        return Graph(tuple(self.inputs), tuple(self.pool[-3:]))
+
+    def pick(self, choices: Any) -> Any:
+        return choices[self.rng.integers(len(choices))]
+
+    def whole(self, low: int, high: int) -> int:
+        return int(self.rng.integers(low, high))
+
+    def alike(self, x: Value) -> Value:
+        return self.pick([v for v in self.pool if v.shape == x.shape])
+
+    def axis(self, x: Value) -> int:
+        return self.whole(0, len(x.shape))
+
+
+def degree(x: Value) -> int:
+    return sum(len(sizes.symbols(extent)) for extent in x.shape)
+
+
+def bounded(x: Value) -> Value:
+    """Values between -1 and 1, so that chains of products stay in range."""
+    return b.applied(ops.SIN, x) if x.element == FLOAT else x
+
+
+def numbers(shape: tuple[Size, ...], axis: int, modulus: int, shift: int) -> Value:
+    """Whole numbers from `shift` on, in turn."""
+    i = c.variable("i", INT)
+    rest = c.apply(ops.MOD, c.apply(ops.MUL, i, c.whole(7)), c.whole(modulus))
+    return b.elementwise(c.apply(ops.ADD, rest, c.whole(shift)), {"i": b.iota(shape, axis)}, shape)
+
+
+# -- steps ------------------------------------------------------------------------------------
+
+
+def unary(maker: Maker, x: Value) -> Value:
+    return b.applied(maker.pick((ops.SIN, ops.COS, ops.TANH, ops.NEG, ops.EXP)), x)
+
+
+def binary(maker: Maker, x: Value) -> Value:
+    return b.applied(maker.pick((ops.ADD, ops.SUB, ops.MUL)), x, maker.alike(x))
+
+
+def chosen(maker: Maker, x: Value) -> Value:
+    """One side of a condition by position, evaluated alone."""
+    if not x.shape:
+        return x
+    names = {"a": x, "b": maker.alike(x), "i": numbers(x.shape, maker.axis(x), 3, 0)}
+    test = c.apply(ops.GT, c.variable("i", INT), c.whole(0))
+    expr = nodes.Conditional(type=FLOAT, condition=test, if_true=c.variable("a", FLOAT),
+                             if_false=c.variable("b", FLOAT))  # fmt: skip
+    return b.elementwise(expr, names, x.shape)
+
+
+def in_struct(maker: Maker, x: Value) -> Value:
+    """Through an array of structs of a vector and a scalar, reduced or scanned field by field."""
+    t = Struct("Pair", (("v", Vector(FLOAT, 2)), ("s", FLOAT)))
+    other = maker.alike(x)
+    parts = {"a": x, "b": other}
+    first = c.construct(Vector(FLOAT, 2), [c.variable("a", FLOAT), c.variable("b", FLOAT)])
+    pair = b.elementwise(c.construct(t, [first, c.variable("b", FLOAT)]), parts, x.shape)
+    if x.shape and maker.whole(0, 2):
+        pair = b.scan(ops.ADD, pair)
+    p = c.variable("p", t)
+    total = c.apply(ops.ADD, c.component(c.field(p, "v"), 1), c.field(p, "s"))
+    return b.elementwise(total, {"p": pair}, x.shape)
+
+
+def transposed(_: Maker, x: Value) -> Value:
+    return b.transpose(x, [*range(1, len(x.shape)), 0]) if x.shape else x
+
+
+def reshaped(_: Maker, x: Value) -> Value:
+    return b.reshape(x, (sizes.product(x.shape), 1))
+
+
+def reversed_(_: Maker, x: Value) -> Value:
+    return b.reverse(x) if x.shape else x
+
+
+def shifted(maker: Maker, x: Value) -> Value:
+    move = maker.pick((b.shift_left, b.shift_right))
+    return move(x, c.number(FLOAT, 0.5)) if x.shape else x
+
+
+def repeated(maker: Maker, x: Value) -> Value:
+    return b.along_last(x, maker.pick(EXTENTS))
+
+
+def joined(maker: Maker, x: Value) -> Value:
+    if not x.shape:
+        return x
+    axis = maker.axis(x)
+    both = b.concatenate((x, maker.alike(x)), axis)
+    return b.piece(both, axis, maker.pick((0, x.shape[axis])), x.shape[axis])
+
+
+def placed(maker: Maker, x: Value) -> Value:
+    if not x.shape:
+        return x
+    axis, step = maker.axis(x), maker.whole(1, 3)
+    starts: list[Size] = [0] * len(x.shape)
+    steps, shape = [1] * len(x.shape), [*x.shape]
+    starts[axis], steps[axis] = 1, step
+    shape[axis] = sizes.add(sizes.multiply(x.shape[axis], step), 1)
+    node = arrays.Place(operands=(x,), starts=tuple(starts), steps=tuple(steps), shape=tuple(shape))
+    return b.piece(node.result, axis, 1, x.shape[axis], step)
+
+
+def gathered(maker: Maker, x: Value) -> Value:
+    if not x.shape:
+        return x
+    index = numbers((maker.pick(EXTENTS),), 0, 7, -2)
+    return arrays.Gather(operands=(x, index), is_reported=False).result
+
+
+def scattered(maker: Maker, x: Value) -> Value:
+    if not x.shape:
+        return x
+    index = numbers(x.shape[:1], 0, 5, -1)
+    base = maker.pick((b.zeros(x.type), maker.alike(x)))
+    return arrays.ScatterAdd(operands=(base, x, index)).result
+
+
+def last_written(maker: Maker, x: Value) -> Value:
+    if not x.shape:
+        return x
+    index = numbers(x.shape[:1], 0, 4, -1)
+    last = arrays.LastWriter(operands=(index,), count=maker.pick(EXTENTS)).result
+    return arrays.Gather(operands=(x, last), is_reported=False).result
+
+
+def reduced(maker: Maker, x: Value) -> Value:
+    op = maker.pick((ops.ADD, ops.MUL))
+    return b.reduce(op, x) if x.shape else x
+
+
+def scanned(maker: Maker, x: Value) -> Value:
+    op = maker.pick((ops.ADD, ops.MUL))
+    return b.scan(op, x) if x.shape else x
+
+
+def ordered(maker: Maker, x: Value) -> Value:
+    """By whole-number keys with ties."""
+    if not x.shape:
+        return x
+    keys = numbers(x.shape, len(x.shape) - 1, 4, 0)
+    order = arrays.ArgSort(operands=(keys,)).result
+    first = b.piece(b.reshape(order, (sizes.product(x.shape),)), 0, 0, sizes.product(x.shape))
+    flat = b.reshape(x, (sizes.product(x.shape),))
+    found = arrays.Gather(operands=(flat, first), is_reported=False).result
+    return b.reshape(found, x.shape)
+
+
+def extreme(maker: Maker, x: Value) -> Value:
+    """The values at the first largest of keys with ties."""
+    if not x.shape:
+        return x
+    keys = numbers(x.shape, len(x.shape) - 1, 4, 0)
+    found = arrays.ArgExtreme(operands=(keys,), kind=maker.pick(("min", "max"))).result
+    flat = b.reshape(x, (sizes.product(x.shape),))
+    return arrays.Gather(operands=(flat, found), is_reported=False).result
+
+
+def looped(maker: Maker, x: Value) -> Value:
+    """A loop inside one kernel, or one whose body reads other elements."""
+    k, carry, constant = (Value(t) for t in (ArrayType(INT, ()), x.type, x.type))
+    moved = carry if not x.shape or maker.whole(0, 2) else b.reverse(carry)
+    new = b.applied(ops.SIN, b.applied(ops.ADD, moved, constant))
+    node = arrays.Loop(
+        operands=(x, maker.alike(x)), body=Graph((k, carry, constant), (new, carry)),
+        count=maker.pick((0, 1, 3, 4)), carry_count=1, constant_count=1,
+        is_reversed=bool(maker.whole(0, 2)), checkpoint=maker.pick(("all", "sqrt")),
+    )  # fmt: skip
+    last, states = node.results
+    return maker.pick((last, states))
+
+
+STEPS: tuple[Step, ...] = (
+    unary, binary, binary, chosen, in_struct, transposed, reshaped, reversed_, shifted, repeated,
+    joined, placed, gathered, scattered, last_written, reduced, scanned, ordered, extreme, looped,
+)  # fmt: skip
