@@ -8,7 +8,7 @@ import pytest
 import shaderad as sad
 from shaderad import float3
 from tests.agreement import check_second_order
-from tests.lower import function_cases, loop_cases, output_cases, typed_cases
+from tests.lower import function_cases, guard_cases, loop_cases, output_cases, typed_cases
 from tests.lower.loop_cases import floats
 from tests.lower.reference import Case
 from tests.rules.pushing import cases
@@ -26,7 +26,7 @@ QUICK = (
     "carried_arrays",
     "tuples",
 )
-CASES = loop_cases.CASES | output_cases.CASES | cases.CASES
+CASES = loop_cases.CASES | guard_cases.CASES | output_cases.CASES | cases.CASES
 CASES |= {
     kernel.shown_name: Case(kernel, args, N)
     for kernel, args in (function_cases.ARGUMENTS | typed_cases.ARGUMENTS).items()

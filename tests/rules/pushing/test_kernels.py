@@ -16,13 +16,13 @@ from shaderad.diagnostics import DerivativeError
 from shaderad.ir.printer import kernel_text
 from shaderad.rules.pushing import push_kernel
 from tests.agreement import close, drawn_for
-from tests.lower import function_cases, loop_cases, output_cases, typed_cases
+from tests.lower import function_cases, guard_cases, loop_cases, output_cases, typed_cases
 from tests.oracle import oracle
 from tests.rules.pushing import cases
 
 N = 7
 CASES = {name: (case.kernel, case.args, case.call) for name, case in (
-    loop_cases.CASES | output_cases.CASES | cases.CASES
+    loop_cases.CASES | guard_cases.CASES | output_cases.CASES | cases.CASES
 ).items()} | {
     kernel.shown_name: (kernel, args, {"dim": N})
     for kernel, args in (function_cases.ARGUMENTS | typed_cases.ARGUMENTS).items()
