@@ -232,3 +232,16 @@ def test_buffers_serve_again_within_a_run_and_in_the_next(device: sad.Device) ->
     assert f"dispatches: {found.dispatch_count}, in one submission" in text
     first = evaluate(graph, given, {"n": 1 << 18}, device)[0].numpy()
     np.testing.assert_array_equal(evaluate(graph, given, {"n": 1 << 18}, device)[0], first)
+
+
+@pytest.mark.gpu
+def test_devices_of_few_buffers_run_wide_graphs(device: sad.Device, rng: Rng) -> None:
+    xs = tuple(array((N,)) for _ in range(9))
+    total = xs[0]
+    for x in xs[1:]:
+        total = b.applied(ops.MUL, b.applied(ops.SIN, total), x)
+    graph = vjp(Graph(xs, (b.reduce(ops.ADD, total),)), [True] * 9)
+    data = [rng.normal(size=33) for _ in xs]
+    with sad.open_device(device.capabilities.runtime, limits={"storage_buffer_limit": 8}) as few:
+        check(few, graph, [*data, np.array(1.0)], n=33)
+    few.close()

@@ -23,13 +23,24 @@ from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import Access, is_differentiable
 
+PORTABLE_BUFFER_LIMIT = 8
+"""What WebGPU guarantees."""
+PASS_BUFFERS = 3
+"""What a pass binds besides what it reads."""
+
 IsStored = Callable[[Value], bool]
 
 
-def plan(graph: Graph, depth: int = 0) -> Plan:
-    """The plan of `graph`, for all sizes; inside of `depth` loops."""
+def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0) -> Plan:
+    """The plan of `graph`, for all sizes.
+
+    Args:
+        graph: What it computes.
+        buffer_limit: How many buffers a kernel should bind.
+        depth: Loops around it.
+    """
     graph = exact_products(simplified(graph))
-    return _Planner(graph, depth).run()
+    return _Planner(graph, buffer_limit, depth).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +63,12 @@ class _Group:
 
 
 class _Planner:
-    def __init__(self, graph: Graph, depth: int) -> None:
+    def __init__(self, graph: Graph, buffer_limit: int, depth: int) -> None:
         self._graph = graph
         self._depth = depth
-        self._stored = stored_values(graph)
+        # One is left for what kernels report.
+        self._buffer_limit = buffer_limit - 1
+        self._stored = stored_values(graph, self._buffer_limit - 1)
         self._levels: dict[Value, _Level] = {}
         self._groups: dict[tuple[Shape, int], _Group] = {}
         self._ordered: list[tuple[int, _Group | Node]] = []
@@ -121,26 +134,50 @@ class _Planner:
     def _steps(self, one: _Group | Node) -> Sequence[Step]:
         if isinstance(one, arrays.Loop | arrays.WhileLoop):
             return self._loop(one)
+        if isinstance(one, arrays.Reduce | arrays.Scan):
+            return self._pass(one)
+        if isinstance(one, _Group):
+            return self._kernels(one.values)
         return [self._step(one)]
+
+    def _kernels(self, values: Sequence[Value]) -> list[Step]:
+        """One kernel that computes `values`, or several that bind fewer buffers each."""
+        inside = frozenset(values)
+        work = cluster(values, lambda v: self._is_stored(v) and v not in inside)
+        middle = len(values) // 2
+        step = RunKernel(work)
+        if not middle or self._binds_few(step):
+            return [step]
+        # What the second half needs of the first it reads: values come in the order of nodes.
+        return [*self._kernels(values[:middle]), *self._kernels(values[middle:])]
+
+    def _binds_few(self, step: RunKernel) -> bool:
+        return len(step.reads) + len(step.writes) <= self._buffer_limit
+
+    def _pass(self, node: arrays.Reduce | arrays.Scan) -> list[Step]:
+        """A pass around the kernel of its elements, or over them where that binds too much."""
+        x, *init = node.operands
+        first = base_of(init[0]) if init else None
+        work = cluster([x], self._is_stored)
+        if len(work.reads) + len(init) + PASS_BUFFERS <= self._buffer_limit:
+            return [RunPass(node, work, first)]
+        stored = cluster([x], lambda v: v is x or self._is_stored(v))
+        return [RunKernel(work), RunPass(node, stored, first)]
 
     def _loop(self, node: arrays.Loop | arrays.WhileLoop) -> Sequence[Step]:
         """Kernels with the loop inside, or the steps of the body again and again."""
         kernels = loop_kernels(node, self._is_stored)
-        if kernels is not None:
+        if kernels is not None and all(map(self._binds_few, kernels)):
             return kernels
 
         def plan_of(graph: Graph) -> Plan:
-            return plan(graph, self._depth + 1)
+            return plan(graph, self._buffer_limit + 1, self._depth + 1)
 
         if isinstance(node, arrays.Loop):
             return [repeat(node, plan_of, self._depth)]
         return [repeat_while(node, plan_of)]
 
-    def _step(self, one: _Group | Node) -> Step:
-        if isinstance(one, _Group):
-            inside = frozenset(one.values)
-            work = cluster(one.values, lambda v: self._is_stored(v) and v not in inside)
-            return RunKernel(work)
+    def _step(self, one: Node) -> Step:
         if isinstance(one, arrays.KernelCall | arrays.KernelPull | arrays.KernelPush):
             return self._call(one)
         return _STEPS[type(one)](one, self._is_stored)
@@ -170,15 +207,7 @@ def _call_key(node: arrays.KernelCall, operands: tuple[Value, ...]) -> Hashable:
     return (node.kernel, node.dim, node.names, node.written, operands)
 
 
-def _pass(node: Node, is_stored: IsStored) -> RunPass:
-    assert isinstance(node, arrays.Reduce | arrays.Scan)
-    x, *init = node.operands
-    return RunPass(node, cluster([x], is_stored), base_of(init[0]) if init else None)
-
-
 _STEPS: dict[type[Node], Callable[..., Step]] = {
-    arrays.Reduce: _pass,
-    arrays.Scan: _pass,
     arrays.ArgExtreme: rows.arg_extreme,
     arrays.ArgSort: rows.arg_sort,
     arrays.ScatterAdd: scatters.scatter_add,

@@ -71,9 +71,35 @@ def computed_inside(node: Node) -> tuple[Value, ...]:
     return tuple(v for v in node.operands if v not in kept)
 
 
-def stored_values(graph: Graph) -> frozenset[Value]:
-    """The values of `graph` that get memory, inputs left out."""
-    return _Choice(graph).run()
+def stored_values(graph: Graph, read_limit: int) -> frozenset[Value]:
+    """The values of `graph` that get memory, inputs left out.
+
+    No value is computed from more than `read_limit` others, unless one node needs as many.
+    """
+    return _narrowed(graph, _Choice(graph).run(), read_limit)
+
+
+def _narrowed(graph: Graph, stored: set[Value], read_limit: int) -> frozenset[Value]:
+    """Stores parts of what would read too many values at once."""
+    reads: dict[Value, frozenset[Value]] = {}
+
+    def read_by(value: Value) -> frozenset[Value]:
+        if value.producer is None or value in stored:
+            return frozenset({value})
+        return reads[value]
+
+    for node in graph.nodes:
+        operands = node.operands if is_fused_node(node) else computed_inside(node)
+        found = frozenset[Value]().union(*map(read_by, operands))
+        while len(found) > read_limit:
+            widest = max(operands, key=lambda v: len(read_by(v)))
+            if len(read_by(widest)) < 2:
+                break
+            stored.add(widest)
+            found = frozenset[Value]().union(*map(read_by, operands))
+        if is_fused_node(node):
+            reads[node.result] = found
+    return frozenset(stored)
 
 
 class _Choice:
@@ -85,7 +111,7 @@ class _Choice:
         self._cost: dict[Value, int] = {}
         self._level: dict[Value, int] = {}
 
-    def run(self) -> frozenset[Value]:
+    def run(self) -> set[Value]:
         for node in self._graph.nodes:
             self._note_costs(node)
             if not is_fused_node(node):
@@ -104,7 +130,7 @@ class _Choice:
                 self._stored.add(value)
                 contexts = {((value.shape, self._level[value]), 0)}
             self._propagate(node, contexts)
-        return frozenset(self._stored)
+        return self._stored
 
     def _note_costs(self, node: Node) -> None:
         """What an element costs if nothing fused is stored, and how many passes come before."""

@@ -60,7 +60,8 @@ class GraphRunner:
     def plan(self, graph: Graph) -> Plan:
         found = self._plans.get(graph)
         if found is None:
-            found = self._plans[graph] = plan(graph)
+            limit = self._device.capabilities.storage_buffer_limit
+            found = self._plans[graph] = plan(graph, limit)
         return found
 
     def _staged(self, step: RunPass) -> StagedPasses:

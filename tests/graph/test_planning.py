@@ -98,3 +98,23 @@ def test_an_index_array_is_computed_where_it_is_used() -> None:
     gathered = arrays.Gather(operands=(x, b.plus(index, 1)), is_reported=False).result
     (step,) = plan(Graph((x, index), (gathered,))).steps
     assert set(step.reads) == {x, index}
+
+
+def test_kernels_bind_no_more_buffers_than_they_should() -> None:
+    xs = tuple(array((N,)) for _ in range(5))
+    sums = [xs[0]]
+    for x in xs[1:]:
+        sums.append(b.applied(ops.TANH, b.applied(ops.ADD, sums[-1], x)))
+    found = plan(Graph(xs, (*sums[1:], b.reduce(ops.ADD, sums[-1]))), buffer_limit=6)
+    assert all(len(step.reads) + len(step.writes) < 6 for step in found.steps)
+    assert len(found.steps) > 2
+    assert len(plan(Graph(xs, (*sums[1:],)), buffer_limit=10).steps) == 1
+
+
+def test_a_producer_that_reads_too_much_is_stored() -> None:
+    xs = tuple(array((N,)) for _ in range(6))
+    total = xs[0]
+    for x in xs[1:]:
+        total = b.applied(ops.MUL, total, x)
+    stored, summed = plan(Graph(xs, (b.reduce(ops.ADD, total),))).steps
+    assert summed.reads == stored.writes
