@@ -143,3 +143,13 @@ def test_a_scene_of_pointers_gets_a_scene_of_gradients(device: sad.Device) -> No
     np.testing.assert_array_equal(two["v0"], [[0, 5, 0], [0, 5, 0]])
     np.testing.assert_array_equal(two["v2"][:, 1], [5.0, 10.0])
     assert float(found.exposure) == 15.0 + 120.0
+
+
+def test_newtons_method_ends_where_every_link_is_1(device: sad.Device) -> None:
+    curvature = first_step("curvature")
+    path = curvature.newton(curvature.START)
+    energies = [energy for _, energy in path]
+    assert energies == sorted(energies, reverse=True)
+    x, energy = path[-1]
+    assert energy < 1e-8
+    np.testing.assert_allclose(x, 1.0, atol=1e-3)
