@@ -46,10 +46,48 @@ if TYPE_CHECKING:
     from shaderad.check import gradcheck
     from shaderad.runtime.choice import DeviceInfo
     from shaderad.runtime.devices import devices
+    from shaderad.session.array_functions.public import (
+        argmax,
+        argmin,
+        argsort,
+        broadcast_to,
+        cast,
+        checkpoint,
+        compact,
+        concatenate,
+        custom_vjp,
+        fori_loop,
+        full,
+        gather,
+        histogram,
+        iota,
+        loop,
+        map,  # noqa: A004 - the public name
+        mean,
+        prod,
+        reduce,
+        reshape,
+        reverse,
+        rotate,
+        scan,
+        scatter,
+        scatter_add,
+        sort,
+        stack,
+        sum,  # noqa: A004 - the public name
+        where,
+        while_loop,
+        zeros,
+    )
     from shaderad.session.arrays import Array, array
     from shaderad.session.devices import Device, open_device
+    from shaderad.session.graphs import graph
     from shaderad.session.pointers import pointer
     from shaderad.transforms import grad, hvp, jacobian, jvp, value_and_grad, vjp
+
+# The folder `shaderad.graph` is loaded first, and its name freed: here `graph` is the decorator.
+import_module("shaderad.graph")
+globals().pop("graph", None)
 
 __version__ = "0.1.0"
 
@@ -61,7 +99,6 @@ _MODULE_BY_NAME = {
     "DeviceInfo": "shaderad.runtime.choice",
     "devices": "shaderad.runtime.devices",
     "grad": "shaderad.transforms",
-    "hvp": "shaderad.transforms",
     "jacobian": "shaderad.transforms",
     "jvp": "shaderad.transforms",
     "value_and_grad": "shaderad.transforms",
@@ -70,6 +107,17 @@ _MODULE_BY_NAME = {
     "build": "shaderad.bundle",
     "load": "shaderad.bundle.loading",
     "pointer": "shaderad.session.pointers",
+    "graph": "shaderad.session.graphs",
+    "hvp": "shaderad.transforms",
+    **dict.fromkeys(
+        (
+            "argmax argmin argsort broadcast_to cast checkpoint compact concatenate "
+            "custom_vjp fori_loop full gather histogram iota loop map mean prod reduce "
+            "reshape reverse rotate scan scatter scatter_add sort stack sum where while_loop "
+            "zeros"
+        ).split(),
+        "shaderad.session.array_functions.public",
+    ),
 }
 
 __all__ = [
@@ -96,22 +144,54 @@ __all__ = [
     "Pointer",
     "ShapeError",
     "UnknownNameError",
+    "argmax",
+    "argmin",
+    "argsort",
     "array",
+    "broadcast_to",
     "build",
+    "cast",
+    "checkpoint",
+    "compact",
+    "concatenate",
+    "custom_vjp",
     "devices",
+    "fori_loop",
+    "full",
     "function",
+    "gather",
     "grad",
     "gradcheck",
+    "graph",
+    "histogram",
     "hvp",
+    "iota",
     "jacobian",
     "jvp",
     "kernel",
     "load",
+    "loop",
+    "map",
+    "mean",
     "open_device",
     "pointer",
+    "prod",
+    "reduce",
+    "reshape",
+    "reverse",
+    "rotate",
+    "scan",
+    "scatter",
+    "scatter_add",
+    "sort",
+    "stack",
     "struct",
+    "sum",
     "value_and_grad",
     "vjp",
+    "where",
+    "while_loop",
+    "zeros",
 ]
 
 # float2 .. double4x4, half, double, uint; sin, dot, lerp, ..; range, detach, fwd_diff, ..

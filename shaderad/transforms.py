@@ -19,9 +19,12 @@ from shaderad.ir import types
 from shaderad.runtime import buffers
 from shaderad.session import trees
 from shaderad.session.arguments import struct_fields
+from shaderad.session.array_functions.elements import conform
+from shaderad.session.array_functions.public import full
 from shaderad.session.arrays import Array, Shape, array
 from shaderad.session.linearised import Linearised
 from shaderad.session.nested import linearised_within
+from shaderad.session.traced import TracedArray
 
 Function = Callable[..., Any]
 
@@ -273,7 +276,7 @@ def _spelled_argument(value: Any) -> Shape:
 def _ones(out: Any) -> Any:
     """1 as the cotangent of a result that is one float."""
     result = _one_float(out)
-    one = array(np.ones(result.shape), dtype=result.element, device=result.device)
+    one = _one_like(result)
 
     def cotangent(_: Any) -> Array:
         return one
@@ -286,7 +289,7 @@ def _one_float(out: Any) -> Array:
     result = leaves[0] if len(leaves) == 1 else None
     is_one_float = (
         isinstance(result, Array)
-        and result.size == 1
+        and _holds_one(result)
         and isinstance(result.element, types.Scalar)
         and types.is_float(result.element)
     )
@@ -294,6 +297,18 @@ def _one_float(out: Any) -> Array:
         raise error("SR0457", found=", ".join(map(_shown, leaves)) or "nothing")
     assert isinstance(result, Array)
     return result
+
+
+def _one_like(result: Array) -> Array:
+    """The cotangent 1."""
+    if isinstance(result, TracedArray):
+        return full(result.shape, conform(1.0, result.element, "out_bar"))
+    return array(np.ones(result.shape), dtype=result.element, device=result.device)
+
+
+def _holds_one(result: Array) -> bool:
+    extents = result.extents if isinstance(result, TracedArray) else result.shape
+    return all(extent == 1 for extent in extents)
 
 
 def _shown(leaf: Any) -> str:

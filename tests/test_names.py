@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -45,3 +47,9 @@ def test_remedies_are_for_names_that_are_missing_and_name_what_is_there() -> Non
     assert not [name for name in REMEDY_BY_NAME if hasattr(sad, name)]
     named = {word for text in REMEDY_BY_NAME.values() for word in re.findall(r"sad\.(\w+)", text)}
     assert not [name for name in named if not hasattr(sad, name)]
+
+
+def test_graph_is_the_decorator_whatever_is_imported_before() -> None:
+    text = "import shaderad.graph.planning, shaderad as sad; print(callable(sad.graph))"
+    found = subprocess.run([sys.executable, "-c", text], capture_output=True, check=True)
+    assert found.stdout.split() == [b"True"]

@@ -77,6 +77,45 @@ MESSAGES: dict[str, Message] = {
         "`{name}` gives {found}, and a mapped function must give a value",
         help="return the value",
     ),
+    "SR0333": Message(
+        LanguageError,
+        "{what} is a {found}, and must be a {wanted}",
+        help="give it the same tuples, lists, dicts and structs",
+    ),
+    "SR0334": Message(
+        ShapeError,
+        "a value of shape {found} in place of one of shape {wanted}",
+        note="what a loop carries, and what a derivative belongs to, keeps its shape",
+        help="start with an array of the final shape, such as `sad.zeros(shape)`",
+    ),
+    "SR0335": Message(
+        LanguageError,
+        '`checkpoint` is "sqrt", "all" or "none"',
+        label="found {found}",
+        help='"sqrt" computes again what "all" would keep',
+    ),
+    "SR0336": Message(
+        ShapeError,
+        "`xs` holds arrays whose first axes have one size, and got the shapes {found}",
+        help="a loop takes one row of each in every iteration",
+    ),
+    "SR0337": Message(
+        ShapeError,
+        "the condition of a loop is one bool without axes, found {found}",
+        help="reduce it: `sad.any(..)` or `sad.all(..)`",
+    ),
+    "SR0338": Message(
+        LanguageError,
+        "graph `{name}` reads an array that neither an argument nor a name it captures leads to",
+        label="{found}",
+        note="a later call could not tell whether it is still the one to read",
+        help="pass it as an argument",
+    ),
+    "SR0339": Message(
+        LanguageError,
+        "kernel `{name}` with {what}, inside of a function that is traced",
+        help="{help}",
+    ),
     "SR0340": Message(
         ShapeError,
         "an index array holds `{found}`, and must hold `int`",
@@ -97,6 +136,23 @@ MESSAGES: dict[str, Message] = {
         LanguageError,
         "`{name}` inside of a function given to `sad.map`",
         help="call it on whole arrays, outside of the mapped function",
+    ),
+    "SR0345": Message(
+        ShapeError,
+        "`{name}` has {rank:axis|axes} by its annotation",
+        label="found the shape {shape}",
+        help='annotate a name or number for each axis: `sad.Array[float, "h", "w"]`',
+    ),
+    "SR0346": Message(
+        ShapeError,
+        "an axis of `{name}` has the size {wanted} by its annotation",
+        label="found the shape {shape}",
+        help="pass an array of that size, or give the axis a name",
+    ),
+    "SR0347": Message(
+        ShapeError,
+        "the size `{name}` is {first} in `{left}` and {second} in `{right}`",
+        help="sizes of one name agree in all arguments",
     ),
     "SR0344": Message(
         ShapeError,

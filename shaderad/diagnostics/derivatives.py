@@ -221,6 +221,17 @@ MESSAGES: dict[str, Message] = {
         note="a pullback of your own says nothing of tangents",
         help="use `vjp` or `grad`, or leave the function to automatic derivatives",
     ),
+    "SR0473": Message(
+        DerivativeError,
+        "`{name}` is called before its derivative is known",
+        help="say it first: `{name}.defvjp(forward, backward)`",
+    ),
+    "SR0474": Message(
+        DerivativeError,
+        "`{name}` has a pullback of its own, and captures an array that may carry derivatives",
+        note="the backward function gives cotangents of the arguments alone",
+        help="pass the array as an argument, or capture `sad.detach(x)`",
+    ),
     "SR0470": Message(
         DerivativeError,
         "`{type}` behind a pointer holds floats of its own, in a differentiated Python function",

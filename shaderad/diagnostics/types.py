@@ -296,9 +296,9 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0380": Message(
         ShapeError,
-        "an array is sliced by whole numbers, slices, `None` and `...`",
+        "an array is indexed by whole numbers, slices, int arrays, `None` and `...`",
         label="found {found}",
-        help="gather by an index array in a kernel: `y[i] = x[index[i]]`",
+        help="convert the index, such as with `int(..)` or `sad.cast(index, int)`",
     ),
     "SR0381": Message(
         ShapeError,

@@ -11,11 +11,12 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from shaderad.diagnostics import Span, UnknownNameError, counted, error
+from shaderad.frontend.device_arrays import is_device_array
 from shaderad.ir import types as ir
 from shaderad.ir.pointers import holds_pointers, reaches_floats
 from shaderad.ir.types import Access, Kind, Scalar
@@ -39,8 +40,12 @@ class TypeObject:
     def __repr__(self) -> str:
         return f"shaderad.{self.ir_type}"
 
-    def __call__(self, *parts: object) -> np.ndarray | np.generic:
-        """On the host: a NumPy value of this type, from parts as in a kernel."""
+    def __call__(self, *parts: object) -> Any:
+        """Of parts as in a kernel: a NumPy value of this type; of arrays, an array."""
+        if any(map(is_device_array, parts)):
+            from shaderad.session.array_functions.public import constructed
+
+            return constructed(self, parts)
         shape = shape_of(self.ir_type)
         dtype = np.dtype(NUMPY_BY_KIND[_scalar(self.ir_type).kind])
         flat = np.concatenate([self._numbers(p) for p in parts]) if parts else np.zeros(1)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shaderad.diagnostics import error
+from shaderad.frontend.device_arrays import is_device_array
 from shaderad.ir import ops
 
 
@@ -27,8 +28,16 @@ class Intrinsic:
     def __repr__(self) -> str:
         return f"shaderad.{self.op.name}"
 
-    def __call__(self, *args: object) -> object:
-        """On the host: the NumPy function, by element."""
+    def __call__(self, *args: object, **keywords: object) -> object:
+        """On device arrays the operator on arrays; on numbers and NumPy arrays NumPy's function.
+
+        `min`, `max`, `any` and `all` of one array reduce it, over ``axis=``.
+        """
+        is_reduction = len(args) == 1 and self.op.arity == 2
+        if keywords or is_reduction or any(map(is_device_array, args)):
+            from shaderad.session.array_functions.public import intrinsic
+
+            return intrinsic(self.op, args, keywords)
         if len(args) != self.op.arity:
             raise error("SR0231", None, name=self.op.name, found=len(args), wanted=self.op.arity)
         try:
@@ -49,6 +58,10 @@ class KernelForm:
         return f"shaderad.{self.name}"
 
     def __call__(self, *args: object, **kwargs: object) -> object:
+        if self.name == "detach" and len(args) == 1 and is_device_array(args[0]):
+            from shaderad.session.array_functions.public import detached
+
+            return detached(args[0])
         raise error("SR0230", None, name=self.name)
 
 

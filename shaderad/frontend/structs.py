@@ -11,12 +11,13 @@ import inspect
 from collections.abc import Mapping
 from functools import cached_property
 from types import FunctionType
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from shaderad.diagnostics import Error, LanguageError, Span, error
 from shaderad.frontend.annotations import STRUCT_ATTRIBUTE, ConstType, IndexType, resolve
+from shaderad.frontend.device_arrays import is_device_array
 from shaderad.frontend.host import (
     PythonFunction,
     UserFunction,
@@ -122,7 +123,7 @@ def struct(cls: C) -> C:
             info.methods[name] = method
             setattr(cls, name, method)
     made = _with_constructor(cls, info)
-    members = {"__eq__": _equal, "__hash__": None, STRUCT_ATTRIBUTE: info}
+    members = {"__eq__": _equal, "__hash__": None, "__new__": _new, STRUCT_ATTRIBUTE: info}
     for name, member in members.items():
         setattr(made, name, member)
     return made
@@ -174,6 +175,23 @@ def _with_constructor(cls: C, info: StructInfo) -> C:
                        "and only numbers") from failure  # fmt: skip
     finally:
         cls.__annotations__ = info.annotations
+
+
+def _blank(cls: Any) -> Any:
+    return object.__new__(cls)
+
+
+def _new(cls: type, *args: object, **fields: object) -> object:
+    """An object of the class; of arrays, one array of structs."""
+    if not any(map(is_device_array, (*args, *fields.values()))):
+        return _blank(cls)
+    from shaderad.session.array_functions.public import struct_array
+
+    info = info_of(cls)
+    assert info is not None
+    named = dict(zip(info.annotations, args, strict=False)) | fields
+    made = struct_array(info, {**info.defaults, **named})
+    return _blank(cls) if made is None else made
 
 
 def _equal(self: object, other: object) -> bool:

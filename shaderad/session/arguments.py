@@ -139,4 +139,10 @@ def struct_fields(value: Any) -> dict[str, Any] | None:
 
 def rebuilt(like: Any, fields: dict[str, Any]) -> Any:
     """A struct or dict like `like` with other fields."""
-    return fields if isinstance(like, dict) else type(like)(**fields)
+    if isinstance(like, dict):
+        return fields
+    # Not by calling its class, which makes one array of arrays.
+    made: Any = object.__new__(cast("Any", type(like)))
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made

@@ -132,6 +132,11 @@ def _binary(op: str, left: Any, right: Any) -> Array:
         from shaderad.session.array_functions import linalg
 
         return linalg.operated(op, left, right)
+    if op == "matmul":
+        from shaderad.session.array_functions import linalg
+        from shaderad.session.run_operator import run_operator
+
+        return run_operator(linalg.operated, op, left, right)
     from shaderad.session.elementwise import binary
 
     return binary(op, left, right)

@@ -17,7 +17,7 @@ from shaderad.ir import types
 from shaderad.runtime import buffers
 from shaderad.session.array_operators import ArrayOperators
 from shaderad.session.devices import Device, asked_device, current_device
-from shaderad.session.dtypes import element_type, shown_dtype
+from shaderad.session.dtypes import ArrayAnnotation, element_type, shown_dtype
 from shaderad.session.pointers import StructArray, is_pointer_structs
 
 if TYPE_CHECKING:
@@ -64,6 +64,11 @@ class Array(ArrayOperators):
         self.trace: Trace | None = None
         self._buffer = buffer
         self._pending = pending
+
+    def __class_getitem__(cls, wanted: Any) -> ArrayAnnotation:
+        """The annotation ``sad.Array[float3, "h", "w"]`` of a graph function's argument."""
+        items = cast("tuple[Any, ...]", wanted if isinstance(wanted, tuple) else (wanted,))
+        return ArrayAnnotation(items[0], items[1:] or None)
 
     # -- what it is ------------------------------------------------------------------------
 
@@ -309,7 +314,17 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
     t = buffers.inferred_type(buffers.as_numpy(data, "data")) if dtype is None else None
     t = t or element_type(dtype)
     storage, shape = buffers.to_storage(data, t, "data")
-    return uploaded(device, t, storage, shape)
+    return _noted(uploaded(device, t, storage, shape))
+
+
+def _noted(made: Array) -> Array:
+    """An array that a function makes while it is traced is a constant of its graph."""
+    from shaderad.session.traced import current_trace
+
+    trace = current_trace()
+    if trace is not None:
+        trace.constants.append(made)
+    return made
 
 
 def uploaded(device: Device, t: types.Type, storage: np.ndarray[Any, Any], shape: Shape) -> Array:

@@ -28,6 +28,7 @@ from shaderad.session.launch import Launch, new_launch
 from shaderad.session.pointers import HostPointer, StructArray
 from shaderad.session.pools import Pools
 from shaderad.session.tape import launched
+from shaderad.session.traced import is_traced
 
 if TYPE_CHECKING:
     from shaderad.diagnostics import Span
@@ -65,7 +66,12 @@ def call_kernel(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, 
         ShapeError: SR0352 to SR0376, where an argument does not fit its parameter.
         DeviceError: SR0650, where arrays live on different devices.
     """
-    launch = launch_of(bound_call(function, args, kwargs))
+    call = bound_call(function, args, kwargs)
+    if is_traced(list(call.given.values())):
+        from shaderad.session.traced_kernels import traced_call
+
+        return traced_call(call)
+    launch = launch_of(call)
     launched(launch)
     return results_of(launch)
 
@@ -119,7 +125,7 @@ def launch_of(call: Call) -> Launch:
         {p.name: call.given[p.name] for p in signature.parameters if p.is_const}
     )
     dim = checked_dim(function.name, len(kernel.index_names), options.get("dim"), kernel.span)
-    bounds, checks = _checked_options(function, options)
+    bounds, checks = checked_options(function, options)
     device = device_of(options.get("device"), call.given.values())
     facts = device.facts(kernel)
     pools = Pools(facts, call.given, device) if facts.pooled else None
@@ -173,7 +179,12 @@ def checked_dim(name: str, count: int, given: Any, span: Span) -> Shape:
     return dim
 
 
-def _checked_options(function: Launchable, options: Mapping[str, Any]) -> tuple[str, str]:
+def checked_options(function: Launchable, options: Mapping[str, Any]) -> tuple[str, str]:
+    """`bounds`, and `checks` or nothing.
+
+    Raises:
+        ShapeError: SR0374, SR0375 for other ones.
+    """
     bounds = options.get("bounds", function.bounds)
     if bounds not in BOUNDS:
         raise error("SR0374", found=repr(bounds))
@@ -211,14 +222,16 @@ def _device_in(value: Any) -> Device | None:
     return None
 
 
-def _result_shapes(
-    kernel: nodes.Kernel,
-    results: Sequence[nodes.Buffer],
-    dim: Shape,
-    asked: Any,
-) -> dict[str, Shape]:
+def asked_shapes(
+    kernel: nodes.Kernel, results: Sequence[nodes.Buffer], asked: Any
+) -> Mapping[Any, Any]:
+    """What a call says of the shapes of written arrays, by name.
+
+    Raises:
+        ShapeError: SR0383 for what is no dict, SR0376 for other names.
+    """
     if asked is None:
-        asked = {}
+        return {}
     if not isinstance(asked, Mapping):
         example = results[0].name if results else "y"
         raise error("SR0383", kernel.span, found=repr(asked), example=example)
@@ -228,6 +241,16 @@ def _result_shapes(
         if found not in names:
             known = ", ".join(names)
             raise error("SR0376", kernel.span, name=kernel.name, found=found, known=known)
+    return given
+
+
+def _result_shapes(
+    kernel: nodes.Kernel,
+    results: Sequence[nodes.Buffer],
+    dim: Shape,
+    asked: Any,
+) -> dict[str, Shape]:
+    given = asked_shapes(kernel, results, asked)
     shapes: dict[str, Shape] = {}
     for buffer in results:
         name = buffer.name

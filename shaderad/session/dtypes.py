@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,15 @@ _BY_NUMPY = {
     np.dtype(np.uint32): types.UINT,
     np.dtype(np.bool_): types.BOOL,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayAnnotation:
+    """``sad.Array[float3, "h", "w"]``: an element type, and a name or number an axis."""
+
+    element: Any
+    extents: tuple[Any, ...] | None
+    """`None` where any shape will do."""
 
 
 def element_type(dtype: Any) -> types.Type:

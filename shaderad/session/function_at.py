@@ -18,12 +18,19 @@ from shaderad.session.arguments import struct_fields
 from shaderad.session.arrays import Array, array, uploaded, zeros
 from shaderad.session.call import device_of
 from shaderad.session.pointers import HostPointer, StructArray, pointer_struct
-from shaderad.session.results import accumulated, cotangents_of, tangents_of
-from shaderad.session.tape import LaunchStep, Moving, Trace, Values, trace_of
+from shaderad.session.results import (
+    accumulated,
+    check_keywords,
+    cotangents_of,
+    holds_floats,
+    tangents_of,
+)
+from shaderad.session.run_graph import GraphStep, kernels_of
+from shaderad.session.tape import LaunchStep, Moving, Trace, Values, taping, trace_of
 
 if TYPE_CHECKING:
+    from shaderad.ir.nodes import Kernel
     from shaderad.session.devices import Device
-    from shaderad.session.launch import Launch
 
 
 @dataclass(eq=False)
@@ -37,11 +44,17 @@ class FunctionAt:
     """`args` with a traced array for every leaf that holds floats."""
 
     @property
-    def launches(self) -> list[Launch]:
-        return [step.launch for step in self.trace.steps if isinstance(step, LaunchStep)]
+    def kernels(self) -> list[Kernel]:
+        found: list[Kernel] = []
+        for step in self.trace.steps:
+            if isinstance(step, LaunchStep):
+                found.append(step.launch.kernel)
+            elif isinstance(step, GraphStep):
+                found += kernels_of(step.graph)
+        return found
 
     def is_differentiable(self, position: int) -> bool:
-        return any(_is_lifted(leaf) for leaf in _lifted_leaves(self.lifted[position]))
+        return any(holds_floats(leaf) for leaf in _lifted_leaves(self.lifted[position]))
 
     def pull(self, out_bar: Any, positions: Sequence[int], into: Sequence[Any] | None) -> list[Any]:
         cotangents = self._cotangents(out_bar)
@@ -72,7 +85,7 @@ class FunctionAt:
         return found
 
     def _wanted(self, positions: Sequence[int]) -> list[Array]:
-        return [a for k in positions for a in _lifted_leaves(self.lifted[k]) if _is_lifted(a)]
+        return [a for k in positions for a in _lifted_leaves(self.lifted[k]) if holds_floats(a)]
 
     def _gradients(self, cotangents: Values, positions: Sequence[int]) -> list[Any]:
         return [
@@ -98,13 +111,7 @@ class FunctionAt:
 def function_at(
     function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], *, is_lazy: bool
 ) -> FunctionAt:
-    for name, value in keywords.items():
-        for leaf in trees.leaves(value):
-            is_floats = (
-                isinstance(leaf, np.ndarray) and buffers.as_numpy(leaf, name).dtype.kind == "f"
-            )
-            if is_floats or _is_lifted(leaf):
-                raise error("SR0453", name=name)
+    check_keywords(keywords)
     trace = Trace(is_lazy=is_lazy)
     device = device_of(keywords.get("device"), args)
 
@@ -115,7 +122,8 @@ def function_at(
         _check_followable(given)
     lifted = [_mapped_lifted(lift, given) for given in args]
     try:
-        out = function(*lifted, **keywords)
+        with taping():
+            out = function(*lifted, **keywords)
     finally:
         trace.close()
     return FunctionAt(trace, out, args, lifted)
@@ -185,12 +193,8 @@ def _lifted_leaves(lifted: Any) -> list[Any]:
     return found
 
 
-def _is_lifted(leaf: Any) -> bool:
-    return isinstance(leaf, Array) and types.is_differentiable(leaf.element)
-
-
 def _gradient(cotangents: Values, given: Any, lifted: Any) -> Any:
-    if not _is_lifted(lifted):
+    if not holds_floats(lifted):
         return None
     found = cotangents.of(lifted)
     if found is None:
@@ -213,7 +217,7 @@ def _gradient_tree(cotangents: Values, given: Any, lifted: Any) -> Any:
 
 
 def _set_tangent(values: Values, lifted: Any, tangent: Any) -> None:
-    if _is_lifted(lifted):
+    if holds_floats(lifted):
         found = forms.cotangent_of(lifted, tangent, "tangent")
         if found is not None:
             values.add(lifted, found)

@@ -18,6 +18,7 @@ from shaderad.session.tangents import Tangents
 from shaderad.session.tape import trace_of
 
 if TYPE_CHECKING:
+    from shaderad.ir.nodes import Kernel
     from shaderad.session.launch import Launch
 
 
@@ -31,8 +32,8 @@ class KernelAt:
     """Name, type and given value of each positional argument."""
 
     @property
-    def launches(self) -> list[Launch]:
-        return [self.launch]
+    def kernels(self) -> list[Kernel]:
+        return [self.launch.kernel]
 
     def is_differentiable(self, position: int) -> bool:
         name, _, _ = self.arguments[position]

@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from shaderad.diagnostics import error
 from shaderad.frontend.launchable import Launchable
 from shaderad.session.function_at import function_at
+from shaderad.session.graphs import GraphFunction
 from shaderad.session.kernel_at import kernel_at
+from shaderad.session.linearised_graphs import graph_at
+from shaderad.session.linearised_traces import traced_at
+from shaderad.session.results import check_keywords
+from shaderad.session.traced import current_trace
 
 if TYPE_CHECKING:
-    from shaderad.session.launch import Launch
+    from shaderad.ir.nodes import Kernel
 
 
 class Linearised(Protocol):
@@ -27,7 +32,10 @@ class Linearised(Protocol):
         ...
 
     @property
-    def launches(self) -> list[Launch]: ...
+    def kernels(self) -> Sequence[Kernel]:
+        """The kernels that ran."""
+        ...
+
     def is_differentiable(self, position: int) -> bool: ...
     def pull(self, out_bar: Any, positions: Sequence[int], into: Sequence[Any] | None) -> list[Any]:
         """The gradients of the arguments at `positions`, in their form."""
@@ -55,6 +63,11 @@ def linearised(
     """
     if not callable(function):
         raise error("SR0466", found=repr(function))
+    if current_trace() is not None:
+        return traced_at(function, args, keywords)
+    if isinstance(function, GraphFunction):
+        check_keywords(keywords)
+        return graph_at(function.bound(args, keywords), args, is_lazy=is_lazy)
     if isinstance(function, Launchable):
         return kernel_at(function, args, keywords, is_lazy=is_lazy)
     return function_at(function, args, keywords, is_lazy=is_lazy)

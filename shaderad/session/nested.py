@@ -12,14 +12,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shaderad.diagnostics import error
+from shaderad.frontend.launchable import Launchable
 from shaderad.ir import types
 from shaderad.session import trees
 from shaderad.session.arrays import Array
+from shaderad.session.graphs import GraphFunction
 from shaderad.session.linearised import Linearised, linearised
-from shaderad.session.tape import Moving, Trace, Values, trace_of
+from shaderad.session.linearised_graphs import graph_within
+from shaderad.session.tape import Moving, Trace, Values, is_taped, trace_of
+from shaderad.session.traced import current_trace
 
 if TYPE_CHECKING:
-    from shaderad.session.launch import Launch
+    from shaderad.ir.nodes import Kernel
 
 _ORDER = 3
 """Of what is refused."""
@@ -27,8 +31,18 @@ _ORDER = 3
 
 def linearised_within(
     function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], *, is_lazy: bool
-) -> Nested:
-    """`linearised`, also where arrays belong to a transform around this one."""
+) -> Linearised:
+    """`linearised`, also where arrays belong to a transform around this one.
+
+    Array functions alone are traced to a graph, which has derivatives of any order; where kernels
+    are called, too, the function runs once more, and what it does is noted.
+    """
+    if current_trace() is not None or isinstance(function, GraphFunction):
+        return linearised(function, args, keywords, is_lazy=is_lazy)
+    if is_taped() and not isinstance(function, Launchable):
+        graph = graph_within(function, args, keywords, is_lazy=is_lazy)
+        if graph is not None:
+            return graph
     trace = _trace_around(args)
     unseen = args if trace is None else [trees.mapped(_unseen, given) for given in args]
     at = linearised(function, unseen, keywords, is_lazy=is_lazy)
@@ -73,8 +87,8 @@ class Nested:
         return self._at.out
 
     @property
-    def launches(self) -> list[Launch]:
-        return self._at.launches
+    def kernels(self) -> Sequence[Kernel]:
+        return self._at.kernels
 
     def is_differentiable(self, position: int) -> bool:
         return self._at.is_differentiable(position)

@@ -7,7 +7,7 @@ values are copied, indices are checked. Vectors and matrices are NumPy arrays, s
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -20,6 +20,7 @@ from shaderad.frontend.structs import info_of
 from shaderad.interpret import Report, ReportKind, call_once
 from shaderad.ir import types
 from shaderad.runtime import buffers
+from shaderad.session import trees
 from shaderad.session.arrays import Array
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
 
 def call_function(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The function on numbers, vectors, matrices and structs; on arrays, its Python body.
+    """The function on numbers, vectors, matrices and structs.
+
+    On device arrays it is `sad.map`; on NumPy's, or where it takes arrays itself, its Python body.
 
     Raises:
         LanguageError: Whatever the front end refuses, at its Python line.
@@ -39,6 +42,10 @@ def call_function(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping
     given = inspect.signature(function.python).bind(*args, **kwargs).arguments
     parameters = signature_of(function).parameters
     if not all(_is_value(given[name], t) for name, t in parameters):
+        if is_mapped(parameters, trees.leaves(tuple(given.values()))):
+            from shaderad.session.array_functions.public import map as map_over
+
+            return map_over(function, *given.values())
         return function.python(*args, **kwargs)
     constants = {name: given[name] for name, t in parameters if isinstance(t, ConstType)}
     made = standalone(function, constants)
@@ -50,6 +57,16 @@ def call_function(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping
     for report in reports:
         raise _error_of(function.shown_name, report)
     return _to_python(result, made.function.result, made.class_by_struct)
+
+
+def is_mapped(parameters: Sequence[tuple[str, types.Type]], leaves: Sequence[Any]) -> bool:
+    """Whether a call on these values is one for each element of arrays."""
+    takes_values = not any(
+        isinstance(t, types.BufferType | ConstType)
+        or (isinstance(t, types.Struct) and t.holds_buffers)
+        for _, t in parameters
+    )
+    return takes_values and any(isinstance(one, Array) for one in leaves)
 
 
 def _is_value(given: Any, t: types.Type) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from shaderad.diagnostics import error
 from shaderad.ir import types
@@ -18,15 +20,31 @@ if TYPE_CHECKING:
     from shaderad.session.devices import Device
 
 
-def cotangents_of(out: Any, out_bar: Any) -> list[Array | None]:
+def holds_floats(leaf: Any) -> bool:
+    """Whether a leaf is an array that derivatives belong to."""
+    return isinstance(leaf, Array) and types.is_differentiable(leaf.element)
+
+
+def check_keywords(keywords: Mapping[str, Any]) -> None:
+    """Raises SR0453 for an array of floats that is given by keyword."""
+    for name, value in keywords.items():
+        for leaf in trees.leaves(value):
+            is_floats = (
+                isinstance(leaf, np.ndarray) and buffers.as_numpy(leaf, name).dtype.kind == "f"
+            )
+            if is_floats or holds_floats(leaf):
+                raise error("SR0453", name=name)
+
+
+def cotangents_of(out: Any, out_bar: Any, name: str = "out_bar") -> list[Array | None]:
     """The cotangent of each leaf of `out`; `None` where nothing is given or nothing flows."""
     found: list[Array | None] = []
 
     def collect(leaf: Any, given: Any) -> None:
         is_array = isinstance(leaf, Array)
-        found.append(forms.cotangent_of(leaf, given, "out_bar") if is_array else None)
+        found.append(forms.cotangent_of(leaf, given, name) if is_array else None)
 
-    trees.mapped(collect, out, out_bar, name="out_bar")
+    trees.mapped(collect, out, out_bar, name=name)
     return found
 
 

@@ -14,10 +14,13 @@ from shaderad.diagnostics import error
 from shaderad.ir import types
 from shaderad.runtime import buffers
 from shaderad.session import array_kernels
+from shaderad.session.array_functions.subscripts import is_index_array, subscripted
 from shaderad.session.array_kernels import RESULT
 from shaderad.session.arrays import Array, Shape, zeros
 from shaderad.session.launch import new_launch
+from shaderad.session.run_operator import run_operator
 from shaderad.session.tape import ViewStep, launched, trace_of
+from shaderad.session.traced import is_traced
 from shaderad.session.words import uniform_words
 
 
@@ -40,6 +43,8 @@ def sliced(source: Array, key: Any) -> Array:
         BoundsError: SR0665, where a position is out of range.
     """
     keys = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
+    if is_traced([source]) or any(is_index_array(item) for item in keys):
+        return run_operator(subscripted, source, key)
     items = _expanded(keys, source)
     axes = iter(source.shape)
     ranges = [_axis_range(item, next(axes)) for item in items if item is not None]

@@ -9,13 +9,15 @@ backward is the vjp and one walk forward the jvp.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from shaderad.diagnostics import error
 from shaderad.ir import types
-from shaderad.session.convert import in_form_of, summed
+from shaderad.session.convert import in_form, in_form_of, summed
 
 if TYPE_CHECKING:
     from shaderad.session.arrays import Array
@@ -133,6 +135,24 @@ class Trace:
             if any(id(operand) in found for operand in step.operands):
                 found |= {id(result) for result in step.results}
         return found
+
+
+_open: ContextVar[bool] = ContextVar("shaderad_open_tape", default=False)
+
+
+def is_taped() -> bool:
+    """Whether a function runs whose trace is being recorded."""
+    return _open.get()
+
+
+@contextmanager
+def taping() -> Generator[None, None, None]:
+    """While inside, `is_taped` holds."""
+    token = _open.set(True)
+    try:
+        yield
+    finally:
+        _open.reset(token)
 
 
 def trace_of(arrays: Iterable[Array]) -> Trace | None:
@@ -263,3 +283,20 @@ class ViewStep(LinearStep):
         tangent = tangents.of(self.operand)
         if tangent is not None:
             tangents.add(self.result, self.push_forward(tangent))
+
+
+def recorded_form(x: Array, element: types.Type, shape: tuple[int, ...]) -> Array:
+    """`x` as `shape` elements of another type, which a trace follows."""
+    if (x.element, x.shape) == (element, shape):
+        return x
+    found = in_form(x, element, shape)
+    trace = trace_of([x])
+    if trace is not None:
+        step = ViewStep(
+            x,
+            found,
+            lambda bar: in_form(bar, x.element, x.shape),
+            lambda dot: in_form(dot, element, shape),
+        )
+        trace.record(step)
+    return found

@@ -43,6 +43,8 @@ class GraphTrace:
         self.inputs: list[Value] = []
         self.given: list[Any] = []
         """What each input stands for outside: an array, data, or a value of the parent."""
+        self.constants: list[Array] = [] if parent is None else parent.constants
+        """Arrays that the function put on a device while it was traced."""
         self.equal_sizes: list[tuple[Size, Size]] = [] if parent is None else parent.equal_sizes
         """Sizes that this trace takes to be equal, which a later call must confirm."""
         self.positive_sizes: list[Size] = [] if parent is None else parent.positive_sizes
@@ -86,6 +88,10 @@ class GraphTrace:
             raise error("SR0322", user_span())
         return self.input(ArrayType(x.element, x.shape), x)
 
+    def source_of(self, value: Value) -> Any:
+        """What an input stands for outside; `None` for a value that was computed."""
+        return next((x for v, x in zip(self.inputs, self.given, strict=True) if v is value), None)
+
     def lifted(self, x: Any, name: str = "operand") -> TracedArray:
         """An array or data of any sort as an array of this trace."""
         if isinstance(x, TracedArray):
@@ -100,7 +106,7 @@ class GraphTrace:
         if self.parent is None:
             return self.input(t, data)
         outer = self.parent._of_data(t, data)
-        return self.input(t, TracedArray(self.parent, outer))
+        return self.value_of(TracedArray(self.parent, outer))
 
     def are_equal(self, a: Size, b: Size) -> bool:
         """Whether two sizes are equal: always, or in this call, and then it is noted."""
@@ -179,7 +185,7 @@ class TracedArray(Array):
     def __getitem__(self, key: Any) -> Array:
         from shaderad.session.array_functions.subscripts import subscripted
 
-        return subscripted(tracing().lifted(self), key)
+        return subscripted(self, key)
 
     def __getattr__(self, name: str) -> Array:
         from shaderad.session.array_functions.elements import selected

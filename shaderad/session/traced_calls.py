@@ -64,6 +64,8 @@ class Variant:
     """The result, with a `Placeholder` for each array and a size for each size."""
     captured: tuple[Any, ...]
     """What the inputs behind the arguments are given."""
+    constants: tuple[Array, ...]
+    """Arrays that the function made while it was traced."""
     equal_sizes: tuple[tuple[sizes.Size, sizes.Size], ...]
     positive_sizes: tuple[sizes.Size, ...]
 
@@ -98,6 +100,7 @@ def traced_variant(function: Callable[..., Any], form: Form) -> Variant:
         graph=graph,
         out=placed,
         captured=tuple(trace.given[len(arguments) :]),
+        constants=tuple(trace.constants),
         equal_sizes=tuple(dict.fromkeys(trace.equal_sizes)),
         positive_sizes=tuple(dict.fromkeys(trace.positive_sizes)),
     )

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from shaderad.diagnostics import error
+from shaderad.frontend.structs import info_of
 from shaderad.session.arguments import rebuilt, struct_fields
 from shaderad.session.pointers import HostPointer, StructArray
 
@@ -32,6 +33,18 @@ def mapped(function: Callable[..., Any], tree: Any, *others: Any, name: str = "v
         for key, part in parts.items()
     }
     return built_like(tree, found)
+
+
+def zeros_for_none(tree: Any, found: Any) -> Any:
+    """`found`, built like `tree`, with 0 for `None` in the fields of structs."""
+    parts = children(tree)
+    if parts is None:
+        return found
+    own = matching(tree, parts, found, "value")
+    made = {key: zeros_for_none(part, own[key]) for key, part in parts.items()}
+    if info_of(tree) is not None:
+        made = {key: 0 if part is None else part for key, part in made.items()}
+    return built_like(tree, made)
 
 
 def leaves(tree: Any) -> list[Any]:

@@ -66,7 +66,7 @@ GRADIENTS = [
     ("sad.grad(total(X, dim=4, shapes={'t': 1}))(X)", "SR0466", "found Array(float"),
     ("sad.vjp(None, X)", "SR0466", "found None"),
     ("sad.vjp(square, x=X, dim=4)", "SR0453", "`x` is given by keyword"),
-    ("sad.vjp(lambda x: sad.vjp(lambda y: x * y, X)[1](X)[0], X)", "SR0451", "no argument"),
+    ("sad.vjp(lambda x: sad.vjp(lambda y: half(x * y), X)[1](X)[0], X)", "SR0451", "no argument"),
     ("sad.jvp(lambda x: sad.jvp(half, [x], [X])[1], [X], [X])", "SR0431", "of `half`"),
     ("sad.jvp(lambda x: sad.hvp(doubles, [x], [X]), [X], [X])", "SR0419", "order 3"),
     ("sad.grad(lambda x: float(total(x, dim=4, shapes={'t': 1})))(X)", "SR0450", "`float()`"),

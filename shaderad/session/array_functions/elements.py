@@ -7,7 +7,8 @@ Python number takes the type of what it meets, a scalar spreads over a vector.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import typing
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -36,6 +37,7 @@ from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.runtime.buffers import base_of, element_axes
 from shaderad.session.array_functions.primitives import as_number, elementwise, made, traced
+from shaderad.session.arrays import Array
 from shaderad.session.dtypes import element_type
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray
@@ -185,22 +187,17 @@ def _scalar_count(t: Type) -> int:
 
 def struct_of(info: StructInfo, fields: dict[str, Any]) -> TracedArray:
     """An array of structs of one array, or number, a field."""
-    t = info.ir_type
-
-    def make(span: Span, given: Sequence[Operand]) -> Expr:
-        parts = [conversions.coerce(one, field, span)
-                 for one, (_, field) in zip(given, t.fields, strict=True)]  # fmt: skip
-        return nodes.Construct(type=t, parts=tuple(parts), span=span)
-
-    return elementwise(make, *(_field(fields[name]) for name, _ in t.fields))
+    return struct_of_fields(info.ir_type, fields)
 
 
-def _field(value: Any) -> Any:
-    """A nested host struct as an array of structs; anything else as it is."""
-    info = None if isinstance(value, type) else info_of(value)
-    if info is None:
-        return value
-    return struct_of(info, {name: getattr(value, name) for name in info.annotations})
+def struct_of_fields(t: Struct, fields: Mapping[str, Any]) -> TracedArray:
+    """Structs of this type of one array, or number, a field."""
+
+    def make(span: Span, of: Sequence[Operand]) -> Expr:
+        parts = tuple(conversions.expr(one, span) for one in of)
+        return nodes.Construct(type=t, parts=parts, span=span)
+
+    return elementwise(make, *(conform(fields[name], field, name) for name, field in t.fields))
 
 
 # -- values in a wanted type ------------------------------------------------------------------
@@ -226,7 +223,13 @@ def conform(x: Any, element: Type, name: str) -> TracedArray:
     number = as_number(x)
     if number is not None and isinstance(element, Scalar):
         return made(b.full((), conversions.coerce(Known(number), element, user_span())), ())
-    found = as_array(x)
+    parts = _parts(x)
+    if any(isinstance(one, Array) for one in parts):
+        scalar = scalar_of(element)
+        if scalar is None or isinstance(element, Scalar) or len(parts) != _scalar_count(element):
+            raise error("SR0330", user_span(), name=name, found="a tuple", wanted=element)
+        return _composed(element, [conform(one, scalar, name) for one in parts])
+    found = as_array([*typing.cast("tuple[Any, ...]", x)] if isinstance(x, tuple) else x)
     if found.element == element or isinstance(element, Struct):
         pass
     elif found.element == INT and element in (FLOAT, HALF, DOUBLE):
@@ -240,6 +243,14 @@ def conform(x: Any, element: Type, name: str) -> TracedArray:
     return found
 
 
+def _parts(x: Any) -> list[Any]:
+    """The entries of a tuple or list, at any depth; nothing for anything else."""
+    if not isinstance(x, tuple | list):
+        return []
+    items = typing.cast("Sequence[Any]", x)
+    return [part for one in items for part in (_parts(one) or [one])]
+
+
 def packed(x: TracedArray, element: Type) -> TracedArray:
     """Trailing axes of scalars as vectors or matrices; `x` itself where they do not fit."""
     axes = element_axes(element)
@@ -247,6 +258,11 @@ def packed(x: TracedArray, element: Type) -> TracedArray:
     if rank < 0 or x.extents[rank:] != axes:
         return x
     parts = [_at(x, rank, index) for index in product(*map(range, axes))]
+    return _composed(element, parts)
+
+
+def _composed(element: Type, parts: Sequence[TracedArray]) -> TracedArray:
+    """A vector or matrix an element, from arrays of its scalars."""
     return elementwise(
         lambda span, of: c.of_components(element, [conversions.expr(one, span) for one in of]),
         *parts,

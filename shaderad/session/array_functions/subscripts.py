@@ -14,7 +14,7 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.rules.arrays import building as b
 from shaderad.session.array_functions.indexing import gathered
 from shaderad.session.array_functions.layout import transpose
-from shaderad.session.array_functions.primitives import known_shape, made
+from shaderad.session.array_functions.primitives import known_shape, made, traced
 from shaderad.session.arrays import Array
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray, tracing
@@ -31,31 +31,35 @@ class AxisPart:
     is_kept: bool
 
 
-def subscripted(x: TracedArray, key: Any) -> TracedArray:
-    """The part of `x` that `key` selects.
+def subscripted(source: Array, key: Any) -> TracedArray:
+    """The part of `source` that `key` selects.
 
     Raises:
         ShapeError: SR0380 for keys of another sort, SR0381 for too many.
         BoundsError: SR0665, where a position is out of range.
     """
+    x = traced(source)
     keys = _expanded(cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,)), x)
-    if not any(_is_index_array(item) for item in keys):
+    if not any(is_index_array(item) for item in keys):
         return _basic(x, keys)
-    plain = [slice(None) if _is_index_array(item) else item for item in keys]
+    plain = [slice(None) if is_index_array(item) else item for item in keys]
     found = _basic(x, plain)
     axes: list[int] = []
     axis = 0
     for item in keys:
-        if _is_index_array(item):
+        if is_index_array(item):
             axes.append(axis)
-        if item is None or isinstance(item, slice) or _is_index_array(item):
+        if item is None or isinstance(item, slice) or is_index_array(item):
             axis += 1
-    return _by_arrays(found, axes, [item for item in keys if _is_index_array(item)],
+    return _by_arrays(found, axes, [item for item in keys if is_index_array(item)],
                       _are_adjacent(keys))  # fmt: skip
 
 
-def _is_index_array(item: Any) -> bool:
-    return isinstance(item, Array | np.ndarray | list)
+def is_index_array(item: Any) -> bool:
+    """Whether a key is one position an element; an array without axes is a position, too."""
+    if isinstance(item, Array):
+        return bool(item.shape) or isinstance(item, TracedArray)
+    return isinstance(item, np.ndarray | list)
 
 
 def _are_adjacent(keys: Sequence[Any]) -> bool:

@@ -1,0 +1,131 @@
+"""``x: sad.Array[float3, "n"]`` of graph functions: what arguments must be, and names of sizes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shaderad.diagnostics import error
+from shaderad.ir import sizes
+from shaderad.ir.arrays import ArrayType
+from shaderad.ir.types import FLOAT, Type
+from shaderad.session.arguments import as_element
+from shaderad.session.arguments_of_graphs import Arguments
+from shaderad.session.arrays import Array, array
+from shaderad.session.devices import Device
+from shaderad.session.dtypes import ArrayAnnotation, element_type
+from shaderad.session.tape import recorded_form
+from shaderad.session.traced_calls import Form, Placeholder, form_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What an annotation says of one argument."""
+
+    element: Type
+    extents: tuple[str | int, ...] | None
+    """A name or number an axis; `None` where any shape will do."""
+
+
+class Annotations:
+    """The annotations of a graph function, resolved when it is first called."""
+
+    def __init__(self, function: Callable[..., Any], locals_: Mapping[str, object]) -> None:
+        self._function = function
+        self._locals = dict(locals_)
+        self._wanted: dict[str, _Wanted] | None = None
+
+    def _resolved(self) -> dict[str, _Wanted]:
+        if self._wanted is None:
+            space = {**self._function.__globals__, **self._locals}
+            found = inspect.get_annotations(self._function)
+            self._wanted = {
+                name: wanted
+                for name, text in found.items()
+                if name != "return" and (wanted := self._wanted_by(text, space)) is not None
+            }
+        return self._wanted
+
+    def _wanted_by(self, annotation: object, space: Mapping[str, Any]) -> _Wanted | None:
+        """What an annotation asks for; `None` where it says nothing of arrays."""
+        if isinstance(annotation, str):
+            try:
+                annotation = eval(annotation, dict(space))
+            except NameError:
+                return None
+        if isinstance(annotation, ArrayAnnotation):
+            return _Wanted(element_type(annotation.element), annotation.extents)
+        return _Wanted(FLOAT, ()) if annotation is float else None
+
+    def applied(self, given: Mapping[str, Any], device: Device) -> tuple[Any, ...]:
+        """The arguments, those that are annotated as arrays of their type.
+
+        Raises:
+            ShapeError: SR0345 for the number of axes, SR0346 for a size, SR0350 to SR0367 for the
+                elements.
+        """
+        wanted = self._resolved()
+        return tuple(
+            _converted(name, x, wanted[name], device) if name in wanted else x
+            for name, x in given.items()
+        )
+
+    def form(self, values: tuple[Any, ...], arguments: Arguments) -> Form:
+        """The form of the arguments, with the user's names for sizes.
+
+        Raises:
+            ShapeError: SR0347, where two arguments disagree on a named size.
+        """
+        plain = form_of([(x.element, x.shape) for x in arguments.arrays])
+        named = self._named_extents(values, arguments)
+        if not named:
+            return plain
+        symbol_by_name: dict[str, sizes.Size] = {}
+        number_by_name: dict[str, tuple[int, str]] = {}
+        for argument, name, number in named:
+            known = number_by_name.setdefault(name, (number, argument))
+            if known[0] != number:
+                raise error("SR0347", name=name, left=known[1], first=known[0], right=argument,
+                            second=number)  # fmt: skip
+            symbol_by_name[name] = 1 if number == 1 else sizes.symbol(name)
+        by_number = {number: symbol_by_name[name] for name, (number, _) in number_by_name.items()}
+        types = tuple(
+            ArrayType(x.element, tuple(by_number.get(n, p) for n, p in zip(x.shape, t.shape,
+                                                                            strict=True)))
+            for x, t in zip(arguments.arrays, plain.types, strict=True)
+        )  # fmt: skip
+        values_ = {name: number for name, (number, _) in number_by_name.items() if number != 1}
+        return Form(types, {**plain.size_by_name, **values_})
+
+    def _named_extents(
+        self, values: tuple[Any, ...], arguments: Arguments
+    ) -> list[tuple[str, str, int]]:
+        """Argument, name and number of each size that has a name."""
+        found: list[tuple[str, str, int]] = []
+        names = list(inspect.signature(self._function).parameters)
+        for name, leaf in zip(names, arguments.skeleton, strict=True):
+            wanted = self._resolved().get(name)
+            if wanted is None or not isinstance(leaf, Placeholder):
+                continue
+            shape = arguments.arrays[leaf.position].shape
+            pairs = zip(wanted.extents or (), shape, strict=wanted.extents is not None)
+            found += [(name, str(extent), n) for extent, n in pairs if not isinstance(extent, int)]
+        return found
+
+
+def _converted(name: str, x: Any, wanted: _Wanted, device: Device) -> Array:
+    if isinstance(x, Array):
+        seen = as_element(x, wanted.element, name)
+        found = recorded_form(x, seen.element, seen.shape)
+    else:
+        found = array(x, dtype=wanted.element, device=device)
+    if wanted.extents is None:
+        return found
+    if len(found.shape) != len(wanted.extents):
+        raise error("SR0345", name=name, rank=len(wanted.extents), shape=found.shape)
+    for extent, number in zip(wanted.extents, found.shape, strict=True):
+        if isinstance(extent, int) and extent != number:
+            raise error("SR0346", name=name, wanted=extent, shape=found.shape)
+    return found

@@ -1,0 +1,161 @@
+"""``@sad.graph``: a Python function on arrays that is traced once and runs as one plan."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from shaderad.diagnostics import error
+from shaderad.frontend.host import caller_locals
+from shaderad.session import trees
+from shaderad.session.arguments_of_graphs import (
+    Arguments,
+    array_of_data,
+    array_of_number,
+    taken_apart,
+)
+from shaderad.session.arrays import Array
+from shaderad.session.call import device_of
+from shaderad.session.devices import Device
+from shaderad.session.graph_annotations import Annotations
+from shaderad.session.graph_captures import Getter, Reads
+from shaderad.session.lines import user_span
+from shaderad.session.run_graph import run_graph
+from shaderad.session.traced import current_trace
+from shaderad.session.traced_calls import Form, Variant, traced_variant
+
+_KEPT_VARIANTS = 8
+"""Traces kept for one form of arguments: of captured values and of sizes that decide something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A trace with what it depends on beside its arguments."""
+
+    variant: Variant
+    reads: Reads
+    captured: tuple[Getter, ...]
+    """What gives the arrays that the function captured, now."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundGraph:
+    """A graph function at its arguments."""
+
+    traced: Traced
+    arguments: Arguments
+    form: Form
+    device: Device
+
+    @property
+    def variant(self) -> Variant:
+        return self.traced.variant
+
+    @property
+    def operands(self) -> list[Array]:
+        """The arguments, then what the function captured."""
+        captured = [array_of_data(get(), self.device) for get in self.traced.captured]
+        return [*self.arguments.arrays, *(x for x in captured if x is not None)]
+
+
+class GraphFunction:
+    """A function that is traced at its first call and for each other form of arguments."""
+
+    def __init__(self, function: Callable[..., Any], annotations: Annotations) -> None:
+        self.python = function
+        self._signature = inspect.signature(function)
+        self._annotations = annotations
+        self._known: dict[Hashable, list[Traced]] = {}
+        functools.update_wrapper(self, function)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current_trace() is not None:
+            return self.python(*args, **kwargs)
+        bound = self.bound(args, kwargs)
+        sizes = bound.form.size_by_name
+        variant = bound.traced.variant
+        found = run_graph(variant.graph, bound.operands, sizes, bound.device)
+        return variant.result(found, sizes)
+
+    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundGraph:
+        """The function at these arguments, traced if it was not before.
+
+        Raises:
+            ShapeError: SR0345 to SR0347, where an argument is not what its annotation says.
+        """
+        given = self._signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        values = tuple(given.arguments.values())
+        device = device_of(None, trees.leaves(values))
+        checked = self._annotations.applied(given.arguments, device)
+        arguments = taken_apart(checked, partial(array_of_number, device=device))
+        for x in arguments.arrays:
+            if x.device is not device:
+                raise error("SR0650", name="an argument", found=x.device, device=device)
+        form = self._annotations.form(checked, arguments)
+        traced = self._traced(arguments, form, given)
+        return BoundGraph(traced, arguments, form, device)
+
+    def _traced(self, arguments: Arguments, form: Form, given: inspect.BoundArguments) -> Traced:
+        known = self._known.setdefault((arguments.key, form.key), [])
+        for position, one in enumerate(known):
+            if one.variant.serves(form.size_by_name) and one.reads.are_current():
+                if position:
+                    known.insert(0, known.pop(position))
+                return one
+        made = self._trace(arguments, form, given)
+        known[:] = [made, *known[: _KEPT_VARIANTS - 1]]
+        return made
+
+    def _trace(self, arguments: Arguments, form: Form, given: inspect.BoundArguments) -> Traced:
+        reads = Reads(self.python, [x for x in given.arguments.values() if not _is_number(x)])
+
+        def called(*arrays: Array) -> Any:
+            filled = arguments.filled(arrays)
+            bound = inspect.BoundArguments(
+                self._signature, dict(zip(given.arguments, filled, strict=True))
+            )
+            return self.python(*bound.args, **bound.kwargs)
+
+        variant = traced_variant(called, form)
+        captured = tuple(self._getter(x, reads, variant) for x in variant.captured)
+        return Traced(variant, reads, captured)
+
+    def _getter(self, captured: Any, reads: Reads, variant: Variant) -> Getter:
+        """How a later call finds what this one captured.
+
+        Raises:
+            LanguageError: SR0338 for an array that was there before, and that nothing leads to.
+        """
+        found = reads.getter_of(captured)
+        if found is not None:
+            return found
+        is_made = any(captured is x for x in variant.constants)
+        if isinstance(captured, Array) and not is_made:
+            raise error("SR0338", user_span(), name=self.python.__name__, found=captured)
+        return lambda: captured
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, bool | int | float)
+
+
+def graph(function: Callable[..., Any]) -> GraphFunction:
+    """Makes a function on arrays one that is traced, planned, and runs as one submission.
+
+    One trace serves every size: ``x.shape[k]`` is a symbol in it. Arrays that the function
+    captures are read at each call; captured numbers are part of what it is traced for.
+
+    Raises:
+        LanguageError: SR0103 for what is no function.
+    """
+    if not inspect.isfunction(function):
+        raise error("SR0103", None, found=f"`{function!r}`")
+    return GraphFunction(function, Annotations(function, caller_locals(2)))

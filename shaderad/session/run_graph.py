@@ -1,0 +1,187 @@
+"""A graph at its operands: run at once, or made part of the graph that is being traced.
+
+Invariant: what a graph computes has derivatives wherever its operands have: a tape records the
+graph as one step, a trace its nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from shaderad.ir.arrays import Graph, KernelCall, Value
+from shaderad.ir.nodes import Kernel
+from shaderad.ir.types import is_differentiable
+from shaderad.rules.arrays import linearise
+from shaderad.rules.arrays import push as pushed_through
+from shaderad.rules.arrays.building import zeros
+from shaderad.rules.arrays.loops import instantiate, kept, or_zeros
+from shaderad.session.arrays import Array
+from shaderad.session.run_plan import evaluate
+from shaderad.session.tape import Moving, Values, trace_of
+from shaderad.session.traced import TracedArray, current_trace
+
+if TYPE_CHECKING:
+    from shaderad.session.devices import Device
+
+Flags = tuple[bool, ...]
+
+
+def run_graph(
+    graph: Graph,
+    operands: Sequence[Array],
+    size_by_name: Mapping[str, int],
+    device: Device | None,
+) -> list[Array]:
+    """The outputs of `graph` at its operands.
+
+    Args:
+        graph: What to compute.
+        operands: One array an input.
+        size_by_name: What its symbolic sizes are.
+        device: Where it runs; `None` while a function is traced.
+    """
+    trace = current_trace()
+    if trace is not None:
+        found = instantiate(graph, [trace.value_of(x) for x in operands])
+        return [TracedArray(trace, v, trace.batch) for v in found]
+    assert device is not None
+    results = list(evaluate(graph, operands, size_by_name, device))
+    tape = trace_of(operands)
+    if tape is not None:
+        tape.record(GraphStep(graph, list(operands), results, dict(size_by_name), device))
+    return results
+
+
+@lru_cache(maxsize=256)
+def pulled(graph: Graph, wanted: Flags, given: Flags, *, with_outputs: bool = False) -> Graph:
+    """Gradients of the inputs `wanted`, for cotangents of the outputs `given`.
+
+    Takes the inputs of `graph`, then the cotangents.
+    """
+    linear = linearise(graph, wanted)
+    bars = [Value(v.type) if one else None for v, one in zip(graph.outputs, given, strict=True)]
+    found = linear.pull(bars)
+    gradients = [or_zeros(bar, v)
+                 for bar, v, one in zip(found, graph.inputs, wanted, strict=True)
+                 if one]  # fmt: skip
+    outputs = linear.outputs if with_outputs else ()
+    return Graph((*graph.inputs, *kept(bars)), (*outputs, *gradients))
+
+
+@lru_cache(maxsize=256)
+def pushed(
+    graph: Graph, given: Flags, *, with_outputs: bool = False, of_all: bool = False
+) -> Graph:
+    """Tangents of the outputs that hold floats, for tangents of the inputs `given`.
+
+    Takes the inputs of `graph`, then the tangents.
+    """
+    dots = [Value(v.type) if one else None for v, one in zip(graph.inputs, given, strict=True)]
+    found = pushed_through(graph, dots)
+    moved = [or_zeros(dot, v) for dot, v in zip(found, graph.outputs, strict=True)
+             if of_all or is_differentiable(v.element)]  # fmt: skip
+    outputs = graph.outputs if with_outputs else ()
+    return Graph((*graph.inputs, *kept(dots)), (*outputs, *moved))
+
+
+@dataclass(frozen=True, slots=True)
+class MovedGradients:
+    """A graph of how gradients move, and what it takes behind the operands."""
+
+    graph: Graph
+    given: list[Any]
+
+
+def moved_gradients(
+    graph: Graph, wanted: Flags, bars: Sequence[Any], bars_dot: Sequence[Any], dots: Sequence[Any]
+) -> MovedGradients:
+    """The tangents of the gradients of the inputs `wanted`.
+
+    Args:
+        graph: What was computed.
+        wanted: Which inputs have a gradient that is asked for.
+        bars: The cotangents of its outputs; `None` is zero.
+        bars_dot: How those move.
+        dots: How the inputs move.
+    """
+    pairs = zip(bars, bars_dot, strict=True)
+    flags = tuple((bar is not None, dot is not None) for bar, dot in pairs)
+    made = _moved(graph, wanted, flags, tuple(dot is not None for dot in dots))
+    kept_bars = [bar for bar in bars if bar is not None]
+    return MovedGradients(made, [*kept_bars, *dots, *(x for x in bars_dot if x is not None)])
+
+
+@lru_cache(maxsize=64)
+def _moved(graph: Graph, wanted: Flags, bars: tuple[Flags, ...], dots: Flags) -> Graph:
+    """Takes the inputs, the cotangents given, the tangents of inputs, those of cotangents."""
+    # A cotangent that moves from zero is a value of its own.
+    given = tuple(bar or dot for bar, dot in bars)
+    gradients = pulled(graph, wanted, given)
+    moving = tuple(dot for bar, dot in bars if bar or dot)
+    moved = pushed(gradients, (*dots, *moving), of_all=True)
+    own = iter(moved.inputs)
+    inputs = [next(own) for _ in graph.inputs]
+    all_bars = [(next(own), bar) for bar, dot in bars if bar or dot]
+    rest = list(own)
+    known = {v: zeros(v.type) for v, is_given in all_bars if not is_given}
+    outputs = instantiate(moved, [*inputs, *(known.get(v, v) for v, _ in all_bars), *rest])
+    return Graph((*inputs, *(v for v, is_given in all_bars if is_given), *rest), outputs)
+
+
+def kernels_of(graph: Graph) -> Sequence[Kernel]:
+    """The kernels that a graph calls."""
+    return [node.kernel for node in graph.nodes if isinstance(node, KernelCall)]
+
+
+@dataclass(eq=False)
+class GraphStep:
+    """A graph that ran while a function was transformed."""
+
+    graph: Graph
+    operands: list[Array]
+    results: list[Array]
+    size_by_name: dict[str, int]
+    device: Device
+
+    @property
+    def kernels(self) -> Sequence[Kernel]:
+        return kernels_of(self.graph)
+
+    def pull(self, cotangents: Values, wanted: set[int]) -> None:
+        active = tuple(id(x) in wanted and is_differentiable(x.element) for x in self.operands)
+        bars = [cotangents.of(one) for one in self.results]
+        if not any(active) or all(bar is None for bar in bars):
+            return
+        graph = pulled(self.graph, active, tuple(bar is not None for bar in bars))
+        given = [*self.operands, *(bar for bar in bars if bar is not None)]
+        found = iter(evaluate(graph, given, self.size_by_name, self.device))
+        for operand, is_active in zip(self.operands, active, strict=True):
+            if is_active:
+                cotangents.add(operand, next(found))
+
+    def pull_moved(self, moving: Moving, wanted: set[int], inputs: set[int]) -> None:
+        active = tuple(id(x) in wanted and is_differentiable(x.element) for x in self.operands)
+        if any(active):
+            bars = [moving.cotangents.of(one) for one in self.results]
+            bars_dot = [moving.cotangents_dot.of(one) for one in self.results]
+            dots = [moving.tangents.of(x) for x in self.operands]
+            made = moved_gradients(self.graph, active, bars, bars_dot, dots)
+            given = [*self.operands, *(x for x in made.given if x is not None)]
+            found = iter(evaluate(made.graph, given, self.size_by_name, self.device))
+            for operand, is_active in zip(self.operands, active, strict=True):
+                if is_active:
+                    moving.cotangents_dot.add(operand, next(found))
+        self.pull(moving.cotangents, wanted - inputs)
+
+    def push(self, tangents: Values) -> None:
+        dots = [tangents.of(x) for x in self.operands]
+        graph = pushed(self.graph, tuple(dot is not None for dot in dots))
+        given = [*self.operands, *(dot for dot in dots if dot is not None)]
+        moved = [one for one in self.results if is_differentiable(one.element)]
+        for one, dot in zip(
+            moved, evaluate(graph, given, self.size_by_name, self.device), strict=True
+        ):
+            tangents.add(one, dot)

@@ -1,0 +1,115 @@
+"""A call of a kernel inside of a function that is traced -> one node of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from shaderad.diagnostics import error
+from shaderad.ir import nodes
+from shaderad.ir.arrays import ArrayType, KernelCall, Value
+from shaderad.ir.sizes import Shape
+from shaderad.ir.types import BufferType, Pointer, Struct, Type
+from shaderad.session.arguments import at_path, struct_fields
+from shaderad.session.array_functions.elements import conform, struct_of_fields
+from shaderad.session.array_functions.primitives import known_shape, made
+from shaderad.session.arrays import Array, array
+from shaderad.session.call import Call, asked_shapes, checked_options
+from shaderad.session.kernel_facts import KernelFacts
+from shaderad.session.lines import user_span
+from shaderad.session.traced import TracedArray, tracing
+from shaderad.session.traced_sizes import shape_of
+
+
+def traced_call(call: Call) -> Any:
+    """The written arrays, as a call outside of a trace returns them.
+
+    Raises:
+        LanguageError: SR0339 for what a graph does not run, SR0343 inside of `sad.map`.
+        ShapeError: SR0330, SR0368 to SR0377, where an argument does not fit its parameter.
+    """
+    function = call.function
+    kernel = function.specialise(
+        {p.name: call.given[p.name] for p in function.signature.parameters if p.is_const}
+    )
+    facts = KernelFacts(kernel)
+    bounds, checks = checked_options(function, call.options)
+    if facts.pooled or any(isinstance(u.type, Pointer) for u in kernel.uniforms):
+        raise error("SR0339", user_span(), name=kernel.name, what="pointers",
+                    help="call it outside of the graph")  # fmt: skip
+    if checks:
+        raise error("SR0339", user_span(), name=kernel.name, what=f"`checks={checks!r}`",
+                    help="look for the fault in a call of the kernel alone")  # fmt: skip
+    if tracing().batch:
+        raise error("SR0343", user_span(), name=kernel.name)
+    dim = _dim(kernel, call.options.get("dim"))
+    operands = _operands(facts, call.given)
+    node = KernelCall(
+        operands=tuple(operands.values()),
+        kernel=kernel,
+        dim=dim,
+        names=tuple(operands),
+        written=tuple(_written(facts.written, kernel, dim, call.options.get("shapes"))),
+        bounds=bounds,
+        span=user_span(),
+    )
+    results = tuple(made(v, ()) for v in node.results)
+    if not results:
+        return None
+    return results[0] if len(results) == 1 else results
+
+
+def _dim(kernel: nodes.Kernel, given: Any) -> Shape:
+    count = len(kernel.index_names)
+    if given is None:
+        if count:
+            raise error("SR0372", user_span(), name=kernel.name, count=count)
+        return ()
+    dim = shape_of(given, "dim")
+    if len(dim) != count:
+        raise error("SR0373", user_span(), name=kernel.name, count=count, dim=known_shape(dim))
+    return dim
+
+
+def _operands(facts: KernelFacts, given: Mapping[str, Any]) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for buffer in facts.read:
+        x = _element_array(at_path(given, buffer.path), buffer.type.element, buffer.shown_name)
+        if len(x.extents) != buffer.type.rank:
+            raise error("SR0368", user_span(), name=buffer.shown_name, type=buffer.type,
+                        rank=buffer.type.rank, shape=known_shape(x.extents))  # fmt: skip
+        found[buffer.name] = x.value
+    for uniform in facts.uniforms:
+        name = ".".join(uniform.path)
+        x = _element_array(at_path(given, uniform.path), uniform.type, name)
+        if x.extents:
+            raise error("SR0357", user_span(), name=name, type=uniform.type,
+                        shape=known_shape(x.extents))  # fmt: skip
+        found[uniform.name] = x.value
+    return found
+
+
+def _element_array(given: Any, element: Type, name: str) -> TracedArray:
+    """What a kernel reads for an argument."""
+    if not isinstance(element, Struct) or isinstance(given, Array):
+        return conform(given, element, name)
+    fields = struct_fields(given)
+    if fields is not None and set(fields) == set(element.type_by_field):
+        return struct_of_fields(element, fields)
+    return conform(array(given, dtype=element), element, name)
+
+
+def _written(
+    results: Sequence[nodes.Buffer], kernel: nodes.Kernel, dim: Shape, asked: Any
+) -> list[tuple[str, ArrayType]]:
+    shapes = asked_shapes(kernel, results, asked)
+    found: list[tuple[str, ArrayType]] = []
+    for buffer in results:
+        t: BufferType = buffer.type
+        shape = dim
+        if buffer.name in shapes:
+            shape = shape_of(shapes[buffer.name], f"shapes[{buffer.name!r}]")
+        if len(shape) != t.rank:
+            raise error("SR0377", user_span(), name=buffer.name, type=t, shape=known_shape(shape))
+        found.append((buffer.name, ArrayType(t.element, shape)))
+    return found

@@ -1,0 +1,303 @@
+"""Functions on arrays as users call them: at once and as graphs, on each runtime."""
+
+# Names of sizes stand in quotes.
+# ruff: noqa: UP037, F821
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from shaderad import float2, float3
+
+pytestmark = pytest.mark.gpu
+
+# float32, a few dozen operations.
+RTOL = 2e-5
+X = np.float32([1.0, 2.0, -3.0, 0.5])
+
+
+@sad.struct
+class Pair:
+    a: float
+    v: float2
+
+
+@sad.function
+def weighted(p: Pair, weight: float) -> float:
+    return weight * p.a * p.v.x
+
+
+@sad.function
+def product_and_sum(a: float, b: float) -> tuple[float, float]:
+    return a * b, a + b
+
+
+@sad.kernel
+def scaled_square(i: sad.Index, x: sad.In[float], factor: float, y: sad.Out[float]):
+    y[i] = factor * x[i] * x[i]
+
+
+@sad.kernel
+def add_up(i: sad.Index, p: Pair, x: sad.In[float3], k: sad.Const[int], total: sad.Add[float]):
+    total[i % k] += p.a * x[i].x + p.v.y * x[i].z
+
+
+def near(found: Any, expected: Any) -> None:
+    np.testing.assert_allclose(found.numpy(), expected, rtol=RTOL, atol=RTOL)
+
+
+# -- at once ----------------------------------------------------------------------------------
+
+
+def test_operators_run_at_once(device: sad.Device) -> None:
+    x = sad.array(X)
+    assert sad.sum(x).item() == X.sum()
+    assert sad.min(x).item() == -3.0
+    near(sad.max(x, 0.0), np.maximum(X, 0))
+    near(sad.sin(x), np.sin(X))
+    near(sad.where(x > 0.0, x, -1.0), np.where(X > 0, X, -1))
+    near(sad.scan(sad.mul, X, axis=0), np.cumprod(X))
+    near(sad.stack((x, x))[:, 1], [2, 2])
+    near(x[[3, 0]], X[[3, 0]])
+    assert (x @ x).item() == pytest.approx(float(X @ X))
+    near(sad.transpose(sad.array(np.ones((2, 3)))), np.ones((3, 2)))
+    assert sad.any(x > 1.0).item() is True
+    near(sad.zeros(2) + sad.iota(2) + sad.full((2,), 0.5), [0.5, 1.5])
+    near(sad.detach(x), X)
+    with pytest.raises(sad.ShapeError, match="SR0340"):
+        x[x > 0.0]
+
+
+def test_functions_on_arrays_are_mapped(device: sad.Device) -> None:
+    x = sad.array(X)
+    pairs = Pair(x, float2(x, 2.0))
+    assert pairs.shape == (4,)
+    near(weighted(pairs, 0.5), 0.5 * X * X)
+    product, total = product_and_sum(x, 3.0)
+    near(product, 3 * X)
+    near(total, 3 + X)
+    near(sad.map(lambda a: sad.sum(a * x), x), X.sum() * X)
+
+
+def test_gradients_of_functions_that_run_at_once(device: sad.Device) -> None:
+    def loss(x: sad.Array, w: sad.Array) -> sad.Array:
+        y = scaled_square(x, 2.0, dim=4)
+        return sad.sum(sad.scan(sad.add, y) * w[[0, 1, 0, 1]])
+
+    w = np.float32([1.0, -2.0])
+    x_bar, w_bar = sad.grad(loss, argnums=(0, 1))(X, w)
+    totals = np.cumsum(2 * X * X)
+    picked = w[[0, 1, 0, 1]]
+    near(x_bar, 4 * X * picked[::-1].cumsum()[::-1])
+    near(w_bar, [totals[0] + totals[2], totals[1] + totals[3]])
+    _, moved = sad.jvp(loss, (X, w), (X, None))
+    np.testing.assert_allclose(moved.item(), float(x_bar.numpy() @ X), rtol=RTOL)
+
+
+# -- graphs -----------------------------------------------------------------------------------
+
+
+@sad.graph
+def scan_product(x: sad.Array[float, "n"]) -> sad.Array[float]:
+    muls = sad.scan(sad.mul, x)
+    return sad.sum(muls * x)
+
+
+def reference(x: np.ndarray) -> tuple[float, np.ndarray]:
+    x = x.astype(np.float64)
+    muls = np.array([np.prod(x[: i + 1]) for i in range(len(x))])
+    bars = np.array(
+        [
+            muls[k] + sum(x[i] * np.prod(np.delete(x[: i + 1], k)) for i in range(k, len(x)))
+            for k in range(len(x))
+        ]
+    )
+    return float(muls @ x), bars
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 4])
+def test_futharks_example(count: int, device: sad.Device) -> None:
+    x = np.float32([1.5, 0.0, 2.0, -0.5])[:count]
+    value, gradient = reference(x)
+    found, x_bar = sad.value_and_grad(scan_product)(x)
+    assert found.item() == pytest.approx(value, rel=RTOL)
+    near(x_bar, gradient)
+    dot = np.ones(count, np.float32)
+    assert sad.jvp(scan_product, (x,), (dot,))[1].item() == pytest.approx(gradient.sum(), rel=RTOL)
+
+
+def test_one_trace_serves_every_size(device: sad.Device) -> None:
+    traces = itertools.count()
+
+    @sad.graph
+    def doubled(x: sad.Array) -> Any:
+        next(traces)
+        return {"y": x[1:] * 2.0, "n": x.shape[0] * 2}
+
+    for count in (4, 3, 2):
+        found = doubled(X[:count])
+        near(found["y"], 2 * X[1:count])
+        assert found["n"] == 2 * count
+    assert repr(traces) == "count(1)"
+    near(doubled(X[:0])["y"], [])
+    doubled(np.ones((3, 2), np.float32))
+    assert repr(traces) == "count(3)"
+
+
+W = np.float32([1.0, 2.0, 3.0, 4.0])
+SCALE = 2.0
+
+
+@sad.graph
+def with_captures(x: sad.Array) -> sad.Array:
+    return x * W * SCALE
+
+
+def test_what_a_graph_captures_is_read_at_each_call(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    near(with_captures(X), X * W * 2)
+    monkeypatch.setitem(globals(), "W", sad.array(np.float32([0.0, 1.0, 0.0, 1.0])))
+    near(with_captures(X), X * [0, 2, 0, 2])
+    monkeypatch.setitem(globals(), "W", sad.array(np.float32([1.0, 1.0, 0.0, 1.0])))
+    near(with_captures(X), X * [2, 2, 0, 2])
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    near(with_captures(X), X * [3, 3, 0, 3])
+
+
+def test_an_array_that_nothing_leads_to_is_refused(device: sad.Device) -> None:
+    kept = iter([sad.array(X), sad.array(X)])
+    read = sad.graph(lambda x: x + next(kept))
+    with pytest.raises(sad.LanguageError, match="SR0338"):
+        read(X)
+    near(sad.graph(lambda x: x + sad.array(X))(X), 2 * X)
+
+
+def test_kernels_are_called_inside(device: sad.Device) -> None:
+    @sad.graph
+    def total(x: sad.Array, factor: float, p: Any) -> Any:
+        y = scaled_square(x, factor, dim=x.shape[0])
+        rows = float3(x, y, 1.0)
+        return y, add_up(p, rows, 2, dim=x.shape, shapes={"total": 2})
+
+    p = Pair(0.5, (1.0, 2.0))
+    y, sums = total(X, 3, p)
+    near(y, 3 * X * X)
+    each = 0.5 * X + 2.0
+    near(sums, [each[0] + each[2], each[1] + each[3]])
+    x_bar, factor_bar = sad.grad(
+        lambda x, f: sad.sum(sad.graph(lambda x, f: total(x, f, p)[0] * x)(x, f)), (0, 1)
+    )(X, 3.0)
+    near(x_bar, 9 * X * X)
+    assert factor_bar.item() == pytest.approx(float((X**3).sum()), rel=RTOL)
+
+
+def test_arguments_are_annotated(device: sad.Device) -> None:
+    @sad.graph
+    def product(a: sad.Array[float3, "h", "w"], b: sad.Array[float, "w"], c: float) -> Any:
+        return a * b * c
+
+    a, b = np.ones((2, 4, 3)), np.arange(4)
+    near(product(a, b, 2), a * b[:, None] * 2)
+    a_bar = sad.grad(lambda a: sad.sum(product(a, b, 2).x))(a)
+    assert a_bar.shape == (2, 4, 3)
+    near(a_bar, np.eye(3)[0] * b[:, None] * 2 * np.ones((2, 1, 1)))
+    for wrong, code in [((a, b[:3], 2), "SR0347"), ((a[0], b, 2), "SR0345")]:
+        with pytest.raises(sad.ShapeError, match=code):
+            product(*wrong)
+    with pytest.raises(sad.ShapeError, match="SR0346"):
+        sad.graph(_three)(X)
+
+
+def _three(x: sad.Array[float, 3]) -> Any:
+    return x
+
+
+# -- derivatives of derivatives ---------------------------------------------------------------
+
+
+@sad.graph
+def cubes(x: sad.Array) -> sad.Array:
+    return sad.sum(x**3)
+
+
+def rosenbrock(x: sad.Array) -> sad.Array:
+    return sad.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+def test_hessians_times_vectors(device: sad.Device) -> None:
+    v = np.float32([1.0, -1.0, 0.5, 2.0])
+    near(sad.hvp(cubes, (X,), (v,)), 6 * X * v)
+    hessian = np.zeros((4, 4))
+    for i in range(3):
+        hessian[i, i] += 1200 * X[i] ** 2 - 400 * X[i + 1] + 2
+        hessian[i, i + 1] = hessian[i + 1, i] = -400 * X[i]
+        hessian[i + 1, i + 1] += 200
+    near(sad.hvp(rosenbrock, (X,), (v,)), hessian @ v)
+    first, second = sad.hvp(lambda x, k, y: sad.sum(x * x * y), (X, 3, X), (v, None, None))[::2]
+    near(first, 2 * X * v)
+    near(second, 2 * X * v)
+
+
+def test_transforms_nest_to_any_order(device: sad.Device) -> None:
+    second = sad.grad(lambda x: sad.sum(sad.grad(cubes)(x)))
+    near(second(X), 6 * X)
+    third = sad.grad(lambda x: sad.sum(second(x)))
+    near(third(X), np.full(4, 6))
+    near(sad.graph(lambda x: third(x) * x)(X), 6 * X)
+    inner = sad.grad(lambda y, x: sad.sum(y * x))  # d/dy, where x comes from the outside
+    near(sad.grad(lambda x: sad.sum(inner(x, x) * x))(X), 2 * X)
+    _, pullback = sad.vjp(lambda x: sad.vjp(cubes, x)[1](2.0)[0], X)
+    near(pullback(np.ones(4))[0], 12 * X)
+    _, moved = sad.jvp(lambda x: sad.jvp(cubes, (x,), (x,))[1], (X,), (X,))
+    assert moved.item() == pytest.approx(float((9 * X**3).sum()), rel=RTOL)
+
+
+def test_each_element_of_a_mapped_function_has_its_own_derivative(device: sad.Device) -> None:
+    near(sad.map(sad.grad(lambda a: a**3), X), 3 * X * X)
+    near(sad.map(lambda a: sad.grad(lambda b: sad.sum(b * X) * b)(a), X), 2 * X * X.sum())
+
+
+def test_jacobians_of_graphs(device: sad.Device) -> None:
+    for mode in ("reverse", "forward"):
+        found = sad.jacobian(sad.graph(lambda x: x[::-1] * x), mode=mode)(X)
+        near(found, np.diag(X[::-1]) + np.fliplr(np.diag(X)))
+
+
+def test_gradcheck_judges_graphs(device: sad.Device) -> None:
+    assert sad.gradcheck(scan_product, X).identity is not None
+
+
+def test_gradients_have_the_form_of_trees(device: sad.Device) -> None:
+    @sad.graph
+    def loss(params: Any, k: int) -> sad.Array:
+        return sad.sum(params["w"] * params["b"][0]) * k
+
+    value, found = sad.value_and_grad(loss)({"w": X, "b": (2.0, 5)}, 3)
+    assert value.item() == pytest.approx(6 * float(X.sum()))
+    near(found["w"], [6] * 4)
+    assert found["b"][0].item() == pytest.approx(3 * float(X.sum()))
+    assert found["b"][1] is None
+
+
+def test_an_own_pullback_is_used(device: sad.Device) -> None:
+    @sad.custom_vjp
+    def clipped(x: Any) -> Any:
+        return x * 2.0
+
+    clipped.defvjp(lambda x: (x * 2.0, ()), lambda _, bar: (sad.clamp(bar, -1.0, 1.0),))
+    near(sad.grad(lambda x: sad.sum(clipped(x) * X))(X), np.clip(X, -1, 1))
+    near(clipped(X), 2 * X)
+    near(sad.grad(lambda x: sad.sum(sad.checkpoint(lambda y: y * y)(x)))(X), 2 * X)
+    with pytest.raises(sad.DerivativeError, match="SR0472"):
+        sad.jvp(clipped, (X,), (X,))
+
+
+def test_kernels_with_pointers_stay_outside_of_graphs(device: sad.Device) -> None:
+    with pytest.raises(sad.LanguageError, match="SR0339"):
+        sad.graph(lambda x: scaled_square(x, 1.0, dim=4, checks="nan"))(X)
