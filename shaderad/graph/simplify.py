@@ -10,12 +10,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import fields, replace
 from typing import Any, cast
 
+from shaderad.graph.equality import Expressions
 from shaderad.ir import arrays, ops
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.nodes import Expr
 from shaderad.rules import composing as c
 from shaderad.rules.arrays.building import elementwise
-from shaderad.rules.expressions import in_order, operands
 
 
 def simplified(graph: Graph) -> Graph:
@@ -28,7 +28,7 @@ def simplified(graph: Graph) -> Graph:
 
 def _merged(graph: Graph) -> Graph:
     """One node for all that compute the same; layout nodes that change nothing are left out."""
-    exprs = _Numbers()
+    exprs = Expressions()
     known: dict[Hashable, Node] = {}
     made: dict[Value, Value] = {v: v for v in graph.inputs}
     for node in graph.nodes:
@@ -73,7 +73,7 @@ def _unchanged(node: Node, given: tuple[Value, ...]) -> Value | None:
     return None
 
 
-def _key(node: Node, exprs: _Numbers) -> Hashable:
+def _key(node: Node, exprs: Expressions) -> Hashable:
     parts: list[Hashable] = [type(node)]
     for f in fields(node):
         value: Any = getattr(node, f.name)
@@ -86,41 +86,6 @@ def _key(node: Node, exprs: _Numbers) -> Hashable:
         else:
             parts.append(value)
     return tuple(parts)
-
-
-class _Numbers:
-    """Numbers of expressions: equal for those that say the same."""
-
-    def __init__(self) -> None:
-        self._number_by_key: dict[Hashable, int] = {}
-        self._kept: list[Expr] = []
-        self._number_by_id: dict[int, int] = {}
-
-    def number(self, e: Expr) -> int:
-        self._kept.append(e)  # so that no id is given twice
-        for part in in_order(e):
-            if id(part) not in self._number_by_id:
-                key = self._part_key(part)
-                number = self._number_by_key.setdefault(key, len(self._number_by_key))
-                self._number_by_id[id(part)] = number
-        return self._number_by_id[id(e)]
-
-    def _part_key(self, part: Expr) -> Hashable:
-        found: list[Hashable] = [type(part)]
-        found += [self._number_by_id[id(child)] for child in operands(part)]
-        for f in fields(part):
-            value: Any = getattr(part, f.name)
-            if f.name == "span" or isinstance(value, Expr) or _is_exprs(value):
-                continue
-            # 0, 0.0 and False are equal to Python; -0.0 is, to 0.0.
-            found.append((f.name, repr(value) if f.name == "value" else value))
-        return tuple(found)
-
-
-def _is_exprs(value: Any) -> bool:
-    return isinstance(value, tuple) and any(
-        isinstance(item, Expr) for item in cast("tuple[Any, ...]", value)
-    )
 
 
 # -- subgraphs --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from shaderad.graph.equality import Expressions
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Assign, Conditional, Expr, If, Stmt, Var
 from shaderad.ir.types import Type
@@ -41,7 +42,8 @@ class Written:
 
 def write(values: Sequence[Expr], prefix: str = "t") -> Written:
     """Statements after which `values` are short expressions."""
-    return _Writer(values, prefix).run()
+    expressions = Expressions()
+    return _Writer([expressions.shared(v) for v in values], prefix).run()
 
 
 class _Writer:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shaderad as sad
+from shaderad.frontend.standalone import standalone
 from shaderad.graph.plan import Plan
 from shaderad.graph.planning import plan
-from shaderad.ir import arrays, ops, printer, sizes
+from shaderad.ir import arrays, nodes, ops, printer, sizes
 from shaderad.ir.arrays import Graph, Value
-from shaderad.ir.types import INT
+from shaderad.ir.types import FLOAT, INT
+from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import vjp
 from tests.array_check import array
@@ -118,3 +121,20 @@ def test_a_producer_that_reads_too_much_is_stored() -> None:
         total = b.applied(ops.MUL, total, x)
     stored, summed = plan(Graph(xs, (b.reduce(ops.ADD, total),))).steps
     assert summed.reads == stored.writes
+
+
+@sad.function
+def blended(x: float, y: float) -> float:
+    return sad.sin(x) * y + x
+
+
+def test_gradients_by_several_arguments_of_one_call_are_computed_together() -> None:
+    x, y = array((N,)), array((N,))
+    function = standalone(blended, {}).function
+    call = nodes.Call(type=FLOAT, function=function, args=(
+        c.variable("x", FLOAT), c.variable("y", FLOAT)))  # fmt: skip
+    graph = vjp(Graph((x, y), (b.elementwise(call, {"x": x, "y": y}, (N,)),)), [True, True])
+    found = plan(Graph(graph.inputs, graph.outputs[1:]))
+    (step,) = found.steps
+    assert len(step.writes) == 2
+    assert texts(found)[0].count("= blended_pull(") == 1
