@@ -29,7 +29,7 @@ from shaderad.ir.nodes import (
     Zero,
 )
 from shaderad.ir.types import BOOL, Type, Void
-from shaderad.ir.walk import blocks, reads, statements
+from shaderad.ir.walk import blocks, expressions, reads, statements
 from shaderad.lower.liveness import live_before, live_in_loop
 
 
@@ -163,7 +163,7 @@ def without_jumps(body: tuple[Stmt, ...], result: Type, local_types: dict[str, T
 
 
 def _drop(body: tuple[Stmt, ...], flags: set[str], live: frozenset[str]) -> tuple[Stmt, ...]:
-    """Without assignments to flags that nothing reads later, and ifs that are empty then."""
+    """Without assignments to flags that nothing reads later, and ifs that then do nothing."""
     out: list[Stmt] = []
     for s in reversed(body):
         kept = _kept(s, flags, live)
@@ -181,12 +181,21 @@ def _kept(s: Stmt, flags: set[str], live: frozenset[str]) -> Stmt | None:
     if not isinstance(s, If):
         return s
     then, otherwise = _drop(s.then, flags, live), _drop(s.otherwise, flags, live)
-    if not then and not otherwise:
+    if not then and not otherwise and _is_silent(s.condition):
         return None
-    if then:
+    if then or not otherwise:
         return replace(s, then=then, otherwise=otherwise)
     condition = Apply(type=BOOL, op=ops.NOT, args=(s.condition,), span=s.condition.span)
     return replace(s, condition=condition, then=otherwise, otherwise=())
+
+
+def _is_silent(condition: Expr) -> bool:
+    """Whether nobody notices that `condition` is not asked: nothing is added to, or reported."""
+    return all(
+        isinstance(e, Const | Var | Logical)
+        or (isinstance(e, Apply) and e.op not in (ops.FLOOR_DIV, ops.MOD))
+        for e in expressions(condition)
+    )
 
 
 def none_of(flags: tuple[str, ...]) -> Expr:

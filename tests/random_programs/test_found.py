@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -90,3 +92,52 @@ def test_tangents_leave_out_whole_numbers_after_a_struct(device: sad.Device) -> 
     x_dot = {"inner": {"weight": np.ones(3, np.float32), "kind": None}, "count": None}
     _, y_dot = sad.jvp(reads_nested, (x,), (x_dot,), dim=3)
     assert y_dot.numpy().tolist() == [2.0, 2.0, 2.0]
+
+
+@sad.function
+def added(total: sad.Add[float], t: float) -> float:
+    total[0] += t * t
+    return t
+
+
+@sad.kernel
+def adds_in_condition(i: sad.Index, x: sad.In[float], total: sad.Add[float]):
+    for _k in range(2):
+        if added(total, x[i]) > 0.0:
+            continue
+
+
+@sad.kernel
+def reads_in_condition(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    for _k in range(2):
+        if x[i - 1] > 0.0:
+            continue
+
+
+@sad.kernel
+def divides_in_condition(i: sad.Index, n: sad.In[int], y: sad.Out[float]):
+    if 7 // n[i] > 1:
+        return
+
+
+def test_conditions_of_branches_that_do_nothing_add_still(device: sad.Device) -> None:
+    (total,), (gradient,) = _pulled(adds_in_condition, X, shapes={"total": (1,)})
+    assert total == pytest.approx(2.0 * np.sum(X * X))
+    np.testing.assert_allclose(gradient, 4.0 * X, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "argument"), [(reads_in_condition, X), (divides_in_condition, np.int32([1, 0, 2]))]
+)
+def test_conditions_of_branches_that_do_nothing_report_still(
+    kernel: Any, argument: np.ndarray, device: sad.Device
+) -> None:
+    with pytest.raises(sad.BoundsError):
+        kernel(argument, dim=3).numpy()
+
+
+def _pulled(kernel: Any, *args: Any, **call: Any) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The result, and its gradients for a cotangent of ones."""
+    out, pullback = sad.vjp(kernel, *args, dim=3, **call)
+    found = out.numpy()
+    return found, [g.numpy() for g in pullback(np.ones_like(found))]
