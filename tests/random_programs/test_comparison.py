@@ -16,6 +16,7 @@ from tests.random_programs.comparison import Outcome, compare
 from tests.random_programs.inputs import Argument
 from tests.random_programs.leaves import Leaves, floats_in
 from tests.random_programs.programs import Program
+from tests.random_programs.roundings import rounded_otherwise
 
 pytestmark = pytest.mark.gpu
 
@@ -90,3 +91,39 @@ def test_the_sign_of_a_zero_is_nobodys_fault(device: sad.Device) -> None:
     program = Program(ZERO_SOURCE, (3,), ARGUMENTS, seed=4)
     with device:
         assert not compare(program, device).is_fault
+
+
+MIRRORED = """
+import shaderad as sad
+from shaderad import float2
+
+@sad.kernel
+def kernel(i: sad.Index, x: sad.In[float2], y: sad.Out[float2], z: sad.Out[float2]):
+    y[i] = sad.clamp(sad.reflect(x[i], sad.normalize(x[i])), -1.5, 1.5)
+    z[i] = sad.clamp(-x[i], -1.5, 1.5)
+"""
+AT_BOUND = (np.array([[-1.5, -0.6467632055282593]], np.float32),)
+"""Mirrored, 1.5 comes back: exactly so, or a little beyond the bound in float32."""
+
+
+class MirroredProgram(Program):
+    def values(self, nudge: float = 0.0) -> tuple[Any, ...]:
+        return AT_BOUND
+
+
+def test_a_bound_that_rounding_alone_passes_is_no_mismatch(device: sad.Device) -> None:
+    program = MirroredProgram(MIRRORED, (1,), (), seed=2)
+    assert not compare(program, device).is_fault
+
+
+def test_other_roundings_pass_a_bound_and_keep_exact_ties() -> None:
+    kernel = MirroredProgram(MIRRORED, (1,), (), seed=2).kernel()
+    ones = np.ones((1, 2), np.float32)
+    slopes: list[np.ndarray] = []
+    for relative in (2.4e-7, -2.4e-7):
+        with rounded_otherwise(relative):
+            moved = oracle(kernel, *AT_BOUND, dim=1, precision=np.float64)
+        slopes.append(np.concatenate([moved.vjp((b, ones - b))[0][0] for b in (ones, 0 * ones)]))
+    passed, kept = sorted(slopes, key=lambda found: abs(float(found[0])))
+    np.testing.assert_allclose(passed, [0.0, -1.0, -1.0, -1.0], atol=1e-5)
+    np.testing.assert_allclose(kept, [-1.0, -1.0, -1.0, -1.0], atol=1e-5)
