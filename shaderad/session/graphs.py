@@ -7,10 +7,16 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from shaderad.diagnostics import error
 from shaderad.frontend.host import caller_locals
+from shaderad.graph.draw import draw
+from shaderad.graph.explain import explain
+from shaderad.graph.planning import plan
+from shaderad.graph.simplify import simplified
+from shaderad.ir.types import is_differentiable
 from shaderad.session import trees
 from shaderad.session.arguments_of_graphs import (
     Arguments,
@@ -24,7 +30,8 @@ from shaderad.session.devices import Device
 from shaderad.session.graph_annotations import Annotations
 from shaderad.session.graph_captures import Getter, Reads
 from shaderad.session.lines import user_span
-from shaderad.session.run_graph import run_graph
+from shaderad.session.run_graph import pulled, run_graph
+from shaderad.session.run_plan import explained
 from shaderad.session.traced import current_trace
 from shaderad.session.traced_calls import Form, Variant, traced_variant
 
@@ -70,6 +77,7 @@ class GraphFunction:
         self._signature = inspect.signature(function)
         self._annotations = annotations
         self._known: dict[Hashable, list[Traced]] = {}
+        self._latest: Traced | None = None
         functools.update_wrapper(self, function)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -83,6 +91,39 @@ class GraphFunction:
         variant = bound.traced.variant
         found = run_graph(variant.graph, bound.operands, sizes, bound.device)
         return variant.result(found, sizes)
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """Which dispatches a call comes to, what they read, write and keep in memory.
+
+        Without arguments, of the latest trace and with open sizes.
+        """
+        if self._latest is not None and not args and not kwargs:
+            graph = self._latest.variant.graph
+            return explain(plan(graph), len(graph.nodes))
+        bound = self.bound(args, kwargs)
+        sizes = bound.form.size_by_name
+        return explained(bound.variant.graph, bound.operands, sizes, bound.device)
+
+    def draw(self, path: str | Path, *args: Any, **kwargs: Any) -> None:
+        """Draws the function and its gradient side by side, as ``.svg``, ``.html`` or ``.dot``.
+
+        Without arguments, as the latest trace has them. Graphviz draws where it is installed.
+
+        Raises:
+            LanguageError: SR0287, where `path` ends in something else.
+        """
+        is_known = self._latest is not None and not args and not kwargs
+        traced = self._latest if is_known else self.bound(args, kwargs).traced
+        assert traced is not None
+        primal = traced.variant.graph
+        wanted, given = (
+            tuple(is_differentiable(v.element) for v in values)
+            for values in (primal.inputs, primal.outputs)
+        )
+        graphs = {self.python.__name__: simplified(primal)}
+        if any(wanted) and any(given):
+            graphs["gradient"] = simplified(pulled(primal, wanted, given))
+        draw(path, graphs)
 
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundGraph:
         """The function at these arguments, traced if it was not before.
@@ -104,6 +145,10 @@ class GraphFunction:
         return BoundGraph(traced, arguments, form, device)
 
     def _traced(self, arguments: Arguments, form: Form, given: inspect.BoundArguments) -> Traced:
+        self._latest = self._found(arguments, form, given)
+        return self._latest
+
+    def _found(self, arguments: Arguments, form: Form, given: inspect.BoundArguments) -> Traced:
         known = self._known.setdefault((arguments.key, form.key), [])
         for position, one in enumerate(known):
             if one.variant.serves(form.size_by_name) and one.reads.are_current():
