@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,13 +30,34 @@ _GLSLANG_FAULTS = (
 )
 
 
+_PRODUCT = re.compile(
+    r"^0:(\d+) +(?:matrix-multiply|matrix-times-vector|vector-times-matrix"
+    r"|matrix mult second child into first child)\b",
+    re.MULTILINE,
+)
+"""A matrix product in glslang's syntax tree, with the line of the text it stems from."""
+
+
 class Untranslatable(Exception):
-    """What glslang does not turn into SPIR-V, though it is right HLSL."""
+    """What glslang does not turn into the SPIR-V it should, though it is right HLSL."""
 
 
 def _check_translatable(reason: str) -> None:
     if any(fault in reason for fault in _GLSLANG_FAULTS):
         raise Untranslatable(reason)
+
+
+def check_products(text: str, tree: str) -> None:
+    """Refuses products of matrices by component: glslang makes matrix products of them.
+
+    HLSL multiplies by component with ``*``; its matrix products are calls of ``mul``.
+    """
+    lines = text.splitlines()
+    # The tree comes a second time, linked.
+    made = Counter(int(n) for n in _PRODUCT.findall(tree.partition("\nLinked ")[0]))
+    for number, count in made.items():
+        if count > len(re.findall(r"\bmul\(", lines[number - 1])):
+            raise Untranslatable(f"a product by component: {lines[number - 1].strip()}")
 
 
 def is_available() -> bool:
@@ -92,11 +114,17 @@ def _assembled(program: Program) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "code.hlsl", Path(folder) / "code.spv"
         source.write_text(text)
-        command = [tool, "-D", "-V", "--target-env", "vulkan1.1", "-S", "comp", "-e", program.name]
+        command = [tool, "-D", "-i", "-V", "--target-env", "vulkan1.1", "-S", "comp"]
         done = subprocess.run(
-            [*command, "-o", str(target), str(source)], capture_output=True, text=True, check=False
+            [*command, "-e", program.name, "-o", str(target), str(source)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
+        if done.returncode < 0:
+            raise Untranslatable(f"glslang dies of signal {-done.returncode}")
         if done.returncode:
             _check_translatable(done.stdout)
             raise AssertionError(f"glslang refuses the HLSL of {program.name}:\n{done.stdout}")
+        check_products(text, done.stdout)
         return target.read_bytes()
