@@ -76,7 +76,8 @@ def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
         ``(out, pullback)`` with ``pullback(out_bar)`` a tuple, one entry a positional argument.
 
     Raises:
-        DerivativeError: SR0451 inside another transform, SR0453 for a differentiable keyword.
+        DerivativeError: SR0451 for an array of a transform around this one that `function` takes
+            along without an argument, SR0453 for a differentiable keyword.
     """
     at = linearised_within(function, args, call, is_lazy=False)
     return at.out, Pullback(at, len(args))
