@@ -265,10 +265,11 @@ class ExpressionWriter:
         index = self.checked_index(e.buffer, e.indices, e.span)
         tag = self._module.arrays.tag(e.buffer)
         element = self._module.types.spell(e.type)
+        read = "readInside" if self._module.is_unchecked else "read"
         if not is_differentiable(e.type):
-            return f"read<{element}, {tag}>({index})", _PRIMARY
+            return f"{read}<{element}, {tag}>({index})", _PRIMARY
         if not (self._module.is_wanted(e.buffer) and self._function.is_differentiated):
-            return self._constant(f"read<{element}, {tag}>({index})")
+            return self._constant(f"{read}<{element}, {tag}>({index})")
         return f"load<{element}, {tag}>({index})", _PRIMARY
 
     def already_read(self, e: AlreadyRead) -> tuple[str, int]:

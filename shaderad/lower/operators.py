@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from shaderad.ir import ops
 from shaderad.ir.arrays import Reducer
 from shaderad.ir.nodes import Const, Expr, Function, Parameter, Return
-from shaderad.ir.types import INT, UINT, Scalar, Type, is_float, scalar_of
+from shaderad.ir.types import (
+    INT,
+    UINT,
+    Scalar,
+    Struct,
+    Type,
+    is_bool,
+    is_float,
+    is_integer,
+    scalar_of,
+)
 from shaderad.rules import composing as c
 from shaderad.rules.local_arrays import added
 
@@ -32,9 +42,19 @@ def operator_of(op: Reducer, t: Type) -> Operator:
     if isinstance(op, Function):
         return Operator(op.name, t, op, c.zero(t))
     left, right = c.variable("left", t), c.variable("right", t)
-    is_plain = scalar_of(t) is not None
-    value = c.apply(op, left, right) if is_plain else added(left, right)
+    value = _sum(left, right) if op == ops.ADD else c.apply(op, left, right)
     return Operator(op.name, t, _function(op.name, t, value), _neutral(op, t))
+
+
+def _sum(a: Expr, b: Expr) -> Expr:
+    """The sum by field; whole numbers take part, as in any sum."""
+    if isinstance(a.type, Struct):
+        return c.construct(
+            a.type, [_sum(c.field(a, name), c.field(b, name)) for name, _ in a.type.fields]
+        )
+    if is_bool(a.type):
+        return c.zero(a.type)
+    return c.apply(ops.ADD, a, b) if is_integer(a.type) else added(a, b)
 
 
 def _function(name: str, t: Type, value: Expr) -> Function:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 
-from shaderad.ir.types import Type, byte_count
+from shaderad.ir.nodes import Kernel
+from shaderad.ir.types import Type, byte_count, leaves
+from shaderad.ir.walk import all_expressions, reachable
 from shaderad.lower.arrays import read_cell, write_cell
 from shaderad.lower.bindings import Role, Word, WordKind
 from shaderad.lower.entry_points import EntryWriter, send_report, write_indices
@@ -21,6 +24,11 @@ from shaderad.lower.slang import FunctionWriter
 _GROUP_MEMORY = 16 * 1024
 """Bytes of group memory that WebGPU promises."""
 
+_LONG = 120
+"""Expressions of an element and its combination, from which on their code is not repeated."""
+_FEW = 4
+"""Scalars of a state, beyond which it is not either."""
+
 
 def width_of(state: Type) -> int:
     """Threads of a group, each of which has a place in group memory where `has_room`."""
@@ -31,6 +39,17 @@ def width_of(state: Type) -> int:
 def has_room(state: Type) -> bool:
     """Whether a group can work on one chunk together."""
     return width_of(state) * byte_count(state) <= _GROUP_MEMORY
+
+
+def runs_of(producer: Kernel, operator: Operator) -> str:
+    """How threads go through their elements: shaders/runs.slang."""
+    bodies = [producer.body, *(f.body for f in reachable(producer.body))]
+    bodies += [f.body for f in (operator.combine, *reachable(operator.combine.body))]
+    found = chain.from_iterable(map(all_expressions, bodies))
+    # Shared expressions count as often as they are reached, which may be very often.
+    count = sum(1 for _ in islice(found, _LONG))
+    is_small = len(leaves(operator.state)) <= _FEW
+    return "BlockRuns" if is_small and count < _LONG else "SingleRuns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +155,15 @@ class _Fold:
         self.combine = entry.module.function(operator.combine)
         self._operator = operator
         self._words = words
-        self._has_room = has_room(operator.state)
+        self._is_together = "is_together" in words
         self._width = width_of(operator.state)
+        self._runs = runs_of(entry.kernel, operator)
         self._name = ""
 
     def open(self, head: str) -> None:
         """Group memory, and the first lines of the struct."""
         piece, bases = self.entry.piece, head
-        if self._has_room:
+        if self._is_together:
             piece.add(f"groupshared {self.state} parts[{self._width}];")
             piece.add()
             bases += ", ITeam"
@@ -154,7 +174,7 @@ class _Fold:
         given = f"{self.state} left, {self.state} right"
         text = f"return {self.combine}(left, right);"
         piece.add(f"static {self.state} folded({given}) {{ {text} }}")
-        if self._has_room:
+        if self._is_together:
             piece.add(f"static {self.state} partOf(uint thread) {{ return parts[thread]; }}")
             head = f"static void setPartOf(uint thread, {self.state} value)"
             piece.add(f"{head} {{ parts[thread] = value; }}")
@@ -183,13 +203,19 @@ class _Fold:
         names = ("row_length", "chunk_length", "chunk_count", "team_count")
         groups = entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
         piece.call("Rows rows = Rows", [*map(self.size, names), groups])
-        if self._has_room:
+        if self._is_together:
             piece.add(f"if ({self.size('is_together')} != 0)")
-            piece.indented(f"{pass_name}Together<{self._name}, {self._width}>(rows, group.x);")
+            piece.indented(
+                f"{pass_name}Together<{self._name}, {self._runs}, {self._width}>(rows, group.x);"
+            )
             piece.add("else")
-            piece.indented(f"{pass_name}Alone<{self._name}, {self._width}>(rows, group.x);")
+            piece.indented(
+                f"{pass_name}Alone<{self._name}, {self._runs}, {self._width}>(rows, group.x);"
+            )
         else:
-            piece.add(f"{pass_name}Alone<{self._name}, {self._width}>(rows, group.x);")
+            piece.add(
+                f"{pass_name}Alone<{self._name}, {self._runs}, {self._width}>(rows, group.x);"
+            )
         if entry.module.sends_reports:
             piece.add(send_report(entry))
         piece.close()

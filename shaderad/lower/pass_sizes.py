@@ -14,6 +14,8 @@ from shaderad.ir.sizes import Size
 
 ROWS = "rows"
 LENGTH = "length"
+BLOCK = 8
+"""Elements that a thread takes in one go; chunks are whole blocks, but for the last of a row."""
 GROUP_LIMIT = 4096
 """Groups of one pass; they loop where there is more to do."""
 _SHORTEST_TOGETHER = 128
@@ -64,7 +66,7 @@ class Chunks:
     """The sizes of one pass. Attributes hold names of `Formulas`."""
 
     words: Mapping[str, str]
-    """By the name of a word of the constant buffer."""
+    """By the name of a word of the constant buffer; `is_together` is one where groups may be."""
     chunk_count: Size
     """Of a row."""
     team_count: Size
@@ -82,7 +84,8 @@ def cut_rows(formulas: Formulas, cut: Cut, width: int) -> Chunks:
     # 1 where the rows are short.
     several = sizes.add(1, sizes.multiply(is_long, sizes.subtract(fewer, 1)))
     count = formulas.define("several_chunks", several)
-    each = sizes.maximum(1, sizes.divide_up(length, count))
+    blocks = sizes.divide_up(length, sizes.multiply(BLOCK, count))
+    each = sizes.multiply(BLOCK, sizes.maximum(1, blocks))
     chunk_length = formulas.define("chunk_length", each)
     # Rounded up, the chunks may be fewer: none is empty.
     count = sizes.maximum(1, sizes.divide_up(length, chunk_length))
@@ -109,13 +112,16 @@ def _chunks(
     width: int,
 ) -> Chunks:
     teams = formulas.define(f"{prefix}team_count", sizes.multiply(rows, chunk_count))
-    is_long = is_more(chunk_length, _SHORTEST_TOGETHER - 1) if cut.is_together else 0
-    together = formulas.define(f"{prefix}is_together", is_long)
-    alone = formulas.define(f"{prefix}groups_alone", sizes.divide_up(teams, width))
-    more = sizes.multiply(together, sizes.subtract(teams, alone))
-    groups = formulas.define(f"{prefix}groups", sizes.add(alone, more))
-    names = ("chunk_length", "chunk_count", "team_count", "is_together")
-    words = {"row_length": row_length, **{name: f"{prefix}{name}" for name in names}}
+    words = {"row_length": row_length}
+    words |= {n: f"{prefix}{n}" for n in ("chunk_length", "chunk_count", "team_count")}
+    alone = sizes.divide_up(teams, width)
+    if cut.is_together:
+        words["is_together"] = f"{prefix}is_together"
+        is_long = is_more(chunk_length, _SHORTEST_TOGETHER - 1)
+        together = formulas.define(words["is_together"], is_long)
+        more = sizes.subtract(teams, alone)
+        alone = sizes.add(alone, sizes.multiply(together, more))
+    groups = formulas.define(f"{prefix}groups", alone)
     return Chunks(words, chunk_count, teams, minimum(groups, GROUP_LIMIT))
 
 

@@ -1,0 +1,58 @@
+"""What passes are made of, without a device: widths, formulas, targets."""
+
+from __future__ import annotations
+
+import pytest
+
+from shaderad.ir import ops, sizes
+from shaderad.ir.types import FLOAT, Matrix, Struct, Type
+from shaderad.lower.bindings import Variant
+from shaderad.lower.compile import compile_program
+from shaderad.lower.passes import Passes, lower_reduce, lower_scan
+from tests.lower.row_passes import elements_of
+
+
+def struct_of(count: int) -> Struct:
+    return Struct("Many", tuple((f"m{k}", Matrix(FLOAT, 4, 4)) for k in range(count)))
+
+
+@pytest.mark.parametrize(("t", "width"), [(FLOAT, 64), (struct_of(4), 64), (struct_of(5), 32),
+                                          (struct_of(16), 16), (struct_of(32), 8)])  # fmt: skip
+def test_groups_are_as_wide_as_group_memory_allows(t: Type, width: int) -> None:
+    for step in lower_scan(elements_of(t, 1), ops.ADD, Variant()).steps:
+        assert step.lowered.program.workgroup == (width, 1, 1)
+        assert f"parts[{width}];" in step.lowered.program.slang
+
+
+def test_elements_without_room_in_group_memory_are_reduced_by_threads_alone() -> None:
+    for step in lower_reduce(elements_of(struct_of(33), 1), ops.ADD, Variant()).steps:
+        assert "groupshared" not in step.lowered.program.slang
+
+
+@pytest.mark.parametrize("is_parallel", [False, True])
+@pytest.mark.parametrize("rows", [0, 1, 3, 70_000])
+@pytest.mark.parametrize("length", [0, 1, 128, 2049, 9000, 100_003])
+def test_chunks_cover_rows_and_none_is_empty(rows: int, length: int, is_parallel: bool) -> None:
+    passes = lower_reduce(elements_of(FLOAT, 1), ops.ADD, Variant(is_parallel=is_parallel))
+    known = passes.formulas.evaluate(rows, length)
+    chunks, chunk_length = known["chunk_count"], known["chunk_length"]
+    assert chunks * chunk_length >= length
+    assert (chunks - 1) * chunk_length < max(length, 1)
+    assert known["team_count"] == rows * chunks
+    groups = [sizes.evaluate(step.group_count, known) for step in passes.steps]
+    assert all(0 < g <= 4096 for g in groups) == (rows > 0)
+
+
+def all_passes() -> list[Passes]:
+    variant, producer = Variant(features=frozenset({"subgroups"})), elements_of(FLOAT, 2)
+    return [
+        lower_reduce(producer, ops.ADD, variant, has_init=True),
+        lower_scan(producer, ops.MAX, variant),
+    ]
+
+
+@pytest.mark.parametrize("target", ["spirv", "hlsl", "wgsl", "metal"])
+def test_passes_compile_for_every_target(target: str) -> None:
+    for passes in all_passes():
+        for step in passes.steps:
+            assert compile_program(step.lowered.program, target).content
