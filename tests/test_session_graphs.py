@@ -245,3 +245,36 @@ def test_devices_of_few_buffers_run_wide_graphs(device: sad.Device, rng: Rng) ->
     with sad.open_device(device.capabilities.runtime, limits={"storage_buffer_limit": 8}) as few:
         check(few, graph, [*data, np.array(1.0)], n=33)
     few.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", [(1, 0), (3, 1), (2, 32), (2, 33), (3, 1000), (1, 100_003)])
+def test_sorts_are_stable_at_every_length(
+    device: sad.Device, rng: Rng, shape: tuple[int, int]
+) -> None:
+    x, k = array((M, N)), array((M, N), INT)
+    graph = Graph((x, k), tuple(arrays.ArgSort(operands=(v,)).result for v in (x, k)))
+    floats = rng.normal(size=shape).astype(np.float32)
+    floats[rng.random(shape) < 0.1] = np.nan
+    floats[rng.random(shape) < 0.1] = 0.0
+    floats[rng.random(shape) < 0.1] *= -1.0
+    floats[rng.random(shape) < 0.1] = np.inf
+    m, n = shape
+    given = [sad.array(v, device=device) for v in (floats, rng.integers(-9, 9, shape, np.int32))]
+    found = evaluate(graph, given, {"m": m, "n": n}, device)
+    for one, keys in zip(found, given, strict=True):
+        np.testing.assert_array_equal(one, np.argsort(keys.numpy(), axis=-1, kind="stable"))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("length", [1, 2, 65, 5000])
+def test_the_first_extreme_that_is_a_number_is_found(
+    device: sad.Device, rng: Rng, length: int
+) -> None:
+    x = array((M, N))
+    graph = Graph((x,), tuple(arrays.ArgExtreme(operands=(x,), kind=kind).result
+                              for kind in ("min", "max")))  # fmt: skip
+    data = rng.integers(-3, 4, (3, length)).astype(np.float32)
+    data[1, rng.random(length) < 0.3] = np.nan
+    data[2] = np.nan
+    check(device, graph, [data], m=3, n=length)

@@ -213,7 +213,9 @@ class Writer:
 
     def _may_report(self, body: Sequence[Stmt]) -> bool:
         """Whether anything can go wrong: positions are in range but where gathers check them."""
-        is_limited = any(isinstance(s, nodes.While) for s in walk.statements(body))
+        is_limited = any(
+            isinstance(s, nodes.While) and s.limit is not None for s in walk.statements(body)
+        )
         is_checked = any("checked" in ways for ways in self.facts.ways.values())
         return is_limited or is_checked or any(map(_may_report, walk.all_expressions(body)))
 

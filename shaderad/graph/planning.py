@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
-from shaderad.graph import rows, scatters
+from shaderad.graph import scatters, sorting
 from shaderad.graph.clusters import cluster
 from shaderad.graph.exact import exact_products
 from shaderad.graph.loops import loop_kernels
@@ -208,8 +208,8 @@ def _call_key(node: arrays.KernelCall, operands: tuple[Value, ...]) -> Hashable:
 
 
 _STEPS: dict[type[Node], Callable[..., Step]] = {
-    arrays.ArgExtreme: rows.arg_extreme,
-    arrays.ArgSort: rows.arg_sort,
+    sorting.SortedBlocks: sorting.sorted_blocks,
+    sorting.MergedRuns: sorting.merged_runs,
     arrays.ScatterAdd: scatters.scatter_add,
     arrays.LastWriter: scatters.last_writer,
 }

@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 from shaderad.graph.equality import Expressions
+from shaderad.graph.sorting import extreme_by_reduction, sort_in_rounds
 from shaderad.ir import arrays, ops
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.nodes import Expr
@@ -109,6 +110,10 @@ def _copy(graph: Graph, made: dict[Value, Value]) -> None:
             results: Sequence[Value] = [inner[v] for v in body.outputs]
         elif isinstance(node, arrays.LastWriter):
             results = (_at_least(_with_operands(node, given).results[0], -1),)
+        elif isinstance(node, arrays.ArgSort):
+            results = (sort_in_rounds(given[0]),)
+        elif isinstance(node, arrays.ArgExtreme):
+            results = (extreme_by_reduction(given[0], node.kind),)
         else:
             results = _with_operands(node, given).results
         made.update(zip(node.results, results, strict=True))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from shaderad.graph.elements import FUSED
+from shaderad.graph.sorting import MergedRuns
 from shaderad.ir import arrays, nodes, ops
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.rules.expressions import in_order
@@ -58,7 +59,9 @@ def in_memory(node: Node) -> tuple[Value, ...]:
         return node.operands[1:]
     if isinstance(node, arrays.ScatterAdd):
         return () if is_zero(node.operands[0]) else node.operands[:1]
-    if isinstance(node, arrays.Scan | arrays.ArgExtreme | arrays.ArgSort | arrays.LastWriter):
+    if isinstance(node, MergedRuns):
+        return node.operands[1:]
+    if isinstance(node, arrays.Scan | arrays.LastWriter):
         return ()
     return node.operands
 
