@@ -201,6 +201,9 @@ class _Lowering:
         locals_ = [*resolved.own, *(s.name for s in resolved.sums)]
         result = "Outputs" if locals_ else "void"
         piece.open(f"{result} {name}({', '.join(parameters)})")
+        for n in constants:
+            # Read bare, a `no_diff` parameter in a vector ends the compiler.
+            writer.bind(n, f"detach({writer.variable(n)})")
         for n in sorted(writes(resolved.body) & uniforms.keys()):
             copy_parameter(writer, n)
         # A `return` at the end leaves nothing out: what follows it here reads the outputs.

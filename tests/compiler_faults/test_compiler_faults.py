@@ -131,8 +131,20 @@ def test_a_value_within_a_value_ends_the_compiler_in_the_second_derivative() -> 
     assert "mended" in code_of(name, "hlsl", "mended")
 
 
+@pytest.mark.parametrize("entry", ["fault", "reversed"])
+@pytest.mark.parametrize("target", ["spirv", "hlsl"])
+def test_a_parameter_without_derivative_in_a_vector_ends_the_compiler(
+    entry: str, target: str
+) -> None:
+    """Why kernels read such a parameter as `detach(u)`."""
+    name = "no_diff_in_vector"
+    with pytest.raises(CompileError, match="SR0501"):
+        code_of(name, target, entry)
+    assert "mended" in code_of(name, "hlsl", "mended")
+
+
 def test_every_fault_file_is_run_here_or_named_in_another_test() -> None:
     tested = {*FAULTS, "raw_pointers", "weak_exchange", "infinite_literal", "loop_left_from_switch",
               "pointer_type_in_branch", "pointer_value_in_branch",
-              "nested_value_forward_then_reverse"}  # fmt: skip
+              "nested_value_forward_then_reverse", "no_diff_in_vector"}  # fmt: skip
     assert {path.stem for path in FOLDER.glob("*.slang")} == tested

@@ -13,9 +13,11 @@ import pytest
 import shaderad as sad
 from shaderad import float2, float3
 from shaderad.frontend.decorators import KernelFunction
+from tests.agreement import close
 from tests.lower.checking import check
 from tests.lower.loop_cases import floats
 from tests.lower.reference import Case
+from tests.oracle import oracle
 
 pytestmark = pytest.mark.gpu
 
@@ -237,6 +239,29 @@ def trades_structs(i: sad.Index, x: sad.In[float], n: sad.In[int], y: sad.Out[fl
 @pytest.mark.parametrize("kernel", [trades_vectors, trades_arrays, trades_structs])
 def test_traded_places(kernel: KernelFunction, device: sad.Device) -> None:
     sad.gradcheck(kernel, floats(4), np.int32([0, 1, 2, 3]), dim=4)
+
+
+@sad.kernel
+def places_uniforms(
+    i: sad.Index, x: sad.In[float], u: float, w: float2, y: sad.Out[float3], s: sad.Add[float3]
+):
+    s[0] += float3(x[i], u, 1.0)
+    v = x[i] * float3(1.0, w)
+    v.y = u
+    w *= x[i]
+    y[i] = v * float3(w, x[i]) * x[i]
+
+
+def test_uniforms_whose_derivative_nobody_wants_stand_in_vectors(device: sad.Device) -> None:
+    """The pullback, and the tangent, by `x` alone."""
+    x, uniforms = floats(3), (0.5, np.float32([2.0, 3.0]))
+    call = {"dim": 3, "shapes": {"s": (1,)}}
+    exact = oracle(places_uniforms, x, *uniforms, **call)
+    bars = (np.ones((3, 3), np.float32), np.ones((1, 3), np.float32))
+    _, pullback = sad.vjp(lambda x: places_uniforms(x, *uniforms, **call), x)
+    close(pullback(bars)[0], exact.vjp(bars)[0], "gradient")
+    dots = (floats(3), None, None)
+    close(sad.jvp(places_uniforms, (x, *uniforms), dots, **call)[1], exact.jvp(dots), "tangent")
 
 
 def test_no_runtime_adds_by_the_weak_compare_exchange_of_wgsl(device: sad.Device) -> None:
