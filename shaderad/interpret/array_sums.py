@@ -72,9 +72,9 @@ def _arg_extreme(r: Runner, node: arrays.ArgExtreme, given: list[Held]) -> Held:
     data = cell(x.value).data.reshape(x.shape)
     if not data.size:
         return ints(np.zeros(x.shape[:-1]))
-    if data.dtype.kind == "f":
-        data = np.where(np.isnan(data), np.inf if node.kind == "min" else -np.inf, data)
-    return ints((np.argmin if node.kind == "min" else np.argmax)(data, axis=-1))
+    # An infinity is a number: the first position that is not worse than all numbers of its row.
+    best = (np.fmin if node.kind == "min" else np.fmax).reduce(data, axis=-1, keepdims=True)
+    return ints(np.argmax(data == best, axis=-1))
 
 
 RULES = {
