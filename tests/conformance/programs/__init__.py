@@ -12,7 +12,9 @@ from tests.conformance.programs import (
     custom,
     function,
     gather,
+    geometry,
     inplace,
+    launches,
     loop,
     minmax,
     precision,
@@ -24,7 +26,7 @@ from tests.conformance.programs.program import Program
 
 FAMILIES = (
     scalar, component, control_flow, loop, minmax, special_values, struct, function, custom,
-    atomic, precision, gather, inplace,
+    atomic, precision, gather, inplace, geometry, launches,
 )  # fmt: skip
 
 PROGRAMS: dict[str, Program] = {

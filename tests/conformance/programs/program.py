@@ -60,3 +60,10 @@ def over_kernel(
 ) -> Program:
     """A program that is one kernel, called with the keywords `call`."""
     return Program(kernel, call, outputs.split(), needs, dtype)
+
+
+def over_arrays(
+    function: Callable[..., Any], outputs: str = "y", *, needs: str = "", dtype: str = "f32"
+) -> Program:
+    """A program that is a function over arrays: a graph, or a function that is traced."""
+    return Program(function, {}, outputs.split(), needs, dtype)
