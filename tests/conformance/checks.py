@@ -25,7 +25,7 @@ def programs_with(what: str) -> list[str]:
 
 def check_primal(name: str, device: sad.Device) -> None:
     case, program, tolerance = _prepared(name, device)
-    out = program.function(*program.arguments(case), **program.call)
+    out = program.call_plainly(case)
     _check_all(tolerance, program.by_name(out), case.expected["primal"])
     device.synchronize()
 

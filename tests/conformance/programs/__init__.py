@@ -6,6 +6,12 @@ A key is a case's id; ``id/how`` says the same case in another way.
 from __future__ import annotations
 
 from tests.conformance.programs import (
+    array_indices,
+    array_loops,
+    array_maps,
+    array_reductions,
+    array_scans,
+    array_transforms,
     atomic,
     component,
     control_flow,
@@ -26,7 +32,8 @@ from tests.conformance.programs.program import Program
 
 FAMILIES = (
     scalar, component, control_flow, loop, minmax, special_values, struct, function, custom,
-    atomic, precision, gather, inplace, geometry, launches,
+    atomic, precision, gather, inplace, geometry, launches, array_maps, array_reductions,
+    array_scans, array_indices, array_loops, array_transforms,
 )  # fmt: skip
 
 PROGRAMS: dict[str, Program] = {

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import shaderad as sad
+
 if TYPE_CHECKING:
     from tests.conformance.cases import Case
 
@@ -33,8 +35,18 @@ class Program:
         """The case's inputs in the order of the program's parameters."""
         return [name for name in inspect.signature(self.function).parameters if name in case.inputs]
 
+    takes_arrays: bool = False
+    """Whether it is a plain function: NumPy's own operators would compute with NumPy's arrays."""
+
     def arguments(self, case: Case) -> list[Any]:
         return [case.inputs[name] for name in self.inputs(case)]
+
+    def call_plainly(self, case: Case) -> Any:
+        """The result outside of any transform."""
+        given = self.arguments(case)
+        if self.takes_arrays:
+            given = [sad.array(one) for one in given]
+        return self.function(*given, **self.call)
 
     def by_name(self, out: Any) -> dict[str, Any]:
         """The program's result, or its tangent, by the names of the case's outputs."""
@@ -66,4 +78,5 @@ def over_arrays(
     function: Callable[..., Any], outputs: str = "y", *, needs: str = "", dtype: str = "f32"
 ) -> Program:
     """A program that is a function over arrays: a graph, or a function that is traced."""
-    return Program(function, {}, outputs.split(), needs, dtype)
+    takes_arrays = inspect.isfunction(function)
+    return Program(function, {}, outputs.split(), needs, dtype, takes_arrays)
