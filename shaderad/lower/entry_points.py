@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from shaderad.ir.nodes import Function
 from shaderad.ir.types import Access, is_differentiable
 from shaderad.lower.bindings import WORKGROUP_SIZE, Mode, Role, WordKind
 from shaderad.lower.entry_derivatives import write_backward, write_forward
@@ -29,6 +30,8 @@ class EntryWriter:
     """Notes what the entry point itself binds, before slots are counted."""
     write: Callable[[EntryScope], tuple[str, Piece, Piece]]
     """Gives the entry point's name, its tags and its text."""
+    functions: tuple[Function, ...] = ()
+    """What it calls besides the body."""
 
 
 SHOWN_AXES = 4

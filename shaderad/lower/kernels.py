@@ -100,7 +100,7 @@ def _lower(
         strategies = choose(kernel, resolved.body, variant.wanted)
         refusals.check_strategies(kernel, strategies)
         resolved = replace(resolved, body=strategies.apply(resolved.body))
-    return _Lowering(kernel, mode, variant, resolved, strategies, second_pass).run(around)
+    return _Lowering(kernel, mode, variant, resolved, strategies, second_pass, around).run()
 
 
 class _Lowering:
@@ -114,8 +114,10 @@ class _Lowering:
         resolved: Resolved,
         strategies: Strategies,
         second_pass: bool,
+        around: EntryWriter,
     ) -> None:
         self._kernel = kernel
+        self._around = around
         self._resolved = resolved
         self._module = Module(kernel, mode, variant, strategies)
         self._module.is_second_winner_pass = second_pass
@@ -124,8 +126,9 @@ class _Lowering:
         self._module.set_function_writer(self._write_function)
         self._is_differentiated = mode in (Mode.BACKWARD, Mode.FORWARD)
         self._module.known_arguments = known_arguments(resolved.body)
-        self._module.inside_backward = _reached_by(BackwardDiff, resolved.body)
-        inside_forward = _reached_by(ForwardDiff, resolved.body)
+        bodies = (resolved.body, *(f.body for f in around.functions))
+        self._module.inside_backward = _reached_by(BackwardDiff, *bodies)
+        inside_forward = _reached_by(ForwardDiff, *bodies)
         self._inner = inside_forward | self._module.inside_backward
         if self._is_differentiated:
             self._module.twice = inside_forward
@@ -138,19 +141,19 @@ class _Lowering:
             self._module, f, name, is_differentiated=self._is_differentiated or f in self._inner
         )
 
-    def run(self, around: EntryWriter) -> Lowered:
+    def run(self) -> Lowered:
         module = self._module
         name = module.names.make(self._kernel.name)
         body = self._write_body(name)
         entry = EntryScope(module, self._resolved, name)
-        around.note_needs(entry)
+        self._around.note_needs(entry)
         # Tags may ask for more words, and the entry point for more tags: text first, bindings last.
         self._note_hoisted_tags()
         strategies = module.strategies
         summed = {b: b not in strategies.exclusive for b in module.variant.wanted}
         module.arrays.note_tags(summed)
         declarations = module.arrays.bind()
-        entry_name, entry_tags, entry_text = around.write(entry)
+        entry_name, entry_tags, entry_text = self._around.write(entry)
         tags = Tags(module).write()
         outputs = write_outputs(module, self._resolved)
         parts = [declarations, tags, entry_tags, *module.pieces, outputs, body, entry_text]
@@ -227,11 +230,12 @@ class _Lowering:
 
 
 def _reached_by(
-    transform: type[ForwardDiff | BackwardDiff], body: tuple[Stmt, ...]
+    transform: type[ForwardDiff | BackwardDiff], *bodies: tuple[Stmt, ...]
 ) -> frozenset[Function]:
     """Functions that ``fwd_diff`` or ``bwd_diff`` inside the kernel reach."""
     found: set[Function] = set()
-    for part in (body, *(f.body for f in reachable(body))):
+    inside = (f.body for body in bodies for f in reachable(body))
+    for part in (*bodies, *inside):
         for s in statements(part):
             found.update(n.function for n in (s, *expressions(s)) if isinstance(n, transform))
     return frozenset({g for f in found for g in (f, *reachable(f.body))})

@@ -68,7 +68,7 @@ class ReductionEntry:
 
     @property
     def writer(self) -> EntryWriter:
-        return EntryWriter(self._note_needs, self._write)
+        return EntryWriter(self._note_needs, self._write, (self.operator.combine,))
 
     def _note_needs(self, entry: EntryScope) -> None:
         written = [self.result, *([self.totals] if self.totals else [])]
@@ -116,7 +116,7 @@ class ScanEntry:
 
     @property
     def writer(self) -> EntryWriter:
-        return EntryWriter(self._note_needs, self._write)
+        return EntryWriter(self._note_needs, self._write, (self.operator.combine,))
 
     def _note_needs(self, entry: EntryScope) -> None:
         read = [self.befores] if self.befores else []

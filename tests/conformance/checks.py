@@ -40,7 +40,8 @@ def check_vjp(name: str, device: sad.Device) -> None:
             zip(program.inputs(case), pullback(program.structured(cotangents)), strict=True)
         )
         with_gradient = {key for key, gradient in gradients.items() if gradient is not None}
-        assert with_gradient == set(case.differentiable)
+        floats = {name for name in gradients if case.inputs[name].dtype.kind == "f"}
+        assert with_gradient == floats
         _check_all(tolerance, gradients, row["grads"])
     device.synchronize()
 

@@ -1,5 +1,8 @@
 """Arithmetic by element, broadcasting, layout."""
 
+# The names of sizes are strings in annotations.
+# ruff: noqa: UP037, F821
+
 from __future__ import annotations
 
 from typing import Any
@@ -109,12 +112,12 @@ def converted(x: Any) -> Any:
 
 
 @sad.graph
-def sum_of_squares(x: sad.Array[half, n]) -> sad.Array[float]:
+def sum_of_squares(x: sad.Array[half, "n"]) -> sad.Array[float]:
     return sad.sum(sad.cast(x, float) ** 2)
 
 
 @sad.graph
-def cancelled(x: sad.Array[double, n]) -> sad.Array[double, n]:
+def cancelled(x: sad.Array[double, "n"]) -> sad.Array[double, "n"]:
     return (1.0 + x) * (1.0 + x) - 1.0 - 2.0 * x
 
 

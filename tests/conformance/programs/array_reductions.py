@@ -1,5 +1,8 @@
 """Reductions with the operators that have names, and with any associative function."""
 
+# The names of sizes are strings in annotations.
+# ruff: noqa: UP037, F821
+
 from __future__ import annotations
 
 from typing import Any
@@ -86,7 +89,7 @@ def products_over_rows(X: Any) -> Any:
 
 
 @sad.graph
-def matrix_product(X: sad.Array[float4, n]) -> sad.Array[float4]:
+def matrix_product(X: sad.Array[float4, "n"]) -> sad.Array[float4]:
     product = sad.reduce(sad.matmul, sad.map(matrix_of, X), np.eye(2))
     return sad.map(entries_of, product)
 

@@ -1,5 +1,8 @@
 """Scans with the operators that have names, and with any associative function."""
 
+# The names of sizes are strings in annotations.
+# ruff: noqa: UP037, F821
+
 from __future__ import annotations
 
 from typing import Any
@@ -42,7 +45,7 @@ def products_of_columns(A: Any) -> Any:
 
 
 @sad.graph
-def matrix_products(X: sad.Array[float4, n]) -> sad.Array[float4, n]:
+def matrix_products(X: sad.Array[float4, "n"]) -> sad.Array[float4, "n"]:
     return sad.map(entries_of, sad.scan(sad.matmul, sad.map(matrix_of, X)))
 
 
@@ -52,12 +55,12 @@ def three_at_once(X: Any) -> Any:
 
 
 @sad.graph
-def affine_maps(X: sad.Array[float2, n]) -> sad.Array[float2, n]:
+def affine_maps(X: sad.Array[float2, "n"]) -> sad.Array[float2, "n"]:
     return sad.scan(composed, X)
 
 
 @sad.graph
-def scan_product(x: sad.Array[float, n]) -> sad.Array[float]:
+def scan_product(x: sad.Array[float, "n"]) -> sad.Array[float]:
     muls = sad.scan(sad.mul, x)
     return sad.sum(muls * x)
 
