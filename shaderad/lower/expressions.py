@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 from shaderad.diagnostics import Span
 from shaderad.ir import ops
@@ -178,11 +178,17 @@ class ExpressionWriter:
     def _sides(self, e: Apply) -> tuple[Expr, Expr]:
         """Operands without splats: Slang spreads a scalar over a vector or matrix itself."""
         left, right = e.args
-        if isinstance(left, Splat) and not isinstance(right, Splat):
+        if self._spreads(left) and not isinstance(right, Splat):
             return left.value, right
-        if isinstance(right, Splat) and not isinstance(left, Splat):
+        if self._spreads(right) and not isinstance(left, Splat):
             return left, right.value
         return left, right
+
+    def _spreads(self, side: Expr) -> TypeGuard[Splat]:
+        """Not a name where Slang differentiates: a parameter spread in a branch ends it."""
+        if not isinstance(side, Splat):
+            return False
+        return not (self._function.is_differentiated and isinstance(side.value, Var))
 
     def logical(self, e: Logical) -> tuple[str, int]:
         symbol = "&&" if e.is_and else "||"

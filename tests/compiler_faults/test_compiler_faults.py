@@ -143,8 +143,17 @@ def test_a_parameter_without_derivative_in_a_vector_ends_the_compiler(
     assert "mended" in code_of(name, "hlsl", "mended")
 
 
+@pytest.mark.parametrize("target", ["spirv", "hlsl"])
+def test_a_parameter_spread_in_a_branch_ends_the_compiler_in_reverse(target: str) -> None:
+    """Why functions that are differentiated spread names in so many words."""
+    with pytest.raises(CompileError, match="SR0502"):
+        code_of("spread_parameter", target)
+    assert "mended" in code_of("spread_parameter", "hlsl", "mended")
+
+
 def test_every_fault_file_is_run_here_or_named_in_another_test() -> None:
     tested = {*FAULTS, "raw_pointers", "weak_exchange", "infinite_literal", "loop_left_from_switch",
               "pointer_type_in_branch", "pointer_value_in_branch",
-              "nested_value_forward_then_reverse", "no_diff_in_vector"}  # fmt: skip
+              "nested_value_forward_then_reverse", "no_diff_in_vector",
+              "spread_parameter"}  # fmt: skip
     assert {path.stem for path in FOLDER.glob("*.slang")} == tested

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad import float2, float3
+from shaderad import float2, float2x2, float3
 from shaderad.frontend.decorators import KernelFunction
-from tests.agreement import close
+from tests.agreement import check_against_oracle, close
 from tests.lower.checking import check
 from tests.lower.loop_cases import floats
 from tests.lower.reference import Case
@@ -262,6 +262,22 @@ def test_uniforms_whose_derivative_nobody_wants_stand_in_vectors(device: sad.Dev
     close(pullback(bars)[0], exact.vjp(bars)[0], "gradient")
     dots = (floats(3), None, None)
     close(sad.jvp(places_uniforms, (x, *uniforms), dots, **call)[1], exact.jvp(dots), "tangent")
+
+
+@sad.kernel
+def spreads_parameters(
+    i: sad.Index, x: sad.In[float3], u: float, y: sad.Out[float3], z: sad.Out[float2x2]
+):
+    y[i] = x[i].yxy if i % 2 == 1 else x[i].xxx * u
+    z[i] = float2x2(x[i].x, 1.0, 2.0, 3.0)
+    if i == 1:
+        y[i] = sad.sin(u - x[i]) / u
+    elif i == 2:
+        z[i] = (u * z[i]) @ z[i] + u
+
+
+def test_a_parameter_spread_over_a_vector_in_a_branch(device: sad.Device) -> None:
+    check_against_oracle(spreads_parameters, 0.5 + floats(12).reshape(4, 3), 0.75, dim=4)
 
 
 def test_no_runtime_adds_by_the_weak_compare_exchange_of_wgsl(device: sad.Device) -> None:
