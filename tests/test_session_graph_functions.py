@@ -301,3 +301,22 @@ def test_an_own_pullback_is_used(device: sad.Device) -> None:
 def test_kernels_with_pointers_stay_outside_of_graphs(device: sad.Device) -> None:
     with pytest.raises(sad.LanguageError, match="SR0339"):
         sad.graph(lambda x: scaled_square(x, 1.0, dim=4, checks="nan"))(X)
+
+
+def test_bodies_capture_arrays_that_are_on_the_device(device: sad.Device) -> None:
+    x = sad.array(X)
+    near(sad.fori_loop(3, lambda _, a: a * x, sad.full(x.shape, 1.0)), X**3)
+    limit = sad.sum(x * 0.0) + 2.0
+    _, found = sad.while_loop(lambda c: c[0] < limit, lambda c: (c[0] + 1.0, c[1] * x), (0.0, x), 8)
+    near(found, X**3)
+    near(sad.grad(lambda z: sad.sum(sad.fori_loop(2, lambda _, a: a * z * x, z)))(X), 3 * X**4)
+
+
+def test_a_quotient_that_where_does_not_choose_has_no_derivative(device: sad.Device) -> None:
+    def sinc(x: sad.Array) -> sad.Array:
+        return sad.sum(sad.where(x != 0.0, sad.sin(x) / x, 1.0))
+
+    x = np.float32([1.0, 0.0, -2.0])
+    expected = [np.cos(1) - np.sin(1), 0.0, -np.cos(2) / 2 + np.sin(2) / 4]
+    near(sad.grad(sinc)(x), expected)
+    near(sad.grad(sad.graph(sinc))(x), expected)

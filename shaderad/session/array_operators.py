@@ -132,7 +132,7 @@ def _binary(op: str, left: Any, right: Any) -> Array:
         from shaderad.session.array_functions import linalg
 
         return linalg.operated(op, left, right)
-    if op == "matmul":
+    if op == "matmul" or (op == "divide" and _is_singular(right)):
         from shaderad.session.array_functions import linalg
         from shaderad.session.run_operator import run_operator
 
@@ -140,6 +140,13 @@ def _binary(op: str, left: Any, right: Any) -> Array:
     from shaderad.session.elementwise import binary
 
     return binary(op, left, right)
+
+
+def _is_singular(divisor: Any) -> bool:
+    """Whether a derivative is taken by a divisor that may be 0 where nobody reads the quotient."""
+    from shaderad.session.tape import is_taped
+
+    return is_taped() and isinstance(divisor, ArrayOperators)
 
 
 def _unary(op: str, value: Any) -> Array:

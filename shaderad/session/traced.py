@@ -70,6 +70,9 @@ class GraphTrace:
         """
         if isinstance(x, TracedArray) and x.owner is self:
             return x.value
+        if self.parent is not None and not isinstance(x, TracedArray):
+            # One value of the trace around it, whatever it was found as.
+            x = TracedArray(self.parent, self.parent.value_of(x))
         # What the key stands for is held by `given`, so that nothing else gets its identity.
         key = id(x.value) if isinstance(x, TracedArray) else id(x)
         known = self._captured.get(key)
@@ -80,10 +83,7 @@ class GraphTrace:
 
     def _capture(self, x: Array) -> Value:
         if self.parent is not None:
-            outer = self.parent.value_of(x)
-            batch = x.batch if isinstance(x, TracedArray) else ()
-            given = x if isinstance(x, TracedArray) else TracedArray(self.parent, outer, batch)
-            return self.input(outer.type, given)
+            return self.input(self.parent.value_of(x).type, x)
         if isinstance(x, TracedArray):
             raise error("SR0322", user_span())
         return self.input(ArrayType(x.element, x.shape), x)
