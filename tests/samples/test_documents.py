@@ -51,11 +51,14 @@ def test_the_architecture_names_every_stage_folder() -> None:
 
 
 @pytest.mark.gpu
-def test_the_example_of_the_readme_prints_what_it_says(
-    device: sad.Device, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("position", [0, 1])
+def test_an_example_of_the_readme_prints_what_it_says(
+    position: int, device: sad.Device, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (ROOT / "README.md").read_text()
-    code, printed = re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", text, re.DOTALL)[0]
+    examples = re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", text, re.DOTALL)
+    assert len(examples) == 2
+    code, printed = examples[position]
     script = tmp_path / "readme_example.py"
     script.write_text(code)
     module_of(script, "readme_example")
