@@ -21,13 +21,16 @@ needed = pytest.mark.skipif(
 )
 
 
-def check_passes(tests: tuple[Path, ...], cache: Path) -> None:
-    """Runs `tests` on wgpu over SwiftShader, and requires that they pass."""
+def check_passes(tests: tuple[Path, ...], cache: Path, which: str = "") -> None:
+    """Runs `tests` on wgpu over SwiftShader, and requires that they pass.
+
+    `which` is more of pytest's ``-k``.
+    """
     ask = "import shaderad; print(shaderad.open_device('wgpu').capabilities)"
     capabilities = _python(cache, "-c", ask)
     assert "SwiftShader" in capabilities
     assert "atomics='exchange'" in capabilities
-    chosen = ("-k", "wgpu", "-m", "not swiftshader", "-p", "no:cacheprovider")
+    chosen = ("-k", f"wgpu {which}", "-m", "not swiftshader", "-p", "no:cacheprovider")
     assert " passed" in _python(cache, "-m", "pytest", "-q", *chosen, *tests)
 
 

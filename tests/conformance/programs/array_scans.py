@@ -74,15 +74,15 @@ def running_maximum(x: Any) -> Any:
 
 
 PROGRAMS = {
-    "fut-scan-add": over_arrays(sums),
-    "fut-scan-mul": over_arrays(products),
-    "own-scan-mul-zeros": over_arrays(products),
-    "fut-scan-vec-mul": over_arrays(products_of_columns),
-    "fut-scan3-mat2": over_arrays(matrix_products, "Y"),
-    "fut-scan4-tuple": over_arrays(three_at_once, "Y"),
-    "fut-scan6-affine": over_arrays(affine_maps, "Y"),
-    "fut-scan-dot-2256": over_arrays(scan_product),
-    "own-scan-exclusive-reverse": over_arrays(before_and_after, "e r"),
-    "own-scan-max": over_arrays(running_maximum),
-    "own-scan-large": over_arrays(sums),
+    "fut-scan-add/arrays": over_arrays(sums),
+    "fut-scan-mul/arrays": over_arrays(products),
+    "own-scan-mul-zeros/arrays": over_arrays(products),
+    "fut-scan-vec-mul/arrays": over_arrays(products_of_columns),
+    "fut-scan3-mat2/arrays": over_arrays(matrix_products, "Y"),
+    "fut-scan4-tuple/arrays": over_arrays(three_at_once, "Y"),
+    "fut-scan6-affine/arrays": over_arrays(affine_maps, "Y"),
+    "fut-scan-dot-2256/arrays": over_arrays(scan_product),
+    "own-scan-exclusive-reverse/arrays": over_arrays(before_and_after, "e r"),
+    "own-scan-max/arrays": over_arrays(running_maximum),
+    "own-scan-large/arrays": over_arrays(sums),
 }

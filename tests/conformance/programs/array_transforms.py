@@ -63,11 +63,11 @@ def matrix_product(A: Any, B: Any) -> Any:
 
 
 PROGRAMS = {
-    "fut-nested0": over_arrays(second_derivative),
-    "fut-nested1-gather": over_arrays(pulled_through_gather),
-    "fut-perturbation-confusion": over_arrays(not_confused),
-    "fut-mixed-2229": over_arrays(mixed),
-    "own-hvp-rosenbrock": over_arrays(curvature),
-    "fut-with-vjp/array": over_arrays(doubled, "c"),
-    "fut-matmul": over_arrays(matrix_product, "C"),
+    "fut-nested0/arrays": over_arrays(second_derivative),
+    "fut-nested1-gather/arrays": over_arrays(pulled_through_gather),
+    "fut-perturbation-confusion/arrays": over_arrays(not_confused),
+    "fut-mixed-2229/arrays": over_arrays(mixed),
+    "own-hvp-rosenbrock/arrays": over_arrays(curvature),
+    "fut-with-vjp/arrays": over_arrays(doubled, "c"),
+    "fut-matmul/arrays": over_arrays(matrix_product, "C"),
 }
