@@ -15,6 +15,8 @@ REUSED_BYTES = 1 << 16
 """Dropped buffers up to this size serve again."""
 IDLE_BYTES = 1 << 24
 """What such buffers may hold in all."""
+IDLE_COUNT = 32
+"""How many of one size wait; a native buffer of a few bytes costs kilobytes."""
 
 
 class WgpuBuffer:
@@ -80,12 +82,16 @@ class BindGroups:
         self._idle_bytes -= size
         return idle.pop()
 
+    def _has_room(self, size: int) -> bool:
+        is_small_enough = self._idle_bytes + size <= IDLE_BYTES
+        return is_small_enough and len(self._idle[size]) < IDLE_COUNT
+
     def settle_dropped(self) -> None:
         """Keeps small buffers that Python no longer holds, and frees the others."""
         while self.dropped:
             serial, is_shared = self.dropped.popleft()
             native = None if is_shared else self._small_by_serial.get(serial)
-            if native is not None and self._idle_bytes + native.size <= IDLE_BYTES:
+            if native is not None and self._has_room(native.size):
                 self._idle[native.size].append((serial, native))
                 self._idle_bytes += native.size
             else:

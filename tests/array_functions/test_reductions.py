@@ -93,3 +93,16 @@ def test_what_does_not_fit_is_refused(function: Callable[..., Any], code: str) -
     with pytest.raises(sad.Error) as raised:
         trace(function, X)
     assert raised.value.code == code
+
+
+@sad.function
+def element_of(table: sad.In[float], k: int) -> float:
+    return table[k]
+
+
+@pytest.mark.gpu
+def test_functions_of_arrays_are_no_operators(device: sad.Device) -> None:
+    with pytest.raises(sad.LanguageError) as caught:
+        sad.map(element_of, sad.array(X[0, 0], device=device), sad.array([0, 1, 2], device=device))
+    assert caught.value.code == "SR0331"
+    assert "`table`" in str(caught.value)
