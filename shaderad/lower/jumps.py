@@ -29,7 +29,7 @@ from shaderad.ir.nodes import (
     Zero,
 )
 from shaderad.ir.types import BOOL, Type, Void
-from shaderad.ir.walk import blocks, expressions, reads, statements
+from shaderad.ir.walk import blocks, expressions, reads, statements, writes
 from shaderad.lower.liveness import live_before, live_in_loop
 
 
@@ -137,8 +137,10 @@ class _Rewriter:
         body = self.block(loop.body, scope)
         if scope.skipped in reads(body):
             body = (_clear(scope.skipped), *body)
-        flags = (scope.broke, outer.returned if _returns(loop) else "")
-        return (*before, replace(loop, body=body, exits=tuple(f for f in flags if f)))
+        # What stands behind a jump is gone, and flags that were set there end no loop.
+        flags = {scope.broke, outer.returned} & writes(body)
+        exits = tuple(f for f in (scope.broke, outer.returned) if f in flags)
+        return (*before, replace(loop, body=body, exits=exits))
 
 
 def without_jumps(body: tuple[Stmt, ...], result: Type, local_types: dict[str, Type]) -> Structured:

@@ -120,6 +120,24 @@ def divides_in_condition(i: sad.Index, n: sad.In[int], y: sad.Out[float]):
         return
 
 
+@sad.kernel
+def returns_behind_a_break(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    k = 0
+    while sad.limit(k < 3 and x[i] > 0.0, 3):
+        k += 1
+        if True:
+            break
+        if i == 1:
+            return
+    y[i] = float(k) * x[i] * x[i]
+
+
+def test_a_return_that_nothing_reaches_ends_no_loop(device: sad.Device) -> None:
+    squares, (gradient,) = _pulled(returns_behind_a_break, abs(X))
+    np.testing.assert_allclose(squares, X * X, rtol=1e-6)
+    np.testing.assert_allclose(gradient, 2.0 * abs(X), rtol=1e-6)
+
+
 def test_conditions_of_branches_that_do_nothing_add_still(device: sad.Device) -> None:
     (total,), (gradient,) = _pulled(adds_in_condition, X, shapes={"total": (1,)})
     assert total == pytest.approx(2.0 * np.sum(X * X))
