@@ -169,7 +169,7 @@ class _Files:
             content = (self.folder / name).read_bytes()
         except OSError as failure:
             raise error("SR0722", file=name, folder=self.folder, reason=failure.strerror) from None
-        if hashlib.sha256(content).hexdigest() != self._hashes[name]:
+        if _hash(content) != self._hashes[name]:
             raise error("SR0722", file=name, folder=self.folder, reason="it was changed")
         return content
 
@@ -179,7 +179,7 @@ class _Files:
         installed = library_folder()
         for one in listed:
             own = installed / one.partition("/")[2]
-            if not own.is_file() or _hash(own) != self._hashes[one]:
+            if not own.is_file() or _hash(own.read_bytes()) != self._hashes[one]:
                 break
         else:
             return None
@@ -188,8 +188,8 @@ class _Files:
         return (self.folder / name).resolve()
 
 
-def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 class _Reader:
