@@ -5,8 +5,6 @@ After differentiation: to the rules a product is a product.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from shaderad.ir import arrays, ops
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.nodes import Function, Parameter, Return
@@ -21,8 +19,7 @@ def exact_products(graph: Graph) -> Graph:
     made: dict[Value, Value] = {v: v for v in graph.inputs}
     for node in graph.nodes:
         given = tuple(made[v] for v in node.operands)
-        is_moved = any(a is not b for a, b in zip(node.operands, given, strict=True))
-        moved = replace(node, operands=given) if is_moved else node
+        moved = arrays.with_operands(node, given)
         made.update(zip(node.results, _results(moved), strict=True))
     return Graph(graph.inputs, tuple(made[v] for v in graph.outputs))
 

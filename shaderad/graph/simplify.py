@@ -7,7 +7,7 @@ stands outside of it, and must not be merged with that.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, cast
 
 from shaderad.graph.equality import Expressions
@@ -45,14 +45,13 @@ def _merged(graph: Graph) -> Graph:
 
 
 def _with_operands(node: Node, given: tuple[Value, ...]) -> Node:
+    """`node` on what was made of its operands; of reshapes in a row the last one is enough."""
     if isinstance(node, arrays.Reshape):
         (x,) = given
         while isinstance(x.producer, arrays.Reshape):
             x = x.producer.operands[0]
         given = (x,)
-    if all(a is b for a, b in zip(node.operands, given, strict=True)):
-        return node
-    return replace(node, operands=given)
+    return arrays.with_operands(node, given)
 
 
 def _unchanged(node: Node, given: tuple[Value, ...]) -> Value | None:

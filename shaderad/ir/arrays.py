@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -81,6 +81,11 @@ class Graph:
     def nodes(self) -> tuple[Node, ...]:
         """Every node that the outputs need, operands before users."""
         return needed_by(self.outputs)
+
+
+def with_operands(node: Node, operands: tuple[Value, ...]) -> Node:
+    """`node` on other operands of the same types; itself, results too, where they are its own."""
+    return node if operands == node.operands else replace(node, operands=operands)
 
 
 def needed_by(outputs: Iterable[Value]) -> tuple[Node, ...]:

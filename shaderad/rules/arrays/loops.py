@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from shaderad.ir import arrays
-from shaderad.ir.arrays import ArrayType, Graph, Loop, Node, Value
+from shaderad.ir.arrays import ArrayType, Graph, Loop, Value
 from shaderad.ir.types import INT
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives
@@ -72,14 +72,9 @@ def instantiate(graph: Graph, inputs: Sequence[Value]) -> tuple[Value, ...]:
     """The outputs of `graph` for other inputs."""
     known = dict(zip(graph.inputs, inputs, strict=True))
     for node in graph.nodes:
-        changed = with_operands(node, tuple(known.get(v, v) for v in node.operands))
+        changed = arrays.with_operands(node, tuple(known.get(v, v) for v in node.operands))
         known |= zip(node.results, changed.results, strict=True)
     return tuple(known.get(v, v) for v in graph.outputs)
-
-
-def with_operands(node: Node, operands: tuple[Value, ...]) -> Node:
-    """`node` on other operands of the same types."""
-    return node if operands == node.operands else replace(node, operands=operands)
 
 
 def active_carries(

@@ -129,7 +129,7 @@ class _Prepared:
     def walk(self, given: Sequence[Node]) -> None:
         for node in given:
             operands = tuple(self.changed.get(v, v) for v in node.operands)
-            made = loops.with_operands(node, operands)
+            made = arrays.with_operands(node, operands)
             is_active = any(v in self.active for v in operands)
             if is_active and isinstance(made, Loop | WhileLoop | Subgraph):
                 results = self._with_body(made)
