@@ -9,17 +9,12 @@ from dataclasses import dataclass
 
 from shaderad.ir import ops
 from shaderad.ir.arrays import Reducer
-from shaderad.ir.nodes import Const, Expr, Function, Parameter, Return
+from shaderad.ir.nodes import Expr, Function, Parameter, Return
 from shaderad.ir.types import (
-    INT,
-    UINT,
-    Scalar,
     Struct,
     Type,
     is_bool,
-    is_float,
     is_integer,
-    scalar_of,
 )
 from shaderad.rules import composing as c
 from shaderad.rules.local_arrays import added
@@ -43,7 +38,7 @@ def operator_of(op: Reducer, t: Type) -> Operator:
         return Operator(op.name, t, op, c.zero(t))
     left, right = c.variable("left", t), c.variable("right", t)
     value = _sum(left, right) if op == ops.ADD else c.apply(op, left, right)
-    return Operator(op.name, t, _function(op.name, t, value), _neutral(op, t))
+    return Operator(op.name, t, _function(op.name, t, value), c.neutral(op, t))
 
 
 def _sum(a: Expr, b: Expr) -> Expr:
@@ -65,25 +60,3 @@ def _function(name: str, t: Type, value: Expr) -> Function:
         body=(Return(value=value),),
         local_types={},
     )
-
-
-_RANGE = {INT: (-(2**31), 2**31 - 1), UINT: (0, 2**32 - 1)}
-
-
-def _neutral(op: ops.Op, t: Type) -> Expr:
-    """`e` with ``e op x == x``."""
-    scalar = scalar_of(t)
-    if scalar is None or op in (ops.ADD, ops.BIT_OR):
-        return c.zero(t)
-    if op == ops.MUL:
-        return c.number(t, 1)
-    if op in (ops.MIN, ops.MAX):
-        low, high = (float("-inf"), float("inf")) if is_float(scalar) else _RANGE[scalar]
-        return c.number(t, high if op == ops.MIN else low)
-    assert op == ops.BIT_AND, op
-    return c.splat(t, _all_ones(scalar))
-
-
-def _all_ones(scalar: Scalar) -> Expr:
-    by_scalar = {INT: -1, UINT: 2**32 - 1}
-    return Const(type=scalar, value=by_scalar.get(scalar, True))

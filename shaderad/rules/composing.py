@@ -13,6 +13,7 @@ from shaderad.ir.nodes import Expr
 from shaderad.ir.types import (
     BOOL,
     INT,
+    UINT,
     LocalArray,
     Matrix,
     Scalar,
@@ -26,6 +27,8 @@ from shaderad.ir.types import (
 )
 
 _LETTERS = "xyzw"
+_RANGE = {INT: (-(2**31), 2**31 - 1), UINT: (0, 2**32 - 1)}
+_ALL_ONES: dict[Type, int | bool] = {INT: -1, UINT: 2**32 - 1, BOOL: True}
 _ABSORBING = frozenset({ops.MUL, ops.DOT, ops.CROSS, ops.MATMUL, ops.NEG, ops.TRANSPOSE})
 
 
@@ -49,6 +52,20 @@ def number(t: Type, value: float) -> Expr:
     assert scalar is not None
     plain = float(value) if is_float(scalar) else int(value)
     return splat(t, nodes.Const(type=scalar, value=plain))
+
+
+def neutral(op: ops.Op, t: Type) -> Expr:
+    """``e`` with ``e op x == x``, of a reduction's operator on elements of type `t`."""
+    if op in (ops.ADD, ops.BIT_OR):
+        return zero(t)
+    if op == ops.MUL:
+        return number(t, 1)
+    scalar = scalar_of(t)
+    assert scalar is not None, f"{op} of {t}"
+    if op == ops.BIT_AND:
+        return splat(t, nodes.Const(type=scalar, value=_ALL_ONES[scalar]))
+    low, high = (float("-inf"), float("inf")) if is_float(scalar) else _RANGE[scalar]
+    return number(t, {ops.MIN: high, ops.MAX: low}[op])
 
 
 def whole(value: int) -> Expr:

@@ -22,15 +22,6 @@ from shaderad.rules.arrays import products
 from shaderad.rules.arrays.affine import AffineMaps
 from shaderad.rules.arrays.layout import Derivatives
 
-_NEUTRAL: dict[ops.Op, float] = {
-    ops.ADD: 0.0,
-    ops.MUL: 1.0,
-    ops.MIN: float("inf"),
-    ops.MAX: float("-inf"),
-}
-"""What a row without elements is reduced to."""
-
-
 # -- forward ----------------------------------------------------------------------------------
 # y = x[0] op x[1] op ..        ADD: y_dot = x_dot[0] + x_dot[1] + ..
 # else (y, y_dot) = (x[0], x_dot[0]) op' (x[1], x_dot[1]) op' ..
@@ -45,7 +36,7 @@ def push_reduce(node: arrays.Reduce, dots: Derivatives) -> Derivatives:
     t = _pair_type(node.op, node.operands[0].element)
     pairs = [_pairs(t, x, dot) for x, dot in zip(node.operands, dots, strict=True)]
     if len(pairs) == 1 and isinstance(node.op, ops.Op):
-        neutral = c.number(node.result.element, _NEUTRAL[node.op])
+        neutral = c.neutral(node.op, node.result.element)
         nothing = c.construct(t, [neutral, *(c.zero(part) for _, part in t.fields[1:])])
         pairs.append(b.full(node.result.shape, nothing))
     return (b.field(b.reduce(_lifted(node.op, t), *pairs), "tangent"),)
@@ -168,7 +159,7 @@ def _component(x: Value, position: int) -> Value:
 
 def _pull_by_neighbours(op: Reducer, x: Value, bar: Value) -> Value:
     t = x.element
-    fill = c.number(t, _NEUTRAL[op]) if isinstance(op, ops.Op) else c.zero(t)
+    fill = c.neutral(op, t) if isinstance(op, ops.Op) else c.zero(t)
     given = {
         "left": b.shift_right(b.scan(op, x), fill),
         "x": x,

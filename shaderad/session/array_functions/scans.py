@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from shaderad.diagnostics import error
-from shaderad.ir import nodes, ops
+from shaderad.ir import nodes
 from shaderad.ir.arrays import Value
-from shaderad.ir.nodes import Expr
-from shaderad.ir.types import FLOAT_KINDS, Scalar, Type, scalar_of
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.session.array_functions.elements import conform
@@ -51,7 +49,7 @@ def scan(
         if isinstance(reducer, nodes.Function):
             raise error("SR0327", user_span(), what="exclusive scan",
                         shape=known_shape(operand.extents))  # fmt: skip
-        start = made(b.full((), neutral(reducer, rows.element)), ())
+        start = made(b.full((), c.neutral(reducer, rows.element)), ())
     batch = common_batch([rows] if start is None else [rows, start])
     value = spread(rows, batch, rows.extents)
     if reverse:
@@ -71,23 +69,3 @@ def _from_start(op: Any, rows: Value, start: Value, exclusive: bool) -> Value:
     first = b.reshape(start, (*start.shape, 1))
     totals = b.scan(op, b.concatenate((first, rows), axis))
     return b.piece(totals, axis, 0 if exclusive else 1, rows.shape[-1])
-
-
-def neutral(op: ops.Op, t: Type) -> Expr:
-    """What an operator leaves everything as it is with."""
-    scalar = scalar_of(t)
-    assert scalar is not None
-    return c.splat(t, nodes.Const(type=scalar, value=_neutral_number(op, scalar)))
-
-
-def _neutral_number(op: ops.Op, scalar: Scalar) -> float | int | bool:
-    is_float = scalar.kind in FLOAT_KINDS
-    if op in (ops.MIN, ops.MAX):
-        if is_float:
-            return float("inf") if op == ops.MIN else float("-inf")
-        low, high = (0, 2**32 - 1) if scalar.kind.value == "uint" else (-(2**31), 2**31 - 1)
-        return high if op == ops.MIN else low
-    number = int(op in (ops.MUL, ops.BIT_AND))
-    if scalar.kind.value == "bool":
-        return bool(number)
-    return float(number) if is_float else number
