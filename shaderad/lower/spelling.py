@@ -57,6 +57,8 @@ class Types:
 
     def differential(self, t: Type) -> str:
         """The Slang type of a tangent or cotangent of `t`."""
+        if isinstance(t, LocalArray):
+            return f"Array<{self.differential(t.element)}, {t.count}>"
         return f"{self.spell(t)}.Differential" if isinstance(t, Struct | Tuple) else self.spell(t)
 
     def zero(self, t: Type) -> str:

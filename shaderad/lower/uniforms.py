@@ -64,7 +64,6 @@ class Uniforms:
             parts = [self._assembled(f, words) for _, f in t.fields]
         elif isinstance(t, LocalArray):
             parts = [self._assembled(t.element, words) for _ in range(t.count)]
-            return "{ " + ", ".join(parts) + " }"
         else:
             count = t.count if isinstance(t, Vector) else 0
             count = t.row_count * t.column_count if isinstance(t, Matrix) else count

@@ -83,8 +83,7 @@ def derivative_like(
     else:
         if isinstance(given, int | float) and shape == (1,):
             given = [given]
-        if isinstance(element, types.Struct):
-            given = _with_zeros(given, element, shape)
+        given = _with_zeros(given, element, shape)
         storage, given_shape = buffers.to_storage(given, element, name)
         found = uploaded(device, element, storage, given_shape)
     if found.shape != shape:
@@ -92,8 +91,12 @@ def derivative_like(
     return found
 
 
-def _with_zeros(given: Any, element: types.Struct, shape: Shape) -> Any:
+def _with_zeros(given: Any, element: types.Type, shape: Shape) -> Any:
     """Struct derivatives may leave out fields, or hold `None` there: zero."""
+    while isinstance(element, types.LocalArray):
+        element, shape = element.element, (*shape, element.count)
+    if not isinstance(element, types.Struct):
+        return given
     fields = struct_fields(given)
     if fields is None:
         return given
@@ -107,6 +110,5 @@ def _with_zeros(given: Any, element: types.Struct, shape: Shape) -> Any:
             axes = buffers.element_axes(field)
             known[name] = np.zeros((*shape, *axes), buffers.host_dtype(field))
         else:
-            is_struct = isinstance(field, types.Struct)
-            known[name] = _with_zeros(part, field, shape) if is_struct else part
+            known[name] = _with_zeros(part, field, shape)
     return known

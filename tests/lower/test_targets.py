@@ -11,6 +11,7 @@ from shaderad import double, float2, float3, float3x3, float4, half, half3, uint
 from shaderad.bundle.profiles import PROFILES
 from shaderad.bundle.programs import Naga, build_programs, judge
 from shaderad.frontend.decorators import KernelFunction
+from tests.lower.typed_cases import local_arrays
 
 
 @sad.struct
@@ -130,7 +131,7 @@ def inner(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
     y[i] = sad.fwd_diff(cube)(sad.diff_pair(x[i], 1.0)).d
 
 
-KERNELS = [maths, matrices, loops, structs, extremes, halves, scatter, inner]
+KERNELS = [maths, matrices, loops, structs, extremes, halves, scatter, inner, local_arrays]
 
 
 @pytest.fixture(scope="module")

@@ -136,6 +136,25 @@ def uniforms(
     y[i] = w * s * float(u)
 
 
+@sad.kernel
+def local_arrays(
+    i: sad.Index,
+    a: sad.LocalArray[float, 2],
+    grid: sad.LocalArray[sad.LocalArray[float2, 2], 3],
+    lamps: sad.LocalArray[Inner, 2],
+    fine: sad.LocalArray[half, 3],
+    picks: sad.LocalArray[int, 2],
+    x: sad.In[float],
+    y: sad.Out[float],
+):
+    lamp = lamps[i % 2]
+    near = grid[i % 3][picks[1]] * a[i % 2] + grid[2][i % 2] * a[0]
+    y[i] = sad.dot(near, lamp.w) * x[i] + lamps[1].w.y * float(lamp.h) + float(fine[i % 3]) * x[i]
+    own = a
+    own[1] = a[0] * x[i]
+    y[i] += own[1] * own[i % 2]
+
+
 def materials(count: int) -> dict[str, object]:
     return {
         "albedo": floats(count, 3),
@@ -162,5 +181,10 @@ ARGUMENTS = {
     doubles: (floats(N).astype(np.float64), floats(N, 2).astype(np.float64), 0.75),
     uniforms: (
         floats(3, 3), floats(3), 0.7, True, 5, 2, np.array([1, 2], np.int32), floats(N),
+    ),
+    local_arrays: (
+        floats(2), floats(3, 2, 2), {"w": floats(2, 2), "k": np.int32([1, 2]),
+        "h": floats(2).astype(np.float16)}, floats(3).astype(np.float16), np.int32([1, 0]),
+        floats(N),
     ),
 }  # fmt: skip
