@@ -124,7 +124,3 @@ class Plan:
     outputs: tuple[tuple[Value, Shape], ...]
     """What is stored, and the shape under which it is returned."""
     steps: tuple[Step, ...]
-
-    def last_uses(self) -> dict[Value, int]:
-        """The last step that reads each value."""
-        return {v: k for k, step in enumerate(self.steps) for v in step.reads}

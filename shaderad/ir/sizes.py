@@ -27,17 +27,17 @@ class Symbol:
 class Derived:
     """What no polynomial says.
 
-    ``left // right``, rounded down; the larger of two; the square root of `left`, rounded down,
-    but at least `right`.
+    ``left // right``, rounded down; the larger or smaller of two; the square root of `left`,
+    rounded down, but at least `right`.
     """
 
-    kind: Literal["//", "max", "sqrt"]
+    kind: Literal["//", "max", "min", "sqrt"]
     left: Size
     right: Size
 
     def __str__(self) -> str:
-        if self.kind == "max":
-            return f"max({self.left}, {self.right})"
+        if self.kind in ("max", "min"):
+            return f"{self.kind}({self.left}, {self.right})"
         if self.kind == "sqrt":
             return f"max(sqrt({self.left}), {self.right})"
         return f"({self.left}) // ({self.right})"
@@ -116,10 +116,16 @@ def divide_up(a: Size, b: Size) -> Size:
     return floor_divide(add(a, subtract(b, 1)), b)
 
 
+def minimum(a: Size, b: Size) -> Size:
+    """The smaller of the two."""
+    difference = subtract(a, b)
+    if isinstance(difference, int):
+        return b if difference >= 0 else a
+    return _atom(Derived("min", a, b))
+
+
 def maximum(a: Size, b: Size) -> Size:
     """The larger of the two."""
-    if isinstance(a, int) and isinstance(b, int):
-        return max(a, b)
     difference = subtract(a, b)
     if isinstance(difference, int):
         return a if difference >= 0 else b
@@ -163,6 +169,31 @@ def symbols(size: Size) -> frozenset[str]:
     return frozenset(found)
 
 
+def substituted(size: Size, given: Mapping[str, Size]) -> Size:
+    """`size` with other sizes in place of the symbols of these names."""
+    if isinstance(size, int):
+        return size
+    found: Size = 0
+    for monomial, factor in size.terms:
+        parts: Size = factor
+        for atom in monomial:
+            parts = multiply(parts, _atom_with(atom, given))
+        found = add(found, parts)
+    return found
+
+
+def _atom_with(atom: Atom, given: Mapping[str, Size]) -> Size:
+    if isinstance(atom, Symbol):
+        return given.get(atom.name, _atom(atom))
+    left, right = substituted(atom.left, given), substituted(atom.right, given)
+    combine = {"//": floor_divide, "max": maximum, "min": minimum, "sqrt": _root_or_more}
+    return combine[atom.kind](left, right)
+
+
+def _root_or_more(a: Size, b: Size) -> Size:
+    return maximum(square_root(a), b)
+
+
 def _atom(atom: Atom) -> Polynomial:
     return Polynomial((((atom,), 1),))
 
@@ -190,4 +221,6 @@ def _atom_value(atom: Atom, values: Mapping[str, int]) -> int:
     left, right = evaluate(atom.left, values), evaluate(atom.right, values)
     if atom.kind == "//":
         return left // right
+    if atom.kind == "min":
+        return min(left, right)
     return max(isqrt(left) if atom.kind == "sqrt" else left, right)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 
 from shaderad.diagnostics import Span
+from shaderad.ir import sizes
+from shaderad.ir.sizes import Size
 from shaderad.ir.types import Type
 from shaderad.lower.artifact import Program
 
@@ -142,6 +145,15 @@ class Lowered:
     strategies: dict[str, str] = field(default_factory=dict[str, str])
     """How each gradient is summed: exclusive, uniform, scattered."""
 
+    @cached_property
+    def has_offset(self) -> frozenset[tuple[Role, str]]:
+        """Arrays that may start anywhere in the buffer that is bound for them."""
+        return frozenset(
+            (word.role, word.name)
+            for word in self.words
+            if word.kind is WordKind.OFFSET and word.role is not None
+        )
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -171,13 +183,19 @@ class Variant:
     features: frozenset[str] = frozenset()
 
 
+def thread_groups(lowered: Lowered, threads: Size) -> Size:
+    """Workgroups for that many threads."""
+    if lowered.is_single_group:
+        return 1
+    groups = sizes.divide_up(threads, WORKGROUP_SIZE)
+    return sizes.minimum(groups, REDUCTION_GROUP_LIMIT) if lowered.is_reduction else groups
+
+
+def in_rows(groups: int, limit: int) -> tuple[int, int, int]:
+    """Workgroups in x, y, z: in rows of at most `limit`."""
+    return (groups, 1, 1) if groups <= limit else (limit, -(-groups // limit), 1)
+
+
 def group_counts(lowered: Lowered, thread_count: int, limit: int = 65535) -> tuple[int, int, int]:
     """Workgroups in x, y, z for `thread_count` threads, in rows of at most `limit` groups."""
-    if lowered.is_single_group:
-        return (1, 1, 1)
-    groups = -(-thread_count // WORKGROUP_SIZE)
-    if lowered.is_reduction:
-        groups = min(groups, REDUCTION_GROUP_LIMIT)
-    if groups <= limit:
-        return (groups, 1, 1)
-    return (limit, -(-groups // limit), 1)
+    return in_rows(sizes.evaluate(thread_groups(lowered, thread_count), {}), limit)

@@ -79,7 +79,7 @@ def cut_rows(formulas: Formulas, cut: Cut, width: int) -> Chunks:
     wanted = formulas.define("wanted_chunks", sizes.divide_up(length, cut.chunk_length))
     each = sizes.floor_divide(cut.chunk_limit, sizes.maximum(rows, 1))
     allowed = formulas.define("allowed_chunks", sizes.maximum(1, each))
-    fewer = minimum(wanted, allowed)
+    fewer = sizes.minimum(wanted, allowed)
     is_long = formulas.define("is_long", is_more(length, cut.longest_whole))
     # 1 where the rows are short.
     several = sizes.add(1, sizes.multiply(is_long, sizes.subtract(fewer, 1)))
@@ -122,14 +122,9 @@ def _chunks(
         more = sizes.subtract(teams, alone)
         alone = sizes.add(alone, sizes.multiply(together, more))
     groups = formulas.define(f"{prefix}groups", alone)
-    return Chunks(words, chunk_count, teams, minimum(groups, GROUP_LIMIT))
-
-
-def minimum(a: Size, b: Size) -> Size:
-    """The smaller of the two."""
-    return sizes.subtract(sizes.add(a, b), sizes.maximum(a, b))
+    return Chunks(words, chunk_count, teams, sizes.minimum(groups, GROUP_LIMIT))
 
 
 def is_more(a: Size, b: Size) -> Size:
     """1 where ``a > b``, else 0."""
-    return minimum(1, sizes.maximum(0, sizes.subtract(a, b)))
+    return sizes.minimum(1, sizes.maximum(0, sizes.subtract(a, b)))

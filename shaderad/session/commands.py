@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from shaderad.runtime import fill
@@ -17,6 +17,10 @@ Frame = Sequence["Buffer"]
 
 class Command(Protocol):
     """One thing to record."""
+
+    def placed(self, numbers: Sequence[int]) -> Command:
+        """The same over other buffers: `numbers` are theirs, by what this one calls them."""
+        ...
 
     def record(self, runtime: Runtime, frame: Frame) -> None: ...
 
@@ -32,6 +36,10 @@ class Dispatch:
     """The slot of the device's report buffer."""
     words: bytes
     groups: tuple[int, int, int]
+
+    def placed(self, numbers: Sequence[int]) -> Dispatch:
+        places = tuple((slot, numbers[number]) for slot, number in self.places)
+        return replace(self, places=places)
 
     def record(self, runtime: Runtime, frame: Frame) -> None:
         bound = {slot: frame[number] for slot, number in self.places}
@@ -50,6 +58,9 @@ class Copy:
     target_offset: int
     byte_count: int
 
+    def placed(self, numbers: Sequence[int]) -> Copy:
+        return replace(self, source=numbers[self.source], target=numbers[self.target])
+
     def record(self, runtime: Runtime, frame: Frame) -> None:
         source, target = frame[self.source], frame[self.target]
         runtime.copy(source, self.source_offset, target, self.target_offset, self.byte_count)
@@ -62,6 +73,9 @@ class Fill:
     target: int
     word: int
     byte_count: int
+
+    def placed(self, numbers: Sequence[int]) -> Fill:
+        return replace(self, target=numbers[self.target])
 
     def record(self, runtime: Runtime, frame: Frame) -> None:
         fill(runtime, frame[self.target], self.word, 0, self.byte_count)
@@ -79,6 +93,14 @@ class While:
     wants: int
     """The buffer whose first word tells whether only the limit ended the loop."""
     ran_over: Callable[[], None]
+
+    def placed(self, numbers: Sequence[int]) -> While:
+        return replace(
+            self,
+            commands=tuple(one.placed(numbers) for one in self.commands),
+            goes_on=numbers[self.goes_on],
+            wants=numbers[self.wants],
+        )
 
     def record(self, runtime: Runtime, frame: Frame) -> None:
         words = [(frame[number], 0, 4) for number in (self.goes_on, self.wants)]

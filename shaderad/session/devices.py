@@ -11,6 +11,7 @@ import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -44,13 +45,18 @@ T = TypeVar("T")
 DISPATCHES_A_SUBMISSION = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stage:
     """One dispatch of a mode, ready but for its buffers and words."""
 
     lowered: Lowered
     pipeline: Pipeline
-    packer: Packer
+    site_base: int
+    """Where its report sites start in the device's table."""
+
+    @cached_property
+    def packer(self) -> Packer:
+        return Packer(self.lowered, self.site_base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,11 +233,11 @@ class Device:
 
     def stage(self, kernel: nodes.Kernel, lowered: Lowered) -> Stage:
         """A lowered program of `kernel`, compiled."""
-        packer = Packer(lowered, site_base=len(self._sites))
+        site_base = len(self._sites)
         pipeline = self.runtime.pipeline(lowered.program)
         shown = kernel.primal_name if isinstance(kernel, PushedKernel) else kernel.name
         self._sites += [(shown, site) for site in lowered.sites]
-        return Stage(lowered, pipeline, packer)
+        return Stage(lowered, pipeline, site_base)
 
     def variant(self, choice: Choice) -> Variant:
         """`choice` on this device."""

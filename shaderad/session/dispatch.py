@@ -258,7 +258,7 @@ def run(stage: Stage, placed: Placement, uniforms: Mapping[str, Any]) -> None:
         t = placed.element_types[lowered.threads_of]
         words = types.byte_count(t) // types.word_bytes(t)
         thread_count = prod(placed.shapes[lowered.threads_of]) * words
-    bound = placed.bound(lowered, stage.packer.has_offset)
+    bound = placed.bound(lowered, lowered.has_offset)
     if not thread_count:
         return
     groups = group_counts(lowered, thread_count, device.capabilities.workgroup_count_limit)

@@ -9,16 +9,18 @@ from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
 from shaderad.lower.passes import INIT, RESULT, lower_reduce, lower_scan
 from shaderad.session.devices import Choice
-from shaderad.session.kernel_steps import KernelStep, StagedPasses
+from shaderad.session.kernel_steps import KernelStep
 
 if TYPE_CHECKING:
     from shaderad.graph.kernels import Work
     from shaderad.graph.plan import CallKernel, RunPass
     from shaderad.ir.arrays import Value
-    from shaderad.session.devices import Device
+    from shaderad.lower.bindings import Variant
+    from shaderad.lower.passes import Passes
+    from shaderad.session.kernel_steps import Programs
 
 
-def pass_step(step: RunPass, passes: StagedPasses) -> KernelStep:
+def pass_step(step: RunPass, programs: Programs) -> KernelStep:
     """A reduction or scan."""
     work = step.producer
     values = {(Role.INPUT, name): value for name, value in work.reads}
@@ -28,25 +30,17 @@ def pass_step(step: RunPass, passes: StagedPasses) -> KernelStep:
     shapes = {name: _seen(work, name, value) for name, value in (*work.reads, *work.writes)}
     shapes |= {name: (sizes.product(value.shape),) for (_, name), value in values.items()
                if name in (RESULT, INIT)}  # fmt: skip
-    choice = pass_choice(work)
+    choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), frozenset())
+    passes = programs.of_pass(step, choice)
     return KernelStep(work.kernel, choice, work.dim, values, shapes, work.sizes, passes=passes)
 
 
-def pass_choice(work: Work) -> Choice:
-    """How the producer of a pass is lowered."""
-    return Choice(Mode.PRIMAL, work.bounds, "", frozenset(), frozenset())
-
-
-def stage_passes(device: Device, step: RunPass) -> StagedPasses:
-    """Lowers and compiles the passes of `step`."""
+def lowered_passes(step: RunPass, variant: Variant) -> Passes:
+    """The passes of `step`, lowered."""
     node, kernel = step.node, step.producer.kernel
-    variant = device.variant(pass_choice(step.producer))
     if isinstance(node, arrays.Reduce):
-        passes = lower_reduce(kernel, node.op, variant, has_init=step.init is not None)
-    else:
-        passes = lower_scan(kernel, node.op, variant)
-    stages = tuple(device.stage(kernel, one.lowered) for one in passes.steps)
-    return StagedPasses(passes, stages, node.operands[0].shape)
+        return lower_reduce(kernel, node.op, variant, has_init=step.init is not None)
+    return lower_scan(kernel, node.op, variant)
 
 
 def work_step(work: Work, *, is_filled: bool) -> KernelStep:

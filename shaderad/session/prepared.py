@@ -1,31 +1,30 @@
-"""A plan whose sizes are known: buffers and commands, ready to be recorded.
-
-Invariant: no buffer is written while a step yet to come needs what it holds.
-"""
+"""A schedule whose sizes are known: buffers and commands, ready to be recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shaderad.graph.plan import CallKernel, Repeat, RepeatWhile, RunPass
-from shaderad.ir import types
+from shaderad.diagnostics import error
+from shaderad.ir import sizes, types
+from shaderad.lower.bindings import Role, in_rows
+from shaderad.session import schedule as to
 from shaderad.session.arrays import Array
-from shaderad.session.commands import Command, Copy, Dispatch
-from shaderad.session.kernel_steps import KernelBinder, StagedPasses
-from shaderad.session.places import Places
-from shaderad.session.plan_steps import call_step, pass_step, work_step
-from shaderad.session.repetitions import add_repeat, add_while
+from shaderad.session.commands import Command, Copy, Dispatch, Fill, While
+from shaderad.session.frames import Frame
+from shaderad.session.schedule import GROUP_LIMIT, SITE_BASE, start_of
 from shaderad.session.scratch import ScratchBuffers
 
 if TYPE_CHECKING:
-    from shaderad.graph.plan import Plan, Step
-    from shaderad.ir.arrays import Value
-    from shaderad.session.devices import Device
+    from shaderad.ir.sizes import Size
+    from shaderad.session.devices import Device, Stage
+    from shaderad.session.schedule import Block, Instruction, Schedule
 
 Shape = tuple[int, ...]
+ITERATIONS_A_LOOK = 8
+"""Iterations of a while loop between two looks at whether it goes on."""
 
 
 @dataclass(eq=False, slots=True)
@@ -64,98 +63,179 @@ class Prepared:
 
 def prepare(
     device: Device,
-    plan: Plan,
+    schedule: Schedule,
+    stages: Sequence[Stage],
     known: Mapping[str, int],
     offsets: Sequence[int],
-    staged: Callable[[RunPass], StagedPasses],
 ) -> Prepared:
-    """`plan` on `device` for the sizes `known` and inputs that start at the bytes `offsets`.
+    """`schedule` on `device` for the sizes `known` and inputs that start at the bytes `offsets`.
 
-    `staged` keeps the passes of the plan, which are the same for all sizes.
+    `stages` are its programs.
     """
-    places = Places(plan.inputs, offsets, known)
-    preparation = Preparation(device, places, staged)
-    results = {v for v, _ in plan.outputs}
-    for k, step in enumerate(plan.steps):
-        for v in step.writes:
-            if v in results:
-                places.keep(v, made_at=k)
-    preparation.add_outermost(plan)
-    outputs = [(v.element, places.shape(shape), places.number(v)) for v, shape in plan.outputs]
-    commands = preparation.commands
-    count = sum(isinstance(command, Dispatch) for command in commands)
-    return Prepared(device, commands, places.kept_bytes, places.scratch_bytes, outputs, count,
-                    preparation.binder.may_report, places.peak_live_bytes)  # fmt: skip
+    return _Preparation(device, schedule, stages, known, offsets).run()
 
 
-class Preparation:
-    """The commands of a plan, while they are written."""
+class _Preparation:
+    """The commands of a schedule, while they are written."""
 
     def __init__(
-        self, device: Device, places: Places, staged: Callable[[RunPass], StagedPasses]
+        self,
+        device: Device,
+        schedule: Schedule,
+        stages: Sequence[Stage],
+        known: Mapping[str, int],
+        offsets: Sequence[int],
     ) -> None:
-        self.device = device
-        self.places = places
-        self.binder = KernelBinder(device, places)
-        self._staged = staged
+        self._device = device
+        self._schedule = schedule
+        self._stages = stages
+        self._known = {**known, GROUP_LIMIT: device.capabilities.workgroup_count_limit}
+        self._known |= {start_of(k): offset for k, offset in enumerate(offsets)}
+        self._results = frozenset(one.buffer for one in schedule.outputs)
+        self._frame = Frame(schedule.input_count)
+        self._number_by_buffer = {k: k for k in range(schedule.input_count)}
+        self._commands: list[Command] = []
+        self._may_report = False
 
-    @property
-    def commands(self) -> list[Command]:
-        """What has been added so far."""
-        return self.binder.commands
+    def run(self) -> Prepared:
+        schedule = self._schedule
+        copies = self._aligned_inputs()
+        self._add_block(schedule.block)
+        for copy in copies:
+            self._frame.give(copy)
+        results = dict.fromkeys(one.buffer for one in schedule.outputs)
+        made = [self._number_by_buffer[b] for b in results if b >= schedule.input_count]
+        layout = self._frame.layout(made)
+        outputs = [
+            (one.element, tuple(map(self._size, one.shape)), layout.numbers[self._number(one)])
+            for one in schedule.outputs
+        ]
+        commands = [command.placed(layout.numbers) for command in self._commands]
+        count = sum(isinstance(command, Dispatch) for command in commands)
+        return Prepared(self._device, commands, layout.kept_bytes, layout.scratch_bytes, outputs,
+                        count, self._may_report, self._frame.peak_live_bytes)  # fmt: skip
 
-    @contextmanager
-    def block(self) -> Generator[list[Command]]:
-        """A list of its own for what is added meanwhile."""
-        outer, self.binder.commands = self.binder.commands, []
-        yield self.binder.commands
-        self.binder.commands = outer
+    def _aligned_inputs(self) -> list[int]:
+        """Copies of inputs that do not start where their programs read them."""
+        copies: list[int] = []
+        for k in sorted(self._schedule.aligned_inputs):
+            start = self._known[start_of(k)]
+            if start and self._bytes(k):
+                copy = self._frame.take(self._bytes(k))
+                self._commands.append(Copy(k, start, copy, 0, self._bytes(k)))
+                self._number_by_buffer[k], self._known[start_of(k)] = copy, 0
+                copies.append(copy)
+        return copies
 
-    def add_outermost(self, plan: Plan) -> None:
-        """Adds the steps of the plan that is not the body of a loop."""
-        last_use = plan.last_uses()
+    def _number(self, result: to.Output) -> int:
+        """What a result is; an input that is one is returned as it was given."""
+        is_input = result.buffer < self._schedule.input_count
+        return result.buffer if is_input else self._number_by_buffer[result.buffer]
 
-        def make(value: Value) -> None:
-            self.places.make(value, last_use.get(value))
+    def _size(self, size: Size) -> int:
+        return sizes.evaluate(size, self._known)
 
-        self.add_steps(plan, make, is_outermost=True)
+    def _bytes(self, buffer: int) -> int:
+        return self._size(self._schedule.byte_counts[buffer])
 
-    def add_steps(
-        self, plan: Plan, make: Callable[[Value], None], *, is_outermost: bool = False
-    ) -> None:
-        """Adds the steps of `plan`; `make` gives a value that one writes its buffer."""
-        last_use = plan.last_uses()
-        kept = {v for v, _ in plan.outputs}
-        for k, step in enumerate(plan.steps):
-            if is_outermost:
-                self.places.step = k
-            for value in step.writes:
-                make(value)
-            self._add_step(step)
-            self.places.drop(
-                value
-                for value in dict.fromkeys((*step.reads, *step.writes))
-                if value.producer is not None and value not in kept and last_use.get(value, k) <= k
-            )
+    # -- blocks ----------------------------------------------------------------------------
 
-    def _add_step(self, step: Step) -> None:
-        if isinstance(step, Repeat):
-            add_repeat(self, step)
-        elif isinstance(step, RepeatWhile):
-            add_while(self, step)
-        elif isinstance(step, CallKernel):
-            self.binder.add(call_step(step))
-        elif isinstance(step, RunPass):
-            self.binder.add(pass_step(step, self._staged(step)))
-        else:
-            if step.base is not None:
-                places, base = self.places, step.base
-                target = places.number(step.writes[0])
-                size = places.byte_count(base)
-                self.copy(places.number(base), places.offset(base), target, size)
-            self.binder.add(work_step(step.work, is_filled=step.base is not None))
+    def _add_block(self, block: Block) -> None:
+        for one, inner, begins, ends in zip(
+            block.instructions, block.inner, block.begins, block.ends, strict=True
+        ):
+            for buffer in begins:
+                self._number_by_buffer[buffer] = self._frame.take(self._bytes(buffer))
+            self._add(one, inner)
+            for buffer in ends:
+                if buffer not in self._results:
+                    self._frame.give(self._number_by_buffer[buffer])
 
-    def copy(self, source: int, offset: int, target: int, size: int) -> None:
-        """Adds a copy to the start of another buffer."""
+    def _add(self, one: Instruction, inner: Block | None) -> None:
+        match one:
+            case to.Let():
+                self._known[one.name] = self._size(one.size)
+            case to.Run():
+                self._add_run(one)
+            case to.Move():
+                self._add_move(one)
+            case to.Set():
+                if size := self._size(one.byte_count):
+                    target = self._number_by_buffer[one.target]
+                    self._commands.append(Fill(target, one.word, size))
+            case to.Repeat():
+                assert inner is not None
+                self._add_repeat(one, inner)
+            case to.RepeatWhile():
+                assert inner is not None
+                self._add_while(one, inner)
+
+    def _add_run(self, one: to.Run) -> None:
+        if self._size(one.is_needed) <= 0:
+            return
+        groups = self._size(one.group_count)
+        if groups <= 0:
+            return
+        stage = self._stages[one.program]
+        self._known[SITE_BASE] = stage.site_base
+        names = stage.lowered.program.parameter_words
+        words = [self._word(*pair) for pair in zip(names, one.words, strict=True)]
+        places = tuple((slot, self._number_by_buffer[buffer]) for slot, buffer in one.bindings)
+        slots = (r.slot for r in stage.lowered.resources if r.role is Role.REPORT)
+        report = next(((slot, self._device.report_buffer()) for slot in slots), None)
+        rows = in_rows(groups, self._known[GROUP_LIMIT])
+        self._commands.append(Dispatch(stage.pipeline, places, report, b"".join(words), rows))
+        self._may_report |= report is not None
+
+    def _word(self, name: str, size: Size) -> bytes:
+        value = self._size(size)
+        if not -(1 << 31) <= value < 1 << 32:
+            raise error("SR0354", name=name, type=types.INT, value=value)
+        return struct.pack("<I", value & 0xFFFFFFFF)
+
+    def _add_move(self, one: to.Move) -> None:
+        source, target = (self._number_by_buffer[b] for b in (one.source, one.target))
+        size = self._size(one.byte_count)
         if size and source != target:
-            self.commands.append(Copy(source, offset, target, 0, size))
+            start, end = self._size(one.source_offset), self._size(one.target_offset)
+            self._commands.append(Copy(source, start, target, end, size))
+
+    # -- loops -----------------------------------------------------------------------------
+
+    def _add_repeat(self, one: to.Repeat, body: Block) -> None:
+        count = self._size(one.count)
+        if count % 2:
+            self._trade(one.carries)
+        for each in one.start:
+            self._add(each, None)
+        for k in range(count):
+            self._known[one.symbol] = count - 1 - k if one.is_reversed else k
+            self._add_block(body)
+            self._trade(one.carries)
+
+    def _add_while(self, one: to.RepeatWhile, body: Block) -> None:
+        outer, self._commands = self._commands, []
+        for _ in range(2):
+            self._add_block(body)
+            self._trade(one.carries)
+        block, self._commands = self._commands, outer
+        goes_on, wants = (self._number_by_buffer[b] for b in (one.goes_on, one.wants))
+        self._commands.append(
+            While(
+                commands=tuple(block),
+                times=ITERATIONS_A_LOOK // 2,
+                goes_on=goes_on,
+                wants=wants,
+                ran_over=lambda: self._device.note(_limit_error(one)),
+            )
+        )
+
+    def _trade(self, pairs: Sequence[tuple[int, int]]) -> None:
+        numbers = self._number_by_buffer
+        for left, right in pairs:
+            numbers[left], numbers[right] = numbers[right], numbers[left]
+
+
+def _limit_error(loop: to.RepeatWhile) -> Exception:
+    """What a loop that ran past its limit raises at the next look at the device."""
+    return error("SR0661", loop.span, kernel="while_loop", length=loop.limit, count=1)

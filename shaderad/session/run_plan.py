@@ -1,27 +1,33 @@
 """An array graph and its arguments -> results on their device, by a plan kept with the graph.
 
-A graph is planned once; what depends on sizes (buffers, parameter words, workgroups) is worked
-out once for each combination of sizes and kept, so that a call only hands recorded steps to the
-runtime. Invariant: a call records everything into one submission and reads nothing back.
+A graph is planned and scheduled once; what depends on sizes (buffers, parameter words,
+workgroups) is worked out once for each combination of sizes and kept, so that a call only hands
+recorded steps to the runtime. Invariant: a call records everything into one submission and reads
+nothing back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from shaderad.graph.explain import Memory, explain
 from shaderad.graph.planning import plan
 from shaderad.session.arrays import Array
-from shaderad.session.plan_steps import stage_passes
+from shaderad.session.kernel_steps import StagedPasses
+from shaderad.session.plan_steps import lowered_passes
 from shaderad.session.prepared import Prepared, prepare
+from shaderad.session.scheduling import schedule
 
 if TYPE_CHECKING:
     from shaderad.graph.plan import Plan, RunPass
     from shaderad.ir.arrays import Graph
-    from shaderad.session.devices import Device
-    from shaderad.session.kernel_steps import StagedPasses
+    from shaderad.ir.nodes import Kernel
+    from shaderad.lower.bindings import Lowered
+    from shaderad.session.devices import Choice, Device, Stage
+    from shaderad.session.schedule import Schedule
 
 PREPARED_LIMIT = 64
 """Combinations of sizes of one graph for which everything is kept ready."""
@@ -30,13 +36,48 @@ Key = tuple[tuple[tuple[str, int], ...], tuple[int, ...]]
 """Sizes by name, and where the inputs start in their buffers."""
 
 
+class DevicePrograms:
+    """The programs of one plan on a device."""
+
+    def __init__(self, device: Device) -> None:
+        self.stages: list[Stage] = []
+        self._device = device
+        self._number_by_stage: dict[int, int] = {}
+
+    @property
+    def lowered(self) -> list[Lowered]:
+        return [stage.lowered for stage in self.stages]
+
+    def of_kernel(self, kernel: Kernel, choice: Choice) -> Sequence[int]:
+        return [self._number(stage) for stage in self._device.stages(kernel, choice)]
+
+    def of_pass(self, step: RunPass, choice: Choice) -> StagedPasses:
+        device, kernel = self._device, step.producer.kernel
+        passes = lowered_passes(step, device.variant(choice))
+        numbers = [self._number(device.stage(kernel, one.lowered)) for one in passes.steps]
+        return StagedPasses(passes, tuple(numbers), step.node.operands[0].shape)
+
+    def _number(self, stage: Stage) -> int:
+        known = self._number_by_stage.setdefault(id(stage), len(self.stages))
+        if known == len(self.stages):
+            self.stages.append(stage)
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A graph on a device, for all sizes."""
+
+    schedule: Schedule
+    stages: Sequence[Stage]
+
+
 class GraphRunner:
-    """The plans of one device, for as long as their graphs live."""
+    """The schedules of one device, for as long as their graphs live."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._plans: WeakKeyDictionary[Graph, Plan] = WeakKeyDictionary()
-        self._passes: WeakKeyDictionary[RunPass, StagedPasses] = WeakKeyDictionary()
+        self._scheduled: WeakKeyDictionary[Graph, Scheduled] = WeakKeyDictionary()
         self._prepared: WeakKeyDictionary[Graph, dict[Key, Prepared]] = WeakKeyDictionary()
 
     def run(
@@ -53,21 +94,21 @@ class GraphRunner:
         if found is None:
             if len(known) >= PREPARED_LIMIT:
                 known.pop(next(iter(known)))
-            plan = self.plan(graph)
-            found = known[key] = prepare(self._device, plan, sizes, key[1], self._staged)
+            made = self._made(graph)
+            found = prepare(self._device, made.schedule, made.stages, sizes, key[1])
+            known[key] = found
         return found
 
     def plan(self, graph: Graph) -> Plan:
-        found = self._plans.get(graph)
-        if found is None:
-            limit = self._device.capabilities.storage_buffer_limit
-            found = self._plans[graph] = plan(graph, limit)
-        return found
+        """The plan of `graph` for what the device can bind."""
+        return plan(graph, self._device.capabilities.storage_buffer_limit)
 
-    def _staged(self, step: RunPass) -> StagedPasses:
-        found = self._passes.get(step)
+    def _made(self, graph: Graph) -> Scheduled:
+        found = self._scheduled.get(graph)
         if found is None:
-            found = self._passes[step] = stage_passes(self._device, step)
+            programs = DevicePrograms(self._device)
+            made = schedule(self.plan(graph), programs)
+            found = self._scheduled[graph] = Scheduled(made, programs.stages)
         return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -39,8 +39,6 @@ class Facts:
     """Where an array starts in the buffer that is bound for it, in its storage words."""
     uniforms: Mapping[str, Any]
     """Bytes, or a device array where the uniform is bound as a buffer."""
-    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Of a pass: lower/passes.py."""
 
 
 _Value = Callable[[Facts], int]
@@ -51,11 +49,6 @@ class Packer:
 
     def __init__(self, lowered: Lowered, site_base: int) -> None:
         self._parts = [part for run in _runs(lowered.words) for part in _parts(run, site_base)]
-        self.has_offset = frozenset(
-            (word.role, word.name)
-            for word in lowered.words
-            if word.kind is WordKind.OFFSET and word.role is not None
-        )
 
     def pack(self, facts: Facts) -> bytes:
         """All words in order."""
@@ -105,7 +98,6 @@ def _value(word: Word) -> _Value:
         WordKind.DIM: lambda facts: facts.dim[index],
         WordKind.COUNT: lambda facts: prod(facts.shapes[name]),
         WordKind.SHAPE: lambda facts: facts.shapes[name][index],
-        WordKind.SIZE: lambda facts: facts.sizes[name],
     }
     if word.kind is WordKind.OFFSET:
         if role is None:

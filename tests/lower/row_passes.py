@@ -16,7 +16,8 @@ from shaderad.lower.bindings import Role, Variant
 from shaderad.lower.passes import INIT, RESULT, Pass, Passes
 from shaderad.session.arrays import Array
 from shaderad.session.dispatch import Placement
-from shaderad.session.words import Facts, Packer
+from shaderad.session.schedule import GROUP_LIMIT, SITE_BASE
+from shaderad.session.sized_words import SizedFacts, sized_words
 
 X = "x"
 
@@ -95,11 +96,13 @@ def _dispatch(
     for name, array in arrays.items():
         for role in (Role.INPUT, Role.OUTPUT):
             placed.give(role, name, array)
-    packer = Packer(step.lowered, site_base=0)
-    bound = placed.bound(step.lowered, packer.has_offset)
-    facts = Facts(
-        dim=dim, thread_count=prod(dim), launch=0, groups=groups, shapes=shapes,
-        offsets=bound.offsets, uniforms={}, sizes=values,
+    bound = placed.bound(step.lowered, step.lowered.has_offset)
+    facts = SizedFacts(
+        dim=dim, thread_count=prod(dim), group_count=groups[0], shapes=shapes,
+        offsets=bound.offsets, uniforms={}, formulas=values,
     )  # fmt: skip
+    known = {GROUP_LIMIT: groups[0], SITE_BASE: 0}
+    words = [sizes.evaluate(word, known) for word in sized_words(step.lowered, facts)]
     pipeline = device.runtime.pipeline(step.lowered.program)
-    device.runtime.dispatch(pipeline, bound.by_slot, packer.pack(facts), groups)
+    raw = np.asarray(words, np.uint32).tobytes()
+    device.runtime.dispatch(pipeline, bound.by_slot, raw, groups)

@@ -1,0 +1,193 @@
+"""A plan as a device takes it: programs, numbered buffers, and what to do with them in order.
+
+Everything that depends on sizes is an expression of `ir.sizes`; the one thing left to whoever runs
+it is where buffers lie. Invariant: no buffer is bound for reading and writing in one dispatch, and
+one that is not an input is written before it is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+
+from shaderad.diagnostics import Span
+from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import Type
+from shaderad.lower.bindings import Lowered
+
+# Sizes that whoever runs a schedule knows. No user's size has a name with a space.
+GROUP_LIMIT = "group limit"
+"""The most workgroups that the device takes along one axis."""
+SITE_BASE = "site base"
+"""Where the report sites of the program start in the device's table."""
+
+
+def start_of(k: int) -> str:
+    """The name of the bytes before input `k` in its buffer."""
+    return f"start {k}"
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """From here on `name` is what `size` comes to."""
+
+    name: str
+    size: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One dispatch, left out where `is_needed` or `group_count` is not positive."""
+
+    program: int
+    """In `Schedule.programs`."""
+    bindings: tuple[tuple[int, int], ...]
+    """Slots of the program and buffers; the report buffer is the device's."""
+    words: tuple[Size, ...]
+    """The constant buffer."""
+    group_count: Size
+    is_needed: Size = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Bytes of one buffer to another."""
+
+    source: int
+    source_offset: Size
+    target: int
+    target_offset: Size
+    byte_count: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """The first bytes of a buffer to one repeated 32-bit word."""
+
+    target: int
+    word: int
+    byte_count: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`body` again and again, with `symbol` as the number of the iteration.
+
+    `carries` are pairs of buffers that trade places after each iteration. In `start`, which comes
+    before the first, and in that iteration they have done so already where `count` is odd: so the
+    first of each pair holds what the last iteration wrote to the second.
+    """
+
+    symbol: str
+    count: Size
+    is_reversed: bool
+    """Whether the numbers run from ``count - 1`` down to 0."""
+    carries: tuple[tuple[int, int], ...]
+    rows: tuple[int, ...]
+    """Buffers of which each iteration writes a part."""
+    start: tuple[Instruction, ...]
+    body: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatWhile:
+    """`body` an even number of times, at least until the first word of `goes_on` is 0.
+
+    `carries` trade places after each iteration; one that runs when `goes_on` is 0 changes nothing.
+    """
+
+    carries: tuple[tuple[int, int], ...]
+    body: tuple[Instruction, ...]
+    goes_on: int
+    wants: int
+    """The buffer whose first word is not 0 at the end where only the limit has ended the loop."""
+    limit: int
+    span: Span
+
+
+Instruction = Let | Run | Move | Set | Repeat | RepeatWhile
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A result, which is all of a buffer."""
+
+    element: Type
+    shape: Shape
+    buffer: int
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """What a plan comes to with certain programs."""
+
+    input_count: int
+    byte_counts: tuple[Size, ...]
+    """Of all buffers, the inputs first; inside of a loop they may differ between iterations."""
+    outputs: tuple[Output, ...]
+    programs: tuple[Lowered, ...]
+    instructions: tuple[Instruction, ...]
+    aligned_inputs: frozenset[int]
+    """Inputs that some program can only read from the start of their buffer."""
+
+    @cached_property
+    def block(self) -> Block:
+        """The instructions with the lifetimes of buffers."""
+        return block_of(self.instructions, frozenset(range(self.input_count)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Instructions with the buffers that nothing outside of them uses."""
+
+    instructions: tuple[Instruction, ...]
+    begins: tuple[tuple[int, ...], ...]
+    """By instruction: buffers that it is the first to use."""
+    ends: tuple[tuple[int, ...], ...]
+    """By instruction: those that it is the last to use."""
+    inner: tuple[Block | None, ...]
+    """By instruction: the body of a loop."""
+
+
+def block_of(instructions: tuple[Instruction, ...], outer: frozenset[int]) -> Block:
+    """`instructions` with the lifetimes of buffers that are not among `outer`."""
+    here = [_used_here(one) - outer for one in instructions]
+    uses = [_used(one) - outer for one in instructions]
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for k, used in enumerate(uses):
+        for buffer in sorted(used):
+            first.setdefault(buffer, k)
+            last[buffer] = k
+    # What one loop alone uses, and only inside, lives there.
+    owned = {b for b in first if first[b] != last[b] or b in here[first[b]]}
+    inner = [
+        block_of(one.body, outer | owned) if isinstance(one, Repeat | RepeatWhile) else None
+        for one in instructions
+    ]
+    begins = [
+        tuple(b for b in sorted(used & owned) if first[b] == k) for k, used in enumerate(uses)
+    ]
+    ends = [tuple(b for b in sorted(used & owned) if last[b] == k) for k, used in enumerate(uses)]
+    return Block(instructions, tuple(begins), tuple(ends), tuple(inner))
+
+
+def _used_here(one: Instruction) -> frozenset[int]:
+    """The buffers that an instruction names, those in the body of a loop left out."""
+    if isinstance(one, Run):
+        return frozenset(buffer for _, buffer in one.bindings)
+    if isinstance(one, Move):
+        return frozenset((one.source, one.target))
+    if isinstance(one, Set):
+        return frozenset((one.target,))
+    if isinstance(one, Repeat):
+        return frozenset((*chain(*one.carries), *one.rows)).union(*map(_used_here, one.start))
+    if isinstance(one, RepeatWhile):
+        return frozenset((*chain(*one.carries), one.goes_on, one.wants))
+    return frozenset()
+
+
+def _used(one: Instruction) -> frozenset[int]:
+    body = one.body if isinstance(one, Repeat | RepeatWhile) else ()
+    return _used_here(one).union(*map(_used, body))
