@@ -122,7 +122,7 @@ def test_views_of_pending_results_see_the_content(scene: Scene) -> None:
 def test_words_say_what_they_are_asked_for(scene: Scene) -> None:
     words = (
         THREADS,
-        Word(WordKind.STRIDE),
+        Word(WordKind.TILE),
         Word(WordKind.GROUP_COUNT_X),
         Word(WordKind.DIM, index=0),
         Word(WordKind.COUNT, "x"),
@@ -135,7 +135,7 @@ def test_words_say_what_they_are_asked_for(scene: Scene) -> None:
     launch = scene.launch(scene.array(np.zeros(100)), 1.0)
     launch.run()
     found = scene.runtime.dispatched[0].words
-    assert found.tolist() == [100, 128, 2, 100, 100, 100, 0x7F800000, 0, 0x3F800000]
+    assert found.tolist() == [100, 64, 2, 100, 100, 100, 0x7F800000, 0, 0x3F800000]
 
 
 def test_a_slice_is_copied_where_the_program_takes_no_offset(scene: Scene) -> None:

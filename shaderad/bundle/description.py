@@ -142,7 +142,8 @@ class DispatchEntry(msgspec.Struct):
     workgroup: tuple[int, int, int]
     thread_for_each: str
     """``index``, or ``word of`` an array."""
-    is_reduction: bool
+    group_limit: int
+    """Each of at most so many groups takes a tile of indices; 0: each thread one index."""
     is_single_group: bool
     features: list[str]
     compiler_options: list[str]

@@ -274,7 +274,7 @@ class _Reader:
             sites=tuple(
                 Site(SiteKind(s.kind), self._span(s.file, s.line), s.name) for s in one.sites
             ),
-            is_reduction=one.is_reduction,
+            group_limit=one.group_limit,
             is_single_group=one.is_single_group,
             threads_of=one.thread_for_each.removeprefix("word of ").removeprefix("index"),
             strategies=dict(one.strategies),

@@ -211,7 +211,7 @@ def _dispatch(dispatch: Dispatch, files: tuple[str, str], types: Types) -> to.Di
         slang=files[1],
         workgroup=program.workgroup,
         thread_for_each=f"word of {lowered.threads_of}" if lowered.threads_of else "index",
-        is_reduction=lowered.is_reduction,
+        group_limit=lowered.group_limit,
         is_single_group=lowered.is_single_group,
         features=sorted(program.features),
         compiler_options=_compiler_options(dispatch),

@@ -24,6 +24,9 @@ CHECKS = ("nan", "writes")
 # A reducing dispatch stops growing here: 65,536 threads fill the GPUs there are, and more
 # threads only mean more atomic adds at the end.
 REDUCTION_GROUP_LIMIT = 1024
+"""Groups of a dispatch whose threads sum something, each of which adds once."""
+SERIAL_GROUP_LIMIT = 128
+"""Groups of a dispatch where they run in turn and each costs something."""
 
 
 class Mode(Enum):
@@ -78,7 +81,7 @@ class WordKind(Enum):
     """What the host writes in a word of the constant buffer."""
 
     THREAD_COUNT = "thread count"  # product of dim
-    STRIDE = "stride"  # threads of the whole dispatch: group count * WORKGROUP_SIZE
+    TILE = "tile"  # indices of each group, whole workgroups: ceil(thread count / group count)
     GROUP_COUNT_X = "group count x"
     DIM = "dim"  # dim[index]
     COUNT = "count"  # elements of array `name`
@@ -136,8 +139,8 @@ class Lowered:
     resources: tuple[Resource, ...]
     words: tuple[Word, ...]
     sites: tuple[Site, ...] = ()
-    is_reduction: bool = False
-    """A grid-stride loop: at most `REDUCTION_GROUP_LIMIT` groups."""
+    group_limit: int = 0
+    """At most so many groups, each looping over a tile of indices; 0: one thread an index."""
     is_single_group: bool = False
     """Must run as one group (sums in double, for which no atomic add is had)."""
     threads_of: str = ""
@@ -177,7 +180,7 @@ class Variant:
     storage_buffer_limit: int = 8
     is_parallel: bool = True
     """Whether the threads of a group run at once; a processor runs them in turn, and pays for
-    each barrier."""
+    each barrier and for each group that it starts."""
     host: str = "the device"
     """Whose limit that is, as messages call it."""
     features: frozenset[str] = frozenset()
@@ -188,7 +191,7 @@ def thread_groups(lowered: Lowered, threads: Size) -> Size:
     if lowered.is_single_group:
         return 1
     groups = sizes.divide_up(threads, WORKGROUP_SIZE)
-    return sizes.minimum(groups, REDUCTION_GROUP_LIMIT) if lowered.is_reduction else groups
+    return sizes.minimum(groups, lowered.group_limit) if lowered.group_limit else groups
 
 
 def in_rows(groups: int, limit: int) -> tuple[int, int, int]:

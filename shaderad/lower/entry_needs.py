@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from shaderad.ir.types import Kind, is_differentiable, scalars
 from shaderad.lower.arrays import Cell, read_cell, write_cell
-from shaderad.lower.bindings import Mode, Role
+from shaderad.lower.bindings import (
+    REDUCTION_GROUP_LIMIT,
+    SERIAL_GROUP_LIMIT,
+    Mode,
+    Role,
+)
 from shaderad.lower.entry_scope import EntryScope
 
 
@@ -47,6 +52,13 @@ def is_reduction(entry: EntryScope) -> bool:
     if entry.module.mode is Mode.BACKWARD:
         return bool(entry.wanted_uniforms() or entry.module.strategies.uniform)
     return entry.module.mode is not Mode.WINNER and bool(entry.resolved.sums)
+
+
+def group_limit(entry: EntryScope) -> int:
+    """How many groups share the indices; 0: as many as there are indices for."""
+    if not entry.module.variant.is_parallel:
+        return SERIAL_GROUP_LIMIT
+    return REDUCTION_GROUP_LIMIT if is_reduction(entry) else 0
 
 
 def is_single_group(entry: EntryScope) -> bool:

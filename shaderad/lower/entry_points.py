@@ -1,8 +1,8 @@
 """The entry point around a body: ``<kernel>_primal``, ``_bwd``, ``_fwd``, ``_winner``, ``_decode``.
 
 Each reads what was hoisted, calls the body or its derivative, and stores what comes out. A module
-whose threads sum something (uniform gradients, Add elements at fixed indices) runs a grid-stride
-loop and adds once a group.
+whose threads sum something (uniform gradients, Add elements at fixed indices) adds once a group,
+of which there are few: each loops over a tile of indices. So does any where groups run in turn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from shaderad.ir.nodes import Function
 from shaderad.ir.types import Access, is_differentiable
 from shaderad.lower.bindings import WORKGROUP_SIZE, Mode, Role, WordKind
 from shaderad.lower.entry_derivatives import write_backward, write_forward
-from shaderad.lower.entry_needs import is_reduction, note_needs
+from shaderad.lower.entry_needs import group_limit, is_reduction, note_needs
 from shaderad.lower.entry_scope import INDEX, EntryScope
 from shaderad.lower.entry_sums import add_sums, sum_fields
 from shaderad.lower.module import Module
@@ -53,22 +53,25 @@ def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     piece.open(f"void {name}(uint3 group : SV_GroupID, uint laneIndex : SV_GroupIndex)")
     piece.add("lane = laneIndex;")
     count = entry.word(WordKind.THREAD_COUNT, "thread_count")
-    first = f"threadNumber(group, {entry.word(WordKind.GROUP_COUNT_X, 'group_count_x')})"
     _before_threads(entry)
     if sums:
         piece.add("Sums sums = {};")
-        stride = entry.word(WordKind.STRIDE, "stride")
-        start = entry.names.make("first")
-        piece.add(f"uint {start} = {first};")
-        piece.add(f"for (uint {INDEX} = {start}; {INDEX} < {count}; {INDEX} += {stride})")
-        piece.add("{")
+    if group_limit(entry):
+        tile = entry.word(WordKind.TILE, "tile")
+        first, end = entry.names.make("first"), entry.names.make("end")
+        piece.add(f"uint {first} = group.x * {tile};")
+        piece.add(f"uint {end} = min({count}, {first} + {tile});")
+        head = f"uint {INDEX} = {first} + lane; {INDEX} < {end}; {INDEX} += groupSize"
+        piece.open(f"for ({head})")
+        _thread(entry)
+        piece.close()
     else:
-        piece.add(f"uint {INDEX} = {first};")
+        row = entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
+        piece.add(f"uint {INDEX} = threadNumber(group, {row});")
         piece.add(f"if ({INDEX} >= {count})")
         piece.indented("return;")
-    _thread(entry)
+        _thread(entry)
     if sums:
-        piece.add("}")
         add_sums(entry)
     if entry.module.sends_reports:
         piece.add(send_report(entry))

@@ -28,7 +28,7 @@ from shaderad.lower.artifact import Access as BindingAccess
 from shaderad.lower.artifact import Binding, Program
 from shaderad.lower.bindings import Lowered, Mode, Variant
 from shaderad.lower.decoder import write_decoder
-from shaderad.lower.entry_needs import is_reduction, is_single_group
+from shaderad.lower.entry_needs import group_limit, is_single_group
 from shaderad.lower.entry_points import KERNEL_ENTRY, EntryWriter, write_outputs
 from shaderad.lower.entry_scope import EntryScope
 from shaderad.lower.functions import copy_parameter, outlined, write_function
@@ -164,7 +164,7 @@ class _Lowering:
             resources=tuple(module.arrays.resources),
             words=tuple(module.words),
             sites=tuple(module.sites),
-            is_reduction=is_reduction(entry),
+            group_limit=group_limit(entry) if self._around is KERNEL_ENTRY else 0,
             is_single_group=is_single_group(entry),
             strategies=dict(strategies.by_name),
         )

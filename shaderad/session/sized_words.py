@@ -41,11 +41,10 @@ def _first_axis(facts: SizedFacts) -> Size:
     return sizes.minimum(facts.group_count, sizes.symbol(GROUP_LIMIT))
 
 
-def _stride(word: Word, facts: SizedFacts) -> Size:
+def _tile(word: Word, facts: SizedFacts) -> Size:
     del word
-    row = _first_axis(facts)
-    all_groups = sizes.multiply(row, sizes.divide_up(facts.group_count, row))
-    return sizes.multiply(all_groups, WORKGROUP_SIZE)
+    threads = sizes.multiply(sizes.maximum(1, facts.group_count), WORKGROUP_SIZE)
+    return sizes.multiply(sizes.divide_up(facts.thread_count, threads), WORKGROUP_SIZE)
 
 
 def _offset(word: Word, facts: SizedFacts) -> Size:
@@ -55,7 +54,7 @@ def _offset(word: Word, facts: SizedFacts) -> Size:
 
 _VALUES: dict[WordKind, Callable[[Word, SizedFacts], Size]] = {
     WordKind.THREAD_COUNT: lambda word, facts: facts.thread_count,
-    WordKind.STRIDE: _stride,
+    WordKind.TILE: _tile,
     WordKind.GROUP_COUNT_X: lambda word, facts: _first_axis(facts),
     WordKind.DIM: lambda word, facts: facts.dim[word.index],
     WordKind.COUNT: lambda word, facts: sizes.product(facts.shapes[word.name]),

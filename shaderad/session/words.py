@@ -93,7 +93,7 @@ def _value(word: Word) -> _Value:
     values: dict[WordKind, _Value] = {
         WordKind.THREAD_COUNT: lambda facts: facts.thread_count,
         WordKind.LAUNCH: lambda facts: facts.launch,
-        WordKind.STRIDE: lambda facts: prod(facts.groups) * WORKGROUP_SIZE,
+        WordKind.TILE: _tile,
         WordKind.GROUP_COUNT_X: lambda facts: facts.groups[0],
         WordKind.DIM: lambda facts: facts.dim[index],
         WordKind.COUNT: lambda facts: prod(facts.shapes[name]),
@@ -105,6 +105,11 @@ def _value(word: Word) -> _Value:
         key = (role, name)
         return lambda facts: facts.offsets.get(key, 0)
     return values[word.kind]
+
+
+def _tile(facts: Facts) -> int:
+    """Indices of each group: as many for all, in whole workgroups."""
+    return -(-facts.thread_count // (prod(facts.groups) * WORKGROUP_SIZE)) * WORKGROUP_SIZE
 
 
 _PACKED = {types.Kind.DOUBLE: "<d", types.Kind.INT: "<i", types.Kind.UINT: "<I"}

@@ -27,9 +27,11 @@ EIGHT = {"storage_buffer_limit": 8}
 DEVICES: dict[str, tuple[str, dict[str, Any]]] = {
     "wgpu": ("wgpu", {}),
     "wgpu with 8 buffers": ("wgpu", EIGHT),
+    "wgpu as on a GPU": ("wgpu", {"kind": "discrete"}),
     "wgpu by exchange": ("wgpu", {"atomics": "exchange"}),
     "wgpu by exchange with 8 buffers": ("wgpu", {"atomics": "exchange", **EIGHT}),
     "slangpy": ("slangpy", {}),
+    "slangpy as on a GPU": ("slangpy", {"kind": "discrete"}),
     "slangpy with 8 buffers": ("slangpy", EIGHT),
     "slangpy by compare-exchange": ("slangpy", {"atomics": "compare-exchange"}),
 }

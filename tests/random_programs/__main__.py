@@ -21,12 +21,15 @@ from pathlib import Path
 import shaderad as sad
 from tests.random_programs.comparison import Outcome, Verdict, compare
 from tests.random_programs.generation import chunk, shrunk
-from tests.random_programs.hlsl_route import Untranslatable, hlsl_device
+from tests.random_programs.hlsl_route import AS_PARALLEL, Untranslatable, hlsl_device
 from tests.random_programs.programs import Program
 from tests.random_programs.reproduction import reproduction
 
 HLSL_STRIDE = 10
 """On wgpu, every so many programs run through HLSL too."""
+
+
+_Routes = dict[str, tuple[sad.Device, ...]]
 
 
 @dataclass(frozen=True)
@@ -89,29 +92,32 @@ def _remaining(seed: int, entries: list[dict[str, object]]) -> Iterator[_Numbere
 
 
 @contextmanager
-def _routes(runtime: str) -> Iterator[dict[str, sad.Device]]:
-    device = sad.open_device(runtime)
+def _routes(runtime: str) -> Iterator[_Routes]:
+    """The devices of each route, which take programs in turn."""
+    devices = (sad.open_device(runtime), sad.open_device(runtime, limits=AS_PARALLEL))
     try:
         if runtime == "wgpu":
             with hlsl_device() as hlsl:
-                yield {"spirv": device, "hlsl": hlsl}
+                yield {"spirv": devices, "hlsl": (hlsl,)}
         else:
-            yield {"slang": device}
+            yield {"slang": devices}
     finally:
-        device.close()
+        for device in devices:
+            device.close()
 
 
 def _run(
     one: _Numbered,
     number: int,
-    routes: dict[str, sad.Device],
+    routes: _Routes,
     given: argparse.Namespace,
     log: Path,
 ) -> dict[str, object]:
     start = time.perf_counter()
     outcomes: dict[str, str] = {}
     details: dict[str, str] = {}
-    for route, device in routes.items():
+    for route, devices in routes.items():
+        device = devices[number % len(devices)]
         if route == "hlsl" and number % HLSL_STRIDE:
             continue
         verdict = _compared(one.program, device)

@@ -60,6 +60,10 @@ def check_products(text: str, tree: str) -> None:
             raise Untranslatable(f"a product by component: {lines[number - 1].strip()}")
 
 
+AS_PARALLEL = {"kind": "discrete"}
+"""Makes a device get the text of devices whose groups run at once: no loop over a tile."""
+
+
 def is_available() -> bool:
     return shutil.which(TOOL) is not None
 
@@ -70,7 +74,7 @@ def hlsl_device() -> Iterator[sad.Device]:
 
     Floats are added by exchange: naga does not read compare-exchange, nor HLSL float atomics.
     """
-    limits = {"atomics": "exchange", "features": frozenset[str]()}
+    limits = {"atomics": "exchange", "features": frozenset[str](), **AS_PARALLEL}
     device = sad.open_device("wgpu", limits=limits)
 
     def choose(

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import pytest
 
 import shaderad as sad
 from tests.random_programs.comparison import compare
 from tests.random_programs.generation import chunk
+from tests.random_programs.hlsl_route import AS_PARALLEL
 from tests.random_programs.reproduction import reproduction
 
 SEED = 0
@@ -22,9 +25,13 @@ PROGRAMS = 60
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(CHUNKS))
 def test_results_and_derivatives_agree_with_the_oracle(number: int, device: sad.Device) -> None:
-    for program in chunk(SEED, number):
-        verdict = compare(program, device)
+    runtime = device.capabilities.runtime
+    parallel = sad.open_device(runtime, limits=AS_PARALLEL)
+    for program, chosen in zip(chunk(SEED, number), cycle((device, parallel)), strict=False):
+        with chosen:
+            verdict = compare(program, chosen)
         assert not verdict.is_fault, reproduction(program, verdict.detail)
+    parallel.close()
 
 
 def test_the_chunks_hold_sixty_programs() -> None:
