@@ -320,3 +320,39 @@ def test_a_quotient_that_where_does_not_choose_has_no_derivative(device: sad.Dev
     expected = [np.cos(1) - np.sin(1), 0.0, -np.cos(2) / 2 + np.sin(2) / 4]
     near(sad.grad(sinc)(x), expected)
     near(sad.grad(sad.graph(sinc))(x), expected)
+
+
+def test_a_call_like_the_last_one_sees_its_own_arrays_and_captures(device: sad.Device) -> None:
+    captured = {"factor": 2.0, "offset": sad.array(X)}
+
+    @sad.graph
+    def scaled(x: sad.Array[float, "n"]) -> sad.Array[float]:
+        return captured["factor"] * x + captured["offset"]
+
+    def check(x: np.ndarray[Any, Any]) -> None:
+        expected = captured["factor"] * x + np.asarray(captured["offset"])[: len(x)]
+        np.testing.assert_array_equal(scaled(sad.array(x)), expected)
+
+    check(X)
+    check(-X)
+    captured["factor"] = 3.0
+    check(X)
+    captured["offset"] = sad.array(-X)
+    check(X)
+    captured["offset"] = sad.array(X[:2])
+    check(X[:2])
+    check(X[2:])
+    np.testing.assert_array_equal(scaled([1.0, 2.0]), 3.0 * np.float32([1.0, 2.0]) + X[:2])
+    np.testing.assert_array_equal(scaled(x=sad.array(X[:2])), 4.0 * X[:2])
+
+
+def test_a_call_like_the_last_one_may_leave_out_what_has_a_default(device: sad.Device) -> None:
+    @sad.graph
+    def scaled(x: sad.Array[float, "n"], factor: float = 2.0) -> sad.Array[float]:
+        return factor * x
+
+    x = sad.array(X)
+    for _ in range(2):
+        np.testing.assert_array_equal(scaled(x), 2.0 * X)
+        np.testing.assert_array_equal(scaled(x, sad.array(3.0)), 3.0 * X)
+        np.testing.assert_array_equal(scaled(x, 4.0), 4.0 * X)
