@@ -30,8 +30,9 @@ STORAGE_USAGE = (
     | spy.BufferUsage.copy_destination
 )
 
+SMALLEST_STAGING_BYTES = 256
 STAGING_KEPT_BYTES = 1 << 20
-"""Read-backs up to this size share one staging buffer; larger ones make their own."""
+"""Read-backs up to this size share a staging buffer a power of two; larger ones make their own."""
 
 
 class SlangpyBuffer:
@@ -83,7 +84,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         self._owns_device = owns_device
         self._encoder: Any = None
         self._compute: Any = None
-        self._staging: Any = None
+        self._staging: dict[int, Any] = {}
 
     @guarded
     def allocate(self, byte_count: int, *, zeroed: bool = True) -> SlangpyBuffer:
@@ -137,17 +138,20 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         return checks.split(content, [count for _, _, count in requests])
 
     def _staging_buffer(self, byte_count: int) -> Any:
-        size = byte_count if byte_count > STAGING_KEPT_BYTES else STAGING_KEPT_BYTES
-        if size > STAGING_KEPT_BYTES or self._staging is None:
-            made = self.native.create_buffer(
-                size=size,
-                memory_type=spy.MemoryType.read_back,
-                usage=spy.BufferUsage.copy_destination,
-            )
-            if size > STAGING_KEPT_BYTES:
-                return made
-            self._staging = made
-        return self._staging
+        # Reading one out copies all of it, so that a report must not come in a large one.
+        size = max(SMALLEST_STAGING_BYTES, 1 << (byte_count - 1).bit_length())
+        if size > STAGING_KEPT_BYTES:
+            return self._new_staging(byte_count)
+        if size not in self._staging:
+            self._staging[size] = self._new_staging(size)
+        return self._staging[size]
+
+    def _new_staging(self, size: int) -> Any:
+        return self.native.create_buffer(
+            size=size,
+            memory_type=spy.MemoryType.read_back,
+            usage=spy.BufferUsage.copy_destination,
+        )
 
     @guarded
     def zero(self, buffer: SlangpyBuffer, offset: int = 0, byte_count: int | None = None) -> None:
@@ -249,7 +253,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         self._encoder = None
 
     def release(self) -> None:
-        self._staging = None
+        self._staging = {}
         if self._owns_device:
             self.native.close()
 

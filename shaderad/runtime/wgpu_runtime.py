@@ -55,11 +55,13 @@ class WgpuPipeline:
 class _Recording:
     """The commands since the last submission."""
 
-    __slots__ = ("compute", "encoder", "touched", "words_used")
+    __slots__ = ("compute", "encoder", "pipeline", "touched", "words_used")
 
     def __init__(self, encoder: Any) -> None:
         self.encoder = encoder
         self.compute: Any = None
+        self.pipeline: WgpuPipeline | None = None
+        """The one that is set in the open pass."""
         self.touched: set[int] = set()
         self.words_used = 0
 
@@ -72,7 +74,7 @@ class _Recording:
     def end_pass(self) -> Any:
         """The encoder, ready for copies and clears, which a pass does not take."""
         if self.compute is not None:
-            compute, self.compute = self.compute, None
+            compute, self.compute, self.pipeline = self.compute, None, None
             compute.end()
         return self.encoder
 
@@ -277,7 +279,9 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         recording = self._recorded()
         recording.touched.update(serials)
         compute = recording.compute_pass()
-        compute.set_pipeline(pipeline.native)
+        if recording.pipeline is not pipeline:
+            compute.set_pipeline(pipeline.native)
+            recording.pipeline = pipeline
         compute.set_bind_group(0, group, offsets)
         compute.dispatch_workgroups(*groups)
 
