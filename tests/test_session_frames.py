@@ -51,3 +51,15 @@ def test_nothing_shares_a_buffer_while_it_is_needed() -> None:
     assert all(buffers[layout.numbers[k]] >= size for k, size in sizes.items())
     assert all(layout.numbers[a] != layout.numbers[b] for a, b in pairs)
     assert [layout.numbers[k] for k in alive] == list(range(1, 1 + len(alive)))
+
+
+def test_what_is_needed_since_the_start_shares_no_memory_with_what_was_needed_before() -> None:
+    frame = Frame(0)
+    first = frame.take(16)
+    frame.give(first)
+    filled, other = frame.take(16, since_start=True), frame.take(16)
+    frame.give(filled)
+    frame.give(other)
+    numbers = frame.layout([]).numbers
+    assert numbers[first] == numbers[other]
+    assert numbers[filled] != numbers[first]

@@ -44,10 +44,13 @@ class Frame:
         self._time = 0
         self._live_bytes = 0
 
-    def take(self, size: int) -> int:
-        """From now on `size` bytes are needed, under this number."""
+    def take(self, size: int, *, since_start: bool = False) -> int:
+        """From now on `size` bytes are needed, under this number.
+
+        `since_start`: nothing else may lie there before.
+        """
         self._time += 1
-        self._needs.append(_Need(size, self._time))
+        self._needs.append(_Need(size, 0 if since_start else self._time))
         self._live_bytes += size
         self.peak_live_bytes = max(self.peak_live_bytes, self._live_bytes)
         return self._input_count + len(self._needs) - 1

@@ -1,4 +1,9 @@
-"""A schedule whose sizes are known: buffers and commands, ready to be recorded."""
+"""A schedule whose sizes are known: buffers and commands, ready to be recorded.
+
+Runtimes fill buffers outside of compute passes, so that a fill between dispatches ends a pass, and
+those of a gradient of many small steps cost as much as its dispatches. What begins with being
+filled therefore lies alone in its memory where it is small, and is filled at the start of a run.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 ITERATIONS_A_LOOK = 8
 """Iterations of a while loop between two looks at whether it goes on."""
+EARLY_BYTES = 1 << 16
+"""What a run may fill at its start: next to nothing beside arrays of a megabyte."""
 
 
 @dataclass(eq=False, slots=True)
@@ -95,6 +102,11 @@ class _Preparation:
         self._frame = Frame(schedule.input_count)
         self._number_by_buffer = {k: k for k in range(schedule.input_count)}
         self._commands: list[Command] = []
+        self._early: list[Command] = []
+        """What comes before all others."""
+        self._early_room = EARLY_BYTES
+        self._is_repeated = False
+        """Whether what is added is recorded again and again."""
         self._may_report = False
 
     def run(self) -> Prepared:
@@ -110,7 +122,7 @@ class _Preparation:
             (one.element, tuple(map(self._size, one.shape)), layout.numbers[self._number(one)])
             for one in schedule.outputs
         ]
-        commands = [command.placed(layout.numbers) for command in self._commands]
+        commands = [command.placed(layout.numbers) for command in (*self._early, *self._commands)]
         count = sum(isinstance(command, Dispatch) for command in commands)
         return Prepared(self._device, commands, layout.kept_bytes, layout.scratch_bytes, outputs,
                         count, self._may_report, self._frame.peak_live_bytes)  # fmt: skip
@@ -144,12 +156,26 @@ class _Preparation:
         for one, inner, begins, ends in zip(
             block.instructions, block.inner, block.begins, block.ends, strict=True
         ):
-            for buffer in begins:
-                self._number_by_buffer[buffer] = self._frame.take(self._bytes(buffer))
-            self._add(one, inner)
+            if begins and isinstance(one, to.Set) and self._may_be_early(one):
+                self._add_early(one)
+            else:
+                for buffer in begins:
+                    self._number_by_buffer[buffer] = self._frame.take(self._bytes(buffer))
+                self._add(one, inner)
             for buffer in ends:
                 if buffer not in self._results:
                     self._frame.give(self._number_by_buffer[buffer])
+
+    def _may_be_early(self, one: to.Set) -> bool:
+        return not self._is_repeated and 0 < self._bytes(one.target) <= self._early_room
+
+    def _add_early(self, one: to.Set) -> None:
+        """Adds the first thing that is done to a buffer."""
+        size = self._bytes(one.target)
+        self._early_room -= size
+        number = self._frame.take(size, since_start=True)
+        self._number_by_buffer[one.target] = number
+        self._early.append(Fill(number, one.word, self._size(one.byte_count)))
 
     def _add(self, one: Instruction, inner: Block | None) -> None:
         match one:
@@ -215,9 +241,11 @@ class _Preparation:
 
     def _add_while(self, one: to.RepeatWhile, body: Block) -> None:
         outer, self._commands = self._commands, []
+        was_repeated, self._is_repeated = self._is_repeated, True
         for _ in range(2):
             self._add_block(body)
             self._trade(one.carries)
+        self._is_repeated = was_repeated
         block, self._commands = self._commands, outer
         goes_on, wants = (self._number_by_buffer[b] for b in (one.goes_on, one.wants))
         self._commands.append(
