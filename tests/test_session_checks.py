@@ -164,6 +164,19 @@ def amplified(i: sad.Index, x: sad.In[float], factor: float, total: sad.Add[floa
     total[0] += part * 1e20
 
 
+@sad.kernel
+def roots_of_rebound(i: sad.Index, x: sad.In[float], scale: float, loss: sad.Add[float]):
+    scale = scale * x[i]
+    loss[0] += sad.sqrt(scale)
+
+
+def test_a_constant_uniform_that_is_rebound_is_watched_as_any_local(device: sad.Device) -> None:
+    call = {"dim": COUNT, "shapes": {"loss": (1,)}, "checks": "nan"}
+    by_x = sad.grad(roots_of_rebound, argnums=0)
+    found = raised_by(device, lambda: by_x(ones(4), 2.0, **call))
+    assert_reports(found, "SR0668", "the cotangent of `scale", "sad.sqrt(scale)")
+
+
 def test_a_cotangent_that_nobody_asks_for_is_not_reported(device: sad.Device) -> None:
     x = np.full(COUNT, 1e30, np.float32)
     call = {"dim": COUNT, "shapes": {"total": (1,)}, "checks": "nan"}
