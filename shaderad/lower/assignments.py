@@ -24,7 +24,6 @@ from shaderad.ir.nodes import (
 from shaderad.ir.types import LocalArray, Pair, Type, is_differentiable, tangent
 from shaderad.ir.walk import path_value, reads, step_type
 from shaderad.lower.expressions import has_matrix_form
-from shaderad.lower.known import with_hidden_divisor
 from shaderad.lower.replacements import write_replacement
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def _update(writer: FunctionWriter, target: str, place: Expr | None, value: Expr
         and value.op in _COMPOUND
         and value.args[0] == place
         and not has_matrix_form(value)
-        and with_hidden_divisor(value, writer.known) is value
+        and not writer.has_own_quotient(value)
     ):
         return f"{target} {_COMPOUND[value.op]} {writer.text(value.args[1])};"
     return f"{target} = {writer.text(value)};"

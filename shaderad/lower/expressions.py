@@ -131,8 +131,9 @@ class ExpressionWriter:
     # -- operators ------------------------------------------------------------------------------
 
     def apply(self, e: Apply) -> tuple[str, int]:
+        own_quotient = self._function.has_own_quotient(e)
         e = with_hidden_divisor(e, self._function.known)
-        if e.op is ops.DIV and isinstance(e.args[1], AtRunTime):
+        if own_quotient:
             return f"quotientOf({self._arguments(e.args)})", _PRIMARY
         spelling = e.op.slang
         if "{" in spelling:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from shaderad.ir.nodes import (
     Accumulate,
     AccumulateGradient,
+    Apply,
     Assert,
     Assign,
     BackwardDiff,
@@ -38,7 +39,7 @@ from shaderad.lower.assignments import write_assign
 from shaderad.lower.bindings import Mode, SiteKind
 from shaderad.lower.declarations import is_inside_one_block, mentions
 from shaderad.lower.expressions import ExpressionWriter
-from shaderad.lower.known import Known
+from shaderad.lower.known import Known, has_own_quotient
 from shaderad.lower.loop_statements import write_for, write_run_loop, write_while
 from shaderad.lower.loops import RunLoop
 from shaderad.lower.names import Names
@@ -145,6 +146,10 @@ class FunctionWriter:
         if self.module.variant.checks == "nan":
             s = watched_statement(s, self._carries_cotangent)
         _WRITERS[type(s)](self, s)
+
+    def has_own_quotient(self, e: Apply) -> bool:
+        """Whether `e` is a division that is a call of the library here, and no operator."""
+        return has_own_quotient(e, self.known, is_differentiated=self.is_differentiated)
 
     def _carries_cotangent(self, source: Var | Load) -> bool:
         if not self.is_differentiated or self.module.mode is not Mode.BACKWARD:

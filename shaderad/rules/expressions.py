@@ -223,10 +223,7 @@ def _partials(row: ByComponent, e: nodes.Apply) -> tuple[Any, ...]:
 
 
 def _scaled(row: ByComponent, partial: Any, d: Expr, e: nodes.Apply) -> Expr | None:
-    """``partial * d``, where zero wins if the row says so; `None` for zero.
-
-    It also wins behind a division: what `sad.where` does not choose is divided all the same.
-    """
+    """``partial * d``, where zero wins if the row says so; `None` for zero."""
     if isinstance(partial, Zero):
         return None
     if isinstance(partial, Symbolic):
@@ -234,9 +231,7 @@ def _scaled(row: ByComponent, partial: Any, d: Expr, e: nodes.Apply) -> Expr | N
         if isinstance(mask, nodes.Cast) and is_bool(mask.value.type):
             return c.select(mask.value, d, c.zero(d.type))
         product: Any = (
-            times(cast("Any", partial), _array(d))
-            if row.zero_wins or e.op == ops.DIV
-            else partial * Symbolic(d)
+            times(cast("Any", partial), _array(d)) if row.zero_wins else partial * Symbolic(d)
         )
         return expression(product, e.type)
     factor = float(partial)

@@ -62,7 +62,7 @@ PARTIALS: dict[ops.Op, Row] = {
     ops.ADD: binary(lambda y, a, b: (1.0, 1.0)),
     ops.SUB: binary(lambda y, a, b: (1.0, -1.0)),
     ops.MUL: ieee(binary(lambda y, a, b: (b, a))),
-    ops.DIV: ieee(binary(lambda y, a, b: (1 / b, -y / b))),
+    ops.DIV: binary(lambda y, a, b: (1 / b, -y / b)),
     ops.NEG: unary(lambda y, x: -1.0),
     ops.FLOOR_DIV: binary(lambda y, a, b: (ZERO, ZERO)),
     ops.MOD: binary(lambda y, a, b: (1.0, -np.round((a - y) / b))),

@@ -53,7 +53,8 @@ class ByComponent:
         y_dot = np.zeros_like(y)
         for partial, x_dot in zip(self._partials(y, args), args_dot, strict=True):
             if not isinstance(partial, Zero):
-                y_dot = y_dot + self._times(partial, x_dot)
+                with np.errstate(invalid="ignore"):  # infinities of two operands
+                    y_dot = y_dot + self._times(partial, x_dot)
         return y_dot
 
     def vjp(self, y: Array, args: Sequence[Array], y_bar: Array) -> tuple[Array, ...]:

@@ -63,8 +63,8 @@ def call(trial: Trial, names: Sequence[str]) -> str:
         names = (f"{names[0]} > 0", *names[1:])
     if trial.exponent is not None:
         names = (*names, str(trial.exponent))
-    if trial.op is ops.DIV and len(trial.result) == 2:
-        return f"divideMatrix({', '.join(names)})"
+    if trial.op is ops.DIV:
+        return f"quotientOf({', '.join(names)})"
     if "{" in trial.op.slang:
         return trial.op.slang.format(*names)
     return f"{trial.op.slang}({', '.join(names)})"

@@ -112,6 +112,7 @@ DOUBLE = [
 
 NAN, INF = float("nan"), float("inf")
 SINGULAR: dict[ops.Op, list[tuple[float, ...]]] = {
+    ops.DIV: [(1.0, 0.0), (-1.0, 0.0), (1.0, -0.0), (0.0, 0.0)],
     ops.ABS: [(0.0,), (-2.0,)],
     ops.SIGN: [(0.0,), (-0.0,), (-2.0,)],
     ops.FLOOR: [(2.0,), (-1.5,), (-0.25,)],
