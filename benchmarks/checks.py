@@ -21,7 +21,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from compare import CONTESTS
-from opponents import WORKLOADS
+from workloads import WORKLOADS
 
 import shaderad as sad
 
@@ -54,7 +54,7 @@ class Gradient:
         self._arguments = arguments
         self._device = device
         self._options = options
-        self._gradient_of = sad.grad(CONTESTS["W1"].kernel)
+        self._gradient_of = sad.grad(CONTESTS["W1"].loss)
         self.seconds: list[float] = []
         for _ in range(3):  # the first ones compile and warm up
             self._once()

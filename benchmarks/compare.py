@@ -1,11 +1,14 @@
-"""shaderad's gradients against hand-written Slang, on the same device in turn.
+"""shaderad's gradients against hand-written Slang, on the same device in turn; W4 also against JAX.
 
-    python benchmarks/compare.py [W1|W2 ..]
+    python benchmarks/compare.py [W1|W2|W3|W4 ..]
 
-Bounds checks are on, inputs are resident, zeroing and waiting count on both sides. The ratio is
-the median over pairs that ran one after the other. slangpy is judged against the hand-written
+Bounds checks are on, inputs are resident, zeroing and waiting count on all sides. Ratios are
+medians over pairs that ran one after the other. slangpy is judged against the hand-written
 program, which slangpy dispatches too; wgpu is shown beside it.
 """
+
+# Names of sizes stand in quotes.
+# ruff: noqa: UP037, F821
 
 from __future__ import annotations
 
@@ -13,14 +16,15 @@ import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from opponents import WORKLOADS, Floats, Opponent, alternated, relative_error
+from jax_opponent import jax_opponent
+from opponents import Opponent
+from timing import Floats, alternated, median_ratio, relative_error
+from workloads import WORKLOADS, Workload
 
 import shaderad as sad
 from shaderad import float2, float3, int3
-
-ERROR_GOAL = 1e-5
 
 
 @sad.kernel
@@ -56,29 +60,69 @@ def parabola_loss(
     loss[0] += miss * miss
 
 
+@sad.graph
+def chain_loss(x: sad.Array[float, "n"]) -> sad.Array[float]:
+    for _ in range(4):
+        x = sad.tanh(sad.exp(0.5 * sad.sin(x)))
+    return sad.sum(x)
+
+
+@sad.graph
+def scan_product(x: sad.Array[float, "n"]) -> sad.Array[float]:
+    return sad.sum(sad.scan(sad.mul, x) * x)
+
+
 @dataclass(frozen=True)
 class Contest:
-    kernel: Callable[..., Any]
+    loss: Callable[..., Any]
     dtypes: dict[str, Any]
-    """Element types, in the order of the kernel's parameters."""
-    dim_of: str
-    """The input that has one element a thread."""
+    """Element types, in the order of the arguments."""
     ratio_goal: float
+    """Against the hand-written program."""
+    error_goal: float = 1e-5
+    dispatch_goal: int | None = None
+    dim_of: str | None = None
+    """Of a kernel: the input that has one element a thread."""
+
+    def call(self, inputs: dict[str, Floats]) -> dict[str, Any]:
+        """The keywords of a call."""
+        if self.dim_of is None:
+            return {}
+        return {"dim": len(inputs[self.dim_of]), "shapes": {"loss": (1,)}}
 
 
 CONTESTS = {
     "W1": Contest(
         interpolation_loss,
         {"attributes": float3, "triangles": int3, "face": int, "uv": float2, "target": float3},
-        "face",
-        1.25,
+        ratio_goal=1.25,
+        dim_of="face",
     ),
-    "W2": Contest(parabola_loss, {"parameters": float, "x": float, "y": float}, "x", 2.0),
+    "W2": Contest(
+        parabola_loss,
+        {"parameters": float, "x": float, "y": float},
+        ratio_goal=2.0,
+        dim_of="x",
+    ),
+    "W3": Contest(chain_loss, {"x": float}, ratio_goal=1.15, dispatch_goal=1),
+    "W4": Contest(scan_product, {"x": float}, ratio_goal=2.0, error_goal=1e-4),
 }
 
 
+class Side(Protocol):
+    """Somebody who finds the gradient."""
+
+    def step(self) -> None:
+        """One gradient, from inputs where they are to the end of its computation."""
+        ...
+
+    def gradient(self) -> Floats:
+        """What the last step found."""
+        ...
+
+
 class Ours:
-    """The same gradient by shaderad on one device."""
+    """The gradient by shaderad on one device."""
 
     def __init__(self, contest: Contest, inputs: dict[str, Floats], device: sad.Device) -> None:
         self._device = device
@@ -86,52 +130,106 @@ class Ours:
             sad.array(inputs[name], dtype=dtype, device=device)
             for name, dtype in contest.dtypes.items()
         ]
-        self._gradient_of = sad.grad(contest.kernel)
-        self._dim = len(inputs[contest.dim_of])
+        self._gradient_of = sad.grad(contest.loss)
+        self._call = contest.call(inputs)
         self._gradient: sad.Array | None = None
 
     def step(self) -> None:
-        """One gradient: zero, dispatch, wait."""
-        self._gradient = self._gradient_of(*self._arguments, dim=self._dim, shapes={"loss": (1,)})
+        self._gradient = self._gradient_of(*self._arguments, **self._call)
         self._device.synchronize()
 
     def gradient(self) -> Floats:
-        """What the last step found."""
         assert self._gradient is not None
         return self._gradient.numpy()
 
+    def dispatch_count(self) -> int:
+        """The dispatches of one step."""
+        runtime: Any = self._device.runtime
+        dispatch, seen = runtime.dispatch, []
 
-def compare(name: str) -> None:
-    """Runs one workload on every runtime that opens here and prints a line each."""
-    contest, workload = CONTESTS[name], WORKLOADS[name]()
-    by_hand = Opponent(name, workload)
+        def counted(*arguments: Any) -> None:
+            seen.append(arguments)
+            dispatch(*arguments)
+
+        runtime.dispatch = counted
+        self.step()
+        del runtime.dispatch
+        return len(seen)
+
+
+def sides_of(name: str, workload: Workload) -> tuple[Opponent, Side | None, dict[str, Ours]]:
+    """The hand-written program, JAX where it takes part, and shaderad by runtime."""
     ours: dict[str, Ours] = {}
     for runtime in ("slangpy", "wgpu"):
         try:
-            ours[runtime] = Ours(contest, workload.inputs, sad.open_device(runtime))
+            ours[runtime] = Ours(CONTESTS[name], workload.inputs, sad.open_device(runtime))
         except sad.DeviceError as failure:
             print(f"{name} {runtime} not here: {failure.message}")
-    times = alternated({"by hand": by_hand.step, **{key: our.step for key, our in ours.items()}})
-    hand_error = relative_error(by_hand.gradient(), workload.reference)
-    hand = statistics.median(times["by hand"])
-    print(f"{name} {'by hand':18} {hand:8.1f} ms         error {hand_error:.1e}")
-    for runtime, our in ours.items():
-        ratio = statistics.median(
-            a / b for a, b in zip(times[runtime], times["by hand"], strict=True)
+    return Opponent(name, workload), jax_opponent(name, workload.inputs), ours
+
+
+@dataclass(frozen=True)
+class Line:
+    """What is known of one side in the end."""
+
+    name: str
+    milliseconds: float
+    error: float
+    ratio: float | None = None
+    ratio_to_jax: float | None = None
+    dispatch_count: int | None = None
+
+    def text(self) -> str:
+        parts = [f"{self.name:17} {self.milliseconds:8.1f} ms  error {self.error:.1e}"]
+        if self.ratio is not None:
+            parts.append(f"{self.ratio:.2f}x of by hand")
+        if self.ratio_to_jax is not None:
+            parts.append(f"{self.ratio_to_jax:.2f}x of jax")
+        if self.dispatch_count is not None:
+            parts.append(f"dispatches {self.dispatch_count}")
+        return "  ".join(parts)
+
+    def missed(self, contest: Contest) -> list[str]:
+        """The goals that one of our sides fell short of."""
+        goals = (
+            (self.ratio, contest.ratio_goal, f"{contest.ratio_goal}x of by hand"),
+            (self.ratio_to_jax, 1.0, "jax"),
+            (self.error, contest.error_goal, f"an error of {contest.error_goal:.0e}"),
+            (self.dispatch_count, contest.dispatch_goal, f"{contest.dispatch_goal} dispatches"),
         )
-        error = relative_error(our.gradient(), workload.reference)
-        missed = " ".join(
+        return [
             said
-            for is_missed, said in (
-                (ratio > contest.ratio_goal, f"above {contest.ratio_goal}x"),
-                (error > ERROR_GOAL, f"above {ERROR_GOAL:.0e}"),
-            )
-            if is_missed
+            for found, goal, said in goals
+            if found is not None and goal is not None and found > goal
+        ]
+
+
+def compare(name: str, count: int | None = None, rounds: int = 15) -> list[Line]:
+    """Runs one workload on every runtime that opens here and prints a line a side."""
+    contest = CONTESTS[name]
+    workload = WORKLOADS[name]() if count is None else WORKLOADS[name](count)
+    by_hand, by_jax, ours = sides_of(name, workload)
+    sides: dict[str, Side] = {"by hand": by_hand}
+    sides |= {"jax, cpu": by_jax} if by_jax is not None else {}
+    sides |= {f"shaderad {runtime}": our for runtime, our in ours.items()}
+    times = alternated({key: side.step for key, side in sides.items()}, rounds)
+    lines: list[Line] = []
+    for key, side in sides.items():
+        is_ours = isinstance(side, Ours)
+        line = Line(
+            name=key,
+            milliseconds=statistics.median(times[key]),
+            error=relative_error(side.gradient(), workload.reference),
+            ratio=None if side is by_hand else median_ratio(times[key], times["by hand"]),
+            ratio_to_jax=median_ratio(times[key], times["jax, cpu"])
+            if is_ours and by_jax is not None
+            else None,
+            dispatch_count=side.dispatch_count() if is_ours else None,
         )
-        print(
-            f"{name} {'shaderad ' + runtime:18} {statistics.median(times[runtime]):8.1f} ms  "
-            f"{ratio:5.2f}x error {error:.1e}  {missed}".rstrip()
-        )
+        missed = line.missed(contest) if is_ours else []
+        print(name, line.text(), f"  above {', '.join(missed)}" if missed else "")
+        lines.append(line)
+    return lines
 
 
 def main() -> None:

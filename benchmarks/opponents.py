@@ -2,91 +2,38 @@
 
     python benchmarks/opponents.py W1    # times the opponent alone and checks it against float64
 
-A workload is its inputs, its gradient in float64 by formula, and the best Slang that we could
-write for it by hand.
+Each is the best Slang that we could write for its workload by hand.
 """
 
 from __future__ import annotations
 
+import re
 import statistics
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-Floats = np.ndarray[Any, Any]
+from timing import Floats, alternated, relative_error
+from workloads import WORKLOADS, Workload
 
 
 @dataclass(frozen=True)
-class Workload:
-    """A loss of many samples whose gradient by one argument is wanted."""
+class Pass:
+    """One dispatch of a gradient; its text knows the number of its threads as `threads`."""
 
-    inputs: dict[str, Floats]
-    reference: Floats
-    """The gradient in float64."""
+    slang: str
+    threads: int
 
+    @property
+    def text(self) -> str:
+        return f"static const uint threads = {self.threads};\n{self.slang}"
 
-def interpolation() -> Workload:
-    """W1: 2M samples of a mesh with colours at its vertices, in random order.
+    @property
+    def buffers(self) -> list[str]:
+        """The names of the buffers that it declares."""
+        return re.findall(r"Buffer<[\w<>]+> (\w+);", self.slang)
 
-    ``loss = sum(|interpolated - target|^2)``, by the vertex attributes: 99,102 triangles over a
-    grid of 250 x 200 vertices.
-    """
-    rng = np.random.default_rng(0)
-    columns, rows, count = 250, 200, 2_000_000
-    x, y = np.meshgrid(np.arange(columns - 1), np.arange(rows - 1))
-    low = (y * columns + x).ravel()
-    triangles = np.concatenate(
-        [
-            np.stack([low, low + 1, low + columns], 1),
-            np.stack([low + 1, low + columns + 1, low + columns], 1),
-        ]
-    )
-    attributes = rng.standard_normal((columns * rows, 3)).astype(np.float32)
-    face = rng.integers(0, len(triangles), count).astype(np.int32)
-    uv = rng.random((count, 2)).astype(np.float32)
-    uv[uv.sum(1) > 1] = 1 - uv[uv.sum(1) > 1]
-    target = rng.standard_normal((count, 3)).astype(np.float32)
-
-    corner = triangles[face]
-    weight = np.stack([1 - uv.sum(1, dtype=np.float64), uv[:, 0], uv[:, 1]], 1)
-    miss = (attributes.astype(np.float64)[corner] * weight[..., None]).sum(1) - target
-    gradient = np.zeros(attributes.shape)
-    for k in range(3):
-        for c in range(3):
-            terms = 2 * miss[:, c] * weight[:, k]
-            gradient[:, c] += np.bincount(corner[:, k], terms, len(gradient))
-    inputs = {
-        "attributes": attributes,
-        "triangles": triangles.astype(np.int32),
-        "face": face,
-        "uv": uv,
-        "target": target,
-    }
-    return Workload(inputs, gradient)
-
-
-def parabola() -> Workload:
-    """W2: a parabola through 4M points.
-
-    ``loss = sum((a x^2 + b x + c - y)^2)``, by the three parameters, which every thread reads.
-    """
-    rng = np.random.default_rng(0)
-    count = 4_000_000
-    x = rng.uniform(-1, 1, count).astype(np.float32)
-    noise = 0.1 * rng.standard_normal(count)
-    y = (0.3 * x * x - 0.5 * x + 0.2 + noise).astype(np.float32)
-    parameters = np.array([1.0, 0.5, -0.25], np.float32)
-    x64 = x.astype(np.float64)
-    miss = parameters[0] * x64 * x64 + parameters[1] * x64 + parameters[2] - y
-    gradient = np.array([(2 * miss * x64 * x64).sum(), (2 * miss * x64).sum(), (2 * miss).sum()])
-    return Workload({"parameters": parameters, "x": x, "y": y}, gradient)
-
-
-WORKLOADS: dict[str, Callable[[], Workload]] = {"W1": interpolation, "W2": parabola}
 
 INTERPOLATION_SLANG = """
 StructuredBuffer<float> attributes;
@@ -121,7 +68,7 @@ float loss(no_diff uint i)
 [numthreads(64, 1, 1)]
 void main(uint3 thread : SV_DispatchThreadID)
 {
-    if (thread.x < 2000000)
+    if (thread.x < threads)
         bwd_diff(loss)(thread.x, 1.0f);
 }
 """
@@ -145,7 +92,7 @@ float loss(float a, float b, float c, no_diff uint i)
 [numthreads(64, 1, 1)]
 void main(uint3 thread : SV_DispatchThreadID)
 {
-    if (thread.x >= 62500)
+    if (thread.x >= threads)
         return;
     float3 g = 0;
     for (uint k = 0; k < 64; k++)
@@ -153,7 +100,7 @@ void main(uint3 thread : SV_DispatchThreadID)
         var a = diffPair(parameters[0], 0.f);
         var b = diffPair(parameters[1], 0.f);
         var c = diffPair(parameters[2], 0.f);
-        bwd_diff(loss)(a, b, c, thread.x + k * 62500, 1.f);
+        bwd_diff(loss)(a, b, c, thread.x + k * threads, 1.f);
         g += float3(a.d, b.d, c.d);
     }
     float3 s = float3(WaveActiveSum(g.x), WaveActiveSum(g.y), WaveActiveSum(g.z));
@@ -166,8 +113,86 @@ void main(uint3 thread : SV_DispatchThreadID)
 }
 """
 
-PROGRAMS = {"W1": (INTERPOLATION_SLANG, 2_000_000), "W2": (PARABOLA_SLANG, 62_500)}
-"""Slang and the number of its threads."""
+CHAIN_SLANG = """
+StructuredBuffer<float> x;
+RWStructuredBuffer<float> gradient;
+
+[Differentiable]
+float chain(float v)
+{
+    [ForceUnroll]
+    for (int k = 0; k < 4; k++)
+        v = tanh(exp(sin(v) * 0.5f));
+    return v;
+}
+
+[shader("compute")]
+[numthreads(64, 1, 1)]
+void main(uint3 thread : SV_DispatchThreadID)
+{
+    if (thread.x >= threads)
+        return;
+    var v = diffPair(x[thread.x], 0.f);
+    bwd_diff(chain)(v, 1.f);
+    gradient[thread.x] = v.d;
+}
+"""
+
+CHUNK = 250
+"""Elements that one thread of W4 walks through."""
+
+# The products of chunks; of all chunks before each; all products, and the sums of chunks; of all
+# chunks behind each; the gradient.
+PRODUCTS_BODIES = (
+    "float p = 1; for (uint k = 0; k < chunk; k++) p *= x[i * chunk + k]; c[i] = p;",
+    "float p = 1; for (uint k = 0; k < chunks; k++) { float q = c[k]; c[k] = p; p *= q; }",
+    "float p = c[i]; float a = 0; for (uint k = 0; k < chunk; k++)"
+    " { uint j = i * chunk + k; p *= x[j]; m[j] = p; a += p * x[j]; } s[i] = a;",
+    "float a = 0; for (uint q = 0; q < chunks; q++)"
+    " { uint k = chunks - 1 - q; float v = s[k]; s[k] = a; a += v; }",
+    "float a = s[i]; for (uint q = 0; q < chunk; q++)"
+    " { uint j = i * chunk + chunk - 1 - q; a += m[j] * x[j]; gradient[j] = m[j] + a / x[j]; }",
+)
+
+
+def products_passes(count: int) -> list[Pass]:
+    """W4 over chunks that a thread each walks through."""
+    chunks = count // CHUNK
+    found: list[Pass] = []
+    for body in PRODUCTS_BODIES:
+        used = [name for name in ("c", "m", "s", "gradient") if f"{name}[" in body]
+        declared = [f"RWStructuredBuffer<float> {name};" for name in used]
+        declared += ["StructuredBuffer<float> x;"] if "x[" in body else []
+        text = f"""
+static const uint chunks = {chunks};
+static const uint chunk = {CHUNK};
+{" ".join(declared)}
+
+[shader("compute")]
+[numthreads(8, 1, 1)]
+void main(uint3 thread : SV_DispatchThreadID)
+{{
+    uint i = thread.x;
+    if (i >= threads)
+        return;
+    {body}
+}}
+"""
+        found.append(Pass(text, chunks if "i * chunk" in body else 1))
+    return found
+
+
+def passes_of(name: str, inputs: dict[str, Floats]) -> list[Pass]:
+    """How a workload is differentiated by hand.
+
+    W2 takes multiples of 64 samples, W4 multiples of `CHUNK`.
+    """
+    if name == "W1":
+        return [Pass(INTERPOLATION_SLANG, len(inputs["face"]))]
+    count = len(inputs["x"])
+    if name == "W2":
+        return [Pass(PARABOLA_SLANG, count // 64)]
+    return [Pass(CHAIN_SLANG, count)] if name == "W3" else products_passes(count)
 
 
 class Opponent:
@@ -176,31 +201,43 @@ class Opponent:
     def __init__(self, name: str, workload: Workload) -> None:
         import slangpy as spy
 
-        slang, threads = PROGRAMS[name]
+        self._device = spy.create_device(type=spy.DeviceType.vulkan)
+        self._shape = workload.reference.shape
+        self._is_added_to = name in ("W1", "W2")
+        zeros = {"gradient": np.zeros(self._shape, np.float32)}
+        if name == "W4":
+            count = len(workload.inputs["x"])
+            lengths = {"m": count, "c": count // CHUNK, "s": count // CHUNK}
+            zeros |= {key: np.zeros(length, np.float32) for key, length in lengths.items()}
+        arrays = {**workload.inputs, **zeros}
+        self._buffers = {key: self._buffer(data) for key, data in arrays.items()}
+        self._passes = [self._pass(f"{name}_{k}", one)
+                        for k, one in enumerate(passes_of(name, workload.inputs))]  # fmt: skip
+
+    def _buffer(self, data: Floats) -> Any:
+        import slangpy as spy
+
         usage = spy.BufferUsage
         flags = usage.shader_resource | usage.unordered_access
         flags |= usage.copy_source | usage.copy_destination
-        self._device = spy.create_device(type=spy.DeviceType.vulkan)
-        self._shape = workload.reference.shape
-        module = self._device.load_module_from_source(name, slang)
+        return self._device.create_buffer(
+            element_count=data.size, struct_size=4, usage=flags, data=data.ravel()
+        )
+
+    def _pass(self, name: str, one: Pass) -> tuple[Any, dict[str, Any], list[int]]:
+        """The kernel, its buffers, and its threads."""
+        module = self._device.load_module_from_source(name, one.text)
         program = self._device.link_program([module], [module.entry_point("main")])
-        self._kernel = self._device.create_compute_kernel(program)
-        self._threads = [threads, 1, 1]
-        zeros = np.zeros(self._shape, np.float32)
-        self._buffers = {
-            key: self._device.create_buffer(
-                element_count=data.size, struct_size=4, usage=flags, data=data.ravel()
-            )
-            for key, data in {**workload.inputs, "gradient": zeros}.items()
-        }
+        bound = {key: self._buffers[key] for key in one.buffers}
+        return self._device.create_compute_kernel(program), bound, [one.threads, 1, 1]
 
     def step(self) -> None:
-        """One gradient: zero, dispatch, wait."""
+        """One gradient: zero what is added to, dispatch, wait."""
         encoder = self._device.create_command_encoder()
-        encoder.clear_buffer(self._buffers["gradient"])
-        self._kernel.dispatch(
-            thread_count=self._threads, vars=self._buffers, command_encoder=encoder
-        )
+        if self._is_added_to:
+            encoder.clear_buffer(self._buffers["gradient"])
+        for kernel, bound, threads in self._passes:
+            kernel.dispatch(thread_count=threads, vars=bound, command_encoder=encoder)
         self._device.submit_command_buffer(encoder.finish())
         self._device.wait()
 
@@ -208,25 +245,6 @@ class Opponent:
         """What the last step found."""
         found = self._buffers["gradient"].to_numpy().view(np.float32)
         return found.reshape(self._shape)
-
-
-def alternated(steps: dict[str, Callable[[], None]], rounds: int = 15) -> dict[str, list[float]]:
-    """Milliseconds of each step, a round after the other so that all meet the same machine."""
-    for step in steps.values():
-        step()
-        step()
-    times: dict[str, list[float]] = {name: [] for name in steps}
-    for _ in range(rounds):
-        for name, step in steps.items():
-            start = time.perf_counter()
-            step()
-            times[name].append(1e3 * (time.perf_counter() - start))
-    return times
-
-
-def relative_error(gradient: Floats, reference: Floats) -> float:
-    """The largest difference, relative to the largest element of the gradient."""
-    return float(np.abs(gradient - reference).max() / np.abs(reference).max())
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from tests.samples.loading import ROOT, module_of
 
 PAGES = [
     "README.md",
+    "benchmarks/README.md",
     "docs/ARCHITECTURE.md",
     "samples/first_steps/README.md",
     "samples/mesh_interpolation/README.md",

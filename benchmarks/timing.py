@@ -1,0 +1,36 @@
+"""Times of things that take turns, and how far gradients are off."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+Floats = np.ndarray[Any, Any]
+
+
+def alternated(steps: Mapping[str, Callable[[], None]], rounds: int = 15) -> dict[str, list[float]]:
+    """Milliseconds of each step, a round after the other so that all meet the same machine."""
+    for step in steps.values():
+        step()
+        step()
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(rounds):
+        for name, step in steps.items():
+            start = time.perf_counter()
+            step()
+            times[name].append(1e3 * (time.perf_counter() - start))
+    return times
+
+
+def median_ratio(times: Sequence[float], others: Sequence[float]) -> float:
+    """The median over pairs that ran one after the other."""
+    return statistics.median(a / b for a, b in zip(times, others, strict=True))
+
+
+def relative_error(gradient: Floats, reference: Floats) -> float:
+    """The largest difference, relative to the largest element of the gradient."""
+    return float(np.abs(gradient - reference).max() / np.abs(reference).max())

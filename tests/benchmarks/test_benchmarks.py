@@ -1,0 +1,57 @@
+"""The benchmarks run at tiny sizes, find right gradients, and say what they found."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+import pytest
+
+import shaderad as sad
+from tests.samples.loading import ROOT
+
+pytestmark = pytest.mark.gpu
+
+COUNTS = {"W1": 640, "W2": 640, "W3": 100, "W4": 1000}
+
+
+def imported(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A script of the benchmarks, which imports its neighbours."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    return import_module(name)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_workload_is_compared_on_every_runtime(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        sad.open_device("slangpy").close()
+    except sad.DeviceError as failure:
+        pytest.skip(f"slangpy, for what is written by hand: {failure.message}")
+    compare = imported("compare", monkeypatch)
+    lines = {line.name: line for line in compare.compare(name, COUNTS[name], rounds=1)}
+    printed = capsys.readouterr().out
+    assert lines["by hand"].error < 1e-4
+    for runtime in ("slangpy", "wgpu"):
+        line = lines.get(f"shaderad {runtime}")
+        if line is None:
+            assert f"{runtime} not here" in printed
+            continue
+        contest = compare.CONTESTS[name]
+        assert line.error <= contest.error_goal
+        assert line.dispatch_count >= 1
+        if contest.dispatch_goal is not None:
+            assert line.dispatch_count == contest.dispatch_goal
+        assert f"{name} {line.text()}" in printed
+    assert ("jax" in printed) == (name == "W4")
+
+
+def test_a_step_of_twenty_dispatches_is_repeated_by_hand(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runtime = device.capabilities.runtime
+    imported("many_dispatches", monkeypatch).compare(runtime, element_count=50, rounds=1)
+    printed = capsys.readouterr().out
+    assert printed.startswith(runtime)
+    assert "20 dispatches a step" in printed
