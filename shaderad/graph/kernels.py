@@ -217,10 +217,11 @@ class Writer:
             isinstance(s, nodes.While) and s.limit is not None for s in walk.statements(body)
         )
         is_checked = any("checked" in ways for ways in self.facts.ways.values())
-        return is_limited or is_checked or any(map(_may_report, walk.all_expressions(body)))
+        return is_limited or is_checked or any(map(may_report, walk.all_expressions(body)))
 
 
-def _may_report(e: Expr) -> bool:
+def may_report(e: Expr) -> bool:
+    """Whether the value of this node, apart from its operands, can go wrong at run time."""
     if isinstance(e, nodes.Element):
         return not isinstance(e.index, nodes.Const)
     if isinstance(e, nodes.Apply) and e.op in (ops.FLOOR_DIV, ops.MOD):

@@ -60,6 +60,8 @@ class RunPass:
     """The kernel whose Out is the element; it never runs by itself."""
     init: Value | None = None
     """What comes before each row."""
+    finish: arrays.Elementwise | None = None
+    """What is made of each result before it is stored."""
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -67,8 +69,12 @@ class RunPass:
         return values if self.init is None else (self.init, *values)
 
     @property
+    def result(self) -> Value:
+        return self.node.result if self.finish is None else self.finish.result
+
+    @property
     def writes(self) -> tuple[Value, ...]:
-        return self.node.results
+        return (self.result,)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from shaderad.graph import scatters, sorting
 from shaderad.graph.clusters import cluster
 from shaderad.graph.exact import exact_products
+from shaderad.graph.finishes import finishes
 from shaderad.graph.loops import loop_kernels
 from shaderad.graph.plan import CallKernel, Plan, RunKernel, RunPass, Step
 from shaderad.graph.repeats import repeat, repeat_while
@@ -68,7 +69,11 @@ class _Planner:
         self._depth = depth
         # One is left for what kernels report.
         self._buffer_limit = buffer_limit - 1
-        self._stored = stored_values(graph, self._buffer_limit - 1)
+        self._finishes = finishes(graph)
+        """By result of a pass."""
+        self._finished = frozenset(node.result for node in self._finishes.values())
+        stored = stored_values(graph, self._buffer_limit - 1)
+        self._stored = (stored - self._finishes.keys()) | self._finished
         self._levels: dict[Value, _Level] = {}
         self._groups: dict[tuple[Shape, int], _Group] = {}
         self._ordered: list[tuple[int, _Group | Node]] = []
@@ -76,7 +81,9 @@ class _Planner:
 
     def run(self) -> Plan:
         for node in self._graph.nodes:
-            if is_fused_node(node):
+            if node.results[0] in self._finished:
+                self._levels[node.result] = self._level(node.operands[0])
+            elif is_fused_node(node):
                 self._place_fused(node, node.result)
             else:
                 self._place_step(node)
@@ -159,10 +166,11 @@ class _Planner:
         x, *init = node.operands
         first = base_of(init[0]) if init else None
         work = cluster([x], self._is_stored)
+        finish = self._finishes.get(node.result)
         if len(work.reads) + len(init) + PASS_BUFFERS <= self._buffer_limit:
-            return [RunPass(node, work, first)]
+            return [RunPass(node, work, first, finish)]
         stored = cluster([x], lambda v: v is x or self._is_stored(v))
-        return [RunKernel(work), RunPass(node, stored, first)]
+        return [RunKernel(work), RunPass(node, stored, first, finish)]
 
     def _loop(self, node: arrays.Loop | arrays.WhileLoop) -> Sequence[Step]:
         """Kernels with the loop inside, or the steps of the body again and again."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from shaderad.ir.nodes import Kernel
+from shaderad.ir.nodes import Function, Kernel
 from shaderad.ir.types import Type, byte_count, leaves
 from shaderad.ir.walk import all_expressions, reachable
 from shaderad.lower.arrays import read_cell, write_cell
@@ -41,14 +41,14 @@ def has_room(state: Type) -> bool:
     return width_of(state) * byte_count(state) <= _GROUP_MEMORY
 
 
-def runs_of(producer: Kernel, operator: Operator) -> str:
+def runs_of(producer: Kernel, functions: tuple[Function, ...], state: Type) -> str:
     """How threads go through their elements: shaders/runs.slang."""
-    bodies = [producer.body, *(f.body for f in reachable(producer.body))]
-    bodies += [f.body for f in (operator.combine, *reachable(operator.combine.body))]
+    own = (producer.body, *(f.body for f in functions))
+    bodies = [*own, *(f.body for body in own for f in reachable(body))]
     found = chain.from_iterable(map(all_expressions, bodies))
     # Shared expressions count as often as they are reached, which may be very often.
     count = sum(1 for _ in islice(found, _LONG))
-    is_small = len(leaves(operator.state)) <= _FEW
+    is_small = len(leaves(state)) <= _FEW
     return "BlockRuns" if is_small and count < _LONG else "SingleRuns"
 
 
@@ -65,17 +65,21 @@ class ReductionEntry:
     """The array that gets one value a chunk, where rows have several."""
     init: str = ""
     """The array whose values come before the rows."""
+    finish: Function | None = None
+    """What is made of each result before it is stored."""
 
     @property
     def writer(self) -> EntryWriter:
-        return EntryWriter(self._note_needs, self._write, (self.operator.combine,))
+        return EntryWriter(self._note_needs, self._write, _called(self.operator, self.finish))
 
     def _note_needs(self, entry: EntryScope) -> None:
-        written = [self.result, *([self.totals] if self.totals else [])]
-        _note_needs(entry, self.operator, [self.init] if self.init else [], written)
+        state = self.operator.state
+        written = {self.result: _stored_type(self.operator, self.finish)}
+        written |= {self.totals: state} if self.totals else {}
+        _note_needs(entry, self.operator, self.finish, [self.init] if self.init else [], written)
 
     def _write(self, entry: EntryScope) -> tuple[str, Piece, Piece]:
-        fold = _Fold(entry, self.operator, self.words)
+        fold = _Fold(entry, self.operator, self.words, self.finish)
         fold.open("Reduction : IReduction")
         self._write_total(fold)
         self._write_empty(fold)
@@ -86,7 +90,7 @@ class ReductionEntry:
         value = "total"
         if self.init:
             value = f"{fold.combine}({fold.read(self.init, 'team')}, total)"
-        store = fold.store(self.result, "team", value)
+        store = fold.store_finished(self.result, "team", value)
         piece.open(f"static void write(uint team, {fold.state} total)")
         if self.totals:
             piece.add(f"if ({fold.size('chunk_count')} > 1)")
@@ -99,7 +103,7 @@ class ReductionEntry:
 
     def _write_empty(self, fold: _Fold) -> None:
         value = fold.read(self.init, "team") if self.init else fold.neutral()
-        text = fold.store(self.result, "team", value)
+        text = fold.store_finished(self.result, "team", value)
         fold.entry.piece.add(f"static void writeEmpty(uint team) {{ {text} }}")
 
 
@@ -113,51 +117,76 @@ class ScanEntry:
     result: str
     befores: str = ""
     """What the chunks of each row come to up to each of them, where rows have several."""
+    finish: Function | None = None
+    """What is made of each result before it is stored."""
 
     @property
     def writer(self) -> EntryWriter:
-        return EntryWriter(self._note_needs, self._write, (self.operator.combine,))
+        return EntryWriter(self._note_needs, self._write, _called(self.operator, self.finish))
 
     def _note_needs(self, entry: EntryScope) -> None:
         read = [self.befores] if self.befores else []
-        _note_needs(entry, self.operator, read, [self.result])
+        written = {self.result: _stored_type(self.operator, self.finish)}
+        _note_needs(entry, self.operator, self.finish, read, written)
 
     def _write(self, entry: EntryScope) -> tuple[str, Piece, Piece]:
-        fold = _Fold(entry, self.operator, self.words)
+        fold = _Fold(entry, self.operator, self.words, self.finish)
         fold.open("Scan : IScan")
         if self.befores:
             text = fold.read(self.befores, "max(team, 1) - 1")
             head = f"override static {fold.state} beforeTeam(uint team)"
             entry.piece.add(f"{head} {{ return {text}; }}")
-        store = fold.store(self.result, "number", "value")
+        store = fold.store_finished(self.result, "number", "value")
         head = f"static void write(uint number, {fold.state} value)"
         entry.piece.add(f"{head} {{ {store} }}")
         return fold.close("scan")
 
 
-def _note_needs(entry: EntryScope, operator: Operator, read: list[str], written: list[str]) -> None:
-    module, t = entry.module, operator.state
-    module.workgroup_size = width_of(t)
-    module.stored_types.add(t)
-    module.function(operator.combine)
+def _called(operator: Operator, finish: Function | None) -> tuple[Function, ...]:
+    return (operator.combine,) if finish is None else (operator.combine, finish)
+
+
+def _stored_type(operator: Operator, finish: Function | None) -> Type:
+    return operator.state if finish is None else finish.result
+
+
+def _note_needs(
+    entry: EntryScope,
+    operator: Operator,
+    finish: Function | None,
+    read: list[str],
+    written: Mapping[str, Type],
+) -> None:
+    module, state = entry.module, operator.state
+    module.workgroup_size = width_of(state)
+    module.stored_types |= {state, *written.values()}
+    for function in _called(operator, finish):
+        module.function(function)
     for name in read:
-        module.arrays.need(Role.INPUT, name, t, read_cell(t))
-    for name in written:
+        module.arrays.need(Role.INPUT, name, state, read_cell(state))
+    for name, t in written.items():
         module.arrays.need(Role.OUTPUT, name, t, write_cell(t))
 
 
 class _Fold:
     """The struct over which a pass is generic, while it is written."""
 
-    def __init__(self, entry: EntryScope, operator: Operator, words: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        entry: EntryScope,
+        operator: Operator,
+        words: Mapping[str, str],
+        finish: Function | None,
+    ) -> None:
         self.entry = entry
+        self._finish = finish
         self.state = entry.module.types.spell(operator.state)
         self.combine = entry.module.function(operator.combine)
         self._operator = operator
         self._words = words
         self._is_together = "is_together" in words
         self._width = width_of(operator.state)
-        self._runs = runs_of(entry.kernel, operator)
+        self._runs = runs_of(entry.kernel, _called(operator, finish), operator.state)
         self._name = ""
 
     def open(self, head: str) -> None:
@@ -229,8 +258,19 @@ class _Fold:
         return f"{self.state}.read<{tag}>({self._offset(number)})"
 
     def store(self, array: str, number: str, value: str) -> str:
-        tag = self.entry.tags.writer(Role.OUTPUT, array, self._operator.state)
-        return f"{self.state}.write<{tag}>({self._offset(number)}, {value});"
+        return self._store(array, self._operator.state, number, value)
+
+    def store_finished(self, array: str, number: str, value: str) -> str:
+        """Stores what is made of a result."""
+        if self._finish is None:
+            return self.store(array, number, value)
+        finished = f"{self.entry.module.function(self._finish)}({value})"
+        return self._store(array, self._finish.result, number, finished)
+
+    def _store(self, array: str, t: Type, number: str, value: str) -> str:
+        tag = self.entry.tags.writer(Role.OUTPUT, array, t)
+        spelled = self.entry.module.types.spell(t)
+        return f"{spelled}.write<{tag}>({number} * {spelled}.wordCount, {value});"
 
     def _offset(self, number: str) -> str:
         number = f"({number})" if " " in number else number

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from shaderad.ir import sizes
 from shaderad.ir.arrays import Reducer
-from shaderad.ir.nodes import Buffer, Kernel, KernelParameter, Load, Store, Var
+from shaderad.ir.nodes import Buffer, Function, Kernel, KernelParameter, Load, Store, Var
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, Access, BufferType, Type
 from shaderad.lower.bindings import Lowered, Variant
@@ -69,19 +69,29 @@ class Passes:
 
 
 def lower_reduce(
-    producer: Kernel, op: Reducer, variant: Variant, *, has_init: bool = False
+    producer: Kernel,
+    op: Reducer,
+    variant: Variant,
+    *,
+    has_init: bool = False,
+    finish: Function | None = None,
 ) -> Passes:
     """Reduces the last axis of what `producer` computes.
 
-    `producer` has one Out, written at its own index, whose shape is that of the dispatch.
+    Args:
+        producer: Has one Out, written at its own index, whose shape is that of the dispatch.
+        op: What combines elements.
+        variant: What the passes are specialised for.
+        has_init: Whether `INIT` comes before each row.
+        finish: What is made of each result before it is stored.
     """
     operator = operator_of(op, _element(producer))
     cut, width, formulas = _cut(operator, variant), width_of(operator.state), Formulas()
     chunks = cut_rows(formulas, cut, width)
     rows = whole_rows(formulas, "last_", "chunk_count", cut, width)
     init = INIT if has_init else ""
-    first = ReductionEntry(operator, chunks.words, RESULT, _TOTALS, init)
-    last = ReductionEntry(operator, rows.words, RESULT, "", init)
+    first = ReductionEntry(operator, chunks.words, RESULT, _TOTALS, init, finish)
+    last = ReductionEntry(operator, rows.words, RESULT, "", init, finish)
     steps = (
         _around(producer, first, variant, chunks, 1),
         _around(_stored(_TOTALS, operator), last, _unchecked(variant), rows, _several(chunks)),
@@ -89,9 +99,11 @@ def lower_reduce(
     return Passes(steps, (Scratch(_TOTALS, operator.state, chunks.team_count),), formulas)
 
 
-def lower_scan(producer: Kernel, op: Reducer, variant: Variant) -> Passes:
+def lower_scan(
+    producer: Kernel, op: Reducer, variant: Variant, finish: Function | None = None
+) -> Passes:
     """Scans the last axis of what `producer` computes: chunks are reduced, what they come to is
-    scanned, and from there each chunk is.
+    scanned, and from there each chunk is. Arguments as for `lower_reduce`.
     """
     operator = operator_of(op, _element(producer))
     cut, width, formulas = _cut(operator, variant), width_of(operator.state), Formulas()
@@ -99,7 +111,7 @@ def lower_scan(producer: Kernel, op: Reducer, variant: Variant) -> Passes:
     rows = whole_rows(formulas, "middle_", "chunk_count", cut, width)
     totals = ReductionEntry(operator, chunks.words, _TOTALS)
     befores = ScanEntry(operator, rows.words, _BEFORES)
-    last = ScanEntry(operator, chunks.words, RESULT, _BEFORES)
+    last = ScanEntry(operator, chunks.words, RESULT, _BEFORES, finish)
     steps = (
         _around(producer, totals, variant, chunks, _several(chunks)),
         _around(_stored(_TOTALS, operator), befores, _unchecked(variant), rows, _several(chunks)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shaderad.graph.finishes import finish_of
 from shaderad.ir import arrays, sizes
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
@@ -24,7 +25,7 @@ def pass_step(step: RunPass, programs: Programs) -> KernelStep:
     """A reduction or scan."""
     work = step.producer
     values = {(Role.INPUT, name): value for name, value in work.reads}
-    values[Role.OUTPUT, RESULT] = step.node.result
+    values[Role.OUTPUT, RESULT] = step.result
     if step.init is not None:
         values[Role.INPUT, INIT] = step.init
     shapes = {name: _seen(work, name, value) for name, value in (*work.reads, *work.writes)}
@@ -38,9 +39,11 @@ def pass_step(step: RunPass, programs: Programs) -> KernelStep:
 def lowered_passes(step: RunPass, variant: Variant) -> Passes:
     """The passes of `step`, lowered."""
     node, kernel = step.node, step.producer.kernel
+    finish = None if step.finish is None else finish_of(step.finish)
     if isinstance(node, arrays.Reduce):
-        return lower_reduce(kernel, node.op, variant, has_init=step.init is not None)
-    return lower_scan(kernel, node.op, variant)
+        has_init = step.init is not None
+        return lower_reduce(kernel, node.op, variant, has_init=has_init, finish=finish)
+    return lower_scan(kernel, node.op, variant, finish)
 
 
 def work_step(work: Work, *, is_filled: bool) -> KernelStep:

@@ -71,10 +71,11 @@ class AffineMaps:
         offsets = b.elementwise(self._offset, {"bar": bar}, bar.shape)
         after = b.shift_left(factors, c.zero(self.factor.type))
         parts = [after, *(b.zeros(after.type) for _ in low), offsets]
-        found = b.reverse_scan(self._composition(pair), b.struct(pair, parts))
+        found = b.scan(self._composition(pair), b.reverse(b.struct(pair, parts)))
         flat = c.field(c.variable("x", pair), "offset")
         made = flat if self.is_by_component else from_float_scalars(self.element, _unpacked(flat))
-        return b.elementwise(made, {"x": found}, bar.shape)
+        # Turned round last: so the scan need store no more than what is asked for.
+        return b.reverse(b.elementwise(made, {"x": found}, bar.shape))
 
     @property
     def _offset(self) -> Expr:
