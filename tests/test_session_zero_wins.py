@@ -82,3 +82,52 @@ def test_a_quotient_that_is_not_chosen_adds_nothing(device: sad.Device) -> None:
     by_x, by_a = pullback(np.ones(3, np.float32))
     np.testing.assert_array_equal(by_x.numpy(), [0, 0.5, 0])
     np.testing.assert_array_equal(by_a.numpy(), [0, -0.25, 0])
+
+
+def entropy(x: Any) -> Any:
+    return sad.where(x > 0.0, x * sad.log(x), 0.0)
+
+
+def bounded(x: Any) -> Any:
+    return sad.where(x < 2.0, sad.exp(99.0 * x), 0.0)
+
+
+def rows(x: Any) -> Any:
+    v = sad.float2(x, 1.0)
+    return sad.where(x > 0.0, sad.dot(v, sad.log(v)), 0.0)
+
+
+def entropy_by_element(x: Any) -> Any:
+    return sad.map(entropy, x)
+
+
+@pytest.mark.parametrize(
+    ("function", "points", "wanted"),
+    [
+        (sad.graph(entropy), [0, 1, -1], [0, 1, 0]),
+        (entropy_by_element, [0, 1, -1], [0, 1, 0]),
+        (sad.graph(rows), [0, 1, -1], [0, 1, 0]),
+        (sad.graph(bounded), [0, 4, 5], [99, 0, 0]),
+    ],
+    ids=["entropy", "map", "rows", "bounded"],
+)
+def test_what_where_does_not_use_adds_nothing(
+    function: Callable[..., Any], points: list[float], wanted: list[float], device: sad.Device
+) -> None:
+    x, ones = np.float32(points), np.ones(3, np.float32)
+    _, pullback = sad.vjp(function, x)
+    np.testing.assert_allclose(pullback(ones)[0].numpy(), wanted, rtol=1e-4)
+    _, y_dot = sad.jvp(function, (x,), (ones,))
+    np.testing.assert_allclose(y_dot.numpy(), wanted, rtol=1e-4)
+
+
+def test_a_zero_cotangent_of_what_where_may_not_use_still_moves(device: sad.Device) -> None:
+    x, u = np.float32([1, 2, 0]), np.ones(3, np.float32)
+
+    @sad.graph
+    def loss(x: sad.Array[float]) -> sad.Array[float]:
+        # The cotangent of the product is 0 at x = 1, and its derivative by x is not.
+        return sad.sum(sad.where(x > 0.0, (x * x - 1.0) * (x * x - 1.0), 0.0))
+
+    moved = sad.hvp(loss, (x,), (u,))
+    np.testing.assert_allclose(moved.numpy(), [8, 44, 0], rtol=1e-5)

@@ -20,10 +20,12 @@ from shaderad.ir.types import (
     Matrix,
     Struct,
     Tuple,
+    Type,
     Vector,
     is_bool,
     is_differentiable,
     is_float,
+    scalar_of,
 )
 from shaderad.ir.walk import children, map_children
 from shaderad.rules import calls
@@ -118,6 +120,44 @@ def substitute(e: Expr, by_name: Mapping[str, Expr]) -> Expr:
         else:
             made[id(node)] = map_children(node, lambda child: made[id(child)])
     return made[id(e)]
+
+
+def has_choice(e: Expr) -> bool:
+    """Whether `e` evaluates something that it may not use."""
+    return any(
+        isinstance(node, nodes.Conditional)
+        or (isinstance(node, nodes.Apply) and node.op == ops.SELECT)
+        for node in in_order(e)
+    )
+
+
+def without_unused(part: Expr, bar: Expr) -> Expr:
+    """`part`, a multiple of the cotangent `bar`, but 0 where it is NaN though `bar` is 0.
+
+    Not ``select(bar == 0, 0, part)``: that would not move with `bar`.
+    """
+    if not (_is_numeric(part.type) and _is_numeric(bar.type)) or c.is_zero(part):
+        return part
+    if isinstance(part.type, Matrix):
+        bars = c.rows(bar) if bar.type == part.type else [bar] * part.type.row_count
+        rows = [without_unused(row, one) for row, one in zip(c.rows(part), bars, strict=True)]
+        return c.construct(part.type, rows)
+    is_nan = c.apply(ops.ISNAN, part)
+    if bar.type == part.type:
+        is_nothing = c.apply(ops.EQ, bar, c.number(bar.type, 0))
+    else:
+        each = [c.apply(ops.EQ, one, c.number(one.type, 0)) for one in c.components(bar)]
+        together = each[0]
+        for one in each[1:]:
+            together = c.apply(ops.BIT_AND, together, one)
+        is_nothing = c.splat(is_nan.type, together)
+    is_unused = c.apply(ops.BIT_AND, is_nan, is_nothing)
+    return c.select(is_unused, c.zero(part.type), part)
+
+
+def _is_numeric(t: Type) -> bool:
+    scalar = scalar_of(t)
+    return scalar is not None and is_float(scalar)
 
 
 def _accumulate(bars: dict[Any, Expr], key: Any, bar: Expr) -> None:

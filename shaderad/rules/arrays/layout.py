@@ -37,10 +37,26 @@ def push_elementwise(node: arrays.Elementwise, dots: Derivatives) -> Derivatives
 def pull_elementwise(
     node: arrays.Elementwise, bars: Derivatives, wanted: Sequence[bool]
 ) -> Derivatives:
+    return _pull_elementwise(node, bars, wanted, lambda part, _: part)
+
+
+def pull_unused(node: arrays.Elementwise, bars: Derivatives, wanted: Sequence[bool]) -> Derivatives:
+    """The same for a node that a choice may not use: then 0 times infinity is 0."""
+    return _pull_elementwise(node, bars, wanted, expressions.without_unused)
+
+
+def _pull_elementwise(
+    node: arrays.Elementwise,
+    bars: Derivatives,
+    wanted: Sequence[bool],
+    finished: Callable[[Expr, Expr], Expr],
+) -> Derivatives:
     (bar,) = bars
     assert bar is not None
     names = [operand_name(k) for k, is_wanted in enumerate(wanted) if is_wanted]
-    found = expressions.pull(node.expr, c.variable("bar", bar.element), names)
+    bar_expr = c.variable("bar", bar.element)
+    pulled = expressions.pull(node.expr, bar_expr, names)
+    found = {name: finished(part, bar_expr) for name, part in pulled.items()}
     given = _named(node) | {"bar": bar}
     return [
         b.elementwise(found[name], given, node.shape) if name in found else None

@@ -13,6 +13,7 @@ from typing import Any
 
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Graph, Loop, Node, Subgraph, Value, WhileLoop, needed_by
+from shaderad.ir.nodes import Expr, Var
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import (
     indexing,
@@ -25,6 +26,7 @@ from shaderad.rules.arrays import (
 )
 from shaderad.rules.arrays.layout import Derivatives
 from shaderad.rules.arrays.segments import in_segments
+from shaderad.rules.expressions import has_choice, operands
 
 Push = Callable[[Any, Derivatives], Derivatives]
 Pull = Callable[[Any, Derivatives, Sequence[bool]], Derivatives]
@@ -86,26 +88,48 @@ class Linearised:
     def pull(self, bars: Derivatives) -> Derivatives:
         """Cotangents of the active inputs, given those of the outputs."""
         known: dict[Value, Value] = {}
+        nodes = needed_by(self.outputs)
+        optional = _optional(nodes)
         for v, bar in zip(self.outputs, bars, strict=True):
             self._accumulate(known, v, bar)
-        for node in reversed(needed_by(self.outputs)):
+        for node in reversed(nodes):
             given = [known.pop(v, None) for v in node.results]
             if any(bar is not None for bar in given):
-                wanted = [v in self.active for v in node.operands]
-                for v, bar in zip(node.operands, self._pulled(node, given, wanted), strict=False):
+                found = self._pulled(node, given, is_optional=node in optional)
+                for v, bar in zip(node.operands, found, strict=False):
                     self._accumulate(known, v, bar)
         return [known.get(v) for v in self.inputs]
 
-    def _pulled(self, node: Node, bars: Derivatives, wanted: Sequence[bool]) -> Derivatives:
+    def _pulled(self, node: Node, bars: Derivatives, *, is_optional: bool) -> Derivatives:
         pullback = self.pullbacks.get(node)
         if pullback is not None:
             return pullback(bars)
+        wanted = [v in self.active for v in node.operands]
+        if is_optional and isinstance(node, arrays.Elementwise):
+            return layout.pull_unused(node, bars, wanted)
         return _PULL[type(node)](node, bars, wanted)
 
     def _accumulate(self, known: dict[Value, Value], v: Value, bar: Value | None) -> None:
         if bar is not None and v in self.active:
             before = known.get(v)
             known[v] = bar if before is None else b.add(before, bar)
+
+
+def _optional(nodes: Sequence[Node]) -> set[Node]:
+    """Of `nodes`, operands first: those that make what a choice by element may not use."""
+    found: set[Node] = set()
+    for node in reversed(nodes):
+        is_choice = isinstance(node, arrays.Elementwise) and has_choice(node.expr)
+        if is_choice or node in found:
+            found |= {v.producer for v in node.operands if v.producer is not None}
+        if isinstance(node, arrays.Elementwise) and is_choice and not _is_plain(node.expr):
+            found.add(node)
+    return found
+
+
+def _is_plain(choice: Expr) -> bool:
+    """Whether nothing but the choice itself is computed."""
+    return all(isinstance(a, Var) for a in operands(choice))
 
 
 def linearise(graph: Graph, wanted: Sequence[bool]) -> Linearised:
