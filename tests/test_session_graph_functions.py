@@ -218,6 +218,27 @@ def _three(x: sad.Array[float, 3]) -> Any:
     return x
 
 
+def test_a_size_may_stand_without_quotes(device: sad.Device) -> None:
+    @sad.graph
+    def scaled(a: sad.Array[float3, h, w], b: sad.Array[float, w], other: Unknown) -> Any:
+        return a * b * other
+
+    a, b = np.ones((2, 4, 3)), np.arange(4)
+    near(scaled(a, b, 2), a * b[:, None] * 2)
+    with pytest.raises(sad.ShapeError, match="SR0347"):
+        scaled(a, b[:3], 2)
+
+
+def test_an_array_of_what_is_not_known_is_refused() -> None:
+    @sad.graph
+    def same(x: sad.Array[flot, "n"]) -> Any:
+        return x
+
+    with pytest.raises(sad.LanguageError, match="name 'flot' is not defined") as raised:
+        same(X)
+    assert raised.value.code == "SR0301"
+
+
 # -- derivatives of derivatives ---------------------------------------------------------------
 
 

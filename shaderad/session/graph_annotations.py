@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
-from shaderad.diagnostics import error
+from shaderad.diagnostics import Span, error
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType
 from shaderad.ir.types import FLOAT, Type
@@ -32,7 +34,7 @@ class _Wanted:
 class Annotations:
     """The annotations of a graph function, resolved when it is first called."""
 
-    def __init__(self, function: Callable[..., Any], locals_: Mapping[str, object]) -> None:
+    def __init__(self, function: FunctionType, locals_: Mapping[str, object]) -> None:
         self._function = function
         self._locals = dict(locals_)
         self._wanted: dict[str, _Wanted] | None = None
@@ -51,13 +53,35 @@ class Annotations:
     def _wanted_by(self, annotation: object, space: Mapping[str, Any]) -> _Wanted | None:
         """What an annotation asks for; `None` where it says nothing of arrays."""
         if isinstance(annotation, str):
-            try:
-                annotation = eval(annotation, dict(space))
-            except NameError:
-                return None
+            annotation = self._evaluated(annotation, space)
         if isinstance(annotation, ArrayAnnotation):
             return _Wanted(element_type(annotation.element), annotation.extents)
         return _Wanted(FLOAT, ()) if annotation is float else None
+
+    def _evaluated(self, text: str, space: Mapping[str, Any]) -> object:
+        """What the text of an annotation stands for; `None` where that is no business of ours.
+
+        Formatters take the quotes off ``"n"`` where annotations are text anyway: a size that is
+        no name known here is the name of a size.
+
+        Raises:
+            LanguageError: SR0301 for an array of what is not known.
+        """
+        try:
+            return eval(text, dict(space))
+        except NameError as failure:
+            wanted = ast.parse(text, mode="eval").body
+            if not isinstance(wanted, ast.Subscript) or not _is_array(wanted.value, space):
+                return None
+            if isinstance(wanted.slice, ast.Tuple):
+                element, *extents = wanted.slice.elts
+                wanted.slice.elts = [element, *(_named(one, space) for one in extents)]
+            try:
+                return eval(ast.unparse(wanted), dict(space))
+            except NameError:
+                code = self._function.__code__
+                span = Span(code.co_filename, code.co_firstlineno)
+                raise error("SR0301", span, found=text, why=failure) from None
 
     def applied(self, given: Mapping[str, Any], device: Device) -> tuple[Any, ...]:
         """The arguments, those that are annotated as arrays of their type.
@@ -113,6 +137,20 @@ class Annotations:
             pairs = zip(wanted.extents or (), shape, strict=wanted.extents is not None)
             found += [(name, str(extent), n) for extent, n in pairs if not isinstance(extent, int)]
         return found
+
+
+def _is_array(node: ast.expr, space: Mapping[str, Any]) -> bool:
+    try:
+        return eval(ast.unparse(node), dict(space)) is Array
+    except (NameError, AttributeError):
+        return False
+
+
+def _named(extent: ast.expr, space: Mapping[str, Any]) -> ast.expr:
+    """A bare name that is not known as the text that it would be in quotes."""
+    if isinstance(extent, ast.Name) and extent.id not in space:
+        return ast.Constant(extent.id)
+    return extent
 
 
 def _converted(name: str, x: Any, wanted: _Wanted, device: Device) -> Array:
