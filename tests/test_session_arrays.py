@@ -283,3 +283,25 @@ def test_native_buffers_are_shared_without_a_copy(device: sad.Device) -> None:
     with pytest.raises(sad.ShapeError) as raised:
         sad.Array.from_native(x.native, dtype=float, shape=5)
     assert raised.value.code == "SR0359"
+
+
+@sad.struct
+class Box:
+    shape: sad.float2
+    dtype: float
+
+
+def test_fields_called_as_attributes_of_arrays_are_read_by_subscript(device: sad.Device) -> None:
+    def area(boxes: sad.Array) -> sad.Array:
+        return sad.sum(boxes["shape"].x * boxes["shape"]["y"] * boxes["dtype"])
+
+    given = {"shape": [[1.0, 2.0], [3.0, 4.0]], "dtype": [1.0, 2.0]}
+    boxes = sad.array(given, dtype=Box)
+    assert boxes.shape == (2,)
+    for function in (area, sad.graph(area)):
+        value, by_box = sad.value_and_grad(function)(boxes)
+        assert float(value) == 26.0
+        np.testing.assert_array_equal(by_box.numpy()["shape"], [[2, 1], [8, 6]])
+        np.testing.assert_array_equal(by_box.numpy()["dtype"], [2, 12])
+    with pytest.raises(sad.ShapeError, match="SR0380"):
+        boxes["size"]

@@ -319,11 +319,6 @@ def test_an_own_pullback_is_used(device: sad.Device) -> None:
         sad.jvp(clipped, (X,), (X,))
 
 
-def test_kernels_with_pointers_stay_outside_of_graphs(device: sad.Device) -> None:
-    with pytest.raises(sad.LanguageError, match="SR0339"):
-        sad.graph(lambda x: scaled_square(x, 1.0, dim=4, checks="nan"))(X)
-
-
 def test_bodies_capture_arrays_that_are_on_the_device(device: sad.Device) -> None:
     x = sad.array(X)
     near(sad.fori_loop(3, lambda _, a: a * x, sad.full(x.shape, 1.0)), X**3)

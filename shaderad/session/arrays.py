@@ -247,15 +247,21 @@ class Array(ArrayOperators):
     # -- parts -----------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Array:
+        """The elements at `key`; ``x["field"]`` is ``x.field``, whatever the field is called."""
         from shaderad.session.slicing import sliced
 
-        return sliced(self, key)
+        part = self._selected(key) if isinstance(key, str) else None
+        return sliced(self, key) if part is None else part
+
+    def _selected(self, name: str) -> Array | None:
+        """Field or components `name` of every element; `None` where elements have no such part."""
+        from shaderad.session.elementwise import selected
+
+        return selected(self, name)
 
     def __getattr__(self, name: str) -> Array:
         """``x.y``, ``x.xz``, ``x.field``: that part of every element."""
-        from shaderad.session.elementwise import selected
-
-        found = None if name.startswith("_") else selected(self, name)
+        found = None if name.startswith("_") else self._selected(name)
         if found is None:
             raise AttributeError(f"an array of {self.element} has no attribute {name!r}")
         return found

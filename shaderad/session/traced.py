@@ -185,15 +185,13 @@ class TracedArray(Array):
     def __getitem__(self, key: Any) -> Array:
         from shaderad.session.array_functions.subscripts import subscripted
 
-        return subscripted(self, key)
+        part = self._selected(key) if isinstance(key, str) else None
+        return subscripted(self, key) if part is None else part
 
-    def __getattr__(self, name: str) -> Array:
+    def _selected(self, name: str) -> Array | None:
         from shaderad.session.array_functions.elements import selected
 
-        found = None if name.startswith("_") else selected(tracing().lifted(self), name)
-        if found is None:
-            raise AttributeError(f"an array of {self.element} has no attribute {name!r}")
-        return found
+        return selected(tracing().lifted(self), name)
 
     # What a graph does not know while it is traced.
 
