@@ -135,7 +135,7 @@ MESSAGES: dict[str, Message] = {
     "SR0343": Message(
         LanguageError,
         "`{name}` inside of a function given to `sad.map`",
-        help="call it on whole arrays, outside of the mapped function",
+        help="call it on whole arrays, outside of the mapped function{instead}",
     ),
     "SR0345": Message(
         ShapeError,

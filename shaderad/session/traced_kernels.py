@@ -36,12 +36,13 @@ def traced_call(call: Call) -> Any:
     bounds, checks = checked_options(function, call.options)
     if facts.pooled or any(isinstance(u.type, Pointer) for u in kernel.uniforms):
         raise error("SR0339", user_span(), name=kernel.name, what="pointers",
-                    help="call it outside of the graph")  # fmt: skip
+                    help="call it outside, and give the function what it returns")  # fmt: skip
     if checks:
         raise error("SR0339", user_span(), name=kernel.name, what=f"`checks={checks!r}`",
                     help="look for the fault in a call of the kernel alone")  # fmt: skip
     if tracing().batch:
-        raise error("SR0343", user_span(), name=kernel.name)
+        raise error("SR0343", user_span(), name=kernel.name,
+                    instead=", or make what a thread computes a `@sad.function`")  # fmt: skip
     dim = _dim(kernel, call.options.get("dim"))
     operands = _operands(facts, call.given)
     node = KernelCall(

@@ -150,4 +150,4 @@ def compact(x: Any, mask: Any) -> tuple[TracedArray, TracedArray]:
 def _refuse_batch(batch: Shape, name: str) -> None:
     """Raises SR0343 inside of a mapped function."""
     if batch:
-        raise error("SR0343", user_span(), name=name)
+        raise error("SR0343", user_span(), name=name, instead="")

@@ -72,7 +72,7 @@ def histogram(op: Any, init: Any, size: Any, index: Any, values: Any) -> TracedA
     given = as_array(values)
     start = conform(init, given.element, "init")
     if common_batch([bins, given, start]):
-        raise error("SR0343", user_span(), name="histogram")
+        raise error("SR0343", user_span(), name="histogram", instead="")
     if bins.element != INT:
         raise error("SR0340", user_span(), found=bins.element)
     rank = len(bins.extents)
