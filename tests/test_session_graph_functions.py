@@ -239,6 +239,21 @@ def test_an_array_of_what_is_not_known_is_refused() -> None:
     assert raised.value.code == "SR0301"
 
 
+def test_a_graph_of_any_number_of_arguments_has_derivatives(device: sad.Device) -> None:
+    @sad.graph
+    def product(*factors: Any) -> Any:
+        result = factors[0]
+        for x in factors[1:]:
+            result = result * x
+        return sad.sum(result)
+
+    given = (X, 2 * X, 3 * X)
+    for by_x, other in zip(sad.grad(product, argnums=(0, 2))(*given), (6, 2), strict=True):
+        near(by_x, other * X * X)
+    near(sad.jvp(product, given, given)[1], 18 * (X**3).sum())
+    near(sad.hvp(product, given[:2], (X, 0 * X))[1], X)
+
+
 # -- derivatives of derivatives ---------------------------------------------------------------
 
 

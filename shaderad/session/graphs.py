@@ -163,6 +163,12 @@ class GraphFunction:
             graphs["gradient"] = simplified(pulled(primal, wanted, given))
         draw(path, graphs)
 
+    @property
+    def is_variadic(self) -> bool:
+        """Whether one parameter takes several positional arguments."""
+        kinds = (p.kind for p in self._signature.parameters.values())
+        return inspect.Parameter.VAR_POSITIONAL in kinds
+
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundGraph:
         """The function at these arguments, traced if it was not before.
 

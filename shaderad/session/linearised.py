@@ -65,7 +65,7 @@ def linearised(
         raise error("SR0466", found=repr(function))
     if current_trace() is not None:
         return traced_at(function, args, keywords)
-    if isinstance(function, GraphFunction):
+    if isinstance(function, GraphFunction) and not function.is_variadic:
         check_keywords(keywords)
         return graph_at(function.bound(args, keywords), args, is_lazy=is_lazy)
     if isinstance(function, Launchable):

@@ -37,7 +37,8 @@ def linearised_within(
     Array functions alone are traced to a graph, which has derivatives of any order; where kernels
     are called, too, the function runs once more, and what it does is noted.
     """
-    if current_trace() is not None or isinstance(function, GraphFunction):
+    is_graph = isinstance(function, GraphFunction) and not function.is_variadic
+    if current_trace() is not None or is_graph:
         return linearised(function, args, keywords, is_lazy=is_lazy)
     if is_taped() and not isinstance(function, Launchable):
         graph = graph_within(function, args, keywords, is_lazy=is_lazy)
