@@ -15,6 +15,7 @@ from shaderad.graph.clusters import cluster
 from shaderad.graph.exact import exact_products
 from shaderad.graph.finishes import finishes
 from shaderad.graph.loops import loop_kernels
+from shaderad.graph.narrow import narrowed
 from shaderad.graph.plan import CallKernel, Plan, RunKernel, RunPass, Step
 from shaderad.graph.repeats import repeat, repeat_while
 from shaderad.graph.simplify import simplified
@@ -29,6 +30,12 @@ PORTABLE_BUFFER_LIMIT = 8
 PASS_BUFFERS = 3
 """What a pass binds besides what it reads."""
 
+
+def _read_limit(buffer_limit: int) -> int:
+    """How many values a kernel should read: one buffer is for reports, one for what it writes."""
+    return buffer_limit - 2
+
+
 IsStored = Callable[[Value], bool]
 
 
@@ -40,7 +47,7 @@ def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0
         buffer_limit: How many buffers a kernel should bind.
         depth: Loops around it.
     """
-    graph = exact_products(simplified(graph))
+    graph = exact_products(simplified(narrowed(graph, _read_limit(buffer_limit))))
     return _Planner(graph, buffer_limit, depth).run()
 
 
@@ -72,7 +79,7 @@ class _Planner:
         self._finishes = finishes(graph)
         """By result of a pass."""
         self._finished = frozenset(node.result for node in self._finishes.values())
-        stored = stored_values(graph, self._buffer_limit - 1)
+        stored = stored_values(graph, _read_limit(buffer_limit))
         self._stored = (stored - self._finishes.keys()) | self._finished
         self._levels: dict[Value, _Level] = {}
         self._groups: dict[tuple[Shape, int], _Group] = {}

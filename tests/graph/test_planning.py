@@ -123,6 +123,17 @@ def test_a_producer_that_reads_too_much_is_stored() -> None:
     assert summed.reads == stored.writes
 
 
+def test_what_one_node_reads_beyond_the_limit_travels_together() -> None:
+    xs = tuple(array((N,)) for _ in range(12))
+    by_name = {f"x{k}": x for k, x in enumerate(xs)}
+    total = c.total([c.variable(name, FLOAT) for name in by_name])
+    for wide in (b.elementwise(total, by_name, (N,)), b.concatenate(xs, 0)):
+        found = plan(Graph(xs, (wide,))).steps
+        assert len(found) == 3
+        assert all(len(step.reads) + len(step.writes) < 8 for step in found)
+        assert len(plan(Graph(xs, (wide,)), buffer_limit=16).steps) == 1
+
+
 @sad.function
 def blended(x: float, y: float) -> float:
     return sad.sin(x) * y + x
