@@ -66,7 +66,7 @@ def doctor() -> None:
 @app.command(no_args_is_help=True)
 def build(
     source: Annotated[
-        str, typer.Argument(metavar="FILE.py[:NAME]", help="The file; NAME builds one kernel.")
+        str, typer.Argument(metavar="FILE.py[:NAME]", help="The file; NAME builds one entry.")
     ],
     out: Annotated[
         Path,
@@ -93,8 +93,9 @@ def build(
         typer.Option(help="raise binds a buffer for reports; unchecked leaves out the guards."),
     ] = Bounds.RAISE,
     require_bwd: Annotated[
-        bool, typer.Option("--require-bwd", help="Fail where a kernel cannot be differentiated.")
+        bool, typer.Option("--require-bwd", help="Fail where there is no gradient.")
     ] = False,
+    jvp: Annotated[bool, typer.Option("--jvp", help="Build forward mode as well.")] = False,
     validate: Annotated[
         bool,
         typer.Option(
@@ -103,7 +104,7 @@ def build(
         ),
     ] = True,
 ) -> None:
-    """Build the kernels of a Python file, primal and backward, for other hosts.
+    """Build the kernels and graphs of a Python file, primal and backward, for other hosts.
 
     DIR gets a folder for each target with one file an entry point and its Slang text, the Slang
     library, and manifest.json, which says how to bind and dispatch them. The same input gives
@@ -114,7 +115,7 @@ def build(
 
         shaderad build model.py:shade -o out --target wgsl,metal --define SAMPLES=16
 
-    Exit codes: 0 everything was built (a kernel that cannot be differentiated without its
+    Exit codes: 0 everything was built (what cannot be differentiated without its
     backward), 1 something failed and DIR is as it was, 2 the command line is wrong.
     """
     import shaderad as sad
@@ -129,6 +130,7 @@ def build(
             defines=parse_defines(define or []),
             bounds=bounds.value,
             require_backward=require_bwd,
+            jvp=jvp,
             validate=validate,
             tell=tell,
         )

@@ -1,4 +1,4 @@
-"""A Python file in, compiled kernels and their manifest on disk out."""
+"""A Python file in, compiled kernels and graphs and their manifest on disk out."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pathlib import Path
 
 from shaderad.bundle.constants import constants_of
 from shaderad.bundle.folder import check_folder
+from shaderad.bundle.graph_programs import TracedGraph
 from shaderad.bundle.profiles import DEFAULT_TARGETS, PROFILES, profiles_of
-from shaderad.bundle.source_file import find_kernels, imported, split_source
-from shaderad.bundle.stages import Built, Options, build_kernels
+from shaderad.bundle.source_file import find_entries, imported, split_source
+from shaderad.bundle.stages import Built, Options, build_entries
 from shaderad.diagnostics import error
 from shaderad.lower.bindings import BOUNDS
+from shaderad.session.graph_signatures import span_of
 
 __all__ = ["DEFAULT_TARGETS", "PROFILES", "Built", "build"]
 
@@ -25,47 +27,54 @@ def build(
     defines: Mapping[str, object] | None = None,
     bounds: str = "raise",
     require_backward: bool = False,
+    jvp: bool = False,
     validate: bool = True,
     tell: Callable[[str], None] | None = None,
 ) -> Built:
-    """Builds the kernels of a Python file, primal and backward, for each target.
+    """Builds the kernels and graphs of a Python file, primal and backward, for each target.
 
     `out` gets a folder for each target with one file an entry point and beside each its Slang
     text, the Slang library that the texts import, and ``manifest.json``, which says how to bind
-    and dispatch them. Same input, same bytes.
+    and dispatch them, and of graphs in which order, over which buffers. Same input, same bytes.
 
     Args:
-        source: A Python file, or ``file.py:name`` for one of its kernels.
+        source: A Python file, or ``file.py:name`` for one of its kernels or graphs.
         out: The folder; of what is in it, only files of an earlier build are replaced.
         targets: Of ``spirv``, ``spirv-core``, ``hlsl``, ``wgsl``, ``metal``; one text with commas
             or several.
         defines: Values of `sad.Const` parameters, by parameter or ``kernel.parameter``.
         bounds: What an index out of range does: ``raise`` binds a report buffer, ``ignore``
             does not, ``unchecked`` leaves out the guards.
-        require_backward: Refuses kernels that cannot be differentiated.
+        require_backward: Refuses kernels and graphs that cannot be differentiated.
+        jvp: Builds forward mode as well.
         validate: Asks spirv-val, glslangValidator and naga, where they are installed.
         tell: Called with a line about each step before it is taken.
 
     Raises:
-        LanguageError: SR0701 to SR0707, or what the front end refuses.
+        LanguageError: SR0701 to SR0707, SR0730, SR0731, SR0734, SR0735, or what the front end
+            refuses.
         CompileError: SR0501 to SR0507, SR0708 to SR0713.
         ShapeError: SR0374, where there are no such `bounds`.
     """
     profiles = profiles_of((targets,) if isinstance(targets, str) else targets)
     if bounds not in BOUNDS:
         raise error("SR0374", found=repr(bounds))
-    options = Options(profiles, bounds, require_backward, validate)
+    options = Options(profiles, bounds, require_backward, jvp, validate)
     if tell is not None:
         options = replace(options, tell=tell)
     path, wanted = split_source(str(source))
     folder = Path(out)
     check_folder(folder)
     with imported(path) as module:
-        functions = find_kernels(module, wanted)
-        constants = constants_of(functions, defines or {})
+        entries = find_entries(module, wanted)
+        constants = constants_of(entries.kernels, defines or {})
         # Called as in the module: kernels that one factory makes all have its inner name.
         kernels = [
             replace(function.specialise(constants[name]), name=name)
-            for name, function in functions.items()
+            for name, function in entries.kernels.items()
         ]
-        return build_kernels(kernels, constants, folder, options)
+        graphs = [
+            TracedGraph(*one.ahead_of_calls(name), span_of(one.python))
+            for name, one in entries.graphs.items()
+        ]
+        return build_entries(kernels, constants, graphs, folder, options)

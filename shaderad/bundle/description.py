@@ -1,4 +1,4 @@
-"""`manifest.json` as data: what `manifest.py` writes and `loading.py` reads.
+"""The kernels of `manifest.json` as data: what `manifest.py` writes and `loading.py` reads.
 
 Fields that a document lacks have the value given here; unknown ones are skipped, so that a
 manifest of a later minor version can be read. Invariant: only names, numbers and hashes.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 SCHEMA = "shaderad-manifest"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 FILE = "manifest.json"
 
 Place = dict[str, int | str]
@@ -153,8 +153,8 @@ class DispatchEntry(msgspec.Struct):
     sites: list[SiteEntry]
 
 
-class NoBackward(msgspec.Struct):
-    """Why a kernel has no backward dispatches."""
+class NoDerivative(msgspec.Struct):
+    """Why something was built without a derivative."""
 
     code: str | None
     reason: str
@@ -166,7 +166,9 @@ class ProgramsEntry(msgspec.Struct, omit_defaults=True):
 
     primal: list[DispatchEntry]
     backward: list[DispatchEntry]
-    no_backward: NoBackward | None = None
+    forward: list[DispatchEntry] = []
+    no_backward: NoDerivative | None = None
+    no_forward: NoDerivative | None = None
 
 
 class KernelEntry(msgspec.Struct):
@@ -183,17 +185,3 @@ class KernelEntry(msgspec.Struct):
     arrays: list[ArrayEntry]
     uniforms: list[UniformEntry]
     targets: dict[str, ProgramsEntry]
-
-
-class Manifest(msgspec.Struct, kw_only=True):
-    """The whole document."""
-
-    schema: str = SCHEMA
-    schema_version: int = SCHEMA_VERSION
-    shaderad: str
-    compiler: str
-    slang_library: str
-    kernels: list[KernelEntry]
-    types: dict[str, Layout]
-    files: dict[str, str]
-    """SHA-256 of every file of the folder but this one, by path."""

@@ -7,35 +7,33 @@ the same bytes.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 
 import msgspec
 
 from shaderad.bundle import description as to
 from shaderad.bundle.description import SCHEMA
+from shaderad.bundle.dispatches import (
+    FileNames,
+    compiler_options,
+    file_name,
+    no_derivative,
+    site_entries,
+)
+from shaderad.bundle.document import Manifest
+from shaderad.bundle.graph_manifest import BuiltGraph, graph_entry
 from shaderad.bundle.places import places
 from shaderad.bundle.programs import Dispatch, Programs, launch_shaped_names, wanted_names
+from shaderad.bundle.type_names import Types
 from shaderad.diagnostics import Span
 from shaderad.frontend.captures import known_number
 from shaderad.ir.nodes import NO_SPAN, Kernel, KernelParameter
-from shaderad.ir.pointers import POINTED, comes_apart, pointers_in
-from shaderad.ir.types import (
-    BufferType,
-    LocalArray,
-    Pointer,
-    Struct,
-    Type,
-    byte_count,
-    leaves,
-    word_bytes,
-)
+from shaderad.ir.pointers import comes_apart
+from shaderad.ir.types import BufferType
 from shaderad.lower.bindings import Lowered, Resource, Word
 from shaderad.lower.compile import compiler_version
-from shaderad.lower.options import FORMATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +45,14 @@ class BuiltKernel:
     bounds: str
     by_target: Mapping[str, Programs]
 
+    @property
+    def span(self) -> Span:
+        return self.kernel.span
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
 
 class _Listing(msgspec.Struct):
     """What a later build reads of a manifest, whatever its version."""
@@ -55,39 +61,10 @@ class _Listing(msgspec.Struct):
     files: dict[str, str]
 
 
-class Types:
-    """The element types that a manifest mentions, each once, by a name of its own."""
-
-    def __init__(self) -> None:
-        self._names: dict[Type, str] = {}
-        self._layouts: dict[str, to.Layout] = {}
-
-    def name(self, t: Type) -> str:
-        """The type's name; a second struct of one name is numbered."""
-        if t not in self._names:
-            fields, element = self._inside(t)
-            spelled = str(t)
-            if isinstance(t, LocalArray):
-                spelled = f"LocalArray[{self.name(t.element)}, {t.count}]"
-            name, number = spelled, 1
-            while name in self._layouts:
-                number += 1
-                name = f"{spelled}_{number}"
-            self._names[t] = name
-            self._layouts[name] = _layout(t, fields, element)
-        return self._names[t]
-
-    def _inside(self, t: Type) -> tuple[list[to.Field], str]:
-        fields = [to.Field(n, self.name(f)) for n, f in t.fields] if isinstance(t, Struct) else []
-        return fields, self.name(t.element) if isinstance(t, Pointer) else ""
-
-    def table(self) -> dict[str, to.Layout]:
-        return self._layouts
-
-
 def manifest_bytes(
     kernels: Iterable[BuiltKernel],
-    file_of: Mapping[tuple[str, str], tuple[str, str]],
+    graphs: Iterable[BuiltGraph],
+    file_of: FileNames,
     hashes: Mapping[str, str],
     library: str,
 ) -> bytes:
@@ -95,16 +72,18 @@ def manifest_bytes(
 
     Args:
         kernels: In the order of the file.
-        file_of: By target and stem: the files of the code and of its Slang text.
+        graphs: Likewise.
+        file_of: By target, entry and stem: the files of the code and of its Slang text.
         hashes: Of every file of the folder but this one, by path.
         library: The folder of the Slang library.
     """
     types = Types()
-    content = to.Manifest(
+    content = Manifest(
         shaderad=metadata.version("shaderad"),
         compiler=f"slangpy {compiler_version()}",
         slang_library=library,
         kernels=[_kernel(built, file_of, types) for built in kernels],
+        graphs=[graph_entry(built, file_of, types) for built in graphs],
         types=types.table(),
         files={path: hashes[path] for path in sorted(hashes)},
     )
@@ -120,27 +99,12 @@ def listed_files(text: bytes) -> frozenset[str]:
     return frozenset(listing.files) if listing.schema == SCHEMA else frozenset()
 
 
-def _layout(t: Type, fields: list[to.Field], element: str) -> to.Layout:
-    """The words of a type; a pointer's are its first element in the array `target`, and a count."""
-    pointers = [(at, p.target) for at, p in pointers_in(t, ()) if POINTED not in at]
-    return to.Layout(
-        byte_count=byte_count(t),
-        word_bytes=word_bytes(t),
-        scalars=[to.Part([*leaf.path], str(leaf.scalar), leaf.offset) for leaf in leaves(t)],
-        pointers=[to.PointerPart([*at], target) for at, target in pointers],
-        fields=fields,
-        element=element,
-    )
-
-
-def _kernel(
-    built: BuiltKernel, file_of: Mapping[tuple[str, str], tuple[str, str]], types: Types
-) -> to.KernelEntry:
+def _kernel(built: BuiltKernel, file_of: FileNames, types: Types) -> to.KernelEntry:
     kernel = built.kernel
     wanted, launch_shaped = wanted_names(kernel), launch_shaped_names(kernel)
     return to.KernelEntry(
         name=kernel.name,
-        file=_file_name(kernel.span),
+        file=file_name(kernel.span),
         line=kernel.span.line,
         bounds=built.bounds,
         index_names=list(kernel.index_names),
@@ -162,7 +126,7 @@ def _kernel(
             for u in kernel.uniforms
         ],
         targets={
-            target: _programs(programs, target, file_of, types)
+            target: _programs(programs, (target, built.name), file_of, types)
             for target, programs in built.by_target.items()
         },
     )
@@ -186,17 +150,20 @@ def _constant(given: object) -> float | str:
 
 def _programs(
     programs: Programs,
-    target: str,
-    file_of: Mapping[tuple[str, str], tuple[str, str]],
+    at: tuple[str, str],
+    file_of: FileNames,
     types: Types,
 ) -> to.ProgramsEntry:
     def described(dispatches: tuple[Dispatch, ...]) -> list[to.DispatchEntry]:
-        return [_dispatch(d, file_of[target, d.stem], types) for d in dispatches]
+        return [_dispatch(d, file_of[*at, d.stem], types) for d in dispatches]
 
-    refusal, why = programs.refusal, None
-    if refusal is not None:
-        why = to.NoBackward(refusal.code or None, refusal.reason, refusal.line or None)
-    return to.ProgramsEntry(described(programs.primal), described(programs.backward), why)
+    return to.ProgramsEntry(
+        primal=described(programs.primal),
+        backward=described(programs.backward),
+        forward=described(programs.forward),
+        no_backward=no_derivative(programs.refusal),
+        no_forward=no_derivative(programs.forward_refusal),
+    )
 
 
 def _dispatch(dispatch: Dispatch, files: tuple[str, str], types: Types) -> to.DispatchEntry:
@@ -214,32 +181,15 @@ def _dispatch(dispatch: Dispatch, files: tuple[str, str], types: Types) -> to.Di
         group_limit=lowered.group_limit,
         is_single_group=lowered.is_single_group,
         features=sorted(program.features),
-        compiler_options=_compiler_options(dispatch),
+        compiler_options=compiler_options(dispatch),
         strategies=dict(sorted(lowered.strategies.items())),
         parameters=to.Parameters(0, names[0], place[names[0]], _words(lowered)),
         resources=[
             _resource(r, names[r.slot], place[names[r.slot]], lowered, types)
             for r in lowered.resources
         ],
-        sites=[
-            to.SiteEntry(one.kind.value, _file_name(one.span), one.span.line, one.name)
-            for one in lowered.sites
-        ],
+        sites=site_entries(lowered),
     )
-
-
-def _file_name(span: Span) -> str:
-    return Path(span.file).name
-
-
-def _compiler_options(dispatch: Dispatch) -> list[str]:
-    """What a host must tell dxc; targets that are final need nothing."""
-    if dispatch.code.target != "hlsl":
-        return []
-    # Without it `half` is a float, and buffers of half have another stride.
-    has_half = re.search(rb"\bhalf\b", dispatch.code.content) is not None
-    profile = ["-T", FORMATS["hlsl"].profile.replace("sm", "cs")]
-    return [*profile, "-enable-16bit-types"] if has_half else profile
 
 
 def _resource(

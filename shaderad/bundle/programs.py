@@ -6,7 +6,7 @@ Invariant: what comes out was compiled, and was refused by no validator that cou
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from shaderad.bundle.profiles import Profile
@@ -18,6 +18,7 @@ from shaderad.lower.bindings import Lowered, Mode, Variant
 from shaderad.lower.compile import VettingDevice, compile_program, vet
 from shaderad.lower.kernels import lower_kernel
 from shaderad.lower.validate import Judgement, Status, validate
+from shaderad.session.devices import Choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,18 @@ class Programs:
     primal: tuple[Dispatch, ...]
     backward: tuple[Dispatch, ...]
     refusal: Refusal | None
+    forward: tuple[Dispatch, ...] = ()
+    forward_refusal: Refusal | None = None
+
+    @property
+    def dispatches(self) -> tuple[Dispatch, ...]:
+        return (*self.primal, *self.backward, *self.forward)
 
 
-def build_programs(kernel: Kernel, profile: Profile, bounds: str) -> Programs:
-    """Lowers and compiles both modes of `kernel`.
+def build_programs(
+    kernel: Kernel, profile: Profile, bounds: str, *, with_forward: bool = False
+) -> Programs:
+    """Lowers and compiles the modes of `kernel`.
 
     Raises:
         LanguageError: What no mode of the kernel may say.
@@ -60,23 +69,36 @@ def build_programs(kernel: Kernel, profile: Profile, bounds: str) -> Programs:
     _check_features(kernel, profile)
     variant = _variant(kernel, profile, bounds)
     primal = _compiled(kernel, lower_kernel(kernel, Mode.PRIMAL, variant), profile)
+    backward, refusal = _derivative(kernel, Mode.BACKWARD, variant, profile)
+    if not with_forward:
+        return Programs(primal, backward, refusal)
+    forward, forward_refusal = _derivative(kernel, Mode.FORWARD, variant, profile)
+    return Programs(primal, backward, refusal, forward, forward_refusal)
+
+
+def _derivative(
+    kernel: Kernel, mode: Mode, variant: Variant, profile: Profile
+) -> tuple[tuple[Dispatch, ...], Refusal | None]:
+    """The dispatches of a mode, or why there are none."""
     refusal = _nothing_to_differentiate(kernel)
-    lowered: tuple[Lowered, ...] = ()
-    if refusal is None:
-        try:
-            lowered = lower_kernel(kernel, Mode.BACKWARD, variant)
-        except DerivativeError as failure:
-            refusal = _refusal(failure)
-    return Programs(primal, _compiled(kernel, lowered, profile), refusal)
+    if refusal is not None:
+        return (), refusal
+    try:
+        lowered = lower_kernel(kernel, mode, variant)
+    except DerivativeError as failure:
+        return (), refusal_of(failure)
+    return _compiled(kernel, lowered, profile), None
 
 
-def judge(programs: Programs, naga: Callable[[Code, str], Judgement]) -> Iterator[Judgement]:
+def judge(
+    dispatches: Iterable[Dispatch], naga: Callable[[Code, str], Judgement]
+) -> Iterator[Judgement]:
     """What validators say of each entry point; `naga` is asked about WGSL.
 
     Raises:
         CompileError: SR0712, where one refuses.
     """
-    for dispatch in (*programs.primal, *programs.backward):
+    for dispatch in dispatches:
         code, entry = dispatch.code, dispatch.lowered.program.name
         judgement = naga(code, entry) if code.target == "wgsl" else validate(code, entry)
         if judgement is None:
@@ -128,10 +150,18 @@ def launch_shaped_names(kernel: Kernel) -> frozenset[str]:
 
 
 def _variant(kernel: Kernel, profile: Profile, bounds: str) -> Variant:
+    shaped = launch_shaped_names(kernel)
+    choice = Choice(Mode.PRIMAL, bounds, "", shaped, frozenset(), wanted_names(kernel))
+    return variant_for(choice, profile)
+
+
+def variant_for(choice: Choice, profile: Profile) -> Variant:
+    """`choice` on the devices of a target."""
     return Variant(
-        wanted=wanted_names(kernel),
-        bounds=bounds,
-        launch_shaped=launch_shaped_names(kernel),
+        wanted=choice.wanted,
+        bounds=choice.bounds,
+        launch_shaped=choice.launch_shaped,
+        device_uniforms=choice.device_uniforms,
         atomics=profile.atomics,
         subgroups=profile.has_subgroups,
         storage_buffer_limit=profile.storage_buffer_limit,
@@ -159,7 +189,7 @@ def _nothing_to_differentiate(kernel: Kernel) -> Refusal | None:
     return None
 
 
-def _refusal(failure: Error) -> Refusal:
+def refusal_of(failure: Error) -> Refusal:
     reason = f"{failure.message}; {failure.label}" if failure.label else failure.message
     return Refusal(failure.code, reason, failure.span.line if failure.span else 0)
 
@@ -169,18 +199,18 @@ def _compiled(
 ) -> tuple[Dispatch, ...]:
     stems: list[str] = []
     for one in lowered:
-        stems.append(_stem(kernel, one.program, stems))
+        stems.append(stem_of(kernel.name, one.program, stems))
     return tuple(
         Dispatch(one, compile_program(one.program, profile.name), stem)
         for one, stem in zip(lowered, stems, strict=True)
     )
 
 
-def _stem(kernel: Kernel, program: Program, taken: list[str]) -> str:
-    """The entry point's name after the kernel's; a second pass is numbered."""
+def stem_of(owner: str, program: Program, taken: list[str]) -> str:
+    """The entry point's name after its owner's; another of that name is numbered."""
     name = program.name
-    stem = name if name.startswith(kernel.name) else f"{kernel.name}_{name}"
-    number = 2
+    stem = name if name.startswith(owner) else f"{owner}_{name}"
+    start, number = stem, 2
     while stem in taken:
-        stem, number = f"{name}_{number}", number + 1
+        stem, number = f"{start}_{number}", number + 1
     return stem

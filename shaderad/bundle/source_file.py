@@ -1,4 +1,4 @@
-"""A Python file -> the kernels it defines.
+"""A Python file -> the kernels and graphs it defines.
 
 The file is imported under its own name, as a script in its folder would import it. Invariant:
 whatever goes wrong while it is imported, an error of ours with its line comes out, and the file
@@ -12,8 +12,9 @@ import importlib.util
 import linecache
 import sys
 import traceback
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -22,10 +23,11 @@ from shaderad.diagnostics import Error, Span, error
 
 if TYPE_CHECKING:
     from shaderad.frontend.decorators import KernelFunction
+    from shaderad.session.graphs import GraphFunction
 
 
 def split_source(source: str) -> tuple[Path, str]:
-    """``model.py:shade`` -> the file and the name of one kernel; no name: all kernels.
+    """``model.py:shade`` -> the file and the name of one entry; no name: all of them.
 
     Raises:
         LanguageError: SR0701, where there is no such file.
@@ -62,8 +64,16 @@ def imported(path: Path) -> Generator[ModuleType]:
         sys.modules.pop(name, None)
 
 
-def find_kernels(module: ModuleType, name: str) -> dict[str, KernelFunction]:
-    """Kernels by the name they have in the module, in the order of definition.
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """What a file has to build, by the name that it has in the module."""
+
+    kernels: dict[str, KernelFunction]
+    graphs: dict[str, GraphFunction]
+
+
+def find_entries(module: ModuleType, name: str) -> Entries:
+    """Kernels and graphs by the name they have in the module, in the order of definition.
 
     All that are defined in the file, or the one called `name`, wherever that one is from.
 
@@ -71,21 +81,35 @@ def find_kernels(module: ModuleType, name: str) -> dict[str, KernelFunction]:
         LanguageError: SR0703, where the file defines none; SR0704, where `name` is none.
     """
     from shaderad.frontend.decorators import KernelFunction
+    from shaderad.session.graphs import GraphFunction
 
     file = module.__file__ or ""
-    members = {key: k for key, k in vars(module).items() if isinstance(k, KernelFunction)}
-    own: dict[str, KernelFunction] = {}
-    for key, kernel in members.items():
-        is_new = all(kernel is not other for other in own.values())
-        if is_new and kernel.python.__code__.co_filename == file:
-            own[key] = kernel
-    if name:
-        if name not in members:
-            raise error("SR0704", name=name, file=Path(file).name,
-                        known=", ".join(f"`{key}`" for key in members) or "none")  # fmt: skip
-        return {name: members[name]}
-    if not own:
+    members = {
+        key: one
+        for key, one in vars(module).items()
+        if isinstance(one, KernelFunction | GraphFunction)
+    }
+    if name and name not in members:
+        raise error("SR0704", name=name, file=Path(file).name,
+                    known=", ".join(f"`{key}`" for key in members) or "none")  # fmt: skip
+    found = {name: members[name]} if name else _own(members, file)
+    if not found:
         raise error("SR0703", file=Path(file).name)
+    return Entries(
+        {key: one for key, one in found.items() if isinstance(one, KernelFunction)},
+        {key: one for key, one in found.items() if isinstance(one, GraphFunction)},
+    )
+
+
+def _own(
+    members: Mapping[str, KernelFunction | GraphFunction], file: str
+) -> dict[str, KernelFunction | GraphFunction]:
+    """Those that the file defines, each under its first name."""
+    own: dict[str, KernelFunction | GraphFunction] = {}
+    for key, one in members.items():
+        is_new = all(one is not other for other in own.values())
+        if is_new and one.python.__code__.co_filename == file:
+            own[key] = one
     return own
 
 

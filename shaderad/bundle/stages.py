@@ -1,4 +1,4 @@
-"""Kernels of the IR -> programs, verdicts, manifest and files, in this order.
+"""Kernels and traced graphs -> programs, verdicts, manifest and files, in this order.
 
 Nothing is written before everything is built and judged.
 """
@@ -9,9 +9,13 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from shaderad.bundle.description import FILE
+from shaderad.bundle.dispatches import FileNames
 from shaderad.bundle.folder import write_folder
+from shaderad.bundle.graph_manifest import BuiltGraph
+from shaderad.bundle.graph_programs import GraphPrograms, TracedGraph, build_graph
 from shaderad.bundle.manifest import BuiltKernel, manifest_bytes
 from shaderad.bundle.profiles import PROFILES, Profile
 from shaderad.bundle.programs import Naga, Programs, Refusal, build_programs, judge
@@ -23,8 +27,7 @@ from shaderad.lower.validate import Judgement
 LIBRARY = "shaderad"
 """The folder of the Slang library in the output."""
 
-FileNames = dict[tuple[str, str], tuple[str, str]]
-"""By target and stem: the files of the code and of its Slang text."""
+AnyPrograms = TypeVar("AnyPrograms", Programs, GraphPrograms)
 
 
 def _say_nothing(step: str) -> None:
@@ -33,11 +36,12 @@ def _say_nothing(step: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is the same for every kernel of a build."""
+    """What is the same for everything that a build makes."""
 
     profiles: tuple[Profile, ...]
     bounds: str = "raise"
     requires_backward: bool = False
+    with_forward: bool = False
     validates: bool = True
     tell: Callable[[str], None] = _say_nothing
 
@@ -50,67 +54,102 @@ class Built:
     files: tuple[str, ...]
     """Paths in the folder."""
     kernels: tuple[BuiltKernel, ...]
+    graphs: tuple[BuiltGraph, ...]
     judgements: tuple[Judgement, ...]
     """One an entry point that a validator was asked about."""
 
 
-def build_kernels(
+def build_entries(
     kernels: Iterable[Kernel],
     constants: Mapping[str, Mapping[str, object]],
+    graphs: Iterable[TracedGraph],
     folder: Path,
     options: Options,
 ) -> Built:
-    """Builds `kernels`, whose names differ, into `folder`; `constants` by kernel and parameter."""
-    naga = Naga()
-    judgements: list[Judgement] = []
-    built: list[BuiltKernel] = []
-    for kernel in kernels:
-        by_target: dict[str, Programs] = {}
-        for profile in options.profiles:
-            options.tell(f"{kernel.name} for {profile.name}")
-            programs = build_programs(kernel, profile, options.bounds)
-            _check_backward(kernel, programs.refusal, options)
-            if options.validates:
-                judgements += judge(programs, naga)
-            by_target[profile.name] = programs
-        built.append(BuiltKernel(kernel, constants.get(kernel.name, {}), options.bounds, by_target))
+    """Builds `kernels` and `graphs`, whose names differ, into `folder`.
+
+    `constants` are by kernel and parameter.
+    """
+    judge_all = _Judge(options)
+    built_kernels = [
+        BuiltKernel(one, constants.get(one.name, {}), options.bounds,
+                    {p.name: judge_all(_build_kernel(one, p, options)) for p in options.profiles})
+        for one in kernels
+    ]  # fmt: skip
+    built_graphs = [
+        BuiltGraph(one, options.bounds,
+                   {p.name: judge_all(_build_graph(one, p, options)) for p in options.profiles})
+        for one in graphs
+    ]  # fmt: skip
+    built = [*built_kernels, *built_graphs]
     names = _file_names(built)
     contents = {**_library(), **_programs(built, names)}
     hashes = {path: hashlib.sha256(content).hexdigest() for path, content in contents.items()}
-    contents[FILE] = manifest_bytes(built, names, hashes, LIBRARY)
+    contents[FILE] = manifest_bytes(built_kernels, built_graphs, names, hashes, LIBRARY)
     write_folder(folder, contents)
-    return Built(folder, tuple(sorted(contents)), tuple(built), tuple(judgements))
+    return Built(folder, tuple(sorted(contents)), tuple(built_kernels), tuple(built_graphs),
+                 tuple(judge_all.found))  # fmt: skip
 
 
-def _check_backward(kernel: Kernel, refusal: Refusal | None, options: Options) -> None:
+def _build_kernel(kernel: Kernel, profile: Profile, options: Options) -> Programs:
+    options.tell(f"{kernel.name} for {profile.name}")
+    forward = options.with_forward
+    programs = build_programs(kernel, profile, options.bounds, with_forward=forward)
+    _check_backward(kernel.name, kernel.span, programs.refusal, options)
+    return programs
+
+
+def _build_graph(graph: TracedGraph, profile: Profile, options: Options) -> GraphPrograms:
+    options.tell(f"{graph.name} for {profile.name}")
+    forward = options.with_forward
+    programs = build_graph(graph, profile, options.bounds, with_forward=forward)
+    _check_backward(graph.name, graph.span, programs.refusal, options)
+    return programs
+
+
+class _Judge:
+    """Asks validators about programs, and keeps what they say."""
+
+    def __init__(self, options: Options) -> None:
+        self.found: list[Judgement] = []
+        self._validates = options.validates
+        self._naga = Naga()
+
+    def __call__(self, programs: AnyPrograms) -> AnyPrograms:
+        if self._validates:
+            self.found += judge(programs.dispatches, self._naga)
+        return programs
+
+
+def _check_backward(name: str, start: Span, refusal: Refusal | None, options: Options) -> None:
     if refusal is None or not options.requires_backward:
         return
-    span = Span(kernel.span.file, refusal.line) if refusal.line else kernel.span
-    raise error("SR0710", span, kernel=kernel.name, reason=refusal.reason)
+    span = Span(start.file, refusal.line) if refusal.line else start
+    raise error("SR0710", span, kernel=name, reason=refusal.reason)
 
 
-def _file_names(kernels: Iterable[BuiltKernel]) -> FileNames:
+def _file_names(entries: Iterable[BuiltKernel | BuiltGraph]) -> FileNames:
     """File systems may not tell cases apart: names that differ in case only are numbered."""
     found: FileNames = {}
     taken: set[str] = set()
-    for built in kernels:
+    for built in entries:
         for target, programs in built.by_target.items():
-            for dispatch in (*programs.primal, *programs.backward):
+            for dispatch in programs.dispatches:
                 path, number = f"{target}/{dispatch.stem}", 2
                 while path.casefold() in taken:
                     path, number = f"{target}/{dispatch.stem}_{number}", number + 1
                 taken.add(path.casefold())
                 files = (path + PROFILES[target].suffix, f"{path}.slang")
-                found[target, dispatch.stem] = files
+                found[target, built.name, dispatch.stem] = files
     return found
 
 
-def _programs(kernels: Iterable[BuiltKernel], names: FileNames) -> dict[str, bytes]:
+def _programs(entries: Iterable[BuiltKernel | BuiltGraph], names: FileNames) -> dict[str, bytes]:
     contents: dict[str, bytes] = {}
-    for built in kernels:
+    for built in entries:
         for target, programs in built.by_target.items():
-            for dispatch in (*programs.primal, *programs.backward):
-                code, slang = names[target, dispatch.stem]
+            for dispatch in programs.dispatches:
+                code, slang = names[target, built.name, dispatch.stem]
                 contents[code] = dispatch.code.content
                 contents[slang] = dispatch.lowered.program.slang.encode()
     return contents

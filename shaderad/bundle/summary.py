@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
+from shaderad.bundle.graph_manifest import BuiltGraph
 from shaderad.bundle.manifest import BuiltKernel
 from shaderad.bundle.programs import Refusal
 from shaderad.bundle.stages import Built
@@ -15,16 +16,17 @@ Kind = Literal["ok", "none", "fact"]
 
 
 def summary_lines(built: Built) -> Iterator[tuple[str, Kind]]:
-    """One line or two a kernel, one a validator, and where everything is."""
-    width = max(len(each.kernel.name) for each in built.kernels)
-    for each in built.kernels:
-        yield from _kernel_lines(each, width)
+    """One line or two an entry, one a validator, and where everything is."""
+    entries = [*built.kernels, *built.graphs]
+    width = max(len(each.name) for each in entries)
+    for each in entries:
+        yield from _entry_lines(each, width)
     yield from _validator_lines(built)
     yield f"wrote {len(built.files)} files to {built.folder}", "fact"
 
 
-def _kernel_lines(built: BuiltKernel, width: int) -> Iterator[tuple[str, Kind]]:
-    name, margin = f"{built.kernel.name:<{width}}", " " * width
+def _entry_lines(built: BuiltKernel | BuiltGraph, width: int) -> Iterator[tuple[str, Kind]]:
+    name, margin = f"{built.name:<{width}}", " " * width
     targets_by_refusal: dict[Refusal | None, list[str]] = {}
     for target, programs in built.by_target.items():
         targets_by_refusal.setdefault(programs.refusal, []).append(target)
@@ -34,7 +36,7 @@ def _kernel_lines(built: BuiltKernel, width: int) -> Iterator[tuple[str, Kind]]:
             continue
         yield f"{name}  primal only       {' '.join(targets)}", "none"
         code = f"{refusal.code}: " if refusal.code else ""
-        file = built.kernel.span.file.replace("\\", "/").rpartition("/")[2]
+        file = built.span.file.replace("\\", "/").rpartition("/")[2]
         place = f" ({file}:{refusal.line})" if refusal.line else ""
         yield f"{margin}  no backward: {code}{refusal.reason}{place}", "none"
 

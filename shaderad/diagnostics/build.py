@@ -25,14 +25,14 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0703": Message(
         LanguageError,
-        "`{file}` defines no kernel",
-        note="kernels that it imports are built where they are named: `{file}:NAME`",
-        help="decorate a function at module level with `@sad.kernel`",
+        "`{file}` defines no kernel and no graph",
+        note="those that it imports are built where they are named: `{file}:NAME`",
+        help="decorate a function at module level with `@sad.kernel` or `@sad.graph`",
     ),
     "SR0704": Message(
         LanguageError,
-        "`{name}` is no kernel of `{file}`",
-        label="its kernels: {known}",
+        "`{name}` is no kernel or graph of `{file}`",
+        label="it has {known}",
         help="name one of them, or none for all",
     ),
     "SR0705": Message(
@@ -134,6 +134,43 @@ MESSAGES: dict[str, Message] = {
         ShapeError,
         "the built `{kernel}` takes `{name}` as a number, not as an array on the device",
         help="pass `{name}.item()`",
+    ),
+    "SR0730": Message(
+        LanguageError,
+        "parameter `{name}` of graph `{graph}` says neither what it holds nor its axes",
+        note="a build traces the graph before there are arguments",
+        help='annotate it, as in `{name}: sad.Array[float, "n"]`, with a tuple, named tuple or '
+        "typed dict of such, or give it a default value, which is compiled in",
+    ),
+    "SR0731": Message(
+        LanguageError,
+        "`{found}` in `{name}` of graph `{graph}` is no name for a size",
+        note="the manifest of a build computes with names of sizes",
+        help='use letters, digits and underscores, as in `"n"`',
+    ),
+    "SR0732": Message(
+        ShapeError,
+        "`{graph}` was built for calls in which {rule}",
+        label="found {found}",
+        note="tracing decided something by it, such as what broadcasts",
+        help="use the graph from its Python source, which is traced again for such sizes",
+    ),
+    "SR0733": Message(
+        LanguageError,
+        "`{graph}` of a build is called in a function that is traced",
+        note="its plan is done, and cannot become a part of another",
+        help="call it outside, or use the graph from its Python source",
+    ),
+    "SR0734": Message(
+        LanguageError,
+        "graph `{graph}` captures {found}, which a build does not hold",
+        note="a manifest has names and numbers, and no data",
+        help="pass it as an argument",
+    ),
+    "SR0735": Message(
+        LanguageError,
+        "graph `{graph}` gives {found}, which a build does not hold",
+        help="return arrays, sizes and numbers, in tuples, lists, dicts or structs",
     ),
     "SR0714": Message(
         CompileError,

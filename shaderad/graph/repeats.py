@@ -26,8 +26,8 @@ PlanOf = Callable[[Graph], Plan]
 
 def repeat(node: arrays.Loop, plan_of: PlanOf, depth: int) -> Repeat:
     """The plan of one iteration, and how its rows are stored; `depth` loops are around it."""
-    # No user's size has a name with a space.
-    symbol = f"iteration {depth}"
+    # No user's size has a name with a dollar sign.
+    symbol = f"$iteration_{depth}"
     step = sizes.symbol(symbol)
     first, second = node.carry_count, node.carry_count + node.constant_count
     inputs = fresh(node.operands)

@@ -221,22 +221,22 @@ class Device:
     def _made(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
         if not isinstance(kernel, PrebuiltKernel):
             lowered = kernels.lower_kernel(kernel, choice.mode, self.variant(choice))
-            return tuple(self.stage(kernel, one) for one in lowered)
+            shown = kernel.primal_name if isinstance(kernel, PushedKernel) else kernel.name
+            return tuple(self.stage(one, shown) for one in lowered)
         refusal: Error | None = None
         for dispatches in kernel.dispatches(choice, self.capabilities):
             try:
-                return tuple(self.stage(kernel, one) for one in dispatches)
+                return tuple(self.stage(one, kernel.name) for one in dispatches)
             except CompileError as failure:
                 refusal = refusal or failure  # naga may take the code of another target.
         assert refusal is not None
         raise refusal
 
-    def stage(self, kernel: nodes.Kernel, lowered: Lowered) -> Stage:
-        """A lowered program of `kernel`, compiled."""
+    def stage(self, lowered: Lowered, kernel: str) -> Stage:
+        """A lowered program, compiled; reports name `kernel`."""
         site_base = len(self._sites)
         pipeline = self.runtime.pipeline(lowered.program)
-        shown = kernel.primal_name if isinstance(kernel, PushedKernel) else kernel.name
-        self._sites += [(shown, site) for site in lowered.sites]
+        self._sites += [(kernel, site) for site in lowered.sites]
         return Stage(lowered, pipeline, site_base)
 
     def variant(self, choice: Choice) -> Variant:

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
+from typing import Any, ForwardRef
 
 from shaderad.diagnostics import Span, error
 from shaderad.ir import sizes
@@ -23,7 +23,7 @@ from shaderad.session.traced_calls import Form, Placeholder, form_of
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class Wanted:
     """What an annotation says of one argument."""
 
     element: Type
@@ -37,51 +37,55 @@ class Annotations:
     def __init__(self, function: FunctionType, locals_: Mapping[str, object]) -> None:
         self._function = function
         self._locals = dict(locals_)
-        self._wanted: dict[str, _Wanted] | None = None
+        self._wanted: dict[str, Wanted] | None = None
 
-    def _resolved(self) -> dict[str, _Wanted]:
+    def _resolved(self) -> dict[str, Wanted]:
         if self._wanted is None:
-            space = {**self._function.__globals__, **self._locals}
             found = inspect.get_annotations(self._function)
             self._wanted = {
                 name: wanted
                 for name, text in found.items()
-                if name != "return" and (wanted := self._wanted_by(text, space)) is not None
+                if name != "return" and (wanted := self._wanted_by(text)) is not None
             }
         return self._wanted
 
-    def _wanted_by(self, annotation: object, space: Mapping[str, Any]) -> _Wanted | None:
+    def _wanted_by(self, annotation: object) -> Wanted | None:
         """What an annotation asks for; `None` where it says nothing of arrays."""
-        if isinstance(annotation, str):
-            annotation = self._evaluated(annotation, space)
-        if isinstance(annotation, ArrayAnnotation):
-            return _Wanted(element_type(annotation.element), annotation.extents)
-        return _Wanted(FLOAT, ()) if annotation is float else None
+        found = self.evaluated(annotation)
+        if isinstance(found, ArrayAnnotation):
+            return Wanted(element_type(found.element), found.extents)
+        return Wanted(FLOAT, ()) if found is float else None
 
-    def _evaluated(self, text: str, space: Mapping[str, Any]) -> object:
-        """What the text of an annotation stands for; `None` where that is no business of ours.
+    def evaluated(self, annotation: object, space: Mapping[str, Any] | None = None) -> object:
+        """What an annotation stands for; `None` where that is no business of ours.
 
         Formatters take the quotes off ``"n"`` where annotations are text anyway: a size that is
         no name known here is the name of a size.
 
+        Args:
+            annotation: As Python keeps it: a value, or its text.
+            space: The names it may use; those of the function where nothing is given.
+
         Raises:
             LanguageError: SR0301 for an array of what is not known.
         """
+        if isinstance(annotation, ForwardRef):
+            annotation = annotation.__forward_arg__
+        if not isinstance(annotation, str):
+            return annotation
+        known = {**self._function.__globals__, **self._locals} if space is None else dict(space)
         try:
-            return eval(text, dict(space))
+            return eval(annotation, known)
         except NameError as failure:
-            wanted = ast.parse(text, mode="eval").body
-            if not isinstance(wanted, ast.Subscript) or not _is_array(wanted.value, space):
-                return None
-            if isinstance(wanted.slice, ast.Tuple):
-                element, *extents = wanted.slice.elts
-                wanted.slice.elts = [element, *(_named(one, space) for one in extents)]
+            tree = ast.parse(annotation, mode="eval")
+            naming = _SizeNames(known)
+            text = ast.unparse(naming.visit(tree))
             try:
-                return eval(ast.unparse(wanted), dict(space))
+                return eval(text, known) if naming.has_found else None
             except NameError:
                 code = self._function.__code__
                 span = Span(code.co_filename, code.co_firstlineno)
-                raise error("SR0301", span, found=text, why=failure) from None
+                raise error("SR0301", span, found=annotation, why=failure) from None
 
     def applied(self, given: Mapping[str, Any], device: Device) -> tuple[Any, ...]:
         """The arguments, those that are annotated as arrays of their type.
@@ -92,7 +96,7 @@ class Annotations:
         """
         wanted = self._resolved()
         return tuple(
-            _converted(name, x, wanted[name], device) if name in wanted else x
+            converted(name, x, wanted[name], device) if name in wanted else x
             for name, x in given.items()
         )
 
@@ -139,21 +143,36 @@ class Annotations:
         return found
 
 
-def _is_array(node: ast.expr, space: Mapping[str, Any]) -> bool:
-    try:
-        return eval(ast.unparse(node), dict(space)) is Array
-    except (NameError, AttributeError):
-        return False
+class _SizeNames(ast.NodeTransformer):
+    """Puts bare names of sizes, which nobody knows, in quotes."""
+
+    def __init__(self, space: Mapping[str, Any]) -> None:
+        self.has_found = False
+        """Whether there is an array at all."""
+        self._space = space
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802 - Python's own name
+        if not self._is_array(node.value):
+            return self.generic_visit(node)
+        self.has_found = True
+        if isinstance(node.slice, ast.Tuple):
+            element, *extents = node.slice.elts
+            node.slice.elts = [element, *map(self._named, extents)]
+        return node
+
+    def _is_array(self, node: ast.expr) -> bool:
+        try:
+            return eval(ast.unparse(node), dict(self._space)) is Array
+        except (NameError, AttributeError):
+            return False
+
+    def _named(self, extent: ast.expr) -> ast.expr:
+        if isinstance(extent, ast.Name) and extent.id not in self._space:
+            return ast.Constant(extent.id)
+        return extent
 
 
-def _named(extent: ast.expr, space: Mapping[str, Any]) -> ast.expr:
-    """A bare name that is not known as the text that it would be in quotes."""
-    if isinstance(extent, ast.Name) and extent.id not in space:
-        return ast.Constant(extent.id)
-    return extent
-
-
-def _converted(name: str, x: Any, wanted: _Wanted, device: Device) -> Array:
+def converted(name: str, x: Any, wanted: Wanted, device: Device) -> Array:
     if isinstance(x, Array):
         seen = as_element(x, wanted.element, name)
         found = recorded_form(x, seen.element, seen.shape)

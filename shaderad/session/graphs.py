@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType, ref
 
 from shaderad.diagnostics import error
@@ -30,11 +32,15 @@ from shaderad.session.call import device_of
 from shaderad.session.devices import Device
 from shaderad.session.graph_annotations import Annotations
 from shaderad.session.graph_captures import Getter, Reads
+from shaderad.session.graph_signatures import GraphSignature, signature_of, span_of
 from shaderad.session.lines import user_span
 from shaderad.session.run_graph import pulled, run_graph
 from shaderad.session.run_plan import explained
 from shaderad.session.traced import current_trace
 from shaderad.session.traced_calls import Form, Variant, traced_variant
+
+if TYPE_CHECKING:
+    from shaderad.session.linearised_graphs import Bound
 
 _KEPT_VARIANTS = 8
 """Traces kept for one form of arguments: of captured values and of sizes that decide something."""
@@ -106,7 +112,24 @@ def latest_call(
     return LatestCall(bound.traced, bound.form, arguments.skeleton, forms, ref(bound.device))
 
 
-class GraphFunction:
+class BindableGraph(ABC):
+    """What is called and differentiated as one graph."""
+
+    @property
+    def is_variadic(self) -> bool:
+        """Whether a parameter stands for any number of arguments."""
+        return False
+
+    @abstractmethod
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The results."""
+
+    @abstractmethod
+    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundGraph | Bound:
+        """The graph at these arguments."""
+
+
+class GraphFunction(BindableGraph):
     """A function that is traced at its first call and for each other form of arguments."""
 
     def __init__(self, function: Callable[..., Any], annotations: Annotations) -> None:
@@ -197,6 +220,27 @@ class GraphFunction:
         traced = self._traced(arguments, form, given)
         return BoundGraph(traced, arguments, form, device)
 
+    def ahead_of_calls(self, name: str) -> tuple[GraphSignature, Variant]:
+        """Its trace for all calls that its annotations allow.
+
+        Raises:
+            LanguageError: SR0730, SR0731 for a parameter; SR0734, where it captures arrays.
+        """
+        signature = signature_of(name, self.python, self._annotations)
+        names = signature.size_names
+        form = Form(signature.types, {one: _sample(k) for k, one in enumerate(names)})
+
+        def called(*arrays: Array) -> Any:
+            arguments = Arguments(signature.skeleton, ()).filled(arrays)
+            bound = inspect.BoundArguments(self._signature, OrderedDict(arguments))
+            return self.python(*bound.args, **bound.kwargs)
+
+        variant = traced_variant(called, form)
+        if variant.captured:
+            found = trees.described(variant.captured[0])
+            raise error("SR0734", span_of(self.python), graph=name, found=found)
+        return signature, variant
+
     def _traced(self, arguments: Arguments, form: Form, given: inspect.BoundArguments) -> Traced:
         self._latest = self._found(arguments, form, given)
         return self._latest
@@ -239,6 +283,13 @@ class GraphFunction:
         if isinstance(captured, Array) and not is_made:
             raise error("SR0338", user_span(), name=self.python.__name__, found=captured)
         return lambda: captured
+
+
+def _sample(k: int) -> int:
+    """What the size of this number is while a graph is traced for all sizes: not 0, 1, small, or a
+    sum or product of others, so that nothing is decided that holds for a few calls only.
+    """
+    return 1009 + 310 * k + 7 * k * k
 
 
 def _is_number(x: Any) -> bool:

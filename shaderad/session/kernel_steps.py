@@ -146,10 +146,10 @@ class _StepBinder:
         passes, number = staged.passes, self._binder.next_pass()
         given = {ROWS: sizes.product(staged.shape[:-1]), LENGTH: staged.shape[-1]}
         formulas = {**given, **passes.formulas.by_name}
-        own = {name: sizes.symbol(f"{name} {number}") for name in formulas}
+        own = {name: sizes.symbol(f"${name}_{number}") for name in formulas}
         for name, size in formulas.items():
             known = size if name in given else sizes.substituted(size, own)
-            self._instructions.append(Let(f"{name} {number}", known))
+            self._instructions.append(Let(f"${name}_{number}", known))
         for one in passes.scratch:
             value = Value(ArrayType(one.element, (sizes.substituted(one.count, own),)))
             self._places.make(value)

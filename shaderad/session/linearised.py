@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from shaderad.diagnostics import error
 from shaderad.frontend.launchable import Launchable
 from shaderad.session.function_at import function_at
-from shaderad.session.graphs import GraphFunction
+from shaderad.session.graphs import BindableGraph
 from shaderad.session.kernel_at import kernel_at
 from shaderad.session.linearised_graphs import graph_at
 from shaderad.session.linearised_traces import traced_at
@@ -65,7 +65,7 @@ def linearised(
         raise error("SR0466", found=repr(function))
     if current_trace() is not None:
         return traced_at(function, args, keywords)
-    if isinstance(function, GraphFunction) and not function.is_variadic:
+    if isinstance(function, BindableGraph) and not function.is_variadic:
         check_keywords(keywords)
         return graph_at(function.bound(args, keywords), args, is_lazy=is_lazy)
     if isinstance(function, Launchable):

@@ -16,7 +16,7 @@ from shaderad.frontend.launchable import Launchable
 from shaderad.ir import types
 from shaderad.session import trees
 from shaderad.session.arrays import Array
-from shaderad.session.graphs import GraphFunction
+from shaderad.session.graphs import BindableGraph
 from shaderad.session.linearised import Linearised, linearised
 from shaderad.session.linearised_graphs import graph_within
 from shaderad.session.tape import Moving, Trace, Values, is_taped, trace_of
@@ -37,7 +37,7 @@ def linearised_within(
     Array functions alone are traced to a graph, which has derivatives of any order; where kernels
     are called, too, the function runs once more, and what it does is noted.
     """
-    is_graph = isinstance(function, GraphFunction) and not function.is_variadic
+    is_graph = isinstance(function, BindableGraph) and not function.is_variadic
     if current_trace() is not None or is_graph:
         return linearised(function, args, keywords, is_lazy=is_lazy)
     if is_taped() and not isinstance(function, Launchable):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
+from shaderad.lower.artifact import Access
 from shaderad.lower.bindings import Lowered, Mode
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class PrebuiltKernel(nodes.Kernel):
             if not dispatches:
                 reason = modes.why_not.get(choice.mode, "the folder holds primal and backward")
                 raise error("SR0725", kernel=self.name, mode=choice.mode.value, reason=reason)
-            if all(_fits(one, known) for one in dispatches):
+            if all(fits(one, known) for one in dispatches):
                 found = True
                 yield dispatches
         if not found:
@@ -98,6 +99,8 @@ class PrebuiltKernel(nodes.Kernel):
         return ", ".join(sorted(lacks)) or "none that this runtime takes"
 
 
-def _fits(lowered: Lowered, known: Capabilities) -> bool:
+def fits(lowered: Lowered, known: Capabilities) -> bool:
+    """Whether a device has what a program needs."""
+    buffers = [b for b in lowered.program.bindings if b.access is not Access.UNIFORM]
     has_features = lowered.program.features <= known.features
-    return has_features and len(lowered.resources) <= known.storage_buffer_limit
+    return has_features and len(buffers) <= known.storage_buffer_limit

@@ -22,8 +22,7 @@ def add_repeat(scheduler: Scheduler, step: Repeat) -> None:
     """A loop that runs as often as the sizes say."""
     node = step.node
     carries = _Carries(scheduler, step.body, node.results[: node.carry_count])
-    with scheduler.block() as start:
-        carries.start(step.reads[: node.carry_count])
+    start = carries.moves(step.reads[: node.carry_count])
     with scheduler.block() as body:
         _hold(scheduler, step.body.inputs[node.carry_count :], step.reads[node.carry_count :])
         carries.iterate()
@@ -53,7 +52,7 @@ def add_while(scheduler: Scheduler, step: RepeatWhile) -> None:
     flag, counter = step.body.inputs[carry_count : carry_count + 2]
     places.make(flag)
     carries = _Carries(scheduler, step.body, (*results, flag, count))
-    carries.start(step.reads[:carry_count])
+    scheduler.instructions.extend(carries.moves(step.reads[:carry_count]))
     first_flag, first_count = places.number(flag), places.number(count)
     scheduler.instructions.append(to.Set(first_flag, 1, places.byte_count(flag)))
     scheduler.instructions.append(to.Set(first_count, 0, places.byte_count(counter)))
@@ -91,12 +90,13 @@ class _Carries:
                            for v in results)  # fmt: skip
         """Where each result lies, and the buffer beside it."""
 
-    def start(self, operands: Sequence[Value]) -> None:
-        """Brings the first carries where the first iteration reads them."""
+    def moves(self, operands: Sequence[Value]) -> list[to.Move]:
+        """What brings the first carries where the first iteration reads them."""
         places = self._places
-        for operand, (first, _) in zip(operands, self.pairs, strict=False):
-            size = places.byte_count(operand)
-            self._scheduler.move(places.number(operand), places.start(operand), first, size)
+        return [
+            to.Move(places.number(v), places.start(v), first, 0, places.byte_count(v))
+            for v, (first, _) in zip(operands, self.pairs, strict=False)
+        ]
 
     def iterate(self) -> None:
         """One iteration: it reads the first of each pair and writes the second."""

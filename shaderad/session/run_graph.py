@@ -11,14 +11,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from shaderad.diagnostics import error
 from shaderad.ir.arrays import Graph, KernelCall, Value
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import is_differentiable
+from shaderad.lower.bindings import Mode
 from shaderad.rules.arrays import linearise
 from shaderad.rules.arrays import push as pushed_through
 from shaderad.rules.arrays.building import zeros
 from shaderad.rules.arrays.loops import instantiate, kept, or_zeros
 from shaderad.session.arrays import Array
+from shaderad.session.lines import user_span
+from shaderad.session.prebuilt_graphs import PrebuiltGraph
 from shaderad.session.run_plan import evaluate
 from shaderad.session.tape import Moving, Values, trace_of
 from shaderad.session.traced import TracedArray, current_trace
@@ -45,6 +49,8 @@ def run_graph(
     """
     trace = current_trace()
     if trace is not None:
+        if isinstance(graph, PrebuiltGraph):
+            raise error("SR0733", user_span(), graph=graph.built.name)
         found = instantiate(graph, [trace.value_of(x) for x in operands])
         return [TracedArray(trace, v, trace.batch) for v in found]
     assert device is not None
@@ -61,6 +67,8 @@ def pulled(graph: Graph, wanted: Flags, given: Flags, *, with_outputs: bool = Fa
 
     Takes the inputs of `graph`, then the cotangents.
     """
+    if isinstance(graph, PrebuiltGraph):
+        return graph.pulled(wanted, given, with_outputs=with_outputs)
     linear = linearise(graph, wanted)
     bars = [Value(v.type) if one else None for v, one in zip(graph.outputs, given, strict=True)]
     found = linear.pull(bars)
@@ -79,6 +87,8 @@ def pushed(
 
     Takes the inputs of `graph`, then the tangents.
     """
+    if isinstance(graph, PrebuiltGraph):
+        return graph.pushed(given, with_outputs=with_outputs)
     dots = [Value(v.type) if one else None for v, one in zip(graph.inputs, given, strict=True)]
     found = pushed_through(graph, dots)
     moved = [or_zeros(dot, v) for dot, v in zip(found, graph.outputs, strict=True)
@@ -106,7 +116,12 @@ def moved_gradients(
         bars: The cotangents of its outputs; `None` is zero.
         bars_dot: How those move.
         dots: How the inputs move.
+
+    Raises:
+        DerivativeError: SR0725 for a graph that was built without its second derivative.
     """
+    if isinstance(graph, PrebuiltGraph):
+        raise graph.built.without(Mode.BACKWARD, "no second derivative is built")
     pairs = zip(bars, bars_dot, strict=True)
     flags = tuple((bar is not None, dot is not None) for bar, dot in pairs)
     made = _moved(graph, wanted, flags, tuple(dot is not None for dot in dots))

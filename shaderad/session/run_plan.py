@@ -18,6 +18,7 @@ from shaderad.graph.planning import plan
 from shaderad.session.arrays import Array
 from shaderad.session.kernel_steps import StagedPasses
 from shaderad.session.plan_steps import lowered_passes
+from shaderad.session.prebuilt_graphs import PrebuiltGraph, PrebuiltPart
 from shaderad.session.prepared import Prepared, prepare
 from shaderad.session.scheduling import schedule
 
@@ -52,9 +53,9 @@ class DevicePrograms:
         return [self._number(stage) for stage in self._device.stages(kernel, choice)]
 
     def of_pass(self, step: RunPass, choice: Choice) -> StagedPasses:
-        device, kernel = self._device, step.producer.kernel
+        device, kernel = self._device, step.producer.kernel.name
         passes = lowered_passes(step, device.variant(choice))
-        numbers = [self._number(device.stage(kernel, one.lowered)) for one in passes.steps]
+        numbers = [self._number(device.stage(one.lowered, kernel)) for one in passes.steps]
         return StagedPasses(passes, tuple(numbers), step.node.operands[0].shape)
 
     def _number(self, stage: Stage) -> int:
@@ -84,6 +85,10 @@ class GraphRunner:
         self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]
     ) -> tuple[Array, ...]:
         """The outputs of `graph`."""
+        if isinstance(graph, PrebuiltPart):
+            filled = graph.filled(inputs, sizes, self._device)
+            found = self.run(graph.whole, filled, sizes)
+            return tuple(found[k] for k in graph.chosen)
         return self.prepared(graph, inputs, sizes).run(inputs)
 
     def prepared(self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]) -> Prepared:
@@ -106,10 +111,14 @@ class GraphRunner:
     def _made(self, graph: Graph) -> Scheduled:
         found = self._scheduled.get(graph)
         if found is None:
-            programs = DevicePrograms(self._device)
-            made = schedule(self.plan(graph), programs)
-            found = self._scheduled[graph] = Scheduled(made, programs.stages)
+            found = self._scheduled[graph] = self._newly_made(graph)
         return found
+
+    def _newly_made(self, graph: Graph) -> Scheduled:
+        if isinstance(graph, PrebuiltGraph):
+            return Scheduled(*graph.built.scheduled(graph.mode, self._device))
+        programs = DevicePrograms(self._device)
+        return Scheduled(schedule(self.plan(graph), programs), programs.stages)
 
 
 def evaluate(

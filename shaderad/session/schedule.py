@@ -16,16 +16,16 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Type
 from shaderad.lower.bindings import Lowered
 
-# Sizes that whoever runs a schedule knows. No user's size has a name with a space.
-GROUP_LIMIT = "group limit"
+# Sizes that whoever runs a schedule knows. No user's size has a name with a dollar sign.
+GROUP_LIMIT = "$group_limit"
 """The most workgroups that the device takes along one axis."""
-SITE_BASE = "site base"
+SITE_BASE = "$site_base"
 """Where the report sites of the program start in the device's table."""
 
 
 def start_of(k: int) -> str:
     """The name of the bytes before input `k` in its buffer."""
-    return f"start {k}"
+    return f"$start_{k}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Repeat:
     carries: tuple[tuple[int, int], ...]
     rows: tuple[int, ...]
     """Buffers of which each iteration writes a part."""
-    start: tuple[Instruction, ...]
+    start: tuple[Move, ...]
     body: tuple[Instruction, ...]
 
 

@@ -161,7 +161,7 @@ def spoiled() -> dict[str, tuple[str, Callable[[Path], Any]]]:
         "a field less": ("SR0720", lambda at: edit(at, lambda m: m["kernels"][0].pop("arrays"))),
         "an unknown type": ("SR0720", lambda at: edit(at, unknown_type)),
         "an unknown role": ("SR0720", lambda at: edit(at, unknown_role)),
-        "a later version": ("SR0721", lambda at: edit(at, lambda m: m.update(schema_version=2))),
+        "a later version": ("SR0721", lambda at: edit(at, lambda m: m.update(schema_version=3))),
         "a changed file": ("SR0722", lambda at: (at / "wgsl/levels_primal.wgsl").write_text("")),
         "a missing file": ("SR0722", lambda at: (at / "wgsl/levels_primal.wgsl").unlink()),
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.source_file import find_kernels, imported, split_source
+from shaderad.bundle.source_file import find_entries, imported, split_source
 
 KERNEL = """
 import shaderad as sad
@@ -28,7 +28,7 @@ def write(path: Path, text: str) -> Path:
 
 def names_in(path: Path, name: str = "") -> list[str]:
     with imported(path) as module:
-        return list(find_kernels(module, name))
+        return list(find_entries(module, name).kernels)
 
 
 def test_a_name_after_the_file_chooses_one_kernel(tmp_path: Path) -> None:

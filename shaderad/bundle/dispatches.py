@@ -1,0 +1,45 @@
+"""What a manifest says of any compiled entry point, whether of a kernel or of a plan."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from shaderad.bundle import description as to
+from shaderad.bundle.programs import Dispatch, Refusal
+from shaderad.diagnostics import Span
+from shaderad.lower.bindings import Lowered
+from shaderad.lower.options import FORMATS
+
+FileNames = dict[tuple[str, str, str], tuple[str, str]]
+"""By target, entry and stem: the files of the code and of its Slang text."""
+
+
+def site_entries(lowered: Lowered) -> list[to.SiteEntry]:
+    """The places in the Python source that can report."""
+    return [
+        to.SiteEntry(one.kind.value, file_name(one.span), one.span.line, one.name)
+        for one in lowered.sites
+    ]
+
+
+def no_derivative(refusal: Refusal | None) -> to.NoDerivative | None:
+    """Why there is no derivative."""
+    if refusal is None:
+        return None
+    return to.NoDerivative(refusal.code or None, refusal.reason, refusal.line or None)
+
+
+def file_name(span: Span) -> str:
+    """The name of a source file without its folder."""
+    return Path(span.file).name
+
+
+def compiler_options(dispatch: Dispatch) -> list[str]:
+    """What a host must tell dxc; targets that are final need nothing."""
+    if dispatch.code.target != "hlsl":
+        return []
+    # Without it `half` is a float, and buffers of half have another stride.
+    has_half = re.search(rb"\bhalf\b", dispatch.code.content) is not None
+    profile = ["-T", FORMATS["hlsl"].profile.replace("sm", "cs")]
+    return [*profile, "-enable-16bit-types"] if has_half else profile

@@ -1,0 +1,207 @@
+"""The graphs of `manifest.json` as data: plans with sizes left open; see docs/plans.md.
+
+Numbers that depend on sizes are expressions of bundle/size_text.py. Buffers are numbered for each
+plan: its inputs first, then what it makes, results included.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from shaderad.bundle.description import NoDerivative, Place, SiteEntry
+from shaderad.bundle.size_text import SizeText
+
+
+class TreeEntry(msgspec.Struct, omit_defaults=True):
+    """An argument or result: an array, or a container of arrays."""
+
+    kind: Literal["array", "size", "value", "tuple", "list", "dict", "named tuple"]
+    index: int = -1
+    """Of an array: in `inputs` or `outputs`."""
+    size: SizeText = 0
+    value: float | str | bool | None = None
+    name: str = ""
+    """Of a named tuple."""
+    names: list[str] = []
+    parts: list[TreeEntry] = []
+
+
+class GraphParameter(msgspec.Struct):
+    """A parameter of the Python function; one that is a value is compiled in and not passed."""
+
+    name: str
+    tree: TreeEntry
+
+
+class GraphArray(msgspec.Struct):
+    """An array that a graph takes or gives."""
+
+    name: str
+    type: str
+    shape: list[SizeText]
+    """An extent that is a number here is that number in every call."""
+    is_differentiable: bool
+
+
+class Assumptions(msgspec.Struct):
+    """What must hold of the sizes of a call."""
+
+    equal: list[tuple[SizeText, SizeText]]
+    positive: list[SizeText]
+
+
+class BindingEntry(msgspec.Struct):
+    """A storage buffer of a program."""
+
+    slot: int
+    name: str
+    place: Place
+    access: str
+    is_report: bool
+
+
+class WordsEntry(msgspec.Struct):
+    """The constant buffer of a program: one 32-bit word each."""
+
+    slot: int
+    name: str
+    place: Place
+    words: list[str]
+
+
+class ProgramEntry(msgspec.Struct):
+    """One entry point."""
+
+    name: str
+    """How plans speak of it."""
+    kernel: str
+    entry_point: str
+    file: str
+    slang: str
+    workgroup: tuple[int, int, int]
+    features: list[str]
+    compiler_options: list[str]
+    parameters: WordsEntry
+    resources: list[BindingEntry]
+    sites: list[SiteEntry]
+
+
+class LetCommand(msgspec.Struct, tag="let", tag_field="do"):
+    """From here on `name` is what `size` comes to."""
+
+    name: str
+    size: SizeText
+
+
+class RunCommand(msgspec.Struct, tag="run", tag_field="do", omit_defaults=True):
+    """One dispatch; none where `groups` or `if_positive` is not positive."""
+
+    program: str
+    bind: dict[str, int]
+    """Buffers by the names of the program's resources; reports are the host's."""
+    words: list[SizeText]
+    groups: SizeText
+    """Workgroups, in rows of at most ``$group_limit``."""
+    if_positive: SizeText = 1
+
+
+class CopyCommand(msgspec.Struct, tag="copy", tag_field="do", omit_defaults=True):
+    """Bytes from one buffer to another."""
+
+    source: int
+    target: int
+    byte_count: SizeText
+    source_offset: SizeText = 0
+    target_offset: SizeText = 0
+
+
+class FillCommand(msgspec.Struct, tag="fill", tag_field="do"):
+    """The first bytes of a buffer, set to one repeated 32-bit word."""
+
+    target: int
+    word: int
+    byte_count: SizeText
+
+
+class RepeatCommand(msgspec.Struct, tag="repeat", tag_field="do"):
+    """`body` as often as `count` says; see `session.schedule.Repeat`."""
+
+    symbol: str
+    count: SizeText
+    is_reversed: bool
+    carries: list[tuple[int, int]]
+    rows: list[int]
+    start: list[CopyCommand]
+    body: list[Command]
+
+
+class WhileCommand(msgspec.Struct, tag="while", tag_field="do"):
+    """`body` until the device says that it is enough; see `session.schedule.RepeatWhile`."""
+
+    carries: list[tuple[int, int]]
+    body: list[Command]
+    goes_on: int
+    wants: int
+    limit: int
+    line: int
+
+
+Command = LetCommand | RunCommand | CopyCommand | FillCommand | RepeatCommand | WhileCommand
+
+
+class BufferEntry(msgspec.Struct):
+    """A buffer of a plan."""
+
+    name: str
+    """Of an input or result; else empty."""
+    byte_count: SizeText
+
+
+class PlanOutput(msgspec.Struct):
+    """A result of a plan: all of a buffer."""
+
+    name: str
+    type: str
+    shape: list[SizeText]
+    buffer: int
+
+
+class PlanEntry(msgspec.Struct):
+    """What computes results for inputs."""
+
+    inputs: list[str]
+    outputs: list[PlanOutput]
+    aligned_inputs: list[int]
+    """Those that must start where their buffers start."""
+    buffers: list[BufferEntry]
+    commands: list[Command]
+
+
+class PlansEntry(msgspec.Struct, omit_defaults=True):
+    """The plans of one graph for one target."""
+
+    programs: list[ProgramEntry]
+    primal: PlanEntry
+    backward: PlanEntry | None = None
+    forward: PlanEntry | None = None
+    no_backward: NoDerivative | None = None
+    no_forward: NoDerivative | None = None
+
+
+class GraphEntry(msgspec.Struct):
+    """One graph."""
+
+    name: str
+    file: str
+    """Of the Python source, without folder."""
+    line: int
+    bounds: str
+    sizes: list[str]
+    assumes: Assumptions
+    parameters: list[GraphParameter]
+    inputs: list[GraphArray]
+    outputs: list[GraphArray]
+    result: TreeEntry
+    targets: dict[str, PlansEntry]

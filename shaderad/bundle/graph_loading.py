@@ -1,0 +1,263 @@
+"""The graphs of a manifest -> graphs that are called and differentiated by their plans.
+
+Invariant: what is read refers only to programs, buffers and sizes that are there, so that a plan
+that was spoiled is refused when it is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from shaderad.bundle import graph_description as graphs
+from shaderad.bundle.loaded_files import Files, reasons, sites, span_in
+from shaderad.bundle.size_text import SizeText, parsed
+from shaderad.bundle.type_names import TypeNames
+from shaderad.ir import sizes
+from shaderad.ir.arrays import ArrayType, Value
+from shaderad.ir.sizes import Shape, Size
+from shaderad.lower.artifact import Access, Binding, Code, Program
+from shaderad.lower.bindings import Lowered, Mode, Resource, Role
+from shaderad.lower.compile import TARGETS
+from shaderad.session import schedule as to
+from shaderad.session.graph_annotations import Wanted
+from shaderad.session.graph_signatures import GraphSignature
+from shaderad.session.loaded_graphs import LoadedGraph
+from shaderad.session.prebuilt_graphs import BuiltGraph, BuiltPlans, BuiltProgram, PrebuiltGraph
+from shaderad.session.traced_calls import Placeholder, Variant
+from shaderad.session.traced_sizes import shown
+
+
+def loaded_graph(files: Files, types: TypeNames, entry: graphs.GraphEntry) -> LoadedGraph:
+    """One graph.
+
+    Raises:
+        CompileError: SR0722 for a file that is missing or was changed.
+        KeyError, ValueError: Where the manifest speaks of what is not there.
+    """
+    return _Reader(files, types, entry).graph()
+
+
+class _Reader:
+    def __init__(self, files: Files, types: TypeNames, entry: graphs.GraphEntry) -> None:
+        self._files = files
+        self._types = types
+        self._entry = entry
+
+    def graph(self) -> LoadedGraph:
+        entry, folder = self._entry, str(self._files.folder)
+        inputs, outputs = (
+            tuple(
+                Value(ArrayType(self._types.type(one.type), _shape(one.shape, entry.sizes)))
+                for one in given
+            )
+            for given in (entry.inputs, entry.outputs)
+        )
+        by_target = {name: self._plans(name, one) for name, one in entry.targets.items()}
+        built = BuiltGraph(entry.name, folder, by_target)
+        known = frozenset(entry.sizes)
+        variant = Variant(
+            graph=PrebuiltGraph(inputs, outputs, built),
+            out=_tree(entry.result, len(outputs), known),
+            captured=(),
+            constants=(),
+            equal_sizes=tuple((_size(a, known), _size(b, known)) for a, b in entry.assumes.equal),
+            positive_sizes=tuple(_size(one, known) for one in entry.assumes.positive),
+        )
+        return LoadedGraph(self._signature(inputs), variant, folder)
+
+    def _signature(self, inputs: Sequence[Value]) -> GraphSignature:
+        entry = self._entry
+        return GraphSignature(
+            name=entry.name,
+            skeleton={
+                p.name: _tree(p.tree, len(inputs), frozenset(entry.sizes)) for p in entry.parameters
+            },
+            wanted=tuple(
+                Wanted(v.element, tuple(one.shape))
+                for v, one in zip(inputs, entry.inputs, strict=True)
+            ),
+            names=tuple(one.name for one in entry.inputs),
+            fixed=frozenset(p.name for p in entry.parameters if p.tree.kind == "value"),
+        )
+
+    # -- plans -----------------------------------------------------------------------------
+
+    def _plans(self, target: str, entry: graphs.PlansEntry) -> BuiltPlans:
+        programs = {one.name: self._program(target, one) for one in entry.programs}
+        given = {
+            Mode.PRIMAL: entry.primal,
+            Mode.BACKWARD: entry.backward,
+            Mode.FORWARD: entry.forward,
+        }
+        by_mode = {mode: self._plan(programs, one) for mode, one in given.items() if one}
+        why_not = reasons(entry.no_backward, entry.no_forward)
+        return BuiltPlans(tuple(programs.values()), by_mode, why_not)
+
+    def _program(self, target: str, one: graphs.ProgramEntry) -> BuiltProgram:
+        files = self._files
+        bindings = [Binding(one.parameters.slot, one.parameters.name, Access.UNIFORM)]
+        bindings += [Binding(r.slot, r.name, Access(r.access)) for r in one.resources]
+        program = Program(
+            name=one.entry_point,
+            slang=files.content(one.slang).decode(),
+            workgroup=one.workgroup,
+            bindings=tuple(bindings),
+            parameter_words=tuple(one.parameters.words),
+            features=frozenset(one.features),
+            library=files.library,
+            code=Code(TARGETS[target], files.content(one.file)),
+        )
+        lowered = Lowered(
+            program=program,
+            mode=Mode.PRIMAL,
+            resources=tuple(Resource(r.slot, Role.REPORT, ()) for r in one.resources
+                            if r.is_report),
+            words=(),
+            sites=sites(one.sites),
+        )  # fmt: skip
+        return BuiltProgram(lowered, one.kernel)
+
+    def _plan(self, programs: Mapping[str, BuiltProgram], entry: graphs.PlanEntry) -> to.Schedule:
+        known = {*self._entry.sizes, to.GROUP_LIMIT, to.SITE_BASE}
+        known |= {to.start_of(k) for k in range(len(entry.inputs))}
+        commands = _Commands(self._entry.file, programs, len(entry.buffers), known)
+        instructions = commands.block(entry.commands)
+        return to.Schedule(
+            input_count=len(entry.inputs),
+            byte_counts=tuple(commands.size(one.byte_count) for one in entry.buffers),
+            outputs=tuple(
+                to.Output(self._types.type(o.type), _shape(o.shape, self._entry.sizes),
+                          commands.buffer(o.buffer))
+                for o in entry.outputs
+            ),
+            programs=tuple(one.lowered for one in programs.values()),
+            instructions=instructions,
+            aligned_inputs=frozenset(map(commands.buffer, entry.aligned_inputs)),
+        )  # fmt: skip
+
+
+class _Commands:
+    """The commands of one plan, while they are read in order."""
+
+    def __init__(
+        self, file: str, programs: Mapping[str, BuiltProgram], buffer_count: int, known: set[str]
+    ) -> None:
+        self._file = file
+        self._programs = programs
+        self._numbers = {name: k for k, name in enumerate(programs)}
+        self._buffer_count = buffer_count
+        self._known = known
+        """Names of sizes that are set by now."""
+
+    def block(self, given: Sequence[graphs.Command]) -> tuple[to.Instruction, ...]:
+        return tuple(self._command(one) for one in given)
+
+    def size(self, text: SizeText) -> Size:
+        return _size(text, self._known)
+
+    def buffer(self, number: int) -> int:
+        if not 0 <= number < self._buffer_count:
+            raise ValueError(f"a buffer {number}, which is none")
+        return number
+
+    def _command(self, one: graphs.Command) -> to.Instruction:
+        match one:
+            case graphs.LetCommand():
+                found = to.Let(one.name, self.size(one.size))
+                self._known.add(one.name)
+                return found
+            case graphs.RunCommand():
+                return self._run(one)
+            case graphs.CopyCommand():
+                return self._copy(one)
+            case graphs.FillCommand():
+                return to.Set(self.buffer(one.target), one.word, self.size(one.byte_count))
+            case graphs.RepeatCommand():
+                return self._repeat(one)
+            case graphs.WhileCommand():
+                return to.RepeatWhile(
+                    carries=self._pairs(one.carries),
+                    body=self.block(one.body),
+                    goes_on=self.buffer(one.goes_on),
+                    wants=self.buffer(one.wants),
+                    limit=one.limit,
+                    span=span_in(self._file, one.line),
+                )
+
+    def _run(self, one: graphs.RunCommand) -> to.Run:
+        lowered = self._programs[one.program].lowered
+        reports = {r.slot for r in lowered.resources}
+        slots = {b.name: b.slot for b in lowered.program.bindings if b.access != Access.UNIFORM}
+        wanted = {name for name, slot in slots.items() if slot not in reports}
+        if set(one.bind) != wanted or len(one.words) != len(lowered.program.parameter_words):
+            raise ValueError(f"a dispatch of `{one.program}` that does not fit it")
+        return to.Run(
+            program=self._numbers[one.program],
+            bindings=tuple((slots[name], self.buffer(k)) for name, k in one.bind.items()),
+            words=tuple(map(self.size, one.words)),
+            group_count=self.size(one.groups),
+            is_needed=self.size(one.if_positive),
+        )
+
+    def _copy(self, one: graphs.CopyCommand) -> to.Move:
+        return to.Move(
+            source=self.buffer(one.source),
+            source_offset=self.size(one.source_offset),
+            target=self.buffer(one.target),
+            target_offset=self.size(one.target_offset),
+            byte_count=self.size(one.byte_count),
+        )
+
+    def _repeat(self, one: graphs.RepeatCommand) -> to.Repeat:
+        count = self.size(one.count)
+        start = tuple(map(self._copy, one.start))
+        self._known.add(one.symbol)
+        return to.Repeat(
+            symbol=one.symbol,
+            count=count,
+            is_reversed=one.is_reversed,
+            carries=self._pairs(one.carries),
+            rows=tuple(map(self.buffer, one.rows)),
+            start=start,
+            body=self.block(one.body),
+        )
+
+    def _pairs(self, given: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+        return tuple((self.buffer(left), self.buffer(right)) for left, right in given)
+
+
+def _size(text: SizeText, known: Container[str]) -> Size:
+    found = parsed(text)
+    for name in sizes.symbols(found):
+        if name not in known:
+            raise ValueError(f"a size `{name}`, which nothing sets")
+    return found
+
+
+def _shape(given: Sequence[SizeText], known: Container[str]) -> Shape:
+    return tuple(_size(one, known) for one in given)
+
+
+def _tree(entry: graphs.TreeEntry, count: int, known: Container[str]) -> Any:
+    """The tree, with a `Placeholder` below `count` for each array."""
+    if entry.kind == "array":
+        if not 0 <= entry.index < count:
+            raise ValueError(f"an array {entry.index}, which is none")
+        return Placeholder(entry.index)
+    if entry.kind == "size":
+        return shown(_size(entry.size, known))
+    if entry.kind == "value":
+        return entry.value
+    parts = [_tree(part, count, known) for part in entry.parts]
+    if entry.kind == "dict":
+        return dict(zip(entry.names, parts, strict=True))
+    if entry.kind == "named tuple":
+        return _named_tuple(entry.name, entry.names, parts)
+    return tuple(parts) if entry.kind == "tuple" else parts
+
+
+def _named_tuple(name: str, names: Sequence[str], parts: Sequence[Any]) -> Any:
+    """A tuple as the source has it; its class is made anew."""
+    made: Any = NamedTuple(name, [(one, Any) for one in names])
+    return made(*parts)

@@ -1,0 +1,176 @@
+"""A traced graph and a target -> its plans and their compiled programs.
+
+Invariant: a program that several steps or plans run is compiled and written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from shaderad.bundle.profiles import Profile
+from shaderad.bundle.programs import Dispatch, Refusal, refusal_of, stem_of, variant_for
+from shaderad.diagnostics import DerivativeError, Span, error
+from shaderad.graph.plan import RunPass
+from shaderad.graph.planning import plan
+from shaderad.ir.arrays import Graph, Value
+from shaderad.ir.nodes import Kernel
+from shaderad.ir.types import Type, is_differentiable
+from shaderad.lower.bindings import Lowered, Mode
+from shaderad.lower.compile import compile_program
+from shaderad.lower.kernels import lower_kernel
+from shaderad.session.devices import Choice
+from shaderad.session.graph_signatures import GraphSignature
+from shaderad.session.kernel_steps import StagedPasses
+from shaderad.session.plan_steps import lowered_passes
+from shaderad.session.run_graph import pulled, pushed
+from shaderad.session.schedule import Schedule
+from shaderad.session.scheduling import schedule
+from shaderad.session.traced_calls import Variant
+
+
+@dataclass(frozen=True, slots=True)
+class TracedGraph:
+    """A graph of the file that is built."""
+
+    signature: GraphSignature
+    variant: Variant
+    span: Span
+
+    @property
+    def name(self) -> str:
+        return self.signature.name
+
+
+@dataclass(frozen=True, slots=True)
+class GraphProgram:
+    """A program of a graph, and the kernel that its reports name."""
+
+    dispatch: Dispatch
+    kernel: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPrograms:
+    """One graph for one target."""
+
+    programs: tuple[GraphProgram, ...]
+    """Those of all modes; plans number them."""
+    by_mode: dict[Mode, Schedule]
+    refusals: dict[Mode, Refusal]
+    input_types: tuple[Type, ...]
+    """What the inputs of the primal hold."""
+
+    @property
+    def dispatches(self) -> tuple[Dispatch, ...]:
+        return tuple(one.dispatch for one in self.programs)
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why there is no backward mode."""
+        return self.refusals.get(Mode.BACKWARD)
+
+
+def build_graph(
+    graph: TracedGraph, profile: Profile, bounds: str, *, with_forward: bool
+) -> GraphPrograms:
+    """Plans, lowers and compiles the modes of `graph`.
+
+    Raises:
+        LanguageError: What no mode may say.
+        CompileError: SR0501 to SR0507, SR0711, where the target lacks what the graph uses.
+    """
+    programs = _Programs(graph.name, profile, bounds)
+    primal = graph.variant.graph
+    by_mode = {Mode.PRIMAL: _scheduled(primal, programs, profile)}
+    refusals: dict[Mode, Refusal] = {}
+    modes: dict[Mode, Callable[[Graph], Graph]] = {Mode.BACKWARD: _backward}
+    if with_forward:
+        modes[Mode.FORWARD] = _forward
+    for mode, derivative in modes.items():
+        refusal = _nothing_to_differentiate(primal)
+        if refusal is None:
+            try:
+                by_mode[mode] = _scheduled(derivative(primal), programs, profile)
+            except DerivativeError as failure:
+                refusal = refusal_of(failure)
+        if refusal is not None:
+            refusals[mode] = refusal
+    used = {mode: len(one.programs) for mode, one in by_mode.items()}
+    types = tuple(v.element for v in primal.inputs)
+    return GraphPrograms(programs.compiled(max(used.values())), by_mode, refusals, types)
+
+
+def _scheduled(graph: Graph, programs: _Programs, profile: Profile) -> Schedule:
+    return schedule(plan(graph, profile.storage_buffer_limit), programs)
+
+
+def _floats(values: Sequence[Value]) -> tuple[bool, ...]:
+    return tuple(is_differentiable(v.element) for v in values)
+
+
+def _backward(graph: Graph) -> Graph:
+    return pulled(graph, _floats(graph.inputs), _floats(graph.outputs), with_outputs=True)
+
+
+def _forward(graph: Graph) -> Graph:
+    return pushed(graph, _floats(graph.inputs), with_outputs=True)
+
+
+def _nothing_to_differentiate(graph: Graph) -> Refusal | None:
+    if not any(_floats(graph.inputs)):
+        return Refusal("", "it takes no floats")
+    return None if any(_floats(graph.outputs)) else Refusal("", "it gives no floats")
+
+
+@dataclass(eq=False)
+class _Programs:
+    """The programs of one graph for one target, while it is scheduled."""
+
+    graph: str
+    profile: Profile
+    bounds: str
+    lowered: list[Lowered] = field(default_factory=list[Lowered])
+    _kernels: list[str] = field(default_factory=list[str])
+    _by_kernel: dict[tuple[Kernel, Choice], list[int]] = field(
+        default_factory=dict[tuple[Kernel, Choice], list[int]]
+    )
+
+    def of_kernel(self, kernel: Kernel, choice: Choice) -> Sequence[int]:
+        key = (kernel, choice)
+        if key not in self._by_kernel:
+            variant = variant_for(self._built(choice), self.profile)
+            lowered = lower_kernel(kernel, choice.mode, variant)
+            self._by_kernel[key] = [self._number(one, kernel.name) for one in lowered]
+        return self._by_kernel[key]
+
+    def of_pass(self, step: RunPass, choice: Choice) -> StagedPasses:
+        passes = lowered_passes(step, variant_for(self._built(choice), self.profile))
+        kernel = step.producer.kernel.name
+        numbers = [self._number(one.lowered, kernel) for one in passes.steps]
+        return StagedPasses(passes, tuple(numbers), step.node.operands[0].shape)
+
+    def compiled(self, count: int) -> tuple[GraphProgram, ...]:
+        """The first `count` programs; what a refused mode added is left out."""
+        found: list[GraphProgram] = []
+        stems: list[str] = []
+        for one, kernel in zip(self.lowered[:count], self._kernels, strict=False):
+            stems.append(stem_of(self.graph, one.program, stems))
+            code = compile_program(one.program, self.profile.name)
+            found.append(GraphProgram(Dispatch(one, code, stems[-1]), kernel))
+        return tuple(found)
+
+    def _built(self, choice: Choice) -> Choice:
+        """What the build says of bounds goes for whatever is checked."""
+        return replace(choice, bounds=self.bounds) if choice.bounds == "raise" else choice
+
+    def _number(self, lowered: Lowered, kernel: str) -> int:
+        if "double" in lowered.program.features and not self.profile.has_double:
+            raise error("SR0711", name=self.graph, target=self.profile.name)
+        for k, known in enumerate(self.lowered):
+            # The kernel is what reports name.
+            if known == lowered and (self._kernels[k] == kernel or not lowered.sites):
+                return k
+        self.lowered.append(lowered)
+        self._kernels.append(kernel)
+        return len(self.lowered) - 1

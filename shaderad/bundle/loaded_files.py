@@ -1,0 +1,70 @@
+"""The files that a manifest lists, and what it says of the source.
+
+Invariant: every file that is used has the hash that the manifest says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from shaderad.bundle.description import NoDerivative, SiteEntry
+from shaderad.bundle.document import Manifest
+from shaderad.diagnostics import Span, error
+from shaderad.ir.nodes import NO_SPAN
+from shaderad.lower.artifact import library_folder
+from shaderad.lower.bindings import Mode, Site, SiteKind
+
+
+class Files:
+    """The files that a manifest lists, read and checked when they are needed."""
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder = folder
+        self._hashes = manifest.files
+        self.library = self._library(manifest.slang_library)
+
+    def content(self, name: str) -> bytes:
+        try:
+            content = (self.folder / name).read_bytes()
+        except OSError as failure:
+            raise error("SR0722", file=name, folder=self.folder, reason=failure.strerror) from None
+        if _hash(content) != self._hashes[name]:
+            raise error("SR0722", file=name, folder=self.folder, reason="it was changed")
+        return content
+
+    def _library(self, name: str) -> Path | None:
+        """The folder's own Slang library, where it is not the installed one."""
+        listed = [one for one in self._hashes if one.startswith(f"{name}/")]
+        installed = library_folder()
+        for one in listed:
+            own = installed / one.partition("/")[2]
+            if not own.is_file() or _hash(own.read_bytes()) != self._hashes[one]:
+                break
+        else:
+            return None
+        for one in listed:
+            self.content(one)
+        return (self.folder / name).resolve()
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def span_in(file: str, line: int) -> Span:
+    """A line of the source, which is not here: its name says so."""
+    return Span(f"{file} as built", line) if file and line else NO_SPAN
+
+
+def sites(given: Iterable[SiteEntry]) -> tuple[Site, ...]:
+    """The places in the source that a program may report."""
+    return tuple(Site(SiteKind(s.kind), span_in(s.file, s.line), s.name) for s in given)
+
+
+def reasons(no_backward: NoDerivative | None, no_forward: NoDerivative | None) -> dict[Mode, str]:
+    """Why modes were not built."""
+    given = {Mode.BACKWARD: no_backward, Mode.FORWARD: no_forward}
+    found = {mode: one.reason for mode, one in given.items() if one is not None}
+    return {Mode.FORWARD: "it was built without `--jvp`", **found}

@@ -1,0 +1,141 @@
+"""Sizes <-> what a manifest says of them: a whole number, or an expression as text.
+
+    expression = ["-"] term {("+" | "-") term}
+    term       = factor {("*" | "//") factor}
+    factor     = number | name | "(" expression ")"
+               | ("max" | "min") "(" expression "," expression ")" | "sqrt" "(" expression ")"
+
+``//`` rounds down, and so does ``sqrt``, which is at least 1; operators of one kind go from left
+to right. Names are those of sizes; ``$`` begins those that a plan or its host sets. Invariant: what
+is written and read again is the same size.
+"""
+
+from __future__ import annotations
+
+import re
+
+from shaderad.ir import sizes
+from shaderad.ir.sizes import Atom, Polynomial, Size, Symbol
+
+SizeText = int | str
+
+_TOKEN = re.compile(r"\s*(\d+|\$?[^\W\d]\w*|//|[-+*(),])")
+
+
+def spelled(size: Size) -> SizeText:
+    """The number, or the expression."""
+    return size if isinstance(size, int) else _sum(size)
+
+
+def parsed(text: SizeText) -> Size:
+    """The size.
+
+    Raises:
+        ValueError: Where `text` is no expression.
+    """
+    return text if isinstance(text, int) else _Parser(text).whole()
+
+
+def _sum(size: Polynomial) -> str:
+    text = ""
+    for monomial, factor in size.terms:
+        parts = [*map(_atom, monomial)]
+        if abs(factor) != 1 or not parts:
+            parts.insert(0, str(abs(factor)))
+        text += f" {'-' if factor < 0 else '+'} {'*'.join(parts)}"
+    return text.removeprefix(" + ").strip()
+
+
+def _atom(atom: Atom) -> str:
+    if isinstance(atom, Symbol):
+        return atom.name
+    left, right = str(spelled(atom.left)), str(spelled(atom.right))
+    if atom.kind == "//":
+        return f"({_operand(left)} // {_operand(right)})"
+    return f"sqrt({left})" if atom.kind == "sqrt" else f"{atom.kind}({left}, {right})"
+
+
+def _operand(text: str) -> str:
+    """In parentheses unless it is one name or number."""
+    return text if re.fullmatch(r"[$\w]+", text) else f"({text})"
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens: list[str] = []
+        position = 0
+        while position < len(text.rstrip()):
+            found = _TOKEN.match(text, position)
+            if found is None:
+                raise self._failure()
+            self._tokens.append(found[1])
+            position = found.end()
+        self._next = 0
+
+    def whole(self) -> Size:
+        found = self._expression()
+        if self._peek():
+            raise self._failure()
+        return found
+
+    def _expression(self) -> Size:
+        found = sizes.multiply(-1, self._term()) if self._takes("-") else self._term()
+        while self._peek() in ("+", "-"):
+            is_sum = self._take() == "+"
+            found = (sizes.add if is_sum else sizes.subtract)(found, self._term())
+        return found
+
+    def _term(self) -> Size:
+        found = self._factor()
+        while self._peek() in ("*", "//"):
+            is_product = self._take() == "*"
+            right = self._factor()
+            if right == 0 and not is_product:
+                raise self._failure()
+            found = (sizes.multiply if is_product else sizes.floor_divide)(found, right)
+        return found
+
+    def _factor(self) -> Size:
+        token = self._take()
+        if token.isdecimal():
+            return int(token)
+        if token == "(":
+            found = self._expression()
+            self._expect(")")
+            return found
+        if token in ("max", "min", "sqrt") and self._takes("("):
+            return self._call(token)
+        if not token or token in "+-*//(),":
+            raise self._failure()
+        return sizes.symbol(token)
+
+    def _call(self, name: str) -> Size:
+        first = self._expression()
+        if name == "sqrt":
+            self._expect(")")
+            return sizes.square_root(first)
+        self._expect(",")
+        second = self._expression()
+        self._expect(")")
+        return (sizes.maximum if name == "max" else sizes.minimum)(first, second)
+
+    def _peek(self) -> str:
+        return self._tokens[self._next] if self._next < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        token = self._peek()
+        self._next += 1
+        return token
+
+    def _takes(self, wanted: str) -> bool:
+        is_found = self._peek() == wanted
+        self._next += is_found
+        return is_found
+
+    def _expect(self, wanted: str) -> None:
+        if not self._takes(wanted):
+            raise self._failure()
+
+    def _failure(self) -> ValueError:
+        return ValueError(f"a size `{self._text}`, which is no expression")
