@@ -6,8 +6,9 @@ that was spoiled is refused when it is loaded.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from shaderad.bundle import graph_description as graphs
 from shaderad.bundle.loaded_files import Files, reasons, sites, span_in
@@ -259,5 +260,5 @@ def _tree(entry: graphs.TreeEntry, count: int, known: Container[str]) -> Any:
 
 def _named_tuple(name: str, names: Sequence[str], parts: Sequence[Any]) -> Any:
     """A tuple as the source has it; its class is made anew."""
-    made: Any = NamedTuple(name, [(one, Any) for one in names])
+    made: Any = namedtuple(name, names)  # pyright: ignore[reportUntypedNamedTuple]
     return made(*parts)

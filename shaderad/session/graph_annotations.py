@@ -151,7 +151,7 @@ class _SizeNames(ast.NodeTransformer):
         """Whether there is an array at all."""
         self._space = space
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802 - Python's own name
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         if not self._is_array(node.value):
             return self.generic_visit(node)
         self.has_found = True

@@ -12,6 +12,7 @@ import pytest
 import shaderad as sad
 
 SOURCE = Path(__file__).parent / "kernels.py"
+GRAPHS = Path(__file__).parent / "graphs.py"
 TARGETS = ("spirv", "spirv-core", "hlsl", "wgsl", "metal")
 
 
@@ -38,4 +39,13 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Output:
     folder = tmp_path_factory.mktemp("build") / "out"
     defines = {"count": 8, "top": 1e999}
     sad.build(SOURCE, folder, targets=TARGETS, defines=defines, validate=False)
+    return Output(folder, json.loads((folder / "manifest.json").read_text(encoding="utf-8")))
+
+
+@pytest.fixture(scope="package")
+def graph_output(tmp_path_factory: pytest.TempPathFactory) -> Output:
+    """`graphs.py`, built for what runs here."""
+    folder = tmp_path_factory.mktemp("build") / "graphs"
+    # naga does not read every SPIR-V; WGSL steps in then.
+    sad.build(GRAPHS, folder, targets=("spirv", "wgsl"), validate=False)
     return Output(folder, json.loads((folder / "manifest.json").read_text(encoding="utf-8")))
