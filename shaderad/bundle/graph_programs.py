@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from shaderad.bundle.profiles import Profile
-from shaderad.bundle.programs import Dispatch, Refusal, refusal_of, stem_of, variant_for
+from shaderad.bundle.programs import Dispatch, Refusal, double_of, refusal_of, stem_of, variant_for
 from shaderad.diagnostics import DerivativeError, Span, error
 from shaderad.graph.plan import RunPass
 from shaderad.graph.planning import plan
@@ -139,12 +139,14 @@ class _Programs:
     def of_kernel(self, kernel: Kernel, choice: Choice) -> Sequence[int]:
         key = (kernel, choice)
         if key not in self._by_kernel:
+            self._check_double(kernel)
             variant = variant_for(self._built(choice), self.profile)
             lowered = lower_kernel(kernel, choice.mode, variant)
             self._by_kernel[key] = [self._number(one, kernel.name) for one in lowered]
         return self._by_kernel[key]
 
     def of_pass(self, step: RunPass, choice: Choice) -> StagedPasses:
+        self._check_double(step.producer.kernel)
         passes = lowered_passes(step, variant_for(self._built(choice), self.profile))
         kernel = step.producer.kernel.name
         numbers = [self._number(one.lowered, kernel) for one in passes.steps]
@@ -160,13 +162,15 @@ class _Programs:
             found.append(GraphProgram(Dispatch(one, code, stems[-1]), kernel))
         return tuple(found)
 
+    def _check_double(self, kernel: Kernel) -> None:
+        if not self.profile.has_double and double_of(kernel) is not None:
+            raise error("SR0711", name=self.graph, target=self.profile.name)
+
     def _built(self, choice: Choice) -> Choice:
         """What the build says of bounds goes for whatever is checked."""
         return replace(choice, bounds=self.bounds) if choice.bounds == "raise" else choice
 
     def _number(self, lowered: Lowered, kernel: str) -> int:
-        if "double" in lowered.program.features and not self.profile.has_double:
-            raise error("SR0711", name=self.graph, target=self.profile.name)
         for k, known in enumerate(self.lowered):
             # The kernel is what reports name.
             if known == lowered and (self._kernels[k] == kernel or not lowered.sites):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from shaderad.bundle.profiles import Profile
-from shaderad.diagnostics import DerivativeError, Error, error
+from shaderad.diagnostics import DerivativeError, Error, Span, error
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import Access, Kind, is_differentiable, scalars
 from shaderad.lower.artifact import Code, Program
@@ -172,12 +172,21 @@ def variant_for(choice: Choice, profile: Profile) -> Variant:
 def _check_features(kernel: Kernel, profile: Profile) -> None:
     if profile.has_double:
         return
+    found = double_of(kernel)
+    if found is not None:
+        name, span = found
+        raise error("SR0711", span, name=name, target=profile.name)
+
+
+def double_of(kernel: Kernel) -> tuple[str, Span] | None:
+    """The first array, uniform or variable of a kernel that holds doubles."""
     types = [(b.name, b.type.element, b.span) for b in kernel.buffers]
     types += [(u.name, u.type, u.span) for u in kernel.uniforms]
     types += [(name, t, kernel.span) for name, t in kernel.local_types.items()]
     for name, t, span in types:
         if any(s.kind is Kind.DOUBLE for s in scalars(t)):
-            raise error("SR0711", span, name=name, target=profile.name)
+            return name, span
+    return None
 
 
 def _nothing_to_differentiate(kernel: Kernel) -> Refusal | None:

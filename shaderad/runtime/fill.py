@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import struct
 
-from shaderad.lower.artifact import Access, Binding, Program
+from shaderad.lower.artifact import Access, Binding, Code, Program
 from shaderad.runtime.checks import WORD_BYTES, check_range, padded
 from shaderad.runtime.protocol import Buffer, Runtime
 
 GROUP_SIZE = 64
+
+WGSL = """\
+struct Parameters { first: u32, end: u32, stride: u32, word: u32 }
+@group(0) @binding(0) var<uniform> parameters: Parameters;
+@group(0) @binding(1) var<storage, read_write> words: array<u32>;
+
+@compute @workgroup_size(64)
+fn fill_words(@builtin(global_invocation_id) thread: vec3<u32>) {
+    for (var i = parameters.first + thread.x; i < parameters.end; i += parameters.stride) {
+        words[i] = parameters.word;
+    }
+}
+"""
+"""What wgpu takes: what a build holds must run where there is no Slang compiler."""
 
 FILL = Program(
     name="fill_words",
@@ -28,6 +42,7 @@ void fill_words(uint3 thread : SV_DispatchThreadID)
     workgroup=(GROUP_SIZE, 1, 1),
     bindings=(Binding(0, "parameters", Access.UNIFORM), Binding(1, "words", Access.WRITE)),
     parameter_words=("first", "end", "stride", "word"),
+    code=Code("wgsl", WGSL.encode()),
 )
 
 
