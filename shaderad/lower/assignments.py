@@ -23,7 +23,6 @@ from shaderad.ir.nodes import (
 )
 from shaderad.ir.types import LocalArray, Pair, Type, is_differentiable, tangent
 from shaderad.ir.walk import path_value, reads, step_type
-from shaderad.lower.expressions import has_matrix_form
 from shaderad.lower.replacements import write_replacement
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def _update(writer: FunctionWriter, target: str, place: Expr | None, value: Expr
         isinstance(value, Apply)
         and value.op in _COMPOUND
         and value.args[0] == place
-        and not has_matrix_form(value)
+        and not writer.expressions.has_matrix_form(value)
         and not writer.has_own_quotient(value)
     ):
         return f"{target} {_COMPOUND[value.op]} {writer.text(value.args[1])};"

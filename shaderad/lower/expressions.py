@@ -69,15 +69,10 @@ _CONDITIONAL = 10
 _BITCASTS = {Kind.FLOAT: "asfloat", Kind.INT: "asint", Kind.UINT: "asuint"}
 
 
-def has_matrix_form(e: Apply) -> bool:
-    """Whether `e` is a matrix for which the plain operator is not on every target.
-
-    WGSL and Metal neither negate nor divide matrices, and Slang's derivative of the subtrahend is
-    ``mat3x3<f32>(0) - m``, which is no WGSL.
-    """
-    if e.op is ops.SUB and isinstance(e.args[1], Splat):
-        return False
-    return e.op in (ops.NEG, ops.SUB, ops.DIV) and isinstance(e.type, Matrix)
+def _scalar(t: Type) -> Scalar:
+    scalar = scalar_of(t)
+    assert scalar is not None
+    return scalar
 
 
 class ExpressionWriter:
@@ -145,7 +140,7 @@ class ExpressionWriter:
         return f"{spelling}({self._arguments(e.args)})", _PRIMARY
 
     def _operator(self, e: Apply, spelling: str) -> tuple[str, int]:
-        if has_matrix_form(e):
+        if self.has_matrix_form(e):
             return self._matrix_operator(e)
         if len(e.args) == 1:
             symbol = spelling[0]
@@ -161,14 +156,44 @@ class ExpressionWriter:
             return f"!({left} == {right})", _UNARY
         return f"{left} {symbol} {right}", strength
 
+    def has_matrix_form(self, e: Apply) -> bool:
+        """Whether `e` is a matrix for which the plain operator is not on every target.
+
+        WGSL and Metal neither negate nor divide matrices, and Slang's derivative of the subtrahend
+        is ``mat3x3<f32>(0) - m``, which is no WGSL. Of HLSL's product by component glslang makes
+        the matrix product.
+        """
+        if not isinstance(e.type, Matrix):
+            return False
+        if e.op is ops.MUL:
+            sides = self._sides(e)
+            return self._function.is_differentiated or all(s.type == e.type for s in sides)
+        if e.op is ops.SUB and isinstance(e.args[1], Splat):
+            return False
+        return e.op in (ops.NEG, ops.SUB, ops.DIV)
+
     def _matrix_operator(self, e: Apply) -> tuple[str, int]:
+        if e.op is ops.MUL:
+            return self._matrix_product(e), _PRIMARY
         if e.op is ops.DIV:
             return f"divideMatrix({self._arguments(e.args)})", _PRIMARY
-        negated = f"{self.text(e.args[-1], _PRECEDENCE['*'])} * -1.0"
+        if self._function.is_differentiated:
+            minus_one = literal(-1.0, _scalar(e.type))
+            negated = f"scaleMatrix({self.text(e.args[-1])}, {minus_one})"
+        else:
+            negated = f"{self.text(e.args[-1], _PRECEDENCE['*'])} * -1.0"
         if e.op is ops.NEG:
             return negated, _PRECEDENCE["*"]
         left = self.text(self._sides(e)[0], _PRECEDENCE["+"])
         return f"{left} + {negated}", _PRECEDENCE["+"]
+
+    def _matrix_product(self, e: Apply) -> str:
+        """By component, or by a scalar that stands on either side."""
+        left, right = e.args
+        for m, scale in ((left, right), (right, left)):
+            if isinstance(scale, Splat) and isinstance(scale.value.type, Scalar):
+                return f"scaleMatrix({self.text(m)}, {self.text(scale.value)})"
+        return f"multiplyMatrix({self._arguments(e.args)})"
 
     def at_run_time(self, e: AtRunTime) -> tuple[str, int]:
         zero = self._module.word(Word(WordKind.BITS), "zero", "float")

@@ -23,7 +23,7 @@ from shaderad.runtime.routes import choose_code, readable_by_naga
 
 TOOL = "glslangValidator"
 # HLSL has `sin` of a matrix, of which glslang makes an instruction that SPIR-V has for vectors
-# only, and products by element of matrices that are not square, which glslang does not know.
+# only. It knows no products by element of matrices that are not square: none should be left.
 _GLSLANG_FAULTS = (
     "has incorrect or ambiguous arguments",
     "Could not perform requested binary operation",

@@ -35,8 +35,12 @@ def test_a_matrix_product_made_of_an_operator_is_refused() -> None:
 
 
 @sad.kernel
-def by_component(i: sad.Index, m: sad.In[float2x2], y: sad.Out[float2x2]):
-    y[i] = m[i] * m[i]
+def by_component(
+    i: sad.Index, m: sad.In[float2x2], n: sad.In[float2x2], scale: float, y: sad.Out[float2x2]
+):
+    product = m[i]
+    product *= n[i]
+    y[i] = product * scale + float2x2(1.0) * scale * m[i]
 
 
 @sad.kernel
@@ -53,10 +57,15 @@ def device() -> object:
 
 
 @pytest.mark.gpu
-def test_products_by_component_are_not_run(device: sad.Device) -> None:
-    """Of them glslang makes matrix products: a device would say 2 where 1 is right."""
-    with pytest.raises(Untranslatable, match="product by component"):
-        by_component(np.ones((1, 2, 2), np.float32), dim=1)
+def test_products_by_component_are_run(device: sad.Device) -> None:
+    """Of HLSL's operator glslang would make matrix products."""
+    m = np.float32([[[1, 2], [3, 4]]])
+    y, pullback = sad.vjp(by_component, m, 2 * m, 3.0, dim=1)
+    np.testing.assert_array_equal(y.numpy(), 3 * m * 2 * m + 3 * m)
+    by_m, by_n, by_scale = pullback(np.ones_like(m))
+    np.testing.assert_array_equal(by_m.numpy(), 6 * m + 3)
+    np.testing.assert_array_equal(by_n.numpy(), 3 * m)
+    assert by_scale.item() == (2 * m * m + m).sum()
 
 
 @pytest.mark.gpu
