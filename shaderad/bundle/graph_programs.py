@@ -66,6 +66,12 @@ class GraphPrograms:
         return tuple(one.dispatch for one in self.programs)
 
     @property
+    def modes(self) -> tuple[str, ...]:
+        """What was built."""
+        names = {Mode.PRIMAL: "primal", Mode.BACKWARD: "backward", Mode.FORWARD: "forward"}
+        return tuple(name for mode, name in names.items() if mode in self.by_mode)
+
+    @property
     def refusal(self) -> Refusal | None:
         """Why there is no backward mode."""
         return self.refusals.get(Mode.BACKWARD)

@@ -56,6 +56,18 @@ class Programs:
     def dispatches(self) -> tuple[Dispatch, ...]:
         return (*self.primal, *self.backward, *self.forward)
 
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """What was built."""
+        made = {"primal": self.primal, "backward": self.backward, "forward": self.forward}
+        return tuple(name for name, dispatches in made.items() if dispatches)
+
+    @property
+    def refusals(self) -> dict[Mode, Refusal]:
+        """Why modes that were asked for were not."""
+        given = {Mode.BACKWARD: self.refusal, Mode.FORWARD: self.forward_refusal}
+        return {mode: one for mode, one in given.items() if one is not None}
+
 
 def build_programs(
     kernel: Kernel, profile: Profile, bounds: str, *, with_forward: bool = False

@@ -10,6 +10,7 @@ from shaderad.bundle.graph_manifest import BuiltGraph
 from shaderad.bundle.manifest import BuiltKernel
 from shaderad.bundle.programs import Refusal
 from shaderad.bundle.stages import Built
+from shaderad.lower.bindings import Mode
 from shaderad.lower.validate import Status
 
 Kind = Literal["ok", "none", "fact"]
@@ -27,18 +28,22 @@ def summary_lines(built: Built) -> Iterator[tuple[str, Kind]]:
 
 def _entry_lines(built: BuiltKernel | BuiltGraph, width: int) -> Iterator[tuple[str, Kind]]:
     name, margin = f"{built.name:<{width}}", " " * width
-    targets_by_refusal: dict[Refusal | None, list[str]] = {}
+    targets_by_state: dict[_State, list[str]] = {}
     for target, programs in built.by_target.items():
-        targets_by_refusal.setdefault(programs.refusal, []).append(target)
-    for refusal, targets in targets_by_refusal.items():
-        if refusal is None:
-            yield f"{name}  primal, backward  {' '.join(targets)}", "ok"
-            continue
-        yield f"{name}  primal only       {' '.join(targets)}", "none"
-        code = f"{refusal.code}: " if refusal.code else ""
-        file = built.span.file.replace("\\", "/").rpartition("/")[2]
-        place = f" ({file}:{refusal.line})" if refusal.line else ""
-        yield f"{margin}  no backward: {code}{refusal.reason}{place}", "none"
+        state = (programs.modes, tuple(programs.refusals.items()))
+        targets_by_state.setdefault(state, []).append(target)
+    for (modes, refusals), targets in targets_by_state.items():
+        made = ", ".join(modes) if len(modes) > 1 else "primal only"
+        yield f"{name}  {made:<16}  {' '.join(targets)}", "none" if refusals else "ok"
+        for mode, refusal in refusals:
+            code = f"{refusal.code}: " if refusal.code else ""
+            file = built.span.file.replace("\\", "/").rpartition("/")[2]
+            place = f" ({file}:{refusal.line})" if refusal.line else ""
+            yield f"{margin}  no {_SHOWN[mode]}: {code}{refusal.reason}{place}", "none"
+
+
+_State = tuple[tuple[str, ...], tuple[tuple[Mode, Refusal], ...]]
+_SHOWN = {Mode.BACKWARD: "backward", Mode.FORWARD: "forward"}
 
 
 def _validator_lines(built: Built) -> Iterator[tuple[str, Kind]]:

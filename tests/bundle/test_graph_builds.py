@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.bundle.summary import summary_lines
 from tests.bundle.conftest import GRAPHS, TARGETS, Output
 from tests.bundle.test_graphs import particles
 from tests.bundle.test_loading import WITHOUT_SLANG, copied, edit
@@ -82,7 +83,9 @@ def halves(x: sad.Array[float, "n"]):
     assert "backward" not in plans
     assert plans["forward"]["commands"]
     assert plans["no_backward"]["code"].startswith("SR04")
-    assert built.graphs[0].name == "halves"
+    lines = [text for text, _ in summary_lines(built)]
+    assert lines[0] == "halves  primal, forward   wgsl"
+    assert lines[1].startswith("        no backward: SR04")
     with pytest.raises(sad.DerivativeError) as caught:
         sad.build(path, tmp_path / "other", targets="wgsl", require_backward=True)
     assert caught.value.code == "SR0710"
