@@ -146,6 +146,32 @@ def total(x: sad.Array[float, "n"], y: sad.Array[float, "n"]):
     device.synchronize()
 
 
+@pytest.mark.gpu
+def test_bounds_are_those_of_the_build_and_reports_name_the_source(
+    tmp_path: Path, device: sad.Device
+) -> None:
+    text = """
+@sad.kernel
+def pick(i: sad.Index, x: sad.In[float], j: sad.In[int], y: sad.Out[float]):
+    y[i] = x[j[i]]
+
+@sad.graph
+def picked(x: sad.Array[float, "n"], j: sad.Array[int, "m"]):
+    return pick(x, j, dim=j.shape[0])
+"""
+    path = source(tmp_path, text)
+    line = path.read_text(encoding="utf-8").splitlines().index("    y[i] = x[j[i]]") + 1
+    x, j = np.array([1.0, 2.0]), np.array([1, 5])
+    for bounds in ("raise", "ignore"):
+        sad.build(path, tmp_path / bounds, targets="spirv", bounds=bounds, validate=False)
+    out = sad.load(tmp_path / "raise").picked(x, j)
+    with pytest.raises(sad.BoundsError, match=f"model.py as built:{line}") as caught:
+        out.numpy()
+    assert caught.value.code == "SR0660"
+    np.testing.assert_array_equal(sad.load(tmp_path / "ignore").picked(x, j).numpy(), [2.0, 0.0])
+    device.synchronize()
+
+
 # -- what a loaded graph does not do -------------------------------------------------------------
 
 
