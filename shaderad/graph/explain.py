@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from shaderad.graph.clusters import kernel_name
 from shaderad.graph.kernels import Work
 from shaderad.graph.plan import CallKernel, Plan, Repeat, RepeatWhile, RunKernel, RunPass, Step
 from shaderad.ir import arrays, sizes
@@ -97,9 +98,9 @@ class _Text:
     def _pass(self, step: RunPass) -> str:
         kind = "reduce" if isinstance(step.node, arrays.Reduce) else "scan"
         fused = "" if _is_read(step.producer) else f" of {step.producer.kernel.name}"
-        return (
-            f"{kind} by {step.node.op.name}{fused} over {self._shape(step.node.operands[0].shape)}"
-        )
+        end = "" if step.epilogue is None else ", then " + kernel_name([step.epilogue.value])
+        over = self._shape(step.node.operands[0].shape)
+        return f"{kind} by {step.node.op.name}{fused}{end} over {over}"
 
     # -- values ----------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ uniforms, so that it is compiled once for all sizes.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -30,9 +31,16 @@ class Work:
     kernel: nodes.Kernel
     dim: Shape
     reads: tuple[tuple[str, Value], ...]
+    """Single elements are uniforms of the kernel, everything else its arrays."""
     writes: tuple[tuple[str, Value], ...]
     sizes: tuple[tuple[str, Size], ...]
     bounds: str
+
+    @property
+    def scalars(self) -> frozenset[str]:
+        """Names of uniforms that are values."""
+        held = {u.name for u in self.kernel.uniforms}
+        return frozenset(name for name, _ in self.reads if name in held)
 
 
 @dataclass
@@ -65,13 +73,24 @@ def write_kernel(
     return writer.finish(name, body(writer), outputs)
 
 
+def row_writer(shape: Shape, is_stored: Callable[[Value], bool], first: int) -> Writer:
+    """Writes for threads of one axis; names of arrays and sizes are numbered from `first`."""
+    facts = _Facts(ways=defaultdict(lambda: {"at"}))
+    return Writer(shape, is_stored, facts, first)
+
+
 class Writer:
     """One kernel while it is written."""
 
     def __init__(
-        self, shape: Shape, is_stored: Callable[[Value], bool], known: _Facts | None
+        self,
+        shape: Shape,
+        is_stored: Callable[[Value], bool],
+        known: _Facts | None,
+        first: int = 0,
     ) -> None:
         self.shape = shape
+        self._first = first
         self.facts = _Facts()
         self.local_types: dict[str, Type] = {}
         self._known = known
@@ -79,7 +98,7 @@ class Writer:
         self.launch: Shape = (sizes.product(shape),) if self._is_flat or not shape else shape
         """Extents of the launch."""
         self.index_names = ("i", "j", "k", "l")[: len(self.launch)]
-        self.positions = Positions()
+        self.positions = Positions(first)
         self.own = self._own_position()
         self._bound: dict[Value, Callable[[Indices], Expr]] = {}
         self.elements = Elements(
@@ -87,6 +106,7 @@ class Writer:
         )
         self._own_number = number(self.own, shape)
         self._buffers: dict[Value, nodes.Buffer] = {}
+        self._scalars: dict[Value, nodes.Uniform] = {}
 
     def _own_position(self) -> Indices:
         if self._known is None or self._known.is_flat:
@@ -136,6 +156,8 @@ class Writer:
     def _read(self, value: Value, at: Indices, gather: arrays.Gather | None) -> Expr:
         if value in self._bound:
             return self._bound[value](at)
+        if gather is None and sizes.product(value.shape) == 1:
+            return c.variable(self._scalar(value).name, value.element)
         buffer = self._buffer(value)
         way = self._way(value, at, gather)
         self.facts.ways.setdefault(value, set()).add(way)
@@ -156,9 +178,18 @@ class Writer:
         is_whole = sizes.product(value.shape) == sizes.product(self.shape)
         return "own" if is_own and is_alike and is_whole else "at"
 
+    def _scalar(self, value: Value) -> nodes.Uniform:
+        if value not in self._scalars:
+            name = self._next_name()
+            self._scalars[value] = nodes.Uniform(name=name, path=(name,), type=value.element)
+        return self._scalars[value]
+
+    def _next_name(self) -> str:
+        return f"x{self._first + len(self._buffers) + len(self._scalars)}"
+
     def _buffer(self, value: Value) -> nodes.Buffer:
         if value not in self._buffers:
-            name = f"x{len(self._buffers)}"
+            name = self._next_name()
             t = BufferType(Access.IN, value.element, self._rank(value))
             self._buffers[value] = nodes.Buffer(name=name, path=(name,), type=t)
         return self._buffers[value]
@@ -178,9 +209,11 @@ class Writer:
     def finish(
         self, name: str, body: Sequence[Stmt], outputs: Sequence[tuple[str, Value, Access]]
     ) -> Work:
-        uniforms = tuple(
+        scalars = tuple(self._scalars.values())
+        lengths = tuple(
             nodes.Uniform(name=n, path=(n,), type=INT) for n, _ in self.positions.uniforms
         )
+        uniforms = (*scalars, *lengths)
         written = [
             nodes.Buffer(name=n, path=(n,), type=BufferType(access, v.element, self._out_rank(v)))
             for n, v, access in outputs
@@ -200,7 +233,7 @@ class Writer:
         return Work(
             kernel=kernel,
             dim=self.launch,
-            reads=tuple((b.name, v) for v, b in self._buffers.items()),
+            reads=tuple((x.name, v) for v, x in (*self._buffers.items(), *self._scalars.items())),
             writes=tuple((n, v) for n, v, _ in outputs),
             sizes=self.positions.uniforms,
             bounds="raise" if self._may_report(body) else "unchecked",

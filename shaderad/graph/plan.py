@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from shaderad.graph.kernels import Work
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Value
+from shaderad.ir.nodes import Function
 from shaderad.ir.sizes import Shape
 
 
@@ -52,6 +53,23 @@ class CallKernel:
 
 
 @dataclass(frozen=True, eq=False)
+class Epilogue:
+    """What a scan of one row computes from each element that it finds."""
+
+    work: Work
+    """A kernel without outputs: what `function` reads besides the element and the index."""
+    function: Function
+    """Takes the element, the index at which it was found, and the sizes."""
+    value: Value
+    is_mirrored: bool
+    """Whether the element at ``n - 1 - index`` is computed, not that at the index."""
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        return tuple(v for _, v in self.work.reads)
+
+
+@dataclass(frozen=True, eq=False)
 class RunPass:
     """A reduction or scan of the rows that a producer computes."""
 
@@ -62,15 +80,24 @@ class RunPass:
     """What comes before each row."""
     finish: arrays.Elementwise | None = None
     """What is made of each result before it is stored."""
+    epilogue: Epilogue | None = None
+    """What is computed from that, and stored in its place."""
 
     @property
     def reads(self) -> tuple[Value, ...]:
         values = tuple(v for _, v in self.producer.reads)
+        if self.epilogue is not None:
+            values += self.epilogue.reads
         return values if self.init is None else (self.init, *values)
 
     @property
-    def result(self) -> Value:
+    def scanned(self) -> Value:
+        """What the epilogue reads."""
         return self.node.result if self.finish is None else self.finish.result
+
+    @property
+    def result(self) -> Value:
+        return self.scanned if self.epilogue is None else self.epilogue.value
 
     @property
     def writes(self) -> tuple[Value, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from shaderad.graph import scatters, sorting
 from shaderad.graph.clusters import cluster
+from shaderad.graph.epilogues import with_epilogues
 from shaderad.graph.exact import exact_products
 from shaderad.graph.finishes import finishes
 from shaderad.graph.loops import loop_kernels
@@ -95,10 +96,14 @@ class _Planner:
             else:
                 self._place_step(node)
         self._ordered.sort(key=lambda entry: entry[0])
+        outputs = tuple((base_of(v), v.shape) for v in self._graph.outputs)
+        steps = [step for _, one in self._ordered for step in self._steps(one)]
+        stored = [v for v, _ in outputs]
+        read_limit = self._buffer_limit - PASS_BUFFERS
         return Plan(
             inputs=self._graph.inputs,
-            outputs=tuple((base_of(v), v.shape) for v in self._graph.outputs),
-            steps=tuple(step for _, one in self._ordered for step in self._steps(one)),
+            outputs=outputs,
+            steps=with_epilogues(steps, stored, self._is_stored, read_limit),
         )
 
     def _place_step(self, node: Node) -> None:

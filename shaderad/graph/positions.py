@@ -50,9 +50,14 @@ def times(a: Position, factor: Size) -> Position:
 
 
 class Positions:
-    """The bases of the positions in one kernel, and the uniforms that its sizes become."""
+    """The bases of the positions in one kernel, and the uniforms that its sizes become.
 
-    def __init__(self) -> None:
+    Args:
+        first: The number of the first of these.
+    """
+
+    def __init__(self, first: int = 0) -> None:
+        self._first = first
         self._bases: list[Expr] = []
         self._number_by_base: dict[int, int] = {}
         self._quotients: dict[tuple[Position, Size], Position] = {}
@@ -83,7 +88,7 @@ class Positions:
         return c.variable(self._name_by_size.setdefault(size, self._fresh()), INT)
 
     def _fresh(self) -> str:
-        return f"{_SIZE}{len(self._name_by_size)}"
+        return f"{_SIZE}{self._first + len(self._name_by_size)}"
 
     def expr(self, position: Position) -> Expr:
         """The int that `position` is; one object for equal positions."""

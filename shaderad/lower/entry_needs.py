@@ -16,9 +16,7 @@ from shaderad.lower.entry_scope import EntryScope
 def note_needs(entry: EntryScope) -> None:
     """Tells the module's arrays what the entry point itself reads and writes."""
     mode, arrays = entry.module.mode, entry.module.arrays
-    for u in entry.kernel.uniforms:
-        if u.name in entry.module.variant.device_uniforms:
-            arrays.need(Role.UNIFORM, u.name, u.type, read_cell(u.type))
+    note_uniforms(entry)
     for u in entry.wanted_uniforms():
         if mode is Mode.BACKWARD:
             arrays.need_gradient(u.name, u.type, is_summed=True)
@@ -33,6 +31,13 @@ def note_needs(entry: EntryScope) -> None:
         if mode is Mode.BACKWARD and is_differentiable(t):
             arrays.need(Role.COTANGENT, b.name, t, read_cell(t))
     _note_sums(entry)
+
+
+def note_uniforms(entry: EntryScope) -> None:
+    """Those that are device arrays are bound like any other."""
+    for u in entry.kernel.uniforms:
+        if u.name in entry.module.variant.device_uniforms:
+            entry.module.arrays.need(Role.UNIFORM, u.name, u.type, read_cell(u.type))
 
 
 def _note_sums(entry: EntryScope) -> None:

@@ -32,6 +32,8 @@ class EntryWriter:
     """Gives the entry point's name, its tags and its text."""
     functions: tuple[Function, ...] = ()
     """What it calls besides the body."""
+    own_uniforms: frozenset[str] = frozenset()
+    """Uniforms that it reads and the body does not."""
 
 
 SHOWN_AXES = 4
@@ -41,9 +43,6 @@ SHOWN_AXES = 4
 def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     """The name of the entry point, its tags and its text."""
     name = entry.module.names.make(f"{entry.body}_{entry.module.mode.value}")
-    for u in entry.kernel.uniforms:
-        if u.name in entry.module.variant.device_uniforms:
-            entry.tags.reader(Role.UNIFORM, u.name, u.type)
     piece = entry.piece
     sums = sum_fields(entry) if is_reduction(entry) else []
     if sums:
@@ -52,6 +51,8 @@ def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     piece.add(f"[numthreads({WORKGROUP_SIZE}, 1, 1)]")
     piece.open(f"void {name}(uint3 group : SV_GroupID, uint laneIndex : SV_GroupIndex)")
     piece.add("lane = laneIndex;")
+    for t, variable, text in entry.uniforms.kept(entry.kernel.uniforms, entry.names):
+        piece.add(f"{t} {variable} = {text};")
     count = entry.word(WordKind.THREAD_COUNT, "thread_count")
     _before_threads(entry)
     if sums:

@@ -20,8 +20,12 @@ INDEX = "index"
 class EntryScope:
     """One entry point while it is written: its text, names and what they stand for."""
 
-    def __init__(self, module: Module, resolved: Resolved, body: str) -> None:
+    def __init__(
+        self, module: Module, resolved: Resolved, body: str, own_uniforms: frozenset[str]
+    ) -> None:
         self.module = module
+        self.own_uniforms = own_uniforms
+        """Uniforms that the body does not take."""
         self.kernel = module.kernel
         self.resolved = resolved
         self.body = body
@@ -78,7 +82,8 @@ class EntryScope:
     def arguments(self) -> list[str]:
         """The body's arguments as plain values."""
         arguments = [self.index_name(n) for n in self.kernel.index_names]
-        arguments += [self.uniforms.value(u) for u in self.kernel.uniforms]
+        own = self.own_uniforms
+        arguments += [self.uniforms.value(u) for u in self.kernel.uniforms if u.name not in own]
         return arguments
 
     def call_body(self, arguments: list[str]) -> None:

@@ -145,7 +145,7 @@ class _Lowering:
         module = self._module
         name = module.names.make(self._kernel.name)
         body = self._write_body(name)
-        entry = EntryScope(module, self._resolved, name)
+        entry = EntryScope(module, self._resolved, name, self._around.own_uniforms)
         self._around.note_needs(entry)
         # Tags may ask for more words, and the entry point for more tags: text first, bindings last.
         self._note_hoisted_tags()
@@ -183,7 +183,8 @@ class _Lowering:
         piece.span = kernel.span
         hoisted = [*module.strategies.exclusive.values(), *module.strategies.uniform]
         elements = {h.name: kernel.buffer(h.buffer).type.element for h in hoisted}
-        uniforms = {u.name: u.type for u in kernel.uniforms}
+        own = self._around.own_uniforms
+        uniforms = {u.name: u.type for u in kernel.uniforms if u.name not in own}
         indices: dict[str, Type] = dict.fromkeys(kernel.index_names, INT)
         types = {**indices, **uniforms, **elements, **resolved.local_types}
         constants = self._constants()

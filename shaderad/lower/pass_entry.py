@@ -15,6 +15,7 @@ from shaderad.ir.types import Type, byte_count, leaves
 from shaderad.ir.walk import all_expressions, reachable
 from shaderad.lower.arrays import read_cell, write_cell
 from shaderad.lower.bindings import Role, Word, WordKind
+from shaderad.lower.entry_needs import note_uniforms
 from shaderad.lower.entry_points import EntryWriter, send_report, write_indices
 from shaderad.lower.entry_scope import INDEX, EntryScope
 from shaderad.lower.operators import Operator
@@ -50,6 +51,18 @@ def runs_of(producer: Kernel, functions: tuple[Function, ...], state: Type) -> s
     count = sum(1 for _ in islice(found, _LONG))
     is_small = len(leaves(state)) <= _FEW
     return "BlockRuns" if is_small and count < _LONG else "SingleRuns"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is computed from each element that a scan of one row finds, and stored in its place."""
+
+    kernel: Kernel
+    """A kernel without outputs: its arrays and uniforms are what `function` reads."""
+    function: Function
+    """Takes the element, its index, and the uniforms."""
+    is_mirrored: bool
+    """Whether the result is stored as far from the end as the element is from the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +132,23 @@ class ScanEntry:
     """What the chunks of each row come to up to each of them, where rows have several."""
     finish: Function | None = None
     """What is made of each result before it is stored."""
+    ending: Ending | None = None
+    """What is computed from that."""
 
     @property
     def writer(self) -> EntryWriter:
-        return EntryWriter(self._note_needs, self._write, _called(self.operator, self.finish))
+        called, own = _called(self.operator, self.finish), frozenset[str]()
+        if self.ending is not None:
+            called += (self.ending.function,)
+            own = frozenset(u.name for u in self.ending.kernel.uniforms)
+        return EntryWriter(self._note_needs, self._write, called, own)
 
     def _note_needs(self, entry: EntryScope) -> None:
         read = [self.befores] if self.befores else []
         written = {self.result: _stored_type(self.operator, self.finish)}
+        if self.ending is not None:
+            entry.module.function(self.ending.function)
+            written = {self.result: self.ending.function.result}
         _note_needs(entry, self.operator, self.finish, read, written)
 
     def _write(self, entry: EntryScope) -> tuple[str, Piece, Piece]:
@@ -136,7 +158,10 @@ class ScanEntry:
             text = fold.read(self.befores, "max(team, 1) - 1")
             head = f"override static {fold.state} beforeTeam(uint team)"
             entry.piece.add(f"{head} {{ return {text}; }}")
-        store = fold.store_finished(self.result, "number", "value")
+        if self.ending is None:
+            store = fold.store_finished(self.result, "number", "value")
+        else:
+            store = fold.store_ended(self.result, self.ending)
         head = f"static void write(uint number, {fold.state} value)"
         entry.piece.add(f"{head} {{ {store} }}")
         return fold.close("scan")
@@ -160,6 +185,7 @@ def _note_needs(
     module, state = entry.module, operator.state
     module.workgroup_size = width_of(state)
     module.stored_types |= {state, *written.values()}
+    note_uniforms(entry)
     for function in _called(operator, finish):
         module.function(function)
     for name in read:
@@ -188,10 +214,15 @@ class _Fold:
         self._width = width_of(operator.state)
         self._runs = runs_of(entry.kernel, _called(operator, finish), operator.state)
         self._name = ""
+        self._kept: list[tuple[str, str, str]] = []
 
     def open(self, head: str) -> None:
         """Group memory, and the first lines of the struct."""
         piece, bases = self.entry.piece, head
+        uniforms = self.entry.kernel.uniforms
+        self._kept = self.entry.uniforms.kept(uniforms, self.entry.module.names)
+        for t, name, _ in self._kept:
+            piece.add(f"static {t} {name};")
         if self._is_together:
             piece.add(f"groupshared {self.state} parts[{self._width}];")
             piece.add()
@@ -229,6 +260,8 @@ class _Fold:
         piece.add(f"[numthreads({self._width}, 1, 1)]")
         piece.open(f"void {name}(uint3 group : SV_GroupID, uint laneIndex : SV_GroupIndex)")
         piece.add("lane = laneIndex;")
+        for _, variable, text in self._kept:
+            piece.add(f"{variable} = {text};")
         names = ("row_length", "chunk_length", "chunk_count", "team_count")
         groups = entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
         piece.call("Rows rows = Rows", [*map(self.size, names), groups])
@@ -262,10 +295,22 @@ class _Fold:
 
     def store_finished(self, array: str, number: str, value: str) -> str:
         """Stores what is made of a result."""
+        t = _stored_type(self._operator, self._finish)
+        return self._store(array, t, number, self._finished(value))
+
+    def store_ended(self, array: str, ending: Ending) -> str:
+        """Stores what is computed from the `value` that a scan has found at `number`."""
+        entry = self.entry
+        given = [self._finished("value"), "int(number)"]
+        given += [entry.uniforms.value(u) for u in ending.kernel.uniforms]
+        ended = f"{entry.module.function(ending.function)}({', '.join(given)})"
+        number = f"({self.size('row_length')} - 1 - number)" if ending.is_mirrored else "number"
+        return self._store(array, ending.function.result, number, ended)
+
+    def _finished(self, value: str) -> str:
         if self._finish is None:
-            return self.store(array, number, value)
-        finished = f"{self.entry.module.function(self._finish)}({value})"
-        return self._store(array, self._finish.result, number, finished)
+            return value
+        return f"{self.entry.module.function(self._finish)}({value})"
 
     def _store(self, array: str, t: Type, number: str, value: str) -> str:
         tag = self.entry.tags.writer(Role.OUTPUT, array, t)

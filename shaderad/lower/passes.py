@@ -16,7 +16,7 @@ from shaderad.ir.types import INT, Access, BufferType, Type
 from shaderad.lower.bindings import Lowered, Variant
 from shaderad.lower.kernels import lower_around
 from shaderad.lower.operators import Operator, operator_of
-from shaderad.lower.pass_entry import ReductionEntry, ScanEntry, has_room, width_of
+from shaderad.lower.pass_entry import Ending, ReductionEntry, ScanEntry, has_room, width_of
 from shaderad.lower.pass_sizes import (
     LENGTH,
     PARALLEL,
@@ -100,10 +100,15 @@ def lower_reduce(
 
 
 def lower_scan(
-    producer: Kernel, op: Reducer, variant: Variant, finish: Function | None = None
+    producer: Kernel,
+    op: Reducer,
+    variant: Variant,
+    finish: Function | None = None,
+    ending: Ending | None = None,
 ) -> Passes:
     """Scans the last axis of what `producer` computes: chunks are reduced, what they come to is
-    scanned, and from there each chunk is. Arguments as for `lower_reduce`.
+    scanned, and from there each chunk is. Arguments as for `lower_reduce`; `ending` computes from
+    what `finish` makes, for a single row.
     """
     operator = operator_of(op, _element(producer))
     cut, width, formulas = _cut(operator, variant), width_of(operator.state), Formulas()
@@ -111,15 +116,27 @@ def lower_scan(
     rows = whole_rows(formulas, "middle_", "chunk_count", cut, width)
     totals = ReductionEntry(operator, chunks.words, _TOTALS)
     befores = ScanEntry(operator, rows.words, _BEFORES)
-    last = ScanEntry(operator, chunks.words, RESULT, _BEFORES, finish)
+    last = ScanEntry(operator, chunks.words, RESULT, _BEFORES, finish, ending)
     steps = (
         _around(producer, totals, variant, chunks, _several(chunks)),
         _around(_stored(_TOTALS, operator), befores, _unchecked(variant), rows, _several(chunks)),
-        _around(producer, last, variant, chunks, sizes.symbol(LENGTH)),
+        _around(_with(producer, ending), last, variant, chunks, sizes.symbol(LENGTH)),
     )
     names = (_TOTALS, _BEFORES)
     scratch = tuple(Scratch(n, operator.state, chunks.team_count) for n in names)
     return Passes(steps, scratch, formulas)
+
+
+def _with(producer: Kernel, ending: Ending | None) -> Kernel:
+    """The producer, with what the end of its scan reads."""
+    if ending is None:
+        return producer
+    return replace(
+        producer,
+        parameters=producer.parameters + ending.kernel.parameters,
+        buffers=producer.buffers + ending.kernel.buffers,
+        uniforms=producer.uniforms + ending.kernel.uniforms,
+    )
 
 
 def _element(producer: Kernel) -> Type:

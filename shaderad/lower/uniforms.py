@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from shaderad.ir.nodes import Uniform
@@ -22,6 +22,7 @@ from shaderad.lower.entry_tags import EntryTags
 
 if TYPE_CHECKING:
     from shaderad.lower.module import Module
+    from shaderad.lower.names import Names
 
 
 class Uniforms:
@@ -30,9 +31,25 @@ class Uniforms:
     def __init__(self, module: Module, tags: EntryTags) -> None:
         self._module = module
         self._tags = tags
+        self._kept: dict[str, str] = {}
+
+    def kept(self, uniforms: Iterable[Uniform], names: Names) -> list[tuple[str, str, str]]:
+        """Type, name and text of variables for the uniforms that are device arrays.
+
+        From here on each is read as its variable: to read memory once is cheaper.
+        """
+        found: list[tuple[str, str, str]] = []
+        for u in uniforms:
+            if u.name in self._module.variant.device_uniforms:
+                text, name = self.value(u), names.make(u.name)
+                found.append((self._module.types.spell(u.type), name, text))
+                self._kept[u.name] = name
+        return found
 
     def value(self, u: Uniform) -> str:
         """The value of a uniform, from the constant buffer or a device array."""
+        if u.name in self._kept:
+            return self._kept[u.name]
         spelled = self._module.types.spell(u.type)
         if u.name in self._module.variant.device_uniforms:
             tag = self._tags.reader(Role.UNIFORM, u.name, u.type)

@@ -8,6 +8,7 @@ from shaderad.graph.finishes import finish_of
 from shaderad.ir import arrays, sizes
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
+from shaderad.lower.pass_entry import Ending
 from shaderad.lower.passes import INIT, RESULT, lower_reduce, lower_scan
 from shaderad.session.devices import Choice
 from shaderad.session.kernel_steps import KernelStep
@@ -18,22 +19,26 @@ if TYPE_CHECKING:
     from shaderad.ir.arrays import Value
     from shaderad.lower.bindings import Variant
     from shaderad.lower.passes import Passes
-    from shaderad.session.kernel_steps import Programs
+    from shaderad.session.kernel_steps import Key, Programs
 
 
 def pass_step(step: RunPass, programs: Programs) -> KernelStep:
     """A reduction or scan."""
     work = step.producer
-    values = {(Role.INPUT, name): value for name, value in work.reads}
+    values, shapes, sized, scalars = _read(work), _shapes(work), work.sizes, work.scalars
+    if step.epilogue is not None:
+        end = step.epilogue.work
+        values |= _read(end)
+        shapes |= _shapes(end)
+        sized, scalars = sized + end.sizes, scalars | end.scalars
     values[Role.OUTPUT, RESULT] = step.result
     if step.init is not None:
         values[Role.INPUT, INIT] = step.init
-    shapes = {name: _seen(work, name, value) for name, value in (*work.reads, *work.writes)}
     shapes |= {name: (sizes.product(value.shape),) for (_, name), value in values.items()
                if name in (RESULT, INIT)}  # fmt: skip
-    choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), frozenset())
+    choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), scalars)
     passes = programs.of_pass(step, choice)
-    return KernelStep(work.kernel, choice, work.dim, values, shapes, work.sizes, passes=passes)
+    return KernelStep(work.kernel, choice, work.dim, values, shapes, sized, passes=passes)
 
 
 def lowered_passes(step: RunPass, variant: Variant) -> Passes:
@@ -43,25 +48,42 @@ def lowered_passes(step: RunPass, variant: Variant) -> Passes:
     if isinstance(node, arrays.Reduce):
         has_init = step.init is not None
         return lower_reduce(kernel, node.op, variant, has_init=has_init, finish=finish)
-    return lower_scan(kernel, node.op, variant, finish)
+    ending = None
+    if step.epilogue is not None:
+        end = step.epilogue
+        ending = Ending(end.work.kernel, end.function, end.is_mirrored)
+    return lower_scan(kernel, node.op, variant, finish, ending)
 
 
 def work_step(work: Work, *, is_filled: bool) -> KernelStep:
     """A kernel of ours; `is_filled` where what it writes holds something already."""
-    shapes = {name: _seen(work, name, value) for name, value in (*work.reads, *work.writes)}
+    shapes = _shapes(work)
     own = frozenset(
         name
         for name, _ in work.writes
         if work.kernel.buffer(name).access is Access.OUT and shapes[name] == work.dim
     )
-    values = {(Role.INPUT, name): value for name, value in work.reads}
+    values = _read(work)
     values |= {(Role.OUTPUT, name): value for name, value in work.writes}
-    choice = Choice(Mode.PRIMAL, work.bounds, "", own, frozenset())
+    choice = Choice(Mode.PRIMAL, work.bounds, "", own, work.scalars)
     return KernelStep(work.kernel, choice, work.dim, values, shapes, work.sizes, is_filled)
+
+
+def _read(work: Work) -> dict[Key, Value]:
+    return {
+        (Role.UNIFORM if name in work.scalars else Role.INPUT, name): value
+        for name, value in work.reads
+    }
+
+
+def _shapes(work: Work) -> dict[str, sizes.Shape]:
+    return {name: _seen(work, name, value) for name, value in (*work.reads, *work.writes)}
 
 
 def _seen(work: Work, name: str, value: Value) -> sizes.Shape:
     """The shape of a value as the kernel indexes it: its own, or all elements in one row."""
+    if name in work.scalars:
+        return ()
     is_as_it_is = work.kernel.buffer(name).type.rank == len(value.shape)
     return value.shape if is_as_it_is else (sizes.product(value.shape),)
 

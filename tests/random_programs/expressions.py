@@ -288,7 +288,8 @@ class Expressions(Parts):
         return form.format(a, b)
 
     def _uint(self, depth: int) -> str:
-        return f"sad.pcg(sad.uint({self.value(INT, depth - 1)}))"
+        # A constant that is negative does not fit.
+        return f"sad.pcg(sad.uint(abs({self.value(INT, depth - 1)})))"
 
     def condition(self, depth: int) -> str:
         """A bool."""

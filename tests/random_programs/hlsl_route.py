@@ -95,6 +95,8 @@ def _through_hlsl(
     code = readable_by_naga(Code("spirv", _assembled(program)))
     verdict = vet(code, program.name, device)
     _check_translatable(verdict.reason)
+    if "literal is NaN" in verdict.reason:
+        raise Untranslatable("glslang folds constants to a NaN, which naga refuses")
     if not verdict.is_accepted:
         raise AssertionError(f"naga refuses what glslang made of {program.name}: {verdict.reason}")
     return code, Route(program.name, "hlsl", "asked for")

@@ -224,11 +224,17 @@ def pull_scan(node: arrays.Scan, bars: Derivatives, _: Sequence[bool]) -> Deriva
         return (b.reverse_scan(ops.ADD, bar),)
     t, axis = x.element, len(x.shape) - 1
     step = b.combined(node.op, c.variable("before", t), c.variable("x", t))
-    given = {"before": b.shift_right(node.result, c.zero(t)), "x": x}
+    is_product = node.op == ops.MUL
+    # 1 stands in before a row of factors. Nothing does for a function, nor, where all elements are
+    # infinite, for an extreme.
+    fill = c.neutral(ops.MUL, t) if is_product else c.zero(t)
+    given = {"before": b.shift_right(node.result, fill), "x": x}
     r = AffineMaps.of(step, "before", t, is_by_component=isinstance(node.op, ops.Op)).flow(
         given, bar
     )
     to_x = expressions.pull(step, c.variable("r", t), ("x",)).get("x", c.zero(t))
-    found = _unless("is_first", to_x, c.variable("r", t))
-    given |= {"r": r, "is_first": at_end(x, axis, is_last=False)}
-    return (b.elementwise(found, given, x.shape),)
+    given["r"] = r
+    if is_product:
+        return (b.elementwise(to_x, given, x.shape),)
+    given["is_first"] = at_end(x, axis, is_last=False)
+    return (b.elementwise(_unless("is_first", to_x, c.variable("r", t)), given, x.shape),)
