@@ -1,22 +1,16 @@
 """Which bind group serves a pipeline with given buffers, for as long as the buffers live.
 
 Making a bind group costs more than the rest of a dispatch, so they are kept; but each keeps its
-buffers' memory, so those of a buffer that Python has dropped are dropped as well. Small buffers
-that nobody else can hold live on instead, bind groups and all, and serve the next allocation of
-their size: a training step makes the same arrays again and again.
+buffers' memory, so those of a buffer that Python has dropped are dropped as well. Buffers that
+nobody else can hold live on for a while instead, bind groups and all: see idle_buffers.py.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from typing import Any
 
-REUSED_BYTES = 1 << 16
-"""Dropped buffers up to this size serve again."""
-IDLE_BYTES = 1 << 24
-"""What such buffers may hold in all."""
-IDLE_COUNT = 32
-"""How many of one size wait; a native buffer of a few bytes costs kilobytes."""
+from shaderad.runtime.idle_buffers import IdleBuffers
 
 
 class WgpuBuffer:
@@ -47,16 +41,15 @@ Dropped = tuple[int, bool]
 
 
 class BindGroups:
-    """Bind groups by pipeline and buffers, and small buffers that wait to serve again."""
+    """Bind groups by pipeline and buffers, and buffers that wait to serve again."""
 
     def __init__(self) -> None:
         self._group_by_key: dict[tuple[int, ...], Any] = {}
         self._keys_by_buffer: dict[int, set[tuple[int, ...]]] = {}
-        self._idle: defaultdict[int, list[tuple[int, Any]]] = defaultdict(list)
-        self._idle_bytes = 0
+        self._idle = IdleBuffers[tuple[int, Any]]()
         # Held here, too: what the garbage collector finds together with its wrapper it finalises,
         # and wgpu-py's finaliser ends the native buffer.
-        self._small_by_serial: dict[int, Any] = {}
+        self._own_by_serial: dict[int, Any] = {}
         self.dropped: deque[Dropped] = deque()
 
     def find(self, key: tuple[int, ...]) -> Any:
@@ -69,36 +62,24 @@ class BindGroups:
             self._keys_by_buffer.setdefault(serial, set()).add(key)
 
     def note_buffer(self, serial: int, native: Any) -> None:
-        """Notes a buffer of ours that may serve again."""
-        if native.size <= REUSED_BYTES:
-            self._small_by_serial[serial] = native
+        """Notes a buffer of ours, which may serve again."""
+        self._own_by_serial[serial] = native
 
     def reused(self, size: int) -> tuple[int, Any] | None:
         """Serial and native buffer of a dropped one of exactly `size` bytes; any content."""
         self.settle_dropped()
-        idle = self._idle.get(size)
-        if not idle:
-            return None
-        self._idle_bytes -= size
-        return idle.pop()
-
-    def _has_room(self, size: int) -> bool:
-        is_small_enough = self._idle_bytes + size <= IDLE_BYTES
-        return is_small_enough and len(self._idle[size]) < IDLE_COUNT
+        return self._idle.take(size)
 
     def settle_dropped(self) -> None:
-        """Keeps small buffers that Python no longer holds, and frees the others."""
+        """Keeps buffers that Python no longer holds as long as there is room, else frees them."""
         while self.dropped:
             serial, is_shared = self.dropped.popleft()
-            native = None if is_shared else self._small_by_serial.get(serial)
-            if native is not None and self._has_room(native.size):
-                self._idle[native.size].append((serial, native))
-                self._idle_bytes += native.size
-            else:
+            native = None if is_shared else self._own_by_serial.get(serial)
+            if native is None or not self._idle.keep(native.size, (serial, native)):
                 self._forget(serial)
 
     def _forget(self, serial: int) -> None:
-        self._small_by_serial.pop(serial, None)
+        self._own_by_serial.pop(serial, None)
         for key in self._keys_by_buffer.pop(serial, ()):
             self._group_by_key.pop(key, None)
             for other in key[1:]:

@@ -8,6 +8,7 @@ every other command, so order is kept without waiting.
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from shaderad.diagnostics import error
 from shaderad.lower.artifact import Program
 from shaderad.runtime import checks
 from shaderad.runtime.guard import guarded, shortened
+from shaderad.runtime.idle_buffers import IdleBuffers
 from shaderad.runtime.pipelines import PipelineKeeper
 from shaderad.runtime.protocol import SMALLEST_ALLOCATION, Capabilities, Route
 from shaderad.runtime.routes import check_compiles
@@ -36,16 +38,26 @@ STAGING_KEPT_BYTES = 1 << 20
 
 
 class SlangpyBuffer:
-    """A storage buffer; slang-rhi keeps its memory until the commands that use it are done."""
+    """A storage buffer; slang-rhi keeps its memory until the commands that use it are done.
 
-    __slots__ = ("byte_count", "native")
+    When Python drops it, the runtime gets the native one, unless somebody else may hold that.
+    """
 
-    def __init__(self, byte_count: int, native: Any) -> None:
+    __slots__ = ("_dropped", "byte_count", "native")
+
+    def __init__(self, byte_count: int, native: Any, dropped: deque[Any] | None) -> None:
         self.byte_count = byte_count
         self.native = native
+        self._dropped = dropped
 
     def shared(self) -> Any:
+        self._dropped = None
         return self.native
+
+    def __del__(self) -> None:
+        # May run inside any call of ours, by the garbage collector: only leave a note.
+        if self._dropped is not None:
+            self._dropped.append(self.native)
 
 
 class SlangpyPipeline:
@@ -85,18 +97,25 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         self._encoder: Any = None
         self._compute: Any = None
         self._staging: dict[int, Any] = {}
+        self._dropped: deque[Any] = deque()
+        self._idle = IdleBuffers[Any]()
 
     @guarded
     def allocate(self, byte_count: int, *, zeroed: bool = True) -> SlangpyBuffer:
         checks.check_bytes(self.capabilities, byte_count, self.capabilities.binding_bytes_limit)
         size = max(SMALLEST_ALLOCATION, checks.padded(byte_count))
-        try:
-            native = self.native.create_buffer(size=size, usage=STORAGE_USAGE)
-        except self.foreign_errors as failure:
-            raise self._refused_allocation(failure, byte_count) from None
+        while self._dropped:
+            native = self._dropped.popleft()
+            self._idle.keep(int(native.size), native)
+        native = self._idle.take(size)
+        if native is None:
+            try:
+                native = self.native.create_buffer(size=size, usage=STORAGE_USAGE)
+            except self.foreign_errors as failure:
+                raise self._refused_allocation(failure, byte_count) from None
         if zeroed:
             self._commands().clear_buffer(native)
-        return SlangpyBuffer(byte_count, native)
+        return SlangpyBuffer(byte_count, native, self._dropped)
 
     def _refused_allocation(self, failure: Exception, byte_count: int) -> Exception:
         # slang-rhi says only "failed" where memory is short; nothing else is wrong with the call.
@@ -108,7 +127,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
     def wrap(self, native: Any) -> SlangpyBuffer:
         if not isinstance(native, spy.Buffer):
             raise error("SR0619", runtime="slangpy", found=type(native).__qualname__)
-        return SlangpyBuffer(int(native.size), native)
+        return SlangpyBuffer(int(native.size), native, None)
 
     @guarded
     def write(self, buffer: SlangpyBuffer, offset: int, data: bytes | memoryview) -> None:
@@ -254,6 +273,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
 
     def release(self) -> None:
         self._staging = {}
+        self._idle = IdleBuffers[Any]()
         if self._owns_device:
             self.native.close()
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from shaderad.diagnostics import DeviceError
-from shaderad.runtime import Runtime, open_runtime
+from shaderad.runtime import Runtime, idle_buffers, open_runtime
 from tests import swiftshader
 from tests.runtime import programs
 from tests.runtime.conftest import opened_or_skip
@@ -74,7 +74,10 @@ def test_a_refused_command_is_a_device_error_and_the_device_goes_on(wgpu_runtime
     assert bytes(wgpu_runtime.read([(both, 0, 4)])[0]) == bytes(4)
 
 
-def test_dropping_a_buffer_frees_the_memory_that_bind_groups_held(wgpu_runtime: Runtime) -> None:
+def test_dropping_a_buffer_frees_the_memory_that_bind_groups_held(
+    wgpu_runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idle_buffers, "IDLE_BYTES", 1 << 19)
     pipeline = wgpu_runtime.pipeline(SCALE_AND_ADD)
     x = wgpu_runtime.allocate(4)
 
