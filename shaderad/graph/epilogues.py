@@ -96,7 +96,8 @@ def _epilogue(step: RunKernel, scan: RunPass, is_stored: IsStored) -> Epilogue |
 
 def _written(value: Value, scan: RunPass, is_stored: IsStored, *, is_mirrored: bool) -> Epilogue:
     producer, scanned = scan.producer.kernel, scan.scanned
-    first = max(len(producer.buffers), len(producer.uniforms))
+    # One kernel gets the names of both: arrays and single elements are counted together.
+    first = len(producer.buffers) + len(producer.uniforms)
     writer = row_writer(value.shape, lambda v: v is not value and is_stored(v), first)
     total = c.variable("total", scanned.element)
 

@@ -86,6 +86,35 @@ def test_scans_with_kernels_behind_them_are_right(device: sad.Device, length: in
     np.testing.assert_allclose(found[1], sums[::-1] * y - 3 * x[::-1], rtol=1e-4, atol=1e-4)
 
 
+def test_names_before_and_behind_a_scan_differ() -> None:
+    x, y, (a, d, e) = array((N,)), array((N,)), (array(()) for _ in range(3))
+    terms = b.applied(ops.ADD, b.applied(ops.MUL, x, b.broadcast(a, (N,), ())),
+                      b.broadcast(d, (N,), ()))  # fmt: skip
+    for factor in (y, b.broadcast(e, (N,), ())):
+        found = b.applied(ops.MUL, b.scan(ops.ADD, terms), factor)
+        (step,) = plan(Graph((x, y, a, d, e), (found,))).steps
+        assert isinstance(step, RunPass)
+        assert step.epilogue is not None
+        names = [name for name, _ in (*step.producer.reads, *step.epilogue.work.reads)]
+        assert len(names) == len(set(names)) == 4
+
+
+@pytest.mark.gpu
+def test_single_elements_before_and_behind_a_scan_are_told_apart(device: sad.Device) -> None:
+    x = np.random.default_rng(3).uniform(-1, 1, 100).astype(np.float32)
+
+    @sad.graph
+    def scaled(
+        x: sad.Array[float], a: sad.Array[float], b: sad.Array[float], c: sad.Array[float]
+    ) -> sad.Array[float]:
+        return sad.scan(sad.add, x * a + b) * c
+
+    with device:
+        found = scaled(x, *(np.float32(value) for value in (0.5, 0.25, 3.0))).numpy()
+    wanted = 3.0 * np.cumsum(0.5 * x.astype(np.float64) + 0.25)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("length", LENGTHS)
 def test_gradients_of_scans_are_right(device: sad.Device, length: int) -> None:
