@@ -214,6 +214,24 @@ def test_arguments_are_annotated(device: sad.Device) -> None:
         sad.graph(_three)(X)
 
 
+def test_a_named_size_is_no_other_size_whatever_its_name(device: sad.Device) -> None:
+    @sad.graph
+    def joined(a: Any, b: Any, c: sad.Array[float, "n0"], d: sad.Array[float, "n2"]) -> Any:
+        return sad.concatenate([a, b, c, d]), (a.shape[0], b.shape[0], c.shape[0], d.shape[0])
+
+    @sad.graph
+    def added(a: Any, c: sad.Array[float, "n0"]) -> Any:
+        return a + c
+
+    parts = [np.arange(n, dtype=np.float32) + n for n in (2, 3, 4, 5)]
+    found, counts = joined(*parts)
+    near(found, np.concatenate(parts))
+    assert counts == (2, 3, 4, 5)
+    near(added(parts[0], parts[0]), 2 * parts[0])
+    with pytest.raises(sad.ShapeError, match="SR0379"):
+        added(parts[0], parts[1])
+
+
 def _three(x: sad.Array[float, 3]) -> Any:
     return x
 

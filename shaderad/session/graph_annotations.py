@@ -106,8 +106,9 @@ class Annotations:
         Raises:
             ShapeError: SR0347, where two arguments disagree on a named size.
         """
-        plain = form_of([(x.element, x.shape) for x in arguments.arrays])
         named = self._named_extents(values, arguments)
+        names = frozenset(name for _, name, _ in named)
+        plain = form_of([(x.element, x.shape) for x in arguments.arrays], names)
         if not named:
             return plain
         symbol_by_name: dict[str, sizes.Size] = {}

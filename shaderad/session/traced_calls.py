@@ -7,8 +7,9 @@ Invariant: a graph is used again only where all that tracing decided by sizes is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from shaderad.ir import sizes
@@ -39,17 +40,23 @@ class Form:
         return tuple((t.element, t.shape) for t in self.types)
 
 
-def form_of(given: Sequence[tuple[Type, tuple[int, ...]]]) -> Form:
+def form_of(
+    given: Sequence[tuple[Type, tuple[int, ...]]], taken: Container[str] = frozenset()
+) -> Form:
     """The form of arrays of these elements and shapes.
 
-    There is a symbol for each extent but 1; equal extents share it.
+    There is a symbol for each extent but 1; equal extents share it. `taken` are names that the user
+    has for other sizes.
     """
     name_by_extent: dict[int, str] = {}
+    free = (name for name in map("n{}".format, count()) if name not in taken)
 
     def extent(number: int) -> sizes.Size:
         if number == 1:
             return 1
-        return sizes.symbol(name_by_extent.setdefault(number, f"n{len(name_by_extent)}"))
+        if number not in name_by_extent:
+            name_by_extent[number] = next(free)
+        return sizes.symbol(name_by_extent[number])
 
     types = tuple(ArrayType(element, tuple(map(extent, shape))) for element, shape in given)
     return Form(types, {name: number for number, name in name_by_extent.items()})
