@@ -17,11 +17,12 @@ from shaderad.bundle.size_text import SizeText
 class TreeEntry(msgspec.Struct, omit_defaults=True):
     """An argument or result: an array, or a container of arrays."""
 
-    kind: Literal["array", "size", "value", "tuple", "list", "dict", "named tuple"]
+    kind: Literal["array", "size", "number", "value", "tuple", "list", "dict", "named tuple"]
     index: int = -1
     """Of an array: in `inputs` or `outputs`."""
     size: SizeText = 0
-    value: float | str | bool | None = None
+    value: str | bool | None = None
+    """Of a number: its text as Python writes it, with a point or exponent where it is a float."""
     name: str = ""
     """Of a named tuple."""
     names: list[str] = []

@@ -248,6 +248,8 @@ def _tree(entry: graphs.TreeEntry, count: int, known: Container[str]) -> Any:
         return Placeholder(entry.index)
     if entry.kind == "size":
         return shown(_size(entry.size, known))
+    if entry.kind == "number":
+        return _number(str(entry.value))
     if entry.kind == "value":
         return entry.value
     parts = [_tree(part, count, known) for part in entry.parts]
@@ -256,6 +258,10 @@ def _tree(entry: graphs.TreeEntry, count: int, known: Container[str]) -> Any:
     if entry.kind == "named tuple":
         return _named_tuple(entry.name, entry.names, parts)
     return tuple(parts) if entry.kind == "tuple" else parts
+
+
+def _number(text: str) -> int | float:
+    return int(text) if text.removeprefix("-").isdecimal() else float(text)
 
 
 def _named_tuple(name: str, names: Sequence[str], parts: Sequence[Any]) -> Any:

@@ -5,6 +5,7 @@ Invariant: only names, numbers and expressions; the same build gives the same by
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -30,6 +31,9 @@ from shaderad.session import schedule, trees
 from shaderad.session.schedule import Instruction, Schedule
 from shaderad.session.traced_calls import Placeholder
 from shaderad.session.traced_sizes import TracedSize
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""What differs from process to process in the text of a function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,7 @@ def _array(name: str, t: ArrayType, types: Types) -> graphs.GraphArray:
 def _tree(tree: Any, graph: str, *, is_fixed: bool = False) -> graphs.TreeEntry:
     """A tree of arrays; of a fixed parameter the text of its value is enough."""
     if is_fixed:
-        return graphs.TreeEntry("value", value=repr(tree))
+        return graphs.TreeEntry("value", value=_ADDRESS.sub("", repr(tree)))
     parts = trees.children(tree)
     if parts is None:
         return _leaf(tree, graph)
@@ -107,8 +111,12 @@ def _leaf(leaf: Any, graph: str) -> graphs.TreeEntry:
         return graphs.TreeEntry("array", index=leaf.position)
     if isinstance(leaf, TracedSize):
         return graphs.TreeEntry("size", size=spelled(leaf.size))
-    if leaf is None or isinstance(leaf, bool | int | float | str):
+    if leaf is None or isinstance(leaf, bool | str):
         return graphs.TreeEntry("value", value=leaf)
+    if isinstance(leaf, int | float):
+        # JSON has no infinities, and its readers make floats of whole numbers.
+        plain = int(leaf) if isinstance(leaf, int) else float(leaf)
+        return graphs.TreeEntry("number", value=repr(plain))
     raise error("SR0735", graph=graph, found=trees.described(leaf))
 
 
