@@ -17,10 +17,12 @@ from shaderad.bundle.type_names import TypeNames
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import is_differentiable
 from shaderad.lower.artifact import Access, Binding, Code, Program
 from shaderad.lower.bindings import Lowered, Mode, Resource, Role
 from shaderad.lower.compile import TARGETS
 from shaderad.session import schedule as to
+from shaderad.session import trees
 from shaderad.session.graph_annotations import Wanted
 from shaderad.session.graph_signatures import GraphSignature
 from shaderad.session.loaded_graphs import LoadedGraph
@@ -68,12 +70,14 @@ class _Reader:
         return LoadedGraph(self._signature(inputs), variant, folder)
 
     def _signature(self, inputs: Sequence[Value]) -> GraphSignature:
-        entry = self._entry
+        entry, known = self._entry, frozenset(self._entry.sizes)
+        skeleton = {p.name: _tree(p.tree, len(inputs), known) for p in entry.parameters}
+        arrays = [one for one in trees.leaves(skeleton) if isinstance(one, Placeholder)]
+        if [one.position for one in arrays] != [*range(len(inputs))]:
+            raise ValueError("inputs other than those of its parameters")
         return GraphSignature(
             name=entry.name,
-            skeleton={
-                p.name: _tree(p.tree, len(inputs), frozenset(entry.sizes)) for p in entry.parameters
-            },
+            skeleton=skeleton,
             wanted=tuple(
                 Wanted(v.element, tuple(one.shape))
                 for v, one in zip(inputs, entry.inputs, strict=True)
@@ -91,7 +95,7 @@ class _Reader:
             Mode.BACKWARD: entry.backward,
             Mode.FORWARD: entry.forward,
         }
-        by_mode = {mode: self._plan(programs, one) for mode, one in given.items() if one}
+        by_mode = {mode: self._plan(programs, mode, one) for mode, one in given.items() if one}
         why_not = reasons(entry.no_backward, entry.no_forward)
         return BuiltPlans(tuple(programs.values()), by_mode, why_not)
 
@@ -119,12 +123,16 @@ class _Reader:
         )  # fmt: skip
         return BuiltProgram(lowered, one.kernel)
 
-    def _plan(self, programs: Mapping[str, BuiltProgram], entry: graphs.PlanEntry) -> to.Schedule:
+    def _plan(
+        self, programs: Mapping[str, BuiltProgram], mode: Mode, entry: graphs.PlanEntry
+    ) -> to.Schedule:
+        if (len(entry.inputs), len(entry.outputs)) != self._counts(mode):
+            raise ValueError(f"a plan of `{self._entry.name}` for other arrays")
         known = {*self._entry.sizes, to.GROUP_LIMIT, to.SITE_BASE}
         known |= {to.start_of(k) for k in range(len(entry.inputs))}
         commands = _Commands(self._entry.file, programs, len(entry.buffers), known)
         instructions = commands.block(entry.commands)
-        return to.Schedule(
+        found = to.Schedule(
             input_count=len(entry.inputs),
             byte_counts=tuple(commands.size(one.byte_count) for one in entry.buffers),
             outputs=tuple(
@@ -134,8 +142,27 @@ class _Reader:
             ),
             programs=tuple(one.lowered for one in programs.values()),
             instructions=instructions,
-            aligned_inputs=frozenset(map(commands.buffer, entry.aligned_inputs)),
+            aligned_inputs=frozenset(entry.aligned_inputs),
         )  # fmt: skip
+        inputs = frozenset(range(found.input_count))
+        if not found.aligned_inputs <= inputs:
+            raise ValueError("an aligned input, which is none")
+        if not {one.buffer for one in found.outputs} <= inputs.union(*found.block.begins):
+            raise ValueError("a result that no command writes")
+        return found
+
+    def _counts(self, mode: Mode) -> tuple[int, int]:
+        """Inputs and outputs of a mode's plan."""
+        given, made = self._entry.inputs, self._entry.outputs
+        moving_in, moving_out = (
+            sum(is_differentiable(self._types.type(one.type)) for one in arrays)
+            for arrays in (given, made)
+        )
+        if mode is Mode.BACKWARD:
+            moving_in, moving_out = moving_out, moving_in
+        if mode is Mode.PRIMAL:
+            moving_in, moving_out = 0, 0
+        return len(given) + moving_in, len(made) + moving_out
 
 
 class _Commands:
@@ -266,5 +293,7 @@ def _number(text: str) -> int | float:
 
 def _named_tuple(name: str, names: Sequence[str], parts: Sequence[Any]) -> Any:
     """A tuple as the source has it; its class is made anew."""
+    if len(names) != len(parts):
+        raise ValueError(f"a `{name}` of {len(parts)} fields")
     made: Any = namedtuple(name, names)  # pyright: ignore[reportUntypedNamedTuple]
     return made(*parts)

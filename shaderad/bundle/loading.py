@@ -86,6 +86,8 @@ def load(folder: str | Path) -> Loaded:
         entries |= {one.name: loaded_graph(files, types, one) for one in manifest.graphs}
     except (KeyError, ValueError) as failure:
         raise error("SR0720", folder=path, reason=f"it speaks of {failure}") from None
+    except RecursionError:
+        raise error("SR0720", folder=path, reason="it nests too deep") from None
     return Loaded(path, entries)
 
 

@@ -270,6 +270,9 @@ def spoiled() -> dict[str, Callable[[dict[str, Any]], Any]]:
     def run(manifest: dict[str, Any]) -> dict[str, Any]:
         return next(one for one in plan(manifest)["commands"] if one["do"] == "run")
 
+    def layer(manifest: dict[str, Any]) -> dict[str, Any]:
+        return next(one for one in manifest["graphs"] if one["name"] == "layer")
+
     return {
         "no such command": lambda m: run(m).update(do="jump"),
         "no such program": lambda m: run(m).update(program="nobody"),
@@ -280,6 +283,13 @@ def spoiled() -> dict[str, Callable[[dict[str, Any]], Any]]:
         "an unknown size": lambda m: plan(m)["commands"].pop(0),
         "an unknown extent": lambda m: plan(m)["outputs"][0].update(shape=["k"]),
         "no such output": lambda m: m["graphs"][0]["result"].update(index=7),
+        "an input twice": lambda m: m["graphs"][0]["inputs"].append(m["graphs"][0]["inputs"][0]),
+        "no inputs of a plan": lambda m: plan(m)["inputs"].pop(),
+        "a result too many": lambda m: plan(m)["outputs"].append(plan(m)["outputs"][0]),
+        "a result that nothing writes": lambda m: plan(m)["commands"].clear(),
+        "a later buffer aligned": lambda m: plan(m)["aligned_inputs"].append(1),
+        "a size without end": lambda m: run(m).update(groups="(" * 5000),
+        "a field less": lambda m: layer(m)["result"]["parts"][0]["parts"].pop(),
         "no such type": lambda m: m["graphs"][0]["inputs"][0].update(type="Sphere"),
     }
 
