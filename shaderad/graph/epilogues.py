@@ -1,8 +1,9 @@
 """Kernels behind scans -> the end of those scans: they compute from a result as it is found.
 
 A kernel that is all that reads a scan, each element where the kernel stores its own or at the
-mirror image of that, needs no dispatch and the scan no memory. Invariant: what such a kernel
-stores is the same, and nothing that it reads is written later than before.
+mirror image of that, or always the element before, needs no dispatch and the scan no memory.
+Invariant: what such a kernel stores is the same, and nothing that it reads is written later than
+before.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _are_alike(step: RunKernel, scan: RunPass) -> bool:
 
 
 class _Elsewhere(Exception):
-    """A scanned element is read that is not the thread's own."""
+    """A scanned element is read that is neither the thread's own nor always the one before."""
 
 
 def _epilogue(step: RunKernel, scan: RunPass, is_stored: IsStored) -> Epilogue | None:
@@ -101,8 +102,12 @@ def _written(value: Value, scan: RunPass, is_stored: IsStored, *, is_mirrored: b
     writer = row_writer(value.shape, lambda v: v is not value and is_stored(v), first)
     total = c.variable("total", scanned.element)
 
+    before = (add(writer.own[0], constant(-1)),)
+    places: set[Indices] = set()
+
     def element(at: Indices) -> Expr:
-        if at != writer.own:
+        places.add(at)
+        if places not in ({writer.own}, {before}):
             raise _Elsewhere
         return total
 
@@ -122,4 +127,4 @@ def _written(value: Value, scan: RunPass, is_stored: IsStored, *, is_mirrored: b
         local_types=dict(work.kernel.local_types),
         buffers=tuple(b.name for b in work.kernel.buffers),
     )
-    return Epilogue(work, function, value, is_mirrored)
+    return Epilogue(work, function, value, is_mirrored, is_exclusive=places == {before})

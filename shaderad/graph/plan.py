@@ -63,6 +63,8 @@ class Epilogue:
     value: Value
     is_mirrored: bool
     """Whether the element at ``n - 1 - index`` is computed, not that at the index."""
+    is_exclusive: bool
+    """Whether it takes what the scan had found before the element in its place."""
 
     @property
     def reads(self) -> tuple[Value, ...]:

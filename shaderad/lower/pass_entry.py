@@ -63,6 +63,8 @@ class Ending:
     """Takes the element, its index, and the uniforms."""
     is_mirrored: bool
     """Whether the result is stored as far from the end as the element is from the start."""
+    is_exclusive: bool
+    """Whether it takes what comes before the element in its place; anything for the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,9 @@ class ScanEntry:
             store = fold.store_ended(self.result, self.ending)
         head = f"static void write(uint number, {fold.state} value)"
         entry.piece.add(f"{head} {{ {store} }}")
+        is_exclusive = self.ending is not None and self.ending.is_exclusive
+        text = f"static bool isExclusive() {{ return {str(is_exclusive).lower()}; }}"
+        entry.piece.add(text)
         return fold.close("scan")
 
 

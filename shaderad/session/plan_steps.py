@@ -51,7 +51,7 @@ def lowered_passes(step: RunPass, variant: Variant) -> Passes:
     ending = None
     if step.epilogue is not None:
         end = step.epilogue
-        ending = Ending(end.work.kernel, end.function, end.is_mirrored)
+        ending = Ending(end.work.kernel, end.function, end.is_mirrored, end.is_exclusive)
     return lower_scan(kernel, node.op, variant, finish, ending)
 
 

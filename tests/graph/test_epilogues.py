@@ -33,12 +33,14 @@ def test_what_reads_a_scan_the_other_way_round_is_part_of_it() -> None:
     assert steps_of(x, b.applied(ops.MUL, b.reverse(b.scan(ops.ADD, x)), x)) == [RunPass]
 
 
-def test_what_reads_a_neighbour_is_not() -> None:
+def test_what_reads_the_element_before_is_part_of_it_unless_it_reads_others_too() -> None:
     x = array((N,))
     scanned = b.scan(ops.ADD, x)
     before = b.shift_right(scanned, c.number(FLOAT, 0.0))
-    assert steps_of(x, b.applied(ops.MUL, before, x)) == [RunPass, RunKernel]
+    after = b.shift_left(scanned, c.number(FLOAT, 0.0))
+    assert steps_of(x, b.applied(ops.MUL, before, x)) == [RunPass]
     assert steps_of(x, b.applied(ops.MUL, scanned, before)) == [RunPass, RunKernel]
+    assert steps_of(x, b.applied(ops.MUL, after, x)) == [RunPass, RunKernel]
 
 
 def test_a_scan_that_others_read_too_is_stored() -> None:
@@ -60,7 +62,7 @@ def test_a_scatter_of_what_was_scanned_is_not() -> None:
 def test_of_two_scans_the_one_that_is_read_at_its_own_index_takes_the_kernel() -> None:
     x = array((N,))
     first, second = b.scan(ops.ADD, x), b.scan(ops.MAX, x)
-    joined = b.applied(ops.MUL, b.shift_right(first, c.number(FLOAT, 0.0)), second)
+    joined = b.applied(ops.MUL, b.shift_left(first, c.number(FLOAT, 0.0)), second)
     found = plan(Graph((x,), (joined,)))
     assert [step.writes[0] for step in found.steps] == [first, joined]
 
@@ -79,10 +81,15 @@ def test_scans_with_kernels_behind_them_are_right(device: sad.Device, length: in
     def mirrored(x: sad.Array[float], y: sad.Array[float], scale: float) -> sad.Array[float]:
         return sad.reverse(sad.scan(sad.add, x)) * y - scale * sad.reverse(x)
 
+    @sad.graph
+    def exclusive(x: sad.Array[float], y: sad.Array[float], scale: float) -> sad.Array[float]:
+        return sad.scan(sad.add, x, exclusive=True) * y + scale
+
     sums = np.cumsum(x, dtype=np.float64)
     with device:
-        found = own(x, y, 3.0).numpy(), mirrored(x, y, 3.0).numpy()
+        found = own(x, y, 3.0).numpy(), mirrored(x, y, 3.0).numpy(), exclusive(x, y, 3.0).numpy()
     np.testing.assert_allclose(found[0], sums * y + 3 * x[::-1], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found[2], (sums - x) * y + 3, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(found[1], sums[::-1] * y - 3 * x[::-1], rtol=1e-4, atol=1e-4)
 
 

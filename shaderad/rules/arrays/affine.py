@@ -68,14 +68,23 @@ class AffineMaps:
         low = (("low", self.factor.type),) if self._is_in_two else ()
         pair = Struct(f"{b.type_name(self.element)}_affine_map", (factor, *low, offset))
         factors = b.elementwise(self.factor, given, bar.shape)
+        lows = [b.zeros(factors.type) for _ in low]
+        flat = c.field(c.variable("x", pair), "offset")
+
+        def scanned(factors: Value, offsets: Value, made: Expr) -> Value:
+            parts = b.reverse(b.struct(pair, [factors, *lows, offsets]))
+            found = b.scan(self._composition(pair), parts)
+            # Turned round last: so the scan need store no more than what is asked for.
+            return b.reverse(b.elementwise(made, {"x": found}, bar.shape))
+
+        if self.is_by_component:
+            # With s[i] = r[i] A[i] no map needs its neighbour's factor:
+            # s[i] = bar[i] A[i] + s[i+1] A[i], r[i] = bar[i] + s[i+1].
+            s = scanned(factors, b.applied(ops.MUL, bar, factors), flat)
+            return b.applied(ops.ADD, bar, b.shift_left(s, c.zero(self.element)))
         offsets = b.elementwise(self._offset, {"bar": bar}, bar.shape)
         after = b.shift_left(factors, c.zero(self.factor.type))
-        parts = [after, *(b.zeros(after.type) for _ in low), offsets]
-        found = b.scan(self._composition(pair), b.reverse(b.struct(pair, parts)))
-        flat = c.field(c.variable("x", pair), "offset")
-        made = flat if self.is_by_component else from_float_scalars(self.element, _unpacked(flat))
-        # Turned round last: so the scan need store no more than what is asked for.
-        return b.reverse(b.elementwise(made, {"x": found}, bar.shape))
+        return scanned(after, offsets, from_float_scalars(self.element, _unpacked(flat)))
 
     @property
     def _offset(self) -> Expr:
