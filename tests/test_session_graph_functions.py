@@ -1,7 +1,7 @@
 """Functions on arrays as users call them: at once and as graphs, on each runtime."""
 
 # Names of sizes stand in quotes.
-# ruff: noqa: UP037, F821
+# ruff: noqa: UP037, F821, F722
 
 from __future__ import annotations
 
@@ -230,6 +230,15 @@ def test_a_named_size_is_no_other_size_whatever_its_name(device: sad.Device) -> 
     near(added(parts[0], parts[0]), 2 * parts[0])
     with pytest.raises(sad.ShapeError, match="SR0379"):
         added(parts[0], parts[1])
+
+
+def test_names_of_sizes_do_not_begin_like_those_of_plans(device: sad.Device) -> None:
+    @sad.graph
+    def doubled(a: sad.Array[float, "$group_limit"]) -> Any:
+        return a * 2.0
+
+    with pytest.raises(sad.LanguageError, match="SR0348"):
+        doubled(X)
 
 
 def _three(x: sad.Array[float, 3]) -> Any:

@@ -154,6 +154,12 @@ MESSAGES: dict[str, Message] = {
         "the size `{name}` is {first} in `{left}` and {second} in `{right}`",
         help="sizes of one name agree in all arguments",
     ),
+    "SR0348": Message(
+        LanguageError,
+        "`{found}` is no name for a size",
+        note="plans have sizes of their own, whose names begin with `$`",
+        help='begin it with a letter, as in `"n"`',
+    ),
     "SR0344": Message(
         ShapeError,
         "no matrix product of shapes {left} and {right}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, ForwardRef
@@ -53,8 +53,15 @@ class Annotations:
         """What an annotation asks for; `None` where it says nothing of arrays."""
         found = self.evaluated(annotation)
         if isinstance(found, ArrayAnnotation):
+            self._check_names(found.extents or ())
             return Wanted(element_type(found.element), found.extents)
         return Wanted(FLOAT, ()) if found is float else None
+
+    def _check_names(self, extents: Sequence[object]) -> None:
+        for extent in extents:
+            if isinstance(extent, str) and extent.startswith("$"):
+                code = self._function.__code__
+                raise error("SR0348", Span(code.co_filename, code.co_firstlineno), found=extent)
 
     def evaluated(self, annotation: object, space: Mapping[str, Any] | None = None) -> object:
         """What an annotation stands for; `None` where that is no business of ours.
