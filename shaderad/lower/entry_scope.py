@@ -39,6 +39,7 @@ class EntryScope:
         """The text of a hoisted element's number, by its name."""
         self.values: dict[str, str] = {}
         """The text of what is read once for all threads, by name."""
+        self.names.make(INDEX)
         for name in self.kernel.index_names:
             self.names.make(name, ("index", name))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import shaderad as sad
 from shaderad.lower.names import RESERVED, Names, library_names
 
 
@@ -42,3 +44,29 @@ def test_a_child_knows_its_parents_names_and_keeps_its_own() -> None:
 )
 def test_what_targets_cannot_spell_is_changed(given: str, wanted: str) -> None:
     assert Names().make(given) == wanted
+
+
+@sad.kernel
+def named_as_the_entry_point_names(
+    i: sad.Index, x: sad.In[float], index: float, total: sad.Add[float], out: sad.Out[float]
+):
+    total[0] += x[i] * index
+    out[i] = x[i] + index
+
+
+@pytest.mark.gpu
+def test_a_uniform_on_the_device_may_bear_the_name_of_the_threads_number(
+    device: sad.Device,
+) -> None:
+    x = np.linspace(0.0, 1.0, 5, dtype=np.float32)
+    with device:
+        results, pullback = sad.vjp(
+            named_as_the_entry_point_names, x, sad.array(np.float32(0.5)), dim=5,
+            shapes={"total": 1},
+        )  # fmt: skip
+        total, out = (result.numpy() for result in results)
+        to_x, to_index = pullback((np.float32([2.0]), np.ones(5, np.float32)))
+        np.testing.assert_allclose(total, [1.25])
+        np.testing.assert_allclose(out, x + 0.5)
+        np.testing.assert_allclose(to_x.numpy(), np.full(5, 2.0))
+        assert float(to_index) == pytest.approx(2.0 * 2.5 + 5.0)
