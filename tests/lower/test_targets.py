@@ -146,7 +146,7 @@ def test_compilers_and_validators_take_both_modes(
 ) -> None:
     programs = build_programs(kernel.specialise({}), PROFILES[target], "raise")
     assert programs.refusal is None
-    for _ in judge(programs, naga):
+    for _ in judge(programs.dispatches, naga):
         pass  # it raises where one refuses
 
 
@@ -154,7 +154,7 @@ def test_compilers_and_validators_take_both_modes(
 def test_a_target_has_double_or_says_that_it_has_not(target: str, naga: Naga) -> None:
     kernel, profile = doubles.specialise({}), PROFILES[target]
     if profile.has_double:
-        assert list(judge(build_programs(kernel, profile, "raise"), naga))
+        assert list(judge(build_programs(kernel, profile, "raise").dispatches, naga))
         return
     with pytest.raises(sad.CompileError, match=f"`{target}` does not have") as raised:
         build_programs(kernel, profile, "raise")
