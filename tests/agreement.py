@@ -15,6 +15,8 @@ from tests.oracle import Oracle, oracle
 
 # float32, up to a few thousand operations; adds of many threads come in any order.
 RTOL = 2e-4
+HALF_RTOL = 1e-3
+"""A half keeps eleven bits."""
 
 
 def check_against_oracle(
@@ -67,6 +69,7 @@ def _close_arrays(found: np.ndarray, wanted: np.ndarray, what: str, rtol: float)
     if wanted.dtype.kind != "f":
         np.testing.assert_array_equal(found, wanted, err_msg=what)
         return
+    rtol = max(rtol, HALF_RTOL) if found.dtype == np.float16 else rtol
     finite = np.abs(wanted[np.isfinite(wanted)])
     atol = rtol * max(float(finite.max(initial=0.0)), 1e-3)
     np.testing.assert_allclose(np.float64(found), wanted, rtol=rtol, atol=atol, err_msg=what)
