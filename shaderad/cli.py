@@ -92,6 +92,20 @@ def build(
         Bounds,
         typer.Option(help="raise binds a buffer for reports; unchecked leaves out the guards."),
     ] = Bounds.RAISE,
+    atomics: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[TARGET:]KIND",
+            help="How threads add to one float: native, exchange or compare-exchange.",
+        ),
+    ] = None,
+    features: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[TARGET:][no-]NAME",
+            help="What devices have: subgroups, float-atomics; separated by commas.",
+        ),
+    ] = None,
     require_bwd: Annotated[
         bool, typer.Option("--require-bwd", help="Fail where there is no gradient.")
     ] = False,
@@ -115,6 +129,8 @@ def build(
 
         shaderad build model.py:shade -o out --target wgsl,metal --define SAMPLES=16
 
+        shaderad build model.py -o out --atomics hlsl:exchange --features wgsl:subgroups
+
     Exit codes: 0 everything was built (what cannot be differentiated without its
     backward), 1 something failed and DIR is as it was, 2 the command line is wrong.
     """
@@ -129,6 +145,8 @@ def build(
             targets=target,
             defines=parse_defines(define or []),
             bounds=bounds.value,
+            atomics=atomics or (),
+            features=features or (),
             require_backward=require_bwd,
             jvp=jvp,
             validate=validate,

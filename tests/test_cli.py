@@ -96,6 +96,21 @@ def test_definitions_and_bounds_reach_the_kernels(run: Run) -> None:
     assert "report" not in slang
 
 
+def test_atomics_and_features_change_the_targets(run: Run) -> None:
+    options = (
+        "--target",
+        "spirv,wgsl",
+        "--atomics",
+        "spirv:exchange",
+        "--features",
+        "no-subgroups",
+    )
+    assert run("build", "kernels.py:shuffle", "-o", "out", "--no-validate", *options).code == 0
+    manifest = json.loads(Path("out/manifest.json").read_text(encoding="utf-8"))
+    assert {t["atomics"] for t in manifest["targets"].values()} == {"exchange"}
+    assert [t["features"] for t in manifest["targets"].values()] == [[], []]
+
+
 def test_validators_are_asked_unless_told_not_to(run: Run) -> None:
     asked = run("build", "kernels.py:shuffle", "-o", "out", "--target", "spirv")
     assert "spirv-val" in asked.out
@@ -114,6 +129,8 @@ FAILURES = {
     "definition of the wrong type": ((*BUILD, "--define", "count=1.5"), "SR0303"),
     "definition that is no number": ((*BUILD, "--define", "count='3'"), "SR0227"),
     "glsl": (("build", "kernels.py", "-o", "out", "--target", "wgsl,glsl"), "SR0504"),
+    "atomics that a target lacks": ((*BUILD, "--atomics", "native"), "SR0743"),
+    "no such feature": ((*BUILD, "--features", "doubles"), "SR0741"),
     "no target": (("build", "kernels.py", "-o", "out", "--target", ""), "SR0713"),
     "a file as folder": (("build", "kernels.py", "-o", "kernels.py"), "SR0708"),
     "no gradient where one is required": (

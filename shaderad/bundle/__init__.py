@@ -9,6 +9,7 @@ from pathlib import Path
 from shaderad.bundle.constants import constants_of
 from shaderad.bundle.folder import check_folder
 from shaderad.bundle.graph_programs import TracedGraph
+from shaderad.bundle.profile_changes import changed_profiles
 from shaderad.bundle.profiles import DEFAULT_TARGETS, PROFILES, profiles_of
 from shaderad.bundle.source_file import find_entries, imported, split_source
 from shaderad.bundle.stages import Built, Options, build_entries
@@ -26,6 +27,8 @@ def build(
     targets: str | Sequence[str] = DEFAULT_TARGETS,
     defines: Mapping[str, object] | None = None,
     bounds: str = "raise",
+    atomics: str | Sequence[str] = (),
+    features: str | Sequence[str] = (),
     require_backward: bool = False,
     jvp: bool = False,
     validate: bool = True,
@@ -45,6 +48,10 @@ def build(
         defines: Values of `sad.Const` parameters, by parameter or ``kernel.parameter``.
         bounds: What an index out of range does: ``raise`` binds a report buffer, ``ignore``
             does not, ``unchecked`` leaves out the guards.
+        atomics: How threads add to one float, where that is not to be as the target has it:
+            ``native``, ``exchange`` or ``compare-exchange``, or ``hlsl:exchange`` for one target.
+        features: What devices have: ``subgroups``, ``float-atomics``, or ``no-subgroups``, ..;
+            ``wgsl:subgroups`` for one target.
         require_backward: Refuses kernels and graphs that cannot be differentiated.
         jvp: Builds forward mode as well.
         validate: Asks spirv-val, glslangValidator and naga, where they are installed.
@@ -53,10 +60,12 @@ def build(
     Raises:
         LanguageError: SR0701 to SR0707, SR0730, SR0731, SR0734, SR0735, or what the front end
             refuses.
-        CompileError: SR0501 to SR0507, SR0708 to SR0713.
+        CompileError: SR0501 to SR0507, SR0708 to SR0713, SR0740 to SR0744.
         ShapeError: SR0374, where there are no such `bounds`.
     """
-    profiles = profiles_of((targets,) if isinstance(targets, str) else targets)
+    profiles = changed_profiles(
+        profiles_of(_several(targets)), _several(atomics), _several(features)
+    )
     if bounds not in BOUNDS:
         raise error("SR0374", found=repr(bounds))
     options = Options(profiles, bounds, require_backward, jvp, validate)
@@ -78,3 +87,7 @@ def build(
             for name, one in entries.graphs.items()
         ]
         return build_entries(kernels, constants, graphs, folder, options)
+
+
+def _several(given: str | Sequence[str]) -> Sequence[str]:
+    return (given,) if isinstance(given, str) else given

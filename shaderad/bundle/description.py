@@ -16,6 +16,15 @@ Place = dict[str, int | str]
 """Where a host of one target binds a resource; see places.py."""
 
 
+class TargetEntry(msgspec.Struct):
+    """What all code of one target was allowed to use."""
+
+    atomics: str
+    """How floats are added: ``native``, ``exchange`` or ``compare-exchange``."""
+    features: list[str]
+    storage_buffer_limit: int
+
+
 class Part(msgspec.Struct):
     """One scalar of an element: where it is in it, and where in its bytes."""
 

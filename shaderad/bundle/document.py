@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from shaderad.bundle.description import SCHEMA, SCHEMA_VERSION, KernelEntry, Layout
+from shaderad.bundle.description import SCHEMA, SCHEMA_VERSION, KernelEntry, Layout, TargetEntry
 from shaderad.bundle.graph_description import GraphEntry
 
 
@@ -18,6 +18,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     slang_library: str
     kernels: list[KernelEntry]
     graphs: list[GraphEntry]
+    targets: dict[str, TargetEntry] = {}
     types: dict[str, Layout]
     files: dict[str, str]
     """SHA-256 of every file of the folder but this one, by path."""

@@ -25,6 +25,7 @@ from shaderad.bundle.dispatches import (
 from shaderad.bundle.document import Manifest
 from shaderad.bundle.graph_manifest import BuiltGraph, graph_entry
 from shaderad.bundle.places import places
+from shaderad.bundle.profiles import Profile
 from shaderad.bundle.programs import Dispatch, Programs, launch_shaped_names, wanted_names
 from shaderad.bundle.type_names import Types
 from shaderad.diagnostics import Span
@@ -64,6 +65,7 @@ class _Listing(msgspec.Struct):
 def manifest_bytes(
     kernels: Iterable[BuiltKernel],
     graphs: Iterable[BuiltGraph],
+    profiles: Iterable[Profile],
     file_of: FileNames,
     hashes: Mapping[str, str],
     library: str,
@@ -73,6 +75,7 @@ def manifest_bytes(
     Args:
         kernels: In the order of the file.
         graphs: Likewise.
+        profiles: Of all targets.
         file_of: By target, entry and stem: the files of the code and of its Slang text.
         hashes: Of every file of the folder but this one, by path.
         library: The folder of the Slang library.
@@ -84,6 +87,7 @@ def manifest_bytes(
         slang_library=library,
         kernels=[_kernel(built, file_of, types) for built in kernels],
         graphs=[graph_entry(built, file_of, types) for built in graphs],
+        targets={one.name: _target(one) for one in profiles},
         types=types.table(),
         files={path: hashes[path] for path in sorted(hashes)},
     )
@@ -97,6 +101,10 @@ def listed_files(text: bytes) -> frozenset[str]:
     except msgspec.MsgspecError:
         return frozenset()
     return frozenset(listing.files) if listing.schema == SCHEMA else frozenset()
+
+
+def _target(profile: Profile) -> to.TargetEntry:
+    return to.TargetEntry(profile.atomics, [*profile.features], profile.storage_buffer_limit)
 
 
 def _kernel(built: BuiltKernel, file_of: FileNames, types: Types) -> to.KernelEntry:

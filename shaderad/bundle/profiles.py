@@ -19,10 +19,17 @@ class Profile:
     name: str
     suffix: str
     atomics: str
-    """See `lower.bindings.Variant`."""
+    """How floats are added, of `possible_atomics`; see `lower.bindings.Variant`."""
     has_subgroups: bool
     storage_buffer_limit: int
+    possible_atomics: tuple[str, ...]
     has_double: bool = True
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What kernels may use besides what their own types ask for."""
+        known = {"float-atomics": self.atomics == "native", "subgroups": self.has_subgroups}
+        return tuple(name for name, is_allowed in known.items() if is_allowed)
 
 
 # WebGPU guarantees 8 storage buffers an entry point, which is also what portable SPIR-V may
@@ -30,17 +37,27 @@ class Profile:
 _PORTABLE_BUFFERS = 8
 _NATIVE_BUFFERS = 16
 
+# HLSL and WGSL have no atomic add of floats. The compare-exchange of WGSL and Metal is the weak
+# one, of which Slang compares the old value alone: an add could be lost.
+_ALL = ("native", "exchange", "compare-exchange")
+_WHOLE_NUMBERS = ("exchange", "compare-exchange")
+_WITH_WEAK_EXCHANGE = ("native", "exchange")
+
 PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
-        Profile("spirv", ".spv", "native", True, _NATIVE_BUFFERS),
-        Profile("spirv-core", ".spv", "exchange", False, _PORTABLE_BUFFERS),
-        # HLSL has no atomic add of floats (E55204).
-        Profile("hlsl", ".hlsl", "compare-exchange", True, _NATIVE_BUFFERS),
-        Profile("wgsl", ".wgsl", "exchange", False, _PORTABLE_BUFFERS, has_double=False),
-        Profile("metal", ".metal", "native", True, _NATIVE_BUFFERS, has_double=False),
+        Profile("spirv", ".spv", "native", True, _NATIVE_BUFFERS, _ALL),
+        Profile("spirv-core", ".spv", "exchange", False, _PORTABLE_BUFFERS, _ALL),
+        Profile("hlsl", ".hlsl", "compare-exchange", True, _NATIVE_BUFFERS, _WHOLE_NUMBERS),
+        Profile(
+            "wgsl", ".wgsl", "exchange", False, _PORTABLE_BUFFERS, ("exchange",), has_double=False
+        ),
+        Profile(
+            "metal", ".metal", "native", True, _NATIVE_BUFFERS, _WITH_WEAK_EXCHANGE,
+            has_double=False,
+        ),
     )
-}
+}  # fmt: skip
 DEFAULT_TARGETS = ("spirv", "hlsl", "wgsl")
 
 

@@ -85,7 +85,8 @@ def build_entries(
     names = _file_names(built)
     contents = {**_library(), **_programs(built, names)}
     hashes = {path: hashlib.sha256(content).hexdigest() for path, content in contents.items()}
-    contents[FILE] = manifest_bytes(built_kernels, built_graphs, names, hashes, LIBRARY)
+    contents[FILE] = manifest_bytes(built_kernels, built_graphs, options.profiles, names,
+                                    hashes, LIBRARY)  # fmt: skip
     write_folder(folder, contents)
     return Built(folder, tuple(sorted(contents)), tuple(built_kernels), tuple(built_graphs),
                  tuple(judge_all.found))  # fmt: skip

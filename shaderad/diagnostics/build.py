@@ -178,4 +178,35 @@ MESSAGES: dict[str, Message] = {
         "is no binding of its class",
         help="please report it together with the kernel",
     ),
+    "SR0740": Message(
+        CompileError,
+        "`{word}` is no way to add floats atomically",
+        help="write one of {known}, or `TARGET:` and one of them",
+    ),
+    "SR0741": Message(
+        CompileError,
+        "`{word}` is no feature that a build chooses",
+        note="`half` and `double` are used where a kernel holds them",
+        help="write one of {known}, or `no-` and one of them; `TARGET:` before it is for one "
+        "target",
+    ),
+    "SR0742": Message(
+        CompileError,
+        "`{text}` is for `{target}`, which is not built",
+        note="targets of this build: {targets}",
+        help="name one of them, or add the target to `--target`",
+    ),
+    "SR0743": Message(
+        CompileError,
+        "`{text}`: `{target}` cannot add floats like that",
+        note="HLSL and WGSL have no atomic add of floats, WGSL and Metal no compare-exchange that "
+        "always tells the truth",
+        help="`{target}` takes {possible}; write `TARGET:` before what is for one target, as in "
+        "`--atomics spirv:native`",
+    ),
+    "SR0744": Message(
+        CompileError,
+        "`{first}` and `{second}` contradict each other for `{target}`",
+        help="leave one of them out",
+    ),
 }

@@ -19,6 +19,8 @@ from shaderad.lower.artifact import Program
 WORKGROUP_SIZE = 64
 BOUNDS = ("raise", "ignore", "unchecked")
 """What an index out of range does: `Variant.bounds`."""
+ATOMICS = ("native", "exchange", "compare-exchange")
+"""How threads add to one float: `Variant.atomics`."""
 CHECKS = ("nan", "writes")
 """What is looked for besides: `Variant.checks`. NaN and infinity; an Out element written twice."""
 # A reducing dispatch stops growing here: 65,536 threads fill the GPUs there are, and more
@@ -175,7 +177,7 @@ class Variant:
     accumulate: bool = False
     """Gradients are added to what the buffers hold instead of stored."""
     atomics: str = "native"
-    """``native``, ``compare-exchange`` or ``exchange``."""
+    """Of `ATOMICS`."""
     subgroups: bool = True
     storage_buffer_limit: int = 8
     is_parallel: bool = True

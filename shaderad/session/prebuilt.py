@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from shaderad.runtime import Capabilities
     from shaderad.session.devices import Choice
 
+_ADDS_BY_EXCHANGE = "addByExchange<"
+
 Dispatches = tuple[Lowered, ...]
 
 # wgpu takes finished code; slangpy compiles the Slang text of whichever target fits the device.
@@ -94,7 +96,7 @@ class PrebuiltKernel(nodes.Kernel):
             feature
             for modes in self.by_target.values()
             for one in modes.by_mode.get(mode, ())
-            for feature in one.program.features - known.features
+            for feature in lacking(one, known)
         }
         return ", ".join(sorted(lacks)) or "none that this runtime takes"
 
@@ -102,5 +104,14 @@ class PrebuiltKernel(nodes.Kernel):
 def fits(lowered: Lowered, known: Capabilities) -> bool:
     """Whether a device has what a program needs."""
     buffers = [b for b in lowered.program.bindings if b.access is not Access.UNIFORM]
-    has_features = lowered.program.features <= known.features
-    return has_features and len(buffers) <= known.storage_buffer_limit
+    return not lacking(lowered, known) and len(buffers) <= known.storage_buffer_limit
+
+
+def lacking(lowered: Lowered, known: Capabilities) -> frozenset[str]:
+    """What a program needs that a device does not have."""
+    missing = lowered.program.features - known.features
+    # Mesa's lavapipe, and with it the process, dies of what slangpy makes of the exchange loop.
+    is_deadly = known.runtime == "slangpy" and known.kind == "software"
+    if is_deadly and _ADDS_BY_EXCHANGE in lowered.program.slang:
+        missing |= {"adds by exchange"}
+    return missing

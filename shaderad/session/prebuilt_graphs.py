@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from shaderad.diagnostics import CompileError, Error, error
 from shaderad.ir import sizes
@@ -16,8 +17,11 @@ from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Lowered, Mode
 from shaderad.session.arrays import Array, zeros
 from shaderad.session.devices import Device, Stage
-from shaderad.session.prebuilt import TARGETS_BY_RUNTIME, fits
+from shaderad.session.prebuilt import TARGETS_BY_RUNTIME, fits, lacking
 from shaderad.session.schedule import Schedule
+
+if TYPE_CHECKING:
+    from shaderad.runtime import Capabilities
 
 Flags = tuple[bool, ...]
 
@@ -72,16 +76,16 @@ class BuiltGraph:
         raise refusal or error(
             "SR0724", kernel=self.name, folder=self.folder, adapter=known.adapter,
             found=", ".join(self.by_target), wanted=", ".join(wanted),
-            missing=", ".join(sorted(self._missing(known.features))) or "none",
+            missing=", ".join(sorted(self._missing(known))) or "none",
         )  # fmt: skip
 
     def without(self, mode: Mode, reason: str) -> Error:
         """What is raised where a mode was not built."""
         return error("SR0725", kernel=self.name, mode=mode.value, reason=reason)
 
-    def _missing(self, features: frozenset[str]) -> frozenset[str]:
+    def _missing(self, known: Capabilities) -> frozenset[str]:
         programs = (one for plans in self.by_target.values() for one in plans.programs)
-        return frozenset(f for one in programs for f in one.lowered.program.features - features)
+        return frozenset(what for one in programs for what in lacking(one.lowered, known))
 
 
 @dataclass(frozen=True, eq=False)
