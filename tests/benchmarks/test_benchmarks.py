@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -55,3 +56,22 @@ def test_a_step_of_twenty_dispatches_is_repeated_by_hand(
     printed = capsys.readouterr().out
     assert printed.startswith(runtime)
     assert "20 dispatches a step" in printed
+
+
+def test_a_loaded_build_gives_the_gradients_of_raw_wgpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        opened = sad.open_device("wgpu")
+    except sad.DeviceError as failure:
+        pytest.skip(f"wgpu, which both sides run on: {failure.message}")
+    lacking = {"float-atomics", "subgroups"} - opened.capabilities.features
+    opened.close()
+    if lacking:
+        pytest.skip(f"{opened.capabilities.adapter} lacks {lacking}")
+    load_time = imported("load_time", monkeypatch)
+    source = tmp_path / "shade.py"
+    source.write_text(load_time.SHADE, encoding="utf-8")
+    sad.build(source, tmp_path / "built", targets="spirv", validate=False)
+    load_time.compare(tmp_path / "built", pair_count=1)
+    assert "ratio" in capsys.readouterr().out
