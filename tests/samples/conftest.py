@@ -1,13 +1,16 @@
-"""The scripts of samples/mesh_interpolation, which import one another by their short names."""
+"""What samples need that are run by several tests."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+import shaderad as sad
+from tests.samples.host_folder import prepared
 from tests.samples.loading import SAMPLES, module_of
 
 FOLDER = SAMPLES / "mesh_interpolation"
@@ -16,9 +19,26 @@ SHORT_NAMES = ("kernels", "scene", "pictures")
 
 @pytest.fixture(scope="module")
 def mesh_sample() -> Iterator[ModuleType]:
-    """Its main.py, with the other scripts as attributes."""
+    """samples/mesh_interpolation: its scripts import one another by their short names."""
     for name in SHORT_NAMES:
         module_of(FOLDER / f"{name}.py", name)
     yield module_of(FOLDER / "main.py")
     for name in SHORT_NAMES:
         del sys.modules[name]
+
+
+@pytest.fixture(scope="package")
+def wgpu_features() -> frozenset[str]:
+    """What wgpu's device can do, in the words of the manifest."""
+    try:
+        device = sad.open_device("wgpu")
+    except sad.DeviceError as failure:
+        pytest.skip(f"wgpu: {failure.message}")
+    device.close()
+    return device.capabilities.features
+
+
+@pytest.fixture(scope="package")
+def hosts_folder(wgpu_features: frozenset[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Builds and expected numbers, for all tests of samples/hosts."""
+    return prepared(tmp_path_factory.mktemp("hosts"))

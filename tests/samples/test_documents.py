@@ -18,6 +18,7 @@ PAGES = [
     "benchmarks/README.md",
     "docs/ARCHITECTURE.md",
     "samples/first_steps/README.md",
+    "samples/hosts/README.md",
     "samples/mesh_interpolation/README.md",
 ]
 PLACE = re.compile(r"`((?:shaderad|shaders|docs|samples|scripts|tests|benchmarks)/[\w/.]+)`")

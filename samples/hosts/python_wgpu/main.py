@@ -1,0 +1,70 @@
+"""The gradient of the mesh sample, by raw wgpu from the files of a build: no shaderad in sight.
+
+    python samples/hosts/python_wgpu/main.py [FOLDER] [--target wgsl|spirv]
+
+FOLDER is what `prepare.py` wrote, by default `out` beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+from shaderad_build import Array, Build, HostError
+
+TOLERANCE = 1e-5
+"""Of the largest number: float32, hundreds of terms added in any order."""
+ARRAYS = {
+    "mesh_corners": "int3",
+    "mesh_colors": "float3",
+    "samples": "Sample",
+    "target": "float3",
+}
+
+
+def data(folder: Path, name: str) -> bytes:
+    try:
+        return (folder / f"{name}.bin").read_bytes()
+    except OSError as failure:
+        raise HostError(f"{failure.filename}: {failure.strerror}; run prepare.py") from None
+
+
+def run(out: Path, target: str) -> bool:
+    """Computes and compares; whether all is as expected."""
+    build = Build(out / "mesh", target)
+    kernel = build.kernel("squared_error")
+    inputs = {name: build.array(data(out / "mesh_data", name), t) for name, t in ARRAYS.items()}
+    dim = inputs["samples"].shape
+    found = kernel.primal(inputs, dim, shapes={"total": (1,)})
+    one = build.array(np.float32(1).tobytes(), "float")
+    found |= kernel.backward(inputs, {"total": one}, dim, shapes={"total": (1,)})
+    judged = [agrees(build, out / "mesh_data", name, array) for name, array in found.items()]
+    return all(judged)
+
+
+def agrees(build: Build, folder: Path, name: str, array: Array) -> bool:
+    """Whether an array is what the Python API found; all its parts are float32, or zero."""
+    found = np.frombuffer(build.read(array), np.float32)
+    wanted = np.frombuffer(data(folder, f"expected_{name}"), np.float32)
+    error = np.abs(found - wanted).max() / np.abs(wanted).max()
+    print(f"{name:12} {len(array.shape) and array.shape[0]:5} elements   error {error:.1e}")
+    return bool(error <= TOLERANCE)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parents[1] / "out")
+    parser.add_argument("--target", choices=["wgsl", "spirv"], default="wgsl")
+    given = parser.parse_args()
+    try:
+        is_right = run(given.folder, given.target)
+    except HostError as failure:
+        sys.exit(f"error: {failure}")
+    print("PASS" if is_right else "FAIL")
+    sys.exit(not is_right)
+
+
+if __name__ == "__main__":
+    main()

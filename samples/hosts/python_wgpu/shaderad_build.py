@@ -1,0 +1,354 @@
+"""Runs kernels of a folder that `shaderad build` wrote, by wgpu: all it knows is manifest.json.
+
+A dispatch of the manifest lists storage buffers (`resources`), each with a role and the arrays in
+it (`members`), and the words of one constant buffer (`parameters`). `Kernel` finds or makes the
+array of each role and name, fills in the words, and dispatches.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import wgpu
+
+SCHEMA, SCHEMA_VERSION = "shaderad-manifest", 2
+FEATURES = {
+    "float-atomics": "shader-float32-atomic",
+    "subgroups": "subgroup",
+    "half": "shader-f16",
+    "double": "shader-f64",
+}
+"""Features of the manifest, and what wgpu calls them."""
+GROUPS_A_ROW = 65535
+REPORT_BYTES = 2080
+ARENA_ALIGN = 16
+USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+Shape = tuple[int, ...]
+Key = tuple[str, str]
+"""Role and name of an array."""
+
+
+class HostError(Exception):
+    """What is wrong with the folder, the device or an argument, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """Packed elements in a buffer."""
+
+    buffer: wgpu.GPUBuffer
+    offset: int
+    byte_count: int
+    shape: Shape
+    """Of elements: a float3 is one."""
+
+
+class Build:
+    """The kernels of a folder, for one target (``spirv`` or ``wgsl``), on one device."""
+
+    def __init__(self, folder: Path, target: str) -> None:
+        self.folder, self.target = folder, target
+        try:
+            self.manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        except OSError as failure:
+            raise HostError(f"no build in {folder}: {failure.strerror}") from None
+        found = self.manifest.get("schema"), self.manifest.get("schema_version")
+        if found != (SCHEMA, SCHEMA_VERSION):
+            raise HostError(f"{folder} has manifest {found}, this host reads version 2")
+        self.types: dict[str, dict[str, Any]] = self.manifest["types"]
+        self.device = self._opened()
+        self._pipelines: dict[str, wgpu.GPUComputePipeline] = {}
+
+    def _opened(self) -> wgpu.GPUDevice:
+        """A device with all features that the kernels of the target use."""
+        try:
+            adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
+        except RuntimeError:
+            raise HostError("wgpu finds no GPU and no software driver for one") from None
+        wanted = {feature for kernel in self.manifest["kernels"]
+                  for mode in ("primal", "backward")
+                  for dispatch in self._programs(kernel)[mode]
+                  for feature in dispatch["features"]}  # fmt: skip
+        missing = sorted(f for f in wanted if FEATURES.get(f) not in adapter.features)
+        if missing:
+            raise HostError(f"{adapter.info['device']} has no {', '.join(missing)}")
+        # WebGPU promises 8 storage buffers a kernel; `spirv` may use what the adapter has.
+        limit = "max-storage-buffers-per-shader-stage"
+        return adapter.request_device_sync(
+            required_features=[FEATURES[feature] for feature in sorted(wanted)],
+            required_limits={limit: adapter.limits[limit]},
+        )
+
+    def _programs(self, kernel: dict[str, Any]) -> dict[str, Any]:
+        if self.target not in kernel["targets"]:
+            raise HostError(f"{self.folder} was not built for {self.target}")
+        return kernel["targets"][self.target]
+
+    def kernel(self, name: str) -> Kernel:
+        for kernel in self.manifest["kernels"]:
+            if kernel["name"] == name:
+                return Kernel(self, kernel, self._programs(kernel))
+        raise HostError(f"{self.folder} has no kernel {name}")
+
+    def array(self, data: bytes, element: str, shape: Shape | None = None) -> Array:
+        """A device array of packed elements of a type of the manifest; of one axis by default."""
+        size = self.types[element]["byte_count"]
+        if len(data) % size:
+            raise HostError(f"{len(data)} bytes are no whole number of {element}")
+        buffer = self.buffer(len(data))
+        self.device.queue.write_buffer(buffer, 0, data)
+        return Array(buffer, 0, len(data), shape or (len(data) // size,))
+
+    def read(self, array: Array) -> bytes:
+        return bytes(self.device.queue.read_buffer(array.buffer, array.offset, array.byte_count))
+
+    def buffer(self, byte_count: int, word: int = 0) -> wgpu.GPUBuffer:
+        """A buffer that repeats one 32-bit word; at least 16 bytes, for none may be empty."""
+        size = max(16, _up(byte_count, 4))
+        buffer = self.device.create_buffer(size=size, usage=USAGE)
+        if word:  # WebGPU's buffers are zero to begin with.
+            self.device.queue.write_buffer(buffer, 0, struct.pack("<I", word) * (size // 4))
+        return buffer
+
+    def _pipeline(self, dispatch: dict[str, Any]) -> wgpu.GPUComputePipeline:
+        key = dispatch["file"]
+        if key not in self._pipelines:
+            code = (self.folder / dispatch["file"]).read_bytes()
+            module = self.device.create_shader_module(
+                code=code.decode() if self.target == "wgsl" else code
+            )
+            bindings = self.device.create_bind_group_layout(entries=_layout_entries(dispatch))
+            layout = self.device.create_pipeline_layout(bind_group_layouts=[bindings])
+            stage = {"module": module, "entry_point": dispatch["entry_point"]}
+            self._pipelines[key] = self.device.create_compute_pipeline(layout=layout, compute=stage)
+        return self._pipelines[key]
+
+    def record(
+        self,
+        dispatch: dict[str, Any],
+        bound: Mapping[str, wgpu.GPUBuffer],
+        groups: tuple[int, int],
+        encoder: wgpu.GPUCommandEncoder,
+    ) -> None:
+        """Records a dispatch with a buffer for each resource by name."""
+        pipeline = self._pipeline(dispatch)
+        entries = [
+            {"binding": one["place"]["binding"], "resource": {"buffer": bound[one["name"]]}}
+            for one in (dispatch["parameters"], *dispatch["resources"])
+            if one["place"]  # Empty where the code does not use it.
+        ]
+        layout = pipeline.get_bind_group_layout(0)
+        compute = encoder.begin_compute_pass()
+        compute.set_pipeline(pipeline)
+        compute.set_bind_group(0, self.device.create_bind_group(layout=layout, entries=entries))
+        compute.dispatch_workgroups(*groups)
+        compute.end()
+
+
+def _layout_entries(dispatch: dict[str, Any]) -> list[dict[str, Any]]:
+    kinds = {"read": "read-only-storage", "write": "storage", "uniform": "uniform"}
+    bound = [{**dispatch["parameters"], "access": "uniform"}, *dispatch["resources"]]
+    return [
+        {
+            "binding": one["place"]["binding"],
+            "visibility": wgpu.ShaderStage.COMPUTE,
+            "buffer": {"type": kinds[one["access"]]},
+        }
+        for one in bound
+        if one["place"]
+    ]
+
+
+class Kernel:
+    """One kernel and its derivative."""
+
+    def __init__(self, build: Build, entry: dict[str, Any], programs: dict[str, Any]) -> None:
+        self._build = build
+        self._programs = programs
+        self._types = {one["name"]: one["type"] for one in entry["arrays"] + entry["uniforms"]}
+        self._inputs = [one["name"] for one in entry["arrays"] if one["access"] == "In"]
+        self._outputs = [one["name"] for one in entry["arrays"] if one["access"] != "In"]
+
+    def primal(self, inputs: Mapping[str, Array], dim: Shape, uniforms: Mapping[str, bytes] = {},
+               shapes: Mapping[str, Shape] = {}) -> dict[str, Array]:  # fmt: skip
+        """What the kernel writes, by name.
+
+        Args:
+            inputs: By name, as manifest.json spells it: `mesh_colors` for ``mesh.colors``.
+            dim: How many threads along each axis.
+            uniforms: By name: the 32-bit words of each.
+            shapes: Of written arrays that do not have the shape `dim`.
+        """
+        call = self._call(inputs, dim, uniforms, shapes)
+        call.run(self._programs["primal"])
+        return {name: call.arrays["output", name] for name in self._outputs}
+
+    def backward(self, inputs: Mapping[str, Array], cotangents: Mapping[str, Array], dim: Shape,
+                 uniforms: Mapping[str, bytes] = {}, shapes: Mapping[str, Shape] = {},
+                 results: Mapping[str, Array] = {}) -> dict[str, Array]:  # fmt: skip
+        """The gradient by each input, given the gradient by each output (`cotangents`).
+
+        Args:
+            inputs: As for `primal`.
+            cotangents: By name; zeros where one is missing.
+            dim: As for `primal`.
+            uniforms: As for `primal`.
+            shapes: As for `primal`.
+            results: What `primal` gave: read where a kernel keeps a minimum or maximum.
+        """
+        call = self._call(inputs, dim, uniforms, shapes)
+        call.arrays |= {("cotangent", name): one for name, one in cotangents.items()}
+        call.arrays |= {("result", name): one for name, one in results.items()}
+        call.run(self._programs["backward"])
+        return {name: one for (role, name), one in call.arrays.items() if role == "gradient"}
+
+    def _call(self, inputs: Mapping[str, Array], dim: Shape, uniforms: Mapping[str, bytes],
+              shapes: Mapping[str, Shape]) -> _Call:  # fmt: skip
+        arrays = {("input", name): inputs[name] for name in self._inputs}
+        known = {name: one.shape for (_, name), one in arrays.items()}
+        known |= {name: shapes.get(name, dim) for name in self._outputs}
+        known |= dict.fromkeys(uniforms, ())
+        return _Call(self._build, self._types, dim, known, dict(uniforms), arrays)
+
+
+@dataclass
+class _Call:
+    """One call of one kernel: the arrays of every role, and the numbers that words ask for."""
+
+    build: Build
+    types: dict[str, str]
+    dim: Shape
+    shapes: dict[str, Shape]
+    uniforms: dict[str, bytes]
+    arrays: dict[Key, Array]
+
+    def run(self, dispatches: list[dict[str, Any]]) -> None:
+        """Runs them in order, and raises what their threads reported."""
+        report = self.build.buffer(REPORT_BYTES)
+        encoder = self.build.device.create_command_encoder()
+        sites: list[dict[str, Any]] = []
+        for dispatch in dispatches:
+            self._dispatch(dispatch, encoder, report, len(sites))
+            sites += dispatch["sites"]
+        self.build.device.queue.submit([encoder.finish()])
+        if sites:
+            count, site, index, length = struct.unpack(
+                "<4I", self.build.read(Array(report, 0, 16, ()))
+            )
+            if count:
+                at = sites[site - 1]
+                raise HostError(
+                    f"{at['file']}:{at['line']}: {at['kind']} of {at['name']}: "
+                    f"{index} of {length}, and {count - 1} more threads"
+                )
+
+    def _dispatch(
+        self,
+        dispatch: dict[str, Any],
+        encoder: wgpu.GPUCommandEncoder,
+        report: wgpu.GPUBuffer,
+        site_base: int,
+    ) -> None:
+        threads = self._threads(dispatch)
+        group_size = prod(dispatch["workgroup"])
+        groups = 1 if dispatch["is_single_group"] else _up(threads, group_size) // group_size
+        groups = min(groups, dispatch["group_limit"] or groups)
+        columns = min(groups, GROUPS_A_ROW)
+        bound: dict[str, wgpu.GPUBuffer] = {}
+        offsets: dict[Key, int] = {}
+        for resource in dispatch["resources"]:
+            is_report = resource["role"] == "report"
+            bound[resource["name"]] = (
+                report if is_report else self._bound(resource, encoder, offsets)
+            )
+        if not groups:
+            return
+        known = {
+            "thread count": threads,
+            "group count x": columns,
+            "tile": _up(-(-threads // groups), group_size),
+            "site base": site_base,
+            "launch": 0,
+        }
+        words = [self._word(one, known, offsets) for one in dispatch["parameters"]["words"]]
+        data = b"".join(words)
+        bound[dispatch["parameters"]["name"]] = self.build.device.create_buffer_with_data(
+            data=data.ljust(_up(len(data), 16), b"\0"), usage=wgpu.BufferUsage.UNIFORM
+        )
+        self.build.record(dispatch, bound, (columns, -(-groups // columns)), encoder)
+
+    def _threads(self, dispatch: dict[str, Any]) -> int:
+        """One for each index, or for each word of an array."""
+        name = dispatch["thread_for_each"].removeprefix("word of ")
+        return prod(self.dim) if name == "index" else self._word_count(name)
+
+    def _word_count(self, name: str) -> int:
+        layout = self.build.types[self.types[name]]
+        return prod(self.shapes[name]) * layout["byte_count"] // layout["word_bytes"]
+
+    def _bound(
+        self, resource: dict[str, Any], encoder: wgpu.GPUCommandEncoder, offsets: dict[Key, int]
+    ) -> wgpu.GPUBuffer:
+        """The buffer of a resource: its arrays, of which several may lie behind each other."""
+        keys = [(resource["role"], member["name"]) for member in resource["members"]]
+        self._make_missing(resource)
+        arrays = [self.arrays[key] for key in keys]
+        if resource["access"] == "read" and (len(arrays) > 1 or arrays[0].offset):
+            arrays = self._packed(arrays, encoder)
+        for key, array, member in zip(keys, arrays, resource["members"], strict=True):
+            offsets[key] = array.offset // self.build.types[member["type"]]["word_bytes"]
+        return arrays[0].buffer
+
+    def _make_missing(self, resource: dict[str, Any]) -> None:
+        """Makes what a dispatch is about to write, and zeros for cotangents that nobody gave."""
+        made: dict[Key, tuple[int, int]] = {}
+        end = 0
+        for member in resource["members"]:
+            key = resource["role"], member["name"]
+            if key in self.arrays:
+                continue
+            size = prod(self.shapes[key[1]]) * self.build.types[member["type"]]["byte_count"]
+            if resource["role"] == "winner":  # Two words for each word of the array.
+                size = 8 * self._word_count(key[1])
+            start = _up(end, ARENA_ALIGN)
+            made[key] = start, size
+            end = start + size
+        if made:
+            buffer = self.build.buffer(end, resource["fill_word"] or 0)
+            for key, (start, size) in made.items():
+                self.arrays[key] = Array(buffer, start, size, self.shapes[key[1]])
+
+    def _packed(self, arrays: list[Array], encoder: wgpu.GPUCommandEncoder) -> list[Array]:
+        """Copies of arrays, one behind the other in one buffer."""
+        buffer = self.build.buffer(sum(_up(one.byte_count, ARENA_ALIGN) for one in arrays))
+        start, packed = 0, []
+        for one in arrays:
+            size = _up(one.byte_count, 4)
+            encoder.copy_buffer_to_buffer(one.buffer, one.offset, buffer, start, size)
+            packed.append(Array(buffer, start, one.byte_count, one.shape))
+            start += _up(size, ARENA_ALIGN)
+        return packed
+
+    def _word(self, word: dict[str, Any], known: dict[str, int], offsets: dict[Key, int]) -> bytes:
+        """One word of the constant buffer."""
+        kind, index, name = word["kind"], word["index"], word.get("of", "")
+        if kind == "uniform":
+            return self.uniforms[name][4 * index : 4 * index + 4]
+        found = {
+            "offset": lambda: offsets.get((word["role"], name), 0),
+            "shape": lambda: self.shapes[name][index],
+            "count": lambda: prod(self.shapes[name]),
+            "dim": lambda: self.dim[index],
+            "bits": lambda: index & 0xFFFFFFFF,
+        }
+        return struct.pack("<I", found[kind]() if kind in found else known[kind])
+
+
+def _up(number: int, step: int) -> int:
+    return -(-number // step) * step

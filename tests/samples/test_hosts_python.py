@@ -1,0 +1,154 @@
+"""The Python host: what a build says is enough to run its kernels and their gradients."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from tests.samples import host_kernels
+from tests.samples.host_folder import HOSTS, attempted, run
+from tests.samples.loading import module_of
+
+pytestmark = pytest.mark.gpu
+
+MAIN = HOSTS / "python_wgpu" / "main.py"
+COUNT = 300
+FLOAT32_SUMS = 1e-5
+"""Of the largest number: hundreds of float32 terms, added in any order."""
+
+
+@pytest.mark.parametrize("target", ["wgsl", "spirv"])
+def test_its_mesh_gradient_is_that_of_the_python_api(
+    target: str, hosts_folder: Path, wgpu_features: frozenset[str]
+) -> None:
+    if target == "spirv" and not wgpu_features >= {"float-atomics", "subgroups"}:
+        pytest.skip("the device has no float atomics or no subgroups")
+    printed = run([sys.executable, MAIN, hosts_folder, "--target", target])
+    assert printed.splitlines()[-1] == "PASS"
+    assert printed.count("error") == 4
+
+
+def test_it_never_imports_shaderad(hosts_folder: Path) -> None:
+    code = f"""
+import runpy, sys
+sys.argv = ["main.py", {str(hosts_folder)!r}]
+sys.path.insert(0, {str(MAIN.parent)!r})
+try:
+    runpy.run_path({str(MAIN)!r}, run_name="__main__")
+except SystemExit as end:
+    assert not end.code, end.code
+print([name for name in sys.modules if name.partition(".")[0] in ("shaderad", "slangpy")])
+"""
+    assert run([sys.executable, "-c", code]).splitlines()[-1] == "[]"
+
+
+def test_a_wrong_number_fails(hosts_folder: Path, tmp_path: Path) -> None:
+    for folder in ("mesh", "mesh_data"):
+        (tmp_path / folder).symlink_to(hosts_folder / folder)
+    wrong = tmp_path / "wrong"
+    wrong.mkdir()
+    for file in (hosts_folder / "mesh_data").iterdir():
+        (wrong / file.name).write_bytes(file.read_bytes())
+    expected = np.fromfile(wrong / "expected_mesh_colors.bin", np.float32)
+    expected[7] *= 1.1
+    expected.tofile(wrong / "expected_mesh_colors.bin")
+    (tmp_path / "mesh_data").unlink()
+    (tmp_path / "mesh_data").symlink_to(wrong)
+    done = attempted([sys.executable, MAIN, tmp_path])
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "FAIL")
+
+
+def test_a_folder_without_a_build_is_one_sentence(tmp_path: Path) -> None:
+    done = attempted([sys.executable, MAIN, tmp_path])
+    assert done.returncode == 1
+    assert done.stderr == f"error: no build in {tmp_path / 'mesh'}: No such file or directory\n"
+
+
+def test_a_machine_without_a_driver_is_one_sentence(hosts_folder: Path, tmp_path: Path) -> None:
+    nowhere = {"VK_DRIVER_FILES": str(tmp_path / "none"), "WGPU_BACKEND_TYPE": "Vulkan"}
+    done = attempted([sys.executable, MAIN, hosts_folder], **nowhere)
+    assert done.returncode == 1
+    assert done.stderr.endswith("error: wgpu finds no GPU and no software driver for one\n")
+
+
+@pytest.fixture(scope="module")
+def loader() -> ModuleType:
+    return module_of(HOSTS / "python_wgpu" / "shaderad_build.py", "shaderad_build")
+
+
+@pytest.fixture(scope="module")
+def built(wgpu_features: frozenset[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("host") / "kernels"
+    sad.build(host_kernels.__file__, folder, targets="wgsl", validate=False)
+    return folder
+
+
+def numbers(build: Any, array: Any) -> np.ndarray[Any, Any]:
+    return np.frombuffer(build.read(array), np.float32)
+
+
+def agree(found: np.ndarray[Any, Any], wanted: Any) -> bool:
+    wanted = np.ravel(wanted)
+    return bool(np.abs(found - wanted).max() <= FLOAT32_SUMS * np.abs(wanted).max())
+
+
+def test_every_role_and_word_is_served(loader: ModuleType, built: Path) -> None:
+    draw = np.random.default_rng(3)
+    dim = (9, 11)
+    image, weight = draw.random((*dim, 3), np.float32), draw.random(11, np.float32)
+    lens, gain = draw.random(3, np.float32), np.float32(1.5)
+    shapes = {"sums": (5,), "lowest": (3,), "count": (1,)}
+    bar_shapes = {"seen": (*dim, 3), "sums": (5, 2), "lowest": (3,)}
+    bars = {name: draw.random(shape, np.float32) for name, shape in bar_shapes.items()}
+    with sad.open_device("wgpu") as device:
+        given = host_kernels.Lens(lens[:2], lens[2]), image, weight, float(gain)
+        out, pullback = sad.vjp(host_kernels.refracted, *given, dim=dim, shapes=shapes)
+        wanted = dict(zip(("seen", "sums", "lowest"), (one.numpy() for one in out), strict=False))
+        by_lens, by_image, by_weight, by_gain = pullback((*bars.values(), None))
+        gradients = {"image": by_image.numpy(), "weight": by_weight.numpy(), "gain": by_gain.item(),
+                     "lens": np.append(by_lens.center, by_lens.power)}  # fmt: skip
+    device.close()
+
+    build = loader.Build(built, "wgsl")
+    kernel = build.kernel("refracted")
+    inputs = {"image": build.array(image.tobytes(), "float3", dim),
+              "weight": build.array(weight.tobytes(), "float")}  # fmt: skip
+    numbers_given = {"lens": lens.tobytes(), "gain": gain.tobytes()}
+    results = kernel.primal(inputs, dim, numbers_given, shapes)
+    for name, one in wanted.items():
+        assert agree(numbers(build, results[name]), one), name
+    assert np.frombuffer(build.read(results["count"]), np.int32).tolist() == [99]
+    element = {"seen": "float3", "sums": "float2", "lowest": "float"}
+    cotangents = {n: build.array(one.tobytes(), element[n]) for n, one in bars.items()}
+    found = kernel.backward(inputs, cotangents, dim, numbers_given, shapes, results)
+    assert found.keys() == gradients.keys()
+    for name, one in gradients.items():
+        assert agree(numbers(build, found[name]), one), name
+
+
+def test_what_a_kernel_reports_names_the_python_line(loader: ModuleType, built: Path) -> None:
+    build = loader.Build(built, "wgsl")
+    inputs = {"x": build.array(np.ones(4, np.float32).tobytes(), "float"),
+              "target": build.array(np.arange(4, dtype=np.int32).tobytes(), "int")}  # fmt: skip
+    y = build.kernel("shuffled").primal(inputs, (4,))["y"]
+    assert numbers(build, y).tolist() == [1.0] * 4
+    with pytest.raises(loader.HostError, match=r"host_kernels.py:\d+: .* of y: 3 of 3"):
+        build.kernel("shuffled").primal(inputs, (4,), shapes={"y": (3,)})
+
+
+def test_a_manifest_of_another_version_is_refused(loader: ModuleType, tmp_path: Path) -> None:
+    text = '{"schema": "shaderad-manifest", "schema_version": 99}'
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(loader.HostError, match="99"):
+        loader.Build(tmp_path, "wgsl")
+
+
+def test_a_target_that_was_not_built_is_refused(loader: ModuleType, built: Path) -> None:
+    with pytest.raises(loader.HostError, match="not built for spirv"):
+        loader.Build(built, "spirv")
