@@ -121,8 +121,8 @@ def build(
     """Build the kernels and graphs of a Python file, primal and backward, for other hosts.
 
     DIR gets a folder for each target with one file an entry point and its Slang text, the Slang
-    library, and manifest.json, which says how to bind and dispatch them. The same input gives
-    the same bytes.
+    library, manifest.json, which says how to bind and dispatch them, and a header for C and C++.
+    The same input gives the same bytes.
 
     Examples:
         shaderad build model.py -o out

@@ -37,8 +37,9 @@ def build(
     """Builds the kernels and graphs of a Python file, primal and backward, for each target.
 
     `out` gets a folder for each target with one file an entry point and beside each its Slang
-    text, the Slang library that the texts import, and ``manifest.json``, which says how to bind
-    and dispatch them, and of graphs in which order, over which buffers. Same input, same bytes.
+    text, the Slang library that the texts import, ``manifest.json``, which says how to bind
+    and dispatch them, and of graphs in which order, over which buffers, and a header for C and
+    C++, named like the Python file. Same input, same bytes.
 
     Args:
         source: A Python file, or ``file.py:name`` for one of its kernels or graphs.
@@ -68,10 +69,10 @@ def build(
     )
     if bounds not in BOUNDS:
         raise error("SR0374", found=repr(bounds))
-    options = Options(profiles, bounds, require_backward, jvp, validate)
+    path, wanted = split_source(str(source))
+    options = Options(profiles, path.stem, bounds, require_backward, jvp, validate)
     if tell is not None:
         options = replace(options, tell=tell)
-    path, wanted = split_source(str(source))
     folder = Path(out)
     check_folder(folder)
     with imported(path) as module:

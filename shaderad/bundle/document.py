@@ -20,5 +20,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     graphs: list[GraphEntry]
     targets: dict[str, TargetEntry] = {}
     types: dict[str, Layout]
+    header: str = ""
+    """The file of constants and structs for C and C++."""
     files: dict[str, str]
     """SHA-256 of every file of the folder but this one, by path."""

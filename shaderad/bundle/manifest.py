@@ -62,26 +62,26 @@ class _Listing(msgspec.Struct):
     files: dict[str, str]
 
 
-def manifest_bytes(
+def manifest_of(
     kernels: Iterable[BuiltKernel],
     graphs: Iterable[BuiltGraph],
     profiles: Iterable[Profile],
     file_of: FileNames,
-    hashes: Mapping[str, str],
     library: str,
-) -> bytes:
-    """The manifest's text.
+    header: str,
+) -> Manifest:
+    """The manifest, but for the hashes of files.
 
     Args:
         kernels: In the order of the file.
         graphs: Likewise.
         profiles: Of all targets.
         file_of: By target, entry and stem: the files of the code and of its Slang text.
-        hashes: Of every file of the folder but this one, by path.
         library: The folder of the Slang library.
+        header: The file for C and C++.
     """
     types = Types()
-    content = Manifest(
+    return Manifest(
         shaderad=metadata.version("shaderad"),
         compiler=f"slangpy {compiler_version()}",
         slang_library=library,
@@ -89,8 +89,15 @@ def manifest_bytes(
         graphs=[graph_entry(built, file_of, types) for built in graphs],
         targets={one.name: _target(one) for one in profiles},
         types=types.table(),
-        files={path: hashes[path] for path in sorted(hashes)},
+        header=header,
+        files={},
     )
+
+
+def manifest_bytes(manifest: Manifest, hashes: Mapping[str, str]) -> bytes:
+    """The text of `manifest` with the hashes of every file of the folder but this one, by path."""
+    files = {path: hashes[path] for path in sorted(hashes)}
+    content = msgspec.structs.replace(manifest, files=files)
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 

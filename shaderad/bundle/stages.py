@@ -16,7 +16,8 @@ from shaderad.bundle.dispatches import FileNames
 from shaderad.bundle.folder import write_folder
 from shaderad.bundle.graph_manifest import BuiltGraph
 from shaderad.bundle.graph_programs import GraphPrograms, TracedGraph, build_graph
-from shaderad.bundle.manifest import BuiltKernel, manifest_bytes
+from shaderad.bundle.header import header_text
+from shaderad.bundle.manifest import BuiltKernel, manifest_bytes, manifest_of
 from shaderad.bundle.profiles import PROFILES, Profile
 from shaderad.bundle.programs import Naga, Programs, Refusal, build_programs, judge
 from shaderad.diagnostics import Span, error
@@ -39,6 +40,8 @@ class Options:
     """What is the same for everything that a build makes."""
 
     profiles: tuple[Profile, ...]
+    name: str
+    """Of the Python file, without suffix."""
     bounds: str = "raise"
     requires_backward: bool = False
     with_forward: bool = False
@@ -83,10 +86,12 @@ def build_entries(
     ]  # fmt: skip
     built = [*built_kernels, *built_graphs]
     names = _file_names(built)
+    header = f"{options.name}.h"
+    manifest = manifest_of(built_kernels, built_graphs, options.profiles, names, LIBRARY, header)
     contents = {**_library(), **_programs(built, names)}
+    contents[header] = header_text(manifest, options.name).encode()
     hashes = {path: hashlib.sha256(content).hexdigest() for path, content in contents.items()}
-    contents[FILE] = manifest_bytes(built_kernels, built_graphs, options.profiles, names,
-                                    hashes, LIBRARY)  # fmt: skip
+    contents[FILE] = manifest_bytes(manifest, hashes)
     write_folder(folder, contents)
     return Built(folder, tuple(sorted(contents)), tuple(built_kernels), tuple(built_graphs),
                  tuple(judge_all.found))  # fmt: skip

@@ -23,6 +23,11 @@ class Output:
     folder: Path
     manifest: dict[str, Any]
 
+    @classmethod
+    def read(cls, folder: Path) -> Output:
+        """What lies in `folder`."""
+        return cls(folder, json.loads((folder / "manifest.json").read_text(encoding="utf-8")))
+
     def dispatches(self, target: str) -> list[dict[str, Any]]:
         """What the manifest says of each dispatch for `target`."""
         programs = (kernel["targets"][target] for kernel in self.manifest["kernels"])
@@ -39,7 +44,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Output:
     folder = tmp_path_factory.mktemp("build") / "out"
     defines = {"count": 8, "top": 1e999}
     sad.build(SOURCE, folder, targets=TARGETS, defines=defines, validate=False)
-    return Output(folder, json.loads((folder / "manifest.json").read_text(encoding="utf-8")))
+    return Output.read(folder)
 
 
 @pytest.fixture(scope="package")
@@ -48,4 +53,4 @@ def graph_output(tmp_path_factory: pytest.TempPathFactory) -> Output:
     folder = tmp_path_factory.mktemp("build") / "graphs"
     # naga does not read every SPIR-V; WGSL steps in then.
     sad.build(GRAPHS, folder, targets=("spirv", "wgsl"), validate=False)
-    return Output(folder, json.loads((folder / "manifest.json").read_text(encoding="utf-8")))
+    return Output.read(folder)

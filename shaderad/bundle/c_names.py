@@ -1,0 +1,51 @@
+"""Names of Python files, kernels, structs and fields -> identifiers of C and C++.
+
+Invariant: what one `Identifiers` gives is valid in C11 and C++20, no macro of a header that hosts
+include, and never given twice.
+"""
+
+from __future__ import annotations
+
+import re
+
+_KEYWORDS = frozenset(
+    # C11 and C++20, and what C++ reserves as operators.
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t "
+    "char32_t class co_await co_return co_yield compl concept const const_cast consteval constexpr "
+    "constinit continue decltype default delete do double dynamic_cast else enum explicit export "
+    "extern false float for friend goto if inline int long mutable namespace new noexcept not "
+    "not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires "
+    "restrict return short signed sizeof static static_assert static_cast struct switch template "
+    "this thread_local throw true try typedef typeid typename typeof typeof_unqual union unsigned "
+    "using virtual void volatile wchar_t while xor xor_eq "
+    # Macros of old compilers, of <stddef.h>, <assert.h> and of <windows.h>.
+    "NULL assert offsetof linux unix i386 near far small interface".split()
+)
+_MACRO = re.compile(r"U?INT[A-Z0-9_]*_(?:C|MAX|MIN)|[A-Z]+_(?:MAX|MIN)")
+"""Of <stdint.h>."""
+_FOREIGN = re.compile(r"[^A-Za-z0-9]+")
+"""Underscores as well: C++ reserves names with two in a row, and those that begin with one."""
+
+
+class Identifiers:
+    """Hands out names that differ from each other in one scope."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def claim(self, *parts: str) -> str:
+        """`parts` joined by underscores; `_` follows a reserved name, a number a taken one."""
+        start = identifier(*parts)
+        if start in _KEYWORDS or _MACRO.fullmatch(start):
+            start += "_"
+        name, number = start, 2
+        while name in self._taken:
+            name, number = f"{start}_{number}", number + 1
+        self._taken.add(name)
+        return name
+
+
+def identifier(*parts: str) -> str:
+    """`parts` as one word that begins with a letter."""
+    name = _FOREIGN.sub("_", "_".join(parts)).strip("_")
+    return name if name[:1].isalpha() else f"n{name}"
