@@ -23,13 +23,13 @@ from shaderad.ir.types import (
     byte_count,
 )
 
-SCALARS: dict[str, str] = {
-    "float": "float",
-    "double": "double",
-    "half": "uint16_t",
-    "int": "int32_t",
-    "uint": "uint32_t",
-    "bool": "uint32_t",
+SCALARS: dict[Kind, str] = {
+    Kind.FLOAT: "float",
+    Kind.DOUBLE: "double",
+    Kind.HALF: "uint16_t",
+    Kind.INT: "int32_t",
+    Kind.UINT: "uint32_t",
+    Kind.BOOL: "uint32_t",
 }
 """How C holds each scalar of a buffer."""
 _SAID = {Kind.HALF: "half: the bits of a 16-bit float", Kind.BOOL: "bool: 0 or 1"}
@@ -48,7 +48,9 @@ class CTypes:
     def lines(self) -> Iterator[str]:
         """Every struct, inner ones before those that hold them."""
         # A double may start at any 32-bit word.
-        is_packed = any(s.type == "double" for n in self._structs for s in self._layouts[n].scalars)
+        is_packed = any(
+            s.type is Kind.DOUBLE for n in self._structs for s in self._layouts[n].scalars
+        )
         if is_packed:
             yield from ("#pragma pack(push, 4)", "")
         if self._pointer:
@@ -101,7 +103,7 @@ class CTypes:
             return self._declared(t.element, f"{name}[{t.count}]")
         if isinstance(t, Struct):
             return f"{self._name_by_struct[t.name]} {name}"
-        return f"{SCALARS[str(t)] if isinstance(t, Scalar) else self._pointer} {name}"
+        return f"{SCALARS[t.kind] if isinstance(t, Scalar) else self._pointer} {name}"
 
 
 def _padding(byte_count: int, fields: Identifiers) -> Iterator[str]:

@@ -6,30 +6,61 @@ manifest of a later minor version can be read. Invariant: only names, numbers an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Annotated, Literal, TypedDict
+
 import msgspec
+
+from shaderad.ir.types import Access, Kind
+from shaderad.lower import artifact
+from shaderad.lower.bindings import ATOMICS, BOUNDS, Mode, Role, SiteKind, WordKind
 
 SCHEMA = "shaderad-manifest"
 SCHEMA_VERSION = 2
 FILE = "manifest.json"
+SCHEMA_FILE = "manifest.schema.json"
 
-Place = dict[str, int | str]
-"""Where a host of one target binds a resource; see places.py."""
+
+def _one_of(names: Iterable[str]) -> msgspec.Meta:
+    return msgspec.Meta(extra_json_schema={"enum": sorted(names)})
+
+
+BoundsName = Annotated[str, _one_of(BOUNDS)]
+AtomicsName = Annotated[str, _one_of(ATOMICS)]
+FeatureName = Annotated[str, _one_of(artifact.FEATURES)]
+StrategyName = Annotated[str, _one_of(("exclusive", "uniform", "scattered"))]
+
+
+class Place(TypedDict, total=False):
+    """Where a resource is bound; empty where the code does not use it."""
+
+    set: int
+    """Of SPIR-V; the group of WGSL."""
+    binding: int
+    """Of SPIR-V and WGSL."""
+    register: str
+    """Of HLSL, such as ``t0``."""
+    buffer: int
+    """Of Metal."""
 
 
 class TargetEntry(msgspec.Struct):
     """What all code of one target was allowed to use."""
 
-    atomics: str
-    """How floats are added: ``native``, ``exchange`` or ``compare-exchange``."""
-    features: list[str]
+    atomics: AtomicsName
+    """How floats are added in memory."""
+    features: list[FeatureName]
+    """What code may have needed; each entry point says what it does need."""
     storage_buffer_limit: int
+    """For one entry point."""
 
 
 class Part(msgspec.Struct):
     """One scalar of an element: where it is in it, and where in its bytes."""
 
     path: list[str | int]
-    type: str
+    """Fields and numbers of components, from the outside in."""
+    type: Kind
     byte_offset: int
 
 
@@ -38,6 +69,7 @@ class PointerPart(msgspec.Struct):
 
     path: list[str | int]
     target: str
+    """The array's name."""
 
 
 class Field(msgspec.Struct):
@@ -48,10 +80,12 @@ class Field(msgspec.Struct):
 
 
 class Layout(msgspec.Struct, omit_defaults=True):
-    """The words of one element type; see Note [Words] in ir/types.py."""
+    """One element type as it lies in storage buffers."""
 
     byte_count: int
+    """From one element to the next."""
     word_bytes: int
+    """2 for elements made of half alone, else 4; offsets of arrays count such words."""
     scalars: list[Part]
     pointers: list[PointerPart] = []
     fields: list[Field] = []
@@ -65,8 +99,7 @@ class Parameter(msgspec.Struct, omit_defaults=True):
 
     name: str
     type: str
-    kind: str
-    """``array``, ``uniform``, ``struct of arrays`` or ``constant``."""
+    kind: Literal["array", "uniform", "struct of arrays", "constant"]
     value: float | str | None = None
     """Of a constant; text where JSON has no number."""
 
@@ -76,11 +109,16 @@ class ArrayEntry(msgspec.Struct):
 
     name: str
     path: list[str]
-    access: str
+    """The parameter, and the fields that lead to the array; ``[]`` is where a pointer leads."""
+    access: Access
     type: str
+    """Of an element: a key of `types`."""
     rank: int
+    """How many axes it has; elements lie in row-major order."""
     is_differentiable: bool
+    """The backward dispatches give its gradient."""
     has_launch_shape: bool
+    """The extents of the launch are its own."""
 
 
 class UniformEntry(msgspec.Struct):
@@ -88,24 +126,31 @@ class UniformEntry(msgspec.Struct):
 
     name: str
     path: list[str]
+    """The parameter, and the fields that lead to the value."""
     type: str
+    """A key of `types`."""
     is_differentiable: bool
+    """The backward dispatches give its gradient."""
 
 
 class WordEntry(msgspec.Struct, omit_defaults=True):
-    """One 32-bit word of the constant buffer."""
+    """One 32-bit word of the constant buffer; docs/manifest.md says what each kind holds."""
 
     name: str
-    kind: str
+    kind: WordKind
     index: int
+    """The axis, the word of the uniform, or the bits."""
     of: str = ""
-    role: str = ""
+    """The array or uniform."""
+    role: Role | None = None
+    """Which of its buffers."""
 
 
 class Parameters(msgspec.Struct):
-    """The constant buffer."""
+    """The constant buffer; its size is rounded up to a multiple of 16 bytes."""
 
     slot: int
+    """Of the Slang text; hosts bind by `place`."""
     name: str
     place: Place
     words: list[WordEntry]
@@ -119,44 +164,57 @@ class Member(msgspec.Struct):
 
 
 class ResourceEntry(msgspec.Struct):
-    """A storage buffer."""
+    """A storage buffer; docs/manifest.md says what each role holds."""
 
     slot: int
+    """Of the Slang text; hosts bind by `place`."""
     name: str
     place: Place
-    access: str
-    role: str
+    access: artifact.Access
+    role: Role
     members: list[Member]
+    """What lies in it; several begin where their offset words say."""
     fill_word: int | None
+    """The 32-bit word to fill it with before the dispatch; none: its content is kept, or is
+    overwritten whole."""
     is_covered_by_launch: bool
+    """It needs no fill where the extents of the array are those of the launch."""
 
 
 class SiteEntry(msgspec.Struct):
     """A place in the Python source that can report."""
 
-    kind: str
+    kind: SiteKind
     file: str
     """Its name without folder."""
     line: int
     name: str
+    """The array, or what an assert says."""
 
 
 class DispatchEntry(msgspec.Struct):
     """One entry point, and how to bind and dispatch it."""
 
-    mode: str
+    mode: Mode
     entry_point: str
     file: str
+    """The compiled code."""
     slang: str
+    """The text it was compiled from."""
     workgroup: tuple[int, int, int]
     thread_for_each: str
     """``index``, or ``word of`` an array."""
     group_limit: int
     """Each of at most so many groups takes a tile of indices; 0: each thread one index."""
     is_single_group: bool
-    features: list[str]
+    """It must run as one workgroup."""
+    features: list[FeatureName]
+    """What the device must have."""
     compiler_options: list[str]
-    strategies: dict[str, str]
+    """Of HLSL: what dxc must be told."""
+    strategies: dict[str, StrategyName]
+    """How each gradient is summed: ``exclusive`` stores, ``uniform`` sums over threads first,
+    ``scattered`` adds atomically."""
     parameters: Parameters
     resources: list[ResourceEntry]
     sites: list[SiteEntry]
@@ -166,12 +224,14 @@ class NoDerivative(msgspec.Struct):
     """Why something was built without a derivative."""
 
     code: str | None
+    """Of the error; none where nothing is to differentiate."""
     reason: str
     line: int | None
+    """Of the Python source."""
 
 
 class ProgramsEntry(msgspec.Struct, omit_defaults=True):
-    """The dispatches of one kernel for one target."""
+    """The dispatches of one kernel for one target, each mode's in their order."""
 
     primal: list[DispatchEntry]
     backward: list[DispatchEntry]
@@ -187,9 +247,10 @@ class KernelEntry(msgspec.Struct):
     file: str
     """Of the Python source, without folder."""
     line: int
-    bounds: str
-    """What an index out of range does: ``raise``, ``ignore`` or ``unchecked``."""
+    bounds: BoundsName
+    """What an index out of range does: it is reported, has no effect, or is not looked for."""
     index_names: list[str]
+    """One for each extent of the launch."""
     parameters: list[Parameter]
     arrays: list[ArrayEntry]
     uniforms: list[UniformEntry]

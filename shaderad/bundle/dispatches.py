@@ -18,7 +18,7 @@ FileNames = dict[tuple[str, str, str], tuple[str, str]]
 def site_entries(lowered: Lowered) -> list[to.SiteEntry]:
     """The places in the Python source that can report."""
     return [
-        to.SiteEntry(one.kind.value, file_name(one.span), one.span.line, one.name)
+        to.SiteEntry(one.kind, file_name(one.span), one.span.line, one.name)
         for one in lowered.sites
     ]
 

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
-from shaderad.bundle.description import SCHEMA, SCHEMA_VERSION, KernelEntry, Layout, TargetEntry
+from shaderad.bundle.description import (
+    SCHEMA,
+    SCHEMA_FILE,
+    SCHEMA_VERSION,
+    KernelEntry,
+    Layout,
+    TargetEntry,
+)
 from shaderad.bundle.graph_description import GraphEntry
+from shaderad.session.reports import REPORT_BYTES
 
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """The document."""
+    """What `shaderad build` wrote, and how to run it."""
 
-    schema: str = SCHEMA
+    json_schema: str = msgspec.field(name="$schema", default=SCHEMA_FILE)
+    """The file beside this one that describes it."""
+    schema: Literal["shaderad-manifest"] = SCHEMA
     schema_version: int = SCHEMA_VERSION
+    """Of this form; a host that knows another one cannot read it."""
     shaderad: str
+    """The version that wrote it."""
     compiler: str
     slang_library: str
+    """The folder of what the Slang texts import."""
     kernels: list[KernelEntry]
     graphs: list[GraphEntry]
     targets: dict[str, TargetEntry] = {}
     types: dict[str, Layout]
+    """Every element type that is named, inner ones first."""
+    report_bytes: int = REPORT_BYTES
+    """The least size of the buffer that is bound where a role is ``report``."""
     header: str = ""
     """The file of constants and structs for C and C++."""
     files: dict[str, str]

@@ -10,8 +10,15 @@ from typing import Literal
 
 import msgspec
 
-from shaderad.bundle.description import NoDerivative, Place, SiteEntry
+from shaderad.bundle.description import (
+    BoundsName,
+    FeatureName,
+    NoDerivative,
+    Place,
+    SiteEntry,
+)
 from shaderad.bundle.size_text import SizeText
+from shaderad.lower.artifact import Access
 
 
 class TreeEntry(msgspec.Struct, omit_defaults=True):
@@ -41,6 +48,7 @@ class GraphArray(msgspec.Struct):
 
     name: str
     type: str
+    """Of an element: a key of `types`."""
     shape: list[SizeText]
     """An extent that is a number here is that number in every call."""
     is_differentiable: bool
@@ -57,19 +65,23 @@ class BindingEntry(msgspec.Struct):
     """A storage buffer of a program."""
 
     slot: int
+    """Of the Slang text; hosts bind by `place`."""
     name: str
     place: Place
-    access: str
+    access: Access
     is_report: bool
+    """It is the host's own, not one of the plan's."""
 
 
 class WordsEntry(msgspec.Struct):
     """The constant buffer of a program: one 32-bit word each."""
 
     slot: int
+    """Of the Slang text; hosts bind by `place`."""
     name: str
     place: Place
     words: list[str]
+    """Their names; a plan's commands give the values."""
 
 
 class ProgramEntry(msgspec.Struct):
@@ -78,12 +90,17 @@ class ProgramEntry(msgspec.Struct):
     name: str
     """How plans speak of it."""
     kernel: str
+    """What reports call it."""
     entry_point: str
     file: str
+    """The compiled code."""
     slang: str
+    """The text it was compiled from."""
     workgroup: tuple[int, int, int]
-    features: list[str]
+    features: list[FeatureName]
+    """What the device must have."""
     compiler_options: list[str]
+    """Of HLSL: what dxc must be told."""
     parameters: WordsEntry
     resources: list[BindingEntry]
     sites: list[SiteEntry]
@@ -127,7 +144,7 @@ class FillCommand(msgspec.Struct, tag="fill", tag_field="do"):
 
 
 class RepeatCommand(msgspec.Struct, tag="repeat", tag_field="do"):
-    """`body` as often as `count` says; see `session.schedule.Repeat`."""
+    """`body` as often as `count` says."""
 
     symbol: str
     count: SizeText
@@ -139,7 +156,7 @@ class RepeatCommand(msgspec.Struct, tag="repeat", tag_field="do"):
 
 
 class WhileCommand(msgspec.Struct, tag="while", tag_field="do"):
-    """`body` until the device says that it is enough; see `session.schedule.RepeatWhile`."""
+    """`body` until the device says that it is enough."""
 
     carries: list[tuple[int, int]]
     body: list[Command]
@@ -198,8 +215,10 @@ class GraphEntry(msgspec.Struct):
     file: str
     """Of the Python source, without folder."""
     line: int
-    bounds: str
+    bounds: BoundsName
+    """What an index out of range does: it is reported, has no effect, or is not looked for."""
     sizes: list[str]
+    """The names of extents that a call fixes."""
     assumes: Assumptions
     parameters: list[GraphParameter]
     inputs: list[GraphArray]

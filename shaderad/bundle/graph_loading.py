@@ -102,7 +102,7 @@ class _Reader:
     def _program(self, target: str, one: graphs.ProgramEntry) -> BuiltProgram:
         files = self._files
         bindings = [Binding(one.parameters.slot, one.parameters.name, Access.UNIFORM)]
-        bindings += [Binding(r.slot, r.name, Access(r.access)) for r in one.resources]
+        bindings += [Binding(r.slot, r.name, r.access) for r in one.resources]
         program = Program(
             name=one.entry_point,
             slang=files.content(one.slang).decode(),

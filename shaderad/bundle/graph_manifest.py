@@ -200,7 +200,7 @@ def _program(built: GraphProgram, files: tuple[str, str]) -> graphs.ProgramEntry
             parameters.slot, parameters.name, place[parameters.name], [*program.parameter_words]
         ),
         resources=[
-            graphs.BindingEntry(b.slot, b.name, place[b.name], b.access.value, b.slot in reports)
+            graphs.BindingEntry(b.slot, b.name, place[b.name], b.access, b.slot in reports)
             for b in rest
         ],
         sites=site_entries(lowered),

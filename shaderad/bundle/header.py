@@ -15,14 +15,15 @@ from shaderad.bundle.c_names import Identifiers, identifier
 from shaderad.bundle.c_types import SCALARS, CTypes
 from shaderad.bundle.document import Manifest
 from shaderad.bundle.graph_description import ProgramEntry
+from shaderad.ir.types import Kind
 from shaderad.lower.bindings import WordKind
 
 _UNIFORM_WORDS = 4
 """Targets may round the size of the constant buffer up to a multiple of so many words."""
 
-_IN_WORDS = {"double": ("uint32_t", "uint32_t"), "half": ("float",)}
+_IN_WORDS = {Kind.DOUBLE: ("uint32_t", "uint32_t"), Kind.HALF: ("float",)}
 """How the constant buffer holds scalars that do not lie there as in storage buffers."""
-_NUMBERED = {WordKind.DIM.value, WordKind.SHAPE.value}
+_NUMBERED = {WordKind.DIM, WordKind.SHAPE}
 """Words of which there is one for each axis."""
 
 Word = tuple[str, str, str]
@@ -67,6 +68,8 @@ def header_text(manifest: Manifest, name: str) -> str:
         "#include <stddef.h>",
         "#include <stdint.h>",
         "",
+        f"#define {names.claim(prefix.upper(), 'REPORT_BYTES')} {manifest.report_bytes}",
+        "",
         *types.lines(),
     ]
     for entry_point in _entry_points(manifest):
@@ -81,7 +84,7 @@ def _entry_points(manifest: Manifest) -> Iterator[_EntryPoint]:
         for target, programs in kernel.targets.items():
             for dispatches in (programs.primal, programs.backward, programs.forward):
                 for number, one in enumerate(dispatches, 1):
-                    remark = f"{kernel.name}, {one.mode}: {number} of {len(dispatches)}"
+                    remark = f"{kernel.name}, {one.mode.value}: {number} of {len(dispatches)}"
                     yield _of_kernel(one, target, remark, types)
     for graph in manifest.graphs:
         for target, plans in graph.targets.items():
@@ -133,28 +136,28 @@ def _of_graph(program: ProgramEntry, target: str, remark: str) -> _EntryPoint:
         words=[(word, "uint32_t", "") for word in given.words],
         parameters=_Resource(given.name, given.place, "uniform"),
         resources=[
-            _Resource(r.name, r.place, f"{r.access}, report" if r.is_report else r.access)
+            _Resource(r.name, r.place, r.access.value + ", report" * r.is_report)
             for r in program.resources
         ],
     )
 
 
 def _word(word: to.WordEntry, types: Mapping[str, Sequence[str]]) -> Word:
-    if word.kind == WordKind.UNIFORM.value:
+    if word.kind is WordKind.UNIFORM:
         return word.name, types[word.of][word.index], ""
-    if word.kind == WordKind.BITS.value:
+    if word.kind is WordKind.BITS:
         return word.name, "uint32_t", f"always {word.index:#010x}"
-    if word.kind == word.name.replace("_", " "):
+    if word.kind.value == word.name.replace("_", " "):
         return word.name, "uint32_t", ""
     number = f" {word.index}" if word.kind in _NUMBERED else ""
     of = f" of {word.of}" if word.of else ""
-    role = f", {word.role}" if word.role else ""
-    return word.name, "uint32_t", f"{word.kind}{number}{of}{role}"
+    role = f", {word.role.value}" if word.role else ""
+    return word.name, "uint32_t", f"{word.kind.value}{number}{of}{role}"
 
 
 def _resource_remark(resource: to.ResourceEntry) -> str:
     members = [f"{member.type} {member.name}" for member in resource.members]
-    return ", ".join((resource.access, resource.role, *members))
+    return ", ".join((resource.access.value, resource.role.value, *members))
 
 
 def _entry_lines(point: _EntryPoint, names: Identifiers, prefix: str) -> Iterator[str]:
@@ -180,14 +183,14 @@ def _entry_lines(point: _EntryPoint, names: Identifiers, prefix: str) -> Iterato
     yield ""
 
 
-def _place(place: to.Place) -> Iterator[tuple[str, str | int]]:
+def _place(place: to.Place) -> Iterator[tuple[str, str]]:
     """What to call each number of a place, and the number; an HLSL register is a class with one."""
     for key, value in place.items():
         if key == "register":
             yield "register_class", f"'{str(value)[0]}'"
-            yield "register", int(str(value)[1:])
+            yield "register", str(value)[1:]
         else:
-            yield key, value
+            yield key, str(value)
 
 
 def _parameter_lines(words: Sequence[Word], c_name: str) -> Iterator[str]:

@@ -11,10 +11,10 @@ from shaderad.frontend.kernels import KernelSignature
 from shaderad.frontend.launchable import Launchable
 from shaderad.ir import nodes
 from shaderad.ir.pointers import POINTED
-from shaderad.ir.types import Access, BufferType, Struct, Type
+from shaderad.ir.types import BufferType, Struct, Type
 from shaderad.lower import artifact
 from shaderad.lower.artifact import Binding, Code, Program
-from shaderad.lower.bindings import Lowered, Mode, Resource, Role, Word, WordKind
+from shaderad.lower.bindings import Lowered, Mode, Resource, Word
 from shaderad.lower.compile import TARGETS
 from shaderad.session.prebuilt import BuiltModes, Dispatches, PrebuiltKernel
 
@@ -94,7 +94,7 @@ class _Reader:
         )
 
     def _buffer(self, one: description.ArrayEntry) -> nodes.Buffer:
-        t = BufferType(Access(one.access), self._types.type(one.type), one.rank)
+        t = BufferType(one.access, self._types.type(one.type), one.rank)
         return nodes.Buffer(name=one.name, path=(*one.path,), type=t)
 
     # -- dispatches ------------------------------------------------------------------------
@@ -115,7 +115,7 @@ class _Reader:
         code = Code(TARGETS[target], files.content(one.file))
         resources = tuple(self._resource(r) for r in one.resources)
         bindings = [Binding(one.parameters.slot, one.parameters.name, artifact.Access.UNIFORM)]
-        bindings += [Binding(r.slot, r.name, artifact.Access(r.access)) for r in one.resources]
+        bindings += [Binding(r.slot, r.name, r.access) for r in one.resources]
         program = Program(
             name=one.entry_point,
             slang=files.content(one.slang).decode(),
@@ -128,7 +128,7 @@ class _Reader:
         )
         return Lowered(
             program=program,
-            mode=Mode(one.mode),
+            mode=one.mode,
             resources=resources,
             words=tuple(_word(w) for w in one.parameters.words),
             sites=sites(one.sites),
@@ -141,7 +141,7 @@ class _Reader:
     def _resource(self, one: description.ResourceEntry) -> Resource:
         return Resource(
             slot=one.slot,
-            role=Role(one.role),
+            role=one.role,
             members=tuple(m.name for m in one.members),
             fill_word=one.fill_word,
             is_covered_by_launch=one.is_covered_by_launch,
@@ -150,8 +150,7 @@ class _Reader:
 
 
 def _word(one: description.WordEntry) -> Word:
-    role = Role(one.role) if one.role else None
-    return Word(WordKind(one.kind), one.of, one.index, role)
+    return Word(one.kind, one.of, one.index, one.role)
 
 
 def _gathered(

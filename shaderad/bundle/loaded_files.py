@@ -14,7 +14,7 @@ from shaderad.bundle.document import Manifest
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import NO_SPAN
 from shaderad.lower.artifact import library_folder
-from shaderad.lower.bindings import Mode, Site, SiteKind
+from shaderad.lower.bindings import Mode, Site
 
 
 class Files:
@@ -60,7 +60,7 @@ def span_in(file: str, line: int) -> Span:
 
 def sites(given: Iterable[SiteEntry]) -> tuple[Site, ...]:
     """The places in the source that a program may report."""
-    return tuple(Site(SiteKind(s.kind), span_in(s.file, s.line), s.name) for s in given)
+    return tuple(Site(s.kind, span_in(s.file, s.line), s.name) for s in given)
 
 
 def reasons(no_backward: NoDerivative | None, no_forward: NoDerivative | None) -> dict[Mode, str]:

@@ -128,7 +128,7 @@ def _kernel(built: BuiltKernel, file_of: FileNames, types: Types) -> to.KernelEn
             to.ArrayEntry(
                 name=b.name,
                 path=[*b.path],
-                access=b.access.value,
+                access=b.access,
                 type=types.name(b.type.element),
                 rank=b.type.rank,
                 is_differentiable=b.name in wanted,
@@ -187,7 +187,7 @@ def _dispatch(dispatch: Dispatch, files: tuple[str, str], types: Types) -> to.Di
     place = places(program, dispatch.code)
     names = {b.slot: b.name for b in program.bindings}
     return to.DispatchEntry(
-        mode=lowered.mode.value,
+        mode=lowered.mode,
         entry_point=program.name,
         file=files[0],
         slang=files[1],
@@ -216,8 +216,8 @@ def _resource(
         slot=resource.slot,
         name=name,
         place=place,
-        access=access.value,
-        role=resource.role.value,
+        access=access,
+        role=resource.role,
         members=[to.Member(member, types.name(t)) for member, t in members],
         fill_word=resource.fill_word,
         is_covered_by_launch=resource.is_covered_by_launch,
@@ -230,5 +230,4 @@ def _words(lowered: Lowered) -> list[to.WordEntry]:
 
 
 def _word(name: str, word: Word) -> to.WordEntry:
-    role = "" if word.role is None else word.role.value
-    return to.WordEntry(name, word.kind.value, word.index, of=word.name, role=role)
+    return to.WordEntry(name, word.kind, word.index, of=word.name, role=word.role)

@@ -11,6 +11,7 @@ import re
 import struct
 from collections.abc import Mapping
 
+from shaderad.bundle.description import Place
 from shaderad.diagnostics import error
 from shaderad.lower.artifact import Access, Binding, Code, Program
 
@@ -21,7 +22,7 @@ _SPIRV_HEADER_WORDS, _OP_DECORATE, _BINDING = 5, 71, 33
 _CLASS_BY_ACCESS = {Access.UNIFORM: "b", Access.READ: "t", Access.WRITE: "u"}
 
 
-def places(program: Program, code: Code) -> dict[str, dict[str, int | str]]:
+def places(program: Program, code: Code) -> dict[str, Place]:
     """By binding name; empty where the compiler left out a resource that no code uses."""
     if code.target == "hlsl":
         found = dict(_REGISTER.findall(code.content.decode()))
@@ -50,16 +51,16 @@ def _spirv_slots(content: bytes) -> set[int]:
     return slots
 
 
-def _binding(binding: Binding, slots: set[int]) -> dict[str, int | str]:
-    return {"set": 0, "binding": binding.slot} if binding.slot in slots else {}
+def _binding(binding: Binding, slots: set[int]) -> Place:
+    return Place(set=0, binding=binding.slot) if binding.slot in slots else Place()
 
 
-def _register(binding: Binding, found: Mapping[str, str]) -> dict[str, int | str]:
-    return {"register": found[binding.name]} if binding.name in found else {}
+def _register(binding: Binding, found: Mapping[str, str]) -> Place:
+    return Place(register=found[binding.name]) if binding.name in found else Place()
 
 
-def _buffer(binding: Binding, found: Mapping[str, str]) -> dict[str, int | str]:
-    return {"buffer": int(found[binding.name])} if binding.name in found else {}
+def _buffer(binding: Binding, found: Mapping[str, str]) -> Place:
+    return Place(buffer=int(found[binding.name])) if binding.name in found else Place()
 
 
 def _check_registers(program: Program, found: Mapping[str, str]) -> None:

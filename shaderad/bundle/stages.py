@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from shaderad.bundle.description import FILE
+from shaderad.bundle.description import FILE, SCHEMA_FILE
 from shaderad.bundle.dispatches import FileNames
 from shaderad.bundle.folder import write_folder
 from shaderad.bundle.graph_manifest import BuiltGraph
@@ -90,6 +90,7 @@ def build_entries(
     manifest = manifest_of(built_kernels, built_graphs, options.profiles, names, LIBRARY, header)
     contents = {**_library(), **_programs(built, names)}
     contents[header] = header_text(manifest, options.name).encode()
+    contents[SCHEMA_FILE] = (Path(__file__).parent / SCHEMA_FILE).read_bytes()
     hashes = {path: hashlib.sha256(content).hexdigest() for path, content in contents.items()}
     contents[FILE] = manifest_bytes(manifest, hashes)
     write_folder(folder, contents)

@@ -95,7 +95,7 @@ def _layout(t: Type, fields: list[Field], element: str) -> Layout:
     return Layout(
         byte_count=byte_count(t),
         word_bytes=word_bytes(t),
-        scalars=[Part([*leaf.path], str(leaf.scalar), leaf.offset) for leaf in leaves(t)],
+        scalars=[Part([*leaf.path], leaf.scalar.kind, leaf.offset) for leaf in leaves(t)],
         pointers=[PointerPart([*at], target) for at, target in pointers],
         fields=fields,
         element=element,

@@ -182,6 +182,7 @@ def struct_fields(built: Output, name: str) -> list[str]:
 def test_bindings_and_workgroups_are_those_of_the_manifest(output: Output) -> None:
     text = (output.folder / "kernels.h").read_text(encoding="utf-8")
     defined = dict(re.findall(r"^#define (\w+) (.+)$", text, re.M))
+    assert defined.pop("KERNELS_REPORT_BYTES") == str(output.manifest["report_bytes"])
     checked = 0
     for target in TARGETS:
         for dispatch in output.dispatches(target):
