@@ -11,14 +11,14 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from shaderad.bundle import graph_description as graphs
-from shaderad.bundle.loaded_files import Files, reasons, sites, span_in
+from shaderad.bundle.loaded_files import Files, bindings, reasons, sites, span_in
 from shaderad.bundle.size_text import SizeText, parsed
 from shaderad.bundle.type_names import TypeNames
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import is_differentiable
-from shaderad.lower.artifact import Access, Binding, Code, Program
+from shaderad.lower.artifact import Access, Code, Program
 from shaderad.lower.bindings import Lowered, Mode, Resource, Role
 from shaderad.lower.compile import TARGETS
 from shaderad.session import schedule as to
@@ -26,7 +26,13 @@ from shaderad.session import trees
 from shaderad.session.graph_annotations import Wanted
 from shaderad.session.graph_signatures import GraphSignature
 from shaderad.session.loaded_graphs import LoadedGraph
-from shaderad.session.prebuilt_graphs import BuiltGraph, BuiltPlans, BuiltProgram, PrebuiltGraph
+from shaderad.session.prebuilt_graphs import (
+    BuiltGraph,
+    BuiltPlan,
+    BuiltPlans,
+    BuiltProgram,
+    PrebuiltGraph,
+)
 from shaderad.session.traced_calls import Placeholder, Variant
 from shaderad.session.traced_sizes import shown
 
@@ -96,18 +102,15 @@ class _Reader:
             Mode.FORWARD: entry.forward,
         }
         by_mode = {mode: self._plan(programs, mode, one) for mode, one in given.items() if one}
-        why_not = reasons(entry.no_backward, entry.no_forward)
-        return BuiltPlans(tuple(programs.values()), by_mode, why_not)
+        return BuiltPlans(by_mode, reasons(entry.no_backward, entry.no_forward))
 
     def _program(self, target: str, one: graphs.ProgramEntry) -> BuiltProgram:
         files = self._files
-        bindings = [Binding(one.parameters.slot, one.parameters.name, Access.UNIFORM)]
-        bindings += [Binding(r.slot, r.name, r.access) for r in one.resources]
         program = Program(
             name=one.entry_point,
             slang=files.content(one.slang).decode(),
             workgroup=one.workgroup,
-            bindings=tuple(bindings),
+            bindings=bindings(one.parameters, one.resources),
             parameter_words=tuple(one.parameters.words),
             features=frozenset(one.features),
             library=files.library,
@@ -125,7 +128,7 @@ class _Reader:
 
     def _plan(
         self, programs: Mapping[str, BuiltProgram], mode: Mode, entry: graphs.PlanEntry
-    ) -> to.Schedule:
+    ) -> BuiltPlan:
         if (len(entry.inputs), len(entry.outputs)) != self._counts(mode):
             raise ValueError(f"a plan of `{self._entry.name}` for other arrays")
         known = {*self._entry.sizes, to.GROUP_LIMIT, to.SITE_BASE}
@@ -140,7 +143,7 @@ class _Reader:
                           commands.buffer(o.buffer))
                 for o in entry.outputs
             ),
-            programs=tuple(one.lowered for one in programs.values()),
+            programs=tuple(one.lowered for one in commands.programs),
             instructions=instructions,
             aligned_inputs=frozenset(entry.aligned_inputs),
         )  # fmt: skip
@@ -149,7 +152,7 @@ class _Reader:
             raise ValueError("an aligned input, which is none")
         if not {one.buffer for one in found.outputs} <= inputs.union(*found.block.begins):
             raise ValueError("a result that no command writes")
-        return found
+        return BuiltPlan(found, commands.programs)
 
     def _counts(self, mode: Mode) -> tuple[int, int]:
         """Inputs and outputs of a mode's plan."""
@@ -173,10 +176,16 @@ class _Commands:
     ) -> None:
         self._file = file
         self._programs = programs
-        self._numbers = {name: k for k, name in enumerate(programs)}
+        self._numbers: dict[str, int] = {}
+        """Of the programs that are used."""
         self._buffer_count = buffer_count
         self._known = known
         """Names of sizes that are set by now."""
+
+    @property
+    def programs(self) -> tuple[BuiltProgram, ...]:
+        """Those that the commands name, as they number them."""
+        return tuple(self._programs[name] for name in self._numbers)
 
     def block(self, given: Sequence[graphs.Command]) -> tuple[to.Instruction, ...]:
         return tuple(self._command(one) for one in given)
@@ -221,7 +230,7 @@ class _Commands:
         if set(one.bind) != wanted or len(one.words) != len(lowered.program.parameter_words):
             raise ValueError(f"a dispatch of `{one.program}` that does not fit it")
         return to.Run(
-            program=self._numbers[one.program],
+            program=self._numbers.setdefault(one.program, len(self._numbers)),
             bindings=tuple((slots[name], self.buffer(k)) for name, k in one.bind.items()),
             words=tuple(map(self.size, one.words)),
             group_count=self.size(one.groups),

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shaderad.bundle import description
-from shaderad.bundle.loaded_files import Files, reasons, sites, span_in
+from shaderad.bundle.loaded_files import Files, bindings, reasons, sites, span_in
 from shaderad.bundle.type_names import TypeNames
 from shaderad.frontend.kernels import KernelSignature
 from shaderad.frontend.launchable import Launchable
 from shaderad.ir import nodes
 from shaderad.ir.pointers import POINTED
 from shaderad.ir.types import BufferType, Struct, Type
-from shaderad.lower import artifact
-from shaderad.lower.artifact import Binding, Code, Program
+from shaderad.lower.artifact import Code, Program
 from shaderad.lower.bindings import Lowered, Mode, Resource, Word
 from shaderad.lower.compile import TARGETS
 from shaderad.session.prebuilt import BuiltModes, Dispatches, PrebuiltKernel
@@ -114,13 +113,11 @@ class _Reader:
         files = self._files
         code = Code(TARGETS[target], files.content(one.file))
         resources = tuple(self._resource(r) for r in one.resources)
-        bindings = [Binding(one.parameters.slot, one.parameters.name, artifact.Access.UNIFORM)]
-        bindings += [Binding(r.slot, r.name, r.access) for r in one.resources]
         program = Program(
             name=one.entry_point,
             slang=files.content(one.slang).decode(),
             workgroup=one.workgroup,
-            bindings=tuple(bindings),
+            bindings=bindings(one.parameters, one.resources),
             parameter_words=tuple(w.name for w in one.parameters.words),
             features=frozenset(one.features),
             library=files.library,

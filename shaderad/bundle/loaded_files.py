@@ -6,14 +6,15 @@ Invariant: every file that is used has the hash that the manifest says.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from shaderad.bundle.description import NoDerivative, SiteEntry
+from shaderad.bundle.description import NoDerivative, Parameters, ResourceEntry, SiteEntry
 from shaderad.bundle.document import Manifest
+from shaderad.bundle.graph_description import BindingEntry, WordsEntry
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import NO_SPAN
-from shaderad.lower.artifact import library_folder
+from shaderad.lower.artifact import Access, Binding, library_folder
 from shaderad.lower.bindings import Mode, Site
 
 
@@ -56,6 +57,21 @@ def _hash(content: bytes) -> str:
 def span_in(file: str, line: int) -> Span:
     """A line of the source, which is not here: its name says so."""
     return Span(f"{file} as built", line) if file and line else NO_SPAN
+
+
+def bindings(
+    parameters: Parameters | WordsEntry, resources: Sequence[ResourceEntry | BindingEntry]
+) -> tuple[Binding, ...]:
+    """What a program binds.
+
+    Raises:
+        ValueError: Where slots are not those of any program.
+    """
+    found = [Binding(parameters.slot, parameters.name, Access.UNIFORM)]
+    found += [Binding(r.slot, r.name, r.access) for r in resources]
+    if sorted(one.slot for one in found) != [*range(len(found))]:
+        raise ValueError(f"slots {[one.slot for one in found]} of one program")
+    return tuple(found)
 
 
 def sites(given: Iterable[SiteEntry]) -> tuple[Site, ...]:

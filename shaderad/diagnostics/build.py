@@ -111,13 +111,13 @@ MESSAGES: dict[str, Message] = {
     "SR0724": Message(
         DeviceError,
         "no target of the build in `{folder}` runs `{kernel}` on {adapter}",
-        note="built for {found}; the runtime takes {wanted}; the device lacks: {missing}",
+        note="built for {built}; {runtime} takes {wanted}; {missing}",
         help="build for `wgsl`, which runs everywhere, or open another device",
     ),
     "SR0725": Message(
         DerivativeError,
         "`{kernel}` was built without `{mode}`: {reason}",
-        help="call what the build holds, or use the kernel from its Python source",
+        help="call what the build holds, or use `{kernel}` from its Python source",
     ),
     "SR0726": Message(
         ShapeError,

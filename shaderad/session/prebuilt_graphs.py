@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
 
-from shaderad.diagnostics import CompileError, Error, error
+from shaderad.diagnostics import CompileError, Error
 from shaderad.ir import sizes
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Lowered, Mode
 from shaderad.session.arrays import Array, zeros
+from shaderad.session.built_targets import Entry, Offer
 from shaderad.session.devices import Device, Stage
-from shaderad.session.prebuilt import TARGETS_BY_RUNTIME, fits, lacking
+from shaderad.session.prebuilt import NOT_BUILT
 from shaderad.session.schedule import Schedule
-
-if TYPE_CHECKING:
-    from shaderad.runtime import Capabilities
 
 Flags = tuple[bool, ...]
 
@@ -35,13 +33,27 @@ class BuiltProgram:
 
 
 @dataclass(frozen=True, slots=True)
+class BuiltPlan:
+    """The plan of one mode, and its programs in the order of the schedule's."""
+
+    schedule: Schedule
+    programs: tuple[BuiltProgram, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BuiltPlans:
     """The plans of one graph for one target."""
 
-    programs: tuple[BuiltProgram, ...]
-    by_mode: Mapping[Mode, Schedule]
+    by_mode: Mapping[Mode, BuiltPlan]
     why_not: Mapping[Mode, str]
     """Why a mode has none."""
+
+    def offer(self, mode: Mode) -> Offer[BuiltPlan] | str:
+        """The plan of a mode, or why there is none."""
+        found = self.by_mode.get(mode)
+        if found is None:
+            return self.why_not.get(mode, NOT_BUILT)
+        return Offer(found, [one.lowered for one in found.programs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +70,17 @@ class BuiltGraph:
         Raises:
             DeviceError: SR0724, where no target of the build runs on the device.
             DerivativeError: SR0725, where the mode was not built.
+            CompileError: SR0612, where naga takes the code of none.
         """
-        known = device.capabilities
-        wanted = TARGETS_BY_RUNTIME[known.runtime]
+        offers = {target: plans.offer(mode) for target, plans in self.by_target.items()}
         refusal: Error | None = None
-        for target in (name for name in wanted if name in self.by_target):
-            plans = self.by_target[target]
-            schedule = plans.by_mode.get(mode)
-            if schedule is None:
-                raise self.without(mode, plans.why_not.get(mode, ""))
-            if not all(fits(one.lowered, known) for one in plans.programs):
-                continue
+        for plan in Entry(self.name, self.folder, mode, offers).serving(device.capabilities):
             try:
-                return schedule, [device.stage(p.lowered, p.kernel) for p in plans.programs]
+                return plan.schedule, [device.stage(p.lowered, p.kernel) for p in plan.programs]
             except CompileError as failure:
                 refusal = refusal or failure  # naga may take the code of another target.
-        raise refusal or error(
-            "SR0724", kernel=self.name, folder=self.folder, adapter=known.adapter,
-            found=", ".join(self.by_target), wanted=", ".join(wanted),
-            missing=", ".join(sorted(self._missing(known))) or "none",
-        )  # fmt: skip
-
-    def without(self, mode: Mode, reason: str) -> Error:
-        """What is raised where a mode was not built."""
-        return error("SR0725", kernel=self.name, mode=mode.value, reason=reason)
-
-    def _missing(self, known: Capabilities) -> frozenset[str]:
-        programs = (one for plans in self.by_target.values() for one in plans.programs)
-        return frozenset(what for one in programs for what in lacking(one.lowered, known))
+        assert refusal is not None
+        raise refusal
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,38 +95,52 @@ class PrebuiltGraph(Graph):
     built: BuiltGraph
     mode: Mode = Mode.PRIMAL
 
+    @cached_property
+    def backward(self) -> PrebuiltGraph:
+        """The backward mode; one graph, so that devices keep one schedule of it."""
+        return self._of_mode(Mode.BACKWARD, self.outputs, self.inputs)
+
+    @cached_property
+    def forward(self) -> PrebuiltGraph:
+        """The forward mode, likewise."""
+        return self._of_mode(Mode.FORWARD, self.inputs, self.outputs)
+
+    def _of_mode(self, mode: Mode, moving: Sequence[Value], made: Sequence[Value]) -> PrebuiltGraph:
+        given = [Value(v.type) for v in moving if is_differentiable(v.element)]
+        derivatives = [Value(v.type) for v in made if is_differentiable(v.element)]
+        results = [*(Value(v.type) for v in self.outputs), *derivatives]
+        return PrebuiltGraph((*self.inputs, *given), tuple(results), self.built, mode)
+
     def pulled(self, wanted: Flags, given: Flags, *, with_outputs: bool) -> PrebuiltPart:
         """The gradients of the inputs `wanted`, for cotangents of the outputs `given`."""
-        return self._derivative(Mode.BACKWARD, self.outputs, given, self.inputs, wanted,
-                                with_outputs)  # fmt: skip
+        return self._part(self.backward, _moving(self.outputs, given),
+                          _moving(self.inputs, wanted), with_outputs=with_outputs)  # fmt: skip
 
     def pushed(self, given: Flags, *, with_outputs: bool) -> PrebuiltPart:
         """The tangents of the outputs, for tangents of the inputs `given`."""
-        wanted = tuple(is_differentiable(v.element) for v in self.outputs)
-        return self._derivative(Mode.FORWARD, self.inputs, given, self.outputs, wanted,
-                                with_outputs)  # fmt: skip
+        wanted = [True for v in self.outputs if is_differentiable(v.element)]
+        return self._part(self.forward, _moving(self.inputs, given), wanted,
+                          with_outputs=with_outputs)  # fmt: skip
 
-    def _derivative(
+    def _part(
         self,
-        mode: Mode,
-        sources: Sequence[Value],
-        given: Flags,
-        targets: Sequence[Value],
-        wanted: Flags,
+        whole: PrebuiltGraph,
+        given: Sequence[bool],
+        wanted: Sequence[bool],
+        *,
         with_outputs: bool,
     ) -> PrebuiltPart:
-        moving = [(v, one) for v, one in zip(sources, given, strict=True)
-                  if is_differentiable(v.element)]  # fmt: skip
-        made = [(v, one) for v, one in zip(targets, wanted, strict=True)
-                if is_differentiable(v.element)]  # fmt: skip
-        derivatives = [Value(v.type) for v, _ in moving]
-        results = [Value(v.type) for v in (*self.outputs, *(v for v, _ in made))]
-        whole = PrebuiltGraph((*self.inputs, *derivatives), tuple(results), self.built, mode)
-        is_given = (*(True for _ in self.inputs), *(one for _, one in moving))
-        is_wanted = (*(with_outputs for _ in self.outputs), *(one for _, one in made))
+        is_given = (*(True for _ in self.inputs), *given)
+        is_wanted = (*(with_outputs for _ in self.outputs), *wanted)
         chosen = tuple(k for k, one in enumerate(is_wanted) if one)
         inputs = tuple(v for v, one in zip(whole.inputs, is_given, strict=True) if one)
-        return PrebuiltPart(inputs, tuple(results[k] for k in chosen), whole, is_given, chosen)
+        outputs = tuple(whole.outputs[k] for k in chosen)
+        return PrebuiltPart(inputs, outputs, whole, is_given, chosen)
+
+
+def _moving(values: Sequence[Value], flags: Flags) -> list[bool]:
+    """The flags of the values that hold floats."""
+    return [one for v, one in zip(values, flags, strict=True) if is_differentiable(v.element)]
 
 
 @dataclass(frozen=True, eq=False)

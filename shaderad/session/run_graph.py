@@ -21,6 +21,7 @@ from shaderad.rules.arrays import push as pushed_through
 from shaderad.rules.arrays.building import zeros
 from shaderad.rules.arrays.loops import instantiate, kept, or_zeros
 from shaderad.session.arrays import Array
+from shaderad.session.built_targets import without
 from shaderad.session.lines import user_span
 from shaderad.session.prebuilt_graphs import PrebuiltGraph
 from shaderad.session.run_plan import evaluate
@@ -121,7 +122,8 @@ def moved_gradients(
         DerivativeError: SR0725 for a graph that was built without its second derivative.
     """
     if isinstance(graph, PrebuiltGraph):
-        raise graph.built.without(Mode.BACKWARD, "no second derivative is built")
+        reason = "no second derivative is built"
+        raise without(graph.built.name, Mode.BACKWARD, reason)
     pairs = zip(bars, bars_dot, strict=True)
     flags = tuple((bar is not None, dot is not None) for bar, dot in pairs)
     made = _moved(graph, wanted, flags, tuple(dot is not None for dot in dots))

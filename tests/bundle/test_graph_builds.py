@@ -267,6 +267,9 @@ def spoiled() -> dict[str, Callable[[dict[str, Any]], Any]]:
         graph = next(one for one in manifest["graphs"] if one["name"] == "scan_product")
         return graph["targets"]["spirv"]["primal"]
 
+    def program(manifest: dict[str, Any]) -> dict[str, Any]:
+        return manifest["graphs"][0]["targets"]["wgsl"]["programs"][0]
+
     def run(manifest: dict[str, Any]) -> dict[str, Any]:
         return next(one for one in plan(manifest)["commands"] if one["do"] == "run")
 
@@ -278,6 +281,7 @@ def spoiled() -> dict[str, Callable[[dict[str, Any]], Any]]:
         "no such program": lambda m: run(m).update(program="nobody"),
         "no such buffer": lambda m: run(m)["bind"].update(x0_words=99),
         "no such resource": lambda m: run(m)["bind"].update(x9_words=0),
+        "a slot of nobody": lambda m: program(m)["resources"][0].update(slot=-1),
         "words left out": lambda m: run(m)["words"].pop(),
         "no size": lambda m: run(m).update(groups="n +"),
         "an unknown size": lambda m: plan(m)["commands"].pop(0),

@@ -161,6 +161,7 @@ def spoiled() -> dict[str, tuple[str, Callable[[Path], Any]]]:
         "a field less": ("SR0720", lambda at: edit(at, lambda m: m["kernels"][0].pop("arrays"))),
         "an unknown type": ("SR0720", lambda at: edit(at, unknown_type)),
         "an unknown role": ("SR0720", lambda at: edit(at, unknown_role)),
+        "a slot of nobody": ("SR0720", lambda at: edit(at, unknown_slot)),
         "a later version": ("SR0721", lambda at: edit(at, lambda m: m.update(schema_version=3))),
         "a changed file": ("SR0722", lambda at: (at / "wgsl/levels_primal.wgsl").write_text("")),
         "a missing file": ("SR0722", lambda at: (at / "wgsl/levels_primal.wgsl").unlink()),
@@ -174,6 +175,11 @@ def unknown_type(manifest: dict[str, Any]) -> None:
 def unknown_role(manifest: dict[str, Any]) -> None:
     dispatch = manifest["kernels"][0]["targets"]["wgsl"]["primal"][0]
     dispatch["resources"][0]["role"] = "guess"
+
+
+def unknown_slot(manifest: dict[str, Any]) -> None:
+    dispatch = manifest["kernels"][0]["targets"]["wgsl"]["primal"][0]
+    dispatch["resources"][0]["slot"] = 1 << 70
 
 
 @pytest.mark.parametrize("name", spoiled())
