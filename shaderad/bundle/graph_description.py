@@ -36,11 +36,13 @@ class TreeEntry(msgspec.Struct, omit_defaults=True):
     parts: list[TreeEntry] = []
 
 
-class GraphParameter(msgspec.Struct):
+class GraphParameter(msgspec.Struct, omit_defaults=True):
     """A parameter of the Python function; one that is a value is compiled in and not passed."""
 
     name: str
     tree: TreeEntry
+    default: TreeEntry | None = None
+    """Numbers, for a call that leaves it out."""
 
 
 class GraphArray(msgspec.Struct):

@@ -90,7 +90,9 @@ class _Reader:
             ),
             names=tuple(one.name for one in entry.inputs),
             fixed=frozenset(p.name for p in entry.parameters if p.tree.kind == "value"),
-        )
+            defaults={p.name: _tree(p.default, 0, known)
+                      for p in entry.parameters if p.default is not None},
+        )  # fmt: skip
 
     # -- plans -----------------------------------------------------------------------------
 

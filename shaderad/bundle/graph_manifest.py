@@ -28,6 +28,7 @@ from shaderad.ir.types import is_differentiable
 from shaderad.lower.artifact import Access
 from shaderad.lower.bindings import Mode, Role
 from shaderad.session import schedule, trees
+from shaderad.session.graph_signatures import GraphSignature
 from shaderad.session.schedule import Instruction, Schedule
 from shaderad.session.traced_calls import Placeholder
 from shaderad.session.traced_sizes import TracedSize
@@ -68,7 +69,7 @@ def graph_entry(built: BuiltGraph, file_of: FileNames, types: Types) -> graphs.G
             positive=[spelled(one) for one in variant.positive_sizes],
         ),
         parameters=[
-            graphs.GraphParameter(name, _tree(tree, built.name, is_fixed=name in signature.fixed))
+            _parameter(name, tree, signature, built.name)
             for name, tree in signature.skeleton.items()
         ],
         inputs=[_array(*pair, types) for pair in zip(names.inputs, signature.types, strict=True)],
@@ -82,6 +83,15 @@ def graph_entry(built: BuiltGraph, file_of: FileNames, types: Types) -> graphs.G
             for target, programs in built.by_target.items()
         },
     )  # fmt: skip
+
+
+def _parameter(
+    name: str, tree: Any, signature: GraphSignature, graph: str
+) -> graphs.GraphParameter:
+    found = graphs.GraphParameter(name, _tree(tree, graph, is_fixed=name in signature.fixed))
+    if name in signature.defaults:
+        found.default = _tree(signature.defaults[name], graph)
+    return found
 
 
 def _array(name: str, t: ArrayType, types: Types) -> graphs.GraphArray:

@@ -307,6 +307,11 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
         ShapeError: SR0350 to SR0358, where the data does not fit or a value is out of range.
         DeviceError: Where there is no room for it.
     """
+    return array_called("data", data, dtype, device)
+
+
+def array_called(name: str, data: Any, dtype: Any = None, device: Device | None = None) -> Array:
+    """`array`, of what messages call `name`."""
     if is_pointer_structs(data):
         # Where their pointers lead is known when a kernel reads them. Typed as what users see.
         return cast("Array", StructArray(data))
@@ -317,9 +322,9 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
         dtype = data.element if dtype is None else dtype
         data = data.numpy()
     device = asked_device(device) or current_device()
-    t = buffers.inferred_type(buffers.as_numpy(data, "data")) if dtype is None else None
+    t = buffers.inferred_type(buffers.as_numpy(data, name)) if dtype is None else None
     t = t or element_type(dtype)
-    storage, shape = buffers.to_storage(data, t, "data")
+    storage, shape = buffers.to_storage(data, t, name)
     return _noted(uploaded(device, t, storage, shape))
 
 

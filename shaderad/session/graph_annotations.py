@@ -15,7 +15,7 @@ from shaderad.ir.arrays import ArrayType
 from shaderad.ir.types import FLOAT, Type
 from shaderad.session.arguments import as_element
 from shaderad.session.arguments_of_graphs import Arguments
-from shaderad.session.arrays import Array, array
+from shaderad.session.arrays import Array, array_called
 from shaderad.session.devices import Device
 from shaderad.session.dtypes import ArrayAnnotation, element_type
 from shaderad.session.tape import recorded_form
@@ -185,7 +185,7 @@ def converted(name: str, x: Any, wanted: Wanted, device: Device) -> Array:
         seen = as_element(x, wanted.element, name)
         found = recorded_form(x, seen.element, seen.shape)
     else:
-        found = array(x, dtype=wanted.element, device=device)
+        found = array_called(name, x, wanted.element, device)
     if wanted.extents is None:
         return found
     if len(found.shape) != len(wanted.extents):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast, get_args, get_origin, is_typeddict
 
 from shaderad.diagnostics import Span, error
@@ -18,6 +18,7 @@ from shaderad.ir.arrays import ArrayType
 from shaderad.ir.types import BOOL, FLOAT, INT, Type
 from shaderad.session import trees
 from shaderad.session.arguments_of_graphs import Arguments
+from shaderad.session.array_functions.primitives import as_number
 from shaderad.session.arrays import Array
 from shaderad.session.devices import Device
 from shaderad.session.dtypes import ArrayAnnotation, element_type
@@ -38,6 +39,8 @@ class GraphSignature:
     """What messages call each array."""
     fixed: frozenset[str] = frozenset()
     """Parameters whose values are part of the graph; a call does not give them."""
+    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What parameters are that a call leaves out, where that is numbers."""
 
     @property
     def types(self) -> tuple[ArrayType, ...]:
@@ -70,6 +73,7 @@ class GraphSignature:
             if name not in names:
                 raise error("SR0365", name=self.name, found=name, wanted=", ".join(names))
             found[name] = x
+        found = {**self.defaults, **found}
         missing = [name for name in names if name not in found]
         if missing:
             raise error("SR0364", name=self.name, missing=", ".join(missing))
@@ -144,6 +148,7 @@ def signature_of(
     hints = inspect.get_annotations(function)
     skeleton: dict[str, Any] = {}
     fixed: set[str] = set()
+    defaults: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
         key = parameter.name
         is_one = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
@@ -151,11 +156,13 @@ def signature_of(
         if tree is None and parameter.default is not parameter.empty:
             tree = parameter.default
             fixed.add(key)
+        elif all(as_number(leaf) is not None for leaf in trees.leaves(parameter.default)):
+            defaults[key] = parameter.default
         if tree is None:
             raise error("SR0730", span_of(function), graph=name, name=key)
         skeleton[key] = tree
     return GraphSignature(name, skeleton, tuple(reader.wanted), tuple(reader.names),
-                          frozenset(fixed))  # fmt: skip
+                          frozenset(fixed), defaults)  # fmt: skip
 
 
 class _Reader:

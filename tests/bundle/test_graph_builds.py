@@ -259,6 +259,24 @@ def test_loaded_graphs_are_steps_of_what_is_differentiated(
     device.synchronize()
 
 
+@pytest.mark.gpu
+def test_one_schedule_serves_whichever_gradients_are_asked_for(
+    graph_output: Output, device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, x = sad.load(graph_output.folder), np.float32([1.0, 2.0, 4.0, 8.0, 9.0])
+    stage, staged = device.stage, list[str]()
+    monkeypatch.setattr(device, "stage", lambda *a: staged.append(a[1]) or stage(*a))
+    loaded.joined(x, x)
+    both = [one.numpy() for one in sad.vjp(loaded.joined, x, x)[1](np.ones(7))]
+    count = len(staged)
+    assert count
+    _, pullback = sad.vjp(lambda left: loaded.joined(left, x), x)
+    np.testing.assert_array_equal(pullback(np.ones(7))[0].numpy(), both[0])
+    _, pullback = sad.vjp(lambda right: loaded.joined(x, right), x)
+    np.testing.assert_array_equal(pullback(np.ones(7))[0].numpy(), both[1])
+    assert len(staged) == count
+
+
 # -- folders that are not as they were built -----------------------------------------------------
 
 
