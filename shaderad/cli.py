@@ -81,6 +81,10 @@ def build(
         list[str],
         typer.Option(help="Of spirv, spirv-core, hlsl, wgsl, metal; separated by commas."),
     ] = ["spirv,hlsl,wgsl"],  # noqa: B006 - typer copies it
+    entry: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Build this kernel or graph; may be given again."),
+    ] = None,
     define: Annotated[
         list[str] | None,
         typer.Option(
@@ -106,6 +110,15 @@ def build(
             help="What devices have: subgroups, float-atomics; separated by commas.",
         ),
     ] = None,
+    workgroup: Annotated[
+        int, typer.Option(metavar="THREADS", help="Threads of a workgroup, in one row.")
+    ] = 64,
+    space: Annotated[
+        int, typer.Option(help="Descriptor set, bind group or register space of all bindings.")
+    ] = 0,
+    binding_base: Annotated[
+        int, typer.Option(help="Slot of the constant buffer; the others follow it.")
+    ] = 0,
     require_bwd: Annotated[
         bool, typer.Option("--require-bwd", help="Fail where there is no gradient.")
     ] = False,
@@ -142,11 +155,15 @@ def build(
         built = sad.build(
             source,
             out,
+            entries=entry or (),
             targets=target,
             defines=parse_defines(define or []),
             bounds=bounds.value,
             atomics=atomics or (),
             features=features or (),
+            workgroup=workgroup,
+            space=space,
+            binding_base=binding_base,
             require_backward=require_bwd,
             jvp=jvp,
             validate=validate,

@@ -96,6 +96,22 @@ def test_definitions_and_bounds_reach_the_kernels(run: Run) -> None:
     assert "report" not in slang
 
 
+def test_entries_are_named_in_the_source_or_by_option(run: Run) -> None:
+    options = ("--entry", "scale", "--define", "count=2", "--target", "wgsl", "--no-validate")
+    assert run("build", "kernels.py", "-o", "one", *options).code == 0
+    assert set(built_kernels("one")) == {"scale"}
+    assert run("build", "kernels.py:shuffle", "-o", "both", *options).code == 0
+    assert set(built_kernels("both")) == {"scale", "shuffle"}
+
+
+def test_workgroups_and_places_are_those_of_the_command(run: Run) -> None:
+    options = ("--workgroup", "32", "--space", "2", "--binding-base", "7", "--no-validate")
+    assert run("build", "kernels.py:shuffle", "-o", "out", "--target", "wgsl", *options).code == 0
+    code = Path("out/wgsl/shuffle_primal.wgsl").read_text(encoding="utf-8")
+    assert "@workgroup_size(32, 1, 1)" in code
+    assert "@binding(7) @group(2) var<uniform> parameters" in code
+
+
 def test_atomics_and_features_change_the_targets(run: Run) -> None:
     options = (
         "--target",
@@ -131,6 +147,8 @@ FAILURES = {
     "glsl": (("build", "kernels.py", "-o", "out", "--target", "wgsl,glsl"), "SR0504"),
     "atomics that a target lacks": ((*BUILD, "--atomics", "native"), "SR0743"),
     "no such feature": ((*BUILD, "--features", "doubles"), "SR0741"),
+    "too many threads": ((*BUILD, "--workgroup", "512"), "SR0745"),
+    "no such entry": ((*BUILD, "--entry", "sacle"), "SR0704"),
     "no target": (("build", "kernels.py", "-o", "out", "--target", ""), "SR0713"),
     "a file as folder": (("build", "kernels.py", "-o", "kernels.py"), "SR0708"),
     "no gradient where one is required": (

@@ -9,12 +9,12 @@ from pathlib import Path
 from shaderad.bundle.constants import constants_of
 from shaderad.bundle.folder import check_folder
 from shaderad.bundle.graph_programs import TracedGraph
-from shaderad.bundle.profile_changes import changed_profiles
+from shaderad.bundle.profile_changes import Changes, changed_profiles
 from shaderad.bundle.profiles import DEFAULT_TARGETS, PROFILES, profiles_of
 from shaderad.bundle.source_file import find_entries, imported, split_source
 from shaderad.bundle.stages import Built, Options, build_entries
 from shaderad.diagnostics import error
-from shaderad.lower.bindings import BOUNDS
+from shaderad.lower.bindings import BOUNDS, WORKGROUP_SIZE
 from shaderad.session.graph_signatures import span_of
 
 __all__ = ["DEFAULT_TARGETS", "PROFILES", "Built", "build"]
@@ -24,11 +24,15 @@ def build(
     source: str | Path,
     out: str | Path,
     *,
+    entries: str | Sequence[str] = (),
     targets: str | Sequence[str] = DEFAULT_TARGETS,
     defines: Mapping[str, object] | None = None,
     bounds: str = "raise",
     atomics: str | Sequence[str] = (),
     features: str | Sequence[str] = (),
+    workgroup: int = WORKGROUP_SIZE,
+    space: int = 0,
+    binding_base: int = 0,
     require_backward: bool = False,
     jvp: bool = False,
     validate: bool = True,
@@ -44,6 +48,7 @@ def build(
     Args:
         source: A Python file, or ``file.py:name`` for one of its kernels or graphs.
         out: The folder; of what is in it, only files of an earlier build are replaced.
+        entries: Names of kernels and graphs to build; none: all that the file defines.
         targets: Of ``spirv``, ``spirv-core``, ``hlsl``, ``wgsl``, ``metal``; one text with commas
             or several.
         defines: Values of `sad.Const` parameters, by parameter or ``kernel.parameter``.
@@ -53,6 +58,9 @@ def build(
             ``native``, ``exchange`` or ``compare-exchange``, or ``hlsl:exchange`` for one target.
         features: What devices have: ``subgroups``, ``float-atomics``, or ``no-subgroups``, ..;
             ``wgsl:subgroups`` for one target.
+        workgroup: Threads of a workgroup; reductions and scans of graphs choose their own.
+        space: The descriptor set, bind group or register space of everything that is bound.
+        binding_base: The slot of the constant buffer; the others follow it.
         require_backward: Refuses kernels and graphs that cannot be differentiated.
         jvp: Builds forward mode as well.
         validate: Asks spirv-val, glslangValidator and naga, where they are installed.
@@ -61,31 +69,31 @@ def build(
     Raises:
         LanguageError: SR0701 to SR0707, SR0730, SR0731, SR0734, SR0735, or what the front end
             refuses.
-        CompileError: SR0501 to SR0507, SR0708 to SR0713, SR0740 to SR0744.
+        CompileError: SR0501 to SR0507, SR0708 to SR0713, SR0740 to SR0745.
         ShapeError: SR0374, where there are no such `bounds`.
     """
-    profiles = changed_profiles(
-        profiles_of(_several(targets)), _several(atomics), _several(features)
-    )
+    changes = Changes(_several(atomics), _several(features), workgroup, space, binding_base)
+    profiles = changed_profiles(profiles_of(_several(targets)), changes)
     if bounds not in BOUNDS:
         raise error("SR0374", found=repr(bounds))
-    path, wanted = split_source(str(source))
+    path, name = split_source(str(source))
+    names = [one for one in (name, *_several(entries)) if one]
     options = Options(profiles, path.stem, bounds, require_backward, jvp, validate)
     if tell is not None:
         options = replace(options, tell=tell)
     folder = Path(out)
     check_folder(folder)
     with imported(path) as module:
-        entries = find_entries(module, wanted)
-        constants = constants_of(entries.kernels, defines or {})
+        found = find_entries(module, names)
+        constants = constants_of(found.kernels, defines or {})
         # Called as in the module: kernels that one factory makes all have its inner name.
         kernels = [
             replace(function.specialise(constants[name]), name=name)
-            for name, function in entries.kernels.items()
+            for name, function in found.kernels.items()
         ]
         graphs = [
             TracedGraph(*one.ahead_of_calls(name), span_of(one.python))
-            for name, one in entries.graphs.items()
+            for name, one in found.graphs.items()
         ]
         return build_entries(kernels, constants, graphs, folder, options)
 

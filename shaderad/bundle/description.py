@@ -28,7 +28,8 @@ def _one_of(names: Iterable[str]) -> msgspec.Meta:
 BoundsName = Annotated[str, _one_of(BOUNDS)]
 AtomicsName = Annotated[str, _one_of(ATOMICS)]
 FeatureName = Annotated[str, _one_of(artifact.FEATURES)]
-StrategyName = Annotated[str, _one_of(("exclusive", "uniform", "scattered"))]
+STRATEGIES = ("exclusive", "uniform", "scattered", "uniform and scattered")
+StrategyName = Annotated[str, _one_of(STRATEGIES)]
 
 
 class Place(TypedDict, total=False):
@@ -40,6 +41,8 @@ class Place(TypedDict, total=False):
     """Of SPIR-V and WGSL."""
     register: str
     """Of HLSL, such as ``t0``."""
+    space: int
+    """Of HLSL."""
     buffer: int
     """Of Metal."""
 
@@ -53,6 +56,12 @@ class TargetEntry(msgspec.Struct):
     """What code may have needed; each entry point says what it does need."""
     storage_buffer_limit: int
     """For one entry point."""
+    workgroup: int = 64
+    """Threads of a workgroup; reductions and scans of graphs choose their own."""
+    space: int = 0
+    """The descriptor set, bind group or register space of everything that is bound."""
+    first_binding: int = 0
+    """The slot of the constant buffer."""
 
 
 class Part(msgspec.Struct):

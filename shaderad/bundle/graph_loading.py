@@ -116,6 +116,7 @@ class _Reader:
             parameter_words=tuple(one.parameters.words),
             features=frozenset(one.features),
             library=files.library,
+            space=files.space(target),
             code=Code(TARGETS[target], files.content(one.file)),
         )
         lowered = Lowered(

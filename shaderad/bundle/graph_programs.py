@@ -108,7 +108,7 @@ def build_graph(
 
 
 def _scheduled(graph: Graph, programs: _Programs, profile: Profile) -> Schedule:
-    return schedule(plan(graph, profile.storage_buffer_limit), programs)
+    return schedule(plan(graph, profile.limits.storage_buffers), programs)
 
 
 def _floats(values: Sequence[Value]) -> tuple[bool, ...]:

@@ -121,6 +121,7 @@ class _Reader:
             parameter_words=tuple(w.name for w in one.parameters.words),
             features=frozenset(one.features),
             library=files.library,
+            space=files.space(target),
             code=code,
         )
         return Lowered(

@@ -24,7 +24,13 @@ class Files:
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder = folder
         self._hashes = manifest.files
+        self._targets = manifest.targets
         self.library = self._library(manifest.slang_library)
+
+    def space(self, target: str) -> int:
+        """Where the code of `target` binds everything."""
+        known = self._targets.get(target)
+        return 0 if known is None else known.space
 
     def content(self, name: str) -> bytes:
         try:

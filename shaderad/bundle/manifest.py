@@ -111,7 +111,14 @@ def listed_files(text: bytes) -> frozenset[str]:
 
 
 def _target(profile: Profile) -> to.TargetEntry:
-    return to.TargetEntry(profile.atomics, [*profile.features], profile.storage_buffer_limit)
+    return to.TargetEntry(
+        atomics=profile.atomics,
+        features=[*profile.features],
+        storage_buffer_limit=profile.limits.storage_buffers,
+        workgroup=profile.workgroup,
+        space=profile.space,
+        first_binding=profile.first_binding,
+    )
 
 
 def _kernel(built: BuiltKernel, file_of: FileNames, types: Types) -> to.KernelEntry:
@@ -185,7 +192,7 @@ def _dispatch(dispatch: Dispatch, files: tuple[str, str], types: Types) -> to.Di
     lowered = dispatch.lowered
     program = lowered.program
     place = places(program, dispatch.code)
-    names = {b.slot: b.name for b in program.bindings}
+    constants, names = program.bindings[0], {b.slot: b.name for b in program.bindings}
     return to.DispatchEntry(
         mode=lowered.mode,
         entry_point=program.name,
@@ -198,7 +205,9 @@ def _dispatch(dispatch: Dispatch, files: tuple[str, str], types: Types) -> to.Di
         features=sorted(program.features),
         compiler_options=compiler_options(dispatch),
         strategies=dict(sorted(lowered.strategies.items())),
-        parameters=to.Parameters(0, names[0], place[names[0]], _words(lowered)),
+        parameters=to.Parameters(
+            constants.slot, constants.name, place[constants.name], _words(lowered)
+        ),
         resources=[
             _resource(r, names[r.slot], place[names[r.slot]], lowered, types)
             for r in lowered.resources

@@ -1,7 +1,8 @@
-"""``--atomics`` and ``--features`` -> the profiles of this build.
+"""What a build is told of its targets -> their profiles, changed.
 
-``VALUE`` goes for every target of the build, ``TARGET:VALUE`` for one, and wins there. Invariant:
-a profile never gets what its target cannot have; that is refused with what it can.
+Of ``--atomics`` and ``--features``, ``VALUE`` goes for every target of the build, ``TARGET:VALUE``
+for one, and wins there. Invariant: a profile never gets what its target cannot have; that is
+refused with what it can.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from shaderad.bundle.profiles import Profile
 from shaderad.diagnostics import error
-from shaderad.lower.bindings import ATOMICS
+from shaderad.lower.bindings import ATOMICS, WORKGROUP_SIZE
 
 FEATURES = ("float-atomics", "subgroups")
 """Those that a build chooses; `half` and `double` are used where a kernel holds them."""
@@ -31,19 +32,44 @@ class _Wish:
     """As it was written, with its option."""
 
 
-def changed_profiles(
-    profiles: Sequence[Profile], atomics: Iterable[str], features: Iterable[str]
-) -> tuple[Profile, ...]:
-    """The profiles with what was asked of their atomics and features.
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a build is told of its targets, as it was written."""
+
+    atomics: Sequence[str] = ()
+    features: Sequence[str] = ()
+    workgroup: int = WORKGROUP_SIZE
+    space: int = 0
+    first_binding: int = 0
+
+
+def changed_profiles(profiles: Sequence[Profile], changes: Changes) -> tuple[Profile, ...]:
+    """The profiles with what was asked of them.
 
     Raises:
         CompileError: SR0740 or SR0741, where a word is unknown; SR0742, where it is for a target
-            that is not built; SR0743, where a target cannot have it; SR0744, where two contradict.
+            that is not built; SR0743, where a target cannot have it; SR0744, where two contradict;
+            SR0745, where a number is out of a target's range.
     """
     names = [profile.name for profile in profiles]
-    wishes = [_way(*one) for one in _items("--atomics", atomics, names)]
-    wishes += [_feature(*one) for one in _items("--features", features, names)]
-    return tuple(_changed(one, _settled(one.name, wishes)) for one in profiles)
+    wishes = [_way(*one) for one in _items("--atomics", changes.atomics, names)]
+    wishes += [_feature(*one) for one in _items("--features", changes.features, names)]
+    return tuple(_placed(_changed(one, _settled(one.name, wishes)), changes) for one in profiles)
+
+
+def _placed(profile: Profile, changes: Changes) -> Profile:
+    # The constant buffer and as many storage buffers as an entry point may bind have a slot.
+    last_binding = profile.limits.slots - profile.limits.storage_buffers - 1
+    for option, found, low, high in (
+        ("--workgroup", changes.workgroup, 1, profile.limits.workgroup),
+        ("--space", changes.space, 0, profile.limits.spaces - 1),
+        ("--binding-base", changes.first_binding, 0, last_binding),
+    ):
+        if not low <= found <= high:
+            raise error("SR0745", option=option, found=found, target=profile.name,
+                        low=low, high=high)  # fmt: skip
+    return replace(profile, workgroup=changes.workgroup, space=changes.space,
+                   first_binding=changes.first_binding)  # fmt: skip
 
 
 def _items(

@@ -7,12 +7,26 @@ profiles are the same; they are summed in another way.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shaderad.diagnostics import error
+from shaderad.lower.bindings import ATOMICS, WORKGROUP_SIZE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What every device of a target has at least."""
+
+    storage_buffers: int
+    workgroup: int
+    """Threads of one."""
+    spaces: int
+    """Descriptor sets, bind groups or register spaces."""
+    slots: int
+    """Numbers of bindings in one of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """One target: how kernels are lowered for it and what its files are called."""
 
@@ -21,9 +35,12 @@ class Profile:
     atomics: str
     """How floats are added, of `possible_atomics`; see `lower.bindings.Variant`."""
     has_subgroups: bool
-    storage_buffer_limit: int
     possible_atomics: tuple[str, ...]
+    limits: Limits
     has_double: bool = True
+    workgroup: int = WORKGROUP_SIZE
+    space: int = 0
+    first_binding: int = 0
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -32,32 +49,64 @@ class Profile:
         return tuple(name for name, is_allowed in known.items() if is_allowed)
 
 
-# WebGPU guarantees 8 storage buffers an entry point, which is also what portable SPIR-V may
-# take for granted. Elsewhere drivers have more; 16 leaves room beside what the host itself binds.
-_PORTABLE_BUFFERS = 8
-_NATIVE_BUFFERS = 16
+# WebGPU guarantees 8 storage buffers an entry point, 256 threads a workgroup, 4 bind groups and
+# slots up to 999; that is also what portable SPIR-V may take for granted.
+_PORTABLE = Limits(storage_buffers=8, workgroup=256, spaces=4, slots=1000)
+# Elsewhere drivers have more; 16 buffers leave room beside what the host itself binds.
+_NATIVE = Limits(storage_buffers=16, workgroup=1024, spaces=4, slots=1000)
+# HLSL has as many spaces as one likes. Metal numbers 31 buffers in one row.
+_HLSL = replace(_NATIVE, spaces=1000)
+_METAL = replace(_NATIVE, spaces=1, slots=31)
 
 # HLSL and WGSL have no atomic add of floats. The compare-exchange of WGSL and Metal is the weak
 # one, of which Slang compares the old value alone: an add could be lost.
-_ALL = ("native", "exchange", "compare-exchange")
-_WHOLE_NUMBERS = ("exchange", "compare-exchange")
-_WITH_WEAK_EXCHANGE = ("native", "exchange")
-
 PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
-        Profile("spirv", ".spv", "native", True, _NATIVE_BUFFERS, _ALL),
-        Profile("spirv-core", ".spv", "exchange", False, _PORTABLE_BUFFERS, _ALL),
-        Profile("hlsl", ".hlsl", "compare-exchange", True, _NATIVE_BUFFERS, _WHOLE_NUMBERS),
         Profile(
-            "wgsl", ".wgsl", "exchange", False, _PORTABLE_BUFFERS, ("exchange",), has_double=False
+            name="spirv",
+            suffix=".spv",
+            atomics="native",
+            possible_atomics=ATOMICS,
+            has_subgroups=True,
+            limits=_NATIVE,
         ),
         Profile(
-            "metal", ".metal", "native", True, _NATIVE_BUFFERS, _WITH_WEAK_EXCHANGE,
+            name="spirv-core",
+            suffix=".spv",
+            atomics="exchange",
+            possible_atomics=ATOMICS,
+            has_subgroups=False,
+            limits=_PORTABLE,
+        ),
+        Profile(
+            name="hlsl",
+            suffix=".hlsl",
+            atomics="compare-exchange",
+            possible_atomics=("exchange", "compare-exchange"),
+            has_subgroups=True,
+            limits=_HLSL,
+        ),
+        Profile(
+            name="wgsl",
+            suffix=".wgsl",
+            atomics="exchange",
+            possible_atomics=("exchange",),
+            has_subgroups=False,
             has_double=False,
+            limits=_PORTABLE,
+        ),
+        Profile(
+            name="metal",
+            suffix=".metal",
+            atomics="native",
+            possible_atomics=("native", "exchange"),
+            has_subgroups=True,
+            has_double=False,
+            limits=_METAL,
         ),
     )
-}  # fmt: skip
+}
 DEFAULT_TARGETS = ("spirv", "hlsl", "wgsl")
 
 

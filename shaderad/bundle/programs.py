@@ -176,7 +176,10 @@ def variant_for(choice: Choice, profile: Profile) -> Variant:
         device_uniforms=choice.device_uniforms,
         atomics=profile.atomics,
         subgroups=profile.has_subgroups,
-        storage_buffer_limit=profile.storage_buffer_limit,
+        storage_buffer_limit=profile.limits.storage_buffers,
+        workgroup=profile.workgroup,
+        space=profile.space,
+        first_binding=profile.first_binding,
         host=f"`{profile.name}`",
     )
 

@@ -12,7 +12,7 @@ import importlib.util
 import linecache
 import sys
 import traceback
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,13 +72,13 @@ class Entries:
     graphs: dict[str, GraphFunction]
 
 
-def find_entries(module: ModuleType, name: str) -> Entries:
+def find_entries(module: ModuleType, names: Collection[str]) -> Entries:
     """Kernels and graphs by the name they have in the module, in the order of definition.
 
-    All that are defined in the file, or the one called `name`, wherever that one is from.
+    All that are defined in the file, or those called `names`, wherever they are from.
 
     Raises:
-        LanguageError: SR0703, where the file defines none; SR0704, where `name` is none.
+        LanguageError: SR0703, where the file defines none; SR0704, where one of `names` is none.
     """
     from shaderad.frontend.decorators import KernelFunction
     from shaderad.session.graphs import GraphFunction
@@ -89,10 +89,12 @@ def find_entries(module: ModuleType, name: str) -> Entries:
         for key, one in vars(module).items()
         if isinstance(one, KernelFunction | GraphFunction)
     }
-    if name and name not in members:
-        raise error("SR0704", name=name, file=Path(file).name,
-                    known=", ".join(f"`{key}`" for key in members) or "none")  # fmt: skip
-    found = {name: members[name]} if name else _own(members, file)
+    for name in names:
+        if name not in members:
+            raise error("SR0704", name=name, file=Path(file).name,
+                        known=", ".join(f"`{key}`" for key in members) or "none")  # fmt: skip
+    wanted = {key: one for key, one in members.items() if key in names}
+    found = wanted or _own(members, file)
     if not found:
         raise error("SR0703", file=Path(file).name)
     return Entries(

@@ -209,4 +209,10 @@ MESSAGES: dict[str, Message] = {
         "`{first}` and `{second}` contradict each other for `{target}`",
         help="leave one of them out",
     ),
+    "SR0745": Message(
+        CompileError,
+        "`{option} {found}` is more or less than `{target}` takes",
+        note="a build keeps to what every device of a target has",
+        help="write a number from {low} to {high}, or leave `{target}` out of `--target`",
+    ),
 }

@@ -272,7 +272,7 @@ class Arrays:
         for need in self._needs.values():
             self._bind_one(piece, need, need.role in arenas)
         if self.uses_report:
-            slot = len(self.bindings) + 1
+            slot = self._next_slot()
             self._declare(piece, slot, "report_words", Cell.WORDS)
             self.resources.append(Resource(slot, Role.REPORT, ()))
         return piece
@@ -313,7 +313,7 @@ class Arrays:
         self._word_text[need.role, need.name] = f"{name}[{word} + {{offset}}]"
 
     def _declare_members(self, piece: Piece, name: str, members: list[_Need]) -> None:
-        slot = len(self.bindings) + 1
+        slot = self._next_slot()
         first = members[0]
         cells = {m.cell for m in members}
         cell = first.cell if len(cells) == 1 else self.float_cell()
@@ -332,11 +332,14 @@ class Arrays:
             )
         )
 
+    def _next_slot(self) -> int:
+        """The constant buffer has the first."""
+        return self._module.variant.first_binding + 1 + len(self.bindings)
+
     def _declare(self, piece: Piece, slot: int, name: str, cell: str) -> None:
-        piece.add(f"[[vk::binding({slot}, 0)]]")
-        piece.add(f"{cell} {name};")
-        access = Access.WRITE if cell.startswith("RW") else Access.READ
-        self.bindings.append(Binding(slot, name, access))
+        binding = Binding(slot, name, Access.WRITE if cell.startswith("RW") else Access.READ)
+        self._module.declare(piece, binding, f"{cell} {name}")
+        self.bindings.append(binding)
         if "half" in cell:
             self._module.features.add("half")
 

@@ -23,10 +23,15 @@ class Access(Enum):
     WRITE = "write"
     """`RWStructuredBuffer`, atomics included."""
 
+    @property
+    def register_class(self) -> str:
+        """The letter of its registers in HLSL."""
+        return {Access.UNIFORM: "b", Access.READ: "t", Access.WRITE: "u"}[self]
+
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """One resource of set 0."""
+    """One resource."""
 
     slot: int
     name: str
@@ -53,6 +58,8 @@ class Program:
     `#line`: it stays readable, and the same wherever the source lies."""
     library: Path | None = None
     """The folder of the library that `slang` imports, where it is not the installed one."""
+    space: int = 0
+    """The descriptor set, bind group or register space of all bindings."""
     code: Code | None = field(default=None, compare=False)
     """What a build compiled it to; `None`: it is compiled when it is needed."""
 

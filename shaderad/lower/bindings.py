@@ -17,6 +17,7 @@ from shaderad.ir.types import Type
 from shaderad.lower.artifact import Program
 
 WORKGROUP_SIZE = 64
+"""Threads of a workgroup where nothing else is asked; the library's own `groupSize`."""
 BOUNDS = ("raise", "ignore", "unchecked")
 """What an index out of range does: `Variant.bounds`."""
 ATOMICS = ("native", "exchange", "compare-exchange")
@@ -180,6 +181,12 @@ class Variant:
     """Of `ATOMICS`."""
     subgroups: bool = True
     storage_buffer_limit: int = 8
+    workgroup: int = WORKGROUP_SIZE
+    """Threads of a workgroup; reductions and scans of rows choose their own."""
+    space: int = 0
+    """The descriptor set, bind group or register space of everything that is bound."""
+    first_binding: int = 0
+    """The slot of the constant buffer; the others follow it."""
     is_parallel: bool = True
     """Whether the threads of a group run at once; a processor runs them in turn, and pays for
     each barrier and for each group that it starts."""
@@ -192,7 +199,7 @@ def thread_groups(lowered: Lowered, threads: Size) -> Size:
     """Workgroups for that many threads."""
     if lowered.is_single_group:
         return 1
-    groups = sizes.divide_up(threads, WORKGROUP_SIZE)
+    groups = sizes.divide_up(threads, lowered.program.workgroup[0])
     return sizes.minimum(groups, lowered.group_limit) if lowered.group_limit else groups
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import Kind, scalars
 from shaderad.lower.arrays import Cell, extreme_fill
-from shaderad.lower.bindings import WORKGROUP_SIZE, Role, Word, WordKind
+from shaderad.lower.bindings import Role, Word, WordKind
+from shaderad.lower.entry_points import open_entry_point
 from shaderad.lower.piece import Piece
 
 if TYPE_CHECKING:
@@ -36,10 +37,7 @@ def write_decoder(module: Module, b: Buffer, *, is_first: bool) -> tuple[Piece, 
     text = module.arrays.words(Role.OUTPUT, b.name, _INDEX)
     decoded = f"{scalar}.decode({text})"
     bits = decoded if scalar.kind is Kind.UINT else f"asuint({decoded})"
-    piece.add('[shader("compute")]')
-    piece.add(f"[numthreads({WORKGROUP_SIZE}, 1, 1)]")
-    piece.open(f"void {name}(uint3 group : SV_GroupID, uint laneIndex : SV_GroupIndex)")
-    piece.add("lane = laneIndex;")
+    open_entry_point(module, piece, name)
     piece.add(f"uint {_INDEX} = threadNumber(group, {row});")
     piece.add(f"if ({_INDEX} < {count})")
     piece.indented(f"{text} = {bits};")

@@ -47,10 +47,7 @@ def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     sums = sum_fields(entry) if is_reduction(entry) else []
     if sums:
         _sums_struct(piece, sums)
-    piece.add('[shader("compute")]')
-    piece.add(f"[numthreads({WORKGROUP_SIZE}, 1, 1)]")
-    piece.open(f"void {name}(uint3 group : SV_GroupID, uint laneIndex : SV_GroupIndex)")
-    piece.add("lane = laneIndex;")
+    open_entry_point(entry.module, piece, name)
     for t, variable, text in entry.uniforms.kept(entry.kernel.uniforms, entry.names):
         piece.add(f"{t} {variable} = {text};")
     count = entry.word(WordKind.THREAD_COUNT, "thread_count")
@@ -78,6 +75,18 @@ def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
         piece.add(send_report(entry))
     piece.close()
     return name, entry.tags.piece, piece
+
+
+def open_entry_point(module: Module, piece: Piece, name: str) -> None:
+    """The head of an entry point whose threads the library numbers."""
+    size = module.workgroup_size
+    if size != WORKGROUP_SIZE:
+        piece.add(f"export public static const uint groupSize = {size};")
+        piece.add()
+    piece.add('[shader("compute")]')
+    piece.add(f"[numthreads({size}, 1, 1)]")
+    piece.open(f"void {name}(uint3 group : SV_GroupID, uint laneIndex : SV_GroupIndex)")
+    piece.add("lane = laneIndex;")
 
 
 def send_report(entry: EntryScope) -> str:

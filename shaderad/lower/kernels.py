@@ -256,7 +256,8 @@ def _decoder(kernel: Kernel, b: Buffer, variant: Variant, *, is_first: bool) -> 
 
 def assemble(module: Module, entry: str, parts: list[Piece | None]) -> Program:
     """The module's text: head, types, constant buffer, and the parts in order."""
-    types = [*_struct_pieces(module), _parameters(module)]
+    parameters = Binding(module.variant.first_binding, "parameters", BindingAccess.UNIFORM)
+    types = [*_struct_pieces(module), _parameters(module, parameters)]
     head = Piece()
     span = module.kernel.span
     source = span.file.replace("\\\\", "/").rsplit("/", 1)[-1]
@@ -268,26 +269,25 @@ def assemble(module: Module, entry: str, parts: list[Piece | None]) -> Program:
             continue
         first = 0 if part.lines[0][0] else 1
         lines += [*([("", None)] if lines else []), *part.lines[first:]]
-    bindings = (Binding(0, "parameters", BindingAccess.UNIFORM), *module.arrays.bindings)
     return Program(
         name=entry,
         slang="\n".join(text for text, _ in lines) + "\n",
         workgroup=(module.workgroup_size, 1, 1),
-        bindings=bindings,
+        bindings=(parameters, *module.arrays.bindings),
         parameter_words=tuple(module.word_types),
         features=frozenset(module.features),
         spans=tuple(span for _, span in lines),
+        space=module.variant.space,
     )
 
 
-def _parameters(module: Module) -> Piece:
+def _parameters(module: Module, binding: Binding) -> Piece:
     piece = Piece()
     piece.open("struct Parameters")
     for name, spelled in module.word_types.items():
         piece.add(f"{spelled} {name};")
     piece.close()
-    piece.add("[[vk::binding(0, 0)]]")
-    piece.add("ConstantBuffer<Parameters> parameters;")
+    module.declare(piece, binding, f"ConstantBuffer<Parameters> {binding.name}")
     return piece
 
 

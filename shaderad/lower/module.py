@@ -14,8 +14,8 @@ from shaderad.ir.nodes import Function, Kernel
 from shaderad.ir.types import Kind, Scalar, Struct, Tuple, Type
 from shaderad.ir.walk import has_own_backward
 from shaderad.lower.arrays import Arrays
+from shaderad.lower.artifact import Binding
 from shaderad.lower.bindings import (
-    WORKGROUP_SIZE,
     Mode,
     Role,
     Site,
@@ -53,7 +53,7 @@ class Module:
         self.shown_names = {b.name: b.shown_name for b in kernel.buffers}
         """What messages call arrays, and locals that lowering made."""
         self.is_second_winner_pass = False
-        self.workgroup_size = WORKGROUP_SIZE
+        self.workgroup_size = variant.workgroup
         self.stored_types: set[Type] = set()
         """Element types of buffers that are no parameters of the kernel."""
         self.twice: frozenset[Function] = frozenset()
@@ -137,6 +137,18 @@ class Module:
             self.words[word] = name
             self.word_types[name] = slang_type
         return f"parameters.{self.words[word]}"
+
+    def declare(self, piece: Piece, binding: Binding, declaration: str) -> None:
+        """A resource in its slot.
+
+        Slang numbers HLSL's and Metal's resources by itself, each class from 0, unless a place was
+        asked for: that then holds on every target.
+        """
+        slot, space = binding.slot, self.variant.space
+        piece.add(f"[[vk::binding({slot}, {space})]]")
+        place = f" : register({binding.access.register_class}{slot}, space{space})"
+        is_asked = bool(space or self.variant.first_binding)
+        piece.add(f"{declaration}{place if is_asked else ''};")
 
     def offset_word(self, role: Role, name: str, suffix: str) -> str:
         word = Word(WordKind.OFFSET, name, 0, role)

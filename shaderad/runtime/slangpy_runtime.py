@@ -8,6 +8,7 @@ every other command, so order is kept without waiting.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -208,7 +209,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         name = f"{program.name}_{hashlib.sha256(program.slang.encode()).hexdigest()[:16]}"
         try:
             session = self._session(program.library)
-            module = session.load_module_from_source(name, program.slang)
+            module = session.load_module_from_source(name, _in_first_space(program.slang))
             entry_point = module.entry_point(program.name)
             linked = session.link_program([module], [entry_point])
             native = self.native.create_compute_pipeline(linked)
@@ -282,3 +283,12 @@ def _writable(data: bytes | memoryview) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """The bytes as slangpy takes them: it refuses arrays that may not be written, also to read."""
     content = np.frombuffer(data, np.uint8)
     return content if content.flags.writeable else content.copy()
+
+
+def _in_first_space(slang: str) -> str:
+    """`slang` with all its resources in set 0: slang-rhi ends the process where they are elsewhere.
+
+    They are bound by name, so that it makes no difference.
+    """
+    slang = re.sub(r"(\[\[vk::binding\(\d+), \d+\)", r"\1, 0)", slang)
+    return re.sub(r"( : register\(\w+), space\d+\)", r"\1, space0)", slang)

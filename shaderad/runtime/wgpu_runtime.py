@@ -7,6 +7,7 @@ queue writes are ordered with submissions); no buffer below 16 bytes is ever mad
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,13 +42,14 @@ STAGING_LIMIT_BYTES = 256 << 20
 class WgpuPipeline:
     """A compute pipeline, its bind group layout, and what a dispatch of it must be given."""
 
-    __slots__ = ("layout", "native", "needs", "program", "serial", "uniform_bytes")
+    __slots__ = ("layout", "native", "needs", "program", "serial", "space", "uniform_bytes")
 
     def __init__(self, program: Program, layout: Any, native: Any, serial: int) -> None:
         self.program = program
         self.layout = layout
         self.native = native
         self.serial = serial
+        self.space = program.space
         self.needs = checks.needs_of(program)
         self.uniform_bytes = uniform_bytes(self.needs)
 
@@ -250,7 +252,9 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         )
         text = code.content if code.target == "spirv" else code.content.decode()
         native = device.create_compute_pipeline(
-            layout=device.create_pipeline_layout(bind_group_layouts=[layout]),
+            layout=device.create_pipeline_layout(
+                bind_group_layouts=[*self._empty_layouts(program.space), layout]
+            ),
             compute={
                 "module": device.create_shader_module(code=text),
                 "entry_point": program.name,
@@ -282,7 +286,9 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         if recording.pipeline is not pipeline:
             compute.set_pipeline(pipeline.native)
             recording.pipeline = pipeline
-        compute.set_bind_group(0, group, offsets)
+        for index in range(pipeline.space):
+            compute.set_bind_group(index, self._nothing[1])
+        compute.set_bind_group(pipeline.space, group, offsets)
         compute.dispatch_workgroups(*groups)
 
     def _place(self, words: bytes) -> int:
@@ -312,6 +318,15 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         group = self.native.create_bind_group(layout=pipeline.layout, entries=entries)
         self._bind_groups.keep(key, group)
         return group
+
+    @functools.cached_property
+    def _nothing(self) -> tuple[Any, Any]:
+        """A layout and a group for the spaces before that of a program."""
+        layout = self.native.create_bind_group_layout(entries=[])
+        return layout, self.native.create_bind_group(layout=layout, entries=[])
+
+    def _empty_layouts(self, count: int) -> list[Any]:
+        return [self._nothing[0]] * count if count else []
 
     def _recorded(self) -> _Recording:
         if self._recording is None:

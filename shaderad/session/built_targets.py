@@ -6,6 +6,7 @@ is refused; the refusal says what each of them lacks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -96,4 +97,7 @@ def lacking(lowered: Lowered, known: Capabilities) -> list[str]:
     if count > known.storage_buffer_limit:
         limit = known.storage_buffer_limit
         missing.append(f"{count} storage buffers (`{program.name}` binds them, it has {limit})")
+    threads = math.prod(program.workgroup)
+    if threads > known.workgroup_threads_limit:
+        missing.append(f"workgroups of {threads} threads")
     return missing

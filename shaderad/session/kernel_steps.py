@@ -178,8 +178,9 @@ class _StepBinder:
                 self._bind_read(resource, has_offset, bound)
             else:
                 self._bind_written(resource, bound)
-        facts = SizedFacts(self._step.dim, threads, groups, self._shapes, bound.offsets,
-                           dict(self._step.sizes), formulas or {})  # fmt: skip
+        facts = SizedFacts(self._step.dim, threads, groups, lowered.program.workgroup[0],
+                           self._shapes, bound.offsets, dict(self._step.sizes),
+                           formulas or {})  # fmt: skip
         words = sized_words(lowered, facts)
         run = Run(program, tuple(bound.places), words, groups, is_needed)
         self._instructions.append(run)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from shaderad.ir import sizes
 from shaderad.ir.sizes import Shape, Size
-from shaderad.lower.bindings import WORKGROUP_SIZE, Lowered, Role, Word, WordKind
+from shaderad.lower.bindings import Lowered, Role, Word, WordKind
 from shaderad.session.schedule import GROUP_LIMIT, SITE_BASE
 
 
@@ -21,6 +21,7 @@ class SizedFacts:
     dim: Shape
     thread_count: Size
     group_count: Size
+    group_size: int
     shapes: Mapping[str, Shape]
     """Of each array of the kernel."""
     offsets: Mapping[tuple[Role, str], Size]
@@ -43,8 +44,8 @@ def _first_axis(facts: SizedFacts) -> Size:
 
 def _tile(word: Word, facts: SizedFacts) -> Size:
     del word
-    threads = sizes.multiply(sizes.maximum(1, facts.group_count), WORKGROUP_SIZE)
-    return sizes.multiply(sizes.divide_up(facts.thread_count, threads), WORKGROUP_SIZE)
+    threads = sizes.multiply(sizes.maximum(1, facts.group_count), facts.group_size)
+    return sizes.multiply(sizes.divide_up(facts.thread_count, threads), facts.group_size)
 
 
 def _offset(word: Word, facts: SizedFacts) -> Size:

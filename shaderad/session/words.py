@@ -17,7 +17,7 @@ import numpy as np
 
 from shaderad.diagnostics import error
 from shaderad.ir import types
-from shaderad.lower.bindings import WORKGROUP_SIZE, Lowered, Role, Word, WordKind
+from shaderad.lower.bindings import Lowered, Role, Word, WordKind
 from shaderad.runtime import buffers
 
 _WORD = struct.Struct("<I")
@@ -48,7 +48,10 @@ class Packer:
     """The constant buffer of one lowered program."""
 
     def __init__(self, lowered: Lowered, site_base: int) -> None:
-        self._parts = [part for run in _runs(lowered.words) for part in _parts(run, site_base)]
+        group_size = lowered.program.workgroup[0]
+        self._parts = [
+            part for run in _runs(lowered.words) for part in _parts(run, site_base, group_size)
+        ]
 
     def pack(self, facts: Facts) -> bytes:
         """All words in order."""
@@ -73,7 +76,7 @@ def _runs(words: tuple[Word, ...]) -> list[list[Word]]:
     return runs
 
 
-def _parts(run: list[Word], site_base: int) -> list[Callable[[Facts], bytes]]:
+def _parts(run: list[Word], site_base: int, group_size: int) -> list[Callable[[Facts], bytes]]:
     word = run[0]
     if word.kind is WordKind.UNIFORM:
         name, start, stop = word.name, 4 * word.index, 4 * (word.index + len(run))
@@ -84,16 +87,16 @@ def _parts(run: list[Word], site_base: int) -> list[Callable[[Facts], bytes]]:
     if word.kind is WordKind.SITE_BASE:
         base = _WORD.pack(site_base)
         return [lambda facts: base]
-    value = _value(word)
+    value = _value(word, group_size)
     return [lambda facts: _WORD.pack(value(facts) & _MASK)]
 
 
-def _value(word: Word) -> _Value:
+def _value(word: Word, group_size: int) -> _Value:
     name, index, role = word.name, word.index, word.role
     values: dict[WordKind, _Value] = {
         WordKind.THREAD_COUNT: lambda facts: facts.thread_count,
         WordKind.LAUNCH: lambda facts: facts.launch,
-        WordKind.TILE: _tile,
+        WordKind.TILE: lambda facts: _tile(facts, group_size),
         WordKind.GROUP_COUNT_X: lambda facts: facts.groups[0],
         WordKind.DIM: lambda facts: facts.dim[index],
         WordKind.COUNT: lambda facts: prod(facts.shapes[name]),
@@ -107,9 +110,9 @@ def _value(word: Word) -> _Value:
     return values[word.kind]
 
 
-def _tile(facts: Facts) -> int:
+def _tile(facts: Facts, group_size: int) -> int:
     """Indices of each group: as many for all, in whole workgroups."""
-    return -(-facts.thread_count // (prod(facts.groups) * WORKGROUP_SIZE)) * WORKGROUP_SIZE
+    return -(-facts.thread_count // (prod(facts.groups) * group_size)) * group_size
 
 
 _PACKED = {types.Kind.DOUBLE: "<d", types.Kind.INT: "<i", types.Kind.UINT: "<I"}

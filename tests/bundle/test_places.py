@@ -6,18 +6,21 @@ patterns of its own.
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import shaderad as sad
 from shaderad.bundle.places import places
 from shaderad.diagnostics import Error
 from shaderad.lower.artifact import Access, Binding, Code, Program
-from tests.bundle.conftest import Output
+from tests.bundle.conftest import SOURCE, Output
 
 Places = dict[str, tuple[Any, bool]]
 """By resource: where it is bound, and whether it may be written."""
@@ -90,7 +93,9 @@ def hlsl_places(text: str) -> Places:
         head, is_bound, rest = line.partition(": register(")
         if is_bound:
             name = head.split()[-1].rpartition("_")[0]
-            found[name] = ({"register": rest.partition(")")[0]}, head.startswith("RW"))
+            register, _, space = rest.partition(")")[0].partition(", space")
+            place = {"register": register, "space": int(space or 0)}
+            found[name] = (place, head.startswith("RW"))
     return found
 
 
@@ -177,11 +182,52 @@ def test_entry_points_and_workgroups_of_text_are_those_of_the_manifest(output: O
         assert re.search(head, output.text(dispatch))
 
 
+@pytest.fixture(scope="module")
+def placed(tmp_path_factory: pytest.TempPathFactory) -> Output:
+    """`splat`, with everything in space 1 from slot 4 on, which validators accept."""
+    folder = tmp_path_factory.mktemp("placed") / "out"
+    targets = ("spirv", "spirv-core", "hlsl", "wgsl")
+    sad.build(f"{SOURCE}:splat", folder, targets=targets, space=1, binding_base=4, workgroup=96)
+    return Output(folder, json.loads((folder / "manifest.json").read_text(encoding="utf-8")))
+
+
+def test_what_was_asked_for_holds_on_every_target(placed: Output) -> None:
+    check(placed, "wgsl", lambda dispatch: wgsl_places(placed.text(dispatch)))
+    check(placed, "hlsl", lambda dispatch: hlsl_places(placed.text(dispatch)))
+    for target in ("spirv", "spirv-core", "hlsl", "wgsl"):
+        for dispatch in placed.dispatches(target):
+            assert dispatch["workgroup"] == [96, 1, 1]
+            slots = [r["slot"] for r in (dispatch["parameters"], *dispatch["resources"])]
+            assert slots == [4 + k for k in range(len(slots))]
+            for one in (dispatch["parameters"], *dispatch["resources"]):
+                check_place(one["place"], one["slot"])
+        assert placed.manifest["targets"][target]["space"] == 1
+        assert placed.manifest["targets"][target]["first_binding"] == 4
+
+
+def check_place(place: dict[str, Any], slot: int) -> None:
+    """A place of space 1 with the number of the slot, or none."""
+    if "register" in place:
+        assert (place["register"][1:], place["space"]) == (str(slot), 1)
+    elif place:
+        assert place == {"set": 1, "binding": slot}
+
+
+def test_metal_buffers_start_where_it_was_asked_for(tmp_path: Path) -> None:
+    sad.build(f"{SOURCE}:shuffle", tmp_path / "out", targets="metal", binding_base=4)
+    text = (tmp_path / "out/metal/shuffle_primal.metal").read_text(encoding="utf-8")
+    assert {p["buffer"] for p in metal_places(text).values()} == {4, 5, 6, 7, 8}
+
+
 def test_a_register_that_belongs_to_no_binding_is_our_bug() -> None:
     program = Program("k", "", (64, 1, 1), (Binding(1, "x_words", Access.READ),))
     fine = Code("hlsl", b"StructuredBuffer<uint > x_words_0 : register(t0);")
-    assert places(program, fine) == {"x_words": {"register": "t0"}}
-    for text in (b"RWByteAddressBuffer x_words_0 : register(u0);", b"T y_0 : register(t1);"):
+    assert places(program, fine) == {"x_words": {"register": "t0", "space": 0}}
+    for text in (
+        b"RWByteAddressBuffer x_words_0 : register(u0);",
+        b"T y_0 : register(t1);",
+        b"StructuredBuffer<uint > x_words_0 : register(t0, space1);",
+    ):
         with pytest.raises(Error) as caught:
             places(program, Code("hlsl", text))
         assert caught.value.code == "SR0714"

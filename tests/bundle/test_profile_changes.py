@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.profile_changes import changed_profiles
+from shaderad.bundle.profile_changes import Changes, changed_profiles
 from shaderad.bundle.profiles import PROFILES, profiles_of
 from tests.bundle.conftest import SOURCE
 
 
 def changed(targets: str, atomics: str = "", features: str = "") -> dict[str, tuple[str, bool]]:
     """Atomics and subgroups of each target."""
-    found = changed_profiles(
-        profiles_of([targets]), [atomics] if atomics else [], [features] if features else []
-    )
+    changes = Changes([atomics] if atomics else [], [features] if features else [])
+    found = changed_profiles(profiles_of([targets]), changes)
     return {one.name: (one.atomics, one.has_subgroups) for one in found}
 
 
@@ -83,6 +82,28 @@ def test_what_a_target_cannot_have_is_refused_with_what_it_can(
         assert word in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("targets", "changes", "words"),
+    [
+        ("spirv", Changes(workgroup=0), ("`--workgroup 0`", "from 1 to 1024")),
+        ("spirv,wgsl", Changes(workgroup=512), ("`wgsl`", "from 1 to 256")),
+        ("spirv", Changes(space=-1), ("`--space -1`", "from 0 to 3")),
+        ("hlsl,metal", Changes(space=1), ("`metal`", "from 0 to 0")),
+        ("metal", Changes(first_binding=15), ("`--binding-base 15`", "from 0 to 14")),
+        ("wgsl", Changes(first_binding=992), ("`wgsl`", "from 0 to 991")),
+    ],
+    ids=str,
+)
+def test_numbers_that_a_device_may_lack_are_refused(
+    targets: str, changes: Changes, words: tuple[str, ...]
+) -> None:
+    with pytest.raises(sad.CompileError) as caught:
+        changed_profiles(profiles_of([targets]), changes)
+    assert caught.value.code == "SR0745"
+    for word in words:
+        assert word in str(caught.value)
+
+
 def built(folder: Path, **options: Any) -> dict[str, Any]:
     """The manifest of a build of `splat`, which validators accept."""
     sad.build(f"{SOURCE}:splat", folder, **options)
@@ -96,10 +117,11 @@ def test_code_and_manifest_follow_what_was_asked(tmp_path: Path) -> None:
         atomics="exchange",
         features=("no-subgroups", "wgsl:subgroups"),
     )
+    usual = {"atomics": "exchange", "workgroup": 64, "space": 0, "first_binding": 0}
     assert manifest["targets"] == {
-        "spirv": {"atomics": "exchange", "features": [], "storage_buffer_limit": 16},
-        "hlsl": {"atomics": "exchange", "features": [], "storage_buffer_limit": 16},
-        "wgsl": {"atomics": "exchange", "features": ["subgroups"], "storage_buffer_limit": 8},
+        "spirv": {**usual, "features": [], "storage_buffer_limit": 16},
+        "hlsl": {**usual, "features": [], "storage_buffer_limit": 16},
+        "wgsl": {**usual, "features": ["subgroups"], "storage_buffer_limit": 8},
     }
     (kernel,) = manifest["kernels"]
     used = {
@@ -112,6 +134,27 @@ def test_code_and_manifest_follow_what_was_asked(tmp_path: Path) -> None:
     assert "InterlockedCompareExchange" not in hlsl
 
 
+PLACED = {"space": 1, "binding_base": 4, "workgroup": 96}
+"""96 threads are no whole number of subgroups of 64, and no power of two."""
+
+
+def check_means(folder: Path, device: sad.Device) -> None:
+    """Compares what the built `squares` gives with NumPy."""
+    count = 5000
+    draw = np.random.default_rng(8)
+    x, bins = draw.normal(size=count), draw.integers(0, 3, count)
+    bars = np.array([1.0, -2.0, 0.5])
+    with device:
+        loaded = sad.load(folder)
+        total, pullback = sad.vjp(loaded.squares, x, bins, 1.5, dim=count, shapes={"total": 3})
+        x_bar, _, gain_bar = pullback(bars)
+        squares = x * x
+        expected = [1.5 * squares[bins == k].sum() for k in range(3)]
+        np.testing.assert_allclose(total.numpy(), expected, rtol=1e-5)
+        np.testing.assert_allclose(x_bar.numpy(), 3.0 * x * bars[bins], rtol=1e-5)
+        np.testing.assert_allclose(float(gain_bar), (squares * bars[bins]).sum(), rtol=1e-4)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize(
     "options",
@@ -119,38 +162,50 @@ def test_code_and_manifest_follow_what_was_asked(tmp_path: Path) -> None:
         {"targets": "spirv", "atomics": "exchange"},
         {"targets": "spirv-core", "features": "float-atomics,subgroups"},
         {"targets": "wgsl", "features": "subgroups"},
+        {"targets": "spirv", **PLACED},
+        {"targets": "spirv-core", **PLACED},
+        {"targets": "wgsl", **PLACED},
+        {"targets": "wgsl", "workgroup": 1},
     ],
     ids=str,
 )
-def test_gradients_are_the_same_however_they_are_summed(
-    tmp_path: Path, options: dict[str, Any]
+def test_gradients_are_the_same_however_they_are_summed_and_bound(
+    source: Path, options: dict[str, Any]
 ) -> None:
-    source = tmp_path / "means.py"
-    source.write_text(MEANS, encoding="utf-8")
-    sad.build(source, tmp_path / "out", **options)
+    sad.build(source, source.parent / "out", **options)
     try:
         device = sad.open_device("wgpu")
     except sad.DeviceError as failure:
         pytest.skip(failure.message)
-    draw = np.random.default_rng(8)
-    x, bins, bars = draw.normal(size=500), draw.integers(0, 3, 500), np.array([1.0, -2.0, 0.5])
-    with device:
-        loaded = sad.load(tmp_path / "out")
-        total, pullback = sad.vjp(loaded.squares, x, bins, 1.5, dim=500, shapes={"total": 3})
-        x_bar, _, gain_bar = pullback(bars)
-        squares = x * x
-        expected = [1.5 * squares[bins == k].sum() for k in range(3)]
-        np.testing.assert_allclose(total.numpy(), expected, rtol=1e-5)
-        np.testing.assert_allclose(x_bar.numpy(), 3.0 * x * bars[bins], rtol=1e-5)
-        np.testing.assert_allclose(float(gain_bar), (squares * bars[bins]).sum(), rtol=1e-4)
+    check_means(source.parent / "out", device)
     device.close()
 
 
 @pytest.mark.gpu
-def test_a_driver_that_dies_of_exchanges_gets_none(tmp_path: Path) -> None:
-    source = tmp_path / "means.py"
-    source.write_text(MEANS, encoding="utf-8")
-    sad.build(source, tmp_path / "out", targets="spirv", atomics="exchange", validate=False)
+def test_what_is_bound_elsewhere_runs_on_every_runtime(source: Path, device: sad.Device) -> None:
+    sad.build(source, source.parent / "out", targets="spirv,wgsl", **PLACED)
+    check_means(source.parent / "out", device)
+
+
+@pytest.mark.gpu
+def test_a_plan_that_is_bound_elsewhere_gives_what_it_gave(
+    source: Path, device: sad.Device
+) -> None:
+    sad.build(source, source.parent / "out", targets="spirv,wgsl", **PLACED)
+    x = np.linspace(0.5, 1.5, 1000)
+    (total, pullback) = sad.vjp(sad.load(source.parent / "out").energy, x)
+    waves = np.cumsum(np.sin(x))
+    np.testing.assert_allclose(float(total), (waves * waves).sum(), rtol=1e-5)
+    (x_bar,) = pullback(1.0)
+    expected = np.cumsum(2.0 * waves[::-1])[::-1] * np.cos(x)
+    np.testing.assert_allclose(x_bar.numpy(), expected, rtol=1e-4)
+    assert device.synchronize() is None
+
+
+@pytest.mark.gpu
+def test_a_driver_that_dies_of_exchanges_gets_none(source: Path) -> None:
+    out = source.parent / "out"
+    sad.build(source, out, targets="spirv", atomics="exchange", validate=False)
     try:
         device = sad.open_device("slangpy")
     except sad.DeviceError as failure:
@@ -158,9 +213,28 @@ def test_a_driver_that_dies_of_exchanges_gets_none(tmp_path: Path) -> None:
     if device.capabilities.kind != "software":
         pytest.skip("other drivers survive them")
     with device, pytest.raises(sad.DeviceError, match="adds by exchange") as caught:
-        sad.load(tmp_path / "out").squares([1.0], [0], 1.5, dim=1, shapes={"total": 1})
+        sad.load(out).squares([1.0], [0], 1.5, dim=1, shapes={"total": 1})
     assert caught.value.code == "SR0724"
     device.close()
+
+
+@pytest.mark.gpu
+def test_a_device_with_smaller_workgroups_is_told_what_it_lacks(source: Path) -> None:
+    sad.build(source, source.parent / "out", targets="spirv", workgroup=1024, validate=False)
+    try:
+        device = sad.open_device("wgpu", limits={"workgroup_threads_limit": 512})
+    except sad.DeviceError as failure:
+        pytest.skip(failure.message)
+    with device, pytest.raises(sad.DeviceError, match="workgroups of 1024 threads"):
+        sad.load(source.parent / "out").squares([1.0], [0], 1.5, dim=1, shapes={"total": 1})
+    device.close()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "means.py"
+    path.write_text(MEANS, encoding="utf-8")
+    return path
 
 
 MEANS = """
@@ -170,4 +244,10 @@ import shaderad as sad
 @sad.kernel
 def squares(i: sad.Index, x: sad.In[float], bin: sad.In[int], gain: float, total: sad.Add[float]):
     total[bin[i]] += gain * x[i] * x[i]
+
+
+@sad.graph
+def energy(x: sad.Array[float, "n"]) -> sad.Array[float]:
+    waves = sad.scan(sad.add, sad.sin(x))
+    return sad.sum(waves * waves)
 """

@@ -98,7 +98,8 @@ def _dispatch(
             placed.give(role, name, array)
     bound = placed.bound(step.lowered, step.lowered.has_offset)
     facts = SizedFacts(
-        dim=dim, thread_count=prod(dim), group_count=groups[0], shapes=shapes,
+        dim=dim, thread_count=prod(dim), group_count=groups[0],
+        group_size=step.lowered.program.workgroup[0], shapes=shapes,
         offsets=bound.offsets, uniforms={}, formulas=values,
     )  # fmt: skip
     known = {GROUP_LIMIT: groups[0], SITE_BASE: 0}
