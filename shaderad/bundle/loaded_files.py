@@ -75,7 +75,8 @@ def bindings(
     """
     found = [Binding(parameters.slot, parameters.name, Access.UNIFORM)]
     found += [Binding(r.slot, r.name, r.access) for r in resources]
-    if sorted(one.slot for one in found) != [*range(len(found))]:
+    slots, first = sorted(one.slot for one in found), parameters.slot
+    if first < 0 or slots != [*range(first, first + len(found))]:
         raise ValueError(f"slots {[one.slot for one in found]} of one program")
     return tuple(found)
 
