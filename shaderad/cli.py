@@ -130,6 +130,10 @@ def build(
             help="Ask spirv-val, glslangValidator and naga, where they are installed.",
         ),
     ] = True,
+    vet: Annotated[
+        bool,
+        typer.Option("--vet", help="Keep in the manifest whether this wgpu takes the code."),
+    ] = False,
 ) -> None:
     """Build the kernels and graphs of a Python file, primal and backward, for other hosts.
 
@@ -167,6 +171,7 @@ def build(
             require_backward=require_bwd,
             jvp=jvp,
             validate=validate,
+            vet=vet,
             tell=tell,
         )
     for text, kind in summary_lines(built):

@@ -36,6 +36,7 @@ def build(
     require_backward: bool = False,
     jvp: bool = False,
     validate: bool = True,
+    vet: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> Built:
     """Builds the kernels and graphs of a Python file, primal and backward, for each target.
@@ -64,12 +65,15 @@ def build(
         require_backward: Refuses kernels and graphs that cannot be differentiated.
         jvp: Builds forward mode as well.
         validate: Asks spirv-val, glslangValidator and naga, where they are installed.
+        vet: Asks naga, by the wgpu that is installed, whether it takes the SPIR-V and WGSL, and
+            keeps its verdicts in the manifest, so that `sad.load` need not ask.
         tell: Called with a line about each step before it is taken.
 
     Raises:
         LanguageError: SR0701 to SR0707, SR0730, SR0731, SR0734, SR0735, or what the front end
             refuses.
-        CompileError: SR0501 to SR0507, SR0708 to SR0713, SR0740 to SR0745.
+        CompileError: SR0501 to SR0507, SR0708 to SR0713, SR0740 to SR0745, SR0750.
+        DeviceError: SR0602, SR0603, where wgpu has no device to vet with.
         ShapeError: SR0374, where there are no such `bounds`.
     """
     changes = Changes(_several(atomics), _several(features), workgroup, space, binding_base)
@@ -78,7 +82,7 @@ def build(
         raise error("SR0374", found=repr(bounds))
     path, name = split_source(str(source))
     names = [one for one in (name, *_several(entries)) if one]
-    options = Options(profiles, path.stem, bounds, require_backward, jvp, validate)
+    options = Options(profiles, path.stem, bounds, require_backward, jvp, validate, vet)
     if tell is not None:
         options = replace(options, tell=tell)
     folder = Path(out)

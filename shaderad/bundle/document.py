@@ -18,6 +18,15 @@ from shaderad.bundle.graph_description import GraphEntry
 from shaderad.session.reports import REPORT_BYTES
 
 
+class Verdicts(msgspec.Struct):
+    """What naga, which reads SPIR-V and WGSL for wgpu, said of the code."""
+
+    wgpu_native: str
+    """The version that was asked; another one may say something else."""
+    accepts: dict[str, bool]
+    """By file. What is refused may end a process that hands it to wgpu all the same."""
+
+
 class Manifest(msgspec.Struct, kw_only=True):
     """What `shaderad build` wrote, and how to run it."""
 
@@ -40,5 +49,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     """The least size of the buffer that is bound where a role is ``report``."""
     header: str = ""
     """The file of constants and structs for C and C++."""
+    verdicts: Verdicts | None = None
+    """Only of a build with ``--vet``."""
     files: dict[str, str]
     """SHA-256 of every file of the folder but this one, by path."""

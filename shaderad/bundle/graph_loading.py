@@ -18,9 +18,8 @@ from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import is_differentiable
-from shaderad.lower.artifact import Access, Code, Program
+from shaderad.lower.artifact import Access, Program
 from shaderad.lower.bindings import Lowered, Mode, Resource, Role
-from shaderad.lower.compile import TARGETS
 from shaderad.session import schedule as to
 from shaderad.session import trees
 from shaderad.session.graph_annotations import Wanted
@@ -117,7 +116,7 @@ class _Reader:
             features=frozenset(one.features),
             library=files.library,
             space=files.space(target),
-            code=Code(TARGETS[target], files.content(one.file)),
+            code=files.code(target, one.file),
         )
         lowered = Lowered(
             program=program,

@@ -12,9 +12,8 @@ from shaderad.frontend.launchable import Launchable
 from shaderad.ir import nodes
 from shaderad.ir.pointers import POINTED
 from shaderad.ir.types import BufferType, Struct, Type
-from shaderad.lower.artifact import Code, Program
+from shaderad.lower.artifact import Program
 from shaderad.lower.bindings import Lowered, Mode, Resource, Word
-from shaderad.lower.compile import TARGETS
 from shaderad.session.prebuilt import BuiltModes, Dispatches, PrebuiltKernel
 
 
@@ -111,7 +110,6 @@ class _Reader:
 
     def _dispatch(self, target: str, one: description.DispatchEntry) -> Lowered:
         files = self._files
-        code = Code(TARGETS[target], files.content(one.file))
         resources = tuple(self._resource(r) for r in one.resources)
         program = Program(
             name=one.entry_point,
@@ -122,7 +120,7 @@ class _Reader:
             features=frozenset(one.features),
             library=files.library,
             space=files.space(target),
-            code=code,
+            code=files.code(target, one.file),
         )
         return Lowered(
             program=program,

@@ -14,8 +14,9 @@ from shaderad.bundle.document import Manifest
 from shaderad.bundle.graph_description import BindingEntry, WordsEntry
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import NO_SPAN
-from shaderad.lower.artifact import Access, Binding, library_folder
+from shaderad.lower.artifact import Access, Binding, Code, Vetted, library_folder
 from shaderad.lower.bindings import Mode, Site
+from shaderad.lower.compile import TARGETS
 
 
 class Files:
@@ -25,6 +26,7 @@ class Files:
         self.folder = folder
         self._hashes = manifest.files
         self._targets = manifest.targets
+        self._verdicts = manifest.verdicts
         self.library = self._library(manifest.slang_library)
 
     def space(self, target: str) -> int:
@@ -40,6 +42,13 @@ class Files:
         if _hash(content) != self._hashes[name]:
             raise error("SR0722", file=name, folder=self.folder, reason="it was changed")
         return content
+
+    def code(self, target: str, name: str) -> Code:
+        """The compiled program in a file."""
+        verdicts, vetted = self._verdicts, None
+        if verdicts is not None and name in verdicts.accepts:
+            vetted = Vetted(verdicts.wgpu_native, verdicts.accepts[name])
+        return Code(TARGETS[target], self.content(name), vetted=vetted)
 
     def _library(self, name: str) -> Path | None:
         """The folder's own Slang library, where it is not the installed one."""

@@ -6,7 +6,7 @@ Nothing is written before everything is built and judged.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -19,7 +19,8 @@ from shaderad.bundle.graph_programs import GraphPrograms, TracedGraph, build_gra
 from shaderad.bundle.header import header_text
 from shaderad.bundle.manifest import BuiltKernel, manifest_bytes, manifest_of
 from shaderad.bundle.profiles import PROFILES, Profile
-from shaderad.bundle.programs import Naga, Programs, Refusal, build_programs, judge
+from shaderad.bundle.programs import Dispatch, Naga, Programs, Refusal, build_programs, judge
+from shaderad.bundle.verdicts import verdicts_of
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import Kernel
 from shaderad.lower.artifact import library_folder
@@ -46,6 +47,8 @@ class Options:
     requires_backward: bool = False
     with_forward: bool = False
     validates: bool = True
+    vets: bool = False
+    """Whether the manifest says what naga takes."""
     tell: Callable[[str], None] = _say_nothing
 
 
@@ -91,6 +94,8 @@ def build_entries(
     contents = {**_library(), **_programs(built, names)}
     contents[header] = header_text(manifest, options.name).encode()
     contents[SCHEMA_FILE] = (Path(__file__).parent / SCHEMA_FILE).read_bytes()
+    if options.vets:
+        manifest.verdicts = verdicts_of(_dispatches(built, names), options.tell)
     hashes = {path: hashlib.sha256(content).hexdigest() for path, content in contents.items()}
     contents[FILE] = manifest_bytes(manifest, hashes)
     write_folder(folder, contents)
@@ -149,6 +154,16 @@ def _file_names(entries: Iterable[BuiltKernel | BuiltGraph]) -> FileNames:
                 files = (path + PROFILES[target].suffix, f"{path}.slang")
                 found[target, built.name, dispatch.stem] = files
     return found
+
+
+def _dispatches(
+    entries: Iterable[BuiltKernel | BuiltGraph], names: FileNames
+) -> Iterator[tuple[str, Dispatch]]:
+    """Every compiled entry point and its file."""
+    for built in entries:
+        for target, programs in built.by_target.items():
+            for dispatch in programs.dispatches:
+                yield names[target, built.name, dispatch.stem][0], dispatch
 
 
 def _programs(entries: Iterable[BuiltKernel | BuiltGraph], names: FileNames) -> dict[str, bytes]:

@@ -172,6 +172,12 @@ MESSAGES: dict[str, Message] = {
         "graph `{graph}` gives {found}, which a build does not hold",
         help="return arrays, sizes and numbers, in tuples, lists, dicts or structs",
     ),
+    "SR0750": Message(
+        CompileError,
+        "`--vet` cannot ask about `{file}`: {adapter} lacks {missing}",
+        note="naga is asked as a host would, with a device that has what the code needs",
+        help="vet on another machine, or build without; `sad.load` then asks where it runs",
+    ),
     "SR0714": Message(
         CompileError,
         "bug in shaderad, stage bundle: `{program}` has a register {register} for `{name}`, which "

@@ -62,7 +62,9 @@ class VettingDevice:
     """The runtime's own names."""
     limits: Mapping[str, int]
     version: str
-    """The runtime's version, part of the cache key."""
+    """Of wgpu-native, which holds naga; part of the cache key."""
+    offers: frozenset[str] = frozenset()
+    """The features out of `lower.artifact.FEATURES`."""
 
 
 def compile_program(
@@ -135,11 +137,16 @@ def vet(
     cache: Cache | None = None,
     timeout: float = TIMEOUT_SECONDS,
 ) -> Verdict:
-    """Tries in the child whether wgpu makes a pipeline of SPIR-V or WGSL without coming to harm.
+    """Whether wgpu makes a pipeline of SPIR-V or WGSL without coming to harm.
+
+    The child tries it, unless a build has asked the same naga before.
 
     Raises:
         CompileError: SR0506, no child process.
     """
+    if code.vetted is not None and code.vetted.version == device.version:
+        is_accepted = code.vetted.is_accepted
+        return Verdict(is_accepted, "" if is_accepted else "so it was when it was built")
     cache = cache or default_cache()
     request = {
         "kind": "vet",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import wgpu
+from wgpu.backends import wgpu_native
 from wgpu.backends.wgpu_native import extras
 from wgpu.backends.wgpu_native._ffi import ffi
 
@@ -97,7 +98,8 @@ def _vetting(
         driver=info.driver,
         features=tuple(features),
         limits=asked,
-        version=wgpu.__version__,
+        version=".".join(map(str, cast("Any", wgpu_native).lib_version_info)),
+        offers=capabilities.features,
     )
 
 

@@ -320,7 +320,7 @@ def spoiled() -> dict[str, Callable[[dict[str, Any]], Any]]:
 def test_a_plan_that_was_spoiled_is_refused(
     name: str, graph_output: Output, tmp_path: Path
 ) -> None:
-    folder = copied(graph_output, tmp_path)
+    folder = copied(graph_output.folder, tmp_path)
     edit(folder, spoiled()[name])
     with pytest.raises(sad.CompileError) as caught:
         sad.load(folder)
@@ -328,7 +328,7 @@ def test_a_plan_that_was_spoiled_is_refused(
 
 
 def test_a_program_that_was_changed_is_refused(graph_output: Output, tmp_path: Path) -> None:
-    folder = copied(graph_output, tmp_path)
+    folder = copied(graph_output.folder, tmp_path)
     next((folder / "wgsl").glob("scan_product*.wgsl")).write_text("", encoding="utf-8")
     with pytest.raises(sad.CompileError) as caught:
         sad.load(folder)

@@ -127,7 +127,7 @@ def test_what_the_build_does_not_hold_is_refused(
 
 
 def test_a_device_that_lacks_a_feature_is_told_so(output: Output, tmp_path: Path) -> None:
-    folder = copied(output, tmp_path)
+    folder = copied(output.folder, tmp_path)
     edit(folder, lambda m: [k["targets"].pop(t) for k in m["kernels"]
                             for t in ("spirv-core", "wgsl", "hlsl", "metal")])  # fmt: skip
     loaded = sad.load(folder)
@@ -142,8 +142,8 @@ def test_a_device_that_lacks_a_feature_is_told_so(output: Output, tmp_path: Path
 # -- folders that are not as they were built -----------------------------------------------------
 
 
-def copied(output: Output, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(output.folder, tmp_path / "copy"))
+def copied(folder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(folder, tmp_path / "copy"))
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
@@ -185,7 +185,7 @@ def unknown_slot(manifest: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", spoiled())
 def test_a_folder_that_was_spoiled_is_refused(name: str, output: Output, tmp_path: Path) -> None:
     code, spoil = spoiled()[name]
-    folder = copied(output, tmp_path)
+    folder = copied(output.folder, tmp_path)
     spoil(folder)
     with pytest.raises(sad.Error) as caught:
         sad.load(folder)
@@ -222,7 +222,7 @@ def test_wgpu_needs_no_slang(output: Output, tmp_path: Path) -> None:
 def test_a_library_of_another_version_is_used_from_the_folder(
     output: Output, tmp_path: Path
 ) -> None:
-    folder = copied(output, tmp_path)
+    folder = copied(output.folder, tmp_path)
     module = folder / "shaderad" / "rounding.slang"
     module.write_text(module.read_text(encoding="utf-8") + "\n// another\n", encoding="utf-8")
     import hashlib

@@ -1,0 +1,132 @@
+"""Builds with naga's verdicts: `sad.load` believes those of its own wgpu and no others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from shaderad.lower import compile as compiling
+from shaderad.lower.cache import Cache
+from tests.bundle.test_loading import copied, edit
+
+# `shaderad.runtime` has a function of this name.
+devices = import_module("shaderad.runtime.devices")
+
+pytestmark = pytest.mark.gpu
+
+SQUARE = """
+import shaderad as sad
+
+@sad.kernel
+def square(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = x[i] * x[i]
+"""
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("verdicts") / "model.py"
+    path.write_text(SQUARE, encoding="utf-8")
+    try:
+        devices.vetting_device()
+    except sad.DeviceError as failure:
+        pytest.skip(f"wgpu, which is asked: {failure.message}")
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(source: Path) -> Path:
+    sad.build(source, source.parent / "out", targets="spirv,hlsl,wgsl", validate=False, vet=True)
+    return source.parent / "out"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The code that the child is shown; it has no cache, and refuses everything."""
+    shown: list[str] = []
+
+    class Child:
+        def request(self, message: dict[str, Any], timeout: float) -> dict[str, Any]:
+            assert timeout
+            shown.append(message["target"])
+            return {"refused": "by this test"}
+
+    monkeypatch.setattr(compiling, "child", Child)
+    monkeypatch.setattr(compiling, "default_cache", lambda: Cache(None))
+    return shown
+
+
+def gradient(folder: Path) -> tuple[list[float], set[str]]:
+    """The gradient of the sum of squares at (1, 3), and which code gave it."""
+    with sad.open_device("wgpu") as device:
+        _, pullback = sad.vjp(sad.load(folder).square, [1.0, 3.0], dim=2)
+        found = pullback(np.ones(2))[0].numpy().tolist()
+        return found, {route.target for route in device.runtime.routes()}
+
+
+def test_what_wgpu_takes_stands_in_the_manifest(folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    verdicts = manifest["verdicts"]
+    assert verdicts["wgpu_native"] == devices.vetting_device().version
+    wanted = {name for name in manifest["files"] if name.endswith((".spv", ".wgsl"))}
+    assert verdicts["accepts"] == dict.fromkeys(sorted(wanted), True)
+
+
+def test_a_build_that_does_not_ask_has_no_verdicts(source: Path, tmp_path: Path) -> None:
+    sad.build(source, tmp_path / "out", targets="wgsl", validate=False)
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text(encoding="utf-8"))
+    assert manifest["verdicts"] is None
+
+
+def test_verdicts_of_the_same_wgpu_are_believed(folder: Path, asked: list[str]) -> None:
+    assert gradient(folder) == ([2.0, 6.0], {"spirv"})
+    assert not asked
+
+
+def test_refused_spirv_is_replaced_by_wgsl_of_the_same_build(
+    folder: Path, asked: list[str], tmp_path: Path
+) -> None:
+    changed = edited(folder, tmp_path, lambda v: v["accepts"].update(
+        {name: False for name in v["accepts"] if name.endswith(".spv")}))  # fmt: skip
+    assert gradient(changed) == ([2.0, 6.0], {"wgsl"})
+    assert not asked
+
+
+def test_another_wgpu_is_asked_again(folder: Path, asked: list[str], tmp_path: Path) -> None:
+    changed = edited(folder, tmp_path, lambda v: v.update(wgpu_native="1.0"))
+    with pytest.raises(sad.CompileError) as caught:
+        gradient(changed)
+    assert caught.value.code == "SR0612"
+    assert asked == ["spirv", "wgsl"]
+
+
+def edited(folder: Path, tmp_path: Path, change: Callable[[Any], Any]) -> Path:
+    changed = copied(folder, tmp_path)
+    edit(changed, lambda manifest: change(manifest["verdicts"]))
+    return changed
+
+
+@pytest.mark.parametrize("lack", ["a feature", "buffers"])
+def test_a_device_that_could_not_run_the_code_is_no_judge(
+    lack: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = devices.vetting_device()
+    few = {**device.limits, "max-storage-buffers-per-shader-stage": 1}
+    lesser = replace(device, offers=frozenset()) if lack == "a feature" else replace(
+        device, limits=few)  # fmt: skip
+    monkeypatch.setattr(devices, "vetting_device", lambda: lesser)
+    text = source.read_text(encoding="utf-8").replace("x: sad.In[float]", "x: sad.In[sad.half]")
+    path = tmp_path / "model.py"
+    path.write_text(text.replace("x[i] * x[i]", "float(x[i])"), encoding="utf-8")
+    with pytest.raises(sad.CompileError) as caught:
+        sad.build(path, tmp_path / "out", targets="spirv", validate=False, vet=True)
+    assert caught.value.code == "SR0750"
+    assert not (tmp_path / "out").exists()
