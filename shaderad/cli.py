@@ -119,6 +119,14 @@ def build(
     binding_base: Annotated[
         int, typer.Option(help="Slot of the constant buffer; the others follow it.")
     ] = 0,
+    wrt: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,..",
+            help="Differentiate by these inputs only: PARAMETER, PARAMETER.FIELD, "
+            "KERNEL.PARAMETER.",
+        ),
+    ] = None,
     require_bwd: Annotated[
         bool, typer.Option("--require-bwd", help="Fail where there is no gradient.")
     ] = False,
@@ -168,6 +176,7 @@ def build(
             workgroup=workgroup,
             space=space,
             binding_base=binding_base,
+            wrt=wrt or (),
             require_backward=require_bwd,
             jvp=jvp,
             validate=validate,

@@ -11,8 +11,10 @@ from shaderad.bundle.folder import check_folder
 from shaderad.bundle.graph_programs import TracedGraph
 from shaderad.bundle.profile_changes import Changes, changed_profiles
 from shaderad.bundle.profiles import DEFAULT_TARGETS, PROFILES, profiles_of
+from shaderad.bundle.programs import ChosenKernel
 from shaderad.bundle.source_file import find_entries, imported, split_source
 from shaderad.bundle.stages import Built, Options, build_entries
+from shaderad.bundle.wanted_inputs import graph_inputs, kernel_inputs, wanted_inputs
 from shaderad.diagnostics import error
 from shaderad.lower.bindings import BOUNDS, WORKGROUP_SIZE
 from shaderad.session.graph_signatures import span_of
@@ -33,6 +35,7 @@ def build(
     workgroup: int = WORKGROUP_SIZE,
     space: int = 0,
     binding_base: int = 0,
+    wrt: str | Sequence[str] = (),
     require_backward: bool = False,
     jvp: bool = False,
     validate: bool = True,
@@ -62,6 +65,8 @@ def build(
         workgroup: Threads of a workgroup; reductions and scans of graphs choose their own.
         space: The descriptor set, bind group or register space of everything that is bound.
         binding_base: The slot of the constant buffer; the others follow it.
+        wrt: The inputs by which is differentiated, ``mesh.colors`` or ``shade.mesh``; all that
+            hold floats where none is given.
         require_backward: Refuses kernels and graphs that cannot be differentiated.
         jvp: Builds forward mode as well.
         validate: Asks spirv-val, glslangValidator and naga, where they are installed.
@@ -70,8 +75,8 @@ def build(
         tell: Called with a line about each step before it is taken.
 
     Raises:
-        LanguageError: SR0701 to SR0707, SR0730, SR0731, SR0734, SR0735, or what the front end
-            refuses.
+        LanguageError: SR0701 to SR0707, SR0730, SR0731, SR0734, SR0735, SR0746, SR0747, or what the
+            front end refuses.
         CompileError: SR0501 to SR0507, SR0708 to SR0713, SR0740 to SR0745, SR0750.
         DeviceError: SR0602, SR0603, where wgpu has no device to vet with.
         ShapeError: SR0374, where there are no such `bounds`.
@@ -95,11 +100,18 @@ def build(
             replace(function.specialise(constants[name]), name=name)
             for name, function in found.kernels.items()
         ]
-        graphs = [
-            TracedGraph(*one.ahead_of_calls(name), span_of(one.python))
+        traced = {
+            name: (*one.ahead_of_calls(name), span_of(one.python))
             for name, one in found.graphs.items()
+        }
+        inputs = {one.name: kernel_inputs(one) for one in kernels}
+        inputs |= {name: graph_inputs(signature) for name, (signature, *_) in traced.items()}
+        wanted = wanted_inputs(_several(wrt), inputs)
+        chosen = [
+            ChosenKernel(one, constants.get(one.name, {}), wanted[one.name]) for one in kernels
         ]
-        return build_entries(kernels, constants, graphs, folder, options)
+        graphs = [TracedGraph(*parts, wanted[name]) for name, parts in traced.items()]
+        return build_entries(chosen, graphs, folder, options)
 
 
 def _several(given: str | Sequence[str]) -> Sequence[str]:

@@ -54,6 +54,7 @@ class GraphArray(msgspec.Struct):
     shape: list[SizeText]
     """An extent that is a number here is that number in every call."""
     is_differentiable: bool
+    """Of an input: there are derivatives by it; of an output: it has some."""
 
 
 class Assumptions(msgspec.Struct):

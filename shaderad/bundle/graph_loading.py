@@ -62,7 +62,8 @@ class _Reader:
             for given in (entry.inputs, entry.outputs)
         )
         by_target = {name: self._plans(name, one) for name, one in entry.targets.items()}
-        built = BuiltGraph(entry.name, folder, by_target)
+        wanted = {one.name: self._has_derivative(one) for one in entry.inputs}
+        built = BuiltGraph(entry.name, folder, by_target, wanted)
         known = frozenset(entry.sizes)
         variant = Variant(
             graph=PrebuiltGraph(inputs, outputs, built),
@@ -156,12 +157,14 @@ class _Reader:
             raise ValueError("a result that no command writes")
         return BuiltPlan(found, commands.programs)
 
+    def _has_derivative(self, one: graphs.GraphArray) -> bool:
+        return one.is_differentiable and is_differentiable(self._types.type(one.type))
+
     def _counts(self, mode: Mode) -> tuple[int, int]:
         """Inputs and outputs of a mode's plan."""
         given, made = self._entry.inputs, self._entry.outputs
         moving_in, moving_out = (
-            sum(is_differentiable(self._types.type(one.type)) for one in arrays)
-            for arrays in (given, made)
+            sum(self._has_derivative(one) for one in arrays) for arrays in (given, made)
         )
         if mode is Mode.BACKWARD:
             moving_in, moving_out = moving_out, moving_in

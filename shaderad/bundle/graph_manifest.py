@@ -72,13 +72,15 @@ def graph_entry(built: BuiltGraph, file_of: FileNames, types: Types) -> graphs.G
             _parameter(name, tree, signature, built.name)
             for name, tree in signature.skeleton.items()
         ],
-        inputs=[_array(*pair, types) for pair in zip(names.inputs, signature.types, strict=True)],
-        outputs=[_array(name, v.type, types)
+        inputs=[_array(*one, types) for one in
+                zip(names.inputs, signature.types, built.graph.wanted, strict=True)],
+        outputs=[_array(name, v.type, is_differentiable(v.element), types)
                  for name, v in zip(names.outputs, variant.graph.outputs, strict=True)],
         result=_tree(variant.out, built.name),
         targets={
             target: _plans(
-                programs, _files(programs, (target, built.name), file_of), types, names
+                programs, _files(programs, (target, built.name), file_of), types, names,
+                built.graph.wanted,
             )
             for target, programs in built.by_target.items()
         },
@@ -94,9 +96,9 @@ def _parameter(
     return found
 
 
-def _array(name: str, t: ArrayType, types: Types) -> graphs.GraphArray:
+def _array(name: str, t: ArrayType, has_derivative: bool, types: Types) -> graphs.GraphArray:
     shape = [spelled(extent) for extent in t.shape]
-    return graphs.GraphArray(name, types.name(t.element), shape, is_differentiable(t.element))
+    return graphs.GraphArray(name, types.name(t.element), shape, has_derivative)
 
 
 def _tree(tree: Any, graph: str, *, is_fixed: bool = False) -> graphs.TreeEntry:
@@ -153,7 +155,7 @@ class _Names:
 
 @dataclass(frozen=True, slots=True)
 class _Moving:
-    """Which arrays of a graph hold floats."""
+    """Which arrays of a graph have derivatives."""
 
     inputs: Sequence[bool]
     outputs: Sequence[bool]
@@ -170,13 +172,14 @@ def _files(
 
 
 def _plans(
-    built: GraphPrograms, files: Sequence[tuple[str, str]], types: Types, names: _Names
+    built: GraphPrograms,
+    files: Sequence[tuple[str, str]],
+    types: Types,
+    names: _Names,
+    wanted: Sequence[bool],
 ) -> graphs.PlansEntry:
     primal = built.by_mode[Mode.PRIMAL]
-    moving = _Moving(
-        [is_differentiable(t) for t in built.input_types],
-        [is_differentiable(one.element) for one in primal.outputs],
-    )
+    moving = _Moving(wanted, [is_differentiable(one.element) for one in primal.outputs])
     plans = {
         mode: _plan(one, built.programs, names.of_mode(mode, moving), types)
         for mode, one in built.by_mode.items()

@@ -9,13 +9,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from shaderad.bundle.profiles import Profile
-from shaderad.bundle.programs import Dispatch, Refusal, double_of, refusal_of, stem_of, variant_for
+from shaderad.bundle.programs import (
+    NOT_CHOSEN,
+    Dispatch,
+    Refusal,
+    double_of,
+    refusal_of,
+    stem_of,
+    variant_for,
+)
 from shaderad.diagnostics import DerivativeError, Span, error
 from shaderad.graph.plan import RunPass
 from shaderad.graph.planning import plan
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.nodes import Kernel
-from shaderad.ir.types import Type, is_differentiable
+from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Lowered, Mode
 from shaderad.lower.compile import compile_program
 from shaderad.lower.kernels import lower_kernel
@@ -36,6 +44,13 @@ class TracedGraph:
     signature: GraphSignature
     variant: Variant
     span: Span
+    inputs: frozenset[str]
+    """By which it is differentiated, as Python reaches them."""
+
+    @property
+    def wanted(self) -> tuple[bool, ...]:
+        """Whether it is differentiated by each input."""
+        return tuple(name in self.inputs for name in self.signature.names)
 
     @property
     def name(self) -> str:
@@ -58,8 +73,6 @@ class GraphPrograms:
     """Those of all modes; plans number them."""
     by_mode: dict[Mode, Schedule]
     refusals: dict[Mode, Refusal]
-    input_types: tuple[Type, ...]
-    """What the inputs of the primal hold."""
 
     @property
     def dispatches(self) -> tuple[Dispatch, ...]:
@@ -90,21 +103,20 @@ def build_graph(
     primal = graph.variant.graph
     by_mode = {Mode.PRIMAL: _scheduled(primal, programs, profile)}
     refusals: dict[Mode, Refusal] = {}
-    modes: dict[Mode, Callable[[Graph], Graph]] = {Mode.BACKWARD: _backward}
+    modes: dict[Mode, Callable[[TracedGraph], Graph]] = {Mode.BACKWARD: _backward}
     if with_forward:
         modes[Mode.FORWARD] = _forward
     for mode, derivative in modes.items():
-        refusal = _nothing_to_differentiate(primal)
+        refusal = _nothing_to_differentiate(graph)
         if refusal is None:
             try:
-                by_mode[mode] = _scheduled(derivative(primal), programs, profile)
+                by_mode[mode] = _scheduled(derivative(graph), programs, profile)
             except DerivativeError as failure:
                 refusal = refusal_of(failure)
         if refusal is not None:
             refusals[mode] = refusal
     used = {mode: len(one.programs) for mode, one in by_mode.items()}
-    types = tuple(v.element for v in primal.inputs)
-    return GraphPrograms(programs.compiled(max(used.values())), by_mode, refusals, types)
+    return GraphPrograms(programs.compiled(max(used.values())), by_mode, refusals)
 
 
 def _scheduled(graph: Graph, programs: _Programs, profile: Profile) -> Schedule:
@@ -115,18 +127,21 @@ def _floats(values: Sequence[Value]) -> tuple[bool, ...]:
     return tuple(is_differentiable(v.element) for v in values)
 
 
-def _backward(graph: Graph) -> Graph:
-    return pulled(graph, _floats(graph.inputs), _floats(graph.outputs), with_outputs=True)
+def _backward(graph: TracedGraph) -> Graph:
+    primal = graph.variant.graph
+    return pulled(primal, graph.wanted, _floats(primal.outputs), with_outputs=True)
 
 
-def _forward(graph: Graph) -> Graph:
-    return pushed(graph, _floats(graph.inputs), with_outputs=True)
+def _forward(graph: TracedGraph) -> Graph:
+    return pushed(graph.variant.graph, graph.wanted, with_outputs=True)
 
 
-def _nothing_to_differentiate(graph: Graph) -> Refusal | None:
-    if not any(_floats(graph.inputs)):
-        return Refusal("", "it takes no floats")
-    return None if any(_floats(graph.outputs)) else Refusal("", "it gives no floats")
+def _nothing_to_differentiate(graph: TracedGraph) -> Refusal | None:
+    primal = graph.variant.graph
+    if not any(graph.wanted):
+        takes_floats = any(_floats(primal.inputs))
+        return Refusal("", NOT_CHOSEN if takes_floats else "it takes no floats")
+    return None if any(_floats(primal.outputs)) else Refusal("", "it gives no floats")
 
 
 @dataclass(eq=False)

@@ -87,6 +87,9 @@ class _Reader:
             span=span_in(entry.file, entry.line),
             folder=str(self._files.folder),
             bounds=entry.bounds,
+            wanted=frozenset(
+                one.name for one in (*entry.arrays, *entry.uniforms) if one.is_differentiable
+            ),
             launch_shaped=frozenset(a.name for a in entry.arrays if a.has_launch_shape),
             by_target={name: self._modes(name, one) for name, one in entry.targets.items()},
         )

@@ -26,7 +26,7 @@ from shaderad.bundle.document import Manifest
 from shaderad.bundle.graph_manifest import BuiltGraph, graph_entry
 from shaderad.bundle.places import places
 from shaderad.bundle.profiles import Profile
-from shaderad.bundle.programs import Dispatch, Programs, launch_shaped_names, wanted_names
+from shaderad.bundle.programs import ChosenKernel, Dispatch, Programs, launch_shaped_names
 from shaderad.bundle.type_names import Types
 from shaderad.diagnostics import Span
 from shaderad.frontend.captures import known_number
@@ -41,10 +41,13 @@ from shaderad.lower.compile import compiler_version
 class BuiltKernel:
     """One kernel for every target."""
 
-    kernel: Kernel
-    constants: Mapping[str, object]
+    chosen: ChosenKernel
     bounds: str
     by_target: Mapping[str, Programs]
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.chosen.kernel
 
     @property
     def span(self) -> Span:
@@ -123,14 +126,14 @@ def _target(profile: Profile) -> to.TargetEntry:
 
 def _kernel(built: BuiltKernel, file_of: FileNames, types: Types) -> to.KernelEntry:
     kernel = built.kernel
-    wanted, launch_shaped = wanted_names(kernel), launch_shaped_names(kernel)
+    wanted, launch_shaped = built.chosen.wanted, launch_shaped_names(kernel)
     return to.KernelEntry(
         name=kernel.name,
         file=file_name(kernel.span),
         line=kernel.span.line,
         bounds=built.bounds,
         index_names=list(kernel.index_names),
-        parameters=[_parameter(p, built.constants) for p in kernel.parameters],
+        parameters=[_parameter(p, built.chosen.constants) for p in kernel.parameters],
         arrays=[
             to.ArrayEntry(
                 name=b.name,

@@ -6,10 +6,11 @@ Invariant: what comes out was compiled, and was refused by no validator that cou
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from shaderad.bundle.profiles import Profile
+from shaderad.bundle.wanted_inputs import kernel_inputs
 from shaderad.diagnostics import DerivativeError, Error, Span, error
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import Access, Kind, is_differentiable, scalars
@@ -43,6 +44,22 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenKernel:
+    """A kernel of the file that is built."""
+
+    kernel: Kernel
+    constants: Mapping[str, object]
+    inputs: frozenset[str]
+    """By which it is differentiated, as Python reaches them."""
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """Names of their buffers and uniforms."""
+        inputs = (*self.kernel.buffers, *self.kernel.uniforms)
+        return frozenset(one.name for one in inputs if ".".join(one.path) in self.inputs)
+
+
+@dataclass(frozen=True, slots=True)
 class Programs:
     """One kernel for one target."""
 
@@ -69,17 +86,21 @@ class Programs:
         return {mode: one for mode, one in given.items() if one is not None}
 
 
+NOT_CHOSEN = "`--wrt` names none of its inputs"
+
+
 def build_programs(
-    kernel: Kernel, profile: Profile, bounds: str, *, with_forward: bool = False
+    chosen: ChosenKernel, profile: Profile, bounds: str, *, with_forward: bool = False
 ) -> Programs:
-    """Lowers and compiles the modes of `kernel`.
+    """Lowers and compiles the modes of a kernel.
 
     Raises:
         LanguageError: What no mode of the kernel may say.
         CompileError: SR0501 to SR0506, or SR0711, where the target lacks what the kernel uses.
     """
+    kernel = chosen.kernel
     _check_features(kernel, profile)
-    variant = _variant(kernel, profile, bounds)
+    variant = _variant(chosen, profile, bounds)
     primal = _compiled(kernel, lower_kernel(kernel, Mode.PRIMAL, variant), profile)
     backward, refusal = _derivative(kernel, Mode.BACKWARD, variant, profile)
     if not with_forward:
@@ -92,7 +113,7 @@ def _derivative(
     kernel: Kernel, mode: Mode, variant: Variant, profile: Profile
 ) -> tuple[tuple[Dispatch, ...], Refusal | None]:
     """The dispatches of a mode, or why there are none."""
-    refusal = _nothing_to_differentiate(kernel)
+    refusal = _nothing_to_differentiate(kernel, variant.wanted)
     if refusal is not None:
         return (), refusal
     try:
@@ -147,13 +168,6 @@ class Naga:
             return Judgement("naga", Status.UNAVAILABLE, failure.message)
 
 
-def wanted_names(kernel: Kernel) -> frozenset[str]:
-    """Inputs and uniforms that hold floats: what the backward dispatch gives gradients of."""
-    inputs = [b for b in kernel.buffers if b.access is Access.IN]
-    found = {b.name for b in inputs if is_differentiable(b.type.element)}
-    return frozenset(found | {u.name for u in kernel.uniforms if is_differentiable(u.type)})
-
-
 def launch_shaped_names(kernel: Kernel) -> frozenset[str]:
     """Out arrays that an artifact takes to have the launch's shape."""
     rank = len(kernel.index_names)
@@ -161,9 +175,9 @@ def launch_shaped_names(kernel: Kernel) -> frozenset[str]:
     return frozenset(b.name for b in outs if b.type.rank == rank)
 
 
-def _variant(kernel: Kernel, profile: Profile, bounds: str) -> Variant:
-    shaped = launch_shaped_names(kernel)
-    choice = Choice(Mode.PRIMAL, bounds, "", shaped, frozenset(), wanted_names(kernel))
+def _variant(chosen: ChosenKernel, profile: Profile, bounds: str) -> Variant:
+    shaped = launch_shaped_names(chosen.kernel)
+    choice = Choice(Mode.PRIMAL, bounds, "", shaped, frozenset(), chosen.wanted)
     return variant_for(choice, profile)
 
 
@@ -204,9 +218,10 @@ def double_of(kernel: Kernel) -> tuple[str, Span] | None:
     return None
 
 
-def _nothing_to_differentiate(kernel: Kernel) -> Refusal | None:
-    if not wanted_names(kernel):
-        return Refusal("", "it takes no floats")
+def _nothing_to_differentiate(kernel: Kernel, wanted: frozenset[str]) -> Refusal | None:
+    if not wanted:
+        takes_floats = any(kernel_inputs(kernel).values())
+        return Refusal("", NOT_CHOSEN if takes_floats else "it takes no floats")
     results = [b for b in kernel.buffers if b.access is not Access.IN]
     if not any(is_differentiable(b.type.element) for b in results):
         return Refusal("", "it writes no floats")

@@ -6,7 +6,7 @@ Nothing is written before everything is built and judged.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -19,10 +19,17 @@ from shaderad.bundle.graph_programs import GraphPrograms, TracedGraph, build_gra
 from shaderad.bundle.header import header_text
 from shaderad.bundle.manifest import BuiltKernel, manifest_bytes, manifest_of
 from shaderad.bundle.profiles import PROFILES, Profile
-from shaderad.bundle.programs import Dispatch, Naga, Programs, Refusal, build_programs, judge
+from shaderad.bundle.programs import (
+    ChosenKernel,
+    Dispatch,
+    Naga,
+    Programs,
+    Refusal,
+    build_programs,
+    judge,
+)
 from shaderad.bundle.verdicts import verdicts_of
 from shaderad.diagnostics import Span, error
-from shaderad.ir.nodes import Kernel
 from shaderad.lower.artifact import library_folder
 from shaderad.lower.validate import Judgement
 
@@ -66,19 +73,15 @@ class Built:
 
 
 def build_entries(
-    kernels: Iterable[Kernel],
-    constants: Mapping[str, Mapping[str, object]],
+    kernels: Iterable[ChosenKernel],
     graphs: Iterable[TracedGraph],
     folder: Path,
     options: Options,
 ) -> Built:
-    """Builds `kernels` and `graphs`, whose names differ, into `folder`.
-
-    `constants` are by kernel and parameter.
-    """
+    """Builds `kernels` and `graphs`, whose names differ, into `folder`."""
     judge_all = _Judge(options)
     built_kernels = [
-        BuiltKernel(one, constants.get(one.name, {}), options.bounds,
+        BuiltKernel(one, options.bounds,
                     {p.name: judge_all(_build_kernel(one, p, options)) for p in options.profiles})
         for one in kernels
     ]  # fmt: skip
@@ -103,10 +106,11 @@ def build_entries(
                  tuple(judge_all.found))  # fmt: skip
 
 
-def _build_kernel(kernel: Kernel, profile: Profile, options: Options) -> Programs:
+def _build_kernel(chosen: ChosenKernel, profile: Profile, options: Options) -> Programs:
+    kernel = chosen.kernel
     options.tell(f"{kernel.name} for {profile.name}")
     forward = options.with_forward
-    programs = build_programs(kernel, profile, options.bounds, with_forward=forward)
+    programs = build_programs(chosen, profile, options.bounds, with_forward=forward)
     _check_backward(kernel.name, kernel.span, programs.refusal, options)
     return programs
 

@@ -215,6 +215,24 @@ MESSAGES: dict[str, Message] = {
         "`{first}` and `{second}` contradict each other for `{target}`",
         help="leave one of them out",
     ),
+    "SR0746": Message(
+        LanguageError,
+        "`--wrt {name}` names no input of what is built",
+        note="inputs that hold floats: {known}",
+        help="name a parameter, a field as in `mesh.colors`, or `KERNEL.PARAMETER`",
+    ),
+    "SR0747": Message(
+        LanguageError,
+        "`--wrt {name}` names nothing that has a derivative",
+        note="derivatives are by inputs that hold floats, not by integers or by what is written",
+        help="name inputs that hold floats",
+    ),
+    "SR0748": Message(
+        DerivativeError,
+        "`{kernel}` was built without the derivative by `{name}`",
+        note="`--wrt` left it out",
+        help="differentiate by other arguments, as with `argnums`, or build again with `{name}`",
+    ),
     "SR0745": Message(
         CompileError,
         "`{option} {found}` is more or less than `{target}` takes",

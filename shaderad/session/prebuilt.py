@@ -47,6 +47,8 @@ class PrebuiltKernel(nodes.Kernel):
     """What an index out of range does; it was decided when the kernel was built."""
     launch_shaped: frozenset[str]
     """Out arrays that its code takes to have the launch's shape."""
+    wanted: frozenset[str]
+    """Buffers and uniforms by which it was differentiated."""
     by_target: Mapping[str, BuiltModes]
 
     def dispatches(self, choice: Choice, known: Capabilities) -> list[Dispatches]:
@@ -54,12 +56,22 @@ class PrebuiltKernel(nodes.Kernel):
 
         Raises:
             DeviceError: SR0724, where no target of the build runs on the device.
-            DerivativeError: SR0725, where the mode was not built.
+            DerivativeError: SR0725, where the mode was not built, SR0748, where not all that is
+                asked of it was.
             ShapeError: SR0726 to SR0728, where the code was compiled for something else.
         """
         self._check(choice)
         offers = {target: modes.offer(choice.mode) for target, modes in self.by_target.items()}
-        return Entry(self.name, self.folder, choice.mode, offers).serving(known)
+        found = Entry(self.name, self.folder, choice.mode, offers).serving(known)
+        if choice.mode in (Mode.BACKWARD, Mode.FORWARD):
+            for name in sorted(choice.wanted - self.wanted):
+                raise error("SR0748", kernel=self.name, name=self._shown(name))
+        return found
+
+    def _shown(self, name: str) -> str:
+        """A buffer or uniform as Python reaches it."""
+        inputs = (*self.buffers, *self.uniforms)
+        return next((".".join(one.path) for one in inputs if one.name == name), name)
 
     def _check(self, choice: Choice) -> None:
         if choice.bounds != self.bounds:

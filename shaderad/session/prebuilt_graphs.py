@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from shaderad.diagnostics import CompileError, Error
+from shaderad.diagnostics import CompileError, Error, error
 from shaderad.ir import sizes
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import is_differentiable
@@ -63,6 +63,8 @@ class BuiltGraph:
     name: str
     folder: str
     by_target: Mapping[str, BuiltPlans]
+    wanted: Mapping[str, bool]
+    """By input, in order: whether there are derivatives by it."""
 
     def scheduled(self, mode: Mode, device: Device) -> tuple[Schedule, list[Stage]]:
         """What runs on a device: the first target that does.
@@ -88,8 +90,8 @@ class PrebuiltGraph(Graph):
     """A mode of a built graph in place of its nodes.
 
     The backward mode takes the inputs, then a cotangent of each output that holds floats; it gives
-    the outputs, then the gradients of all inputs that do. The forward mode takes and gives tangents
-    likewise.
+    the outputs, then the gradients of all inputs that were chosen. The forward mode takes and gives
+    tangents likewise.
     """
 
     built: BuiltGraph
@@ -98,29 +100,54 @@ class PrebuiltGraph(Graph):
     @cached_property
     def backward(self) -> PrebuiltGraph:
         """The backward mode; one graph, so that devices keep one schedule of it."""
-        return self._of_mode(Mode.BACKWARD, self.outputs, self.inputs)
+        return self._of_mode(Mode.BACKWARD, self._floats(self.outputs), self._chosen())
 
     @cached_property
     def forward(self) -> PrebuiltGraph:
         """The forward mode, likewise."""
-        return self._of_mode(Mode.FORWARD, self.inputs, self.outputs)
+        return self._of_mode(Mode.FORWARD, self._chosen(), self._floats(self.outputs))
+
+    def _floats(self, values: Sequence[Value]) -> list[Value]:
+        return [v for v in values if is_differentiable(v.element)]
+
+    def _chosen(self) -> list[Value]:
+        """The inputs by which it is differentiated."""
+        pairs = zip(self.inputs, self.built.wanted.values(), strict=True)
+        return [v for v, is_wanted in pairs if is_wanted]
 
     def _of_mode(self, mode: Mode, moving: Sequence[Value], made: Sequence[Value]) -> PrebuiltGraph:
-        given = [Value(v.type) for v in moving if is_differentiable(v.element)]
-        derivatives = [Value(v.type) for v in made if is_differentiable(v.element)]
-        results = [*(Value(v.type) for v in self.outputs), *derivatives]
+        given = [Value(v.type) for v in moving]
+        results = [Value(v.type) for v in (*self.outputs, *made)]
         return PrebuiltGraph((*self.inputs, *given), tuple(results), self.built, mode)
 
     def pulled(self, wanted: Flags, given: Flags, *, with_outputs: bool) -> PrebuiltPart:
         """The gradients of the inputs `wanted`, for cotangents of the outputs `given`."""
-        return self._part(self.backward, _moving(self.outputs, given),
-                          _moving(self.inputs, wanted), with_outputs=with_outputs)  # fmt: skip
+        chosen = self._flags(wanted, Mode.BACKWARD)
+        return self._part(
+            self.backward, _moving(self.outputs, given), chosen, with_outputs=with_outputs
+        )
 
     def pushed(self, given: Flags, *, with_outputs: bool) -> PrebuiltPart:
         """The tangents of the outputs, for tangents of the inputs `given`."""
         wanted = [True for v in self.outputs if is_differentiable(v.element)]
-        return self._part(self.forward, _moving(self.inputs, given), wanted,
+        return self._part(self.forward, self._flags(given, Mode.FORWARD), wanted,
                           with_outputs=with_outputs)  # fmt: skip
+
+    def _flags(self, asked: Flags, mode: Mode) -> list[bool]:
+        """Which of the inputs by which it is differentiated are `asked` for.
+
+        Raises:
+            DerivativeError: SR0748, where another is.
+        """
+        built, found = self.built, list[bool]()
+        is_built = any(mode in plans.by_mode for plans in built.by_target.values())
+        rows = zip(self.inputs, asked, built.wanted.items(), strict=True)
+        for value, is_asked, (name, is_wanted) in rows:
+            if is_wanted:
+                found.append(is_asked)
+            elif is_asked and is_built and is_differentiable(value.element):
+                raise error("SR0748", kernel=built.name, name=name)
+        return found
 
     def _part(
         self,

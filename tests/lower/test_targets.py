@@ -9,7 +9,8 @@ import pytest
 import shaderad as sad
 from shaderad import double, float2, float3, float3x3, float4, half, half3, uint
 from shaderad.bundle.profiles import PROFILES
-from shaderad.bundle.programs import Naga, build_programs, judge
+from shaderad.bundle.programs import ChosenKernel, Naga, build_programs, judge
+from shaderad.bundle.wanted_inputs import kernel_inputs
 from shaderad.frontend.decorators import KernelFunction
 from tests.lower.typed_cases import local_arrays
 
@@ -139,12 +140,19 @@ def naga() -> Naga:
     return Naga()
 
 
+def chosen(function: KernelFunction) -> ChosenKernel:
+    """A kernel that is differentiated by all its inputs."""
+    kernel = function.specialise({})
+    inputs = kernel_inputs(kernel)
+    return ChosenKernel(kernel, {}, frozenset(name for name in inputs if inputs[name]))
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("target", PROFILES)
 def test_compilers_and_validators_take_both_modes(
     kernel: KernelFunction, target: str, naga: Naga
 ) -> None:
-    programs = build_programs(kernel.specialise({}), PROFILES[target], "raise")
+    programs = build_programs(chosen(kernel), PROFILES[target], "raise")
     assert programs.refusal is None
     for _ in judge(programs.dispatches, naga):
         pass  # it raises where one refuses
@@ -152,7 +160,7 @@ def test_compilers_and_validators_take_both_modes(
 
 @pytest.mark.parametrize("target", PROFILES)
 def test_a_target_has_double_or_says_that_it_has_not(target: str, naga: Naga) -> None:
-    kernel, profile = doubles.specialise({}), PROFILES[target]
+    kernel, profile = chosen(doubles), PROFILES[target]
     if profile.has_double:
         assert list(judge(build_programs(kernel, profile, "raise").dispatches, naga))
         return
