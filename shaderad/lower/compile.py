@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +24,10 @@ from shaderad.lower.child import Child, ChildDied, ChildTimedOut, ChildUnavailab
 from shaderad.lower.options import FORMATS, OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 T = TypeVar("T")
+_IMPORT = re.compile(r"^import (\w+);", re.MULTILINE)
 
 TIMEOUT_SECONDS = 60.0
 # Raised whenever the child asks more of a module, so that earlier verdicts are forgotten.
@@ -104,7 +106,7 @@ def compile_program(
         "slang": program.slang,
         "entry": program.name,
         "target": form,
-        "folders": [str(one) for one in library_path(cache=cache, library=folder)],
+        "folders": [str(one) for one in _library_path_of(program, cache, folder)],
         "digest": digest,
     }
     reply = _ask(request, program, target, cache, timeout)
@@ -115,18 +117,35 @@ def compile_program(
     return Code(target, reply["code"], diagnostics)
 
 
-def library_path(*, cache: Cache | None = None, library: Path | None = None) -> list[Path]:
+def library_path(
+    *,
+    cache: Cache | None = None,
+    library: Path | None = None,
+    modules: Sequence[str] = precompiled.MODULES,
+) -> list[Path]:
     """The folders that a Slang session searches for the library, first to last.
 
-    The first holds it as a binary module, made at its first use, where the cache allows that.
+    The first hold its `modules` in binary form, made at their first use, where the cache allows it.
     """
     cache = cache or default_cache()
     folder = library or library_folder()
     if cache.folder is None:
         return [folder]
-    key = key_of("library", repr(OPTIONS), _library_digest(folder), compiler_version())
-    module = precompiled.find_or_make(cache.folder / "library", folder, key, child())
-    return [folder] if module is None else [module, folder]
+    root, digest = cache.folder / "library", _library_digest(folder)
+    found: list[Path] = []
+    for module in modules:
+        key = key_of("library", module, repr(OPTIONS), digest, compiler_version())
+        if (folder / f"{module}.slang").is_file():
+            made = precompiled.find_or_make(root, module, folder, key, child())
+            found += [made] if made is not None else []
+    return [*found, folder]
+
+
+def _library_path_of(program: Program, cache: Cache, library: Path) -> list[Path]:
+    """As `library_path`, with the modules that `program` imports."""
+    imports = frozenset(_IMPORT.findall(program.slang))
+    modules = [one for one in precompiled.MODULES if one in imports]
+    return library_path(cache=cache, library=library, modules=modules)
 
 
 def vet(

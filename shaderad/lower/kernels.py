@@ -36,6 +36,7 @@ from shaderad.lower.heads import structured
 from shaderad.lower.known import known_arguments, known_names
 from shaderad.lower.liveness import live_before
 from shaderad.lower.module import Module
+from shaderad.lower.names import needs_safe_math
 from shaderad.lower.outputs import Resolved, resolve_outputs
 from shaderad.lower.piece import Piece
 from shaderad.lower.slang import FunctionWriter
@@ -258,14 +259,17 @@ def assemble(module: Module, entry: str, parts: list[Piece | None]) -> Program:
     """The module's text: head, types, constant buffer, and the parts in order."""
     parameters = Binding(module.variant.first_binding, "parameters", BindingAccess.UNIFORM)
     types = [*_struct_pieces(module), _parameters(module, parameters)]
+    pieces = [*types, *(part for part in parts if part is not None)]
     head = Piece()
     span = module.kernel.span
     source = span.file.replace("\\\\", "/").rsplit("/", 1)[-1]
     head.add(f"// {entry}: made by shaderad from `{module.kernel.name}` in {source}")
     head.add("import shaderad;")
+    if any(needs_safe_math(text) for piece in pieces for text, _ in piece.lines):
+        head.add("import safe_math;")
     lines: list[tuple[str, Span | None]] = []
-    for part in (head, *types, *parts):
-        if part is None or not part.lines:
+    for part in (head, *pieces):
+        if not part.lines:
             continue
         first = 0 if part.lines[0][0] else 1
         lines += [*([("", None)] if lines else []), *part.lines[first:]]

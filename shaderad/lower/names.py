@@ -39,14 +39,37 @@ RESERVED = frozenset(
 @cache
 def library_names() -> frozenset[str]:
     """Every identifier that the library declares."""
+    return frozenset(_declared("(?:public|internal)"))
+
+
+def needs_safe_math(line: str) -> bool:
+    """Whether a line of Slang names something of that module of the library."""
+    found = frozenset(_NAME.findall(line)) - _OF_INTEGERS
+    return any(name.rstrip("<") in _safe_math_names() for name in found)
+
+
+_NAME = re.compile(r"[A-Za-z_]\w*<?")
+_OF_INTEGERS = frozenset({"floorDivide<", "floorModulo<"})
+"""Those of floats, which are in that module, name no report buffer."""
+
+
+@cache
+def _safe_math_names() -> frozenset[str]:
+    return frozenset(_declared("public", "safe_math"))
+
+
+def _declared(visibility: str, module: str = r"\w+") -> set[str]:
+    """What the files of a module declare."""
     found: set[str] = set()
     for path in sorted(library_folder().glob("*.slang")):
         text = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8"))
-        declarations = re.findall(r"^[^\n(){};=]*\b(?:public|internal)\b[^(){};=]*", text, re.M)
-        for declaration in declarations:
+        if re.search(rf"^(?:module|implementing) {module};", text, re.M) is None:
+            continue
+        for declaration in re.findall(rf"^[^\n(){{}};=]*\b{visibility}\b[^(){{}};=]*", text, re.M):
             head = re.sub(r"<[^>]*>|:.*", " ", declaration.replace("[", " "))
-            found.update(head.split()[-1:])
-    return frozenset(found)
+            if " extension " not in head:
+                found.update(head.split()[-1:])
+    return found
 
 
 class Names:

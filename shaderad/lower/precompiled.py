@@ -1,6 +1,6 @@
-"""The Slang library as one binary module on disk, which sessions load in place of its source.
+"""The Slang library as binary modules on disk, which sessions load in place of its source.
 
-Reading the source takes most of a second in every session of every process, the module less than
+Reading the source takes up to two seconds in every session of every process, the modules less than
 a tenth; the code that comes out is the same byte for byte.
 
 Invariants: a module is used only while its content has the digest that its folder is named by,
@@ -17,40 +17,47 @@ from pathlib import Path
 
 from shaderad.lower.child import Child, ChildDied, ChildTimedOut, ChildUnavailable
 
-MODULE_FILE = "shaderad.slang-module"
-"""What Slang looks for at ``import shaderad`` before it looks for source."""
+MODULES = ("shaderad", "safe_math")
+"""What the library consists of; the second takes longer to read, and not all programs need it."""
 
 TIMEOUT_SECONDS = 60.0
-_KEPT = 4  # 8 MB each; versions of shaderad that are used side by side.
+_KEPT = 8  # Up to 8 MB each; versions of shaderad that are used side by side.
 
 
-def find_or_make(root: Path, library: Path, key: str, child: Child) -> Path | None:
-    """The folder of the module, to be searched before the library's own.
+def file_of(module: str) -> str:
+    """What Slang looks for at an import of `module` before it looks for source."""
+    return f"{module}.slang-module"
+
+
+def find_or_make(root: Path, module: str, library: Path, key: str, child: Child) -> Path | None:
+    """The folder of a module, to be searched before the library's own.
 
     Args:
         root: Where such folders are kept.
-        library: The folder of `shaderad.slang`.
-        key: Names the library's content, the compiler and its options.
+        module: One of `MODULES`.
+        library: The folder of its source.
+        key: Names the module, the library's content, the compiler and its options.
         child: The process that makes a module where there is none.
     """
     try:
         for folder in root.glob(f"{key[:16]}-*"):
-            if _is_whole(folder):
+            if _is_whole(folder, module):
                 return folder
             shutil.rmtree(folder)
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(suffix=".new", dir=root) as scratch:
-            made = _made(Path(scratch), library, key, child)
+            made = _made(Path(scratch), module, library, key, child)
         _drop_all_but_newest(root)
     except (OSError, ChildDied, ChildTimedOut, ChildUnavailable):
         return None
     return made
 
 
-def _made(scratch: Path, library: Path, key: str, child: Child) -> Path | None:
+def _made(scratch: Path, module: str, library: Path, key: str, child: Child) -> Path | None:
     folder = scratch / "module"
     folder.mkdir()
-    request = {"kind": "library", "library": str(library), "path": str(folder / MODULE_FILE)}
+    path = str(folder / file_of(module))
+    request = {"kind": "library", "library": str(library), "module": module, "path": path}
     digest = child.request(request, TIMEOUT_SECONDS).get("digest")
     if not digest:
         return None
@@ -58,14 +65,14 @@ def _made(scratch: Path, library: Path, key: str, child: Child) -> Path | None:
     try:
         folder.rename(made)
     except OSError:  # Another process was faster, or the disk does not allow it.
-        return made if _is_whole(made) else None
+        return made if _is_whole(made, module) else None
     return made
 
 
-def _is_whole(folder: Path) -> bool:
+def _is_whole(folder: Path, module: str) -> bool:
     _, _, digest = folder.name.partition("-")
     try:
-        content = (folder / MODULE_FILE).read_bytes()
+        content = (folder / file_of(module)).read_bytes()
     except FileNotFoundError:
         return False
     return hashlib.sha256(content).hexdigest() == digest

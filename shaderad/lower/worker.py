@@ -56,12 +56,12 @@ class _Slang:
         return {"code": code, "log": log}
 
     def library(self, request: Message) -> Message:
-        """Writes the library as a binary module, which serves every target."""
+        """Writes a module of the library in binary form, which serves every target."""
         compiler = self._loaded()
         if compiler is None:
             return {"missing": True}
         session = compiler.session("spirv", [request["library"]])
-        content = session.serialised("shaderad")
+        content = session.serialised(request["module"])
         session.close()
         if not content:
             return {}

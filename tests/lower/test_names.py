@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.lower.names import RESERVED, Names, library_names
+from shaderad.lower.names import RESERVED, Names, library_names, needs_safe_math
 
 
 def test_a_free_name_stays_as_it_is() -> None:
@@ -70,3 +70,18 @@ def test_a_uniform_on_the_device_may_bear_the_name_of_the_threads_number(
         np.testing.assert_allclose(out, x + 0.5)
         np.testing.assert_allclose(to_x.numpy(), np.full(5, 2.0))
         assert float(to_index) == pytest.approx(2.0 * 2.5 + 5.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_needed"),
+    [
+        ("let y = safePow(x, 2.5f);", True),
+        ("let y = float3(1.0f) * powi<3>(x);", True),
+        ("let k = floorModulo<Report>(i, 3, 1);", False),
+        ("let y = floorModulo(x, 3.0f);", True),
+        ("let y = load<float, X>(uint(i));", False),
+        ("public extension float : IElement", False),
+    ],
+)
+def test_safe_math_is_imported_where_a_line_names_it(line: str, is_needed: bool) -> None:
+    assert needs_safe_math(line) is is_needed

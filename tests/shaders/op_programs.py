@@ -187,6 +187,7 @@ def program(kind: str, trials: Sequence[Trial], with_second: bool) -> Program:
     calls = "\n".join(_branches(kind, trials, with_second))
     text = f"""
 import shaderad;
+import safe_math;
 
 [[vk::binding(0, 0)]] StructuredBuffer<uint> words;
 [[vk::binding(1, 0)]] RWStructuredBuffer<uint> results;

@@ -21,6 +21,7 @@ REALS = [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.0, 7.9, -7.9, float("nan"), float("i
 
 TEXT = """
 import shaderad;
+import safe_math;
 
 [[vk::binding(0, 0)]] StructuredBuffer<int> words;
 [[vk::binding(1, 0)]] RWStructuredBuffer<int> results;
