@@ -75,8 +75,17 @@ class BindGroups:
         while self.dropped:
             serial, is_shared = self.dropped.popleft()
             native = None if is_shared else self._own_by_serial.get(serial)
-            if native is None or not self._idle.keep(native.size, (serial, native)):
+            if native is None:
                 self._forget(serial)
+                continue
+            for given_up, _ in self._idle.keep(native.size, (serial, native)):
+                self._forget(given_up)
+
+    def give_up_idle(self) -> None:
+        """Frees the buffers that wait."""
+        self.settle_dropped()
+        for serial, _ in self._idle.clear():
+            self._forget(serial)
 
     def _forget(self, serial: int) -> None:
         self._own_by_serial.pop(serial, None)

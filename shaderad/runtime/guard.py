@@ -7,6 +7,7 @@ lost or closed every guarded method raises.
 from __future__ import annotations
 
 import functools
+import gc
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -62,6 +63,25 @@ class Guarded(ABC):
                 "SR0605", adapter=capabilities.adapter, byte_count=byte_count, reason=reason
             )
         return error("SR0609", runtime=capabilities.runtime, reason=reason)
+
+    def allocated(self, make: Callable[[], R], byte_count: int) -> R:
+        """A native buffer; where there is no room, without those that lie idle."""
+        try:
+            return make()
+        except self.foreign_errors as failure:
+            refusal = self.translate(failure, byte_count)
+        if refusal.code != "SR0605":
+            raise refusal
+        gc.collect()  # Arrays that a cycle of Python objects holds are idle, too.
+        self.give_up_idle()
+        try:
+            return make()
+        except self.foreign_errors as failure:
+            raise self.translate(failure, byte_count) from None
+
+    @abstractmethod
+    def give_up_idle(self) -> None:
+        """Frees buffers that wait to serve again, once the device is done with them."""
 
     @abstractmethod
     def drop_recorded(self) -> None:

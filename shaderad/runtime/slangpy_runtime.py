@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import slangpy as spy
 
-from shaderad.diagnostics import error
+from shaderad.diagnostics import Error, error
 from shaderad.lower.artifact import Program
 from shaderad.runtime import checks
 from shaderad.runtime.guard import guarded, shortened
@@ -105,24 +105,27 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
     def allocate(self, byte_count: int, *, zeroed: bool = True) -> SlangpyBuffer:
         checks.check_bytes(self.capabilities, byte_count, self.capabilities.binding_bytes_limit)
         size = max(SMALLEST_ALLOCATION, checks.padded(byte_count))
-        while self._dropped:
-            native = self._dropped.popleft()
-            self._idle.keep(int(native.size), native)
+        self._settle_dropped()
         native = self._idle.take(size)
         if native is None:
-            try:
-                native = self.native.create_buffer(size=size, usage=STORAGE_USAGE)
-            except self.foreign_errors as failure:
-                raise self._refused_allocation(failure, byte_count) from None
+            native = self.allocated(
+                lambda: self.native.create_buffer(size=size, usage=STORAGE_USAGE), byte_count
+            )
         if zeroed:
             self._commands().clear_buffer(native)
         return SlangpyBuffer(byte_count, native, self._dropped)
 
-    def _refused_allocation(self, failure: Exception, byte_count: int) -> Exception:
+    def translate(self, failure: Exception, byte_count: int = 0) -> Error:
         # slang-rhi says only "failed" where memory is short; nothing else is wrong with the call.
         if "createBuffer" in str(failure):
-            return self.translate(MemoryError(shortened(str(failure))), byte_count)
-        return self.translate(failure, byte_count)
+            failure = MemoryError(shortened(str(failure)))
+        return super().translate(failure, byte_count)
+
+    def _settle_dropped(self) -> None:
+        """Keeps buffers that Python no longer holds as long as there is room."""
+        while self._dropped:
+            native = self._dropped.popleft()
+            self._idle.keep(int(native.size), native)
 
     @guarded
     def wrap(self, native: Any) -> SlangpyBuffer:
@@ -262,11 +265,17 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
             encoder = self._commands()
             self._encoder = None
             self.native.submit_command_buffer(encoder.finish())
+        self._settle_dropped()
 
     @guarded
     def wait(self) -> None:
         self.submit()
         self.native.wait()
+
+    def give_up_idle(self) -> None:
+        self.wait()
+        self._idle.clear()
+        self.native.wait()  # Only now does slang-rhi free what Python has let go.
 
     def drop_recorded(self) -> None:
         self._compute = None
@@ -274,7 +283,8 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
 
     def release(self) -> None:
         self._staging = {}
-        self._idle = IdleBuffers[Any]()
+        self._dropped.clear()
+        self._idle.clear()
         if self._owns_device:
             self.native.close()
 

@@ -121,10 +121,9 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
             return WgpuBuffer(byte_count, native, serial, self._bind_groups.dropped,
                               is_shared=False)  # fmt: skip
         self._bind_groups.settle_dropped()
-        try:
-            native = self.native.create_buffer(size=size, usage=STORAGE_USAGE)
-        except self.foreign_errors as failure:
-            raise self.translate(failure, byte_count) from None
+        native = self.allocated(
+            lambda: self.native.create_buffer(size=size, usage=STORAGE_USAGE), byte_count
+        )
         return self._wrapped(native, byte_count, is_shared=False)
 
     @guarded
@@ -348,6 +347,11 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
     @guarded
     def wait(self) -> None:
         self.submit()
+        self._poll()
+
+    def give_up_idle(self) -> None:
+        self.submit()
+        self._bind_groups.give_up_idle()
         self._poll()
 
     def drop_recorded(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from shaderad.diagnostics import error
@@ -20,7 +21,6 @@ from shaderad.session.arrays import Array
 from shaderad.session.commands import Command, Copy, Dispatch, Fill, While
 from shaderad.session.frames import Frame
 from shaderad.session.schedule import GROUP_LIMIT, SITE_BASE, start_of
-from shaderad.session.scratch import ScratchBuffers
 
 if TYPE_CHECKING:
     from shaderad.ir.sizes import Size
@@ -53,13 +53,11 @@ class Prepared:
 
     def run(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         device, runtime = self.device, self.device.runtime
-        scratch = device.kept(ScratchBuffers)
-        lent = scratch.borrow(self.scratch_bytes)
-        kept = (runtime.allocate(size, zeroed=False) for size in self.kept_bytes)
-        frame = [*(one.buffer for one in inputs), *kept, *lent]
+        sizes = chain(self.kept_bytes, self.scratch_bytes)
+        made = (runtime.allocate(size, zeroed=False) for size in sizes)
+        frame = [*(one.buffer for one in inputs), *made]
         for command in self.commands:
             command.record(runtime, frame)
-        scratch.give_back(lent)
         device.recorded(may_report=self.may_report, count=self.dispatch_count)
         count = len(inputs)
         return tuple(

@@ -44,6 +44,9 @@ class Failing(Guarded):
     def succeed(self) -> str:
         return "done"
 
+    def give_up_idle(self) -> None:
+        raise AssertionError("nothing is allocated here")
+
     def drop_recorded(self) -> None:
         self.dropped_count += 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,17 +17,27 @@ COUNT = 300_000
 
 def test_a_buffer_is_taken_once_and_by_its_exact_size() -> None:
     idle = IdleBuffers[str]()
-    assert idle.keep(64, "a")
+    assert not idle.keep(64, "a")
     assert idle.take(32) is None
     assert (idle.take(64), idle.take(64)) == ("a", None)
 
 
-def test_no_more_wait_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_longest_wait_ends_where_there_is_no_more_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idle_buffers, "IDLE_BYTES", 100)
-    idle = IdleBuffers[int]()
-    assert [idle.keep(40, k) for k in range(3)] == [True, True, False]
-    assert idle.take(40) == 1
-    assert idle.keep(60, 3)
+    idle = IdleBuffers[str]()
+    assert [idle.keep(40, "a"), idle.keep(20, "b"), idle.keep(40, "c")] == [[], [], []]
+    assert idle.keep(60, "d") == ["a", "b"]
+    assert idle.keep(101, "e") == ["c", "d", "e"]
+    assert idle.take(40) is None
+
+
+def test_only_so_many_of_one_size_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idle_buffers, "IDLE_COUNT", 2)
+    idle = IdleBuffers[str]()
+    given_up = [idle.keep(size, f"{size}{k}") for k in range(3) for size in (16, 32)]
+    assert [one for one in given_up if one] == [["160"], ["320"]]
+    assert sorted(idle.clear()) == ["161", "162", "321", "322"]
+    assert idle.take(16) is None
 
 
 @pytest.mark.gpu
@@ -68,3 +79,50 @@ def test_what_is_recorded_reads_what_it_was_given(device: sad.Device) -> None:
         found = [one.numpy()[::1000] for one in results]
     for k, one in enumerate(found):
         np.testing.assert_array_equal(one, np.full(COUNT // 1000, k * k + k))
+
+
+class Full:
+    """A native device that has no room for the first buffers it is asked for."""
+
+    def __init__(self, native: Any, refusal_count: int) -> None:
+        self.native = native
+        self.refusal_count = refusal_count
+        self.made_count = 0
+
+    def create_buffer(self, **wanted: Any) -> Any:
+        if self.refusal_count:
+            self.refusal_count -= 1
+            raise MemoryError("out of memory")
+        self.made_count += 1
+        return self.native.create_buffer(**wanted)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.native, name)
+
+
+@pytest.mark.gpu
+def test_memory_that_lies_idle_is_freed_before_an_allocation_fails(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with device:
+        x = np.ones(COUNT, np.float32)
+        sad.array(x).numpy()
+        full = Full(device.runtime.native, refusal_count=1)
+        monkeypatch.setattr(device.runtime, "native", full)
+        made = sad.array(np.ones(COUNT + 1, np.float32))
+        assert (full.refusal_count, full.made_count) == (0, 1)
+        again = sad.array(x)
+        assert full.made_count == 2, "a buffer of that size still lay idle"
+    assert made.numpy().sum() == COUNT + 1
+    assert again.numpy().sum() == COUNT
+
+
+@pytest.mark.gpu
+def test_an_allocation_that_fails_twice_says_how_much_was_wanted(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = Full(device.runtime.native, refusal_count=2)
+    monkeypatch.setattr(device.runtime, "native", full)
+    with pytest.raises(sad.DeviceError, match="4000") as caught:
+        sad.array(np.ones(1000, np.float32), device=device)
+    assert caught.value.code == "SR0605"
