@@ -19,7 +19,7 @@ from shaderad.bundle.programs import (
     variant_for,
 )
 from shaderad.diagnostics import DerivativeError, Span, error
-from shaderad.graph.plan import RunPass
+from shaderad.graph.plan import RunPass, RunScans
 from shaderad.graph.planning import plan
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.nodes import Kernel
@@ -166,12 +166,12 @@ class _Programs:
             self._by_kernel[key] = [self._number(one, kernel.name) for one in lowered]
         return self._by_kernel[key]
 
-    def of_pass(self, step: RunPass, choice: Choice) -> StagedPasses:
+    def of_pass(self, step: RunPass | RunScans, choice: Choice) -> StagedPasses:
         self._check_double(step.producer.kernel)
         passes = lowered_passes(step, variant_for(self._built(choice), self.profile))
         kernel = step.producer.kernel.name
         numbers = [self._number(one.lowered, kernel) for one in passes.steps]
-        return StagedPasses(passes, tuple(numbers), step.node.operands[0].shape)
+        return StagedPasses(passes, tuple(numbers), step.shape)
 
     def compiled(self, count: int) -> tuple[GraphProgram, ...]:
         """The first `count` programs; what a refused mode added is left out."""

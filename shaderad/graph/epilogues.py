@@ -9,17 +9,18 @@ before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from shaderad.graph.kernels import row_writer
 from shaderad.graph.plan import Epilogue, RunKernel, RunPass, Step
 from shaderad.graph.positions import Indices, add, constant, times
+from shaderad.graph.statements import Written
 from shaderad.graph.storage import is_fused_node
-from shaderad.ir import arrays, nodes, sizes
+from shaderad.ir import arrays, nodes, sizes, walk
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr, Function, Parameter
-from shaderad.ir.types import INT, Type
+from shaderad.ir.types import INT, Tuple, Type
 from shaderad.rules import composing as c
 
 IsStored = Callable[[Value], bool]
@@ -82,49 +83,56 @@ def _are_alike(step: RunKernel, scan: RunPass) -> bool:
     return is_quiet and len(shape) == 1 and step.writes[0].shape == shape == step.work.dim
 
 
-class _Elsewhere(Exception):
-    """A scanned element is read that is neither the thread's own nor always the one before."""
-
-
 def _epilogue(step: RunKernel, scan: RunPass, is_stored: IsStored) -> Epilogue | None:
-    for is_mirrored in (False, True):
-        try:
-            return _written(step.writes[0], scan, is_stored, is_mirrored=is_mirrored)
-        except _Elsewhere:
-            continue
-    return None
+    ways = (_written(step.writes[0], scan, is_stored, is_mirrored=m) for m in (False, True))
+    return next((way for way in ways if way is not None), None)
 
 
-def _written(value: Value, scan: RunPass, is_stored: IsStored, *, is_mirrored: bool) -> Epilogue:
-    producer, scanned = scan.producer.kernel, scan.scanned
-    # One kernel gets the names of both: arrays and single elements are counted together.
-    first = len(producer.buffers) + len(producer.uniforms)
-    writer = row_writer(value.shape, lambda v: v is not value and is_stored(v), first)
-    total = c.variable("total", scanned.element)
-
-    before = (add(writer.own[0], constant(-1)),)
+def _written(
+    value: Value, scan: RunPass, is_stored: IsStored, *, is_mirrored: bool
+) -> Epilogue | None:
+    """`value` as the end of the scan; `None` where it takes more than is at hand there."""
+    writer = row_writer(value.shape, lambda v: v is not value and is_stored(v), scan.producer)
+    total = c.variable("total", scan.scanned.element)
     places: set[Indices] = set()
 
     def element(at: Indices) -> Expr:
         places.add(at)
-        if places not in ({writer.own}, {before}):
-            raise _Elsewhere
         return total
 
-    writer.bind(scanned, element)
+    writer.bind(scan.scanned, element)
     last = constant(sizes.subtract(value.shape[0], 1))
     here = (add(last, times(writer.own[0], -1)),) if is_mirrored else writer.own
-    (found,) = writer.values([value], here)
-    written = writer.written([found])
-    work = writer.finish("finished", (*written.body, nodes.Return(value=written.values[0])), ())
-    types: dict[str, Type] = {"total": scanned.element, writer.index_names[0]: INT}
-    types |= {u.name: u.type for u in work.kernel.uniforms}
-    function = Function(
+    results = writer.values([value], here)
+    is_exclusive = places == {(add(writer.own[0], constant(-1)),)}
+    if not is_exclusive and places != {writer.own}:
+        return None
+    if is_exclusive:
+        results += writer.values(scan.node.operands[:1])
+    written = writer.written(results)
+    work = writer.finish("finished", written.body, ())
+    known = {u.name: u for u in (*scan.producer.kernel.uniforms, *work.kernel.uniforms)}
+    function = _function(written, {"total": total.type, writer.index_names[0]: INT}, known)
+    return Epilogue(arrays.Ending(function, is_mirrored, is_exclusive), work, value)
+
+
+def _function(
+    written: Written, given: Mapping[str, Type], uniforms: Mapping[str, nodes.Uniform]
+) -> Function:
+    """What is written, as a function of `given` and of the uniforms that it needs."""
+    result = written.values[0]
+    if len(written.values) > 1:
+        t = Tuple(tuple(e.type for e in written.values))
+        result = nodes.Construct(type=t, parts=written.values)
+    body = (*written.body, nodes.Return(value=result))
+    parts = list(walk.all_expressions(body))
+    read = {e.name for e in parts if isinstance(e, nodes.Var)}
+    types = {**given, **{name: u.type for name, u in uniforms.items() if name in read}}
+    return Function(
         name="finished",
-        parameters=tuple(Parameter(name=n, type=t) for n, t in types.items()),
-        result=value.element,
-        body=work.kernel.body,
-        local_types=dict(work.kernel.local_types),
-        buffers=tuple(b.name for b in work.kernel.buffers),
+        parameters=tuple(Parameter(name=name, type=t) for name, t in types.items()),
+        result=result.type,
+        body=body,
+        local_types=dict(written.local_types),
+        buffers=tuple(dict.fromkeys(e.buffer for e in parts if isinstance(e, nodes.Load))),
     )
-    return Epilogue(work, function, value, is_mirrored, is_exclusive=places == {before})

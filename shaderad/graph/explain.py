@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from shaderad.graph.clusters import kernel_name
 from shaderad.graph.kernels import Work
-from shaderad.graph.plan import CallKernel, Plan, Repeat, RepeatWhile, RunKernel, RunPass, Step
+from shaderad.graph.plan import (
+    CallKernel,
+    Plan,
+    Repeat,
+    RepeatWhile,
+    RunKernel,
+    RunPass,
+    RunScans,
+    Step,
+)
 from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape, Size
@@ -87,6 +96,8 @@ class _Text:
             return f"{step.work.kernel.name} over {self._shape(step.work.dim)}{_strategy(step)}"
         if isinstance(step, RunPass):
             return self._pass(step)
+        if isinstance(step, RunScans):
+            return " and ".join(map(self._pass, step.scans)) + ", chunks of both together"
         if isinstance(step, CallKernel):
             return f"kernel {step.call.kernel.name}{_MODES[type(step.node)]} over " + self._shape(
                 step.call.dim

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from shaderad.graph.elements import Elements
 from shaderad.graph.positions import Indices, Positions, constant, is_size_name, number
@@ -73,10 +74,10 @@ def write_kernel(
     return writer.finish(name, body(writer), outputs)
 
 
-def row_writer(shape: Shape, is_stored: Callable[[Value], bool], first: int) -> Writer:
-    """Writes for threads of one axis; names of arrays and sizes are numbered from `first`."""
+def row_writer(shape: Shape, is_stored: Callable[[Value], bool], beside: Work) -> Writer:
+    """Writes for threads of one axis what becomes part of another kernel, whose names it knows."""
     facts = _Facts(ways=defaultdict(lambda: {"at"}))
-    return Writer(shape, is_stored, facts, first)
+    return Writer(shape, is_stored, facts, beside)
 
 
 class Writer:
@@ -87,10 +88,10 @@ class Writer:
         shape: Shape,
         is_stored: Callable[[Value], bool],
         known: _Facts | None,
-        first: int = 0,
+        beside: Work | None = None,
     ) -> None:
         self.shape = shape
-        self._first = first
+        first = 0 if beside is None else len(beside.kernel.parameters)
         self.facts = _Facts()
         self.local_types: dict[str, Type] = {}
         self._known = known
@@ -107,6 +108,11 @@ class Writer:
         self._own_number = number(self.own, shape)
         self._buffers: dict[Value, nodes.Buffer] = {}
         self._scalars: dict[Value, nodes.Uniform] = {}
+        self._numbers = count(first)
+        self._others: frozenset[Value] = frozenset()
+        """What the other kernel brings."""
+        if beside is not None:
+            self._join(beside)
 
     def _own_position(self) -> Indices:
         if self._known is None or self._known.is_flat:
@@ -121,6 +127,17 @@ class Writer:
             constant(0) if extent == 1 else self.positions.of(name)
             for name, extent in zip(names, self.shape, strict=False)
         )
+
+    def _join(self, other: Work) -> None:
+        """Shares what the kernel of `other` reads, where it is read by number."""
+        buffers = {b.name: b for b in other.kernel.buffers}
+        uniforms = {u.name: u for u in other.kernel.uniforms}
+        for name, value in other.reads:
+            if name in uniforms:
+                self._scalars[value] = uniforms[name]
+            elif buffers[name].type.rank == 1:
+                self._buffers[value] = buffers[name]
+        self._others = frozenset((*self._scalars, *self._buffers))
 
     def index(self) -> tuple[Expr, ...]:
         """The Index names as expressions."""
@@ -185,7 +202,7 @@ class Writer:
         return self._scalars[value]
 
     def _next_name(self) -> str:
-        return f"x{self._first + len(self._buffers) + len(self._scalars)}"
+        return f"x{next(self._numbers)}"
 
     def _buffer(self, value: Value) -> nodes.Buffer:
         if value not in self._buffers:
@@ -209,7 +226,9 @@ class Writer:
     def finish(
         self, name: str, body: Sequence[Stmt], outputs: Sequence[tuple[str, Value, Access]]
     ) -> Work:
-        scalars = tuple(self._scalars.values())
+        read = {v: b for v, b in self._buffers.items() if v not in self._others}
+        single = {v: u for v, u in self._scalars.items() if v not in self._others}
+        scalars = tuple(single.values())
         lengths = tuple(
             nodes.Uniform(name=n, path=(n,), type=INT) for n, _ in self.positions.uniforms
         )
@@ -218,7 +237,7 @@ class Writer:
             nodes.Buffer(name=n, path=(n,), type=BufferType(access, v.element, self._out_rank(v)))
             for n, v, access in outputs
         ]
-        buffers = (*self._buffers.values(), *written)
+        buffers = (*read.values(), *written)
         parameters = [nodes.KernelParameter(name=b.name, type=b.type) for b in buffers]
         parameters += [nodes.KernelParameter(name=u.name, type=u.type) for u in uniforms]
         kernel = nodes.Kernel(
@@ -233,7 +252,7 @@ class Writer:
         return Work(
             kernel=kernel,
             dim=self.launch,
-            reads=tuple((x.name, v) for v, x in (*self._buffers.items(), *self._scalars.items())),
+            reads=tuple((x.name, v) for v, x in (*read.items(), *single.items())),
             writes=tuple((n, v) for n, v, _ in outputs),
             sizes=self.positions.uniforms,
             bounds="raise" if self._may_report(body) else "unchecked",

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from shaderad.graph.kernels import Work
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Value
-from shaderad.ir.nodes import Function
 from shaderad.ir.sizes import Shape
 
 
@@ -54,17 +53,12 @@ class CallKernel:
 
 @dataclass(frozen=True, eq=False)
 class Epilogue:
-    """What a scan of one row computes from each element that it finds."""
+    """What a scan of one row makes of all that it finds."""
 
+    ending: arrays.Ending
     work: Work
-    """A kernel without outputs: what `function` reads besides the element and the index."""
-    function: Function
-    """Takes the element, the index at which it was found, and the sizes."""
+    """A kernel without outputs: what `ending` reads besides the kernel of the elements."""
     value: Value
-    is_mirrored: bool
-    """Whether the element at ``n - 1 - index`` is computed, not that at the index."""
-    is_exclusive: bool
-    """Whether it takes what the scan had found before the element in its place."""
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -84,6 +78,8 @@ class RunPass:
     """What is made of each result before it is stored."""
     epilogue: Epilogue | None = None
     """What is computed from that, and stored in its place."""
+    shared: arrays.SharedTotals | None = None
+    """Of a scan among `RunScans`."""
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -91,6 +87,11 @@ class RunPass:
         if self.epilogue is not None:
             values += self.epilogue.reads
         return values if self.init is None else (self.init, *values)
+
+    @property
+    def shape(self) -> Shape:
+        """Of the elements."""
+        return self.node.operands[0].shape
 
     @property
     def scanned(self) -> Value:
@@ -104,6 +105,32 @@ class RunPass:
     @property
     def writes(self) -> tuple[Value, ...]:
         return (self.result,)
+
+
+@dataclass(frozen=True, eq=False)
+class RunScans:
+    """Two scans of one row each: what the chunks of both come to is found together."""
+
+    scans: tuple[RunPass, RunPass]
+    producer: Work
+    """The kernel whose Out is an element of both, as ``first`` and ``second``."""
+    is_mirrored: bool
+    """Whether the second scan goes from the end of what the first goes through."""
+
+    @property
+    def shape(self) -> Shape:
+        return self.scans[0].shape
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        first, second = self.scans
+        values = (v for _, v in self.producer.reads)
+        after = (v for v in second.reads if v is not first.result)
+        return tuple(dict.fromkeys((*values, *first.reads, *after)))
+
+    @property
+    def writes(self) -> tuple[Value, ...]:
+        return tuple(v for scan in self.scans for v in scan.writes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +175,7 @@ class RepeatWhile:
         return self.node.results
 
 
-Step = RunKernel | RunPass | CallKernel | Repeat | RepeatWhile
+Step = RunKernel | RunPass | RunScans | CallKernel | Repeat | RepeatWhile
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from shaderad.graph.loops import loop_kernels
 from shaderad.graph.narrow import narrowed
 from shaderad.graph.plan import CallKernel, Plan, RunKernel, RunPass, Step
 from shaderad.graph.repeats import repeat, repeat_while
+from shaderad.graph.shared_totals import with_shared_totals
 from shaderad.graph.simplify import simplified
 from shaderad.graph.storage import base_of, is_fused_node, stored_values
 from shaderad.ir import arrays
@@ -100,10 +101,11 @@ class _Planner:
         steps = [step for _, one in self._ordered for step in self._steps(one)]
         stored = [v for v, _ in outputs]
         read_limit = self._buffer_limit - PASS_BUFFERS
+        joined = with_epilogues(steps, stored, self._is_stored, read_limit)
         return Plan(
             inputs=self._graph.inputs,
             outputs=outputs,
-            steps=with_epilogues(steps, stored, self._is_stored, read_limit),
+            steps=with_shared_totals(joined, self._is_stored, read_limit),
         )
 
     def _place_step(self, node: Node) -> None:

@@ -283,6 +283,31 @@ class ArgSort(Node):
 
 
 Reducer = ops.Op | nodes.Function
+
+
+@dataclass(frozen=True)
+class SharedTotals:
+    """How a scan of one row takes what its chunks come to, which is found with another's."""
+
+    state: Type
+    """What both come to, which decides how rows are cut."""
+    is_mirrored: bool
+    """Whether its chunks are those of the other scan, seen from the end."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What the end of a scan of one row computes, index by index, and stores in its place."""
+
+    function: nodes.Function
+    """Takes what the scan finds there, the index, and uniforms by name."""
+    is_mirrored: bool
+    """Whether the result belongs as far from the end as the index is from the start."""
+    is_exclusive: bool
+    """Whether it takes what comes before the element instead, anything for the first, and gives
+    the element as well: what both are computed from is read once."""
+
+
 """ADD, MUL, MIN, MAX, AND, OR by component, or an associative function of two elements.
 
 ADD, which sums cotangents of any type, also by field of structs and element of local arrays.

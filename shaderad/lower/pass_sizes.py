@@ -7,7 +7,7 @@ evaluates for each call: one program serves all shapes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from shaderad.ir import sizes
 from shaderad.ir.sizes import Size
@@ -72,9 +72,14 @@ class Chunks:
     team_count: Size
     group_count: Size
 
+    @property
+    def are_several(self) -> Size:
+        """More than 0 where a row has more than one."""
+        return sizes.subtract(self.chunk_count, 1)
 
-def cut_rows(formulas: Formulas, cut: Cut, width: int) -> Chunks:
-    """Rows that are cut where they are long."""
+
+def cut_rows(formulas: Formulas, cut: Cut, width: int, *, is_mirrored: bool = False) -> Chunks:
+    """Rows that are cut where they are long; with `is_mirrored` the first chunk may be shorter."""
     rows, length = sizes.symbol(ROWS), sizes.symbol(LENGTH)
     wanted = formulas.define("wanted_chunks", sizes.divide_up(length, cut.chunk_length))
     each = sizes.floor_divide(cut.chunk_limit, sizes.maximum(rows, 1))
@@ -90,7 +95,12 @@ def cut_rows(formulas: Formulas, cut: Cut, width: int) -> Chunks:
     # Rounded up, the chunks may be fewer: none is empty.
     count = sizes.maximum(1, sizes.divide_up(length, chunk_length))
     chunk_count = formulas.define("chunk_count", count)
-    return _chunks(formulas, "", rows, LENGTH, chunk_length, chunk_count, cut, width)
+    chunks = _chunks(formulas, "", rows, LENGTH, chunk_length, chunk_count, cut, width)
+    if not is_mirrored:
+        return chunks
+    missing = sizes.subtract(sizes.multiply(chunk_count, chunk_length), length)
+    formulas.define("missing", missing)
+    return replace(chunks, words={**chunks.words, "missing": "missing"})
 
 
 def whole_rows(formulas: Formulas, prefix: str, length: str, cut: Cut, width: int) -> Chunks:

@@ -6,17 +6,28 @@ rows and the length of each by formulas (lower/pass_sizes.py): a program is the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from shaderad.ir import sizes
-from shaderad.ir.arrays import Reducer
-from shaderad.ir.nodes import Buffer, Function, Kernel, KernelParameter, Load, Store, Var
+from shaderad.ir.arrays import Ending, Reducer, SharedTotals
+from shaderad.ir.nodes import (
+    Buffer,
+    Function,
+    Kernel,
+    KernelParameter,
+    Load,
+    Store,
+    Var,
+)
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, Access, BufferType, Type
 from shaderad.lower.bindings import Lowered, Variant
 from shaderad.lower.kernels import lower_around
 from shaderad.lower.operators import Operator, operator_of
-from shaderad.lower.pass_entry import Ending, ReductionEntry, ScanEntry, has_room, width_of
+from shaderad.lower.pair_entry import PairScanEntry, PairTotalsEntry
+from shaderad.lower.pass_entry import ReductionEntry, ScanEntry
+from shaderad.lower.pass_fold import has_room, width_of
 from shaderad.lower.pass_sizes import (
     LENGTH,
     PARALLEL,
@@ -27,13 +38,16 @@ from shaderad.lower.pass_sizes import (
     cut_rows,
     whole_rows,
 )
+from shaderad.rules import composing as c
 
 RESULT = "result"
 """What a pass writes; one value a row for a reduction, one an element for a scan."""
 INIT = "init"
 """What comes before the rows of a reduction: one value a row."""
-_TOTALS = "chunk_totals"
-_BEFORES = "chunk_scan"
+TOTALS = "chunk_totals"
+"""What each chunk comes to."""
+BEFORES = "chunk_scan"
+"""What the chunks of a row come to up to each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +99,24 @@ def lower_reduce(
         has_init: Whether `INIT` comes before each row.
         finish: What is made of each result before it is stored.
     """
-    operator = operator_of(op, _element(producer))
-    cut, width, formulas = _cut(operator, variant), width_of(operator.state), Formulas()
+    operator = operator_of(op, element_of(producer))
+    cut, width, formulas = cut_of(operator.state, variant), width_of(operator.state), Formulas()
     chunks = cut_rows(formulas, cut, width)
     rows = whole_rows(formulas, "last_", "chunk_count", cut, width)
     init = INIT if has_init else ""
-    first = ReductionEntry(operator, chunks.words, RESULT, _TOTALS, init, finish)
+    first = ReductionEntry(operator, chunks.words, RESULT, TOTALS, init, finish)
     last = ReductionEntry(operator, rows.words, RESULT, "", init, finish)
     steps = (
-        _around(producer, first, variant, chunks, 1),
-        _around(_stored(_TOTALS, operator), last, _unchecked(variant), rows, _several(chunks)),
+        around(producer, first, variant, chunks, 1),
+        around(
+            stored(operator, {TOTALS: operator.state}),
+            last,
+            unchecked(variant),
+            rows,
+            chunks.are_several,
+        ),
     )
-    return Passes(steps, (Scratch(_TOTALS, operator.state, chunks.team_count),), formulas)
+    return Passes(steps, (Scratch(TOTALS, operator.state, chunks.team_count),), formulas)
 
 
 def lower_scan(
@@ -104,57 +124,76 @@ def lower_scan(
     op: Reducer,
     variant: Variant,
     finish: Function | None = None,
-    ending: Ending | None = None,
+    ending: tuple[Ending, Kernel] | None = None,
+    shared: SharedTotals | None = None,
 ) -> Passes:
     """Scans the last axis of what `producer` computes: chunks are reduced, what they come to is
     scanned, and from there each chunk is. Arguments as for `lower_reduce`; `ending` computes from
-    what `finish` makes, for a single row.
+    what `finish` makes, for a single row, and comes with a kernel without outputs that holds what
+    it reads besides the producer. Where `shared`, `BEFORES` is there already.
     """
-    operator = operator_of(op, _element(producer))
-    cut, width, formulas = _cut(operator, variant), width_of(operator.state), Formulas()
-    chunks = cut_rows(formulas, cut, width)
+    operator = operator_of(op, element_of(producer))
+    formulas, width = Formulas(), width_of(operator.state)
+    cut = cut_of(operator.state if shared is None else shared.state, variant)
+    is_mirrored = shared is not None and shared.is_mirrored
+    chunks = cut_rows(formulas, cut, width, is_mirrored=is_mirrored)
+    last = _last_scan(operator, chunks, finish, ending)
+    step = around(_with(producer, ending), last, variant, chunks, sizes.symbol(LENGTH))
+    if shared is not None:
+        return Passes((step,), (), formulas)
     rows = whole_rows(formulas, "middle_", "chunk_count", cut, width)
-    totals = ReductionEntry(operator, chunks.words, _TOTALS)
-    befores = ScanEntry(operator, rows.words, _BEFORES)
-    last = ScanEntry(operator, chunks.words, RESULT, _BEFORES, finish, ending)
+    totals = ReductionEntry(operator, chunks.words, TOTALS)
+    befores = ScanEntry(operator, rows.words, BEFORES)
+    several = chunks.are_several
     steps = (
-        _around(producer, totals, variant, chunks, _several(chunks)),
-        _around(_stored(_TOTALS, operator), befores, _unchecked(variant), rows, _several(chunks)),
-        _around(_with(producer, ending), last, variant, chunks, sizes.symbol(LENGTH)),
+        around(producer, totals, variant, chunks, several),
+        around(
+            stored(operator, {TOTALS: operator.state}), befores, unchecked(variant), rows, several
+        ),
+        step,
     )
-    names = (_TOTALS, _BEFORES)
-    scratch = tuple(Scratch(n, operator.state, chunks.team_count) for n in names)
+    scratch = tuple(Scratch(n, operator.state, chunks.team_count) for n in (TOTALS, BEFORES))
     return Passes(steps, scratch, formulas)
 
 
-def _with(producer: Kernel, ending: Ending | None) -> Kernel:
+def _last_scan(
+    operator: Operator,
+    chunks: Chunks,
+    finish: Function | None,
+    ending: tuple[Ending, Kernel] | None,
+) -> ScanEntry:
+    if ending is None:
+        return ScanEntry(operator, chunks.words, RESULT, BEFORES, finish)
+    end, reader = ending
+    own = frozenset(u.name for u in reader.uniforms)
+    return ScanEntry(operator, chunks.words, RESULT, BEFORES, finish, end, own)
+
+
+def _with(producer: Kernel, ending: tuple[Ending, Kernel] | None) -> Kernel:
     """The producer, with what the end of its scan reads."""
     if ending is None:
         return producer
+    _, reader = ending
     return replace(
         producer,
-        parameters=producer.parameters + ending.kernel.parameters,
-        buffers=producer.buffers + ending.kernel.buffers,
-        uniforms=producer.uniforms + ending.kernel.uniforms,
+        parameters=producer.parameters + reader.parameters,
+        buffers=producer.buffers + reader.buffers,
+        uniforms=producer.uniforms + reader.uniforms,
     )
 
 
-def _element(producer: Kernel) -> Type:
+def element_of(producer: Kernel) -> Type:
     (out,) = (b for b in producer.buffers if b.access is Access.OUT)
     return out.type.element
 
 
-def _cut(operator: Operator, variant: Variant) -> Cut:
-    return PARALLEL if variant.is_parallel and has_room(operator.state) else SERIAL
+def cut_of(state: Type, variant: Variant) -> Cut:
+    return PARALLEL if variant.is_parallel and has_room(state) else SERIAL
 
 
-def _several(chunks: Chunks) -> Size:
-    return sizes.subtract(chunks.chunk_count, 1)
-
-
-def _around(
+def around(
     kernel: Kernel,
-    entry: ReductionEntry | ScanEntry,
+    entry: ReductionEntry | ScanEntry | PairTotalsEntry | PairScanEntry,
     variant: Variant,
     chunks: Chunks,
     is_needed: Size,
@@ -164,22 +203,24 @@ def _around(
     return Pass(lowered, chunks.group_count, is_needed)
 
 
-def _unchecked(variant: Variant) -> Variant:
+def unchecked(variant: Variant) -> Variant:
     """Scratch is read inside its bounds, and was looked at when it was computed."""
     return replace(variant, bounds="unchecked", checks="", device_uniforms=frozenset())
 
 
-def _stored(name: str, operator: Operator) -> Kernel:
-    """The kernel whose elements are those of a scratch array."""
-    t = operator.state
+def stored(operator: Operator, names: Mapping[str, Type]) -> Kernel:
+    """The kernel whose elements are those of scratch arrays, as fields where there are several."""
     at = (Var(type=INT, name="i"),)
-    types = {name: BufferType(Access.IN, t, 1), "element": BufferType(Access.OUT, t, 1)}
+    types = {name: BufferType(Access.IN, t, 1) for name, t in names.items()}
+    types["element"] = BufferType(Access.OUT, operator.state, 1)
+    loads = [Load(type=t, buffer=name, indices=at) for name, t in names.items()]
+    value = loads[0] if len(loads) == 1 else c.construct(operator.state, loads)
     return Kernel(
         name=operator.name,
         index_names=("i",),
         parameters=tuple(KernelParameter(name=n, type=bt) for n, bt in types.items()),
         buffers=tuple(Buffer(name=n, path=(n,), type=bt) for n, bt in types.items()),
         uniforms=(),
-        body=(Store(buffer="element", indices=at, value=Load(type=t, buffer=name, indices=at)),),
+        body=(Store(buffer="element", indices=at, value=value),),
         local_types={},
     )

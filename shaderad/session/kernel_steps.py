@@ -26,7 +26,7 @@ from shaderad.session.sized_words import SizedFacts, sized_words
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shaderad.graph.plan import RunPass
+    from shaderad.graph.plan import RunPass, RunScans
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Shape, Size
     from shaderad.lower.bindings import Lowered, Resource
@@ -46,7 +46,7 @@ class Programs(Protocol):
         """The dispatches of a mode of `kernel`, in order."""
         ...
 
-    def of_pass(self, step: RunPass, choice: Choice) -> StagedPasses:
+    def of_pass(self, step: RunPass | RunScans, choice: Choice) -> StagedPasses:
         """The dispatches of a reduction or scan; `choice` is its producer's."""
         ...
 
@@ -97,9 +97,9 @@ class KernelBinder:
         self.instructions: list[Instruction] = []
         self._pass_count = 0
 
-    def add(self, step: KernelStep) -> None:
-        """Adds the instructions of one step."""
-        _StepBinder(self, step).run()
+    def add(self, step: KernelStep) -> Mapping[str, Value]:
+        """Adds the instructions of one step; the arrays that its passes leave behind, by name."""
+        return _StepBinder(self, step).run()
 
     def next_pass(self) -> int:
         """A number that sets the sizes of one reduction or scan apart."""
@@ -123,8 +123,9 @@ class _StepBinder:
         """What brings results from scratch buffers to where they belong."""
         self._casts: list[tuple[Value, Value]] = []
 
-    def run(self) -> None:
+    def run(self) -> Mapping[str, Value]:
         step = self._step
+        scratch: dict[str, Value] = {}
         if step.passes is None:
             for program in self._programs.of_kernel(step.kernel, step.choice):
                 lowered = self._programs.lowered[program]
@@ -132,7 +133,7 @@ class _StepBinder:
                 # Without threads nothing runs, whatever the number of groups.
                 self._add_program(program, threads, thread_groups(lowered, threads), threads)
         else:
-            self._add_passes(step.passes)
+            scratch = self._add_passes(step.passes)
         for key, value in step.values.items():
             if key[0] not in READ_ROLES and key not in self._written:
                 # No program had anything to write.
@@ -140,8 +141,9 @@ class _StepBinder:
         self._instructions += self._after
         for found, value in self._casts:
             self._binder.add(_cast_step(found, value))
+        return scratch
 
-    def _add_passes(self, staged: StagedPasses) -> None:
+    def _add_passes(self, staged: StagedPasses) -> dict[str, Value]:
         """The dispatches that the number of rows and their length call for."""
         passes, number = staged.passes, self._binder.next_pass()
         given = {ROWS: sizes.product(staged.shape[:-1]), LENGTH: staged.shape[-1]}
@@ -150,15 +152,18 @@ class _StepBinder:
         for name, size in formulas.items():
             known = size if name in given else sizes.substituted(size, own)
             self._instructions.append(Let(f"${name}_{number}", known))
+        scratch: dict[str, Value] = {}
         for one in passes.scratch:
             value = Value(ArrayType(one.element, (sizes.substituted(one.count, own),)))
             self._places.make(value)
+            scratch[one.name] = value
             self._shapes[one.name] = value.shape
             self._values |= {(Role.INPUT, one.name): value, (Role.OUTPUT, one.name): value}
         for one, program in zip(passes.steps, staged.programs, strict=True):
             groups = sizes.substituted(one.group_count, own)
             is_needed = sizes.substituted(one.is_needed, own)
             self._add_program(program, groups, groups, is_needed, own)
+        return scratch
 
     def _add_program(
         self,

@@ -5,25 +5,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shaderad.graph.finishes import finish_of
+from shaderad.graph.plan import RunScans
 from shaderad.ir import arrays, sizes
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
-from shaderad.lower.pass_entry import Ending
-from shaderad.lower.passes import INIT, RESULT, lower_reduce, lower_scan
+from shaderad.lower.pair_passes import lower_befores
+from shaderad.lower.passes import BEFORES, INIT, RESULT, lower_reduce, lower_scan
 from shaderad.session.devices import Choice
 from shaderad.session.kernel_steps import KernelStep
 
 if TYPE_CHECKING:
     from shaderad.graph.kernels import Work
-    from shaderad.graph.plan import CallKernel, RunPass
+    from shaderad.graph.plan import CallKernel, RunPass, RunScans
     from shaderad.ir.arrays import Value
     from shaderad.lower.bindings import Variant
     from shaderad.lower.passes import Passes
     from shaderad.session.kernel_steps import Key, Programs
 
 
-def pass_step(step: RunPass, programs: Programs) -> KernelStep:
-    """A reduction or scan."""
+def befores_step(step: RunScans, programs: Programs) -> KernelStep:
+    """What comes before the chunks of two scans."""
+    work = step.producer
+    choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), work.scalars)
+    passes = programs.of_pass(step, choice)
+    return KernelStep(
+        work.kernel, choice, work.dim, _read(work), _shapes(work), work.sizes, passes=passes
+    )
+
+
+def pass_step(step: RunPass, programs: Programs, befores: Value | None = None) -> KernelStep:
+    """A reduction or scan; `befores` are what comes before its chunks, where that is known."""
     work = step.producer
     values, shapes, sized, scalars = _read(work), _shapes(work), work.sizes, work.scalars
     if step.epilogue is not None:
@@ -34,25 +45,30 @@ def pass_step(step: RunPass, programs: Programs) -> KernelStep:
     values[Role.OUTPUT, RESULT] = step.result
     if step.init is not None:
         values[Role.INPUT, INIT] = step.init
+    if befores is not None:
+        values[Role.INPUT, BEFORES] = befores
     shapes |= {name: (sizes.product(value.shape),) for (_, name), value in values.items()
-               if name in (RESULT, INIT)}  # fmt: skip
+               if name in (RESULT, INIT, BEFORES)}  # fmt: skip
     choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), scalars)
     passes = programs.of_pass(step, choice)
     return KernelStep(work.kernel, choice, work.dim, values, shapes, sized, passes=passes)
 
 
-def lowered_passes(step: RunPass, variant: Variant) -> Passes:
+def lowered_passes(step: RunPass | RunScans, variant: Variant) -> Passes:
     """The passes of `step`, lowered."""
+    if isinstance(step, RunScans):
+        first, second = (scan.node.op for scan in step.scans)
+        return lower_befores(
+            step.producer.kernel, (first, second), variant, is_mirrored=step.is_mirrored
+        )
     node, kernel = step.node, step.producer.kernel
     finish = None if step.finish is None else finish_of(step.finish)
     if isinstance(node, arrays.Reduce):
         has_init = step.init is not None
         return lower_reduce(kernel, node.op, variant, has_init=has_init, finish=finish)
-    ending = None
-    if step.epilogue is not None:
-        end = step.epilogue
-        ending = Ending(end.work.kernel, end.function, end.is_mirrored, end.is_exclusive)
-    return lower_scan(kernel, node.op, variant, finish, ending)
+    end = step.epilogue
+    ending = None if end is None else (end.ending, end.work.kernel)
+    return lower_scan(kernel, node.op, variant, finish, ending, step.shared)
 
 
 def work_step(work: Work, *, is_filled: bool) -> KernelStep:

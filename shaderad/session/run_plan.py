@@ -23,7 +23,7 @@ from shaderad.session.prepared import Prepared, prepare
 from shaderad.session.scheduling import schedule
 
 if TYPE_CHECKING:
-    from shaderad.graph.plan import Plan, RunPass
+    from shaderad.graph.plan import Plan, RunPass, RunScans
     from shaderad.ir.arrays import Graph
     from shaderad.ir.nodes import Kernel
     from shaderad.lower.bindings import Lowered
@@ -52,11 +52,11 @@ class DevicePrograms:
     def of_kernel(self, kernel: Kernel, choice: Choice) -> Sequence[int]:
         return [self._number(stage) for stage in self._device.stages(kernel, choice)]
 
-    def of_pass(self, step: RunPass, choice: Choice) -> StagedPasses:
+    def of_pass(self, step: RunPass | RunScans, choice: Choice) -> StagedPasses:
         device, kernel = self._device, step.producer.kernel.name
         passes = lowered_passes(step, device.variant(choice))
         numbers = [self._number(device.stage(one.lowered, kernel)) for one in passes.steps]
-        return StagedPasses(passes, tuple(numbers), step.node.operands[0].shape)
+        return StagedPasses(passes, tuple(numbers), step.shape)
 
     def _number(self, stage: Stage) -> int:
         known = self._number_by_stage.setdefault(id(stage), len(self.stages))

@@ -6,10 +6,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from shaderad.graph.plan import CallKernel, Repeat, RepeatWhile, RunPass
+from shaderad.graph.plan import CallKernel, Repeat, RepeatWhile, RunPass, RunScans
+from shaderad.lower.pair_passes import PAIR_BEFORES
 from shaderad.session.kernel_steps import KernelBinder, Programs
 from shaderad.session.places import Places
-from shaderad.session.plan_steps import call_step, pass_step, work_step
+from shaderad.session.plan_steps import befores_step, call_step, pass_step, work_step
 from shaderad.session.repetitions import add_repeat, add_while
 from shaderad.session.schedule import Instruction, Move, Output, Schedule
 
@@ -69,6 +70,8 @@ class Scheduler:
             self.binder.add(call_step(step))
         elif isinstance(step, RunPass):
             self.binder.add(pass_step(step, self.binder.programs))
+        elif isinstance(step, RunScans):
+            self._add_scans(step)
         else:
             if step.base is not None:
                 places, base = self.places, step.base
@@ -76,6 +79,11 @@ class Scheduler:
                 size = places.byte_count(base)
                 self.move(places.number(base), places.start(base), target, size)
             self.binder.add(work_step(step.work, is_filled=step.base is not None))
+
+    def _add_scans(self, step: RunScans) -> None:
+        befores = self.binder.add(befores_step(step, self.binder.programs))
+        for scan, name in zip(step.scans, PAIR_BEFORES, strict=True):
+            self.binder.add(pass_step(scan, self.binder.programs, befores[name]))
 
     def move(self, source: int, start: Size, target: int, byte_count: Size) -> None:
         """Adds a copy to the start of another buffer."""

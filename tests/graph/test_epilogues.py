@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.graph.plan import RunKernel, RunPass
+from shaderad.graph.plan import RunKernel, RunPass, RunScans
 from shaderad.graph.planning import plan
 from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import Graph, Value
@@ -39,7 +39,9 @@ def test_what_reads_the_element_before_is_part_of_it_unless_it_reads_others_too(
     before = b.shift_right(scanned, c.number(FLOAT, 0.0))
     after = b.shift_left(scanned, c.number(FLOAT, 0.0))
     assert steps_of(x, b.applied(ops.MUL, before, x)) == [RunPass]
-    assert steps_of(x, b.applied(ops.MUL, scanned, before)) == [RunPass, RunKernel]
+    both = b.applied(ops.MUL, b.scan(ops.ADD, b.applied(ops.MUL, x, x)), before)
+    assert steps_of(x, both) == [RunScans]
+    assert steps_of(x, b.applied(ops.MUL, before, b.reverse(scanned))) == [RunPass, RunKernel]
     assert steps_of(x, b.applied(ops.MUL, after, x)) == [RunPass, RunKernel]
 
 
@@ -64,7 +66,7 @@ def test_of_two_scans_the_one_that_is_read_at_its_own_index_takes_the_kernel() -
     first, second = b.scan(ops.ADD, x), b.scan(ops.MAX, x)
     joined = b.applied(ops.MUL, b.shift_left(first, c.number(FLOAT, 0.0)), second)
     found = plan(Graph((x,), (joined,)))
-    assert [step.writes[0] for step in found.steps] == [first, joined]
+    assert [value for step in found.steps for value in step.writes] == [first, joined]
 
 
 @pytest.mark.gpu
