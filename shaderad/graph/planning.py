@@ -18,6 +18,7 @@ from shaderad.graph.finishes import finishes
 from shaderad.graph.loops import loop_kernels
 from shaderad.graph.narrow import narrowed
 from shaderad.graph.plan import CallKernel, Plan, RunKernel, RunPass, Step
+from shaderad.graph.recomputed import recomputed
 from shaderad.graph.repeats import repeat, repeat_while
 from shaderad.graph.shared_totals import with_shared_totals
 from shaderad.graph.simplify import simplified
@@ -49,7 +50,8 @@ def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0
         buffer_limit: How many buffers a kernel should bind.
         depth: Loops around it.
     """
-    graph = exact_products(simplified(narrowed(graph, _read_limit(buffer_limit))))
+    graph = recomputed(simplified(narrowed(graph, _read_limit(buffer_limit))))
+    graph = exact_products(graph)
     return _Planner(graph, buffer_limit, depth).run()
 
 
