@@ -13,13 +13,18 @@ Floats = np.ndarray[Any, Any]
 
 
 def alternated(steps: Mapping[str, Callable[[], None]], rounds: int = 15) -> dict[str, list[float]]:
-    """Milliseconds of each step, a round after the other so that all meet the same machine."""
+    """Milliseconds of each step, a round after the other so that all meet the same machine.
+
+    Each comes after one of its own that is not timed: worker threads of the step before, which may
+    spin on for a while, have gone to sleep, and its own are awake.
+    """
     for step in steps.values():
         step()
         step()
     times: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(rounds):
         for name, step in steps.items():
+            step()
             start = time.perf_counter()
             step()
             times[name].append(1e3 * (time.perf_counter() - start))
