@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from tests.samples import host_kernels
+from tests.samples import host_case, host_kernels
 from tests.samples.host_folder import HOSTS, attempted, run
 from tests.samples.loading import module_of
 
@@ -99,36 +100,22 @@ def agree(found: np.ndarray[Any, Any], wanted: Any) -> bool:
 
 
 def test_every_role_and_word_is_served(loader: ModuleType, built: Path) -> None:
-    draw = np.random.default_rng(3)
-    dim = (9, 11)
-    image, weight = draw.random((*dim, 3), np.float32), draw.random(11, np.float32)
-    lens, gain = draw.random(3, np.float32), np.float32(1.5)
-    shapes = {"sums": (5,), "lowest": (3,), "count": (1,)}
-    bar_shapes = {"seen": (*dim, 3), "sums": (5, 2), "lowest": (3,)}
-    bars = {name: draw.random(shape, np.float32) for name, shape in bar_shapes.items()}
-    with sad.open_device("wgpu") as device:
-        given = host_kernels.Lens(lens[:2], lens[2]), image, weight, float(gain)
-        out, pullback = sad.vjp(host_kernels.refracted, *given, dim=dim, shapes=shapes)
-        wanted = dict(zip(("seen", "sums", "lowest"), (one.numpy() for one in out), strict=False))
-        by_lens, by_image, by_weight, by_gain = pullback((*bars.values(), None))
-        gradients = {"image": by_image.numpy(), "weight": by_weight.numpy(), "gain": by_gain.item(),
-                     "lens": np.append(by_lens.center, by_lens.power)}  # fmt: skip
-    device.close()
-
+    wanted_results, wanted = host_case.found_by_python()
     build = loader.Build(built, "wgsl")
     kernel = build.kernel("refracted")
-    inputs = {"image": build.array(image.tobytes(), "float3", dim),
-              "weight": build.array(weight.tobytes(), "float")}  # fmt: skip
-    numbers_given = {"lens": lens.tobytes(), "gain": gain.tobytes()}
-    results = kernel.primal(inputs, dim, numbers_given, shapes)
-    for name, one in wanted.items():
-        assert agree(numbers(build, results[name]), one), name
+
+    def taken(given: Mapping[str, tuple[str, Any, Any]]) -> dict[str, Any]:
+        return {n: build.array(a.tobytes(), t, shape) for n, (t, a, shape) in given.items()}
+
+    inputs, cotangents = taken(host_case.INPUTS), taken(host_case.COTANGENTS)
+    uniforms = {name: array.tobytes() for name, array in host_case.UNIFORMS.items()}
+    results = kernel.primal(inputs, host_case.DIM, uniforms, host_case.SHAPES)
     assert np.frombuffer(build.read(results["count"]), np.int32).tolist() == [99]
-    element = {"seen": "float3", "sums": "float2", "lowest": "float"}
-    cotangents = {n: build.array(one.tobytes(), element[n]) for n, one in bars.items()}
-    found = kernel.backward(inputs, cotangents, dim, numbers_given, shapes, results)
-    assert found.keys() == gradients.keys()
-    for name, one in gradients.items():
+    for name in cotangents:
+        assert agree(numbers(build, results[name]), wanted_results[name]), name
+    found = kernel.backward(inputs, cotangents, host_case.DIM, uniforms, host_case.SHAPES, results)
+    assert found.keys() == wanted.keys()
+    for name, one in wanted.items():
         assert agree(numbers(build, found[name]), one), name
 
 
@@ -139,7 +126,7 @@ def test_what_a_kernel_reports_names_the_python_line(loader: ModuleType, built: 
     y = build.kernel("shuffled").primal(inputs, (4,))["y"]
     assert numbers(build, y).tolist() == [1.0] * 4
     with pytest.raises(loader.HostError, match=r"host_kernels.py:\d+: .* of y: 3 of 3"):
-        build.kernel("shuffled").primal(inputs, (4,), shapes={"y": (3,)})
+        build.read(build.kernel("shuffled").primal(inputs, (4,), shapes={"y": (3,)})["y"])
 
 
 def test_a_manifest_of_another_version_is_refused(loader: ModuleType, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 A dispatch of the manifest lists storage buffers (`resources`), each with a role and the arrays in
 it (`members`), and the words of one constant buffer (`parameters`). `Kernel` finds or makes the
-array of each role and name, fills in the words, and dispatches.
+array of each role and name, fills in the words, and dispatches. What threads report, such as an
+index out of range, is raised by the next `Build.read`, with the Python line.
 """
 
 from __future__ import annotations
@@ -64,6 +65,9 @@ class Build:
         self.types: dict[str, dict[str, Any]] = self.manifest["types"]
         self.device = self._opened()
         self._pipelines: dict[str, wgpu.GPUComputePipeline] = {}
+        self._report = self.buffer(REPORT_BYTES)
+        self._sites: list[dict[str, Any]] = []
+        self._site_bases: dict[str, int] = {}
 
     def _opened(self) -> wgpu.GPUDevice:
         """A device with all features that the kernels of the target use."""
@@ -106,7 +110,15 @@ class Build:
         return Array(buffer, 0, len(data), shape or (len(data) // size,))
 
     def read(self, array: Array) -> bytes:
-        return bytes(self.device.queue.read_buffer(array.buffer, array.offset, array.byte_count))
+        """The bytes of an array; raises what threads reported since the last time."""
+        queue = self.device.queue
+        count, site, index, length = struct.unpack("<4I", queue.read_buffer(self._report, 0, 16))
+        if count:
+            queue.write_buffer(self._report, 0, bytes(16))
+            at = self._sites[site - 1]
+            where = f"{at['file']}:{at['line']}: {at['kind']} of {at['name']}"
+            raise HostError(f"{where}: {index} of {length}")
+        return bytes(queue.read_buffer(array.buffer, array.offset, array.byte_count))
 
     def buffer(self, byte_count: int, word: int = 0) -> wgpu.GPUBuffer:
         """A buffer that repeats one 32-bit word; at least 16 bytes, for none may be empty."""
@@ -115,6 +127,13 @@ class Build:
         if word:  # WebGPU's buffers are zero to begin with.
             self.device.queue.write_buffer(buffer, 0, struct.pack("<I", word) * (size // 4))
         return buffer
+
+    def site_base(self, dispatch: dict[str, Any]) -> int:
+        """Where the places that a program can report start in the table of all."""
+        if dispatch["file"] not in self._site_bases:
+            self._site_bases[dispatch["file"]] = len(self._sites)
+            self._sites += dispatch["sites"]
+        return self._site_bases[dispatch["file"]]
 
     def _pipeline(self, dispatch: dict[str, Any]) -> wgpu.GPUComputePipeline:
         key = dispatch["file"]
@@ -133,13 +152,20 @@ class Build:
         self,
         dispatch: dict[str, Any],
         bound: Mapping[str, wgpu.GPUBuffer],
+        words: bytes,
         groups: tuple[int, int],
         encoder: wgpu.GPUCommandEncoder,
     ) -> None:
-        """Records a dispatch with a buffer for each resource by name."""
+        """Records a dispatch with its constants and a buffer for each resource by name."""
         pipeline = self._pipeline(dispatch)
+        padded = words.ljust(max(16, _up(len(words), 16)), b"\0")
+        constants = self.device.create_buffer_with_data(data=padded, usage=wgpu.BufferUsage.UNIFORM)
+        buffers = {**bound, dispatch["parameters"]["name"]: constants}
         entries = [
-            {"binding": one["place"]["binding"], "resource": {"buffer": bound[one["name"]]}}
+            {
+                "binding": one["place"]["binding"],
+                "resource": {"buffer": buffers.get(one["name"], self._report)},
+            }
             for one in (dispatch["parameters"], *dispatch["resources"])
             if one["place"]  # Empty where the code does not use it.
         ]
@@ -229,32 +255,13 @@ class _Call:
     arrays: dict[Key, Array]
 
     def run(self, dispatches: list[dict[str, Any]]) -> None:
-        """Runs them in order, and raises what their threads reported."""
-        report = self.build.buffer(REPORT_BYTES)
+        """Runs them in order, as one submission."""
         encoder = self.build.device.create_command_encoder()
-        sites: list[dict[str, Any]] = []
         for dispatch in dispatches:
-            self._dispatch(dispatch, encoder, report, len(sites))
-            sites += dispatch["sites"]
+            self._dispatch(dispatch, encoder)
         self.build.device.queue.submit([encoder.finish()])
-        if sites:
-            count, site, index, length = struct.unpack(
-                "<4I", self.build.read(Array(report, 0, 16, ()))
-            )
-            if count:
-                at = sites[site - 1]
-                raise HostError(
-                    f"{at['file']}:{at['line']}: {at['kind']} of {at['name']}: "
-                    f"{index} of {length}, and {count - 1} more threads"
-                )
 
-    def _dispatch(
-        self,
-        dispatch: dict[str, Any],
-        encoder: wgpu.GPUCommandEncoder,
-        report: wgpu.GPUBuffer,
-        site_base: int,
-    ) -> None:
+    def _dispatch(self, dispatch: dict[str, Any], encoder: wgpu.GPUCommandEncoder) -> None:
         threads = self._threads(dispatch)
         group_size = prod(dispatch["workgroup"])
         groups = 1 if dispatch["is_single_group"] else _up(threads, group_size) // group_size
@@ -263,25 +270,20 @@ class _Call:
         bound: dict[str, wgpu.GPUBuffer] = {}
         offsets: dict[Key, int] = {}
         for resource in dispatch["resources"]:
-            is_report = resource["role"] == "report"
-            bound[resource["name"]] = (
-                report if is_report else self._bound(resource, encoder, offsets)
-            )
+            if resource["role"] != "report":
+                bound[resource["name"]] = self._bound(resource, encoder, offsets)
         if not groups:
             return
         known = {
             "thread count": threads,
             "group count x": columns,
             "tile": _up(-(-threads // groups), group_size),
-            "site base": site_base,
+            "site base": self.build.site_base(dispatch),
             "launch": 0,
         }
         words = [self._word(one, known, offsets) for one in dispatch["parameters"]["words"]]
-        data = b"".join(words)
-        bound[dispatch["parameters"]["name"]] = self.build.device.create_buffer_with_data(
-            data=data.ljust(_up(len(data), 16), b"\0"), usage=wgpu.BufferUsage.UNIFORM
-        )
-        self.build.record(dispatch, bound, (columns, -(-groups // columns)), encoder)
+        rows = -(-groups // columns)
+        self.build.record(dispatch, bound, b"".join(words), (columns, rows), encoder)
 
     def _threads(self, dispatch: dict[str, Any]) -> int:
         """One for each index, or for each word of an array."""

@@ -1,0 +1,570 @@
+// Runs kernels and graphs of a folder that `shaderad build --target wgsl` wrote: all it knows is
+// manifest.json and the WGSL beside it. No dependencies; copy this file.
+//
+//     const build = await load("out/mesh");
+//     const kernel = await build.kernel("shade");
+//     const { color } = kernel.primal({ samples, .. }, { dim: [n] });
+//     new Float32Array(await build.read(color));
+//
+// Calls only record and submit. What threads report, such as an index out of range, is thrown by
+// the next `read`, with the Python line; so is what WebGPU has against a call.
+
+const SCHEMA = "shaderad-manifest";
+const SCHEMA_VERSION = 2;
+const TARGET = "wgsl";
+const FEATURES = { half: "shader-f16", subgroups: "subgroups" };
+const GROUPS_A_ROW = 65535;
+const REPORT_BYTES = 2080;
+const ARENA_ALIGN = 16;
+
+/** What is wrong with the folder, the device or an argument, in one sentence. */
+export class HostError extends Error {}
+
+/**
+ * Opens a build.
+ * @param {string} folder Where manifest.json is, as a URL.
+ * @param {GPUDevice} [device] Your own, with the features that the build needs.
+ */
+export async function load(folder, device) {
+  const manifest = await (await fetched(`${folder}/manifest.json`)).json();
+  if (manifest.schema !== SCHEMA || manifest.schema_version !== SCHEMA_VERSION) {
+    const found = `${manifest.schema} ${manifest.schema_version}`;
+    throw new HostError(`${folder} has ${found}, this loader reads ${SCHEMA} ${SCHEMA_VERSION}`);
+  }
+  return new Build(folder, manifest, device ?? (await opened(manifest)));
+}
+
+async function fetched(url) {
+  const response = await fetch(url).catch((failure) => ({ statusText: failure.message }));
+  if (!response.ok) throw new HostError(`cannot read ${url}: ${response.statusText}`);
+  return response;
+}
+
+/** A device with all features that programs of the manifest use. */
+async function opened(manifest) {
+  const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" });
+  if (!adapter) throw new HostError("this browser gives no WebGPU adapter");
+  const targets = [...manifest.kernels, ...manifest.graphs].map((one) => one.targets[TARGET] ?? {});
+  const programs = targets.flatMap((one) =>
+    one.programs ?? [...(one.primal ?? []), ...(one.backward ?? [])]);
+  const wanted = [...new Set(programs.flatMap((one) => one.features))];
+  const missing = wanted.filter((one) => !adapter.features.has(FEATURES[one]));
+  if (missing.length) throw new HostError(`this device has no ${missing.join(", ")}`);
+  return adapter.requestDevice({ requiredFeatures: wanted.map((one) => FEATURES[one]) });
+}
+
+/**
+ * Packed elements in a buffer; `shape` counts elements: a float3 is one.
+ * @typedef {{buffer: GPUBuffer, offset: number, byteCount: number, shape: number[]}} DeviceArray
+ */
+
+class Build {
+  #pipelines = new Map();
+  #sites = [];
+  #siteBases = new Map();
+  #report;
+  #failure;
+
+  constructor(folder, manifest, device) {
+    this.folder = folder;
+    this.manifest = manifest;
+    this.types = manifest.types;
+    this.device = device;
+    this.#report = this.buffer(REPORT_BYTES);
+    device.addEventListener("uncapturederror", ({ error }) => (this.#failure ??= error.message));
+  }
+
+  /** A kernel, ready to be called. */
+  async kernel(name) {
+    const { entry, target } = this.#found("kernels", name);
+    const programs = { primal: target.primal, backward: target.backward };
+    await this.#prepare([...target.primal, ...target.backward]);
+    return new Kernel(this, entry, programs);
+  }
+
+  /** A graph, ready to be run. */
+  async graph(name) {
+    const { entry, target } = this.#found("graphs", name);
+    await this.#prepare(target.programs);
+    return new Graph(this, entry, target);
+  }
+
+  #found(kind, name) {
+    const entry = this.manifest[kind].find((one) => one.name === name);
+    if (!entry) throw new HostError(`${this.folder} has no ${name} among its ${kind}`);
+    const target = entry.targets[TARGET];
+    if (!target) throw new HostError(`${name} was not built for ${TARGET}`);
+    return { entry, target };
+  }
+
+  /** Copies a typed array of packed elements to the device. @returns {DeviceArray} */
+  array(data, element, shape) {
+    const size = this.types[element].byte_count;
+    if (data.byteLength % size) {
+      throw new HostError(`${data.byteLength} bytes are no whole number of ${element}`);
+    }
+    const byteCount = data.byteLength;
+    const buffer = this.buffer(byteCount);
+    this.device.queue.writeBuffer(buffer, 0, data);
+    return { buffer, offset: 0, byteCount, shape: shape ?? [byteCount / size] };
+  }
+
+  /** The bytes of an array; throws what threads reported since the last time. */
+  async read(array) {
+    const [report, bytes] = await Promise.all([
+      this.#copied({ buffer: this.#report, offset: 0, byteCount: 16 }),
+      this.#copied(array),
+    ]);
+    if (this.#failure) throw new HostError(`WebGPU refuses a call: ${this.#failure}`);
+    const [count, site, index, length] = new Uint32Array(report);
+    if (count) {
+      this.device.queue.writeBuffer(this.#report, 0, new Uint32Array(4));
+      const { file, line, kind, name } = this.#sites[site - 1];
+      throw new HostError(`${file}:${line}: ${kind} of ${name}: ${index} of ${length}`);
+    }
+    return bytes;
+  }
+
+  async #copied({ buffer, offset, byteCount }) {
+    const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
+    const size = Math.max(4, up(byteCount, 4));
+    const staging = this.device.createBuffer({ size, usage });
+    const encoder = this.device.createCommandEncoder();
+    encoder.copyBufferToBuffer(buffer, offset, staging, 0, size);
+    this.device.queue.submit([encoder.finish()]);
+    await staging.mapAsync(GPUMapMode.READ);
+    const bytes = staging.getMappedRange().slice(0, byteCount);
+    staging.destroy();
+    return bytes;
+  }
+
+  /** A buffer that repeats one 32-bit word; at least 16 bytes, for none may be empty. */
+  buffer(byteCount, word = 0) {
+    const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+    const size = Math.max(16, up(byteCount, 4));
+    const buffer = this.device.createBuffer({ size, usage, mappedAtCreation: word !== 0 });
+    if (word) {  // WebGPU's buffers are zero to begin with.
+      new Uint32Array(buffer.getMappedRange()).fill(word);
+      buffer.unmap();
+    }
+    return buffer;
+  }
+
+  /** Compiles what is not compiled yet. */
+  async #prepare(programs) {
+    await Promise.all(programs.map(async (program) => {
+      if (this.#pipelines.has(program.file)) return;
+      this.#siteBases.set(program.file, this.#sites.length);
+      this.#sites.push(...program.sites);
+      const text = await (await fetched(`${this.folder}/${program.file}`)).text();
+      const layout = this.device.createBindGroupLayout({ entries: layoutEntries(program) });
+      const pipeline = await this.device.createComputePipelineAsync({
+        layout: this.device.createPipelineLayout({ bindGroupLayouts: [layout] }),
+        compute: {
+          module: this.device.createShaderModule({ code: text }),
+          entryPoint: program.entry_point,
+        },
+      });
+      this.#pipelines.set(program.file, pipeline);
+    }));
+  }
+
+  siteBase(program) {
+    return this.#siteBases.get(program.file);
+  }
+
+  /** Records a dispatch of `groups` workgroups, with a buffer for each resource by name. */
+  record(encoder, program, bound, words, groups) {
+    const pipeline = this.#pipelines.get(program.file);
+    const constants = this.device.createBuffer({
+      size: Math.max(16, up(4 * words.length, 16)),
+      usage: GPUBufferUsage.UNIFORM,
+      mappedAtCreation: true,
+    });
+    new Uint32Array(constants.getMappedRange()).set(words);
+    constants.unmap();
+    const buffers = { ...bound, [program.parameters.name]: constants };
+    for (const one of program.resources) if (isReport(one)) buffers[one.name] = this.#report;
+    const entries = places(program).map(({ name, place }) => (
+      { binding: place.binding, resource: { buffer: buffers[name] } }));
+    const pass = encoder.beginComputePass();
+    pass.setPipeline(pipeline);
+    const layout = pipeline.getBindGroupLayout(0);
+    pass.setBindGroup(0, this.device.createBindGroup({ layout, entries }));
+    pass.dispatchWorkgroups(...inRows(groups));
+    pass.end();
+  }
+}
+
+/** Everything that the code of a program binds. */
+function places({ parameters, resources }) {
+  const all = [{ ...parameters, access: "uniform" }, ...resources];
+  return all.filter(({ place }) => "binding" in place);
+}
+
+function layoutEntries(program) {
+  const types = { read: "read-only-storage", write: "storage", uniform: "uniform" };
+  const visibility = GPUShaderStage.COMPUTE;
+  return places(program).map(({ place, access }) => (
+    { binding: place.binding, visibility, buffer: { type: types[access] } }));
+}
+
+const isReport = (resource) => resource.is_report || resource.role === "report";
+const inRows = (groups) => (groups <= GROUPS_A_ROW
+  ? [groups, 1] : [GROUPS_A_ROW, Math.ceil(groups / GROUPS_A_ROW)]);
+const up = (number, step) => Math.ceil(number / step) * step;
+const product = (numbers) => numbers.reduce((left, right) => left * right, 1);
+const key = (role, name) => `${role} ${name}`;
+
+// -- Kernels ------------------------------------------------------------------------------------
+
+class Kernel {
+  constructor(build, entry, programs) {
+    this.build = build;
+    this.programs = programs;
+    this.types = new Map([...entry.arrays, ...entry.uniforms].map((one) => [one.name, one.type]));
+    this.inputs = entry.arrays.filter((one) => one.access === "In").map((one) => one.name);
+    this.outputs = entry.arrays.filter((one) => one.access !== "In").map((one) => one.name);
+  }
+
+  /**
+   * What the kernel writes, by name.
+   * @param {Object<string, DeviceArray>} inputs By name: `mesh_colors` for `mesh.colors`.
+   * @param {object} how `dim`: how many threads along each axis; `uniforms`: typed arrays of
+   *     32-bit words; `shapes`: of written arrays that do not have the shape `dim`.
+   * @returns {Object<string, DeviceArray>}
+   */
+  primal(inputs, how) {
+    const call = new Call(this, inputs, how);
+    call.run(this.programs.primal);
+    return call.all("output");
+  }
+
+  /**
+   * The gradient by each input, given the gradient by each output (`cotangents`; zeros where one
+   * is missing). Kernels that keep a minimum or maximum also want `how.results`, which is what
+   * `primal` returned.
+   * @returns {Object<string, DeviceArray>}
+   */
+  backward(inputs, cotangents, how) {
+    const call = new Call(this, inputs, how);
+    call.give("cotangent", cotangents);
+    call.give("result", how.results ?? {});
+    call.run(this.programs.backward);
+    return call.all("gradient");
+  }
+}
+
+/** One call of one kernel: the arrays of every role, and the numbers that words ask for. */
+class Call {
+  constructor(kernel, inputs, { dim, uniforms = {}, shapes = {} }) {
+    this.kernel = kernel;
+    this.build = kernel.build;
+    this.dim = dim;
+    this.uniforms = uniforms;
+    this.arrays = new Map();
+    this.give("input", inputs);
+    const missing = kernel.inputs.filter((name) => !(name in inputs));
+    if (missing.length) throw new HostError(`no array is given for ${missing.join(", ")}`);
+    this.shapes = Object.fromEntries([
+      ...Object.keys(uniforms).map((name) => [name, []]),
+      ...kernel.inputs.map((name) => [name, inputs[name].shape]),
+      ...kernel.outputs.map((name) => [name, shapes[name] ?? dim]),
+    ]);
+  }
+
+  give(role, arrays) {
+    for (const [name, array] of Object.entries(arrays)) this.arrays.set(key(role, name), array);
+  }
+
+  all(role) {
+    const start = key(role, "");
+    const found = [...this.arrays].filter(([one]) => one.startsWith(start));
+    return Object.fromEntries(found.map(([one, array]) => [one.slice(start.length), array]));
+  }
+
+  run(dispatches) {
+    const encoder = this.build.device.createCommandEncoder();
+    for (const dispatch of dispatches) this.#dispatch(dispatch, encoder);
+    this.build.device.queue.submit([encoder.finish()]);
+  }
+
+  #dispatch(dispatch, encoder) {
+    const name = dispatch.thread_for_each.replace("word of ", "");
+    const threads = name === "index" ? product(this.dim) : this.#wordCount(name);
+    const groupSize = product(dispatch.workgroup);
+    let groups = dispatch.is_single_group ? 1 : Math.ceil(threads / groupSize);
+    if (dispatch.group_limit) groups = Math.min(groups, dispatch.group_limit);
+    const bound = {};
+    const offsets = new Map();
+    for (const one of dispatch.resources) {
+      if (!isReport(one)) bound[one.name] = this.#bound(one, encoder, offsets);
+    }
+    if (!groups) return;
+    const known = {
+      "thread count": threads,
+      "group count x": inRows(groups)[0],
+      "tile": up(Math.ceil(threads / groups), groupSize),
+      "site base": this.build.siteBase(dispatch),
+      "launch": 0,
+    };
+    const words = dispatch.parameters.words.map((word) => this.#word(word, known, offsets));
+    this.build.record(encoder, dispatch, bound, words, groups);
+  }
+
+  #wordCount(name) {
+    const { byte_count, word_bytes } = this.build.types[this.kernel.types.get(name)];
+    return product(this.shapes[name]) * byte_count / word_bytes;
+  }
+
+  /** The buffer of a resource: its arrays, of which several may lie behind each other. */
+  #bound(resource, encoder, offsets) {
+    this.#makeMissing(resource);
+    let arrays = resource.members.map(({ name }) => this.arrays.get(key(resource.role, name)));
+    if (resource.access === "read" && (arrays.length > 1 || arrays[0].offset)) {
+      arrays = this.#packed(arrays, encoder);
+    }
+    resource.members.forEach(({ name, type }, k) => {
+      offsets.set(key(resource.role, name), arrays[k].offset / this.build.types[type].word_bytes);
+    });
+    return arrays[0].buffer;
+  }
+
+  /** Makes what a dispatch is about to write, and zeros for cotangents that nobody gave. */
+  #makeMissing({ role, members, fill_word }) {
+    const missing = members.filter(({ name }) => !this.arrays.has(key(role, name)));
+    if (!missing.length) return;
+    let end = 0;
+    const starts = missing.map(({ name, type }) => {
+      const size = product(this.shapes[name]) * this.build.types[type].byte_count;
+      const offset = up(end, ARENA_ALIGN);
+      // Two words for each word of the array say who won.
+      const byteCount = role === "winner" ? 8 * this.#wordCount(name) : size;
+      end = offset + byteCount;
+      return { name, offset, byteCount, shape: this.shapes[name] };
+    });
+    const buffer = this.build.buffer(end, fill_word ?? 0);
+    for (const { name, ...array } of starts) this.arrays.set(key(role, name), { buffer, ...array });
+  }
+
+  /** Copies of arrays, one behind the other in one buffer. */
+  #packed(arrays, encoder) {
+    const sizes = arrays.map((one) => up(one.byteCount, ARENA_ALIGN));
+    const buffer = this.build.buffer(sizes.reduce((left, right) => left + right));
+    let offset = 0;
+    return arrays.map((one, k) => {
+      const packed = { ...one, buffer, offset };
+      encoder.copyBufferToBuffer(one.buffer, one.offset, buffer, offset, up(one.byteCount, 4));
+      offset += sizes[k];
+      return packed;
+    });
+  }
+
+  /** One word of the constant buffer. */
+  #word({ kind, index, of = "", role }, known, offsets) {
+    if (kind in known) return known[kind];
+    switch (kind) {
+      case "offset": return offsets.get(key(role, of)) ?? 0;
+      case "shape": return this.shapes[of][index];
+      case "count": return product(this.shapes[of]);
+      case "dim": return this.dim[index];
+      case "bits": return index >>> 0;
+      case "uniform": {
+        const given = this.uniforms[of];
+        return new Uint32Array(given.buffer, given.byteOffset, given.length)[index];
+      }
+      default: throw new HostError(`this loader knows no word ${kind}`);
+    }
+  }
+}
+
+// -- Graphs: docs/plans.md ------------------------------------------------------------------------
+
+class Graph {
+  constructor(build, entry, plans) {
+    this.build = build;
+    this.entry = entry;
+    this.plans = plans;
+  }
+
+  /**
+   * Runs the plan of a mode: `primal` from the graph's inputs, `backward` from those and then a
+   * cotangent for each output that holds floats. Arrays are given and returned in the order of the
+   * plan's `inputs` and `outputs`.
+   * @returns {Promise<DeviceArray[]>}
+   */
+  async run(mode, arrays) {
+    const plan = this.plans[mode];
+    if (!plan) throw new HostError(`${this.entry.name} was built without ${mode}`);
+    if (arrays.length !== plan.inputs.length) {
+      throw new HostError(`${this.entry.name} takes ${plan.inputs}, not ${arrays.length} arrays`);
+    }
+    const run = new Run(this.build, this.plans.programs, plan, arrays, this.#sizes(arrays));
+    await run.do(plan.commands);
+    run.submit();
+    return plan.outputs.map((one) => run.output(one));
+  }
+
+  /** The sizes that arguments fix; all arrays must agree on them. */
+  #sizes(arrays) {
+    const { inputs, sizes, assumes, name } = this.entry;
+    const known = {};
+    inputs.forEach(({ shape }, k) => shape.forEach((extent, axis) => {
+      if (sizes.includes(extent)) known[extent] ??= arrays[k].shape[axis];
+    }));
+    const isRight = inputs.every(({ shape }, k) => shape.length === arrays[k].shape.length
+        && shape.every((extent, axis) => evaluated(extent, known) === arrays[k].shape[axis]))
+      && assumes.equal.every(([left, right]) => evaluated(left, known) === evaluated(right, known))
+      && assumes.positive.every((one) => evaluated(one, known) > 0);
+    if (!isRight) {
+      const wanted = inputs.map((one) => `${one.name}[${one.shape}]`).join(", ");
+      throw new HostError(`${name} takes ${wanted}; shapes of the arguments differ`);
+    }
+    return known;
+  }
+}
+
+/** One run of one plan: its buffers by number, and what its names stand for. */
+class Run {
+  constructor(build, programs, plan, arrays, sizes) {
+    this.build = build;
+    this.programs = new Map(programs.map((one) => [one.name, one]));
+    this.byteCounts = plan.buffers.map((one) => one.byte_count);
+    this.known = { ...sizes, $group_limit: GROUPS_A_ROW };
+    this.encoder = build.device.createCommandEncoder();
+    this.buffers = arrays.map((one) => one.buffer);
+    arrays.forEach(({ offset }, k) => {
+      if (offset) this.buffers[k] = this.#moved(arrays[k]);
+      this.known[`$start_${k}`] = 0;
+    });
+  }
+
+  #moved({ buffer, offset, byteCount }) {
+    const moved = this.build.buffer(byteCount);
+    this.encoder.copyBufferToBuffer(buffer, offset, moved, 0, up(byteCount, 4));
+    return moved;
+  }
+
+  #size(text) {
+    return evaluated(text, this.known);
+  }
+
+  /** Made when it is first used: what its size depends on is known then. */
+  #buffer(number) {
+    return this.buffers[number] ??= this.build.buffer(this.#size(this.byteCounts[number]));
+  }
+
+  output({ buffer, type, shape }) {
+    const extents = shape.map((one) => this.#size(one));
+    const byteCount = product(extents) * this.build.types[type].byte_count;
+    return { buffer: this.#buffer(buffer), offset: 0, byteCount, shape: extents };
+  }
+
+  submit() {
+    this.build.device.queue.submit([this.encoder.finish()]);
+    this.encoder = this.build.device.createCommandEncoder();
+  }
+
+  async do(commands) {
+    for (const one of commands) await this[one.do](one);
+  }
+
+  let({ name, size }) {
+    this.known[name] = this.#size(size);
+  }
+
+  run({ program: name, bind, words, groups, if_positive = 1 }) {
+    const program = this.programs.get(name);
+    const count = this.#size(groups);
+    if (count <= 0 || this.#size(if_positive) <= 0) return;
+    const bound = Object.fromEntries(
+      Object.entries(bind).map(([resource, number]) => [resource, this.#buffer(number)]));
+    this.known.$site_base = this.build.siteBase(program);
+    const numbers = words.map((one) => this.#size(one) >>> 0);
+    this.build.record(this.encoder, program, bound, numbers, count);
+  }
+
+  copy({ source, target, byte_count, source_offset = 0, target_offset = 0 }) {
+    const count = this.#size(byte_count);
+    if (!count) return;
+    const [start, end] = [source_offset, target_offset].map((one) => this.#size(one));
+    this.encoder.copyBufferToBuffer(this.#buffer(source), start, this.#buffer(target), end, count);
+  }
+
+  fill({ target, word, byte_count }) {
+    const count = this.#size(byte_count);
+    if (!count) return;
+    const [words, filled] = [this.build.buffer(count, word), this.#buffer(target)];
+    this.encoder.copyBufferToBuffer(words, 0, filled, 0, count);
+  }
+
+  async repeat({ symbol, count: times, is_reversed, carries, start, body }) {
+    const count = this.#size(times);
+    if (count % 2) this.#trade(carries);
+    for (const one of start) this.copy(one);
+    for (let k = 0; k < count; k++) {
+      this.known[symbol] = is_reversed ? count - 1 - k : k;
+      await this.do(body);
+      this.#trade(carries);
+    }
+  }
+
+  async while({ carries, body, goes_on }) {
+    for (let goesOn = 1; goesOn;) {
+      for (let k = 0; k < 2; k++) {
+        await this.do(body);
+        this.#trade(carries);
+      }
+      this.submit();
+      const word = { buffer: this.#buffer(goes_on), offset: 0, byteCount: 4 };
+      [goesOn] = new Uint32Array(await this.build.read(word));
+    }
+  }
+
+  #trade(carries) {
+    for (const [left, right] of carries) {
+      const found = [this.#buffer(right), this.#buffer(left)];
+      [this.buffers[left], this.buffers[right]] = found;
+    }
+  }
+}
+
+/** What an expression of docs/plans.md comes to. */
+function evaluated(text, known) {
+  if (typeof text === "number") return text;
+  const tokens = text.match(/\/\/|[-+*(),]|[$_\p{L}\p{N}]+/gu);
+  const sqrt = (number) => Math.max(1, Math.floor(Math.sqrt(number)));
+  const functions = { max: Math.max, min: Math.min, sqrt };
+  let next = 0;
+  const took = (...wanted) => (wanted.includes(tokens[next]) ? tokens[next++] : "");
+
+  function expression() {
+    let value = took("-") ? -term() : term();
+    for (let sign; (sign = took("+", "-"));) value += sign === "+" ? term() : -term();
+    return value;
+  }
+  function term() {
+    let value = factor();
+    for (let sign; (sign = took("*", "//"));) {
+      value = sign === "*" ? value * factor() : Math.floor(value / factor());
+    }
+    return value;
+  }
+  function factor() {
+    if (took("(")) return closed([expression()])[0];
+    const token = tokens[next++];
+    if (token in functions && took("(")) {
+      const given = [expression()];
+      if (took(",")) given.push(expression());
+      return functions[token](...closed(given));
+    }
+    const value = token in known ? known[token] : Number(token);
+    if (!Number.isInteger(value)) throw new HostError(`${token} in ${text} is no known size`);
+    return value;
+  }
+  function closed(values) {
+    if (!took(")")) throw new HostError(`${text} is no size`);
+    return values;
+  }
+  return expression();
+}
