@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from shaderad.bundle.profiles import Profile
 from shaderad.bundle.programs import (
     NOT_CHOSEN,
+    Compile,
     Dispatch,
     Refusal,
     double_of,
@@ -91,7 +92,12 @@ class GraphPrograms:
 
 
 def build_graph(
-    graph: TracedGraph, profile: Profile, bounds: str, *, with_forward: bool
+    graph: TracedGraph,
+    profile: Profile,
+    bounds: str,
+    *,
+    with_forward: bool,
+    compile_with: Compile = compile_program,
 ) -> GraphPrograms:
     """Plans, lowers and compiles the modes of `graph`.
 
@@ -116,7 +122,8 @@ def build_graph(
         if refusal is not None:
             refusals[mode] = refusal
     used = {mode: len(one.programs) for mode, one in by_mode.items()}
-    return GraphPrograms(programs.compiled(max(used.values())), by_mode, refusals)
+    compiled = programs.compiled(max(used.values()), compile_with)
+    return GraphPrograms(compiled, by_mode, refusals)
 
 
 def _scheduled(graph: Graph, programs: _Programs, profile: Profile) -> Schedule:
@@ -173,13 +180,13 @@ class _Programs:
         numbers = [self._number(one.lowered, kernel) for one in passes.steps]
         return StagedPasses(passes, tuple(numbers), step.shape)
 
-    def compiled(self, count: int) -> tuple[GraphProgram, ...]:
+    def compiled(self, count: int, compile_with: Compile) -> tuple[GraphProgram, ...]:
         """The first `count` programs; what a refused mode added is left out."""
         found: list[GraphProgram] = []
         stems: list[str] = []
         for one, kernel in zip(self.lowered[:count], self._kernels, strict=False):
             stems.append(stem_of(self.graph, one.program, stems))
-            code = compile_program(one.program, self.profile.name)
+            code = compile_with(one.program, self.profile.name)
             found.append(GraphProgram(Dispatch(one, code, stems[-1]), kernel))
         return tuple(found)
 

@@ -1,12 +1,11 @@
 """A kernel and a target -> the compiled entry points of its primal and backward dispatches.
 
-Invariant: what comes out was compiled, and was refused by no validator that could be asked.
+Invariant: what comes out was compiled.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from shaderad.bundle.profiles import Profile
@@ -16,10 +15,12 @@ from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import Access, Kind, is_differentiable, scalars
 from shaderad.lower.artifact import Code, Program
 from shaderad.lower.bindings import Lowered, Mode, Variant
-from shaderad.lower.compile import VettingDevice, compile_program, vet
+from shaderad.lower.compile import compile_program
 from shaderad.lower.kernels import lower_kernel
-from shaderad.lower.validate import Judgement, Status, validate
 from shaderad.session.devices import Choice
+
+Compile = Callable[[Program, str], Code]
+"""`lower.compile.compile_program`, with what a build adds to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,12 @@ NOT_CHOSEN = "`--wrt` names none of its inputs"
 
 
 def build_programs(
-    chosen: ChosenKernel, profile: Profile, bounds: str, *, with_forward: bool = False
+    chosen: ChosenKernel,
+    profile: Profile,
+    bounds: str,
+    *,
+    with_forward: bool = False,
+    compile_with: Compile = compile_program,
 ) -> Programs:
     """Lowers and compiles the modes of a kernel.
 
@@ -101,71 +107,29 @@ def build_programs(
     kernel = chosen.kernel
     _check_features(kernel, profile)
     variant = _variant(chosen, profile, bounds)
-    primal = _compiled(kernel, lower_kernel(kernel, Mode.PRIMAL, variant), profile)
-    backward, refusal = _derivative(kernel, Mode.BACKWARD, variant, profile)
+
+    def compiled(lowered: tuple[Lowered, ...]) -> tuple[Dispatch, ...]:
+        return _compiled(kernel, lowered, profile, compile_with)
+
+    primal = compiled(lower_kernel(kernel, Mode.PRIMAL, variant))
+    backward, refusal = _derivative(kernel, Mode.BACKWARD, variant)
     if not with_forward:
-        return Programs(primal, backward, refusal)
-    forward, forward_refusal = _derivative(kernel, Mode.FORWARD, variant, profile)
-    return Programs(primal, backward, refusal, forward, forward_refusal)
+        return Programs(primal, compiled(backward), refusal)
+    forward, forward_refusal = _derivative(kernel, Mode.FORWARD, variant)
+    return Programs(primal, compiled(backward), refusal, compiled(forward), forward_refusal)
 
 
 def _derivative(
-    kernel: Kernel, mode: Mode, variant: Variant, profile: Profile
-) -> tuple[tuple[Dispatch, ...], Refusal | None]:
+    kernel: Kernel, mode: Mode, variant: Variant
+) -> tuple[tuple[Lowered, ...], Refusal | None]:
     """The dispatches of a mode, or why there are none."""
     refusal = _nothing_to_differentiate(kernel, variant.wanted)
     if refusal is not None:
         return (), refusal
     try:
-        lowered = lower_kernel(kernel, mode, variant)
+        return lower_kernel(kernel, mode, variant), None
     except DerivativeError as failure:
         return (), refusal_of(failure)
-    return _compiled(kernel, lowered, profile), None
-
-
-def judge(
-    dispatches: Iterable[Dispatch], naga: Callable[[Code, str], Judgement]
-) -> Iterator[Judgement]:
-    """What validators say of each entry point; `naga` is asked about WGSL.
-
-    Raises:
-        CompileError: SR0712, where one refuses.
-    """
-    for dispatch in dispatches:
-        code, entry = dispatch.code, dispatch.lowered.program.name
-        judgement = naga(code, entry) if code.target == "wgsl" else validate(code, entry)
-        if judgement is None:
-            continue
-        if judgement.status is Status.REFUSED:
-            raise error("SR0712", validator=judgement.validator, entry=entry, target=code.target,
-                        reason=judgement.reason)  # fmt: skip
-        yield judgement
-
-
-class Naga:
-    """Asks the child's wgpu about WGSL; looks for an adapter when first asked."""
-
-    def __call__(self, code: Code, entry: str) -> Judgement:
-        from shaderad.runtime.routes import readable_by_naga
-
-        device = self._device
-        if isinstance(device, Judgement):
-            return device
-        try:
-            verdict = vet(readable_by_naga(code), entry, device)
-        except Error as failure:
-            return Judgement("naga", Status.UNAVAILABLE, failure.message)
-        status = Status.ACCEPTED if verdict.is_accepted else Status.REFUSED
-        return Judgement("naga", status, verdict.reason)
-
-    @functools.cached_property
-    def _device(self) -> VettingDevice | Judgement:
-        from shaderad.runtime.devices import vetting_device
-
-        try:
-            return vetting_device()
-        except Error as failure:
-            return Judgement("naga", Status.UNAVAILABLE, failure.message)
 
 
 def launch_shaped_names(kernel: Kernel) -> frozenset[str]:
@@ -234,13 +198,13 @@ def refusal_of(failure: Error) -> Refusal:
 
 
 def _compiled(
-    kernel: Kernel, lowered: tuple[Lowered, ...], profile: Profile
+    kernel: Kernel, lowered: tuple[Lowered, ...], profile: Profile, compile_with: Compile
 ) -> tuple[Dispatch, ...]:
     stems: list[str] = []
     for one in lowered:
         stems.append(stem_of(kernel.name, one.program, stems))
     return tuple(
-        Dispatch(one, compile_program(one.program, profile.name), stem)
+        Dispatch(one, compile_with(one.program, profile.name), stem)
         for one, stem in zip(lowered, stems, strict=True)
     )
 

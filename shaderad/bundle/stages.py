@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from shaderad.bundle.description import FILE, SCHEMA_FILE
 from shaderad.bundle.dispatches import FileNames
@@ -17,20 +18,14 @@ from shaderad.bundle.folder import write_folder
 from shaderad.bundle.graph_manifest import BuiltGraph
 from shaderad.bundle.graph_programs import GraphPrograms, TracedGraph, build_graph
 from shaderad.bundle.header import header_text
+from shaderad.bundle.judging import Judges
 from shaderad.bundle.manifest import BuiltKernel, manifest_bytes, manifest_of
 from shaderad.bundle.profiles import PROFILES, Profile
-from shaderad.bundle.programs import (
-    ChosenKernel,
-    Dispatch,
-    Naga,
-    Programs,
-    Refusal,
-    build_programs,
-    judge,
-)
+from shaderad.bundle.programs import ChosenKernel, Dispatch, Programs, Refusal, build_programs
 from shaderad.bundle.verdicts import verdicts_of
 from shaderad.diagnostics import Span, error
 from shaderad.lower.artifact import library_folder
+from shaderad.lower.compile import compile_program
 from shaderad.lower.validate import Judgement
 
 LIBRARY = "shaderad"
@@ -79,17 +74,18 @@ def build_entries(
     options: Options,
 ) -> Built:
     """Builds `kernels` and `graphs`, whose names differ, into `folder`."""
-    judge_all = _Judge(options)
-    built_kernels = [
-        BuiltKernel(one, options.bounds,
-                    {p.name: judge_all(_build_kernel(one, p, options)) for p in options.profiles})
-        for one in kernels
-    ]  # fmt: skip
-    built_graphs = [
-        BuiltGraph(one, options.bounds,
-                   {p.name: judge_all(_build_graph(one, p, options)) for p in options.profiles})
-        for one in graphs
-    ]  # fmt: skip
+    with _Building(options) as building:
+        built_kernels = [
+            BuiltKernel(one, options.bounds,
+                        {p.name: building.kernel(one, p) for p in options.profiles})
+            for one in kernels
+        ]  # fmt: skip
+        built_graphs = [
+            BuiltGraph(one, options.bounds,
+                       {p.name: building.graph(one, p) for p in options.profiles})
+            for one in graphs
+        ]  # fmt: skip
+        judgements = building.judges.answers()
     built = [*built_kernels, *built_graphs]
     names = _file_names(built)
     header = f"{options.name}.h"
@@ -103,37 +99,52 @@ def build_entries(
     contents[FILE] = manifest_bytes(manifest, hashes)
     write_folder(folder, contents)
     return Built(folder, tuple(sorted(contents)), tuple(built_kernels), tuple(built_graphs),
-                 tuple(judge_all.found))  # fmt: skip
+                 judgements)  # fmt: skip
 
 
-def _build_kernel(chosen: ChosenKernel, profile: Profile, options: Options) -> Programs:
-    kernel = chosen.kernel
-    options.tell(f"{kernel.name} for {profile.name}")
-    forward = options.with_forward
-    programs = build_programs(chosen, profile, options.bounds, with_forward=forward)
-    _check_backward(kernel.name, kernel.span, programs.refusal, options)
-    return programs
-
-
-def _build_graph(graph: TracedGraph, profile: Profile, options: Options) -> GraphPrograms:
-    options.tell(f"{graph.name} for {profile.name}")
-    forward = options.with_forward
-    programs = build_graph(graph, profile, options.bounds, with_forward=forward)
-    _check_backward(graph.name, graph.span, programs.refusal, options)
-    return programs
-
-
-class _Judge:
-    """Asks validators about programs, and keeps what they say."""
+class _Building:
+    """Lowers and compiles one after the other, and has validators judge it meanwhile."""
 
     def __init__(self, options: Options) -> None:
-        self.found: list[Judgement] = []
-        self._validates = options.validates
-        self._naga = Naga()
+        self._options = options
+        targets = {profile.name for profile in options.profiles}
+        self.judges = Judges(expects_wgsl=options.validates and "wgsl" in targets)
+        self._compile = partial(compile_program, before=self.judges.compilation_starts)
 
-    def __call__(self, programs: AnyPrograms) -> AnyPrograms:
-        if self._validates:
-            self.found += judge(programs.dispatches, self._naga)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.judges.close()
+
+    def kernel(self, chosen: ChosenKernel, profile: Profile) -> Programs:
+        options, kernel = self._options, chosen.kernel
+        options.tell(f"{kernel.name} for {profile.name}")
+        programs = build_programs(
+            chosen,
+            profile,
+            options.bounds,
+            with_forward=options.with_forward,
+            compile_with=self._compile,
+        )
+        return self._checked(programs, kernel.name, kernel.span)
+
+    def graph(self, graph: TracedGraph, profile: Profile) -> GraphPrograms:
+        options = self._options
+        options.tell(f"{graph.name} for {profile.name}")
+        programs = build_graph(
+            graph,
+            profile,
+            options.bounds,
+            with_forward=options.with_forward,
+            compile_with=self._compile,
+        )
+        return self._checked(programs, graph.name, graph.span)
+
+    def _checked(self, programs: AnyPrograms, name: str, span: Span) -> AnyPrograms:
+        _check_backward(name, span, programs.refusal, self._options)
+        if self._options.validates:
+            self.judges.ask(programs.dispatches, span)
         return programs
 
 

@@ -24,7 +24,7 @@ from shaderad.lower.child import Child, ChildDied, ChildTimedOut, ChildUnavailab
 from shaderad.lower.options import FORMATS, OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 T = TypeVar("T")
 _IMPORT = re.compile(r"^import (\w+);", re.MULTILINE)
@@ -76,6 +76,7 @@ def compile_program(
     cache: Cache | None = None,
     library: Path | None = None,
     timeout: float = TIMEOUT_SECONDS,
+    before: Callable[[], object] | None = None,
 ) -> Code:
     """Compiles the entry point of `program` for `target`, or finds it in the cache.
 
@@ -85,6 +86,7 @@ def compile_program(
         cache: Where finished code is kept; the user's cache folder if not given.
         library: The folder of `shaderad.slang`; the installed one if not given.
         timeout: Seconds after which the compiler is killed.
+        before: Called before the compiler is asked, where it has to be.
 
     Raises:
         CompileError: SR0501 refused, SR0502 crashed, SR0503 took too long, SR0504 no such target,
@@ -101,6 +103,8 @@ def compile_program(
     stored = _decoded(cache.get(key), tuple[bytes, tuple[Diagnostic, ...]])
     if stored is not None:
         return Code(target, *stored)
+    if before is not None:
+        before()
     request = {
         "kind": "compile",
         "slang": program.slang,
@@ -155,10 +159,12 @@ def vet(
     *,
     cache: Cache | None = None,
     timeout: float = TIMEOUT_SECONDS,
+    process: Child | None = None,
 ) -> Verdict:
     """Whether wgpu makes a pipeline of SPIR-V or WGSL without coming to harm.
 
-    The child tries it, unless a build has asked the same naga before.
+    A child, which is the compiler's unless `process` is given, tries it, unless a build has asked
+    the same naga before.
 
     Raises:
         CompileError: SR0506, no child process.
@@ -182,7 +188,7 @@ def vet(
     stored = _decoded(cache.get(key), Verdict)
     if stored is not None:
         return stored
-    verdict, is_final = _verdict(request, timeout)
+    verdict, is_final = _verdict(request, timeout, process or child())
     if is_final:
         cache.put(key, msgspec.msgpack.encode(verdict))
     return verdict
@@ -274,10 +280,10 @@ def _keep_text(program: Program, cache: Cache) -> Path:
     return Path(name)
 
 
-def _verdict(request: dict[str, Any], timeout: float) -> tuple[Verdict, bool]:
+def _verdict(request: dict[str, Any], timeout: float, process: Child) -> tuple[Verdict, bool]:
     """The verdict, and whether asking again would give the same."""
     try:
-        reply = child().request(request, timeout)
+        reply = process.request(request, timeout)
     except ChildDied as death:
         return Verdict(False, f"{death.cause}; {_panic(death.stderr)}".rstrip("; ")), True
     except ChildTimedOut as late:

@@ -106,6 +106,16 @@ def validate(code: Code, entry: str) -> Judgement | None:
     return replace(_answer(tool, path, code, entry), path=path)
 
 
+def tool_identity(code: Code) -> str:
+    """What changes with the tool for the code's target, or with its version; empty for none."""
+    tool = _TOOLS.get(code.target)
+    path = tool and _find(tool.name)
+    if tool is None or path is None:
+        return ""
+    status = Path(path).resolve().stat()
+    return f"{tool.name} {tool.arguments} {path} {status.st_size} {status.st_mtime_ns}"
+
+
 def _answer(tool: _Tool, path: str, code: Code, entry: str) -> Judgement:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / f"code{tool.suffix}"

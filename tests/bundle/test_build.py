@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import shaderad as sad
-from shaderad.bundle import programs, stages
-from shaderad.lower.artifact import Code
+from shaderad.bundle import judging
+from shaderad.lower.cache import Cache
 from shaderad.lower.validate import Judgement, Status
 from tests.bundle.conftest import SOURCE, Output
 
@@ -21,14 +21,14 @@ def source(tmp_path: Path) -> Path:
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, status: Status, reason: str) -> None:
-    """Makes every validator give the same answer."""
+    """Makes every validator give the same answer; earlier ones are forgotten."""
 
-    def judge(code: Code, entry: str) -> Judgement:
-        del code, entry
+    def judge(*question: object) -> Judgement:
         return Judgement("judge", status, reason)
 
-    monkeypatch.setattr(programs, "validate", judge)
-    monkeypatch.setattr(stages, "Naga", lambda: judge)
+    monkeypatch.setattr(judging, "validate", judge)
+    monkeypatch.setattr(judging.Naga, "__call__", judge)
+    monkeypatch.setattr(judging, "default_cache", lambda: Cache(None))
 
 
 def test_every_target_gets_a_file_and_its_slang_for_each_entry_point(output: Output) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import pytest
 
 import shaderad as sad
 from shaderad import double, float2, float3, float3x3, float4, half, half3, uint
+from shaderad.bundle.judging import Judges
 from shaderad.bundle.profiles import PROFILES
-from shaderad.bundle.programs import ChosenKernel, Naga, build_programs, judge
+from shaderad.bundle.programs import ChosenKernel, build_programs
 from shaderad.bundle.wanted_inputs import kernel_inputs
 from shaderad.frontend.decorators import KernelFunction
+from shaderad.ir.nodes import NO_SPAN
 from tests.lower.typed_cases import local_arrays
 
 
@@ -135,9 +138,11 @@ def inner(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
 KERNELS = [maths, matrices, loops, structs, extremes, halves, scatter, inner, local_arrays]
 
 
-@pytest.fixture(scope="module")
-def naga() -> Naga:
-    return Naga()
+@pytest.fixture
+def judges() -> Iterator[Judges]:
+    every = Judges(expects_wgsl=False)
+    yield every
+    every.close()
 
 
 def chosen(function: KernelFunction) -> ChosenKernel:
@@ -150,19 +155,20 @@ def chosen(function: KernelFunction) -> ChosenKernel:
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("target", PROFILES)
 def test_compilers_and_validators_take_both_modes(
-    kernel: KernelFunction, target: str, naga: Naga
+    kernel: KernelFunction, target: str, judges: Judges
 ) -> None:
     programs = build_programs(chosen(kernel), PROFILES[target], "raise")
     assert programs.refusal is None
-    for _ in judge(programs.dispatches, naga):
-        pass  # it raises where one refuses
+    judges.ask(programs.dispatches, NO_SPAN)
+    judges.answers()  # it raises where one refuses
 
 
 @pytest.mark.parametrize("target", PROFILES)
-def test_a_target_has_double_or_says_that_it_has_not(target: str, naga: Naga) -> None:
+def test_a_target_has_double_or_says_that_it_has_not(target: str, judges: Judges) -> None:
     kernel, profile = chosen(doubles), PROFILES[target]
     if profile.has_double:
-        assert list(judge(build_programs(kernel, profile, "raise").dispatches, naga))
+        judges.ask(build_programs(kernel, profile, "raise").dispatches, NO_SPAN)
+        assert judges.answers()
         return
     with pytest.raises(sad.CompileError, match=f"`{target}` does not have") as raised:
         build_programs(kernel, profile, "raise")

@@ -1,0 +1,165 @@
+"""Compiled entry points -> what validators say of them, asked while others are still compiled.
+
+Invariants: judgements come in the order of the entry points, whoever answers first; what a
+validator said of the same code is kept on disk, and it is not asked again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.metadata
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import msgspec
+
+from shaderad.bundle.programs import Dispatch
+from shaderad.diagnostics import Error, Span, error
+from shaderad.lower.artifact import Code
+from shaderad.lower.cache import Cache, default_cache, key_of
+from shaderad.lower.child import Child
+from shaderad.lower.compile import VettingDevice, vet
+from shaderad.lower.validate import Judgement, Status, tool_identity, validate
+
+_KEPT = "judgement 1"
+"""Raised whenever more is asked of code, so that earlier judgements are forgotten."""
+
+
+class Judges:
+    """Every validator of a build; `close` it."""
+
+    def __init__(self, *, expects_wgsl: bool, cache: Cache | None = None) -> None:
+        self._cache = cache or default_cache()
+        self._naga = Naga()
+        # naga has a process of its own, the others one for each question: both kinds answer while
+        # the compiler goes on.
+        self._naga_thread = ThreadPoolExecutor(1, "naga")
+        self._tool_thread = ThreadPoolExecutor(1, "validators")
+        self._asked: list[tuple[Dispatch, Span, Future[Judgement | None]]] = []
+        self._wakes_naga = expects_wgsl
+
+    def compilation_starts(self) -> None:
+        """Opens naga's device beside the compiler, since new code will be there to judge."""
+        if self._wakes_naga:
+            self._wakes_naga = False
+            self._naga_thread.submit(self._naga.open)
+
+    def ask(self, dispatches: Iterable[Dispatch], span: Span) -> None:
+        """Has `dispatches` of what is at `span` judged."""
+        for one in dispatches:
+            self._asked.append((one, span, self._answer(one)))
+
+    def answers(self) -> tuple[Judgement, ...]:
+        """What they say, in the order of the entry points.
+
+        Raises:
+            CompileError: SR0712, where one refuses.
+        """
+        found: list[Judgement] = []
+        for dispatch, span, future in self._asked:
+            judgement = future.result()
+            if judgement is None:
+                continue
+            if judgement.status is Status.REFUSED:
+                raise error(
+                    "SR0712",
+                    span,
+                    validator=judgement.validator,
+                    entry=dispatch.lowered.program.name,
+                    target=dispatch.code.target,
+                    reason=judgement.reason,
+                )
+            found.append(judgement)
+        return tuple(found)
+
+    def close(self) -> None:
+        """Asks no more, and ends naga's process."""
+        self._tool_thread.shutdown(cancel_futures=True)
+        self._naga_thread.shutdown(cancel_futures=True)
+        self._naga.close()
+
+    def _answer(self, dispatch: Dispatch) -> Future[Judgement | None]:
+        kept = self._kept(dispatch)
+        if kept is None:
+            is_wgsl = dispatch.code.target == "wgsl"
+            thread = self._naga_thread if is_wgsl else self._tool_thread
+            return thread.submit(self._judgement, dispatch)
+        known: Future[Judgement | None] = Future()
+        known.set_result(kept)
+        return known
+
+    def _judgement(self, dispatch: Dispatch) -> Judgement | None:
+        code, entry = dispatch.code, dispatch.lowered.program.name
+        judgement = self._naga(code, entry) if code.target == "wgsl" else validate(code, entry)
+        if judgement is not None and judgement.status is not Status.UNAVAILABLE:
+            self._cache.put(self._key(dispatch), msgspec.msgpack.encode(judgement))
+        return judgement
+
+    def _kept(self, dispatch: Dispatch) -> Judgement | None:
+        """What was said of this code before, by the same version of the validator."""
+        key = self._key(dispatch)
+        stored = self._cache.get(key) if key else None
+        try:
+            return msgspec.msgpack.decode(stored, type=Judgement) if stored else None
+        except msgspec.MsgspecError:
+            return None
+
+    def _key(self, dispatch: Dispatch) -> str:
+        """Empty where nobody can be asked."""
+        code = dispatch.code
+        judge = naga_version() if code.target == "wgsl" else tool_identity(code)
+        entry = dispatch.lowered.program.name
+        return key_of(_KEPT, judge, code.target, entry, code.content) if judge else ""
+
+
+@functools.cache
+def naga_version() -> str:
+    """The version of wgpu, which carries naga; empty where it is missing."""
+    try:
+        return f"wgpu {importlib.metadata.version('wgpu')}"
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+class Naga:
+    """Asks wgpu about WGSL, in a process of its own; looks for an adapter when first asked."""
+
+    def __init__(self) -> None:
+        self._child = Child()
+
+    def __call__(self, code: Code, entry: str) -> Judgement:
+        from shaderad.runtime.routes import readable_by_naga
+
+        device = self._device
+        if isinstance(device, Judgement):
+            return device
+        try:
+            verdict = vet(readable_by_naga(code), entry, device, process=self._child)
+        except Error as failure:
+            return Judgement("naga", Status.UNAVAILABLE, failure.message)
+        status = Status.ACCEPTED if verdict.is_accepted else Status.REFUSED
+        return Judgement("naga", status, verdict.reason)
+
+    def open(self) -> None:
+        """Does ahead what the first question would wait for."""
+        device = self._device
+        if isinstance(device, VettingDevice):
+            with contextlib.suppress(Error):
+                vet(_NOTHING, "nothing", device, cache=Cache(None), process=self._child)
+
+    def close(self) -> None:
+        """Ends the process, where one was started."""
+        self._child.close()
+
+    @functools.cached_property
+    def _device(self) -> VettingDevice | Judgement:
+        from shaderad.runtime.devices import vetting_device
+
+        try:
+            return vetting_device()
+        except Error as failure:
+            return Judgement("naga", Status.UNAVAILABLE, failure.message)
+
+
+_NOTHING = Code("wgsl", b"@compute @workgroup_size(1) fn nothing() {}")
