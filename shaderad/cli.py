@@ -11,11 +11,14 @@ from contextlib import contextmanager
 from enum import Enum
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from shaderad.diagnostics import Error
+
+if TYPE_CHECKING:
+    from shaderad.bundle import Built
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -131,6 +134,16 @@ def build(
         bool, typer.Option("--require-bwd", help="Fail where there is no gradient.")
     ] = False,
     jvp: Annotated[bool, typer.Option("--jvp", help="Build forward mode as well.")] = False,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report", help="Tell what a thread of each entry point reads, writes and adds."
+        ),
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print one JSON document: result and report, or diagnostics."),
+    ] = False,
     validate: Annotated[
         bool,
         typer.Option(
@@ -161,9 +174,8 @@ def build(
     """
     import shaderad as sad
     from shaderad.bundle.constants import parse_defines
-    from shaderad.bundle.summary import summary_lines
 
-    with _progress() as tell:
+    with _as_json(is_asked=as_json), _progress() as tell:
         built = sad.build(
             source,
             out,
@@ -183,15 +195,43 @@ def build(
             vet=vet,
             tell=tell,
         )
+    _show_build(built, with_report=report, as_json=as_json)
+
+
+def _show_build(built: Built, *, with_report: bool, as_json: bool) -> None:
+    from shaderad.bundle.json_document import success_text
+    from shaderad.bundle.report import report_lines, report_rows
+    from shaderad.bundle.summary import summary_lines
+
+    if as_json:
+        print(success_text(built))
+        return
     for text, kind in summary_lines(built):
         _show(text, STYLES[kind])
+    if with_report:
+        for text in report_lines(report_rows([*built.kernels, *built.graphs])):
+            _show(text, "")
+
+
+@contextmanager
+def _as_json(*, is_asked: bool) -> Generator[None]:
+    """Errors go to standard output as JSON, where that is asked for."""
+    try:
+        yield
+    except Error as failure:
+        if not is_asked:
+            raise
+        from shaderad.bundle.json_document import failure_text
+
+        print(failure_text(failure))
+        raise typer.Exit(1) from None
 
 
 @contextmanager
 def _progress() -> Generator[Callable[[str], None]]:
-    """A line that says what is being done, where a person watches."""
+    """What is being done: a line that changes where a person watches, else one a step."""
     if not sys.stderr.isatty():
-        yield lambda step: None
+        yield lambda step: print(f"build: {step}", file=sys.stderr, flush=True)
         return
     from rich.console import Console
 

@@ -37,6 +37,8 @@ class Finished:
     code: int
     out: str
     err: str
+    steps: list[str]
+    """What `build` said it was doing, on standard error too."""
 
 
 Run = Callable[..., Finished]
@@ -57,7 +59,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
             code = end.code
         said = capsys.readouterr()
         assert "Traceback" not in said.err
-        return Finished(code if isinstance(code, int) else 0, said.out, said.err)
+        lines = said.err.splitlines(keepends=True)
+        steps = [line.strip() for line in lines if line.startswith("build: ")]
+        err = "".join(line for line in lines if not line.startswith("build: "))
+        return Finished(code if isinstance(code, int) else 0, said.out, err, steps)
 
     return run
 
@@ -68,9 +73,13 @@ def built_kernels(folder: str) -> dict[str, set[str]]:
     return {kernel["name"]: set(kernel["targets"]) for kernel in manifest["kernels"]}
 
 
+TARGETS = ("spirv", "hlsl", "wgsl")
+
+
 def test_a_build_says_what_it_made_and_what_has_no_backward(run: Run) -> None:
     done = run("build", "kernels.py", "-o", "out", "--define", "count=3")
-    assert (done.code, done.err) == (0, "")
+    steps = [f"build: {name} for {t}" for name in ("scale", "shuffle") for t in TARGETS]
+    assert (done.code, done.err, done.steps) == (0, "", steps)
     first, second, reason, *_, last = done.out.splitlines()
     assert first == "scale    primal, backward  spirv hlsl wgsl"
     assert second == "shuffle  primal only       spirv hlsl wgsl"
@@ -125,6 +134,47 @@ def test_atomics_and_features_change_the_targets(run: Run) -> None:
     manifest = json.loads(Path("out/manifest.json").read_text(encoding="utf-8"))
     assert {t["atomics"] for t in manifest["targets"].values()} == {"exchange"}
     assert [t["features"] for t in manifest["targets"].values()] == [[], []]
+
+
+def test_a_report_tells_what_threads_move(run: Run) -> None:
+    options = ("--define", "count=3", "--target", "wgsl", "--no-validate", "--report")
+    lines = run("build", "kernels.py", "-o", "out", *options).out.splitlines()
+    rows = {line.split()[0]: line.split()[1:] for line in lines if " wgsl " in line}
+    size = Path("out/wgsl/scale_bwd.wgsl").stat().st_size
+    assert rows["scale_primal"][:5] == ["wgsl", "4", "4", "0", "0"]
+    assert rows["scale_bwd"] == ["wgsl", "8", "4", "0", "0", "4", str(size)]
+    assert rows["shuffle_primal"][:5] == ["wgsl", "8", "4", "0", "0"]
+    assert "    gradient of x: exclusive" in lines
+
+
+def test_json_is_one_document_of_result_and_report(run: Run) -> None:
+    options = ("--define", "count=3", "--target", "wgsl", "--json")
+    done = run("build", "kernels.py", "-o", "out", *options)
+    document = json.loads(done.out)
+    assert (done.code, document["ok"], document["folder"]) == (0, True, "out")
+    assert all((Path("out") / name).is_file() for name in document["files"])
+    scale, shuffle = document["entries"]
+    assert scale["targets"]["wgsl"] == {"modes": ["primal", "backward"], "refusals": {}}
+    refusal = shuffle["targets"]["wgsl"]["refusals"]["backward"]
+    assert (refusal["code"], refusal["line"]) == ("SR0414", 11)
+    assert {one["validator"] for one in document["validators"]} == {"naga"}
+    backward = document["report"][1]
+    assert backward["entry_point"] == "scale_bwd"
+    assert (backward["read_bytes"], backward["strategies"]) == (8, {"x": "exclusive"})
+    assert document["diagnostics"] == []
+
+
+def test_json_of_a_failure_says_where_it_is(run: Run) -> None:
+    Path("bad.py").write_text(f"{KERNELS}\n    y[i] = 'text'", encoding="utf-8")
+    done = run("build", "bad.py", "-o", "out", "--define", "count=3", "--json")
+    document = json.loads(done.out)
+    assert (done.code, document["ok"]) == (1, False)
+    assert done.err == ""
+    (found,) = document["diagnostics"]
+    assert (found["code"], found["line"]) == ("SR0202", 14)
+    assert Path(found["file"]).name == "bad.py"
+    assert (found["column"], found["end_column"]) == (12, 18)
+    assert not Path("out").exists()
 
 
 def test_validators_are_asked_unless_told_not_to(run: Run) -> None:
@@ -242,7 +292,7 @@ def test_a_command_line_that_is_wrong_ends_with_two(run: Run, arguments: tuple[s
 
 
 def test_the_version_is_that_of_the_package(run: Run) -> None:
-    assert run("--version") == Finished(0, f"{metadata.version('shaderad')}\n", "")
+    assert run("--version") == Finished(0, f"{metadata.version('shaderad')}\n", "", [])
 
 
 @pytest.mark.parametrize(("status", "code"), [("ok", 0), ("failed", 1)])

@@ -14,6 +14,7 @@ from shaderad.bundle.programs import (
     Compile,
     Dispatch,
     Refusal,
+    Source,
     double_of,
     refusal_of,
     stem_of,
@@ -160,6 +161,7 @@ class _Programs:
     bounds: str
     lowered: list[Lowered] = field(default_factory=list[Lowered])
     _kernels: list[str] = field(default_factory=list[str])
+    _sources: list[Source | None] = field(default_factory=list["Source | None"])
     _by_kernel: dict[tuple[Kernel, Choice], list[int]] = field(
         default_factory=dict[tuple[Kernel, Choice], list[int]]
     )
@@ -170,7 +172,9 @@ class _Programs:
             self._check_double(kernel)
             variant = variant_for(self._built(choice), self.profile)
             lowered = lower_kernel(kernel, choice.mode, variant)
-            self._by_kernel[key] = [self._number(one, kernel.name) for one in lowered]
+            self._by_kernel[key] = [
+                self._number(one, kernel.name, (kernel, variant)) for one in lowered
+            ]
         return self._by_kernel[key]
 
     def of_pass(self, step: RunPass | RunScans, choice: Choice) -> StagedPasses:
@@ -184,10 +188,11 @@ class _Programs:
         """The first `count` programs; what a refused mode added is left out."""
         found: list[GraphProgram] = []
         stems: list[str] = []
-        for one, kernel in zip(self.lowered[:count], self._kernels, strict=False):
+        rows = zip(self.lowered[:count], self._kernels, self._sources, strict=False)
+        for one, kernel, source in rows:
             stems.append(stem_of(self.graph, one.program, stems))
             code = compile_with(one.program, self.profile.name)
-            found.append(GraphProgram(Dispatch(one, code, stems[-1]), kernel))
+            found.append(GraphProgram(Dispatch(one, code, stems[-1], source), kernel))
         return tuple(found)
 
     def _check_double(self, kernel: Kernel) -> None:
@@ -198,11 +203,12 @@ class _Programs:
         """What the build says of bounds goes for whatever is checked."""
         return replace(choice, bounds=self.bounds) if choice.bounds == "raise" else choice
 
-    def _number(self, lowered: Lowered, kernel: str) -> int:
+    def _number(self, lowered: Lowered, kernel: str, source: Source | None = None) -> int:
         for k, known in enumerate(self.lowered):
             # The kernel is what reports name.
             if known == lowered and (self._kernels[k] == kernel or not lowered.sites):
                 return k
         self.lowered.append(lowered)
         self._kernels.append(kernel)
+        self._sources.append(source)
         return len(self.lowered) - 1

@@ -22,6 +22,9 @@ from shaderad.session.devices import Choice
 Compile = Callable[[Program, str], Code]
 """`lower.compile.compile_program`, with what a build adds to it."""
 
+Source = tuple[Kernel, Variant]
+"""What a dispatch was lowered from."""
+
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
@@ -31,6 +34,8 @@ class Dispatch:
     code: Code
     stem: str
     """Its files' name without folder and suffix."""
+    source: Source | None = None
+    """`None` for passes over rows, whose loops depend on sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,7 @@ def build_programs(
     variant = _variant(chosen, profile, bounds)
 
     def compiled(lowered: tuple[Lowered, ...]) -> tuple[Dispatch, ...]:
-        return _compiled(kernel, lowered, profile, compile_with)
+        return _compiled((kernel, variant), lowered, profile, compile_with)
 
     primal = compiled(lower_kernel(kernel, Mode.PRIMAL, variant))
     backward, refusal = _derivative(kernel, Mode.BACKWARD, variant)
@@ -198,13 +203,13 @@ def refusal_of(failure: Error) -> Refusal:
 
 
 def _compiled(
-    kernel: Kernel, lowered: tuple[Lowered, ...], profile: Profile, compile_with: Compile
+    source: Source, lowered: tuple[Lowered, ...], profile: Profile, compile_with: Compile
 ) -> tuple[Dispatch, ...]:
     stems: list[str] = []
     for one in lowered:
-        stems.append(stem_of(kernel.name, one.program, stems))
+        stems.append(stem_of(source[0].name, one.program, stems))
     return tuple(
-        Dispatch(one, compile_with(one.program, profile.name), stem)
+        Dispatch(one, compile_with(one.program, profile.name), stem, source)
         for one, stem in zip(lowered, stems, strict=True)
     )
 
