@@ -200,7 +200,7 @@ def test_tolerances_and_the_step_can_be_set(device: sad.Device) -> None:
         sad.gradcheck(bent, LENS, np.ones((1, 3)), 1.5, dim=1, eps=1.0)
 
 
-def test_a_dict_of_columns_is_checked_as_the_structs_it_stands_for(device: sad.Device) -> None:
+def test_columns_and_lists_are_checked_as_the_structs_they_stand_for(device: sad.Device) -> None:
     @sad.struct
     class Sample:
         weight: float
@@ -214,3 +214,5 @@ def test_a_dict_of_columns_is_checked_as_the_structs_it_stands_for(device: sad.D
     columns = {"weight": [0.5, 1.5, 2.0], "place": [1, 1, 0]}
     report = sad.gradcheck(weighted, columns, [2.0, 3.0], dim=3)
     assert "samples.weight" in repr(report)
+    items = [Sample(0.5, 1), Sample(1.5, 1), Sample(2.0, 0)]
+    assert repr(sad.gradcheck(weighted, items, [2.0, 3.0], dim=3)) == repr(report)

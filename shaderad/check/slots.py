@@ -18,7 +18,7 @@ from shaderad.session import trees
 from shaderad.session.arguments import rebuilt, struct_fields
 from shaderad.session.arrays import Array, array
 from shaderad.session.call import is_given
-from shaderad.session.pointers import HostPointer
+from shaderad.session.pointers import HostPointer, is_pointer_structs
 
 
 @dataclass
@@ -59,13 +59,35 @@ def derivative_leaf(slot: Slot, values: Vector) -> Any:
 
 
 def as_data(function: Callable[..., Any], given: Any) -> Any:
-    """For kernels a tuple of numbers is a vector; elsewhere it is a container of arguments."""
+    """For kernels a tuple of numbers is a vector, and a list of structs an array of them.
+
+    Elsewhere they are containers of arguments.
+    """
+    items = _struct_array(given)
+    if isinstance(function, Launchable) and items:
+        return _columns(items)
     fields = struct_fields(given)
     if fields is not None and info_of(given) is not None:
         return rebuilt(given, {n: as_data(function, value) for n, value in fields.items()})
     if isinstance(function, Launchable) and _is_sequence_of_floats(given):
         return np.asarray(given, np.float32)
     return given
+
+
+def _struct_array(given: Any) -> list[Any]:
+    """The structs of a list of one sort of them, if they hold no pointers; else nothing."""
+    items = cast("list[Any]", given) if isinstance(given, list) else []
+    infos = {id(info_of(one)) for one in items}
+    is_array = len(infos) == 1 and info_of(items[0]) is not None
+    return items if is_array and not is_pointer_structs(items) else []
+
+
+def _columns(items: list[Any]) -> Any:
+    """The elements of structs side by side, a dict of fields for each struct."""
+    if info_of(items[0]) is None:
+        return np.asarray([np.asarray(one) for one in items])
+    rows = [struct_fields(one) or {} for one in items]
+    return {name: _columns([row[name] for row in rows]) for name in rows[0]}
 
 
 def _is_sequence_of_floats(given: Any) -> bool:

@@ -232,6 +232,12 @@ MESSAGES: dict[str, Message] = {
         note="the backward function gives cotangents of the arguments alone",
         help="pass the array as an argument, or capture `sad.detach(x)`",
     ),
+    "SR0475": Message(
+        DerivativeError,
+        "`{name}` is called inside of itself, or of the functions that `{name}.defvjp` was given",
+        note="each call traces all three, so that this would never end",
+        help="call `{name}.function`, which is without the pullback of its own, or write it out",
+    ),
     "SR0470": Message(
         DerivativeError,
         "`{type}` behind a pointer holds floats of its own, in a differentiated Python function",

@@ -34,9 +34,16 @@ _current: ContextVar[GraphTrace | None] = ContextVar("shaderad_graph_trace", def
 class GraphTrace:
     """What a function has computed so far, and what it took from outside."""
 
-    def __init__(self, size_by_name: dict[str, int], parent: GraphTrace | None = None) -> None:
+    def __init__(
+        self,
+        size_by_name: dict[str, int],
+        parent: GraphTrace | None = None,
+        belongs_to: object = None,
+    ) -> None:
         # size_by_name: what the symbolic sizes are in the call that is traced.
         self.parent = parent
+        self.belongs_to = belongs_to
+        """Whose function is traced, if anybody asks."""
         self.size_by_name = size_by_name
         self.batch: Shape = () if parent is None else parent.batch
         """What a mapped Python function is repeated over, while it is called."""
@@ -148,6 +155,14 @@ class GraphTrace:
 def current_trace() -> GraphTrace | None:
     """The innermost function that is being traced."""
     return _current.get()
+
+
+def traces() -> Iterator[GraphTrace]:
+    """The functions that are being traced, the innermost first."""
+    found = _current.get()
+    while found is not None:
+        yield found
+        found = found.parent
 
 
 class TracedArray(Array):

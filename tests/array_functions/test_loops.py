@@ -114,6 +114,30 @@ def test_a_pullback_of_the_users_own_is_followed() -> None:
     np.testing.assert_allclose(found, [0.75, 1.5, -3.0])
 
 
+def calls_itself(where: str) -> custom.CustomVjp:
+    """The exponential, which one of its three functions calls by the decorated name."""
+
+    def exponential(name: str, x: Any) -> Any:
+        return made.traced(x) if name == where else sad.exp(x)
+
+    made = custom.CustomVjp(lambda x: exponential("function", x))
+    made.defvjp(
+        lambda x: (exponential("forward", x), x),
+        lambda x, bar: (bar * exponential("backward", x),),
+    )
+    return made
+
+
+def test_a_forward_function_may_call_the_undecorated_one() -> None:
+    squared = custom.CustomVjp(lambda x: x * x)
+    squared.defvjp(lambda x: (squared.function(x), x), lambda x, bar: (bar * x * 3.0,))
+    variant, form = trace(squared.traced, X)
+    from tests.array_check import gradients
+
+    (found,) = gradients(variant.graph, [X], [np.ones(3)], **form.size_by_name)
+    np.testing.assert_allclose(found, 3.0 * X, rtol=1e-6)
+
+
 REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: loops.fori_loop(3, lambda k, c: c, x, checkpoint="some"), "SR0335"),
     (lambda x: loops.fori_loop(x, lambda k, c: c, x), "SR0370"),
@@ -130,6 +154,9 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: custom.CustomVjp(lambda y: y).traced(x), "SR0473"),
     (lambda x: clipped(x * x).traced(x, 1), "SR0474"),
     (lambda x: clipped(0.5).traced(x), "TypeError"),
+    (lambda x: calls_itself("function").traced(x), "SR0475"),
+    (lambda x: calls_itself("forward").traced(x), "SR0475"),
+    (lambda x: calls_itself("backward").traced(x), "SR0475"),
 ]
 
 

@@ -19,9 +19,10 @@ from shaderad.session.traced import GraphTrace, TracedArray, tracing
 class Body:
     """A function traced inside of another."""
 
-    def __init__(self) -> None:
+    def __init__(self, belongs_to: object = None) -> None:
+        """`belongs_to` is whatever calls the function, where it wants to know that it does."""
         parent = tracing()
-        self.trace = GraphTrace(parent.size_by_name, parent)
+        self.trace = GraphTrace(parent.size_by_name, parent, belongs_to)
         self._arguments: list[Value] = []
 
     def argument(self, t: ArrayType, like: TracedArray | None = None) -> TracedArray:

@@ -24,7 +24,7 @@ from shaderad.session.array_functions.elements import conform
 from shaderad.session.array_functions.primitives import known_shape, made, repeats_to, spread
 from shaderad.session.arrays import Array
 from shaderad.session.lines import user_span
-from shaderad.session.traced import TracedArray, tracing
+from shaderad.session.traced import TracedArray, traces, tracing
 
 
 def checkpointed(function: Callable[..., Any], *args: Any) -> Any:
@@ -54,10 +54,13 @@ class CustomVjp:
         self.function = function
         self.forward: Callable[..., Any] | None = None
         self.backward: Callable[..., Any] | None = None
+        self._name = getattr(function, "__name__", "the function")
         functools.update_wrapper(self, function)
 
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
         """Says how cotangents are pulled back.
+
+        Neither function may call the decorated one; `function` is the plain one.
 
         Args:
             forward: Takes the function's arguments; gives ``(result, residuals)``.
@@ -76,23 +79,24 @@ class CustomVjp:
 
         Raises:
             DerivativeError: SR0473 without `defvjp`, SR0474 where the functions capture an array
-                that may carry derivatives.
+                that may carry derivatives, SR0475 where one of them calls this one.
         """
-        name = getattr(self.function, "__name__", "the function")
         if self.forward is None or self.backward is None:
-            raise error("SR0473", user_span(), name=name)
+            raise error("SR0473", user_span(), name=self._name)
+        if any(one.belongs_to is self for one in traces()):
+            raise error("SR0475", user_span(), name=self._name)
         given = arrays_in(args)
-        body = Body()
+        body = Body(self)
         out = body.lifted(body.call(self.function, *rebuilt(args, body.arguments_like(given))))
         leaves: list[TracedArray] = trees.leaves(out)
-        forward = _Forward(self.forward, args, given, out)
-        backward = _Backward(self.backward, forward.residuals, leaves, out)
+        forward = _Forward(Body(self), self.forward, args, given, out)
+        backward = _Backward(Body(self), self.backward, forward.residuals, leaves, out)
         bars = backward.cotangents(args, given)
         passed = backward.body.constants
         operands = merged(body, forward.body, backward.body)
-        _check_captured(name, operands)
+        _check_captured(self._name, operands)
         custom = CustomPullback(
-            name=name,
+            name=self._name,
             forward=forward.graph(operands, passed),
             backward=backward.graph(passed, [*bars, *_zeros(operands)]),
         )
@@ -109,9 +113,14 @@ class _Forward:
     """The forward function at its arguments: results, and what it keeps for the backward one."""
 
     def __init__(
-        self, function: Callable[..., Any], args: Any, given: Sequence[TracedArray], out: Any
+        self,
+        body: Body,
+        function: Callable[..., Any],
+        args: Any,
+        given: Sequence[TracedArray],
+        out: Any,
     ) -> None:
-        self.body = Body()
+        self.body = body
         found = self.body.call(function, *rebuilt(args, self.body.arguments_like(given)))
         if not isinstance(found, tuple) or len(found) != 2:  # pyright: ignore[reportUnknownArgumentType]
             raise error("SR0333", user_span(), what="the result of the forward function",
@@ -135,12 +144,13 @@ class _Backward:
 
     def __init__(
         self,
+        body: Body,
         function: Callable[..., Any],
         residuals: Any,
         leaves: Sequence[TracedArray],
         out: Any,
     ) -> None:
-        self.body = Body()
+        self.body = body
         kept = self.body.arguments_like(_arrays(residuals))
         bars = [
             self.body.argument(leaf.value.type, leaf) if is_differentiable(leaf.element) else None
