@@ -140,12 +140,16 @@ one_line_entry() {
     sed -nE "s/^(deb +(\[[^]]*\] +)?[^ ]+ +)$1( .*)/\1$1-backports\3/p" | head -n 1
 }
 
-# What tests use beyond Python packages. SwiftShader, in chromium, is a second Vulkan driver, one
-# without float atomics.
+# What tests use beyond Python packages. Chromium runs the web page of samples/hosts; in it is
+# SwiftShader, a second Vulkan driver, one without float atomics. The C++ host wants a compiler and
+# Vulkan's headers, which Debian ties to the version of the loader that is there.
 install_test_tools() {
     local missing=()
     command -v glslangValidator >/dev/null || missing+=(glslang-tools)
     [ -e /usr/lib/chromium/vk_swiftshader_icd.json ] || missing+=(chromium)
+    command -v g++ >/dev/null || missing+=(g++)
+    [ -e /usr/include/vulkan/vulkan.h ] \
+        || missing+=("libvulkan-dev$(dpkg-query -W -f '=${Version}' libvulkan1 2>/dev/null || true)")
     if [ ${#missing[@]} = 0 ]; then return; fi
     if $can_apt; then
         apt_install "${missing[@]}"

@@ -1,0 +1,183 @@
+// The gradient of the mesh sample, by Vulkan from the files of a build: no Python, no JSON.
+//
+//     mesh_gradient FOLDER [spirv|hlsl]
+//
+// FOLDER is what prepare.py wrote. The build's kernels.h says everything that manifest.json says of
+// bindings, constants and structs. `spirv` runs the SPIR-V of the build; `hlsl` runs what became
+// of its HLSL (README.md has the command), to show that its text computes the same.
+
+#include <cmath>
+
+#include "gpu.h"
+#include "kernels.h"
+
+namespace {
+
+// Of the largest number: float32, hundreds of terms added in any order.
+constexpr double kTolerance = 1e-5;
+
+/// HLSL counts registers of each class from 0, Vulkan bindings all together: the shifts that
+/// glslangValidator is given.
+constexpr uint32_t shifted(char register_class, uint32_t number) {
+    return number + (register_class == 't' ? 16 : register_class == 'u' ? 32 : 0);
+}
+
+#define SPIRV_SLOT(entry, name) KERNELS_SPIRV_SQUARED_ERROR_##entry##_##name##_BINDING
+#define HLSL_SLOT(entry, name)                                               \
+    shifted(KERNELS_HLSL_SQUARED_ERROR_##entry##_##name##_REGISTER_CLASS,    \
+            KERNELS_HLSL_SQUARED_ERROR_##entry##_##name##_REGISTER)
+
+#define PRIMAL_SLOTS(SLOT)                                                                       \
+    {                                                                                            \
+        {SLOT(PRIMAL, PARAMETERS), "parameters"}, {SLOT(PRIMAL, TOTAL_WORDS), "total"},          \
+        {SLOT(PRIMAL, MESH_CORNERS_WORDS), "mesh_corners"},                                      \
+        {SLOT(PRIMAL, MESH_COLORS_WORDS), "mesh_colors"},                                        \
+        {SLOT(PRIMAL, SAMPLES_WORDS), "samples"}, {SLOT(PRIMAL, TARGET_WORDS), "target"},        \
+        {SLOT(PRIMAL, REPORT_WORDS), "report"}                                                   \
+    }
+#define BACKWARD_SLOTS(SLOT)                                                                     \
+    {                                                                                            \
+        {SLOT(BWD, PARAMETERS), "parameters"}, {SLOT(BWD, TOTAL_BAR_WORDS), "total_bar"},        \
+        {SLOT(BWD, MESH_CORNERS_WORDS), "mesh_corners"},                                         \
+        {SLOT(BWD, MESH_COLORS_WORDS), "mesh_colors"},                                           \
+        {SLOT(BWD, MESH_COLORS_BAR_WORDS), "mesh_colors_bar"},                                   \
+        {SLOT(BWD, SAMPLES_WORDS), "samples"}, {SLOT(BWD, SAMPLES_BAR_WORDS), "samples_bar"},    \
+        {SLOT(BWD, TARGET_WORDS), "target"}, {SLOT(BWD, TARGET_BAR_WORDS), "target_bar"},        \
+        {SLOT(BWD, REPORT_WORDS), "report"}                                                      \
+    }
+
+struct Lengths {
+    uint32_t corners, colors, samples;
+};
+
+uint32_t divide_up(uint32_t count, uint32_t by) { return (count + by - 1) / by; }
+
+template <class Parameters>
+Parameters common_parameters(const Lengths& lengths) {
+    Parameters words{};  // Arrays start where their buffers start: all offsets are 0.
+    words.thread_count = lengths.samples;
+    words.mesh_corners_length = lengths.corners;
+    words.mesh_colors_length = lengths.colors;
+    words.samples_length = lengths.samples;
+    words.target_length = lengths.samples;
+    words.total_length = 1;
+    return words;
+}
+
+template <class T>
+Bytes bytes_of(const T& value) {
+    const char* start = reinterpret_cast<const char*>(&value);
+    return Bytes(start, start + sizeof value);
+}
+
+/// Sums in a limited number of workgroups, each of which takes a tile of the samples.
+template <class Parameters>
+Program primal(std::string file, const char* entry_point, std::vector<Slot> slots,
+               const Lengths& lengths, uint32_t group_size, uint32_t group_limit) {
+    const uint32_t groups = std::min(divide_up(lengths.samples, group_size), group_limit);
+    auto words = common_parameters<Parameters>(lengths);
+    words.tile = divide_up(lengths.samples, groups * group_size) * group_size;
+    return {std::move(file), entry_point, std::move(slots), bytes_of(words), groups};
+}
+
+/// One thread a sample.
+template <class Parameters>
+Program backward(std::string file, const char* entry_point, std::vector<Slot> slots,
+                 const Lengths& lengths, uint32_t group_size) {
+    const uint32_t groups = divide_up(lengths.samples, group_size);
+    auto words = common_parameters<Parameters>(lengths);
+    words.group_count_x = groups;
+    return {std::move(file), entry_point, std::move(slots), bytes_of(words), groups};
+}
+
+std::vector<Program> spirv_programs(const Lengths& lengths) {
+    return {
+        primal<kernels_spirv_squared_error_primal_parameters>(
+            KERNELS_SPIRV_SQUARED_ERROR_PRIMAL_FILE,
+            KERNELS_SPIRV_SQUARED_ERROR_PRIMAL_ENTRY_POINT, PRIMAL_SLOTS(SPIRV_SLOT), lengths,
+            KERNELS_SPIRV_SQUARED_ERROR_PRIMAL_WORKGROUP_X,
+            KERNELS_SPIRV_SQUARED_ERROR_PRIMAL_GROUP_LIMIT),
+        backward<kernels_spirv_squared_error_bwd_parameters>(
+            KERNELS_SPIRV_SQUARED_ERROR_BWD_FILE, KERNELS_SPIRV_SQUARED_ERROR_BWD_ENTRY_POINT,
+            BACKWARD_SLOTS(SPIRV_SLOT), lengths, KERNELS_SPIRV_SQUARED_ERROR_BWD_WORKGROUP_X),
+    };
+}
+
+std::vector<Program> hlsl_programs(const Lengths& lengths) {
+    const std::string suffix = ".spv";  // What glslangValidator made of `squared_error_bwd.hlsl`.
+    return {
+        primal<kernels_hlsl_squared_error_primal_parameters>(
+            KERNELS_HLSL_SQUARED_ERROR_PRIMAL_FILE + suffix,
+            KERNELS_HLSL_SQUARED_ERROR_PRIMAL_ENTRY_POINT, PRIMAL_SLOTS(HLSL_SLOT), lengths,
+            KERNELS_HLSL_SQUARED_ERROR_PRIMAL_WORKGROUP_X,
+            KERNELS_HLSL_SQUARED_ERROR_PRIMAL_GROUP_LIMIT),
+        backward<kernels_hlsl_squared_error_bwd_parameters>(
+            KERNELS_HLSL_SQUARED_ERROR_BWD_FILE + suffix,
+            KERNELS_HLSL_SQUARED_ERROR_BWD_ENTRY_POINT, BACKWARD_SLOTS(HLSL_SLOT), lengths,
+            KERNELS_HLSL_SQUARED_ERROR_BWD_WORKGROUP_X),
+    };
+}
+
+/// Whether an array is what the Python API found; all of its parts are float32, or zero.
+bool agrees(const std::string& folder, const std::string& name, const Buffer& array) {
+    const Bytes expected = read_file(folder + "/mesh_data/expected_" + name + ".bin");
+    if (expected.size() != array.size) fail("expected_" + name + ".bin has another size");
+    std::vector<float> wanted(expected.size() / 4), found(wanted.size());
+    std::memcpy(wanted.data(), expected.data(), expected.size());
+    std::memcpy(found.data(), array.data, array.size);
+    double error = 0, largest = 0;
+    for (size_t k = 0; k < wanted.size(); ++k) {
+        const double miss = std::fabs(static_cast<double>(found[k]) - wanted[k]);
+        if (!(miss <= error)) error = miss;  // A NaN stays: nothing is at most it.
+        largest = std::max<double>(largest, std::fabs(wanted[k]));
+    }
+    std::printf("%-12s error %.1e\n", name.c_str(), error / largest);
+    return error <= kTolerance * largest;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    const std::string target = count > 2 ? arguments[2] : "spirv";
+    if (count < 2 || (target != "spirv" && target != "hlsl")) {
+        fail("usage: mesh_gradient FOLDER [spirv|hlsl]");
+    }
+    const std::string folder = arguments[1];
+    std::map<std::string, Bytes> contents;
+    for (const char* name : {"mesh_corners", "mesh_colors", "samples", "target"}) {
+        contents[name] = read_file(folder + "/mesh_data/" + name + ".bin");
+    }
+    // What is written starts as zeros, the FILL_WORD of kernels.h.
+    for (const char* name : {"mesh_colors", "samples", "target"}) {
+        contents[name + std::string("_bar")] = Bytes(contents[name].size());
+    }
+    contents["total"] = Bytes(sizeof(float));
+    contents["total_bar"] = bytes_of(1.0F);
+    contents["report"] = Bytes(KERNELS_REPORT_BYTES);
+    const auto length = [&](const char* name, size_t element) {
+        return static_cast<uint32_t>(contents[name].size() / element);
+    };
+    const Lengths lengths{length("mesh_corners", 3 * sizeof(int32_t)),
+                          length("mesh_colors", 3 * sizeof(float)),
+                          length("samples", sizeof(kernels_Sample))};
+
+    Gpu gpu(target == "spirv");
+    std::map<std::string, Buffer> arrays;
+    for (const auto& [name, content] : contents) {
+        arrays[name] = gpu.buffer(content, VK_BUFFER_USAGE_STORAGE_BUFFER_BIT);
+    }
+    for (const Program& program :
+         target == "spirv" ? spirv_programs(lengths) : hlsl_programs(lengths)) {
+        gpu.run(folder + "/mesh", program, arrays);
+    }
+
+    uint32_t reported;
+    std::memcpy(&reported, arrays["report"].data, sizeof reported);
+    if (reported) fail(std::to_string(reported) + " threads met an index out of range");
+    bool is_right = agrees(folder, "total", arrays["total"]);
+    for (const char* name : {"mesh_colors", "samples", "target"}) {
+        is_right = agrees(folder, name, arrays[name + std::string("_bar")]) && is_right;
+    }
+    std::printf("%s\n", is_right ? "PASS" : "FAIL");
+    return is_right ? 0 : 1;
+}

@@ -1,0 +1,83 @@
+"""The C++ host: NAME.h is enough to run a build by Vulkan, its SPIR-V and its HLSL."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.samples import glslang
+from tests.samples.host_folder import HOSTS, attempted, run
+
+COMPILER = shutil.which("g++")
+HEADER = Path("/usr/include/vulkan/vulkan.h")
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(
+        COMPILER is None or not HEADER.exists(),
+        reason="no g++ or no Vulkan header: apt-get install g++ libvulkan-dev",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def program(hosts_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The host, compiled against the header of the build."""
+    made = tmp_path_factory.mktemp("cpp") / "mesh_gradient"
+    assert COMPILER
+    source = HOSTS / "cpp_vulkan" / "main.cpp"
+    options = ["-std=c++17", "-Wall", "-Wpedantic", "-Werror", "-I", hosts_folder / "mesh"]
+    run([COMPILER, *options, source, "-lvulkan", "-o", made])
+    return made
+
+
+def test_its_gradient_of_spirv_is_that_of_the_python_api(
+    program: Path, hosts_folder: Path, wgpu_features: frozenset[str]
+) -> None:
+    if "float-atomics" not in wgpu_features:
+        pytest.skip("the device has no float atomics")
+    lines = run([program, hosts_folder]).splitlines()
+    assert lines[-1] == "PASS"
+    assert len(lines) == 6
+
+
+@glslang.needed
+def test_its_gradient_of_hlsl_is_that_of_the_python_api(program: Path, hosts_folder: Path) -> None:
+    """In the form that is shipped: floats are added by compare-exchange."""
+    for mode in ("primal", "bwd"):
+        source = hosts_folder / "mesh" / "hlsl" / f"squared_error_{mode}.hlsl"
+        assert "InterlockedCompareExchange" in source.read_text()
+        glslang.assemble(source, source.stem)
+    assert run([program, hosts_folder, "hlsl"]).splitlines()[-1] == "PASS"
+
+
+@pytest.mark.parametrize("wrong", [1.5, np.nan])
+def test_a_wrong_number_fails(
+    program: Path, hosts_folder: Path, tmp_path: Path, wgpu_features: frozenset[str], wrong: float
+) -> None:
+    if "float-atomics" not in wgpu_features:
+        pytest.skip("the device has no float atomics")
+    shutil.copytree(hosts_folder / "mesh_data", tmp_path / "mesh_data")
+    (tmp_path / "mesh").symlink_to(hosts_folder / "mesh")
+    colors = np.fromfile(tmp_path / "mesh_data" / "mesh_colors.bin", np.float32)
+    colors[0] = wrong
+    colors.tofile(tmp_path / "mesh_data" / "mesh_colors.bin")
+    done = attempted([program, tmp_path])
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "FAIL")
+
+
+def test_a_folder_without_a_build_is_one_sentence(program: Path, tmp_path: Path) -> None:
+    done = attempted([program, tmp_path])
+    wanted = f"error: cannot read {tmp_path}/mesh_data/mesh_corners.bin; run prepare.py\n"
+    assert (done.returncode, done.stderr) == (1, wanted)
+
+
+def test_a_machine_without_a_driver_is_one_sentence(
+    program: Path, hosts_folder: Path, tmp_path: Path
+) -> None:
+    done = attempted([program, hosts_folder], VK_DRIVER_FILES=str(tmp_path / "none"))
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("error: no Vulkan ")
