@@ -198,6 +198,26 @@ def build(
     _show_build(built, with_report=report, as_json=as_json)
 
 
+@app.command(no_args_is_help=True)
+def inspect(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `build -o` wrote.")],
+) -> None:
+    """Tell what a built folder holds: entries, bindings, files, features, plans, refusals.
+
+    Needs neither compiler nor device. Exit codes: 0 all files are as they were built, 1 the
+    folder holds no build, one of another version, or files that differ, 2 the command line is
+    wrong.
+    """
+    from shaderad.bundle.inspection import inspect as inspected
+
+    has_failed = False
+    for text, kind in inspected(folder):
+        has_failed |= kind == "failed"
+        _show(text, STYLES[kind])
+    if has_failed:
+        raise typer.Exit(1)
+
+
 def _show_build(built: Built, *, with_report: bool, as_json: bool) -> None:
     from shaderad.bundle.json_document import success_text
     from shaderad.bundle.report import report_lines, report_rows

@@ -177,6 +177,18 @@ def test_json_of_a_failure_says_where_it_is(run: Run) -> None:
     assert not Path("out").exists()
 
 
+def test_inspect_tells_of_a_folder_and_fails_where_files_differ(run: Run) -> None:
+    run("build", "kernels.py:shuffle", "-o", "out", "--target", "wgsl", "--no-validate")
+    done = run("inspect", "out")
+    assert (done.code, done.err) == (0, "")
+    assert "kernel shuffle[i] (kernels.py:11), bounds raise" in done.out
+    Path("out/wgsl/shuffle_primal.wgsl").unlink()
+    assert run("inspect", "out").code == 1
+    missing = run("inspect", "nowhere")
+    assert (missing.code, missing.out) == (1, "")
+    assert missing.err.startswith("error[SR0720]: ")
+
+
 def test_validators_are_asked_unless_told_not_to(run: Run) -> None:
     asked = run("build", "kernels.py:shuffle", "-o", "out", "--target", "spirv")
     assert "spirv-val" in asked.out

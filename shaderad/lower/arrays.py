@@ -218,7 +218,8 @@ class Arrays:
         is_float = is_differentiable(t)
         cell = write_cell(t)
         if is_add:
-            cell = self.float_cell() if is_float else Cell.WORDS
+            # The backward mode reads its cotangent, and needs no atomics.
+            cell = self.float_cell() if is_float and mode is not Mode.BACKWARD else Cell.WORDS
             if is_float and {s.kind for s in scalars(t)} != {Kind.FLOAT}:
                 raise error("SR0284", b.span, array=b.name, type=b.type)
         if mode in (Mode.PRIMAL, Mode.FORWARD):
