@@ -68,7 +68,8 @@ def test_a_wrong_number_fails(hosts_folder: Path, tmp_path: Path) -> None:
 def test_a_folder_without_a_build_is_one_sentence(tmp_path: Path) -> None:
     done = attempted([sys.executable, MAIN, tmp_path])
     assert done.returncode == 1
-    assert done.stderr == f"error: no build in {tmp_path / 'mesh'}: No such file or directory\n"
+    wanted = f"error: no build in {tmp_path / 'mesh'}: manifest.json: No such file or directory\n"
+    assert done.stderr == wanted
 
 
 def test_a_machine_without_a_driver_is_one_sentence(hosts_folder: Path, tmp_path: Path) -> None:
@@ -83,10 +84,16 @@ def loader() -> ModuleType:
     return module_of(HOSTS / "python_wgpu" / "shaderad_build.py", "shaderad_build")
 
 
-@pytest.fixture(scope="module")
-def built(wgpu_features: frozenset[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=[0, 2])
+def built(
+    request: pytest.FixtureRequest,
+    wgpu_features: frozenset[str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """Kernels whose resources lie in bind group 0, and in another."""
     folder = tmp_path_factory.mktemp("host") / "kernels"
-    sad.build(host_kernels.__file__, folder, targets="wgsl", validate=False)
+    source = host_kernels.__file__
+    sad.build(source, folder, targets="wgsl", space=request.param, validate=False)
     return folder
 
 
@@ -134,6 +141,25 @@ def test_a_manifest_of_another_version_is_refused(loader: ModuleType, tmp_path: 
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(loader.HostError, match="99"):
         loader.Build(tmp_path, "wgsl")
+
+
+def test_a_manifest_that_is_none_is_refused(loader: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("<!doctype html>")
+    with pytest.raises(loader.HostError, match="is no JSON"):
+        loader.Build(tmp_path, "wgsl")
+
+
+def test_code_that_is_missing_and_arrays_that_are_not_given_are_named(
+    loader: ModuleType, built: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "manifest.json").symlink_to(built / "manifest.json")
+    build = loader.Build(tmp_path, "wgsl")
+    x = build.array(bytes(8), "float")
+    with pytest.raises(loader.HostError, match="no array is given for target"):
+        build.kernel("shuffled").primal({"x": x}, (2,))
+    target = build.array(bytes(8), "int")
+    with pytest.raises(loader.HostError, match=r"shuffled_primal\.wgsl: No such file"):
+        build.kernel("shuffled").primal({"x": x, "target": target}, (2,))
 
 
 def test_a_target_that_was_not_built_is_refused(loader: ModuleType, built: Path) -> None:

@@ -166,7 +166,7 @@ def test_kernels_with_every_role_and_word_are_served(
 ) -> None:
     """The third call meets an index out of range, of which the fourth knows nothing."""
     build = tmp_path / "kernels"
-    sad.build(host_kernels.__file__, build, targets="wgsl", validate=False)
+    sad.build(host_kernels.__file__, build, targets="wgsl", space=1, validate=False)
     results, gradients = host_case.found_by_python()
     uniforms = {n: one.view(np.uint32).tolist() for n, one in host_case.UNIFORMS.items()}
     ones, targets = given("float", np.ones(4)), given("int", np.arange(4))

@@ -22,6 +22,10 @@ constexpr uint32_t shifted(char register_class, uint32_t number) {
     return number + (register_class == 't' ? 16 : register_class == 'u' ? 32 : 0);
 }
 
+static_assert(KERNELS_SPIRV_SQUARED_ERROR_BWD_PARAMETERS_SET == 0 &&
+                  KERNELS_HLSL_SQUARED_ERROR_BWD_PARAMETERS_SPACE == 0,
+              "this host binds set 0, and so wants a build without --space");
+
 #define SPIRV_SLOT(entry, name) KERNELS_SPIRV_SQUARED_ERROR_##entry##_##name##_BINDING
 #define HLSL_SLOT(entry, name)                                               \
     shifted(KERNELS_HLSL_SQUARED_ERROR_##entry##_##name##_REGISTER_CLASS,    \

@@ -26,6 +26,12 @@ FEATURES = {
     "double": "shader-f64",
 }
 """Features of the manifest, and what wgpu calls them."""
+LIMITS = (
+    "max-buffer-size",
+    "max-storage-buffer-binding-size",
+    "max-storage-buffers-per-shader-stage",
+)
+"""Asked for as high as the adapter goes: WebGPU promises 8 buffers of 128 MiB."""
 GROUPS_A_ROW = 65535
 REPORT_BYTES = 2080
 ARENA_ALIGN = 16
@@ -56,9 +62,9 @@ class Build:
     def __init__(self, folder: Path, target: str) -> None:
         self.folder, self.target = folder, target
         try:
-            self.manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        except OSError as failure:
-            raise HostError(f"no build in {folder}: {failure.strerror}") from None
+            self.manifest = json.loads(self._content("manifest.json"))
+        except ValueError:
+            raise HostError(f"manifest.json in {folder} is no JSON") from None
         found = self.manifest.get("schema"), self.manifest.get("schema_version")
         if found != (SCHEMA, SCHEMA_VERSION):
             raise HostError(f"{folder} has manifest {found}, this host reads version 2")
@@ -68,6 +74,12 @@ class Build:
         self._report = self.buffer(REPORT_BYTES)
         self._sites: list[dict[str, Any]] = []
         self._site_bases: dict[str, int] = {}
+
+    def _content(self, name: str) -> bytes:
+        try:
+            return (self.folder / name).read_bytes()
+        except OSError as failure:
+            raise HostError(f"no build in {self.folder}: {name}: {failure.strerror}") from None
 
     def _opened(self) -> wgpu.GPUDevice:
         """A device with all features that the kernels of the target use."""
@@ -82,11 +94,9 @@ class Build:
         missing = sorted(f for f in wanted if FEATURES.get(f) not in adapter.features)
         if missing:
             raise HostError(f"{adapter.info['device']} has no {', '.join(missing)}")
-        # WebGPU promises 8 storage buffers a kernel; `spirv` may use what the adapter has.
-        limit = "max-storage-buffers-per-shader-stage"
         return adapter.request_device_sync(
             required_features=[FEATURES[feature] for feature in sorted(wanted)],
-            required_limits={limit: adapter.limits[limit]},
+            required_limits={limit: adapter.limits[limit] for limit in LIMITS},
         )
 
     def _programs(self, kernel: dict[str, Any]) -> dict[str, Any]:
@@ -106,8 +116,8 @@ class Build:
         if len(data) % size:
             raise HostError(f"{len(data)} bytes are no whole number of {element}")
         buffer = self.buffer(len(data))
-        self.device.queue.write_buffer(buffer, 0, data)
-        return Array(buffer, 0, len(data), shape or (len(data) // size,))
+        self.device.queue.write_buffer(buffer, 0, data.ljust(_up(len(data), 4), b"\0"))
+        return Array(buffer, 0, len(data), (len(data) // size,) if shape is None else shape)
 
     def read(self, array: Array) -> bytes:
         """The bytes of an array; raises what threads reported since the last time."""
@@ -138,12 +148,15 @@ class Build:
     def _pipeline(self, dispatch: dict[str, Any]) -> wgpu.GPUComputePipeline:
         key = dispatch["file"]
         if key not in self._pipelines:
-            code = (self.folder / dispatch["file"]).read_bytes()
+            code = self._content(key)
             module = self.device.create_shader_module(
                 code=code.decode() if self.target == "wgsl" else code
             )
-            bindings = self.device.create_bind_group_layout(entries=_layout_entries(dispatch))
-            layout = self.device.create_pipeline_layout(bind_group_layouts=[bindings])
+            made = self.device.create_bind_group_layout
+            # A build with `--space 2` leaves groups 0 and 1 to others: empty here.
+            empty = [made(entries=[]) for _ in range(_group(dispatch))]
+            layouts = [*empty, made(entries=_layout_entries(dispatch))]
+            layout = self.device.create_pipeline_layout(bind_group_layouts=layouts)
             stage = {"module": module, "entry_point": dispatch["entry_point"]}
             self._pipelines[key] = self.device.create_compute_pipeline(layout=layout, compute=stage)
         return self._pipelines[key]
@@ -166,28 +179,37 @@ class Build:
                 "binding": one["place"]["binding"],
                 "resource": {"buffer": buffers.get(one["name"], self._report)},
             }
-            for one in (dispatch["parameters"], *dispatch["resources"])
-            if one["place"]  # Empty where the code does not use it.
+            for one in _used(dispatch)
         ]
-        layout = pipeline.get_bind_group_layout(0)
         compute = encoder.begin_compute_pass()
         compute.set_pipeline(pipeline)
-        compute.set_bind_group(0, self.device.create_bind_group(layout=layout, entries=entries))
+        for k in range(_group(dispatch) + 1):
+            layout = pipeline.get_bind_group_layout(k)
+            given = entries if k == _group(dispatch) else []
+            compute.set_bind_group(k, self.device.create_bind_group(layout=layout, entries=given))
         compute.dispatch_workgroups(*groups)
         compute.end()
 
 
+def _used(dispatch: dict[str, Any]) -> list[dict[str, Any]]:
+    """All that a dispatch binds; the place of what its code does not use is empty."""
+    bound = [{**dispatch["parameters"], "access": "uniform"}, *dispatch["resources"]]
+    return [one for one in bound if one["place"]]
+
+
+def _group(dispatch: dict[str, Any]) -> int:
+    return _used(dispatch)[0]["place"]["set"]
+
+
 def _layout_entries(dispatch: dict[str, Any]) -> list[dict[str, Any]]:
     kinds = {"read": "read-only-storage", "write": "storage", "uniform": "uniform"}
-    bound = [{**dispatch["parameters"], "access": "uniform"}, *dispatch["resources"]]
     return [
         {
             "binding": one["place"]["binding"],
             "visibility": wgpu.ShaderStage.COMPUTE,
             "buffer": {"type": kinds[one["access"]]},
         }
-        for one in bound
-        if one["place"]
+        for one in _used(dispatch)
     ]
 
 
@@ -236,6 +258,9 @@ class Kernel:
 
     def _call(self, inputs: Mapping[str, Array], dim: Shape, uniforms: Mapping[str, bytes],
               shapes: Mapping[str, Shape]) -> _Call:  # fmt: skip
+        missing = [name for name in self._inputs if name not in inputs]
+        if missing:
+            raise HostError(f"no array is given for {', '.join(missing)}")
         arrays = {("input", name): inputs[name] for name in self._inputs}
         known = {name: one.shape for (_, name), one in arrays.items()}
         known |= {name: shapes.get(name, dim) for name in self._outputs}

@@ -13,6 +13,8 @@ const SCHEMA = "shaderad-manifest";
 const SCHEMA_VERSION = 2;
 const TARGET = "wgsl";
 const FEATURES = { half: "shader-f16", subgroups: "subgroups" };
+// Asked for as high as the adapter goes: WebGPU promises 8 buffers of 128 MiB.
+const LIMITS = ["maxBufferSize", "maxStorageBufferBindingSize", "maxStorageBuffersPerShaderStage"];
 const GROUPS_A_ROW = 65535;
 const REPORT_BYTES = 2080;
 const ARENA_ALIGN = 16;
@@ -26,7 +28,8 @@ export class HostError extends Error {}
  * @param {GPUDevice} [device] Your own, with the features that the build needs.
  */
 export async function load(folder, device) {
-  const manifest = await (await fetched(`${folder}/manifest.json`)).json();
+  const response = await fetched(`${folder}/manifest.json`);
+  const manifest = await response.json().catch(() => ({}));
   if (manifest.schema !== SCHEMA || manifest.schema_version !== SCHEMA_VERSION) {
     const found = `${manifest.schema} ${manifest.schema_version}`;
     throw new HostError(`${folder} has ${found}, this loader reads ${SCHEMA} ${SCHEMA_VERSION}`);
@@ -50,7 +53,9 @@ async function opened(manifest) {
   const wanted = [...new Set(programs.flatMap((one) => one.features))];
   const missing = wanted.filter((one) => !adapter.features.has(FEATURES[one]));
   if (missing.length) throw new HostError(`this device has no ${missing.join(", ")}`);
-  return adapter.requestDevice({ requiredFeatures: wanted.map((one) => FEATURES[one]) });
+  const requiredLimits = Object.fromEntries(LIMITS.map((one) => [one, adapter.limits[one]]));
+  const requiredFeatures = wanted.map((one) => FEATURES[one]);
+  return adapter.requestDevice({ requiredFeatures, requiredLimits });
 }
 
 /**
@@ -97,7 +102,7 @@ class Build {
     return { entry, target };
   }
 
-  /** Copies a typed array of packed elements to the device. @returns {DeviceArray} */
+  /** Copies the bytes of packed elements to the device. @returns {DeviceArray} */
   array(data, element, shape) {
     const size = this.types[element].byte_count;
     if (data.byteLength % size) {
@@ -105,7 +110,9 @@ class Build {
     }
     const byteCount = data.byteLength;
     const buffer = this.buffer(byteCount);
-    this.device.queue.writeBuffer(buffer, 0, data);
+    const bytes = new Uint8Array(up(byteCount, 4));
+    bytes.set(new Uint8Array(data.buffer ?? data, data.byteOffset ?? 0, byteCount));
+    this.device.queue.writeBuffer(buffer, 0, bytes);
     return { buffer, offset: 0, byteCount, shape: shape ?? [byteCount / size] };
   }
 
@@ -157,9 +164,12 @@ class Build {
       this.#siteBases.set(program.file, this.#sites.length);
       this.#sites.push(...program.sites);
       const text = await (await fetched(`${this.folder}/${program.file}`)).text();
-      const layout = this.device.createBindGroupLayout({ entries: layoutEntries(program) });
+      const made = (entries) => this.device.createBindGroupLayout({ entries });
+      // A build with `--space 2` leaves groups 0 and 1 to others: empty here.
+      const empty = Array.from({ length: groupOf(program) }, () => made([]));
+      const bindGroupLayouts = [...empty, made(layoutEntries(program))];
       const pipeline = await this.device.createComputePipelineAsync({
-        layout: this.device.createPipelineLayout({ bindGroupLayouts: [layout] }),
+        layout: this.device.createPipelineLayout({ bindGroupLayouts }),
         compute: {
           module: this.device.createShaderModule({ code: text }),
           entryPoint: program.entry_point,
@@ -189,8 +199,11 @@ class Build {
       { binding: place.binding, resource: { buffer: buffers[name] } }));
     const pass = encoder.beginComputePass();
     pass.setPipeline(pipeline);
-    const layout = pipeline.getBindGroupLayout(0);
-    pass.setBindGroup(0, this.device.createBindGroup({ layout, entries }));
+    for (let k = 0; k <= groupOf(program); k++) {
+      const layout = pipeline.getBindGroupLayout(k);
+      const given = k === groupOf(program) ? entries : [];
+      pass.setBindGroup(k, this.device.createBindGroup({ layout, entries: given }));
+    }
     pass.dispatchWorkgroups(...inRows(groups));
     pass.end();
   }
@@ -201,6 +214,8 @@ function places({ parameters, resources }) {
   const all = [{ ...parameters, access: "uniform" }, ...resources];
   return all.filter(({ place }) => "binding" in place);
 }
+
+const groupOf = (program) => places(program)[0].place.set;
 
 function layoutEntries(program) {
   const types = { read: "read-only-storage", write: "storage", uniform: "uniform" };
