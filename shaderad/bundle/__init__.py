@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shaderad.bundle.constants import constants_of
 from shaderad.bundle.folder import check_folder
-from shaderad.bundle.graph_programs import TracedGraph
+from shaderad.bundle.graph_entries import TracedGraph
 from shaderad.bundle.profile_changes import Changes, changed_profiles
 from shaderad.bundle.profiles import DEFAULT_TARGETS, PROFILES, profiles_of
 from shaderad.bundle.programs import ChosenKernel
@@ -17,7 +17,6 @@ from shaderad.bundle.stages import Built, Options, build_entries
 from shaderad.bundle.wanted_inputs import graph_inputs, kernel_inputs, wanted_inputs
 from shaderad.diagnostics import error
 from shaderad.lower.bindings import BOUNDS, WORKGROUP_SIZE
-from shaderad.session.graph_signatures import span_of
 
 __all__ = ["DEFAULT_TARGETS", "PROFILES", "Built", "build"]
 
@@ -100,10 +99,7 @@ def build(
             replace(function.specialise(constants[name]), name=name)
             for name, function in found.kernels.items()
         ]
-        traced = {
-            name: (*one.ahead_of_calls(name), span_of(one.python))
-            for name, one in found.graphs.items()
-        }
+        traced = {name: (*one.ahead_of_calls(name), one.span) for name, one in found.graphs.items()}
         inputs = {one.name: kernel_inputs(one) for one in kernels}
         inputs |= {name: graph_inputs(signature) for name, (signature, *_) in traced.items()}
         wanted = wanted_inputs(_several(wrt), inputs)

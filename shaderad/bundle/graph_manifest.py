@@ -6,7 +6,7 @@ Invariant: only names, numbers and expressions; the same build gives the same by
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,11 +18,12 @@ from shaderad.bundle.dispatches import (
     no_derivative,
     site_entries,
 )
-from shaderad.bundle.graph_programs import GraphProgram, GraphPrograms, TracedGraph
+from shaderad.bundle.graph_entries import BuiltGraph
+from shaderad.bundle.graph_programs import GraphProgram, GraphPrograms
 from shaderad.bundle.places import places
 from shaderad.bundle.size_text import spelled
 from shaderad.bundle.type_names import Types
-from shaderad.diagnostics import Span, error
+from shaderad.diagnostics import error
 from shaderad.ir.arrays import ArrayType
 from shaderad.ir.types import is_differentiable
 from shaderad.lower.artifact import Access
@@ -35,23 +36,6 @@ from shaderad.session.traced_sizes import TracedSize
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 """What differs from process to process in the text of a function."""
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltGraph:
-    """One graph for every target."""
-
-    graph: TracedGraph
-    bounds: str
-    by_target: Mapping[str, GraphPrograms]
-
-    @property
-    def span(self) -> Span:
-        return self.graph.span
-
-    @property
-    def name(self) -> str:
-        return self.graph.name
 
 
 def graph_entry(built: BuiltGraph, file_of: FileNames, types: Types) -> graphs.GraphEntry:

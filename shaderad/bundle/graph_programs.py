@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from shaderad.bundle.graph_entries import TracedGraph
 from shaderad.bundle.profiles import Profile
 from shaderad.bundle.programs import (
     NOT_CHOSEN,
@@ -20,7 +21,7 @@ from shaderad.bundle.programs import (
     stem_of,
     variant_for,
 )
-from shaderad.diagnostics import DerivativeError, Span, error
+from shaderad.diagnostics import DerivativeError, error
 from shaderad.graph.plan import RunPass, RunScans
 from shaderad.graph.planning import plan
 from shaderad.ir.arrays import Graph, Value
@@ -30,33 +31,11 @@ from shaderad.lower.bindings import Lowered, Mode
 from shaderad.lower.compile import compile_program
 from shaderad.lower.kernels import lower_kernel
 from shaderad.session.devices import Choice
-from shaderad.session.graph_signatures import GraphSignature
 from shaderad.session.kernel_steps import StagedPasses
 from shaderad.session.plan_steps import lowered_passes
 from shaderad.session.run_graph import pulled, pushed
 from shaderad.session.schedule import Schedule
 from shaderad.session.scheduling import schedule
-from shaderad.session.traced_calls import Variant
-
-
-@dataclass(frozen=True, slots=True)
-class TracedGraph:
-    """A graph of the file that is built."""
-
-    signature: GraphSignature
-    variant: Variant
-    span: Span
-    inputs: frozenset[str]
-    """By which it is differentiated, as Python reaches them."""
-
-    @property
-    def wanted(self) -> tuple[bool, ...]:
-        """Whether it is differentiated by each input."""
-        return tuple(name in self.inputs for name in self.signature.names)
-
-    @property
-    def name(self) -> str:
-        return self.signature.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ from shaderad.bundle.dispatches import (
     site_entries,
 )
 from shaderad.bundle.document import Manifest
-from shaderad.bundle.graph_manifest import BuiltGraph, graph_entry
+from shaderad.bundle.graph_description import GraphEntry
+from shaderad.bundle.graph_entries import BuiltGraph
 from shaderad.bundle.places import places
 from shaderad.bundle.profiles import Profile
 from shaderad.bundle.programs import ChosenKernel, Dispatch, Programs, launch_shaped_names
@@ -89,12 +90,20 @@ def manifest_of(
         compiler=f"slangpy {compiler_version()}",
         slang_library=library,
         kernels=[_kernel(built, file_of, types) for built in kernels],
-        graphs=[graph_entry(built, file_of, types) for built in graphs],
+        graphs=_graphs(list(graphs), file_of, types),
         targets={one.name: _target(one) for one in profiles},
         types=types.table(),
         header=header,
         files={},
     )
+
+
+def _graphs(built: list[BuiltGraph], file_of: FileNames, types: Types) -> list[GraphEntry]:
+    if not built:
+        return []
+    from shaderad.bundle.graph_manifest import graph_entry
+
+    return [graph_entry(one, file_of, types) for one in built]
 
 
 def manifest_bytes(manifest: Manifest, hashes: Mapping[str, str]) -> bytes:

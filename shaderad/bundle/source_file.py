@@ -80,14 +80,10 @@ def find_entries(module: ModuleType, names: Collection[str]) -> Entries:
     Raises:
         LanguageError: SR0703, where the file defines none; SR0704, where one of `names` is none.
     """
-    from shaderad.frontend.decorators import KernelFunction
-    from shaderad.session.graphs import GraphFunction
-
     file = module.__file__ or ""
-    members = {
-        key: one
-        for key, one in vars(module).items()
-        if isinstance(one, KernelFunction | GraphFunction)
+    kernels, graphs = _members(module)
+    members: dict[str, KernelFunction | GraphFunction] = {
+        key: one for key, one in vars(module).items() if key in kernels or key in graphs
     }
     for name in names:
         if name not in members:
@@ -98,9 +94,23 @@ def find_entries(module: ModuleType, names: Collection[str]) -> Entries:
     if not found:
         raise error("SR0703", file=Path(file).name)
     return Entries(
-        {key: one for key, one in found.items() if isinstance(one, KernelFunction)},
-        {key: one for key, one in found.items() if isinstance(one, GraphFunction)},
+        {key: one for key, one in kernels.items() if key in found},
+        {key: one for key, one in graphs.items() if key in found},
     )
+
+
+def _members(module: ModuleType) -> tuple[dict[str, KernelFunction], dict[str, GraphFunction]]:
+    """All kernels and graphs that the module names."""
+    from shaderad.frontend.decorators import KernelFunction
+
+    named = vars(module).items()
+    kernels = {key: one for key, one in named if isinstance(one, KernelFunction)}
+    # What made a graph has imported this; a file of kernels does without, which is quicker.
+    if "shaderad.session.graphs" not in sys.modules:
+        return kernels, {}
+    from shaderad.session.graphs import GraphFunction
+
+    return kernels, {key: one for key, one in named if isinstance(one, GraphFunction)}
 
 
 def _own(

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from shaderad.bundle.description import FILE, SCHEMA_FILE
 from shaderad.bundle.dispatches import FileNames
 from shaderad.bundle.folder import write_folder
-from shaderad.bundle.graph_manifest import BuiltGraph
-from shaderad.bundle.graph_programs import GraphPrograms, TracedGraph, build_graph
+from shaderad.bundle.graph_entries import BuiltGraph, TracedGraph
 from shaderad.bundle.header import header_text
 from shaderad.bundle.judging import Judges
 from shaderad.bundle.manifest import BuiltKernel, manifest_bytes, manifest_of
@@ -31,7 +30,10 @@ from shaderad.lower.validate import Judgement
 LIBRARY = "shaderad"
 """The folder of the Slang library in the output."""
 
-AnyPrograms = TypeVar("AnyPrograms", Programs, GraphPrograms)
+if TYPE_CHECKING:
+    from shaderad.bundle.graph_programs import GraphPrograms
+
+AnyPrograms = TypeVar("AnyPrograms", Programs, "GraphPrograms")
 
 
 def _say_nothing(step: str) -> None:
@@ -130,6 +132,8 @@ class _Building:
         return self._checked(programs, kernel.name, kernel.span)
 
     def graph(self, graph: TracedGraph, profile: Profile) -> GraphPrograms:
+        from shaderad.bundle.graph_programs import build_graph
+
         options = self._options
         options.tell(f"{graph.name} for {profile.name}")
         programs = build_graph(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
-from shaderad.bundle.graph_manifest import BuiltGraph
+from shaderad.bundle.graph_entries import BuiltGraph
 from shaderad.bundle.manifest import BuiltKernel
 from shaderad.bundle.programs import Refusal
 from shaderad.bundle.stages import Built

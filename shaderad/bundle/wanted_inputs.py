@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from shaderad.diagnostics import error
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import Access, is_differentiable
-from shaderad.session.graph_signatures import GraphSignature
+
+if TYPE_CHECKING:
+    from shaderad.session.graph_signatures import GraphSignature
 
 Inputs = dict[str, bool]
 """Of one kernel or graph: whether each input, as Python reaches it, holds floats."""

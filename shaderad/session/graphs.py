@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType, ref
 
-from shaderad.diagnostics import error
+from shaderad.diagnostics import Span, error
 from shaderad.frontend.host import caller_locals
 from shaderad.graph.draw import draw
 from shaderad.graph.explain import explain
@@ -140,6 +140,11 @@ class GraphFunction(BindableGraph):
         self._latest: Traced | None = None
         self._latest_call: LatestCall | None = None
         functools.update_wrapper(self, function)
+
+    @property
+    def span(self) -> Span:
+        """Where the function is defined."""
+        return span_of(self.python)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else partial(self, instance)
