@@ -37,3 +37,12 @@ def refracted(
 def shuffled(i: sad.Index, x: sad.In[float], target: sad.In[int], y: sad.Out[float]):
     """An Out that need not be written everywhere; an index may be out of range."""
     y[sad.unique(target[i])] = x[i] * x[i]
+
+
+@sad.kernel
+def powered(i: sad.Index, x: sad.In[float], count: int, y: sad.Out[float]):
+    """x to the power of ``2 ** count``, by a loop without a limit: it has no derivative."""
+    total = x[i]
+    for _ in range(count):
+        total = total * total
+    y[i] = total

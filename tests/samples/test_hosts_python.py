@@ -143,6 +143,16 @@ def test_a_manifest_of_another_version_is_refused(loader: ModuleType, tmp_path: 
         loader.Build(tmp_path, "wgsl")
 
 
+def test_a_kernel_without_a_derivative_says_why(loader: ModuleType, built: Path) -> None:
+    build = loader.Build(built, "wgsl")
+    x = build.array(np.float32([3.0, 0.5]).tobytes(), "float")
+    count = {"count": np.int32(2).tobytes()}
+    y = build.kernel("powered").primal({"x": x}, (2,), count)["y"]
+    assert numbers(build, y).tolist() == [81.0, 0.0625]
+    with pytest.raises(loader.HostError, match=r"powered was built without backward: .*bound"):
+        build.kernel("powered").backward({"x": x}, {"y": x}, (2,), count)
+
+
 def test_a_manifest_that_is_none_is_refused(loader: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("<!doctype html>")
     with pytest.raises(loader.HostError, match="is no JSON"):

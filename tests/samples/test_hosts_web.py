@@ -183,8 +183,17 @@ def test_kernels_with_every_role_and_word_are_served(
         },
         {**shuffled, "shapes": {"y": [3]}, "cotangents": {"y": given("float", np.ones(3))}},
         {**shuffled, "shapes": {}},
+        {
+            "kernel": "powered",
+            "inputs": {"x": ones},
+            "cotangents": {"y": ones},
+            "dim": [4],
+            "uniforms": {"count": [2]},
+            "shapes": {},
+        },
     ]
-    first, second, third = results_of(build, calls, tmp_path)
+    first, second, third, fourth = results_of(build, calls, tmp_path)
     check_alike(first, {**results, **gradients})
     assert re.fullmatch(r"host_kernels.py:\d+: bounds of y: 3 of 3", second)
+    assert fourth.startswith("powered was built without backward: ")
     check_alike(third, {"y": np.ones(4, np.float32), "x": np.full(4, 2.0, np.float32)})

@@ -218,6 +218,7 @@ class Kernel:
 
     def __init__(self, build: Build, entry: dict[str, Any], programs: dict[str, Any]) -> None:
         self._build = build
+        self._name = entry["name"]
         self._programs = programs
         self._types = {one["name"]: one["type"] for one in entry["arrays"] + entry["uniforms"]}
         self._inputs = [one["name"] for one in entry["arrays"] if one["access"] == "In"]
@@ -250,6 +251,9 @@ class Kernel:
             shapes: As for `primal`.
             results: What `primal` gave: read where a kernel keeps a minimum or maximum.
         """
+        if not self._programs["backward"]:
+            why = self._programs.get("no_backward") or {"reason": "nothing to differentiate by"}
+            raise HostError(f"{self._name} was built without backward: {why['reason']}")
         call = self._call(inputs, dim, uniforms, shapes)
         call.arrays |= {("cotangent", name): one for name, one in cotangents.items()}
         call.arrays |= {("result", name): one for name, one in results.items()}

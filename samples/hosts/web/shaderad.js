@@ -82,9 +82,8 @@ class Build {
   /** A kernel, ready to be called. */
   async kernel(name) {
     const { entry, target } = this.#found("kernels", name);
-    const programs = { primal: target.primal, backward: target.backward };
     await this.#prepare([...target.primal, ...target.backward]);
-    return new Kernel(this, entry, programs);
+    return new Kernel(this, entry, target);
   }
 
   /** A graph, ready to be run. */
@@ -236,6 +235,7 @@ const key = (role, name) => `${role} ${name}`;
 class Kernel {
   constructor(build, entry, programs) {
     this.build = build;
+    this.name = entry.name;
     this.programs = programs;
     this.types = new Map([...entry.arrays, ...entry.uniforms].map((one) => [one.name, one.type]));
     this.inputs = entry.arrays.filter((one) => one.access === "In").map((one) => one.name);
@@ -262,6 +262,10 @@ class Kernel {
    * @returns {Object<string, DeviceArray>}
    */
   backward(inputs, cotangents, how) {
+    if (!this.programs.backward.length) {
+      const why = this.programs.no_backward?.reason ?? "nothing to differentiate by";
+      throw new HostError(`${this.name} was built without backward: ${why}`);
+    }
     const call = new Call(this, inputs, how);
     call.give("cotangent", cotangents);
     call.give("result", how.results ?? {});
@@ -410,7 +414,10 @@ class Graph {
    */
   async run(mode, arrays) {
     const plan = this.plans[mode];
-    if (!plan) throw new HostError(`${this.entry.name} was built without ${mode}`);
+    if (!plan) {
+      const why = this.plans[`no_${mode}`]?.reason ?? "build with --jvp";
+      throw new HostError(`${this.entry.name} was built without ${mode}: ${why}`);
+    }
     if (arrays.length !== plan.inputs.length) {
       throw new HostError(`${this.entry.name} takes ${plan.inputs}, not ${arrays.length} arrays`);
     }
