@@ -41,7 +41,7 @@ def shuffled(i: sad.Index, x: sad.In[float], target: sad.In[int], y: sad.Out[flo
 
 @sad.kernel
 def powered(i: sad.Index, x: sad.In[float], count: int, y: sad.Out[float]):
-    """x to the power of ``2 ** count``, by a loop without a limit: it has no derivative."""
+    """Powers of ``x``, to ``2 ** count``, by a loop without a limit: it has no derivative."""
     total = x[i]
     for _ in range(count):
         total = total * total
