@@ -104,3 +104,24 @@ def test_gradients_of_an_output_that_is_permuted(loader: ModuleType, tmp_path: P
     check_alike(build, y, {"y": np.float32([4.0, 9.0, 1.0])})
     bars = {"y": build.array(bar.tobytes(), "float")}
     check_alike(build, kernel.backward(inputs, bars, (3,)), {"x": 2 * x * bar[target]})
+
+
+PREFIX_SUM = """
+RWStructuredBuffer<uint> y : register(u0);
+
+[numthreads(64, 1, 1)]
+void first(uint lane : SV_GroupIndex)
+{
+    y[lane] = WavePrefixSum(1u);
+}
+"""
+OP_GROUP_NON_UNIFORM_IADD, INCLUSIVE_SCAN = 349, 1
+
+
+def test_glslang_takes_a_prefix_sum_for_an_inclusive_one(tmp_path: Path) -> None:
+    """HLSL's is exclusive. Once this fails `isFirstOfWave` of shaders/sums.slang needs one form."""
+    source = tmp_path / "first.hlsl"
+    source.write_text(PREFIX_SUM)
+    words = np.fromfile(glslang.assemble(source, "first"), np.uint32)
+    (at,) = np.flatnonzero(words == (6 << 16 | OP_GROUP_NON_UNIFORM_IADD))
+    assert words[at + 4] == INCLUSIVE_SCAN
