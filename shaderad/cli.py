@@ -6,6 +6,8 @@ Arguments are read here and nowhere else; what a command does is done by the mod
 from __future__ import annotations
 
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from enum import Enum
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shaderad.diagnostics import Error
+from shaderad.diagnostics import Error, error
 
 if TYPE_CHECKING:
     from shaderad.bundle import Built
@@ -38,6 +40,19 @@ def main() -> None:
     except Error as failure:
         print(failure, file=sys.stderr)
         raise SystemExit(1) from None
+    except Exception as failure:  # A traceback helps nobody but us.
+        print(_bug(failure), file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+def _bug(failure: Exception) -> Error:
+    """An error of ours for one that should not have come, whose traceback goes to a file."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="shaderad-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
+        traceback.print_exception(failure, file=file)
+    said = " ".join(f"{type(failure).__name__}: {failure}".split())
+    return error("SR0739", failure=said, path=file.name)
 
 
 def _show_version(is_asked: bool) -> None:
@@ -238,12 +253,12 @@ def _as_json(*, is_asked: bool) -> Generator[None]:
     """Errors go to standard output as JSON, where that is asked for."""
     try:
         yield
-    except Error as failure:
+    except Exception as failure:
         if not is_asked:
             raise
         from shaderad.bundle.json_document import failure_text
 
-        print(failure_text(failure))
+        print(failure_text(failure if isinstance(failure, Error) else _bug(failure)))
         raise typer.Exit(1) from None
 
 

@@ -74,8 +74,8 @@ def build(
         tell: Called with a line about each step before it is taken.
 
     Raises:
-        LanguageError: SR0701 to SR0707, SR0730, SR0731, SR0734, SR0735, SR0746, SR0747, or what the
-            front end refuses.
+        LanguageError: SR0701 to SR0707, SR0730, SR0731, SR0734, SR0735, SR0738, SR0746, SR0747, or
+            what the front end refuses.
         CompileError: SR0501 to SR0507, SR0708 to SR0713, SR0740 to SR0745, SR0750.
         DeviceError: SR0602, SR0603, where wgpu has no device to vet with.
         ShapeError: SR0374, where there are no such `bounds`.

@@ -7,8 +7,10 @@ failure leaves the folder as it was.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -17,15 +19,20 @@ from shaderad.bundle.description import FILE
 from shaderad.bundle.manifest import listed_files
 from shaderad.diagnostics import error
 
+# Of Linux: `AT_FDCWD` and `RENAME_EXCHANGE` of renameat2(2).
+_HERE, _RENAME_EXCHANGE = -100, 2
+
 
 def check_folder(folder: Path) -> None:
     """Refuses early what `write_folder` could not do later.
 
     Raises:
-        CompileError: SR0708, where `folder` is no folder.
+        CompileError: SR0708, where `folder`, or one above it, is no folder.
     """
-    if folder.exists() and not folder.is_dir():
-        raise error("SR0708", folder=folder, reason="it is a file")
+    for path in (folder, *folder.parents):
+        if path.exists() and not path.is_dir():
+            what = "it" if path == folder else f"`{path.name}`"
+            raise error("SR0708", folder=folder, reason=f"{what} is a file")
 
 
 def write_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
@@ -95,6 +102,8 @@ def _swap(made: Path, folder: Path) -> None:
     if not folder.exists():
         made.rename(folder)
         return
+    if _exchange(made, folder):
+        return
     old = made.with_name(f"{made.name}-old")
     folder.rename(old)
     try:
@@ -103,6 +112,18 @@ def _swap(made: Path, folder: Path) -> None:
         old.rename(folder)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Lets two folders trade places in one step, so that no moment is without the earlier build.
+
+    Whether it was done: Linux alone has it, and not on every file system.
+    """
+    rename = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
+    if rename is None:
+        return False
+    paths = os.fsencode(one), os.fsencode(other)
+    return rename(_HERE, paths[0], _HERE, paths[1], _RENAME_EXCHANGE) == 0
 
 
 def _move_in(made: Path, folder: Path, contents: Mapping[str, bytes], ours: frozenset[str]) -> None:

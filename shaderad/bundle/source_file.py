@@ -7,6 +7,7 @@ is read anew the next time.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import linecache
@@ -78,7 +79,8 @@ def find_entries(module: ModuleType, names: Collection[str]) -> Entries:
     All that are defined in the file, or those called `names`, wherever they are from.
 
     Raises:
-        LanguageError: SR0703, where the file defines none; SR0704, where one of `names` is none.
+        LanguageError: SR0703, where the file defines none; SR0704, where one of `names` is none;
+            SR0738, where two have one name.
     """
     file = module.__file__ or ""
     kernels, graphs = _members(module)
@@ -89,6 +91,7 @@ def find_entries(module: ModuleType, names: Collection[str]) -> Entries:
         if name not in members:
             raise error("SR0704", name=name, file=Path(file).name,
                         known=", ".join(f"`{key}`" for key in members) or "none")  # fmt: skip
+    _check_names(Path(file), members)
     wanted = {key: one for key, one in members.items() if key in names}
     found = wanted or _own(members, file)
     if not found:
@@ -111,6 +114,22 @@ def _members(module: ModuleType) -> tuple[dict[str, KernelFunction], dict[str, G
     from shaderad.session.graphs import GraphFunction
 
     return kernels, {key: one for key, one in named if isinstance(one, GraphFunction)}
+
+
+def _check_names(file: Path, members: Collection[str]) -> None:
+    """Python forgets the first of two functions of one name; a build must not.
+
+    Raises:
+        LanguageError: SR0738.
+    """
+    found: set[str] = set()
+    for node in ast.parse(file.read_bytes()).body:
+        is_entry = isinstance(node, ast.FunctionDef) and node.decorator_list
+        if not is_entry or node.name not in members:
+            continue
+        if node.name in found:
+            raise error("SR0738", _line(str(file), node.lineno), file=file.name, name=node.name)
+        found.add(node.name)
 
 
 def _own(

@@ -6,6 +6,7 @@ from shaderad.diagnostics.errors import (
     CompileError,
     DerivativeError,
     DeviceError,
+    Error,
     LanguageError,
     Message,
     ShapeError,
@@ -214,6 +215,18 @@ MESSAGES: dict[str, Message] = {
         CompileError,
         "`{first}` and `{second}` contradict each other for `{target}`",
         help="leave one of them out",
+    ),
+    "SR0738": Message(
+        LanguageError,
+        "`{file}` defines `{name}` twice",
+        note="the second takes the place of the first, which would be lost",
+        help="give one of them another name",
+    ),
+    "SR0739": Message(
+        Error,
+        "bug in shaderad: {failure}",
+        note="where it happened is written in `{path}`",
+        help="please report it together with the command",
     ),
     "SR0746": Message(
         LanguageError,

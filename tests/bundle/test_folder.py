@@ -136,6 +136,7 @@ def test_a_swap_that_fails_leaves_the_earlier_build(
         return rename(path, target)
 
     monkeypatch.setattr(Path, "rename", busy)
+    monkeypatch.setattr("shaderad.bundle.folder._exchange", lambda one, other: False)
     with pytest.raises(sad.CompileError, match="SR0708"):
         write_folder(folder, with_manifest(SECOND))
     assert files_in(folder) == with_manifest(FIRST)
