@@ -73,6 +73,20 @@ def test_operators_run_at_once(device: sad.Device) -> None:
         x[x > 0.0]
 
 
+def test_numbers_are_arrays_without_axes(device: sad.Device) -> None:
+    @sad.graph
+    def more(x: sad.Array[float]) -> sad.Array[float]:
+        return x + sad.sum(2.0) + sad.max((1.0, 3.0))
+
+    with device:
+        assert float(sad.sum(2.0)) == 2.0
+        assert int(sad.mean((1.0, 3.0))) == 2
+        np.testing.assert_array_equal(sad.reshape(2.0, (1,)).numpy(), [2.0])
+        np.testing.assert_array_equal(more([1.0, 2.0]).numpy(), [6.0, 7.0])
+        value, pullback = sad.vjp(lambda x: x * sad.sum(3.0), 2.0)
+        assert (float(value), float(pullback(1.0)[0])) == (6.0, 3.0)
+
+
 def test_functions_on_arrays_are_mapped(device: sad.Device) -> None:
     x = sad.array(X)
     pairs = Pair(x, float2(x, 2.0))

@@ -66,6 +66,11 @@ def array_of_data(leaf: Any, device: Device) -> Array | None:
     return array(leaf, device=device) if is_array else None
 
 
+def array_of_captured(data: Any, device: Device) -> Array:
+    """Whatever a trace has taken for an array, on a device."""
+    return data if isinstance(data, Array) else array(data, device=device)
+
+
 def array_of_number(leaf: Any, device: Device) -> Array | None:
     """Likewise, and numbers as arrays without axes."""
     plain = as_number(leaf)

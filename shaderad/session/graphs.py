@@ -23,7 +23,7 @@ from shaderad.ir.types import Type, is_differentiable
 from shaderad.session import trees
 from shaderad.session.arguments_of_graphs import (
     Arguments,
-    array_of_data,
+    array_of_captured,
     array_of_number,
     taken_apart,
 )
@@ -72,8 +72,8 @@ class BoundGraph:
     @property
     def operands(self) -> list[Array]:
         """The arguments, then what the function captured."""
-        captured = [array_of_data(get(), self.device) for get in self.traced.captured]
-        return [*self.arguments.arrays, *(x for x in captured if x is not None)]
+        captured = (array_of_captured(get(), self.device) for get in self.traced.captured)
+        return [*self.arguments.arrays, *captured]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from shaderad.runtime import buffers
 from shaderad.session import trees
 from shaderad.session.arguments_of_graphs import (
     Arguments,
+    array_of_captured,
     array_of_data,
     array_of_number,
     taken_apart,
@@ -222,8 +223,8 @@ class Bound:
 
     @property
     def operands(self) -> list[Array]:
-        captured = [array_of_data(x, self.device) for x in self.variant.captured]
-        return [*self.arguments.arrays, *(x for x in captured if x is not None)]
+        captured = (array_of_captured(x, self.device) for x in self.variant.captured)
+        return [*self.arguments.arrays, *captured]
 
 
 def graph_within(

@@ -16,7 +16,12 @@ from shaderad.frontend.intrinsics import Intrinsic
 from shaderad.frontend.structs import StructInfo
 from shaderad.ir import ops
 from shaderad.session import trees
-from shaderad.session.arguments_of_graphs import Arguments, array_of_data, taken_apart
+from shaderad.session.arguments_of_graphs import (
+    Arguments,
+    array_of_captured,
+    array_of_data,
+    taken_apart,
+)
 from shaderad.session.array_functions.operators import value_function
 from shaderad.session.call import device_of
 from shaderad.session.devices import Device
@@ -42,8 +47,7 @@ def call_variant(
     variant: Variant, given: Sequence[Any], size_by_name: Mapping[str, int], device: Device
 ) -> Any:
     """The result of a traced function for arguments of its form."""
-    captured = [array_of_data(x, device) for x in variant.captured]
-    operands = [*given, *(x for x in captured if x is not None)]
+    operands = [*given, *(array_of_captured(x, device) for x in variant.captured)]
     return variant.result(run_graph(variant.graph, operands, size_by_name, device), size_by_name)
 
 
