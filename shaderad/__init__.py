@@ -41,6 +41,7 @@ from shaderad.frontend.intrinsics import FORMS, INTRINSICS
 from shaderad.frontend.structs import struct
 
 if TYPE_CHECKING:
+    from shaderad import optim
     from shaderad.bundle import build
     from shaderad.bundle.loading import load
     from shaderad.check import gradcheck
@@ -174,6 +175,7 @@ __all__ = [
     "map",
     "mean",
     "open_device",
+    "optim",
     "pointer",
     "prod",
     "reduce",
@@ -203,6 +205,8 @@ __all__ += list(TYPES) + list(INTRINSICS) + list(FORMS)  # pyright: ignore[repor
 
 def __getattr__(name: str) -> Any:
     """Imports what is not needed to define kernels, at its first use."""
+    if name == "optim":
+        return import_module("shaderad.optim")
     module = _MODULE_BY_NAME.get(name)
     if module is None:
         raise error("SR0229", name=name, remedy=remedy_for(name, __all__))

@@ -320,6 +320,11 @@ MESSAGES: dict[str, Message] = {
         "`sad.pointer` leads to the elements of an array, and got a `{found}`",
         help="give it an array with one axis, or `None` for a pointer to nothing",
     ),
+    "SR0393": Message(
+        ShapeError,
+        "`{name}` of an optimiser is a number {limits}, and is `{found}`",
+        help="a learning rate that changes from step to step is the `lr` of `step`",
+    ),
     "SR0391": Message(
         ShapeError,
         "`{name}` takes `{type}` structs, and got a `{found}`",

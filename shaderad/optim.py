@@ -1,0 +1,232 @@
+"""Optimisers over arrays, structs and containers of them: from gradients to new parameters.
+
+Each step is elementwise arithmetic of a graph: by itself it is one submission, inside a graph of
+the user's part of that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from shaderad.diagnostics import error
+from shaderad.ir.arrays import ArrayType
+from shaderad.ir.types import (
+    DOUBLE,
+    FLOAT,
+    HALF,
+    Struct,
+    Type,
+    is_differentiable,
+    scalar_of,
+    with_scalar,
+)
+from shaderad.rules.arrays import building as b
+from shaderad.session import trees
+from shaderad.session.array_functions import public
+from shaderad.session.array_functions.elements import struct_of_fields
+from shaderad.session.array_functions.primitives import made
+from shaderad.session.arrays import Array
+from shaderad.session.dtypes import shown_dtype
+from shaderad.session.graphs import graph
+from shaderad.session.traced import TracedArray
+
+State = Mapping[str, Any]
+"""What a step leaves to the next, as containers of arrays."""
+
+
+class SGD:
+    """Gradient descent, with momentum where that is not 0.
+
+    ``velocity = momentum * velocity + gradient``; ``parameter -= lr * velocity``.
+
+    Args:
+        lr: The learning rate, in units of the parameters by units of their gradients.
+        momentum: From 0 to below 1.
+
+    Raises:
+        ShapeError: SR0393, where `lr` or `momentum` is out of range.
+    """
+
+    def __init__(self, lr: float, *, momentum: float = 0.0) -> None:
+        self.lr = _checked("lr", lr, low=0.0)
+        self.momentum = _checked("momentum", momentum, low=0.0, high=1.0)
+
+    def init(self, params: Any) -> State:
+        """The state before the first step, for `params` of any structure."""
+        return {"velocity": _zeros_like(params)} if self.momentum else {}
+
+    def step(self, params: Any, gradients: Any, state: State, lr: Any = None) -> tuple[Any, State]:
+        """New parameters and state; `gradients` are built like `params`.
+
+        Args:
+            params: Arrays, structs of them, or tuples, lists and dicts of such; what is no float is
+                returned as it is.
+            gradients: What `sad.grad` gives by `params`.
+            state: What `init` or the step before returned.
+            lr: The learning rate of this step, which may be an array of shape ().
+
+        Raises:
+            DerivativeError: SR0452, where `gradients` or `state` are built differently.
+        """
+        rate = self.lr if lr is None else lr
+        if not self.momentum:
+            return _descended(params, gradients, rate), {}
+        return _pushed(params, gradients, state["velocity"], rate, self.momentum)
+
+
+class Adam:
+    """Adam: steps by the mean of gradients over the root of the mean of their squares.
+
+    Kingma and Ba, "Adam: a method for stochastic optimization" (2015), algorithm 1. The means are
+    divided by the sum of their weights, which is 1 minus the power of beta there.
+
+    Args:
+        lr: The learning rate, in units of the parameters.
+        beta1: How much of the mean of gradients each step keeps.
+        beta2: How much of the mean of squares.
+        epsilon: Added to the root.
+
+    Raises:
+        ShapeError: SR0393, where one of them is out of range.
+    """
+
+    def __init__(
+        self, lr: float, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
+    ) -> None:
+        self.lr = _checked("lr", lr, low=0.0)
+        self.beta1 = _checked("beta1", beta1, low=0.0, high=1.0)
+        self.beta2 = _checked("beta2", beta2, low=0.0, high=1.0)
+        self.epsilon = _checked("epsilon", epsilon, low=0.0)
+
+    def init(self, params: Any) -> State:
+        """The state before the first step, for `params` of any structure."""
+        mean, square = _zeros_like(params), _zeros_like(params)
+        return {"mean": mean, "square": square, "mean_weight": 0.0, "square_weight": 0.0}
+
+    def step(self, params: Any, gradients: Any, state: State, lr: Any = None) -> tuple[Any, State]:
+        """New parameters and state: see `SGD.step`."""
+        rate = self.lr if lr is None else lr
+        return _adam(params, gradients, state, rate, self.beta1, self.beta2, self.epsilon)
+
+
+@graph
+def _zeros_like(params: Any) -> Any:
+    return trees.mapped(_zeros, params, name="params")
+
+
+def _zeros(p: TracedArray) -> Any:
+    """What a state holds for an array: zeros in at least 32 bits, by field where it has some."""
+    if isinstance(p.element, Struct):
+        return {name: _zeros(cast("TracedArray", p[name])) for name in _float_fields(p.element)}
+    if not is_differentiable(p.element):
+        return 0.0
+    return made(b.zeros(ArrayType(_widened(p.element), p.value.shape)), p.batch)
+
+
+@graph
+def _descended(params: Any, gradients: Any, lr: Any) -> Any:
+    def moved(p: Array, g: Array) -> Array:
+        return p - _like(p, lr) * g
+
+    return _moved(moved, params, gradients)
+
+
+@graph
+def _pushed(
+    params: Any, gradients: Any, velocity: Any, lr: Any, momentum: Any
+) -> tuple[Any, State]:
+    def pushed(v: Array, g: Array) -> Array:
+        return _like(v, momentum) * v + g
+
+    def moved(p: Array, _: Array, v: Array) -> Array:
+        return p - _like(p, lr) * v
+
+    velocity = _kept(pushed, params, gradients, velocity)
+    return _moved(moved, params, gradients, velocity), {"velocity": velocity}
+
+
+@graph
+def _adam(
+    params: Any, gradients: Any, state: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any
+) -> tuple[Any, State]:
+    # What a mean of ones would be by now: the sum of the weights.
+    mean_weight = beta1 * state["mean_weight"] + (1.0 - beta1)
+    square_weight = beta2 * state["square_weight"] + (1.0 - beta2)
+
+    def mean_of(m: Array, g: Array) -> Array:
+        return _like(m, beta1) * m + _like(m, 1.0 - beta1) * g
+
+    def square_of(v: Array, g: Array) -> Array:
+        return _like(v, beta2) * v + _like(v, 1.0 - beta2) * g * g
+
+    def moved(p: Array, _: Array, m: Array, v: Array) -> Array:
+        root = (v / _like(v, square_weight)) ** 0.5
+        return p - _like(p, lr) * (m / _like(m, mean_weight)) / (root + _like(v, epsilon))
+
+    mean = _kept(mean_of, params, gradients, state["mean"])
+    square = _kept(square_of, params, gradients, state["square"])
+    kept = {"mean": mean, "square": square}
+    weights = {"mean_weight": mean_weight, "square_weight": square_weight}
+    return _moved(moved, params, gradients, mean, square), kept | weights
+
+
+# -- elements ----------------------------------------------------------------------------------
+
+
+def _moved(update: Callable[..., Array], params: Any, gradients: Any, *states: Any) -> Any:
+    """`params` with ``update(p, g, *states)`` of all that has a gradient, in at least 32 bits."""
+
+    def leaf(p: Array, g: Any, *given: Any) -> Array:
+        t = p.element
+        if g is None or not is_differentiable(t):
+            return p
+        if isinstance(t, Struct):
+            fields = {name: p[name] for name, _ in t.fields}
+            for name in _float_fields(t):
+                fields[name] = leaf(p[name], g[name], *(one[name] for one in given))
+            return struct_of_fields(t, fields)
+        return _cast(update(_cast(p, _widened(t)), _cast(g, _widened(t)), *given), t)
+
+    return trees.mapped(leaf, params, gradients, *states, name="params")
+
+
+def _kept(update: Callable[..., Array], params: Any, gradients: Any, state: Any) -> Any:
+    """`state` with ``update(state, g)`` of all that has a gradient."""
+
+    def leaf(p: Array, g: Any, kept: Any) -> Any:
+        t = p.element
+        if g is None or not is_differentiable(t):
+            return kept
+        if isinstance(t, Struct):
+            return {name: leaf(p[name], g[name], kept[name]) for name in _float_fields(t)}
+        return update(kept, _cast(g, _widened(t)))
+
+    return trees.mapped(leaf, params, gradients, state, name="params")
+
+
+def _float_fields(t: Struct) -> list[str]:
+    return [name for name, field in t.fields if is_differentiable(field)]
+
+
+def _widened(t: Type) -> Type:
+    """The type with floats instead of halves, whose squares are soon 0."""
+    return with_scalar(t, FLOAT) if scalar_of(t) == HALF else t
+
+
+def _cast(x: Array, t: Type) -> Array:
+    return x if x.element == t else public.cast(x, shown_dtype(t))
+
+
+def _like(x: Array, value: Any) -> Any:
+    """A number, or an array of shape () that holds one, in the type of floats of `x`."""
+    is_double = scalar_of(x.element) == DOUBLE
+    return public.cast(value, shown_dtype(DOUBLE)) if is_double else value
+
+
+def _checked(name: str, value: float, low: float, high: float = math.inf) -> float:
+    if not low <= value < high:
+        limits = f"from {low:g} to below {high:g}" if high < math.inf else f"from {low:g} on"
+        raise error("SR0393", name=name, found=repr(value), limits=limits)
+    return float(value)
