@@ -132,7 +132,7 @@ bool agrees(const std::string& folder, const std::string& name, const Buffer& ar
     double error = 0, largest = 0;
     for (size_t k = 0; k < wanted.size(); ++k) {
         const double miss = std::fabs(static_cast<double>(found[k]) - wanted[k]);
-        if (!(miss <= error)) error = miss;  // A NaN stays: nothing is at most it.
+        error = std::max(error, std::isnan(miss) ? INFINITY : miss);
         largest = std::max<double>(largest, std::fabs(wanted[k]));
     }
     std::printf("%-12s error %.1e\n", name.c_str(), error / largest);
