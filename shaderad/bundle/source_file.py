@@ -124,8 +124,9 @@ def _check_names(file: Path, members: Collection[str]) -> None:
     """
     found: set[str] = set()
     for node in ast.parse(file.read_bytes()).body:
-        is_entry = isinstance(node, ast.FunctionDef) and node.decorator_list
-        if not is_entry or node.name not in members:
+        if not isinstance(node, ast.FunctionDef) or not node.decorator_list:
+            continue
+        if node.name not in members:
             continue
         if node.name in found:
             raise error("SR0738", _line(str(file), node.lineno), file=file.name, name=node.name)
