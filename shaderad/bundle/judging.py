@@ -6,7 +6,6 @@ validator said of the same code is kept on disk, and it is not asked again.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib.metadata
 from collections.abc import Iterable
@@ -19,7 +18,7 @@ from shaderad.diagnostics import Error, Span, error
 from shaderad.lower.artifact import Code
 from shaderad.lower.cache import Cache, default_cache, key_of
 from shaderad.lower.child import Child
-from shaderad.lower.compile import VettingDevice, vet
+from shaderad.lower.compile import ask_naga
 from shaderad.lower.validate import Judgement, Status, tool_identity, validate
 
 _KEPT = "judgement 1"
@@ -123,7 +122,7 @@ def naga_version() -> str:
 
 
 class Naga:
-    """Asks wgpu about WGSL, in a process of its own; looks for an adapter when first asked."""
+    """Asks wgpu about WGSL, in a process of its own, which finds a device when first asked."""
 
     def __init__(self) -> None:
         self._child = Child()
@@ -131,35 +130,22 @@ class Naga:
     def __call__(self, code: Code, entry: str) -> Judgement:
         from shaderad.runtime.routes import readable_by_naga
 
-        device = self._device
-        if isinstance(device, Judgement):
-            return device
         try:
-            verdict = vet(readable_by_naga(code), entry, device, process=self._child)
+            verdict, is_one = ask_naga(readable_by_naga(code), entry, self._child)
         except Error as failure:
             return Judgement("naga", Status.UNAVAILABLE, failure.message)
+        if not is_one:
+            return Judgement("naga", Status.UNAVAILABLE, verdict.reason)
         status = Status.ACCEPTED if verdict.is_accepted else Status.REFUSED
         return Judgement("naga", status, verdict.reason)
 
     def open(self) -> None:
         """Does ahead what the first question would wait for."""
-        device = self._device
-        if isinstance(device, VettingDevice):
-            with contextlib.suppress(Error):
-                vet(_NOTHING, "nothing", device, cache=Cache(None), process=self._child)
+        self(_NOTHING, "nothing")
 
     def close(self) -> None:
         """Ends the process, where one was started."""
         self._child.close()
-
-    @functools.cached_property
-    def _device(self) -> VettingDevice | Judgement:
-        from shaderad.runtime.devices import vetting_device
-
-        try:
-            return vetting_device()
-        except Error as failure:
-            return Judgement("naga", Status.UNAVAILABLE, failure.message)
 
 
 _NOTHING = Code("wgsl", b"@compute @workgroup_size(1) fn nothing() {}")

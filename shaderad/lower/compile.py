@@ -159,12 +159,10 @@ def vet(
     *,
     cache: Cache | None = None,
     timeout: float = TIMEOUT_SECONDS,
-    process: Child | None = None,
 ) -> Verdict:
     """Whether wgpu makes a pipeline of SPIR-V or WGSL without coming to harm.
 
-    A child, which is the compiler's unless `process` is given, tries it, unless a build has asked
-    the same naga before.
+    The child tries it, unless a build has asked the same naga before.
 
     Raises:
         CompileError: SR0506, no child process.
@@ -188,10 +186,26 @@ def vet(
     stored = _decoded(cache.get(key), Verdict)
     if stored is not None:
         return stored
-    verdict, is_final = _verdict(request, timeout, process or child())
+    verdict, is_final = _verdict(request, timeout, child())
     if is_final:
         cache.put(key, msgspec.msgpack.encode(verdict))
     return verdict
+
+
+def ask_naga(
+    code: Code, entry: str, process: Child, *, timeout: float = TIMEOUT_SECONDS
+) -> tuple[Verdict, bool]:
+    """As `vet`, on the best device that `process` finds; nothing is kept.
+
+    Returns:
+        The verdict, and whether it is one: without a device its reason says what is missing.
+
+    Raises:
+        CompileError: SR0506, no child process.
+    """
+    target = TARGETS[code.target]
+    request = {"kind": "vet", "target": target, "content": code.content, "entry": entry}
+    return _verdict(request, timeout, process)
 
 
 @functools.cache

@@ -7,6 +7,7 @@ the answer is the host's.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ import msgspec
 import wgpu
 from wgpu.backends.wgpu_native import extras
 
+from shaderad.diagnostics import Error
 from shaderad.runtime.guard import is_loss
 from shaderad.runtime.spirv_loops import leaves_loop_from_switch
 
@@ -21,8 +23,14 @@ from shaderad.runtime.spirv_loops import leaves_loop_from_switch
 def vet(request: dict[str, Any]) -> dict[str, Any]:
     """An empty reply where a pipeline came to be; `refused` holds the reason where none did.
 
-    `failure` in its place says that the device was lost, which is no verdict.
+    `failure` in its place says that there is no device, or that it was lost, which is no verdict.
+    A request that names no adapter means the best one.
     """
+    if "adapter" not in request:
+        try:
+            request = {**request, **_best()}
+        except Error as failure:
+            return {"failure": failure.message}
     content = request["content"]
     if request["target"] == "spirv" and leaves_loop_from_switch(content):
         return {"refused": "a loop is left from inside a switch, and naga would never leave it"}
@@ -57,6 +65,21 @@ def _refusal(request: dict[str, Any]) -> str:
 
 
 @functools.cache
+def _best() -> dict[str, Any]:
+    """The device that a host would open here."""
+    from shaderad.runtime.wgpu_adapters import vetting_device
+
+    best = vetting_device()
+    return {
+        "adapter": best.adapter,
+        "api": best.api,
+        "driver": best.driver,
+        "features": best.features,
+        "limits": best.limits,
+    }
+
+
+@functools.cache
 def _device(
     identity: tuple[str, str, str], features: tuple[str, ...], limits: tuple[tuple[str, int], ...]
 ) -> Any:
@@ -72,6 +95,8 @@ def _device(
 
 @functools.cache
 def _adapters() -> list[Any]:
-    # As the host does: OpenGL costs 0.4 s to look for, and lacks what kernels need.
-    cast("Any", extras).set_instance_extras(backends=["Primary"])
+    # As the host does: OpenGL costs 0.4 s to look for, and lacks what kernels need. Refused where
+    # `_best` has done it.
+    with contextlib.suppress(RuntimeError):
+        cast("Any", extras).set_instance_extras(backends=["Primary"])
     return list(wgpu.gpu.enumerate_adapters_sync())
