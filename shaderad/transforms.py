@@ -19,8 +19,6 @@ from shaderad.ir import types
 from shaderad.runtime import buffers
 from shaderad.session import trees
 from shaderad.session.arguments import struct_fields
-from shaderad.session.array_functions.elements import conform
-from shaderad.session.array_functions.public import full
 from shaderad.session.arrays import Array, Shape, array
 from shaderad.session.linearised import Linearised
 from shaderad.session.nested import linearised_within
@@ -303,6 +301,9 @@ def _one_float(out: Any) -> Array:
 def _one_like(result: Array) -> Array:
     """The cotangent 1."""
     if isinstance(result, TracedArray):
+        from shaderad.session.array_functions.elements import conform
+        from shaderad.session.array_functions.public import full
+
         return full(result.shape, conform(1.0, result.element, "out_bar"))
     return array(np.ones(result.shape), dtype=result.element, device=result.device)
 

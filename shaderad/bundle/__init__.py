@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from shaderad.bundle.constants import constants_of
-from shaderad.bundle.folder import check_folder
-from shaderad.bundle.graph_entries import TracedGraph
-from shaderad.bundle.profile_changes import Changes, changed_profiles
-from shaderad.bundle.profiles import DEFAULT_TARGETS, PROFILES, profiles_of
-from shaderad.bundle.programs import ChosenKernel
-from shaderad.bundle.source_file import find_entries, imported, split_source
-from shaderad.bundle.stages import Built, Options, build_entries
-from shaderad.bundle.wanted_inputs import graph_inputs, kernel_inputs, wanted_inputs
+from shaderad.bundle.profiles import DEFAULT_TARGETS, PROFILES
 from shaderad.diagnostics import error
 from shaderad.lower.bindings import BOUNDS, WORKGROUP_SIZE
+
+if TYPE_CHECKING:
+    from shaderad.bundle.stages import Built
 
 __all__ = ["DEFAULT_TARGETS", "PROFILES", "Built", "build"]
 
@@ -80,6 +76,17 @@ def build(
         DeviceError: SR0602, SR0603, where wgpu has no device to vet with.
         ShapeError: SR0374, where there are no such `bounds`.
     """
+    # Imported here: what `sad.load` needs lies in this folder, too, and builds nothing.
+    from shaderad.bundle.constants import constants_of
+    from shaderad.bundle.folder import check_folder
+    from shaderad.bundle.graph_entries import TracedGraph
+    from shaderad.bundle.profile_changes import Changes, changed_profiles
+    from shaderad.bundle.profiles import profiles_of
+    from shaderad.bundle.programs import ChosenKernel
+    from shaderad.bundle.source_file import find_entries, imported, split_source
+    from shaderad.bundle.stages import Options, build_entries
+    from shaderad.bundle.wanted_inputs import graph_inputs, kernel_inputs, wanted_inputs
+
     changes = Changes(_several(atomics), _several(features), workgroup, space, binding_base)
     profiles = changed_profiles(profiles_of(_several(targets)), changes)
     if bounds not in BOUNDS:

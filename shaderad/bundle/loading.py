@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from shaderad.bundle.description import FILE, SCHEMA, SCHEMA_VERSION
 from shaderad.bundle.document import Manifest
-from shaderad.bundle.graph_loading import loaded_graph
 from shaderad.bundle.kernel_loading import LoadedKernel, loaded_kernel
 from shaderad.bundle.loaded_files import Files
 from shaderad.bundle.type_names import TypeNames
 from shaderad.diagnostics import error
-from shaderad.session.loaded_graphs import LoadedGraph
 
-Entry = LoadedKernel | LoadedGraph
+if TYPE_CHECKING:
+    from shaderad.session.loaded_graphs import LoadedGraph
+
+    Entry = LoadedKernel | LoadedGraph
 
 
 class Loaded:
@@ -83,7 +85,11 @@ def load(folder: str | Path) -> Loaded:
     entries: dict[str, Entry] = {}
     try:
         entries |= {one.name: loaded_kernel(files, types, one) for one in manifest.kernels}
-        entries |= {one.name: loaded_graph(files, types, one) for one in manifest.graphs}
+        if manifest.graphs:
+            # A folder of kernels need not wait for what runs graphs.
+            from shaderad.bundle.graph_loading import loaded_graph
+
+            entries |= {one.name: loaded_graph(files, types, one) for one in manifest.graphs}
     except (KeyError, ValueError) as failure:
         raise error("SR0720", folder=path, reason=f"it speaks of {failure}") from None
     except RecursionError:

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from shaderad.diagnostics import CompileError, Error, error
-from shaderad.lower import kernels
 from shaderad.lower.bindings import Lowered, Mode, Site, Variant
-from shaderad.rules.pushing import PushedKernel, push_kernel
 from shaderad.runtime import open_runtime
 from shaderad.session.kernel_facts import KernelFacts
 from shaderad.session.prebuilt import PrebuiltKernel
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from shaderad.ir import nodes
+    from shaderad.rules.pushing import PushedKernel
     from shaderad.runtime import Buffer, Capabilities, Pipeline, Runtime
 
 T = TypeVar("T")
@@ -204,6 +203,8 @@ class Device:
         with self._lock:
             by_given = self._pushed.setdefault(kernel, {})
             if given not in by_given:
+                from shaderad.rules.pushing import push_kernel
+
                 by_given[given] = push_kernel(kernel, given)
             return by_given[given]
 
@@ -220,9 +221,7 @@ class Device:
 
     def _made(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
         if not isinstance(kernel, PrebuiltKernel):
-            lowered = kernels.lower_kernel(kernel, choice.mode, self.variant(choice))
-            shown = kernel.primal_name if isinstance(kernel, PushedKernel) else kernel.name
-            return tuple(self.stage(one, shown) for one in lowered)
+            return self._lowered(kernel, choice)
         refusal: Error | None = None
         for dispatches in kernel.dispatches(choice, self.capabilities):
             try:
@@ -231,6 +230,15 @@ class Device:
                 refusal = refusal or failure  # naga may take the code of another target.
         assert refusal is not None
         raise refusal
+
+    def _lowered(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
+        # Imported here: a process that runs what was built before lowers nothing.
+        from shaderad.lower.kernels import lower_kernel
+        from shaderad.rules.pushing import PushedKernel
+
+        lowered = lower_kernel(kernel, choice.mode, self.variant(choice))
+        shown = kernel.primal_name if isinstance(kernel, PushedKernel) else kernel.name
+        return tuple(self.stage(one, shown) for one in lowered)
 
     def stage(self, lowered: Lowered, kernel: str) -> Stage:
         """A lowered program, compiled; reports name `kernel`."""

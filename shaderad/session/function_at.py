@@ -25,7 +25,6 @@ from shaderad.session.results import (
     holds_floats,
     tangents_of,
 )
-from shaderad.session.run_graph import GraphStep, kernels_of
 from shaderad.session.tape import LaunchStep, Moving, Trace, Values, taping, trace_of
 
 if TYPE_CHECKING:
@@ -45,12 +44,14 @@ class FunctionAt:
 
     @property
     def kernels(self) -> list[Kernel]:
+        from shaderad.session.run_graph import GraphStep
+
         found: list[Kernel] = []
         for step in self.trace.steps:
             if isinstance(step, LaunchStep):
                 found.append(step.launch.kernel)
             elif isinstance(step, GraphStep):
-                found += kernels_of(step.graph)
+                found += step.kernels
         return found
 
     def is_differentiable(self, position: int) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from shaderad.session.arguments_of_graphs import (
     taken_apart,
 )
 from shaderad.session.arrays import Array
+from shaderad.session.bindable_graphs import BindableGraph
 from shaderad.session.call import device_of
 from shaderad.session.devices import Device
 from shaderad.session.graph_annotations import Annotations
@@ -40,7 +40,7 @@ from shaderad.session.traced import current_trace
 from shaderad.session.traced_calls import Form, Variant, traced_variant
 
 if TYPE_CHECKING:
-    from shaderad.session.linearised_graphs import Bound
+    pass
 
 _KEPT_VARIANTS = 8
 """Traces kept for one form of arguments: of captured values and of sizes that decide something."""
@@ -110,23 +110,6 @@ def latest_call(
         return None
     forms = tuple((x.element, x.shape) for x in arrays)
     return LatestCall(bound.traced, bound.form, arguments.skeleton, forms, ref(bound.device))
-
-
-class BindableGraph(ABC):
-    """What is called and differentiated as one graph."""
-
-    @property
-    def is_variadic(self) -> bool:
-        """Whether a parameter stands for any number of arguments."""
-        return False
-
-    @abstractmethod
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The results."""
-
-    @abstractmethod
-    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundGraph | Bound:
-        """The graph at these arguments."""
 
 
 class GraphFunction(BindableGraph):

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from shaderad.diagnostics import error
 from shaderad.frontend.launchable import Launchable
+from shaderad.session.bindable_graphs import BindableGraph
 from shaderad.session.function_at import function_at
-from shaderad.session.graphs import BindableGraph
 from shaderad.session.kernel_at import kernel_at
-from shaderad.session.linearised_graphs import graph_at
-from shaderad.session.linearised_traces import traced_at
 from shaderad.session.results import check_keywords
 from shaderad.session.traced import current_trace
 
@@ -63,9 +61,14 @@ def linearised(
     """
     if not callable(function):
         raise error("SR0466", found=repr(function))
+    # Graphs are imported where one is met: that takes as long as opening a device.
     if current_trace() is not None:
+        from shaderad.session.linearised_traces import traced_at
+
         return traced_at(function, args, keywords)
     if isinstance(function, BindableGraph) and not function.is_variadic:
+        from shaderad.session.linearised_graphs import graph_at
+
         check_keywords(keywords)
         return graph_at(function.bound(args, keywords), args, is_lazy=is_lazy)
     if isinstance(function, Launchable):

@@ -8,9 +8,9 @@ from typing import Any
 from shaderad.diagnostics import error
 from shaderad.ir import sizes
 from shaderad.session import trees
+from shaderad.session.bindable_graphs import BindableGraph
 from shaderad.session.call import device_of
 from shaderad.session.graph_signatures import GraphSignature
-from shaderad.session.graphs import BindableGraph
 from shaderad.session.linearised_graphs import Bound
 from shaderad.session.lines import user_span
 from shaderad.session.run_graph import run_graph

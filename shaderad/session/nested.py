@@ -16,9 +16,8 @@ from shaderad.frontend.launchable import Launchable
 from shaderad.ir import types
 from shaderad.session import trees
 from shaderad.session.arrays import Array
-from shaderad.session.graphs import BindableGraph
+from shaderad.session.bindable_graphs import BindableGraph
 from shaderad.session.linearised import Linearised, linearised
-from shaderad.session.linearised_graphs import graph_within
 from shaderad.session.tape import Moving, Trace, Values, is_taped, trace_of
 from shaderad.session.traced import current_trace
 
@@ -41,6 +40,8 @@ def linearised_within(
     if current_trace() is not None or is_graph:
         return linearised(function, args, keywords, is_lazy=is_lazy)
     if is_taped() and not isinstance(function, Launchable):
+        from shaderad.session.linearised_graphs import graph_within
+
         graph = graph_within(function, args, keywords, is_lazy=is_lazy)
         if graph is not None:
             return graph

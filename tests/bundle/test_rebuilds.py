@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import shaderad as sad
-from shaderad.bundle import Built, judging
+from shaderad.bundle import judging
+from shaderad.bundle.stages import Built
 from shaderad.lower import compile as compiling
 from shaderad.lower import validate as validators
 from shaderad.lower.cache import Cache
