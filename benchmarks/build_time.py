@@ -1,0 +1,76 @@
+"""Seconds that `shaderad build` takes, whole process: with an empty cache, and of nothing new.
+
+    python benchmarks/build_time.py [ROUNDS]
+
+The kernel reads a struct by an index that is read itself. Primal and backward are built for the
+default targets, and all validators are asked that are installed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+GOALS = {"empty cache": 3.0, "unchanged": 0.6}
+KERNEL = """
+import shaderad as sad
+from shaderad import float2, float3, float4
+
+
+@sad.struct
+class Triangle:
+    v0: float4
+    v1: float4
+    v2: float4
+
+    def interpolate(self, uv: float2) -> float3:
+        return self.v0.xyz * uv.x + self.v1.xyz * uv.y + self.v2.xyz * (1.0 - uv.x - uv.y)
+
+
+@sad.kernel
+def shade(i: sad.Index, triangles: sad.In[Triangle], face: sad.In[int], uv: sad.In[float2],
+          exposure: float, color: sad.Out[float3]):
+    color[i] = exposure * triangles[face[i]].interpolate(uv[i])
+"""
+
+
+def seconds(source: Path, cache: Path) -> float:
+    """How long one build lives."""
+    environment = {**os.environ, "SHADERAD_CACHE": str(cache)}
+    # Installed packages have their bytecode; a checkout gets it at the first run.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = "from shaderad.cli import main; main()"
+    arguments = ("build", str(source), "-o", str(source.parent / "out"))
+    start = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-c", command, *arguments],
+        check=True, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    times: dict[str, list[float]] = {name: [] for name in GOALS}
+    with tempfile.TemporaryDirectory() as folder:
+        source, cache = Path(folder) / "shade.py", Path(folder) / "cache"
+        source.write_text(KERNEL, encoding="utf-8")
+        seconds(source, cache)
+        for _ in range(rounds):
+            shutil.rmtree(cache)
+            times["empty cache"].append(seconds(source, cache))
+            times["unchanged"].append(seconds(source, cache))
+    for name, found in times.items():
+        median, goal = statistics.median(found), GOALS[name]
+        verdict = f"   above the goal of {goal} s" if median > goal else ""
+        print(f"{name:12} median {median:5.2f} s   least {min(found):5.2f} s{verdict}")
+
+
+if __name__ == "__main__":
+    main()
