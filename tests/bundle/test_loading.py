@@ -126,6 +126,18 @@ def test_what_the_build_does_not_hold_is_refused(
     device.synchronize()
 
 
+def test_a_device_without_float_atomics_gets_code_that_needs_none(output: Output) -> None:
+    with sad.open_device("wgpu", limits={"atomics": "exchange"}) as device:
+        _, pullback = sad.vjp(sad.load(output.folder).splat, *arguments(), **CALL)
+        _, expected_pullback = sad.vjp(kernels.splat, *from_source(), **CALL)
+        bars = (np.ones(COUNT), np.ones(BINS), np.ones(1))
+        found, wanted = pullback(bars), expected_pullback(bars)
+        np.testing.assert_allclose(found[1].numpy(), wanted[1].numpy(), rtol=1e-4)
+        points = found[0]["points"].numpy()
+        np.testing.assert_allclose(points, wanted[0].points.numpy(), rtol=1e-3, atol=1e-4)
+        device.synchronize()
+
+
 def test_a_device_that_lacks_a_feature_is_told_so(output: Output, tmp_path: Path) -> None:
     folder = copied(output.folder, tmp_path)
     edit(folder, lambda m: [k["targets"].pop(t) for k in m["kernels"]

@@ -14,6 +14,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.lower import compile as compiling
+from shaderad.lower.artifact import Code
 from shaderad.lower.cache import Cache
 from tests.bundle.test_loading import copied, edit
 
@@ -106,6 +107,16 @@ def test_another_wgpu_is_asked_again(folder: Path, asked: list[str], tmp_path: P
         gradient(changed)
     assert caught.value.code == "SR0612"
     assert asked == ["spirv", "wgsl"]
+
+
+def test_what_the_child_said_is_kept_by_the_version_of_wgpu_native(
+    asked: list[str], tmp_path: Path
+) -> None:
+    device = compiling.VettingDevice("a test", "none", "0", (), {}, version="29.0")
+    code, cache = Code("wgsl", b"fn main() {}"), Cache(tmp_path)
+    for version, count in (("29.0", 1), ("29.0", 1), ("29.1", 2), ("29.1", 2)):
+        verdict = compiling.vet(code, "main", replace(device, version=version), cache=cache)
+        assert (verdict.reason, len(asked)) == ("by this test", count)
 
 
 def edited(folder: Path, tmp_path: Path, change: Callable[[Any], Any]) -> Path:
