@@ -166,6 +166,12 @@ def build(
             help="Ask spirv-val, glslangValidator and naga, where they are installed.",
         ),
     ] = True,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify", help="Try gradients on the wgpu device here against finite differences."
+        ),
+    ] = False,
     vet: Annotated[
         bool,
         typer.Option("--vet", help="Keep in the manifest whether this wgpu takes the code."),
@@ -208,6 +214,7 @@ def build(
             jvp=jvp,
             validate=validate,
             vet=vet,
+            verify=verify,
             tell=tell,
         )
     _show_build(built, with_report=report, as_json=as_json)

@@ -35,6 +35,7 @@ def build(
     jvp: bool = False,
     validate: bool = True,
     vet: bool = False,
+    verify: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> Built:
     """Builds the kernels and graphs of a Python file, primal and backward, for each target.
@@ -67,6 +68,8 @@ def build(
         validate: Asks spirv-val, glslangValidator and naga, where they are installed.
         vet: Asks naga, by the wgpu that is installed, whether it takes the SPIR-V and WGSL, and
             keeps its verdicts in the manifest, so that `sad.load` need not ask.
+        verify: Tries gradients on this machine's wgpu device, with made-up arguments, against
+            finite differences.
         tell: Called with a line about each step before it is taken.
 
     Raises:
@@ -74,6 +77,7 @@ def build(
             what the front end refuses.
         CompileError: SR0501 to SR0507, SR0708 to SR0713, SR0740 to SR0745, SR0750.
         DeviceError: SR0602, SR0603, where wgpu has no device to vet with.
+        GradientError: SR0751, where `verify` finds a wrong gradient.
         ShapeError: SR0374, where there are no such `bounds`.
     """
     # Imported here: what `sad.load` needs lies in this folder, too, and builds nothing.
@@ -93,7 +97,7 @@ def build(
         raise error("SR0374", found=repr(bounds))
     path, name = split_source(str(source))
     names = [one for one in (name, *_several(entries)) if one]
-    options = Options(profiles, path.stem, bounds, require_backward, jvp, validate, vet)
+    options = Options(profiles, path.stem, bounds, require_backward, jvp, validate, vet, verify)
     if tell is not None:
         options = replace(options, tell=tell)
     folder = Path(out)

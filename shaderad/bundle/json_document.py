@@ -50,6 +50,16 @@ class ValidatorResult(msgspec.Struct):
     reason: str
 
 
+class VerificationResult(msgspec.Struct):
+    """What came of trying the gradient of one entry for one target."""
+
+    entry: str
+    target: str
+    is_verified: bool
+    reason: str
+    """Why not."""
+
+
 class Diagnostic(msgspec.Struct):
     """An error, as an editor shows it: lines and columns count from 1."""
 
@@ -74,6 +84,7 @@ class Document(msgspec.Struct, kw_only=True):
     files: list[str] = []
     entries: list[EntryResult] = []
     validators: list[ValidatorResult] = []
+    verifications: list[VerificationResult] = []
     report: list[ReportRow] = []
     diagnostics: list[Diagnostic] = []
 
@@ -89,6 +100,10 @@ def success_text(built: Built) -> str:
             files=[*built.files],
             entries=[_entry(one) for one in entries],
             validators=[_validator(one) for one in built.judgements],
+            verifications=[
+                VerificationResult(one.entry, one.target, not one.reason, one.reason)
+                for one in built.verifications
+            ],
             report=report_rows(entries),
         )
     )

@@ -79,7 +79,15 @@ def load(folder: str | Path) -> Loaded:
             file that is missing or was changed.
     """
     path = Path(folder)
-    manifest = read_manifest(path)
+    return Loaded(path, entries_of(path, read_manifest(path)))
+
+
+def entries_of(path: Path, manifest: Manifest) -> dict[str, Entry]:
+    """The entries of a folder, by name, as `manifest` has them.
+
+    Raises:
+        CompileError: SR0720, SR0722.
+    """
     files = Files(path, manifest)
     types = TypeNames(manifest.types)
     entries: dict[str, Entry] = {}
@@ -94,7 +102,7 @@ def load(folder: str | Path) -> Loaded:
         raise error("SR0720", folder=path, reason=f"it speaks of {failure}") from None
     except RecursionError:
         raise error("SR0720", folder=path, reason="it nests too deep") from None
-    return Loaded(path, entries)
+    return entries
 
 
 class _Version(msgspec.Struct):

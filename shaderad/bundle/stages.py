@@ -6,7 +6,7 @@ Nothing is written before everything is built and judged.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ LIBRARY = "shaderad"
 
 if TYPE_CHECKING:
     from shaderad.bundle.graph_programs import GraphPrograms
+    from shaderad.bundle.verification import Verification
 
 AnyPrograms = TypeVar("AnyPrograms", Programs, "GraphPrograms")
 
@@ -53,6 +54,7 @@ class Options:
     validates: bool = True
     vets: bool = False
     """Whether the manifest says what naga takes."""
+    verifies: bool = False
     tell: Callable[[str], None] = _say_nothing
 
 
@@ -67,6 +69,8 @@ class Built:
     graphs: tuple[BuiltGraph, ...]
     judgements: tuple[Judgement, ...]
     """One an entry point that a validator was asked about."""
+    verifications: tuple[Verification, ...] = ()
+    """One an entry and target, where that was asked for."""
 
 
 def build_entries(
@@ -99,9 +103,18 @@ def build_entries(
         manifest.verdicts = verdicts_of(_dispatches(built, names), options.tell)
     hashes = {path: hashlib.sha256(content).hexdigest() for path, content in contents.items()}
     contents[FILE] = manifest_bytes(manifest, hashes)
+    verifications = _verified(contents, built, options) if options.verifies else ()
     write_folder(folder, contents)
     return Built(folder, tuple(sorted(contents)), tuple(built_kernels), tuple(built_graphs),
-                 judgements)  # fmt: skip
+                 judgements, verifications)  # fmt: skip
+
+
+def _verified(
+    contents: Mapping[str, bytes], built: Iterable[BuiltKernel | BuiltGraph], options: Options
+) -> tuple[Verification, ...]:
+    from shaderad.bundle.verification import verified  # It imports all that runs kernels.
+
+    return verified(contents, built, options.tell)
 
 
 class _Building:

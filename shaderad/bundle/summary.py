@@ -23,6 +23,7 @@ def summary_lines(built: Built) -> Iterator[tuple[str, Kind]]:
     for each in entries:
         yield from _entry_lines(each, width)
     yield from _validator_lines(built)
+    yield from _verification_lines(built)
     yield f"wrote {len(built.files)} files to {built.folder}", "fact"
 
 
@@ -57,3 +58,15 @@ def _validator_lines(built: Built) -> Iterator[tuple[str, Kind]]:
     )
     for (validator, reason), count in sorted(silent.items()):
         yield f"{validator} did not judge {count}: {reason}", "none"
+
+
+def _verification_lines(built: Built) -> Iterator[tuple[str, Kind]]:
+    targets_by_state: dict[tuple[str, str], list[str]] = {}
+    for one in built.verifications:
+        targets_by_state.setdefault((one.entry, one.reason), []).append(one.target)
+    for (entry, reason), targets in targets_by_state.items():
+        names = " ".join(targets)
+        if reason:
+            yield f"not verified: {entry} for {names}: {reason}", "none"
+        else:
+            yield f"gradient of {entry} verified for {names}", "ok"

@@ -7,6 +7,7 @@ from shaderad.diagnostics.errors import (
     DerivativeError,
     DeviceError,
     Error,
+    GradientError,
     LanguageError,
     Message,
     ShapeError,
@@ -227,6 +228,13 @@ MESSAGES: dict[str, Message] = {
         "bug in shaderad: {failure}",
         note="where it happened is written in `{path}`",
         help="please report it together with the command",
+    ),
+    "SR0751": Message(
+        GradientError,
+        "the gradient of `{name}` for {target} is wrong: {reason}",
+        note="found on {adapter} with made-up arguments; nothing was written",
+        help="if the function jumps or has a corner there, check it by `sad.gradcheck` with "
+        "arguments of your own; else report it",
     ),
     "SR0746": Message(
         LanguageError,
