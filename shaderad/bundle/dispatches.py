@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from shaderad.bundle import description as to
 from shaderad.bundle.programs import Dispatch, Refusal
 from shaderad.diagnostics import Span
 from shaderad.lower.bindings import Lowered
-from shaderad.lower.options import FORMATS
+from shaderad.lower.validate import dxc_options
 
 FileNames = dict[tuple[str, str, str], tuple[str, str]]
 """By target, entry and stem: the files of the code and of its Slang text."""
@@ -37,9 +36,4 @@ def file_name(span: Span) -> str:
 
 def compiler_options(dispatch: Dispatch) -> list[str]:
     """What a host must tell dxc; targets that are final need nothing."""
-    if dispatch.code.target != "hlsl":
-        return []
-    # Without it `half` is a float, and buffers of half have another stride.
-    has_half = re.search(rb"\bhalf\b", dispatch.code.content) is not None
-    profile = ["-T", FORMATS["hlsl"].profile.replace("sm", "cs")]
-    return [*profile, "-enable-16bit-types"] if has_half else profile
+    return dxc_options(dispatch.code.content) if dispatch.code.target == "hlsl" else []

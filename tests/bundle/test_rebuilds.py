@@ -128,7 +128,7 @@ def test_another_version_of_a_validator_is_asked_again(
 ) -> None:
     build(source)
     asked.forget()
-    monkeypatch.setattr(judging, "tool_identity", lambda code: "judge 2")
+    monkeypatch.setattr(judging, "tool_identity", lambda *tool: "judge 2")
     monkeypatch.setattr(judging, "validate", lambda *question: judged.append(question))
     judged: list[Any] = []
     build(source)

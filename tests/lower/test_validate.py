@@ -9,7 +9,7 @@ import pytest
 
 from shaderad.lower import validate as validators
 from shaderad.lower.artifact import Code
-from shaderad.lower.validate import Judgement, Status, validate
+from shaderad.lower.validate import Judgement, Status, tool_names, validate
 
 SPIRV = Code("spirv", b"\x03\x02\x23\x07")
 
@@ -100,3 +100,34 @@ def test_the_entry_point_is_named_to_tools_that_want_it(tools: Path) -> None:
 def test_text_that_no_external_tool_reads_is_not_judged(tools: Path) -> None:
     del tools
     assert validate(Code("metal", b""), "main") is None
+
+
+def dxc_says(tools: Path, script: str, hlsl: bytes) -> Judgement:
+    """What is said of `hlsl` where dxc runs `script`."""
+    tool = tools / "dxc"
+    tool.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    tool.chmod(0o755)
+    found = validate(Code("hlsl", hlsl), "main", "dxc")
+    assert found is not None
+    return found
+
+
+def test_dxc_is_asked_only_where_it_is_found(tools: Path) -> None:
+    assert tool_names("hlsl") == ("glslangValidator",)
+    assert dxc_says(tools, "exit 0", b"").status is Status.ACCEPTED
+    assert tool_names("hlsl") == ("glslangValidator", "dxc")
+    assert tool_names("spirv") == ("spirv-val",)
+    assert tool_names("metal") == ()
+
+
+def test_dxc_is_told_the_profile_the_entry_point_and_whether_there_are_halves(tools: Path) -> None:
+    script = """for last; do :; done; test -f "$last" || exit 9
+    case " $* " in *" -enable-16bit-types "*) halves=1;; *) halves=0;; esac
+    case " $* " in *" -E main "*" -T cs_6_2 "*) echo "halves: $halves"; exit 1;; esac; exit 2"""
+    assert dxc_says(tools, script, b"float x;").reason == "halves: 0"
+    assert dxc_says(tools, script, b"half3 x; half y;").reason == "halves: 1"
+
+
+def test_what_dxc_refuses_is_refused_in_its_words(tools: Path) -> None:
+    said = dxc_says(tools, "echo 'code.hlsl:3:1: error: no such type' >&2; exit 1", b"tloat x;")
+    assert (said.status, said.reason) == (Status.REFUSED, "code.hlsl:3:1: error: no such type")
