@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
+_BUILT, _CODE, _TOLD = "What is built", "What its code is like", "What is checked and told"
+"""Groups of options in the help of `build`."""
+
+
 class Bounds(Enum):
     """What an index out of range does."""
 
@@ -92,32 +96,65 @@ def build(
             "--out",
             "-o",
             metavar="DIR",
+            rich_help_panel=_BUILT,
             help="Where to; only files of an earlier build are replaced.",
         ),
     ],
     target: Annotated[
         list[str],
-        typer.Option(help="Of spirv, spirv-core, hlsl, wgsl, metal; separated by commas."),
+        typer.Option(
+            metavar="NAME,..",
+            rich_help_panel=_BUILT,
+            help="Of spirv, spirv-core, hlsl, wgsl, metal.",
+        ),
     ] = ["spirv,hlsl,wgsl"],  # noqa: B006 - typer copies it
     entry: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Build this kernel or graph; may be given again."),
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=_BUILT,
+            help="Build this kernel or graph; may be given again.",
+        ),
+    ] = None,
+    wrt: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,..",
+            rich_help_panel=_BUILT,
+            help="Differentiate by these inputs only: `gain`, `mesh.colors`, or `shade.gain` for "
+            "one entry.",
+        ),
     ] = None,
     define: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="The value of a sad.Const parameter; KERNEL.NAME=VALUE sets it for one kernel.",
+            rich_help_panel=_BUILT,
+            help="The value of a sad.Const parameter; `shade.NAME=VALUE` sets it for one kernel.",
         ),
     ] = None,
+    require_bwd: Annotated[
+        bool,
+        typer.Option(
+            "--require-bwd", rich_help_panel=_BUILT, help="Fail where there is no gradient."
+        ),
+    ] = False,
+    jvp: Annotated[
+        bool, typer.Option("--jvp", rich_help_panel=_BUILT, help="Build forward mode as well.")
+    ] = False,
     bounds: Annotated[
         Bounds,
-        typer.Option(help="raise binds a buffer for reports; unchecked leaves out the guards."),
+        typer.Option(
+            rich_help_panel=_CODE,
+            help="What an index out of range does: raise binds a buffer for reports; unchecked "
+            "leaves out the guards.",
+        ),
     ] = Bounds.RAISE,
     atomics: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[TARGET:]KIND",
+            rich_help_panel=_CODE,
             help="How threads add to one float: native, exchange or compare-exchange.",
         ),
     ] = None,
@@ -125,56 +162,71 @@ def build(
         list[str] | None,
         typer.Option(
             metavar="[TARGET:][no-]NAME",
+            rich_help_panel=_CODE,
             help="What devices have: subgroups, float-atomics; separated by commas.",
         ),
     ] = None,
     workgroup: Annotated[
-        int, typer.Option(metavar="THREADS", help="Threads of a workgroup, in one row.")
+        int,
+        typer.Option(
+            metavar="THREADS", rich_help_panel=_CODE, help="Threads of a workgroup, in one row."
+        ),
     ] = 64,
     space: Annotated[
-        int, typer.Option(help="Descriptor set, bind group or register space of all bindings.")
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            rich_help_panel=_CODE,
+            help="Descriptor set, bind group or register space of all bindings.",
+        ),
     ] = 0,
     binding_base: Annotated[
-        int, typer.Option(help="Slot of the constant buffer; the others follow it.")
-    ] = 0,
-    wrt: Annotated[
-        list[str] | None,
+        int,
         typer.Option(
-            metavar="NAME,..",
-            help="Differentiate by these inputs only: PARAMETER, PARAMETER.FIELD, "
-            "KERNEL.PARAMETER.",
+            metavar="NUMBER",
+            rich_help_panel=_CODE,
+            help="Slot of the constant buffer; the others follow it.",
         ),
-    ] = None,
-    require_bwd: Annotated[
-        bool, typer.Option("--require-bwd", help="Fail where there is no gradient.")
-    ] = False,
-    jvp: Annotated[bool, typer.Option("--jvp", help="Build forward mode as well.")] = False,
+    ] = 0,
     report: Annotated[
         bool,
         typer.Option(
-            "--report", help="Tell what a thread of each entry point reads, writes and adds."
+            "--report",
+            rich_help_panel=_TOLD,
+            help="Tell what a thread of each entry point reads, writes and adds.",
         ),
     ] = False,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print one JSON document: result and report, or diagnostics."),
+        typer.Option(
+            "--json",
+            rich_help_panel=_TOLD,
+            help="Print one JSON document: result and report, or diagnostics.",
+        ),
     ] = False,
     validate: Annotated[
         bool,
         typer.Option(
             "--validate/--no-validate",
+            rich_help_panel=_TOLD,
             help="Ask spirv-val, glslangValidator and naga, where they are installed.",
         ),
     ] = True,
     verify: Annotated[
         bool,
         typer.Option(
-            "--verify", help="Try gradients on the wgpu device here against finite differences."
+            "--verify",
+            rich_help_panel=_TOLD,
+            help="Try gradients on the wgpu device here against finite differences.",
         ),
     ] = False,
     vet: Annotated[
         bool,
-        typer.Option("--vet", help="Keep in the manifest whether this wgpu takes the code."),
+        typer.Option(
+            "--vet",
+            rich_help_panel=_TOLD,
+            help="Keep in the manifest whether this wgpu takes the code.",
+        ),
     ] = False,
 ) -> None:
     """Build the kernels and graphs of a Python file, primal and backward, for other hosts.
@@ -183,12 +235,21 @@ def build(
     library, manifest.json, which says how to bind and dispatch them, and a header for C and C++.
     The same input gives the same bytes.
 
-    Examples:
+    Everything for Vulkan, D3D12 and WebGPU:
+
         shaderad build model.py -o out
 
-        shaderad build model.py:shade -o out --target wgsl,metal --define SAMPLES=16
+    One kernel with a constant, for a web page and for Metal:
 
-        shaderad build model.py -o out --atomics hlsl:exchange --features wgsl:subgroups
+        shaderad build model.py:shade -o out --target wgsl,metal --define N=16
+
+    For a host with its own buffers in set 0, and a gradient of the colors alone:
+
+        shaderad build model.py -o out --space 1 --wrt mesh.colors
+
+    As a test, with what each entry point costs:
+
+        shaderad build model.py -o out --require-bwd --verify --report
 
     Exit codes: 0 everything was built (what cannot be differentiated without its
     backward), 1 something failed and DIR is as it was, 2 the command line is wrong.

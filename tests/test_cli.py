@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -187,6 +188,17 @@ def test_inspect_tells_of_a_folder_and_fails_where_files_differ(run: Run) -> Non
     missing = run("inspect", "nowhere")
     assert (missing.code, missing.out) == (1, "")
     assert missing.err.startswith("error[SR0720]: ")
+
+
+def test_help_teaches_by_examples_that_are_understood(run: Run) -> None:
+    done = run("build", "--help")
+    examples = re.findall(r"^ +shaderad (build model\.py.*?) *$", done.out, re.MULTILINE)
+    assert len(examples) == 4
+    for example in examples:
+        words = example.replace("model.py", "kernels.py").split()
+        # The file has other entries, so that nothing is built; but the options are understood.
+        assert run(*words, "--entry", "missing").code == 1
+    assert "Exit codes: 0" in done.out
 
 
 def test_validators_are_asked_unless_told_not_to(run: Run) -> None:
