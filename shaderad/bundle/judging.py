@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import re
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -18,7 +19,7 @@ from shaderad.diagnostics import Error, Span, error
 from shaderad.lower.artifact import Code
 from shaderad.lower.cache import Cache, default_cache, key_of
 from shaderad.lower.child import Child
-from shaderad.lower.compile import ask_naga
+from shaderad.lower.compile import ask_naga, code_with_lines
 from shaderad.lower.validate import Judgement, Status, tool_identity, tool_names, validate
 
 _KEPT = "judgement 1"
@@ -64,7 +65,7 @@ class Judges:
             if judgement.status is Status.REFUSED:
                 raise error(
                     "SR0712",
-                    span,
+                    _line_refused(dispatch, judgement) or span,
                     validator=judgement.validator,
                     entry=dispatch.lowered.program.name,
                     target=dispatch.code.target,
@@ -110,6 +111,22 @@ class Judges:
         code, entry = dispatch.code, dispatch.lowered.program.name
         judge = naga_version() if name == "naga" else tool_identity(code.target, name)
         return key_of(_KEPT, judge, code.target, entry, code.content) if judge else ""
+
+
+def _line_refused(dispatch: Dispatch, judgement: Judgement) -> Span | None:
+    """The Python line that a validator refuses, where its text can say which it is from."""
+    target, program = dispatch.code.target, dispatch.lowered.program
+    code = code_with_lines(program, target) if target == "hlsl" else None
+    again = code and validate(code, program.name, judgement.validator)
+    for line in again.reason.splitlines() if again else ():
+        place = _SLANG_LINE.search(line) if "error" in line.lower() else None
+        if place is not None and 0 < int(place[1]) <= len(program.spans):
+            return program.spans[int(place[1]) - 1]
+    return None
+
+
+_SLANG_LINE = re.compile(r"kernel_[0-9a-f]+\.slang[:(](\d+)")
+"""A line of the text that is written, not of the library."""
 
 
 @functools.cache

@@ -105,20 +105,40 @@ def compile_program(
         return Code(target, *stored)
     if before is not None:
         before()
-    request = {
-        "kind": "compile",
-        "slang": program.slang,
-        "entry": program.name,
-        "target": form,
-        "folders": [str(one) for one in _library_path_of(program, cache, folder)],
-        "digest": digest,
-    }
+    request = _request(program, target, cache, folder)
     reply = _ask(request, program, target, cache, timeout)
     diagnostics = slang_log.parse(reply["log"])
     if not reply["code"] or slang_log.failure(diagnostics) or "error[" in reply["log"]:
         raise _refusal(program, target, diagnostics, reply["log"])
     cache.put(key, msgspec.msgpack.encode((reply["code"], diagnostics)))
     return Code(target, reply["code"], diagnostics)
+
+
+def code_with_lines(program: Program, target: str) -> Code | None:
+    """As `compile_program`, but the code says which lines of `program.slang` it comes from.
+
+    That is what the reader of a complaint about the code needs; nothing is kept.
+    """
+    cache = default_cache()
+    request = _request(program, target, cache, library_folder()) | {"lines": True}
+    try:
+        reply = _ask(request, program, target, cache, TIMEOUT_SECONDS)
+    except Error:
+        return None
+    return Code(target, reply["code"]) if reply["code"] else None
+
+
+def _request(program: Program, target: str, cache: Cache, library: Path) -> dict[str, Any]:
+    """What the child is told to compile."""
+    return {
+        "kind": "compile",
+        "slang": program.slang,
+        "entry": program.name,
+        "target": TARGETS[target],
+        "folders": [str(one) for one in _library_path_of(program, cache, library)],
+        "digest": _library_digest(library),
+        "lines": False,
+    }
 
 
 def library_path(

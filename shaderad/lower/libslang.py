@@ -17,6 +17,7 @@ from typing import Any
 from shaderad.lower.options import (
     FORMATS,
     GENERATE_SPIRV_DIRECTLY,
+    LINE_DIRECTIVES,
     NO_LINE_DIRECTIVES,
     OPTIONS,
     ROW_MAJOR,
@@ -144,7 +145,7 @@ class Compiler:
             raise OSError(f"slang_createGlobalSession returned {result & 0xFFFFFFFF:#x}")
         self._this = made.cell.value
 
-    def session(self, target: str, folders: Sequence[str]) -> Session:
+    def session(self, target: str, folders: Sequence[str], *, with_lines: bool = False) -> Session:
         """A session for one target that looks for imported modules in `folders`."""
         form = FORMATS[target]
         profile = 0
@@ -156,7 +157,7 @@ class Compiler:
             format=form.number,
             profile=profile,
             flags=GENERATE_SPIRV_DIRECTLY,
-            line_directive_mode=NO_LINE_DIRECTIVES,
+            line_directive_mode=LINE_DIRECTIVES if with_lines else NO_LINE_DIRECTIVES,
         )
         options = (_Option * len(OPTIONS))(
             *(_Option(name, _OptionValue(int0=value)) for name, value in OPTIONS)

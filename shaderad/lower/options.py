@@ -31,3 +31,5 @@ GENERATE_SPIRV_DIRECTLY = 1 << 10
 ROW_MAJOR = 1
 # `#line` in HLSL and Metal would carry this machine's folders into what `build` writes.
 NO_LINE_DIRECTIVES = 1
+LINE_DIRECTIVES = 2
+"""Only to find out which line of the Slang text a validator means."""

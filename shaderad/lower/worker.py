@@ -42,8 +42,10 @@ class _Slang:
         if compiler is None:
             return {"missing": True}
         target, folders = request["target"], request["folders"]
-        key = (target, request["digest"], *folders)
-        session = self._sessions.pop(key, None) or compiler.session(target, folders)
+        with_lines = request["lines"]
+        key = (target, str(with_lines), request["digest"], *folders)
+        session = self._sessions.pop(key, None)
+        session = session or compiler.session(target, folders, with_lines=with_lines)
         text, entry = request["slang"], request["entry"]
         module = "kernel_" + hashlib.sha256(text.encode()).hexdigest()[:16]
         # The session tells modules apart by path as well, and asserts where two share one.

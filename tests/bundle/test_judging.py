@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+import shaderad as sad
 from shaderad.bundle import judging
 from shaderad.bundle.judging import Judges, Naga
 from shaderad.bundle.programs import Dispatch
@@ -59,3 +62,50 @@ def test_answers_come_in_the_order_of_questions(monkeypatch: pytest.MonkeyPatch)
     answers = judges.answers()
     judges.close()
     assert [one.reason for one in answers] == ["a", "b", "c"]
+
+
+REFUSES_PRODUCTS = r"""#!/bin/sh
+# Refuses the first line that holds a product, as compilers name it: by its #line directives.
+for last; do :; done
+exec "{python}" - "$last" <<'END'
+import re, sys
+file, line = sys.argv[1], 0
+for text in open(sys.argv[1]):
+    directive = re.match(r'#line (\d+)(?: "(.*)")?', text)
+    if directive:
+        line, file = int(directive[1]) - 1, directive[2] or file
+    elif "* -7.5f" in text or "-7.5f *" in text:
+        print(file + ":" + str(line) + ":1: error: no products here")
+        sys.exit(1)
+    line += 1
+END
+"""
+
+PRODUCT = """
+import shaderad as sad
+
+
+@sad.kernel
+def scaled(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    a = x[i] + 1.0
+    y[i] = a * -7.5
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the tool is a shell script")
+def test_what_is_refused_is_shown_at_its_python_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "dxc"
+    tool.write_text(REFUSES_PRODUCTS.replace("{python}", sys.executable), encoding="utf-8")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    source = tmp_path / "model.py"
+    source.write_text(PRODUCT, encoding="utf-8")
+    with pytest.raises(sad.CompileError) as caught:
+        sad.build(source, tmp_path / "out", targets="hlsl")
+    assert caught.value.code == "SR0712"
+    assert "dxc refuses `scaled_" in caught.value.message
+    assert caught.value.span is not None
+    assert caught.value.span.text().strip() == "y[i] = a * -7.5"
+    assert not (tmp_path / "out").exists()
