@@ -113,6 +113,7 @@ class _Reader:
 
     def _dispatch(self, target: str, one: description.DispatchEntry) -> Lowered:
         files = self._files
+        self._check_names(one)
         resources = tuple(self._resource(r) for r in one.resources)
         program = Program(
             name=one.entry_point,
@@ -136,6 +137,16 @@ class _Reader:
             threads_of=one.thread_for_each.removeprefix("word of ").removeprefix("index"),
             strategies=dict(one.strategies),
         )
+
+    def _check_names(self, one: description.DispatchEntry) -> None:
+        """Raises ValueError for a name that is none of the kernel's arrays and uniforms."""
+        entry = self._entry
+        known = {"", *(a.name for a in entry.arrays), *(u.name for u in entry.uniforms)}
+        named = {m.name for r in one.resources for m in r.members}
+        named |= {word.of for word in one.parameters.words}
+        named.add(one.thread_for_each.removeprefix("word of ").removeprefix("index"))
+        if not named <= known:
+            raise ValueError(f"{', '.join(sorted(named - known))}, which the kernel does not take")
 
     def _resource(self, one: description.ResourceEntry) -> Resource:
         return Resource(

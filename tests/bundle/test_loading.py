@@ -174,6 +174,8 @@ def spoiled() -> dict[str, tuple[str, Callable[[Path], Any]]]:
         "an unknown type": ("SR0720", lambda at: edit(at, unknown_type)),
         "an unknown role": ("SR0720", lambda at: edit(at, unknown_role)),
         "a slot of nobody": ("SR0720", lambda at: edit(at, unknown_slot)),
+        "an array less": ("SR0720", lambda at: edit(at, lambda m: m["kernels"][0]["arrays"].pop())),
+        "a word of nobody": ("SR0720", lambda at: edit(at, unknown_word)),
         "a later version": ("SR0721", lambda at: edit(at, lambda m: m.update(schema_version=3))),
         "a changed file": ("SR0722", lambda at: (at / "wgsl/levels_primal.wgsl").write_text("")),
         "a missing file": ("SR0722", lambda at: (at / "wgsl/levels_primal.wgsl").unlink()),
@@ -187,6 +189,11 @@ def unknown_type(manifest: dict[str, Any]) -> None:
 def unknown_role(manifest: dict[str, Any]) -> None:
     dispatch = manifest["kernels"][0]["targets"]["wgsl"]["primal"][0]
     dispatch["resources"][0]["role"] = "guess"
+
+
+def unknown_word(manifest: dict[str, Any]) -> None:
+    dispatch = manifest["kernels"][0]["targets"]["wgsl"]["primal"][0]
+    dispatch["parameters"]["words"][-1]["of"] = "nobody"
 
 
 def unknown_slot(manifest: dict[str, Any]) -> None:
