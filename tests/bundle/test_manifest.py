@@ -14,6 +14,7 @@ import numpy as np
 
 import shaderad as sad
 from tests.bundle.conftest import SOURCE, Output
+from tests.bundle.manifest_schema import PATH, schema_text
 
 PACKED = np.dtype([("color", np.float32, 3), ("id", np.uint32), ("weight", np.float32, (2, 2))])
 """`Texel` below as NumPy packs it: the layout that the manifest promises."""
@@ -42,6 +43,10 @@ def test_every_file_is_listed_with_its_hash_and_no_other(output: Output) -> None
     assert output.manifest["files"] == {
         name: hashlib.sha256(content).hexdigest() for name, content in found.items()
     }
+
+
+def test_the_schema_is_what_the_structs_say() -> None:
+    assert PATH.read_text(encoding="utf-8") == schema_text(), "run `scripts/run golden`"
 
 
 def test_it_names_nothing_of_this_machine(output: Output) -> None:

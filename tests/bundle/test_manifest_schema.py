@@ -11,7 +11,7 @@ import pytest
 
 from shaderad.bundle.description import SCHEMA_FILE
 from tests.bundle.conftest import Output
-from tests.bundle.manifest_schema import PATH, schema_text
+from tests.bundle.manifest_schema import PATH
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -24,9 +24,8 @@ def problems(manifest: Manifest) -> list[str]:
     return [each.json_path for each in validator.iter_errors(manifest)]
 
 
-def test_the_file_is_what_the_structs_say() -> None:
-    assert PATH.read_text(encoding="utf-8") == schema_text(), "run `scripts/run golden`"
-    jsonschema.Draft202012Validator.check_schema(json.loads(schema_text()))
+def test_it_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads(PATH.read_text(encoding="utf-8")))
 
 
 def test_its_id_names_the_version_of_manifests(output: Output) -> None:
