@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +229,20 @@ def test_a_device_with_smaller_workgroups_is_told_what_it_lacks(source: Path) ->
     with device, pytest.raises(sad.DeviceError, match="workgroups of 1024 threads"):
         sad.load(source.parent / "out").squares([1.0], [0], 1.5, dim=1, shapes={"total": 1})
     device.close()
+
+
+def test_the_manual_has_the_table_of_targets() -> None:
+    text = (Path(__file__).parents[2] / "docs/manifest.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1:4] for line in text.splitlines() if line.startswith("| `")]
+    found = {
+        name.strip(" `"): ([*re.findall(r"`([\w-]+)`", ways)], [*re.findall(r"`([\w-]+)`", has)])
+        for name, ways, has in (row for row in rows if len(row) == 3)
+        if name.strip(" `") in PROFILES
+    }
+    assert set(found) == set(PROFILES)
+    for name, profile in PROFILES.items():
+        others = [one for one in profile.possible_atomics if one != profile.atomics]
+        assert found[name] == ([profile.atomics, *others], [*profile.features])
 
 
 @pytest.fixture
