@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from shaderad.lower.artifact import Code
 from shaderad.lower.cache import Cache
 from shaderad.lower.child import Child, ChildDied, ChildTimedOut, ChildUnavailable
 from shaderad.lower.validate import Judgement, Status
@@ -104,7 +103,7 @@ def child(reply: dict[str, Any] | Exception) -> Break:
 
 
 def validators_refuse(patch: pytest.MonkeyPatch) -> None:
-    def judge(code: Code, entry: str) -> Judgement:
+    def judge(*question: object) -> Judgement:
         return Judgement("spirv-val", Status.REFUSED, "line 3: bad operand")
 
     patch.setattr("shaderad.bundle.judging.validate", judge)
