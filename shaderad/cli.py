@@ -302,16 +302,18 @@ def inspect(
 
 
 def _show_build(built: Built, *, with_report: bool, as_json: bool) -> None:
-    from shaderad.bundle.json_document import success_text
-    from shaderad.bundle.report import report_lines, report_rows
-    from shaderad.bundle.summary import summary_lines
-
     if as_json:
+        from shaderad.bundle.json_document import success_text
+
         print(success_text(built))
         return
+    from shaderad.bundle.summary import summary_lines
+
     for text, kind in summary_lines(built):
         _show(text, STYLES[kind])
     if with_report:
+        from shaderad.bundle.report import report_lines, report_rows
+
         for text in report_lines(report_rows([*built.kernels, *built.graphs])):
             _show(text, "")
 

@@ -9,7 +9,7 @@ from importlib import metadata
 
 import msgspec
 
-from shaderad.bundle.graph_manifest import BuiltGraph
+from shaderad.bundle.graph_entries import BuiltGraph
 from shaderad.bundle.manifest import BuiltKernel
 from shaderad.bundle.report import ReportRow, report_rows
 from shaderad.bundle.stages import Built

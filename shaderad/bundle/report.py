@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from shaderad.bundle.graph_manifest import BuiltGraph
+from shaderad.bundle.graph_entries import BuiltGraph
 from shaderad.bundle.manifest import BuiltKernel
 from shaderad.bundle.programs import Dispatch
 from shaderad.lower.artifact import Access

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from shaderad.bundle.document import Manifest
-from shaderad.bundle.graph_manifest import BuiltGraph
+from shaderad.bundle.graph_entries import BuiltGraph
 from shaderad.bundle.loading import entries_of, read_manifest
 from shaderad.bundle.made_up import MadeUp, NotMadeUpError, graph_call, kernel_call
 from shaderad.bundle.manifest import BuiltKernel

@@ -13,12 +13,12 @@ from math import prod
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shaderad.diagnostics import error
 from shaderad.ir import types
 
-AnyArray = NDArray[Any]
+# As NDArray[Any], whose module every process would read for it.
+AnyArray = np.ndarray[tuple[Any, ...], np.dtype[Any]]
 
 _STORAGE = {
     types.Kind.FLOAT: np.dtype(np.float32),
