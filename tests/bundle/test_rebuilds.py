@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -134,3 +137,27 @@ def test_another_version_of_a_validator_is_asked_again(
     build(source)
     assert len(judged) == 8
     assert asked.compiled == []
+
+
+IMPORTS = """
+import sys
+sys.argv = ["shaderad", "build", "two.py", "-o", "out"]
+from shaderad.cli import app
+app(standalone_mode=False)
+print(*sorted(sys.modules))
+"""
+
+
+def test_a_rebuild_of_kernels_imports_no_runtime_and_nothing_of_graphs(source: Path) -> None:
+    """Nearly all of its time goes into imports."""
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", IMPORTS], cwd=source.parent,
+            env={**os.environ, "SHADERAD_CACHE": str(source.parent / "cache")},
+            stdout=subprocess.PIPE, text=True, check=True, timeout=300,
+        )  # fmt: skip
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "shaderad.bundle.stages" in loaded
+    heavy = {"wgpu", "slangpy", "rich", "shaderad.graph.planning", "shaderad.session.graphs",
+             "shaderad.bundle.graph_manifest", "shaderad.rules.arrays"}  # fmt: skip
+    assert not heavy & loaded
