@@ -1,0 +1,75 @@
+"""The small samples on small inputs: losses fall as far as they should, pictures appear."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import shaderad as sad
+from shaderad import float3
+from tests.samples.loading import SAMPLES, module_of
+
+pytestmark = pytest.mark.gpu
+
+
+def sample(name: str) -> ModuleType:
+    return module_of(SAMPLES / name / "main.py")
+
+
+def test_splats_come_to_look_like_the_picture(device: sad.Device) -> None:
+    splats = sample("splats")
+    target = splats.picture(24)
+    errors, start, found = splats.fit(target, 40, 31)
+    assert errors[-1] < 0.2 * errors[0]
+    assert np.square(found - target).sum(-1).mean() < 0.2 * np.square(start - target).sum(-1).mean()
+
+
+def test_a_network_learns_the_picture(device: sad.Device) -> None:
+    network = sample("neural_texture")
+    target = network.picture(24)
+    errors, early, found = network.fit(target, 61)
+    assert errors[-1] < 0.05 * errors[0]
+    assert np.square(found - target).mean() < 0.5 * np.square(early - target).mean()
+
+
+def test_the_wind_is_found_through_all_time_steps(device: sad.Device) -> None:
+    cloth = sample("cloth")
+    errors, (still, found, goal) = cloth.fit(6, 40)
+    assert errors[-1] < 1e-3 * errors[0]
+    assert np.abs(found - goal).max() < 0.05 * np.abs(still - goal).max()
+
+
+def test_the_winds_gradient_is_that_of_finite_differences(device: sad.Device) -> None:
+    cloth = sample("cloth")
+    p = sad.array(cloth.hung(4), dtype=float3)
+    goal = cloth.blown(p, cloth.WIND, 1 / 3)
+    wind = sad.array(np.array([0.2, 0.1, 0.4]), dtype=float3)
+    sad.gradcheck(lambda wind: cloth.error(wind, p, 1 / 3, goal), wind)
+
+
+def test_brightness_moves_until_its_histogram_is_flat(device: sad.Device) -> None:
+    histogram = sample("histogram")
+    pixels, flat = histogram.picture(48).ravel(), np.full(histogram.BINS, 1 / histogram.BINS)
+    distances, values = histogram.fit(pixels, flat.astype(np.float32), 50)
+    assert distances[-1] < 0.02 * distances[0]
+    shares = histogram.counts(sad.array(values)).numpy()
+    assert shares.sum() == pytest.approx(1.0, rel=1e-5)
+    assert np.abs(np.cumsum(shares - flat)).max() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("name", "few"),
+    [("splats", ["--count", "9"]), ("neural_texture", []), ("cloth", []), ("histogram", [])],
+)
+def test_a_picture_is_written(
+    name: str, few: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "found.png"
+    sample(name).main(["--out", str(out), "--steps", "11", "--size", "12", *few])
+    with Image.open(out) as picture:
+        assert picture.width > picture.height
+    assert f"wrote {out}" in capsys.readouterr().out
