@@ -236,6 +236,18 @@ MESSAGES: dict[str, Message] = {
         help="if the function jumps or has a corner there, check it by `sad.gradcheck` with "
         "arguments of your own; else report it",
     ),
+    "SR0752": Message(
+        DerivativeError,
+        "the built `{name}` has no second derivative",
+        note="a build holds first derivatives, and no source that others could be made from",
+        help="use `{name}` from its Python source",
+    ),
+    "SR0753": Message(
+        CompileError,
+        "the built `{kernel}` cannot be built once more",
+        note="`sad.load` reads compiled code, and no source that other code could be made from",
+        help="let what is built call `{kernel}` from its Python source",
+    ),
     "SR0746": Message(
         LanguageError,
         "`--wrt {name}` names no input of what is built",

@@ -494,6 +494,8 @@ class Kernel:
     body: tuple[Stmt, ...]
     local_types: dict[str, Type]
     span: Span = NO_SPAN
+    is_built: bool = False
+    """It was compiled before and has no body here: nothing can be made of that."""
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shaderad.diagnostics import Span, nesting
+from shaderad.diagnostics import Span, error, nesting
 from shaderad.ir.nodes import (
     Assign,
     BackwardDiff,
@@ -51,7 +51,10 @@ def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered,
 
     Raises:
         LanguageError, DerivativeError: See ``lower/outputs.py`` and ``lower/refusals.py``.
+        CompileError: SR0753, where it was built before.
     """
+    if kernel.is_built:
+        raise error("SR0753", kernel=kernel.name)
     with nesting(kernel.name, kernel.span):
         return _dispatches(kernel, mode, variant)
 

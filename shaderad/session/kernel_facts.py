@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from shaderad.ir import types
 from shaderad.ir.pointers import is_pooled
 from shaderad.ir.types import Access
-from shaderad.session.prebuilt import PrebuiltKernel
 
 if TYPE_CHECKING:
     from shaderad.ir import nodes
@@ -34,7 +33,7 @@ class KernelFacts:
         self.differentiable_results = frozenset(
             b.name for b in self.written if types.is_differentiable(b.type)
         )
-        self.is_prebuilt = isinstance(kernel, PrebuiltKernel)
+        self.is_prebuilt = kernel.is_built
         self.name_by_path = {one.path: one.name for one in (*kernel.buffers, *kernel.uniforms)}
         """Where the host finds the value of each array and uniform."""
 

@@ -42,6 +42,7 @@ class BuiltModes:
 class PrebuiltKernel(nodes.Kernel):
     """A kernel of a folder that `shaderad build` wrote."""
 
+    is_built: bool = True
     folder: str
     bounds: str
     """What an index out of range does; it was decided when the kernel was built."""

@@ -15,13 +15,11 @@ from shaderad.diagnostics import error
 from shaderad.ir.arrays import Graph, KernelCall, Value
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import is_differentiable
-from shaderad.lower.bindings import Mode
 from shaderad.rules.arrays import linearise
 from shaderad.rules.arrays import push as pushed_through
 from shaderad.rules.arrays.building import zeros
 from shaderad.rules.arrays.loops import instantiate, kept, or_zeros
 from shaderad.session.arrays import Array
-from shaderad.session.built_targets import without
 from shaderad.session.lines import user_span
 from shaderad.session.prebuilt_graphs import PrebuiltGraph
 from shaderad.session.run_plan import evaluate
@@ -119,11 +117,10 @@ def moved_gradients(
         dots: How the inputs move.
 
     Raises:
-        DerivativeError: SR0725 for a graph that was built without its second derivative.
+        DerivativeError: SR0752 for a graph that was built before.
     """
     if isinstance(graph, PrebuiltGraph):
-        reason = "no second derivative is built"
-        raise without(graph.built.name, Mode.BACKWARD, reason)
+        raise error("SR0752", name=graph.built.name)
     pairs = zip(bars, bars_dot, strict=True)
     flags = tuple((bar is not None, dot is not None) for bar, dot in pairs)
     made = _moved(graph, wanted, flags, tuple(dot is not None for dot in dots))

@@ -126,6 +126,57 @@ def test_what_the_build_does_not_hold_is_refused(
     device.synchronize()
 
 
+CUBED = """
+import shaderad as sad
+from shaderad import Array, In, Index, Out
+
+@sad.kernel
+def cubed(i: Index, x: In[float], y: Out[float]):
+    y[i] = x[i] * x[i] * x[i]
+"""
+CALLS_A_BUILD = """
+import shaderad as sad
+from shaderad import Array
+
+@sad.graph
+def total(x: Array[float, "n"]):
+    return sad.sum(sad.load({folder!r}).cubed(x, dim=x.shape[0]))
+"""
+
+
+@pytest.fixture
+def cubed(tmp_path: Path) -> Path:
+    """A build of one kernel with both derivatives."""
+    source, folder = tmp_path / "cubed.py", tmp_path / "cubed"
+    source.write_text(CUBED, encoding="utf-8")
+    sad.build(source, folder, targets=("spirv", "wgsl"), jvp=True, validate=False)
+    return folder
+
+
+@pytest.mark.parametrize("is_graph", [False, True])
+def test_no_second_derivative_is_taken_of_a_built_kernel(
+    is_graph: bool, cubed: Path, device: sad.Device
+) -> None:
+    kernel, x = sad.load(cubed).cubed, np.float32([1.0, 2.0, 3.0])
+
+    def total(x: Any) -> Any:
+        return sad.sum(kernel(x, dim=3))
+
+    function = sad.graph(total) if is_graph else total
+    np.testing.assert_allclose(sad.grad(function)(x).numpy(), 3 * x**2, rtol=1e-6)
+    with pytest.raises(sad.DerivativeError) as caught:
+        sad.hvp(function, (x,), (x,))
+    assert caught.value.code == "SR0752"
+
+
+def test_a_built_kernel_is_not_built_once_more(cubed: Path, tmp_path: Path) -> None:
+    source = tmp_path / "total.py"
+    source.write_text(CALLS_A_BUILD.format(folder=str(cubed)), encoding="utf-8")
+    with pytest.raises(sad.CompileError) as caught:
+        sad.build(source, tmp_path / "out", targets="wgsl", validate=False)
+    assert caught.value.code == "SR0753"
+
+
 def test_a_device_without_float_atomics_gets_code_that_needs_none(output: Output) -> None:
     with sad.open_device("wgpu", limits={"atomics": "exchange"}) as device:
         _, pullback = sad.vjp(sad.load(output.folder).splat, *arguments(), **CALL)

@@ -47,7 +47,7 @@ def push_kernel(kernel: Kernel, given: Iterable[str]) -> PushedKernel:
 
     Raises:
         DerivativeError: SR0419 for a third derivative, SR0413 for one of ``bwd_diff``, SR0412,
-            SR0429 for what has no second one.
+            SR0429 for what has no second one, SR0752 for a kernel that was built before.
     """
     _check(kernel)
     wanted = frozenset(given)
@@ -99,6 +99,8 @@ def _uniform_of(u: Uniform, name: str) -> Uniform:
 
 
 def _check(kernel: Kernel) -> None:
+    if kernel.is_built:
+        raise error("SR0752", name=kernel.name)
     if isinstance(kernel, PushedKernel):
         raise error("SR0419", kernel.span, function=kernel.primal_name, order=_ORDER_INSIDE)
     for part in (kernel.body, *(f.body for f in reachable(kernel.body))):
