@@ -7,7 +7,7 @@ the user's part of that.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from shaderad.diagnostics import error
@@ -26,10 +26,11 @@ from shaderad.rules.arrays import building as b
 from shaderad.session import trees
 from shaderad.session.array_functions import public
 from shaderad.session.array_functions.elements import struct_of_fields
-from shaderad.session.array_functions.primitives import made
+from shaderad.session.array_functions.primitives import as_number, known_shape, made, repeats_to
 from shaderad.session.arrays import Array
 from shaderad.session.dtypes import shown_dtype
 from shaderad.session.graphs import graph
+from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray
 
 State = Mapping[str, Any]
@@ -69,10 +70,12 @@ class SGD:
 
         Raises:
             DerivativeError: SR0452, where `gradients` or `state` are built differently.
+            ShapeError: SR0334, where an array in them has another shape than its parameter.
         """
         rate = self.lr if lr is None else lr
         if not self.momentum:
             return _descended(params, gradients, rate), {}
+        _check_names("state", state, ["velocity"])
         return _pushed(params, gradients, state["velocity"], rate, self.momentum)
 
 
@@ -108,6 +111,7 @@ class Adam:
     def step(self, params: Any, gradients: Any, state: State, lr: Any = None) -> tuple[Any, State]:
         """New parameters and state: see `SGD.step`."""
         rate = self.lr if lr is None else lr
+        _check_names("state", state, ["mean", "square", "mean_weight", "square_weight"])
         return _adam(params, gradients, state, rate, self.beta1, self.beta2, self.epsilon)
 
 
@@ -187,6 +191,9 @@ def _moved(update: Callable[..., Array], params: Any, gradients: Any, *states: A
             for name in _float_fields(t):
                 fields[name] = leaf(p[name], g[name], *(one[name] for one in given))
             return struct_of_fields(t, fields)
+        _check_shape("gradients", g, p)
+        for one in given:
+            _check_shape("state", one, p)
         return _cast(update(_cast(p, _widened(t)), _cast(g, _widened(t)), *given), t)
 
     return trees.mapped(leaf, params, gradients, *states, name="params")
@@ -200,7 +207,10 @@ def _kept(update: Callable[..., Array], params: Any, gradients: Any, state: Any)
         if g is None or not is_differentiable(t):
             return kept
         if isinstance(t, Struct):
+            _check_names("state", kept, _float_fields(t))
             return {name: leaf(p[name], g[name], kept[name]) for name in _float_fields(t)}
+        _check_shape("gradients", g, p)
+        _check_shape("state", kept, p)
         return update(kept, _cast(g, _widened(t)))
 
     return trees.mapped(leaf, params, gradients, state, name="params")
@@ -225,8 +235,25 @@ def _like(x: Array, value: Any) -> Any:
     return public.cast(value, shown_dtype(DOUBLE)) if is_double else value
 
 
-def _checked(name: str, value: float, low: float, high: float = math.inf) -> float:
-    if not low <= value < high:
+def _check_names(name: str, state: Any, wanted: Sequence[str]) -> None:
+    if not isinstance(state, Mapping) or set(cast("State", state)) != set(wanted):
+        whole = dict.fromkeys(wanted)
+        raise error("SR0452", name=name, found=trees.described(state),
+                    wanted=trees.described(whole))  # fmt: skip
+
+
+def _check_shape(name: str, x: Any, p: Any) -> None:
+    """Raises where arithmetic would repeat `x`, or the parameter itself."""
+    if not isinstance(x, TracedArray):
+        raise error("SR0452", user_span(), name=name, found=trees.described(x), wanted="array")
+    found, wanted = x.extents, p.extents
+    if len(found) != len(wanted) or not repeats_to(found, wanted) or not repeats_to(wanted, found):
+        raise error("SR0334", user_span(), found=known_shape(found), wanted=known_shape(wanted))
+
+
+def _checked(name: str, value: Any, low: float, high: float = math.inf) -> float:
+    number = as_number(value)
+    if number is None or not low <= number < high:
         limits = f"from {low:g} to below {high:g}" if high < math.inf else f"from {low:g} on"
         raise error("SR0393", name=name, found=repr(value), limits=limits)
-    return float(value)
+    return float(number)

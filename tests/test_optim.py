@@ -138,7 +138,8 @@ def test_halves_stay_halves(device: sad.Device) -> None:
 @pytest.mark.parametrize(
     ("make", "given"),
     [(sad.optim.SGD, {"lr": -1.0}), (sad.optim.SGD, {"lr": 1.0, "momentum": 1.0}),
-     (sad.optim.Adam, {"lr": float("nan")}), (sad.optim.Adam, {"lr": 1.0, "beta2": 2.0})],
+     (sad.optim.Adam, {"lr": float("nan")}), (sad.optim.Adam, {"lr": 1.0, "beta2": 2.0}),
+     (sad.optim.SGD, {"lr": None})],
 )  # fmt: skip
 def test_what_is_out_of_range_is_refused(make: Any, given: dict[str, float]) -> None:
     name, value = list(given.items())[-1]
@@ -149,3 +150,31 @@ def test_what_is_out_of_range_is_refused(make: Any, given: dict[str, float]) -> 
 def test_gradients_of_another_form_are_refused(device: sad.Device) -> None:
     with device, pytest.raises(sad.DerivativeError, match="SR0452"):
         sad.optim.SGD(1.0).step([START, START], [START], {})
+
+
+@pytest.mark.parametrize("shape", [(1,), (5, 1), (4,)])
+def test_nothing_is_repeated_to_meet_a_parameter(device: sad.Device, shape: Any) -> None:
+    other, sgd = np.ones(shape, np.float32), sad.optim.SGD(1.0, momentum=0.5)
+    adam, ones = sad.optim.Adam(1.0), np.ones(5, np.float32)
+    with device:
+        for step in (
+            lambda: sgd.step(START, other, sgd.init(START)),
+            lambda: sgd.step(START, ones, {"velocity": other}),
+            lambda: sad.optim.SGD(1.0).step(START, other, {}),
+            lambda: adam.step(START, other, adam.init(START)),
+            lambda: adam.step(START, ones, {**adam.init(START), "square": other}),
+            lambda: adam.step(other, ones, adam.init(other)),
+        ):
+            with pytest.raises(sad.ShapeError, match="SR0334"):
+                step()
+
+
+def test_a_state_of_another_optimiser_is_refused(device: sad.Device) -> None:
+    sgd, adam = sad.optim.SGD(1.0, momentum=0.5), sad.optim.Adam(1.0)
+    with device:
+        for optimiser, state in (
+            (sgd, {}), (sgd, None), (sgd, {"velocity": None}), (sgd, adam.init(START)),
+            (adam, sgd.init(START)), (adam, {**adam.init(START), "mean": {}}),
+        ):  # fmt: skip
+            with pytest.raises(sad.DerivativeError, match=r"SR0452.*`state`"):
+                optimiser.step(START, START, state)

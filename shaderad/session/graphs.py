@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ReferenceType, ref
 
 from shaderad.diagnostics import Span, error
@@ -38,9 +38,6 @@ from shaderad.session.run_graph import pulled, run_graph
 from shaderad.session.run_plan import explained
 from shaderad.session.traced import current_trace
 from shaderad.session.traced_calls import Form, Variant, traced_variant
-
-if TYPE_CHECKING:
-    pass
 
 _KEPT_VARIANTS = 8
 """Traces kept for one form of arguments: of captured values and of sizes that decide something."""
