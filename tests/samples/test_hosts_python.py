@@ -132,8 +132,35 @@ def test_what_a_kernel_reports_names_the_python_line(loader: ModuleType, built: 
               "target": build.array(np.arange(4, dtype=np.int32).tobytes(), "int")}  # fmt: skip
     y = build.kernel("shuffled").primal(inputs, (4,))["y"]
     assert numbers(build, y).tolist() == [1.0] * 4
-    with pytest.raises(loader.HostError, match=r"host_kernels.py:\d+: .* of y: 3 of 3"):
-        build.read(build.kernel("shuffled").primal(inputs, (4,), shapes={"y": (3,)})["y"])
+    inputs["target"] = build.array(np.arange(1, 5, dtype=np.int32).tobytes(), "int")
+    with pytest.raises(loader.HostError, match=r"host_kernels.py:\d+: .* of y: 4 of 4"):
+        build.read(build.kernel("shuffled").primal(inputs, (4,))["y"])
+
+
+def test_arguments_that_code_would_misread_are_refused(loader: ModuleType, built: Path) -> None:
+    build = loader.Build(built, "wgsl")
+    powered, refracted = build.kernel("powered"), build.kernel("refracted")
+    x = build.array(bytes(8), "float")
+    two = np.int32(2).tobytes()
+    image = build.array(bytes(4 * 4), "float", (2, 2))
+    weight = build.array(bytes(8), "float")
+    uniforms = {"lens": bytes(12), "gain": bytes(4)}
+    cases = {
+        "no value is given for count": lambda: powered.primal({"x": x}, (2,)),
+        "count takes 4 bytes, not 8": lambda: powered.primal({"x": x}, (2,), {"count": bytes(8)}),
+        "y was built for the shape of dim": lambda: powered.primal(
+            {"x": x}, (2,), {"count": two}, shapes={"y": (3,)}
+        ),
+        "image has 2 axes": lambda: refracted.primal(
+            {"image": x, "weight": weight}, (2, 2), uniforms, host_case.SHAPES
+        ),
+        "the input image has 16 bytes, not 48": lambda: refracted.primal(
+            {"image": image, "weight": weight}, (2, 2), uniforms, host_case.SHAPES
+        ),
+    }
+    for message, call in cases.items():
+        with pytest.raises(loader.HostError, match=message):
+            call()
 
 
 def test_a_manifest_of_another_version_is_refused(loader: ModuleType, tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def commands_of(commands: list[Any]) -> Iterator[str]:
 def test_kernels_with_every_role_and_word_are_served(
     wgpu_features: frozenset[str], tmp_path: Path
 ) -> None:
-    """The third call meets an index out of range, of which the fourth knows nothing."""
+    """The second call meets an index out of range, of which the third knows nothing."""
     build = tmp_path / "kernels"
     sad.build(host_kernels.__file__, build, targets="wgsl", space=1, validate=False)
     results, gradients = host_case.found_by_python()
@@ -181,8 +181,10 @@ def test_kernels_with_every_role_and_word_are_served(
             "shapes": host_case.SHAPES,
             "uniforms": uniforms,
         },
-        {**shuffled, "shapes": {"y": [3]}, "cotangents": {"y": given("float", np.ones(3))}},
+        {**shuffled, "shapes": {}, "inputs": {"x": ones, "target": given("int", np.arange(1, 5))}},
         {**shuffled, "shapes": {}},
+        {**shuffled, "shapes": {"y": [3]}},
+        {**shuffled, "shapes": {}, "cotangents": {"y": given("float", np.ones(3))}},
         {
             "kernel": "powered",
             "inputs": {"x": ones},
@@ -192,8 +194,10 @@ def test_kernels_with_every_role_and_word_are_served(
             "shapes": {},
         },
     ]
-    first, second, third, fourth = results_of(build, calls, tmp_path)
+    first, second, third, short, few, fourth = results_of(build, calls, tmp_path)
     check_alike(first, {**results, **gradients})
-    assert re.fullmatch(r"host_kernels.py:\d+: bounds of y: 3 of 3", second)
+    assert re.fullmatch(r"host_kernels.py:\d+: bounds of y: 4 of 4", second)
+    assert short == "y was built for the shape of dim, (4), not (3)"
+    assert few == "the cotangent y has 12 bytes, not 16"
     assert fourth.startswith("powered was built without backward: ")
     check_alike(third, {"y": np.ones(4, np.float32), "x": np.full(4, 2.0, np.float32)})

@@ -221,6 +221,8 @@ class Kernel:
         self._name = entry["name"]
         self._programs = programs
         self._types = {one["name"]: one["type"] for one in entry["arrays"] + entry["uniforms"]}
+        self._arrays = {one["name"]: one for one in entry["arrays"]}
+        self._uniforms = [one["name"] for one in entry["uniforms"]]
         self._inputs = [one["name"] for one in entry["arrays"] if one["access"] == "In"]
         self._outputs = [one["name"] for one in entry["arrays"] if one["access"] != "In"]
 
@@ -266,10 +268,29 @@ class Kernel:
         if missing:
             raise HostError(f"no array is given for {', '.join(missing)}")
         arrays = {("input", name): inputs[name] for name in self._inputs}
+        self._check_uniforms(uniforms)
         known = {name: one.shape for (_, name), one in arrays.items()}
         known |= {name: shapes.get(name, dim) for name in self._outputs}
+        self._check_shapes(known, dim)
         known |= dict.fromkeys(uniforms, ())
         return _Call(self._build, self._types, dim, known, dict(uniforms), arrays)
+
+    def _check_uniforms(self, given: Mapping[str, bytes]) -> None:
+        for name in self._uniforms:
+            layout = self._build.types[self._types[name]]
+            count = sum(2 if one["type"] == "double" else 1 for one in layout["scalars"])
+            if name not in given:
+                raise HostError(f"no value is given for {name}")
+            if not layout.get("pointers") and len(given[name]) != 4 * count:
+                raise HostError(f"{name} takes {4 * count} bytes, not {len(given[name])}")
+
+    def _check_shapes(self, found: Mapping[str, Shape], dim: Shape) -> None:
+        for name, shape in found.items():
+            rank = self._arrays[name]["rank"]
+            if len(shape) != rank:
+                raise HostError(f"{name} has {rank} axes, not the shape {shape}")
+            if self._arrays[name]["has_launch_shape"] and tuple(shape) != tuple(dim):
+                raise HostError(f"{name} was built for the shape of dim, {dim}, not {shape}")
 
 
 @dataclass
@@ -330,6 +351,11 @@ class _Call:
         keys = [(resource["role"], member["name"]) for member in resource["members"]]
         self._make_missing(resource)
         arrays = [self.arrays[key] for key in keys]
+        for member, array in zip(resource["members"], arrays, strict=True):
+            wanted = self._byte_count(resource["role"], member)
+            if array.byte_count != wanted:
+                found = f"{array.byte_count} bytes, not {wanted}"
+                raise HostError(f"the {resource['role']} {member['name']} has {found}")
         if resource["access"] == "read" and (len(arrays) > 1 or arrays[0].offset):
             arrays = self._packed(arrays, encoder)
         for key, array, member in zip(keys, arrays, resource["members"], strict=True):
@@ -344,9 +370,7 @@ class _Call:
             key = resource["role"], member["name"]
             if key in self.arrays:
                 continue
-            size = prod(self.shapes[key[1]]) * self.build.types[member["type"]]["byte_count"]
-            if resource["role"] == "winner":  # Two words for each word of the array.
-                size = 8 * self._word_count(key[1])
+            size = self._byte_count(resource["role"], member)
             start = _up(end, ARENA_ALIGN)
             made[key] = start, size
             end = start + size
@@ -354,6 +378,13 @@ class _Call:
             buffer = self.build.buffer(end, resource["fill_word"] or 0)
             for key, (start, size) in made.items():
                 self.arrays[key] = Array(buffer, start, size, self.shapes[key[1]])
+
+    def _byte_count(self, role: str, member: dict[str, Any]) -> int:
+        """Of an array in a resource of a role."""
+        if role == "winner":  # Two words for each word of the array.
+            return 8 * self._word_count(member["name"])
+        size = self.build.types[member["type"]]["byte_count"]
+        return prod(self.shapes[member["name"]]) * size
 
     def _packed(self, arrays: list[Array], encoder: wgpu.GPUCommandEncoder) -> list[Array]:
         """Copies of arrays, one behind the other in one buffer."""

@@ -237,6 +237,8 @@ class Kernel {
     this.build = build;
     this.name = entry.name;
     this.programs = programs;
+    this.arrays = entry.arrays;
+    this.uniforms = entry.uniforms;
     this.types = new Map([...entry.arrays, ...entry.uniforms].map((one) => [one.name, one.type]));
     this.inputs = entry.arrays.filter((one) => one.access === "In").map((one) => one.name);
     this.outputs = entry.arrays.filter((one) => one.access !== "In").map((one) => one.name);
@@ -290,6 +292,32 @@ class Call {
       ...kernel.inputs.map((name) => [name, inputs[name].shape]),
       ...kernel.outputs.map((name) => [name, shapes[name] ?? dim]),
     ]);
+    this.#checkUniforms();
+    this.#checkShapes();
+  }
+
+  #checkUniforms() {
+    for (const { name, type } of this.kernel.uniforms) {
+      const { scalars, pointers } = this.build.types[type];
+      const given = this.uniforms[name];
+      if (!given) throw new HostError(`no value is given for ${name}`);
+      const wanted = scalars.reduce((sum, one) => sum + (one.type === "double" ? 8 : 4), 0);
+      if (!pointers?.length && given.byteLength !== wanted) {
+        throw new HostError(`${name} takes ${wanted} bytes, not ${given.byteLength}`);
+      }
+    }
+  }
+
+  #checkShapes() {
+    for (const { name, rank, has_launch_shape } of this.kernel.arrays) {
+      const shape = this.shapes[name];
+      if (shape.length !== rank) {
+        throw new HostError(`${name} has ${rank} axes, not the shape (${shape})`);
+      }
+      if (has_launch_shape && shape.some((extent, axis) => extent !== this.dim[axis])) {
+        throw new HostError(`${name} was built for the shape of dim, (${this.dim}), not (${shape})`);
+      }
+    }
   }
 
   give(role, arrays) {
@@ -340,6 +368,13 @@ class Call {
   #bound(resource, encoder, offsets) {
     this.#makeMissing(resource);
     let arrays = resource.members.map(({ name }) => this.arrays.get(key(resource.role, name)));
+    resource.members.forEach((member, k) => {
+      const [found, wanted] = [arrays[k].byteCount, this.#byteCount(resource.role, member)];
+      if (found !== wanted) {
+        const what = `the ${resource.role} ${member.name}`;
+        throw new HostError(`${what} has ${found} bytes, not ${wanted}`);
+      }
+    });
     if (resource.access === "read" && (arrays.length > 1 || arrays[0].offset)) {
       arrays = this.#packed(arrays, encoder);
     }
@@ -354,16 +389,20 @@ class Call {
     const missing = members.filter(({ name }) => !this.arrays.has(key(role, name)));
     if (!missing.length) return;
     let end = 0;
-    const starts = missing.map(({ name, type }) => {
-      const size = product(this.shapes[name]) * this.build.types[type].byte_count;
-      const offset = up(end, ARENA_ALIGN);
-      // Two words for each word of the array say who won.
-      const byteCount = role === "winner" ? 8 * this.#wordCount(name) : size;
+    const starts = missing.map((member) => {
+      const { name } = member;
+      const [offset, byteCount] = [up(end, ARENA_ALIGN), this.#byteCount(role, member)];
       end = offset + byteCount;
       return { name, offset, byteCount, shape: this.shapes[name] };
     });
     const buffer = this.build.buffer(end, fill_word ?? 0);
     for (const { name, ...array } of starts) this.arrays.set(key(role, name), { buffer, ...array });
+  }
+
+  /** Of an array in a resource of a role; of winners, two words for each word of the array. */
+  #byteCount(role, { name, type }) {
+    if (role === "winner") return 8 * this.#wordCount(name);
+    return product(this.shapes[name]) * this.build.types[type].byte_count;
   }
 
   /** Copies of arrays, one behind the other in one buffer. */
