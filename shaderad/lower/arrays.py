@@ -327,7 +327,8 @@ class Arrays:
                 slot,
                 first.role,
                 tuple(m.name for m in members),
-                first.fill_word,
+                # What needs no fill is overwritten whole, and does not mind one.
+                next((m.fill_word for m in members if m.fill_word is not None), None),
                 len(members) == 1 and first.is_covered,
                 tuple(m.type if len(cells) == 1 else widened(m.type) for m in members),
             )
