@@ -34,6 +34,10 @@ _BLOB_POINTER, _BLOB_SIZE = 3, 4
 _STAGE_COMPUTE = 6
 
 
+_INT_VALUE = 0
+_STRING_VALUE = 1
+
+
 class _OptionValue(ctypes.Structure):
     _fields_ = (
         ("kind", ctypes.c_int),
@@ -42,6 +46,12 @@ class _OptionValue(ctypes.Structure):
         ("string0", ctypes.c_char_p),
         ("string1", ctypes.c_char_p),
     )
+
+
+def _option_value(value: int | str) -> _OptionValue:
+    if isinstance(value, int):
+        return _OptionValue(kind=_INT_VALUE, int0=value)
+    return _OptionValue(kind=_STRING_VALUE, string0=value.encode())
 
 
 class _Option(ctypes.Structure):
@@ -160,7 +170,7 @@ class Compiler:
             line_directive_mode=LINE_DIRECTIVES if with_lines else NO_LINE_DIRECTIVES,
         )
         options = (_Option * len(OPTIONS))(
-            *(_Option(name, _OptionValue(int0=value)) for name, value in OPTIONS)
+            *(_Option(name, _option_value(value)) for name, value in OPTIONS)
         )
         description = _SessionDesc(
             size=ctypes.sizeof(_SessionDesc),

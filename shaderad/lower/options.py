@@ -25,8 +25,9 @@ FORMATS: dict[str, Format] = {
 }
 
 # `CompilerOptionName`: number and value. -O1 is the level whose SPIR-V naga can read (46), entry
-# points keep their names (52), diagnostics are never coloured (144).
-OPTIONS: tuple[tuple[int, int], ...] = ((46, 1), (52, 1), (144, 2))
+# points keep their names (52), diagnostics are never coloured (144). Arrays whose size is chosen
+# when modules are linked, as our group memory is, are not warned of (22).
+OPTIONS: tuple[tuple[int, int | str], ...] = ((22, "31010"), (46, 1), (52, 1), (144, 2))
 GENERATE_SPIRV_DIRECTLY = 1 << 10
 ROW_MAJOR = 1
 # `#line` in HLSL and Metal would carry this machine's folders into what `build` writes.
