@@ -199,7 +199,8 @@ def compare(runtime: str, element_count: int = ELEMENTS, rounds: int = 300) -> N
     ours = Ours(device, element_count)
     by_hand = ByHand(ours)
     by_hand.step()
-    assert np.array_equal(by_hand.result(), ours.first()), "the two sides disagree"
+    # Neighbours add to one cotangent, in any order.
+    np.testing.assert_allclose(by_hand.result(), ours.first(), rtol=1e-6)
     times = alternated({"ours": ours.step, "by hand": by_hand.step}, rounds)
     ratio = median_ratio(times["ours"], times["by hand"])
     ours_us, by_hand_us = (1e3 * statistics.median(one) for one in times.values())
