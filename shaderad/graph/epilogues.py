@@ -14,10 +14,10 @@ from dataclasses import replace
 
 from shaderad.graph.kernels import row_writer
 from shaderad.graph.plan import Epilogue, RunKernel, RunPass, Step
-from shaderad.graph.positions import Indices, add, constant, times
+from shaderad.graph.positions import Indices, add, constant
 from shaderad.graph.statements import Written
 from shaderad.graph.storage import is_fused_node
-from shaderad.ir import arrays, nodes, sizes, walk
+from shaderad.ir import arrays, nodes, walk
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr, Function, Parameter
 from shaderad.ir.types import INT, Tuple, Type
@@ -101,9 +101,7 @@ def _written(
         return total
 
     writer.bind(scan.scanned, element)
-    last = constant(sizes.subtract(value.shape[0], 1))
-    here = (add(last, times(writer.own[0], -1)),) if is_mirrored else writer.own
-    results = writer.values([value], here)
+    results = writer.values([value], writer.mirrored if is_mirrored else writer.own)
     is_exclusive = places == {(add(writer.own[0], constant(-1)),)}
     if not is_exclusive and places != {writer.own}:
         return None

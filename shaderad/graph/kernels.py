@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from shaderad.graph.elements import Elements
-from shaderad.graph.positions import Indices, Positions, constant, is_size_name, number
+from shaderad.graph.positions import Indices, Positions, add, constant, is_size_name, number, times
 from shaderad.graph.statements import Written, write
 from shaderad.ir import arrays, nodes, ops, sizes, walk
 from shaderad.ir.arrays import Value
@@ -138,6 +138,12 @@ class Writer:
             elif buffers[name].type.rank == 1:
                 self._buffers[value] = buffers[name]
         self._others = frozenset((*self._scalars, *self._buffers))
+
+    @property
+    def mirrored(self) -> Indices:
+        """Along one axis, the position that is as far from the end as the own from the start."""
+        (own,), (extent,) = self.own, self.shape
+        return (add(constant(sizes.subtract(extent, 1)), times(own, -1)),)
 
     def index(self) -> tuple[Expr, ...]:
         """The Index names as expressions."""

@@ -114,8 +114,12 @@ class RunScans:
     scans: tuple[RunPass, RunPass]
     producer: Work
     """The kernel whose Out is an element of both, as ``first`` and ``second``."""
-    is_mirrored: bool
-    """Whether the second scan goes from the end of what the first goes through."""
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether the second scan goes from the end of what the first goes through."""
+        shared = self.scans[1].shared
+        return shared is not None and shared.is_mirrored
 
     @property
     def shape(self) -> Shape:

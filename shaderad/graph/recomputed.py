@@ -36,15 +36,12 @@ def recomputed(graph: Graph) -> Graph:
         moved = arrays.with_operands(node, given)
         made.update(zip(node.results, moved.results, strict=True))
         if isinstance(node, arrays.Scan) and node.result not in graph.outputs:
-            for shift in _shifts(node, uses):
-                constant, scanned = shift.operands
-                made[constant] = constant
-                moved = arrays.with_operands(shift, (constant, made[scanned]))
-                made[shift.result] = moved.result
-                (rest,) = uses[shift.result]
-                moved = arrays.with_operands(rest, (moved.result,))
-                made[rest.result] = moved.result
-                again[node.result] = _combined(node, moved.result, given[0])
+            shift = _shift(node, uses)
+            for one in shift:  # made at once, so that all that follows can read it
+                moved = arrays.with_operands(one, tuple(made[v] for v in one.operands))
+                made[one.result] = moved.result
+            if shift:
+                again[node.result] = _combined(node, made[shift[-1].result], given[0])
     return Graph(graph.inputs, tuple(made[v] for v in graph.outputs))
 
 
@@ -55,9 +52,9 @@ def _combined(node: arrays.Scan, before: Value, x: Value) -> Value:
     return elementwise(c.apply(node.op, a, b), {"a": before, "b": x}, x.shape)
 
 
-def _shifts(node: arrays.Scan, uses: Uses) -> Sequence[Node]:
-    """The one node that puts the neutral element before what the scan holds, where all others that
-    read it do so at their own index.
+def _shift(node: arrays.Scan, uses: Uses) -> Sequence[Node]:
+    """What puts the neutral element before what the scan holds: the constant, the two joined, and
+    what is cut from them. Empty unless all others that read the scan do so at their own index.
     """
     x = node.operands[0]
     is_plain = isinstance(node.op, ops.Op) and isinstance(x.element, Scalar | Vector)
@@ -66,7 +63,12 @@ def _shifts(node: arrays.Scan, uses: Uses) -> Sequence[Node]:
     shifts = [n for n in uses[node.result] if _is_shift(n, node, uses)]
     others = [n for n in uses[node.result] if n not in shifts]
     are_own = all(isinstance(n, arrays.Elementwise) for n in others)
-    return shifts if len(shifts) == 1 and others and are_own else ()
+    if len(shifts) != 1 or not others or not are_own:
+        return ()
+    (joined,) = shifts
+    constant, (cut,) = joined.operands[0].producer, uses[joined.result]
+    assert constant is not None, "it is neutral by construction"
+    return (constant, joined, cut)
 
 
 def _is_shift(node: Node, scan: arrays.Scan, uses: Uses) -> bool:

@@ -12,8 +12,7 @@ from dataclasses import replace
 
 from shaderad.graph.kernels import Work, Writer, write_kernel
 from shaderad.graph.plan import RunPass, RunScans, Step
-from shaderad.graph.positions import add, constant, times
-from shaderad.ir import arrays, nodes, sizes
+from shaderad.ir import arrays, nodes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.nodes import Stmt
 from shaderad.ir.types import Access, Struct
@@ -64,7 +63,7 @@ def _together(first: RunPass, second: RunPass, work: Work, *, is_mirrored: bool)
     state = out.type.element
     one = replace(first, shared=arrays.SharedTotals(state, is_mirrored=False))
     other = replace(second, shared=arrays.SharedTotals(state, is_mirrored))
-    return RunScans((one, other), work, is_mirrored)
+    return RunScans((one, other), work)
 
 
 def _is_plain_scan(step: RunPass) -> bool:
@@ -79,10 +78,9 @@ def _elements(first: RunPass, second: RunPass, is_stored: IsStored, *, is_mirror
     """
     x, y = first.node.operands[0], second.node.operands[0]
     both = Struct("both", (("first", x.element), ("second", y.element)))
-    last = constant(sizes.subtract(x.shape[0], 1))
 
     def body(writer: Writer) -> list[Stmt]:
-        there = (add(last, times(writer.own[0], -1)),) if is_mirrored else writer.own
+        there = writer.mirrored if is_mirrored else writer.own
         written = writer.written([*writer.values([x]), *writer.values([y], there)])
         element = c.construct(both, list(written.values))
         return [*written.body, nodes.Store(buffer="y0", indices=writer.index(), value=element)]
