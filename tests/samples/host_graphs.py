@@ -39,3 +39,8 @@ def repeated(x: sad.Array[float, "n"], y: sad.Array[float, "n"]):
 @sad.graph
 def halved(x: sad.Array[float, "n"]):
     return sad.while_loop(lambda a: sad.sum(a) > 1.0, lambda a: sad.reverse(a) * 0.5, x, limit=40)
+
+
+@sad.graph
+def swapped(x: sad.Array[float, "n"], y: sad.Array[float, "n"]):
+    return y, x

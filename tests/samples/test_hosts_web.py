@@ -28,7 +28,15 @@ const taken = ({ type, shape, words }) => build.array(Uint32Array.from(words), t
 const all = (given) => Object.fromEntries(Object.entries(given).map(([k, v]) => [k, taken(v)]));
 const words = async ([name, one]) => [name, [...new Uint32Array(await build.read(one))]];
 
-async function run({ graph, mode, arrays, kernel, inputs, cotangents, uniforms, dim, shapes }) {
+async function prepared({ graph, mode, arrays, carries, times }) {
+  const made = await (await build.graph(graph)).prepared(mode, arrays.map(taken), carries);
+  for (let k = 0; k < times; k++) made.run();
+  return { ...made.outputs };
+}
+
+async function run(call) {
+  const { graph, mode, arrays, kernel, inputs, cotangents, uniforms, dim, shapes } = call;
+  if (call.times) return prepared(call);
   if (graph) return { ...await (await build.graph(graph)).run(mode, arrays.map(taken)) };
   const made = await build.kernel(kernel);
   const numbers = Object.entries(uniforms).map(([k, v]) => [k, Uint32Array.from(v)]);
@@ -153,6 +161,37 @@ def test_plans_with_every_command_give_the_gradients_of_their_source(
     found = results_of(build, [call for call, _ in pairs], tmp_path)
     for one, (_, wanted) in zip(found, pairs, strict=True):
         check_alike(one, {str(k): array for k, array in enumerate(wanted)})
+
+
+def test_a_prepared_graph_runs_again_with_what_it_carries(
+    wgpu_features: frozenset[str], tmp_path: Path
+) -> None:
+    build, times = tmp_path / "graphs", 3
+    sad.build(host_graphs.__file__, build, targets="wgsl", validate=False)
+    x, y = floats(7), floats(7, 1)[:, 0]
+    pair, gain = [given("float", x), given("float", y)], [given("float", x), given("float", 0.5)]
+    prepared = {"mode": "primal", "carries": {}, "times": times}
+    calls = [
+        {**prepared, "graph": "repeated", "arrays": pair, "carries": {0: 0, 1: 1}},
+        {**prepared, "graph": "called", "arrays": gain},
+        {**prepared, "graph": "called", "arrays": gain, "carries": {0: 1}},
+        {**prepared, "graph": "swapped", "arrays": pair, "carries": {0: 0, 1: 1}},
+        {**prepared, "graph": "halved", "arrays": gain[:1]},
+    ]
+    found, again, *refused = results_of(build, calls, tmp_path)
+    with sad.open_device("wgpu") as device:
+        carried = (sad.array(x), sad.array(y))
+        for _ in range(times):
+            carried = host_graphs.repeated(*carried)
+        check_alike(found, {str(k): one.numpy() for k, one in enumerate(carried)})
+        outputs = host_graphs.called(x, 0.5)
+        check_alike(again, {str(k): one.numpy() for k, one in enumerate(outputs)})
+    device.close()
+    assert refused == [
+        "output 1 has 12 bytes, not 28",
+        "output 0 is an input itself: it cannot be carried",
+        "halved looks when a loop is over: it cannot be prepared",
+    ]
 
 
 def commands_of(commands: list[Any]) -> Iterator[str]:

@@ -6,6 +6,9 @@
 //     const { color } = kernel.primal({ samples, .. }, { dim: [n] });
 //     new Float32Array(await build.read(color));
 //
+//     const step = await (await build.graph("step")).prepared("primal", [x], { 0: 0 });
+//     for (let k = 0; k < 100; k++) step.run();      // output 0 is the next run's input 0
+//
 // Calls only record and submit. What threads report, such as an index out of range, is thrown by
 // the next `read`, with the Python line; so is what WebGPU has against a call.
 
@@ -182,8 +185,27 @@ class Build {
     return this.#siteBases.get(program.file);
   }
 
-  /** Records a dispatch of `groups` workgroups, with a buffer for each resource by name. */
-  record(encoder, program, bound, words, groups) {
+  /** Submits operations: dispatches, and copies as arguments of `copyBufferToBuffer`. */
+  submit(operations) {
+    const encoder = this.device.createCommandEncoder();
+    let pass;
+    for (const one of operations) {
+      if (one.copy) {
+        pass = pass?.end();
+        encoder.copyBufferToBuffer(...one.copy);
+        continue;
+      }
+      pass ??= encoder.beginComputePass();
+      pass.setPipeline(one.pipeline);
+      one.bindGroups.forEach((group, k) => pass.setBindGroup(k, group));
+      pass.dispatchWorkgroups(...one.workgroups);
+    }
+    pass?.end();
+    this.device.queue.submit([encoder.finish()]);
+  }
+
+  /** The operation of `groups` workgroups, with a buffer for each resource by name. */
+  dispatch(program, bound, words, groups) {
     const pipeline = this.#pipelines.get(program.file);
     const constants = this.device.createBuffer({
       size: Math.max(16, up(4 * words.length, 16)),
@@ -196,15 +218,12 @@ class Build {
     for (const one of program.resources) if (isReport(one)) buffers[one.name] = this.#report;
     const entries = places(program).map(({ name, place }) => (
       { binding: place.binding, resource: { buffer: buffers[name] } }));
-    const pass = encoder.beginComputePass();
-    pass.setPipeline(pipeline);
-    for (let k = 0; k <= groupOf(program); k++) {
-      const layout = pipeline.getBindGroupLayout(k);
-      const given = k === groupOf(program) ? entries : [];
-      pass.setBindGroup(k, this.device.createBindGroup({ layout, entries: given }));
-    }
-    pass.dispatchWorkgroups(...inRows(groups));
-    pass.end();
+    const last = groupOf(program);
+    const bindGroups = Array.from({ length: last + 1 }, (_, k) => this.device.createBindGroup({
+      layout: pipeline.getBindGroupLayout(k),
+      entries: k === last ? entries : [],
+    }));
+    return { pipeline, bindGroups, workgroups: inRows(groups) };
   }
 }
 
@@ -331,12 +350,10 @@ class Call {
   }
 
   run(dispatches) {
-    const encoder = this.build.device.createCommandEncoder();
-    for (const dispatch of dispatches) this.#dispatch(dispatch, encoder);
-    this.build.device.queue.submit([encoder.finish()]);
+    this.build.submit(dispatches.flatMap((dispatch) => this.#operations(dispatch)));
   }
 
-  #dispatch(dispatch, encoder) {
+  #operations(dispatch) {
     const name = dispatch.thread_for_each.replace("word of ", "");
     const threads = name === "index" ? product(this.dim) : this.#wordCount(name);
     const groupSize = product(dispatch.workgroup);
@@ -344,10 +361,11 @@ class Call {
     if (dispatch.group_limit) groups = Math.min(groups, dispatch.group_limit);
     const bound = {};
     const offsets = new Map();
+    const copies = [];
     for (const one of dispatch.resources) {
-      if (!isReport(one)) bound[one.name] = this.#bound(one, encoder, offsets);
+      if (!isReport(one)) bound[one.name] = this.#bound(one, copies, offsets);
     }
-    if (!groups) return;
+    if (!groups) return copies;
     const known = {
       "thread count": threads,
       "group count x": inRows(groups)[0],
@@ -356,7 +374,7 @@ class Call {
       "launch": 0,
     };
     const words = dispatch.parameters.words.map((word) => this.#word(word, known, offsets));
-    this.build.record(encoder, dispatch, bound, words, groups);
+    return [...copies, this.build.dispatch(dispatch, bound, words, groups)];
   }
 
   #wordCount(name) {
@@ -365,7 +383,7 @@ class Call {
   }
 
   /** The buffer of a resource: its arrays, of which several may lie behind each other. */
-  #bound(resource, encoder, offsets) {
+  #bound(resource, copies, offsets) {
     this.#makeMissing(resource);
     let arrays = resource.members.map(({ name }) => this.arrays.get(key(resource.role, name)));
     resource.members.forEach((member, k) => {
@@ -376,7 +394,7 @@ class Call {
       }
     });
     if (resource.access === "read" && (arrays.length > 1 || arrays[0].offset)) {
-      arrays = this.#packed(arrays, encoder);
+      arrays = this.#packed(arrays, copies);
     }
     resource.members.forEach(({ name, type }, k) => {
       offsets.set(key(resource.role, name), arrays[k].offset / this.build.types[type].word_bytes);
@@ -406,13 +424,13 @@ class Call {
   }
 
   /** Copies of arrays, one behind the other in one buffer. */
-  #packed(arrays, encoder) {
+  #packed(arrays, copies) {
     const sizes = arrays.map((one) => up(one.byteCount, ARENA_ALIGN));
     const buffer = this.build.buffer(sizes.reduce((left, right) => left + right));
     let offset = 0;
     return arrays.map((one, k) => {
       const packed = { ...one, buffer, offset };
-      encoder.copyBufferToBuffer(one.buffer, one.offset, buffer, offset, up(one.byteCount, 4));
+      copies.push({ copy: [one.buffer, one.offset, buffer, offset, up(one.byteCount, 4)] });
       offset += sizes[k];
       return packed;
     });
@@ -452,6 +470,29 @@ class Graph {
    * @returns {Promise<DeviceArray[]>}
    */
   async run(mode, arrays) {
+    const run = this.#at(mode, arrays);
+    await run.do(run.plan.commands);
+    run.submit();
+    return run.outputs();
+  }
+
+  /**
+   * The same, to be run many times: buffers and bind groups are made once, each `run` is one
+   * submission. What is in `arrays` then counts. After a run the output `carries[k]`, where there
+   * is one, is copied to input `k`, for the next.
+   * @param {Object<number, number>} carries Numbers of outputs by numbers of inputs.
+   * @returns {Promise<Prepared>}
+   */
+  async prepared(mode, arrays, carries = {}) {
+    const run = this.#at(mode, arrays);
+    if (holdsWhile(run.plan.commands)) {
+      throw new HostError(`${this.entry.name} looks when a loop is over: it cannot be prepared`);
+    }
+    await run.do(run.plan.commands);
+    return new Prepared(run, arrays, carries);
+  }
+
+  #at(mode, arrays) {
     const plan = this.plans[mode];
     if (!plan) {
       const why = this.plans[`no_${mode}`]?.reason ?? "build with --jvp";
@@ -460,10 +501,7 @@ class Graph {
     if (arrays.length !== plan.inputs.length) {
       throw new HostError(`${this.entry.name} takes ${plan.inputs}, not ${arrays.length} arrays`);
     }
-    const run = new Run(this.build, this.plans.programs, plan, arrays, this.#sizes(arrays));
-    await run.do(plan.commands);
-    run.submit();
-    return plan.outputs.map((one) => run.output(one));
+    return new Run(this.build, this.plans.programs, plan, arrays, this.#sizes(arrays));
   }
 
   /** The sizes that arguments fix; all arrays must agree on them. */
@@ -485,14 +523,45 @@ class Graph {
   }
 }
 
+const holdsWhile = (commands) =>
+  commands.some((one) => one.do === "while" || holdsWhile(one.body ?? []));
+
+/** A plan at given arrays; `outputs` stay where they are from run to run. */
+class Prepared {
+  #build;
+  #operations;
+
+  constructor(run, arrays, carries) {
+    this.outputs = run.outputs();
+    const carried = Object.entries(carries).map(([input, output]) => {
+      const [from, to] = [this.outputs[output], arrays[input]];
+      if (from.byteCount !== to.byteCount) {
+        throw new HostError(`output ${output} has ${from.byteCount} bytes, not ${to.byteCount}`);
+      }
+      // The copies happen one after the other: none may change what another takes.
+      if (arrays.some(({ buffer }) => buffer === from.buffer)) {
+        throw new HostError(`output ${output} is an input itself: it cannot be carried`);
+      }
+      return { copy: [from.buffer, from.offset, to.buffer, to.offset, up(to.byteCount, 4)] };
+    });
+    this.#build = run.build;
+    this.#operations = [...run.operations, ...carried];
+  }
+
+  run() {
+    this.#build.submit(this.#operations);
+  }
+}
+
 /** One run of one plan: its buffers by number, and what its names stand for. */
 class Run {
   constructor(build, programs, plan, arrays, sizes) {
     this.build = build;
+    this.plan = plan;
     this.programs = new Map(programs.map((one) => [one.name, one]));
     this.byteCounts = plan.buffers.map((one) => one.byte_count);
     this.known = { ...sizes, $group_limit: GROUPS_A_ROW };
-    this.encoder = build.device.createCommandEncoder();
+    this.operations = [];
     this.buffers = arrays.map((one) => one.buffer);
     arrays.forEach(({ offset }, k) => {
       if (offset) this.buffers[k] = this.#moved(arrays[k]);
@@ -502,7 +571,7 @@ class Run {
 
   #moved({ buffer, offset, byteCount }) {
     const moved = this.build.buffer(byteCount);
-    this.encoder.copyBufferToBuffer(buffer, offset, moved, 0, up(byteCount, 4));
+    this.#copy(buffer, offset, moved, 0, up(byteCount, 4));
     return moved;
   }
 
@@ -515,15 +584,21 @@ class Run {
     return this.buffers[number] ??= this.build.buffer(this.#size(this.byteCounts[number]));
   }
 
-  output({ buffer, type, shape }) {
-    const extents = shape.map((one) => this.#size(one));
-    const byteCount = product(extents) * this.build.types[type].byte_count;
-    return { buffer: this.#buffer(buffer), offset: 0, byteCount, shape: extents };
+  #copy(...copy) {
+    this.operations.push({ copy });
+  }
+
+  outputs() {
+    return this.plan.outputs.map(({ buffer, type, shape }) => {
+      const extents = shape.map((one) => this.#size(one));
+      const byteCount = product(extents) * this.build.types[type].byte_count;
+      return { buffer: this.#buffer(buffer), offset: 0, byteCount, shape: extents };
+    });
   }
 
   submit() {
-    this.build.device.queue.submit([this.encoder.finish()]);
-    this.encoder = this.build.device.createCommandEncoder();
+    this.build.submit(this.operations);
+    this.operations = [];
   }
 
   async do(commands) {
@@ -542,21 +617,20 @@ class Run {
       Object.entries(bind).map(([resource, number]) => [resource, this.#buffer(number)]));
     this.known.$site_base = this.build.siteBase(program);
     const numbers = words.map((one) => this.#size(one) >>> 0);
-    this.build.record(this.encoder, program, bound, numbers, count);
+    this.operations.push(this.build.dispatch(program, bound, numbers, count));
   }
 
   copy({ source, target, byte_count, source_offset = 0, target_offset = 0 }) {
     const count = this.#size(byte_count);
     if (!count) return;
     const [start, end] = [source_offset, target_offset].map((one) => this.#size(one));
-    this.encoder.copyBufferToBuffer(this.#buffer(source), start, this.#buffer(target), end, count);
+    this.#copy(this.#buffer(source), start, this.#buffer(target), end, count);
   }
 
   fill({ target, word, byte_count }) {
     const count = this.#size(byte_count);
     if (!count) return;
-    const [words, filled] = [this.build.buffer(count, word), this.#buffer(target)];
-    this.encoder.copyBufferToBuffer(words, 0, filled, 0, count);
+    this.#copy(this.build.buffer(count, word), 0, this.#buffer(target), 0, count);
   }
 
   async repeat({ symbol, count: times, is_reversed, carries, start, body }) {
