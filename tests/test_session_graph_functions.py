@@ -228,6 +228,19 @@ def test_arguments_are_annotated(device: sad.Device) -> None:
         sad.graph(_three)(X)
 
 
+def test_one_struct_is_annotated_as_an_array_without_axes(device: sad.Device) -> None:
+    @sad.graph
+    def total(p: sad.Array[Pair, ()], x: sad.Array[float3, "n"]) -> Any:
+        return sad.sum(add_up(p, x, 2, dim=x.shape[0], shapes={"total": 2}))
+
+    p, x = Pair(2.0, float2(0.0, 3.0)), np.float32([[1, 0, 4], [5, 0, 6]])
+    assert total(p, x).item() == 2 * 6 + 3 * 10
+    p_bar = sad.grad(total)(p, x).numpy()
+    assert (p_bar["a"], *p_bar["v"]) == (6.0, 0.0, 10.0)
+    with pytest.raises(sad.ShapeError, match="SR0345"):
+        total(sad.array({"a": [1.0], "v": [[1.0, 2.0]]}, dtype=Pair), x)
+
+
 def test_a_named_size_is_no_other_size_whatever_its_name(device: sad.Device) -> None:
     @sad.graph
     def joined(a: Any, b: Any, c: sad.Array[float, "n0"], d: sad.Array[float, "n2"]) -> Any:

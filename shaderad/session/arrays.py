@@ -66,9 +66,13 @@ class Array(ArrayOperators):
         self._pending = pending
 
     def __class_getitem__(cls, wanted: Any) -> ArrayAnnotation:
-        """The annotation ``sad.Array[float3, "h", "w"]`` of a graph function's argument."""
+        """The annotation ``sad.Array[float3, "h", "w"]`` of a graph function's argument.
+
+        ``sad.Array[Lens, ()]`` is one value: it has no axes.
+        """
         items = cast("tuple[Any, ...]", wanted if isinstance(wanted, tuple) else (wanted,))
-        return ArrayAnnotation(items[0], items[1:] or None)
+        extents = items[1:]
+        return ArrayAnnotation(items[0], () if extents == ((),) else extents or None)
 
     # -- what it is ------------------------------------------------------------------------
 
