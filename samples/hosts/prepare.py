@@ -10,7 +10,6 @@ result and the gradients that shaderad's Python API finds for them.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import numpy as np
 import shaderad as sad
 
 HERE = Path(__file__).parent
-MESH_SOURCE = HERE.parent / "mesh_interpolation" / "kernels.py"
+MESH_SOURCE = HERE / "kernels.py"
 GRAPH_SOURCE = HERE / "scan_product.py"
 TARGETS = ("spirv", "hlsl", "wgsl")
 VERTICES_A_SIDE = 12
@@ -54,7 +53,6 @@ def mesh_arrays() -> dict[str, Array]:
 
 def mesh_expected(given: Mapping[str, Array]) -> dict[str, Array]:
     """The squared error over all samples, and its gradients."""
-    sys.path.insert(0, str(MESH_SOURCE.parent))
     from kernels import Mesh, Sample, squared_error
 
     mesh = Mesh(

@@ -1,84 +1,68 @@
-"""A torus knot, seen from a fixed camera: which triangle each picture sample shows, and its light.
+"""Files and formulas -> NumPy: a mesh, the true colours of its vertices, cameras around it.
 
-Everything here is NumPy and happens once; the kernels get its arrays. Lengths are in units of the
-knot's outer radius, angles in radians, colours linear and in 0..1.
+Everything here happens once, before the fit. Angles are radians, colours linear and in 0..1; the
+model is 1.7 high, looks along -z, and y is up.
+
+`spot.ply` is Spot by Keenan Crane, released into the public domain by its author (CMU, Keenan's 3D
+model repository): 2,930 vertices, 5,856 triangles, closed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import trimesh
+
+from kernels import Camera
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
-TURN = 2.0 * np.pi
-TUBE_RADIUS = 0.25
-CAMERA_DISTANCE = 4.2
-CAMERA_AIM = np.array([0.02, -0.04, 0.0])
-FOCAL_LENGTH = 3.3
-KEY_LIGHT = np.array([-0.45, 0.65, 0.61])
-RIM_LIGHT = np.array([0.75, -0.15, -0.25])
+SPOT = Path(__file__).parent / "spot.ply"
+AIM = np.array([0.0, 0.07, 0.1])
+"""What cameras look at: about the middle of the model."""
+FOCAL = 3.2
+DISTANCE = 3.4
+"""At which the model fills most of a picture."""
 
 
 @dataclass(frozen=True)
-class Knot:
-    """A closed tube, as a grid of `around` times `along` vertices whose edges are glued."""
+class Model:
+    """A closed mesh with colours."""
 
-    positions: Floats
-    normals: Floats
     corners: Ints
     """Three vertex indices a triangle."""
-    tube: Floats
-    """Where each triangle corner lies on the tube: turns (along, across), not wrapped."""
+    positions: Floats
+    normals: Floats
+    colors: Floats
 
 
-@dataclass(frozen=True)
-class View:
-    """The samples of a picture that show the mesh."""
+def spot(subdivisions: int = 1) -> Model:
+    """Spot, painted.
 
-    size: int
-    """Samples along each edge of the square picture."""
-    sample: Ints
-    """Which sample of the picture, in row-major order; the others show the background."""
-    face: Ints
-    uv: Floats
-    """Barycentric coordinates of corners 1 and 2, corrected for perspective."""
-    light: Floats
-    paint: Floats
-    """The colour that the target has there: finer than the mesh's vertices can say."""
-
-
-def torus_knot(along: int = 320, across: int = 56) -> Knot:
-    """The (2, 3) torus knot as a tube of ``2 * along * across`` triangles."""
-    s, t = np.meshgrid(np.arange(along), np.arange(across), indexing="ij")
-    centre, frame = _curve(TURN * np.arange(along) / along)
-    angle = TURN * t / across
-    normals = (
-        np.cos(angle)[..., None] * frame[:, None, 0] + np.sin(angle)[..., None] * frame[:, None, 1]
-    )
-    positions = centre[:, None] + TUBE_RADIUS * normals
-
-    quad = np.stack([s, t, s + 1, t, s + 1, t + 1, s, t + 1], -1).reshape(-1, 4, 2)
-    # The diagonal that runs with the paint's bands: across it they would come out as saw teeth.
-    ends = quad[:, [[0, 1, 3], [1, 2, 3]]].reshape(-1, 3, 2)
-    corners = ends[..., 0] % along * across + ends[..., 1] % across
-    return Knot(positions.reshape(-1, 3), normals.reshape(-1, 3), corners, ends / (along, across))
+    Args:
+        subdivisions: Of Loop's kind; each makes four triangles of one. With one, 23,424 triangles,
+            a colour at each vertex can say where a patch ends.
+    """
+    mesh: Any = trimesh.load(SPOT, process=False)
+    positions, corners = mesh.vertices, mesh.faces
+    if subdivisions:
+        positions, corners = trimesh.remesh.subdivide_loop(positions, corners, subdivisions)
+    positions = np.asarray(positions, np.float64)
+    return Model(np.asarray(corners), positions, normals_of(positions, corners), paint(positions))
 
 
-def _curve(turn: Floats) -> tuple[Floats, Floats]:
-    """Points of the centre line, and two unit vectors across it at each."""
-
-    def point(a: Floats) -> Floats:
-        radius = 0.66 + 0.30 * np.cos(3 * a)
-        return np.stack([radius * np.cos(2 * a), radius * np.sin(2 * a), 0.42 * np.sin(3 * a)], -1)
-
-    tangent = unit(point(turn + 1e-4) - point(turn - 1e-4))
-    outward = unit(point(turn) * (1.0, 1.0, 0.4))
-    first = unit(outward - tangent * (outward * tangent).sum(-1, keepdims=True))
-    return point(turn), np.stack([first, np.cross(tangent, first)], 1)
+def normals_of(positions: Floats, corners: Ints) -> Floats:
+    """At each vertex the mean of its triangles' normals, weighted by their areas."""
+    a, b, c = np.moveaxis(positions[corners], 1, 0)
+    across = np.cross(b - a, c - a)
+    total = np.zeros_like(positions)
+    for k in range(3):
+        np.add.at(total, corners[:, k], across)
+    return unit(total)
 
 
 def unit(v: Floats) -> Floats:
@@ -86,98 +70,50 @@ def unit(v: Floats) -> Floats:
     return v / np.linalg.norm(v, axis=-1, keepdims=True)
 
 
-def view_of(knot: Knot, size: int) -> View:
-    """Rasterises `knot` at `size` times `size` samples, with light and paint at each."""
-    eye, screen, depth = _projected(knot.positions, size)
-    sample, face, screen_uv = _visible(screen[knot.corners], depth[knot.corners], size)
-    # Linear on the screen is not linear on the triangle: weigh each corner by 1 / depth.
-    weights = np.concatenate([1.0 - screen_uv.sum(1, keepdims=True), screen_uv], 1)
-    weights /= depth[knot.corners[face]]
-    weights /= weights.sum(1, keepdims=True)
-
-    def at_samples(corner_values: Floats) -> Floats:
-        return np.einsum("nk,nkc->nc", weights, corner_values)
-
-    normal = unit(at_samples(knot.normals[knot.corners[face]]))
-    to_eye = unit(eye - at_samples(knot.positions[knot.corners[face]]))
-    paint = painted(at_samples(knot.tube[face]))
-    return View(size, sample, face, weights[:, 1:], lit(normal, to_eye), paint)
-
-
-def _projected(positions: Floats, size: int) -> tuple[Floats, Floats, Floats]:
-    """The camera, and screen position (in samples) and depth of each vertex."""
-    towards_eye = unit(np.array([0.0, -0.45, 1.0]))
-    eye = CAMERA_AIM + CAMERA_DISTANCE * towards_eye
-    forward = -towards_eye
-    right = unit(np.cross(forward, [0.0, 1.0, 0.0]))
-    up = np.cross(right, forward)
-    local = (positions - eye) @ np.stack([right, -up, forward], 1)
-    screen = (1.0 + FOCAL_LENGTH * local[:, :2] / local[:, 2:]) * (size / 2)
-    return eye, screen, local[:, 2]
-
-
-def _visible(screen: Floats, depth: Floats, size: int) -> tuple[Ints, Ints, Floats]:
-    """The nearest triangle at each covered sample: sample, face, barycentrics on the screen.
+def orbit(turn: float = 0.55, lift: float = 0.28, distance: float = DISTANCE) -> Camera:
+    """A camera that looks at the model.
 
     Args:
-        screen: Positions in samples, of shape (faces, 3, 2).
-        depth: Distances from the camera along its axis, of shape (faces, 3).
-        size: Samples along each edge.
+        turn: Around the vertical axis; at 0 the model looks into the camera.
+        lift: Above the horizon, below a quarter turn.
+        distance: From the middle of the model.
     """
-    face, x, y = _box_samples(screen, size)
-    origin = screen[face, 0]
-    first, second = screen[face, 1] - origin, screen[face, 2] - origin
-    to_sample = np.stack([x + 0.5, y + 0.5], 1) - origin
-    area = _cross(first, second)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        u, v = _cross(to_sample, second) / area, _cross(first, to_sample) / area
-    inside = (u >= 0) & (v >= 0) & (u + v <= 1)
-    face, x, y, uv = face[inside], x[inside], y[inside], np.stack([u, v], 1)[inside]
-
-    weights = np.stack([1 - uv.sum(1), *uv.T], 1)
-    nearness = (weights / depth[face]).sum(1)
-    sample = y * size + x
-    order = np.lexsort((-nearness, sample))
-    _, nearest = np.unique(sample[order], return_index=True)
-    kept = order[nearest]
-    return sample[kept], face[kept], uv[kept]
+    level = np.cos(lift)
+    back = np.array([np.sin(turn) * level, np.sin(lift), -np.cos(turn) * level])
+    right = unit(np.cross(-back, [0.0, 1.0, 0.0]))
+    up = np.cross(right, -back)
+    return Camera(eye=AIM + distance * back, right=right, up=up, forward=-back, focal=FOCAL)
 
 
-def _box_samples(screen: Floats, size: int) -> tuple[Ints, Ints, Ints]:
-    """Face, x and y of every sample in the bounding box of every face."""
-    low = np.clip(np.floor(screen.min(1)).astype(int), 0, size)
-    extent = np.clip(np.ceil(screen.max(1)).astype(int), 0, size) - low
-    count = extent.prod(1)
-    face = np.repeat(np.arange(len(screen)), count)
-    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    width = extent[face, 0]
-    return face, low[face, 0] + within % width, low[face, 1] + within // width
+def paint(positions: Floats) -> Floats:
+    """Warm white with brown patches, a rosy muzzle, dark hooves and eyes, horns of ivory."""
+    x, y, z = positions.T
+    color = np.broadcast_to(MILK, positions.shape)
+    waves = np.sin(positions @ WAVES.T + PHASES).sum(-1)
+    color = over(color, COCOA, step(0.45, 0.65, waves))
+    color = over(color, ROSE, step(-0.50, -0.58, z) * step(0.40, 0.34, y))
+    for side in (-1.0, 1.0):
+        eye = np.linalg.norm(positions - np.array([side, 1.0, 1.0]) * EYE, axis=1)
+        color = over(color, HOOF, step(0.075, 0.05, eye))
+    color = over(color, HOOF, step(-0.60, -0.64, y))
+    return over(color, IVORY, step(0.73, 0.79, y) * step(0.10, 0.13, np.abs(x)))
 
 
-def _cross(a: Floats, b: Floats) -> Floats:
-    return a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
+def step(low: float, high: float, x: Floats) -> Floats:
+    """From 0 at `low` to 1 at `high`, smoothly; `high` may be the lower one."""
+    t = np.clip((x - low) / (high - low), 0.0, 1.0)
+    return t * t * (3.0 - 2.0 * t)
 
 
-def lit(normal: Floats, to_eye: Floats) -> Floats:
-    """The light that arrives at a surface: a warm key, a sky, and a cool rim."""
-    key = np.clip(normal @ unit(KEY_LIGHT), 0, None)
-    sky = 0.5 + 0.5 * normal[:, 1]
-    facing = np.clip((normal * to_eye).sum(1), 0, 1)
-    rim = (1 - facing) ** 3 * np.clip(0.5 + normal @ unit(RIM_LIGHT), 0, None)
-    return (
-        key[:, None] * (1.05, 0.98, 0.86)
-        + sky[:, None] * (0.10, 0.13, 0.19)
-        + rim[:, None] * (0.25, 0.45, 0.75)
-        + 0.035
-    )
+def over(below: Floats, color: Floats, share: Floats) -> Floats:
+    return below + share[:, None] * (color - below)
 
 
-def painted(tube: Floats) -> Floats:
-    """The target's colours: bands that wind around the tube, and veins in them."""
-    along, across = TURN * tube.T
-    warp = 0.5 * np.sin(7 * along + 2 * across) + 0.35 * np.sin(11 * along - 3 * across)
-    hue = 0.5 + 0.5 * np.sin(9 * along + 2 * across + warp)[:, None]
-    phase = TURN * (0.5 * hue + (0.02, 0.17, 0.34) + 0.3 * np.sin(along)[:, None])
-    vein = np.exp(-18 * np.sin(12 * along + 2 * across + 1.6 * warp) ** 2)[:, None]
-    band = 0.52 + 0.42 * np.cos(phase)
-    return np.clip(band * (1 - 0.8 * vein) + vein * (0.78, 0.64, 0.4), 0.02, 0.98)
+WAVES = np.array([[6.1, 2.0, 3.5], [-2.8, 5.3, 4.4], [3.7, -6.4, 5.9], [8.0, 4.7, -4.9]])
+PHASES = np.array([0.6, 2.1, 4.0, 1.3])
+EYE = np.array([0.19, 0.50, -0.52])
+MILK = np.array([0.86, 0.80, 0.70])
+COCOA = np.array([0.15, 0.05, 0.022])
+ROSE = np.array([0.80, 0.36, 0.30])
+HOOF = np.array([0.03, 0.024, 0.022])
+IVORY = np.array([0.78, 0.62, 0.36])

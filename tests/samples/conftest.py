@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,15 +14,14 @@ from tests.samples.host_folder import prepared
 from tests.samples.loading import SAMPLES, module_of
 
 FOLDER = SAMPLES / "mesh_interpolation"
-SHORT_NAMES = ("kernels", "scene", "pictures")
+SHORT_NAMES = ("kernels", "steps", "scene", "fit", "pictures", "main")
+"""In the order of their imports."""
 
 
 @pytest.fixture(scope="module")
-def mesh_sample() -> Iterator[ModuleType]:
+def mesh_sample() -> Iterator[SimpleNamespace]:
     """samples/mesh_interpolation: its scripts import one another by their short names."""
-    for name in SHORT_NAMES:
-        module_of(FOLDER / f"{name}.py", name)
-    yield module_of(FOLDER / "main.py")
+    yield SimpleNamespace(**{name: module_of(FOLDER / f"{name}.py", name) for name in SHORT_NAMES})
     for name in SHORT_NAMES:
         del sys.modules[name]
 

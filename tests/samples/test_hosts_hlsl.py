@@ -17,7 +17,7 @@ import pytest
 import shaderad as sad
 from tests.samples import glslang, host_case, host_kernels
 from tests.samples.host_folder import HOSTS
-from tests.samples.loading import SAMPLES, module_of
+from tests.samples.loading import module_of
 
 pytestmark = [pytest.mark.gpu, glslang.needed]
 
@@ -57,7 +57,7 @@ def check_alike(build: Any, found: Mapping[str, Any], wanted: Mapping[str, Any])
 def test_gradients_added_to_shared_vertices(
     loader: ModuleType, hosts_folder: Path, tmp_path: Path
 ) -> None:
-    build = opened(loader, SAMPLES / "mesh_interpolation" / "kernels.py", tmp_path / "mesh")
+    build = opened(loader, HOSTS / "kernels.py", tmp_path / "mesh")
     assert strategies(build, "squared_error") == {"scattered", "exclusive"}
     data = hosts_folder / "mesh_data"
     elements = {"mesh_corners": "int3", "mesh_colors": "float3",

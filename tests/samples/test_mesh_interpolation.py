@@ -1,124 +1,168 @@
-"""The mesh sample on a small picture: its gradient, its fit, its pictures."""
+"""The mesh sample on small pictures: its gradients, its fit, what a step submits, its pictures."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import shaderad as sad
+from shaderad import float3
+from shaderad.session import devices
 from tests.samples.loading import SAMPLES
 
 pytestmark = pytest.mark.gpu
 
 FOLDER = SAMPLES / "mesh_interpolation"
+SIZE = 48
 SHADES = 0.5
-"""Of 255, on average: six steps of the fit are shown, not twenty."""
-FLOAT32_SUMS = 1e-5
+"""Of 255, on average: six steps of the fit are shown, not 200."""
+FLOAT32_SUMS = 2e-5
 """Relative to the largest: a few hundred float32 terms, added in any order."""
 
 
-@pytest.fixture
-def problem(mesh_sample: ModuleType, device: sad.Device) -> object:
-    """A coarse knot in a picture of 64 x 64 samples."""
-    scene = sys.modules["scene"]
-    knot = scene.torus_knot(60, 8)
-    return mesh_sample.Problem(knot, scene.view_of(knot, 64))
+@pytest.fixture(scope="module")
+def color_fit(mesh_sample: SimpleNamespace, device: sad.Device) -> Any:
+    """A fit of the coarse mesh, in a small picture."""
+    return mesh_sample.fit.ColorFit(SIZE, subdivisions=0)
 
 
-def reference(problem, colors: np.ndarray) -> tuple[float, np.ndarray]:
-    """Error and gradient in float64, from what is on the device."""
-    samples = problem.samples.numpy()
-    uv, light = samples["uv"].astype(np.float64), samples["light"].astype(np.float64)
-    corner = problem.corners.numpy()[samples["face"]]
-    weight = np.stack([1 - uv.sum(1), uv[:, 0], uv[:, 1]], 1)
-    color = light * np.einsum("nk,nkc->nc", weight, colors[corner])
-    miss = color - problem.target.numpy()
-    gradient = np.zeros(colors.shape)
-    np.add.at(gradient, corner, 2 * (light * miss)[:, None] * weight[..., None])
-    return float((miss**2).sum()), gradient
+def test_gradient_by_colours_matches_float64(color_fit: Any) -> None:
+    """The error is quadratic in them: pictures of two colourings say what it must be."""
+    color_fit.reset()
+    color_fit.step()
+    hits, corners = color_fit._hits.numpy(), color_fit._corners.numpy()
+    shown = hits["face"] < len(corners)
+    start, target = (color_fit.picture(x).numpy().astype(np.float64) for x in ("start", "target"))
+    light = start[shown] / 0.5  # Grey, lit.
+    uv = hits["uv"][shown].astype(np.float64)
+    weight = np.stack([1 - uv.sum(1), *uv.T], 1)
+    miss = (start - target)[shown]
+    wanted = np.zeros((len(color_fit._start), 3))
+    np.add.at(wanted, corners[hits["face"][shown]], (2 * light * miss)[:, None] * weight[..., None])
+    wanted /= 3 * shown.sum()
+    assert color_fit.loss() == pytest.approx((miss**2).mean(), rel=FLOAT32_SUMS)
+    found = color_fit._gradient.numpy()
+    assert np.abs(found - wanted).max() <= FLOAT32_SUMS * np.abs(wanted).max()
 
 
-def test_gradient_by_the_vertex_colours_matches_float64(problem) -> None:
-    colors = np.random.default_rng(1).random((problem.vertex_count, 3)).astype(np.float32)
-    error, gradient = problem.error_and_gradient(colors)
-    wanted_error, wanted = reference(problem, colors.astype(np.float64))
-    assert error == pytest.approx(wanted_error, rel=FLOAT32_SUMS)
-    assert np.abs(gradient - wanted).max() <= FLOAT32_SUMS * np.abs(wanted).max()
+def test_colours_come_back_from_their_picture(color_fit: Any, mesh_sample: SimpleNamespace) -> None:
+    color_fit.reset()
+    losses = []
+    for _ in range(60):
+        color_fit.step()
+        losses.append(color_fit.loss())
+    assert color_fit.steps_done == 60
+    assert mesh_sample.fit.psnr(losses[0]) < 20
+    assert mesh_sample.fit.psnr(losses[-1]) > 38
+    assert mesh_sample.fit.psnr(min(losses[:20])) < mesh_sample.fit.psnr(min(losses[20:40]))
+    error = color_fit.picture("difference").numpy()
+    assert (error**2).mean() < losses[-1]
 
 
-def test_vertices_that_no_sample_shows_keep_their_colour(problem, mesh_sample) -> None:
-    seen = np.zeros(problem.vertex_count, bool)
-    seen[problem.corners.numpy()[problem.samples.numpy()["face"]]] = True
+def test_vertices_that_no_pixel_shows_keep_their_colour(color_fit: Any) -> None:
+    color_fit.reset()
+    for _ in range(3):
+        color_fit.step()
+    hits, corners = color_fit._hits.numpy(), color_fit._corners.numpy()
+    seen = np.zeros(len(color_fit._start), bool)
+    seen[corners[hits["face"][hits["face"] < len(corners)]]] = True
     assert not seen.all()
-    np.testing.assert_array_equal(mesh_sample.fit(problem, 3)[~seen], 0.5)
+    colors = color_fit._fitted.numpy()
+    np.testing.assert_array_equal(colors[~seen], 0.5)
+    assert (colors[seen] != 0.5).any(1).mean() > 0.95
 
 
-def test_error_falls_at_every_plain_step(problem) -> None:
-    step_sizes = problem.step_sizes()
-    colors = np.full((problem.vertex_count, 3), 0.5, np.float32)
-    errors = []
-    for _ in range(6):
-        error, gradient = problem.error_and_gradient(colors)
-        errors.append(error)
-        colors = colors - step_sizes * gradient
-    assert errors == sorted(errors, reverse=True)
-    assert errors[-1] < 0.5 * errors[0]
-
-
-def test_pictures_show_the_fit_close_to_the_target(
-    mesh_sample: ModuleType, device: sad.Device, tmp_path: Path
+def test_a_step_is_one_submission_and_reads_nothing(
+    color_fit: Any, device: sad.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene = sys.modules["scene"]
-    knot = scene.torus_knot(200, 24)
-    problem = mesh_sample.Problem(knot, scene.view_of(knot, 64))
-    mesh_sample.write_pictures(problem, mesh_sample.fit(problem, 40), tmp_path)
-    shown = {p.stem: np.asarray(Image.open(p)).astype(int) for p in tmp_path.glob("*.png")}
-    assert set(shown) == {"start", "gradient", "fit", "target", "overview"}
-    assert shown["overview"].shape == (32, 4 * 32, 3)
+    color_fit.reset()
+    color_fit.step()
+    first = color_fit.loss()
+    submitted: list[int] = []
+    submit = device.runtime.submit
+    # What is due after many dispatches comes at the end of a step, and `wait` adds an empty one.
+    monkeypatch.setattr(devices, "DISPATCHES_A_SUBMISSION", 1 << 20)
+    monkeypatch.setattr(device.runtime, "submit", lambda: (submitted.append(1), submit()))
+    with monkeypatch.context() as patch:
+        patch.setattr(device.runtime, "read", None)
+        for _ in range(2):
+            color_fit.step()
+            device.runtime.wait()
+    assert len(submitted) == 2
+    assert color_fit.loss() < first
 
-    def distance(a: str, b: str) -> float:
-        return np.abs(shown[a] - shown[b]).mean()
 
-    assert distance("fit", "target") < 0.25 * distance("start", "target")
+def test_the_learning_rate_changes_without_another_trace(
+    color_fit: Any, mesh_sample: SimpleNamespace
+) -> None:
+    moved = []
+    for lr in (0.01, 0.03):
+        color_fit.reset()
+        color_fit.lr = lr
+        color_fit.step()
+        moved.append(np.abs(color_fit._fitted.numpy() - 0.5).max())
+    # The first step of Adam is as long as the rate.
+    np.testing.assert_allclose(moved, [0.01, 0.03], rtol=1e-4)
 
 
-def test_each_sample_shows_the_nearest_triangle(mesh_sample: ModuleType) -> None:
-    scene = sys.modules["scene"]
-    near, far = [[0, 0], [8, 0], [0, 8]], [[0, 0], [8, 0], [8, 8]]
-    screen = np.array([far, near], float)
-    depth = np.array([[2.0] * 3, [1.0] * 3])
-    sample, face, uv = scene._visible(screen, depth, 8)
-    shown = np.full(64, -1)
-    shown[sample] = face
-    shown = shown.reshape(8, 8)
-    assert shown[0, 0] == 1  # both cover it, and the second is nearer
-    assert shown[3, 6] == 0  # only the first covers it
-    assert shown[7, 1] == -1
-    weights = np.stack([1 - uv.sum(1), *uv.T], 1)
-    at = np.einsum("nk,nkc->nc", weights, screen[face])
-    np.testing.assert_allclose(at, np.stack([sample % 8 + 0.5, sample // 8 + 0.5], 1))
+def test_pictures_show_what_they_are_called(color_fit: Any, mesh_sample: SimpleNamespace) -> None:
+    color_fit.reset()
+    color_fit.lr = 0.05
+    for _ in range(5):
+        color_fit.step()
+    shows = ("fit", "start", "target", "difference", "gradient")
+    seen = {show: color_fit.picture(show).numpy() for show in shows}
+    assert all(picture.shape == (SIZE, SIZE, 3) for picture in seen.values())
+    np.testing.assert_allclose(seen["difference"], abs(seen["fit"] - seen["target"]), atol=1e-6)
+    assert abs(seen["fit"] - seen["target"]).mean() < abs(seen["start"] - seen["target"]).mean()
+    # Red is the first to glow: of black and white shades the channels would be equal.
+    assert seen["gradient"][..., 0].mean() > 1.5 * seen["gradient"][..., 2].mean()
+    turned = mesh_sample.scene.orbit(2.5)
+    behind = {show: color_fit.picture(show, turned).numpy() for show in ("fit", "start", "target")}
+    assert abs(behind["target"] - seen["target"]).mean() > 0.02
+    # Most of what the fit never saw is as grey as it was.
+    assert abs(behind["fit"] - behind["start"]).mean() < abs(seen["fit"] - seen["start"]).mean()
+
+
+def test_shading_has_the_gradients_of_finite_differences(
+    mesh_sample: SimpleNamespace, device: sad.Device
+) -> None:
+    kernels, draw = mesh_sample.kernels, np.random.default_rng(3)
+    corners = sad.array(np.array([[0, 1, 2], [1, 3, 2]]), dtype=sad.int3)
+    positions = np.float32([[-1, -1, 0], [1, -1, 0.2], [-1, 1, 0.1], [1, 1, -0.1]])
+    camera = mesh_sample.scene.orbit(0.2, 0.1, distance=6.0)
+    surface = kernels.Surface(corners, sad.array(positions, dtype=float3))
+    hits = mesh_sample.steps.rasterised(surface, camera, (6, 6))
+    assert 10 < (hits.numpy()["face"] < 2).sum() < 36
+    normals = np.array([0.3, 0.2, -1.0]) + draw.normal(0, 0.5, (4, 3))
+    arrays = [sad.array(x, dtype=float3) for x in (normals, draw.random((4, 3)))]
+
+    def shaded(normals: Any, colors: Any) -> Any:
+        mesh = kernels.Mesh(corners, normals, colors)
+        return kernels.shade(mesh, camera, hits, dim=(6, 6))
+
+    sad.gradcheck(shaded, *arrays)
 
 
 @pytest.mark.slow
 def test_the_command_builds_the_kernels_and_writes_the_pictures(
-    mesh_sample: ModuleType, device: sad.Device, tmp_path: Path
+    mesh_sample: SimpleNamespace, device: sad.Device, tmp_path: Path
 ) -> None:
     runtime = device.capabilities.runtime
-    mesh_sample.main(["--runtime", runtime, "--out", str(tmp_path), "--steps", "6"])
+    mesh_sample.main.main(["--runtime", runtime, "--out", str(tmp_path), "--steps", "60"])
     assert len(list(tmp_path.glob("*.png"))) == 5
     manifest = json.loads((tmp_path / "build/manifest.json").read_text())
-    assert [kernel["name"] for kernel in manifest["kernels"]] == ["shade", "squared_error"]
-    for kernel in manifest["kernels"]:
-        for target in ("spirv", "hlsl", "wgsl"):
-            for mode in ("primal", "backward"):
-                (entry,) = kernel["targets"][target][mode]
-                assert (tmp_path / "build" / entry["file"]).stat().st_size
+    (kernel,) = [one for one in manifest["kernels"] if one["name"] == "shade"]
+    for target in ("spirv", "hlsl", "wgsl"):
+        for mode in ("primal", "backward"):
+            (entry,) = kernel["targets"][target][mode]
+            assert (tmp_path / "build" / entry["file"]).stat().st_size
     fit = np.asarray(Image.open(tmp_path / "overview.png")).astype(int)
     expected = np.asarray(Image.open(FOLDER / "expected.png")).astype(int)
     assert fit.shape == expected.shape

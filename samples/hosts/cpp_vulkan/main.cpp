@@ -1,4 +1,4 @@
-// The gradient of the mesh sample, by Vulkan from the files of a build: no Python, no JSON.
+// The gradient of a mesh, by Vulkan from the files of a build: no Python, no JSON.
 //
 //     mesh_gradient FOLDER [spirv|hlsl]
 //

@@ -1,4 +1,4 @@
-"""The gradient of the mesh sample, by raw wgpu from the files of a build: no shaderad in sight.
+"""The gradient of a mesh, by raw wgpu from the files of a build: no shaderad in sight.
 
     python samples/hosts/python_wgpu/main.py [FOLDER] [--target wgsl|spirv]
 

@@ -1,4 +1,4 @@
-// Runs the mesh sample's gradient and a graph's, and compares both with what Python found.
+// Runs the gradients of a mesh and of a graph, and compares both with what Python found.
 
 import { HostError, load } from "./shaderad.js";
 

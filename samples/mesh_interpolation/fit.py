@@ -1,0 +1,139 @@
+"""Fits of what a mesh carries at its vertices: arrays on the device, and the graph of a step.
+
+Nothing here reads back but `Fit.loss`, and nothing computes in NumPy once a fit is made.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+import scene
+import shaderad as sad
+import steps
+from kernels import Camera, heat
+from shaderad import float3, int3
+
+GREY = 0.5
+
+Show = Literal["fit", "start", "target", "difference", "gradient"]
+
+
+def psnr(loss: float) -> float:
+    """Peak signal-to-noise ratio in dB of a mean squared error, for a peak of 1."""
+    return float(-10.0 * np.log10(loss))
+
+
+class Look(NamedTuple):
+    """What a mesh looks like, at its vertices."""
+
+    positions: sad.Array
+    normals: sad.Array
+    colors: sad.Array
+
+
+class Fit(ABC):
+    """One attribute of a mesh, fitted so that its pictures become those of a target.
+
+    Args:
+        model: The target.
+        start: What is fitted, before the first step.
+        size: Pixels along an edge of each picture.
+        views: The cameras of the pictures.
+        lr: Of Adam, in units of what is fitted.
+    """
+
+    def __init__(
+        self, model: scene.Model, start: np.ndarray, size: int, views: Sequence[Camera], lr: float
+    ) -> None:
+        self.size = size
+        self.views = views
+        self.lr = lr
+        """May be set between steps: an argument of their graph."""
+        self.steps_done = 0
+        self._corners = sad.array(model.corners, dtype=int3)
+        arrays = (model.positions, model.normals, model.colors)
+        self._true = Look(*(sad.array(x, dtype=float3) for x in arrays))
+        self._start = sad.array(start, dtype=float3)
+        self._canvas = sad.array(np.zeros((size, size, 3)), dtype=float3)
+        self._targets = [self._seen(self._true, camera) for camera in views]
+        self.reset()
+
+    @property
+    def triangle_count(self) -> int:
+        return len(self._corners)
+
+    @abstractmethod
+    def step(self) -> None:
+        """Renders, finds the loss and its gradient, and updates, in one submission."""
+
+    @abstractmethod
+    def _look(self, fitted: sad.Array) -> Look:
+        """The mesh with what is fitted."""
+
+    def reset(self) -> None:
+        """Back to before the first step."""
+        self.steps_done = 0
+        self._fitted = self._gradient = self._start
+        self._state = steps.ADAM.init(self._start)
+        self._loss = sad.array(np.float32(np.inf))
+
+    def loss(self) -> float:
+        """The mean squared error of a channel before the last step; reads 4 bytes.
+
+        Over the pixels that show the mesh; infinite before the first step.
+        """
+        return self._loss.item()
+
+    def picture(self, show: Show = "fit", camera: Camera | None = None, view: int = 0) -> sad.Array:
+        """Linear colours, ``float3`` of shape ``(size, size)``, on the device.
+
+        Args:
+            show: The mesh as it is now, before the first step, or as it should be; how far the
+                first is from the last; how long the gradient of the last step is at each vertex.
+            camera: `views` at `view` where none is given.
+            view: Which of `views`.
+        """
+        if show == "target" and camera is None:
+            return self._targets[view]
+        if show == "difference":
+            return abs(self.picture("fit", camera, view) - self.picture("target", camera, view))
+        looks = {"fit": lambda: self._look(self._fitted), "start": lambda: self._look(self._start),
+                 "target": lambda: self._true, "gradient": self._heated}  # fmt: skip
+        return self._seen(looks[show](), camera or self.views[view])
+
+    def _heated(self) -> Look:
+        count = self._gradient.shape[0]
+        longest = sad.max(sad.length(self._gradient))
+        return self._look(self._fitted)._replace(colors=heat(self._gradient, longest, dim=count))
+
+    def _seen(self, look: Look, camera: Camera) -> sad.Array:
+        return steps.picture(self._corners, *look, camera, self._canvas)
+
+
+class ColorFit(Fit):
+    """The colours of all vertices, from grey, by one picture."""
+
+    def __init__(self, size: int = 512, *, subdivisions: int = 1) -> None:
+        model = scene.spot(subdivisions)
+        start = np.full_like(model.colors, GREY)
+        super().__init__(model, start, size, (scene.orbit(),), lr=0.05)
+        # What each pixel shows stays the same.
+        self._hits = steps.hits_of(self._corners, self._true.positions, self.views[0], self._canvas)
+
+    def step(self) -> None:
+        self._loss, self._gradient, self._fitted, self._state = steps.color_step(
+            self._corners, self._true.normals, self._fitted, self._state, self.views[0],
+            self._hits, self._targets[0], self.lr,
+        )  # fmt: skip
+        self.steps_done += 1
+
+    def _look(self, fitted: sad.Array) -> Look:
+        return self._true._replace(colors=fitted)
+
+
+ATTRIBUTES: dict[str, Callable[..., Fit]] = {"colors": ColorFit}
+"""What can be fitted, by name."""

@@ -1,0 +1,87 @@
+"""The kernels of a fit as graphs: what a camera sees, and a step of gradient descent.
+
+`shaderad build` takes this file; the web page runs what it makes of it. Each graph is one
+submission, and what a step leaves to the next stays on the device.
+"""
+
+# Names of sizes stand in quotes.
+# ruff: noqa: UP037, F821
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+import shaderad as sad
+from kernels import NO_FACE, Camera, Hit, Mesh, Surface, depths, faces, locate, shade
+from shaderad import float3, int3
+
+ADAM = sad.optim.Adam(0.02, beta1=0.9, beta2=0.99)
+
+
+class Adam(TypedDict):
+    """What `ADAM` leaves to the next step."""
+
+    mean: sad.Array[float3, "vertices"]
+    square: sad.Array[float3, "vertices"]
+    mean_weight: float
+    square_weight: float
+
+
+@sad.graph
+def hits_of(
+    corners: sad.Array[int3, "faces"],
+    positions: sad.Array[float3, "vertices"],
+    camera: sad.Array[Camera, ()],
+    like: sad.Array[float3, "size", "size"],
+) -> sad.Array[Hit]:
+    """Where the rays of a picture of the shape of `like` meet the mesh."""
+    return rasterised(Surface(corners, positions), camera, like.shape)
+
+
+@sad.graph
+def picture(
+    corners: sad.Array[int3, "faces"],
+    positions: sad.Array[float3, "vertices"],
+    normals: sad.Array[float3, "vertices"],
+    colors: sad.Array[float3, "vertices"],
+    camera: sad.Array[Camera, ()],
+    like: sad.Array[float3, "size", "size"],
+) -> sad.Array[float3]:
+    """What a camera sees, in a picture of the shape of `like`."""
+    hits = rasterised(Surface(corners, positions), camera, like.shape)
+    return shade(Mesh(corners, normals, colors), camera, hits, dim=like.shape)
+
+
+def rasterised(surface: Surface, camera: Any, shape: Any) -> Any:
+    """Where each pixel's ray meets the mesh first."""
+    count = surface.corners.shape[0]
+    depth = depths(surface, camera, dim=count, shapes={"depth": shape})
+    shown = faces(surface, camera, depth, dim=count, shapes={"shown": shape})
+    return locate(surface, camera, shown, dim=shape)
+
+
+@sad.graph
+def color_step(
+    corners: sad.Array[int3, "faces"],
+    normals: sad.Array[float3, "vertices"],
+    colors: sad.Array[float3, "vertices"],
+    state: Adam,
+    camera: sad.Array[Camera, ()],
+    hits: sad.Array[Hit, "size", "size"],
+    target: sad.Array[float3, "size", "size"],
+    lr: float,
+) -> Any:
+    """The error of `colors`, its gradient, and colours and state one step further."""
+
+    def error(colors: Any) -> Any:
+        return mean_square(Mesh(corners, normals, colors), camera, hits, target)
+
+    value, gradient = sad.value_and_grad(error)(colors)
+    return value, gradient, *ADAM.step(colors, gradient, state, lr)
+
+
+def mean_square(mesh: Mesh, camera: Any, hits: Any, target: Any) -> Any:
+    """The mean of squared differences, over the channels of all pixels that show the mesh."""
+    miss = shade(mesh, camera, hits, dim=target.shape) - target
+    shown = sad.sum(sad.where(hits.face == NO_FACE, 0.0, 1.0))
+    return sad.sum(sad.dot(miss, miss)) / (3.0 * shown)
