@@ -29,7 +29,7 @@ const all = (given) => Object.fromEntries(Object.entries(given).map(([k, v]) => 
 const words = async ([name, one]) => [name, [...new Uint32Array(await build.read(one))]];
 
 async function prepared({ graph, mode, arrays, carries, times }) {
-  const made = await (await build.graph(graph)).prepared(mode, arrays.map(taken), carries);
+  const made = await build.graph(graph).prepared(mode, arrays.map(taken), carries);
   for (let k = 0; k < times; k++) made.run();
   return { ...made.outputs };
 }
@@ -37,7 +37,7 @@ async function prepared({ graph, mode, arrays, carries, times }) {
 async function run(call) {
   const { graph, mode, arrays, kernel, inputs, cotangents, uniforms, dim, shapes } = call;
   if (call.times) return prepared(call);
-  if (graph) return { ...await (await build.graph(graph)).run(mode, arrays.map(taken)) };
+  if (graph) return { ...await build.graph(graph).run(mode, arrays.map(taken)) };
   const made = await build.kernel(kernel);
   const numbers = Object.entries(uniforms).map(([k, v]) => [k, Uint32Array.from(v)]);
   const how = { dim, shapes, uniforms: Object.fromEntries(numbers) };

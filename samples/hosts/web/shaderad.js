@@ -6,7 +6,7 @@
 //     const { color } = kernel.primal({ samples, .. }, { dim: [n] });
 //     new Float32Array(await build.read(color));
 //
-//     const step = await (await build.graph("step")).prepared("primal", [x], { 0: 0 });
+//     const step = await build.graph("step").prepared("primal", [x], { 0: 0 });
 //     for (let k = 0; k < 100; k++) step.run();      // output 0 is the next run's input 0
 //
 // Calls only record and submit. What threads report, such as an index out of range, is thrown by
@@ -68,6 +68,7 @@ async function opened(manifest) {
 
 class Build {
   #pipelines = new Map();
+  #compiling = new Map();
   #sites = [];
   #siteBases = new Map();
   #report;
@@ -85,14 +86,13 @@ class Build {
   /** A kernel, ready to be called. */
   async kernel(name) {
     const { entry, target } = this.#found("kernels", name);
-    await this.#prepare([...target.primal, ...target.backward]);
+    await this.compile([...target.primal, ...target.backward]);
     return new Kernel(this, entry, target);
   }
 
-  /** A graph, ready to be run. */
-  async graph(name) {
+  /** A graph; what a mode of it runs is compiled when that is run first. */
+  graph(name) {
     const { entry, target } = this.#found("graphs", name);
-    await this.#prepare(target.programs);
     return new Graph(this, entry, target);
   }
 
@@ -160,25 +160,31 @@ class Build {
   }
 
   /** Compiles what is not compiled yet. */
-  async #prepare(programs) {
-    await Promise.all(programs.map(async (program) => {
-      if (this.#pipelines.has(program.file)) return;
-      this.#siteBases.set(program.file, this.#sites.length);
-      this.#sites.push(...program.sites);
-      const text = await (await fetched(`${this.folder}/${program.file}`)).text();
-      const made = (entries) => this.device.createBindGroupLayout({ entries });
-      // A build with `--space 2` leaves groups 0 and 1 to others: empty here.
-      const empty = Array.from({ length: groupOf(program) }, () => made([]));
-      const bindGroupLayouts = [...empty, made(layoutEntries(program))];
-      const pipeline = await this.device.createComputePipelineAsync({
-        layout: this.device.createPipelineLayout({ bindGroupLayouts }),
-        compute: {
-          module: this.device.createShaderModule({ code: text }),
-          entryPoint: program.entry_point,
-        },
-      });
-      this.#pipelines.set(program.file, pipeline);
+  async compile(programs) {
+    await Promise.all(programs.map((program) => {
+      if (!this.#compiling.has(program.file)) {
+        this.#compiling.set(program.file, this.#compile(program));
+      }
+      return this.#compiling.get(program.file);
     }));
+  }
+
+  async #compile(program) {
+    this.#siteBases.set(program.file, this.#sites.length);
+    this.#sites.push(...program.sites);
+    const text = await (await fetched(`${this.folder}/${program.file}`)).text();
+    const made = (entries) => this.device.createBindGroupLayout({ entries });
+    // A build with `--space 2` leaves groups 0 and 1 to others: empty here.
+    const empty = Array.from({ length: groupOf(program) }, () => made([]));
+    const bindGroupLayouts = [...empty, made(layoutEntries(program))];
+    const pipeline = await this.device.createComputePipelineAsync({
+      layout: this.device.createPipelineLayout({ bindGroupLayouts }),
+      compute: {
+        module: this.device.createShaderModule({ code: text }),
+        entryPoint: program.entry_point,
+      },
+    });
+    this.#pipelines.set(program.file, pipeline);
   }
 
   siteBase(program) {
@@ -223,7 +229,7 @@ class Build {
       layout: pipeline.getBindGroupLayout(k),
       entries: k === last ? entries : [],
     }));
-    return { pipeline, bindGroups, workgroups: inRows(groups) };
+    return { pipeline, bindGroups, workgroups: inRows(groups), file: program.file };
   }
 }
 
@@ -470,7 +476,7 @@ class Graph {
    * @returns {Promise<DeviceArray[]>}
    */
   async run(mode, arrays) {
-    const run = this.#at(mode, arrays);
+    const run = await this.#at(mode, arrays);
     await run.do(run.plan.commands);
     run.submit();
     return run.outputs();
@@ -484,7 +490,7 @@ class Graph {
    * @returns {Promise<Prepared>}
    */
   async prepared(mode, arrays, carries = {}) {
-    const run = this.#at(mode, arrays);
+    const run = await this.#at(mode, arrays);
     if (holdsWhile(run.plan.commands)) {
       throw new HostError(`${this.entry.name} looks when a loop is over: it cannot be prepared`);
     }
@@ -492,7 +498,7 @@ class Graph {
     return new Prepared(run, arrays, carries);
   }
 
-  #at(mode, arrays) {
+  async #at(mode, arrays) {
     const plan = this.plans[mode];
     if (!plan) {
       const why = this.plans[`no_${mode}`]?.reason ?? "build with --jvp";
@@ -501,7 +507,11 @@ class Graph {
     if (arrays.length !== plan.inputs.length) {
       throw new HostError(`${this.entry.name} takes ${plan.inputs}, not ${arrays.length} arrays`);
     }
-    return new Run(this.build, this.plans.programs, plan, arrays, this.#sizes(arrays));
+    const names = new Set(programsOf(plan.commands));
+    const programs = this.plans.programs.filter((one) => names.has(one.name));
+    const sizes = this.#sizes(arrays);
+    await this.build.compile(programs);
+    return new Run(this.build, programs, plan, arrays, sizes);
   }
 
   /** The sizes that arguments fix; all arrays must agree on them. */
@@ -523,6 +533,8 @@ class Graph {
   }
 }
 
+const programsOf = (commands) =>
+  commands.flatMap((one) => (one.program ? [one.program] : programsOf(one.body ?? [])));
 const holdsWhile = (commands) =>
   commands.some((one) => one.do === "while" || holdsWhile(one.body ?? []));
 
@@ -546,6 +558,11 @@ class Prepared {
     });
     this.#build = run.build;
     this.#operations = [...run.operations, ...carried];
+  }
+
+  /** The programs that a run dispatches, in order. */
+  get files() {
+    return this.#operations.map(({ file }) => file).filter(Boolean);
   }
 
   run() {
