@@ -14,7 +14,7 @@ import numpy as np
 import scene
 import shaderad as sad
 import steps
-from kernels import Camera, heat
+from kernels import Camera
 from shaderad import float3, int3
 
 GREY = 0.5
@@ -100,15 +100,14 @@ class Fit(ABC):
         if show == "target" and camera is None:
             return self._targets[view]
         if show == "difference":
-            return abs(self.picture("fit", camera, view) - self.picture("target", camera, view))
+            found, wanted = (self.picture(one, camera, view) for one in ("fit", "target"))
+            return steps.difference(found, wanted)
         looks = {"fit": lambda: self._look(self._fitted), "start": lambda: self._look(self._start),
                  "target": lambda: self._true, "gradient": self._heated}  # fmt: skip
         return self._seen(looks[show](), camera or self.views[view])
 
     def _heated(self) -> Look:
-        count = self._gradient.shape[0]
-        longest = sad.max(sad.length(self._gradient))
-        return self._look(self._fitted)._replace(colors=heat(self._gradient, longest, dim=count))
+        return self._look(self._fitted)._replace(colors=steps.heated(self._gradient))
 
     def _seen(self, look: Look, camera: Camera) -> sad.Array:
         return steps.picture(self._corners, *look, camera, self._canvas)

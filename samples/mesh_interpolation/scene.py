@@ -27,6 +27,8 @@ AIM = np.array([0.0, 0.07, 0.1])
 FOCAL = 3.2
 DISTANCE = 3.4
 """At which the model fills most of a picture."""
+TURN, LIFT = 0.55, 0.28
+"""From where it shows its face and a flank."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def unit(v: Floats) -> Floats:
     return v / np.linalg.norm(v, axis=-1, keepdims=True)
 
 
-def orbit(turn: float = 0.55, lift: float = 0.28, distance: float = DISTANCE) -> Camera:
+def orbit(turn: float = TURN, lift: float = LIFT, distance: float = DISTANCE) -> Camera:
     """A camera that looks at the model.
 
     Args:

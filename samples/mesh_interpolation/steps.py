@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 import shaderad as sad
-from kernels import NO_FACE, Camera, Hit, Mesh, Surface, depths, faces, locate, shade
+from kernels import NO_FACE, Camera, Hit, Mesh, Surface, depths, faces, heat, locate, shade
 from shaderad import float3, int3
 
 ADAM = sad.optim.Adam(0.02, beta1=0.9, beta2=0.99)
@@ -50,6 +50,21 @@ def picture(
     """What a camera sees, in a picture of the shape of `like`."""
     hits = rasterised(Surface(corners, positions), camera, like.shape)
     return shade(Mesh(corners, normals, colors), camera, hits, dim=like.shape)
+
+
+@sad.graph
+def difference(
+    found: sad.Array[float3, "size", "size"], wanted: sad.Array[float3, "size", "size"]
+) -> sad.Array[float3]:
+    """How far two pictures are apart, in each channel."""
+    return abs(found - wanted)
+
+
+@sad.graph
+def heated(gradient: sad.Array[float3, "vertices"]) -> sad.Array[float3]:
+    """A colour for each vertex: how long its gradient is, of the longest one's length."""
+    longest = sad.max(sad.length(gradient))
+    return heat(gradient, longest, dim=gradient.shape)
 
 
 def rasterised(surface: Surface, camera: Any, shape: Any) -> Any:
