@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -107,32 +107,63 @@ class Fit(ABC):
         return self._seen(looks[show](), camera or self.views[view])
 
     def _heated(self) -> Look:
-        return self._look(self._fitted)._replace(colors=steps.heated(self._gradient))
+        # By the true light, which shows the shape.
+        colors = steps.heated(self._gradient)
+        return self._look(self._fitted)._replace(normals=self._true.normals, colors=colors)
 
     def _seen(self, look: Look, camera: Camera) -> sad.Array:
         return steps.picture(self._corners, *look, camera, self._canvas)
 
 
-class ColorFit(Fit):
-    """The colours of all vertices, from grey, by one picture."""
+class SurfaceFit(Fit):
+    """What one picture tells of vertices that stay where they are."""
 
-    def __init__(self, size: int = 512, *, subdivisions: int = 1) -> None:
-        model = scene.spot(subdivisions)
-        start = np.full_like(model.colors, GREY)
-        super().__init__(model, start, size, (scene.orbit(),), lr=0.05)
+    def __init__(self, model: scene.Model, start: np.ndarray, size: int, lr: float) -> None:
+        super().__init__(model, start, size, (scene.orbit(),), lr)
         # What each pixel shows stays the same.
         self._hits = steps.hits_of(self._corners, self._true.positions, self.views[0], self._canvas)
 
-    def step(self) -> None:
-        self._loss, self._gradient, self._fitted, self._state = steps.color_step(
-            self._corners, self._true.normals, self._fitted, self._state, self.views[0],
-            self._hits, self._targets[0], self.lr,
+    def _stepped(self, graph: Callable[..., Any]) -> None:
+        look = self._look(self._fitted)
+        self._loss, self._gradient, self._fitted, self._state = graph(
+            self._corners, look.normals, look.colors, self._state, self.views[0], self._hits,
+            self._targets[0], self.lr,
         )  # fmt: skip
         self.steps_done += 1
+
+
+class ColorFit(SurfaceFit):
+    """The colours of all vertices, from grey."""
+
+    def __init__(self, size: int = 512, *, subdivisions: int = 1) -> None:
+        model = scene.spot(subdivisions)
+        super().__init__(model, np.full_like(model.colors, GREY), size, lr=0.05)
+
+    def step(self) -> None:
+        self._stepped(steps.color_step)
 
     def _look(self, fitted: sad.Array) -> Look:
         return self._true._replace(colors=fitted)
 
 
-ATTRIBUTES: dict[str, Callable[..., Fit]] = {"colors": ColorFit}
+class NormalFit(SurfaceFit):
+    """The normals of all vertices, by the light on the true colours.
+
+    At first all of them point at the camera, so that the mesh looks flat. They may be of any
+    length: pixels make it 1.
+    """
+
+    def __init__(self, size: int = 512, *, subdivisions: int = 1) -> None:
+        model = scene.spot(subdivisions)
+        to_camera = -np.asarray(scene.orbit().forward)
+        super().__init__(model, np.broadcast_to(to_camera, model.normals.shape), size, lr=0.05)
+
+    def step(self) -> None:
+        self._stepped(steps.normal_step)
+
+    def _look(self, fitted: sad.Array) -> Look:
+        return self._true._replace(normals=fitted)
+
+
+ATTRIBUTES: dict[str, Callable[..., Fit]] = {"colors": ColorFit, "normals": NormalFit}
 """What can be fitted, by name."""

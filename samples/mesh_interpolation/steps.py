@@ -9,6 +9,7 @@ submission, and what a step leaves to the next stays on the device.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypedDict
 
 import shaderad as sad
@@ -91,8 +92,32 @@ def color_step(
     def error(colors: Any) -> Any:
         return mean_square(Mesh(corners, normals, colors), camera, hits, target)
 
-    value, gradient = sad.value_and_grad(error)(colors)
-    return value, gradient, *ADAM.step(colors, gradient, state, lr)
+    return descended(error, colors, state, lr)
+
+
+@sad.graph
+def normal_step(
+    corners: sad.Array[int3, "faces"],
+    normals: sad.Array[float3, "vertices"],
+    colors: sad.Array[float3, "vertices"],
+    state: Adam,
+    camera: sad.Array[Camera, ()],
+    hits: sad.Array[Hit, "size", "size"],
+    target: sad.Array[float3, "size", "size"],
+    lr: float,
+) -> Any:
+    """The same for `normals`."""
+
+    def error(normals: Any) -> Any:
+        return mean_square(Mesh(corners, normals, colors), camera, hits, target)
+
+    return descended(error, normals, state, lr)
+
+
+def descended(error: Callable[[Any], Any], fitted: Any, state: Any, lr: Any) -> Any:
+    """The error, its gradient, and what is fitted and its state one step further."""
+    value, gradient = sad.value_and_grad(error)(fitted)
+    return value, gradient, *ADAM.step(fitted, gradient, state, lr)
 
 
 def mean_square(mesh: Mesh, camera: Any, hits: Any, target: Any) -> Any:

@@ -65,6 +65,22 @@ def test_colours_come_back_from_their_picture(color_fit: Any, mesh_sample: Simpl
     assert (error**2).mean() < losses[-1]
 
 
+def test_normals_are_found_by_the_light(mesh_sample: SimpleNamespace, device: sad.Device) -> None:
+    fit = mesh_sample.fit.NormalFit(SIZE, subdivisions=0)
+    fit.step()
+    assert mesh_sample.fit.psnr(fit.loss()) < 16
+    for _ in range(59):
+        fit.step()
+    assert mesh_sample.fit.psnr(fit.loss()) > 34
+    assert (fit.picture("difference").numpy() ** 2).mean() < fit.loss()
+    # What the light told is closer to the truth than what nobody told.
+    shown = fit._hits.numpy()["face"]
+    seen = np.unique(fit._corners.numpy()[shown[shown < fit.triangle_count]])
+    found, start, true = (x.numpy()[seen] for x in (fit._fitted, fit._start, fit._true.normals))
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    assert (found * true).sum(1).mean() > (start * true).sum(1).mean() + 0.1
+
+
 def test_vertices_that_no_pixel_shows_keep_their_colour(color_fit: Any) -> None:
     color_fit.reset()
     for _ in range(3):
