@@ -1,6 +1,6 @@
 """The brightness of a picture, moved until its histogram is a wanted one.
 
-    python samples/histogram/main.py [--out FILE] [--steps 60] [--runtime wgpu|slangpy]
+    python samples/histogram/main.py [--out FILE] [--steps 80] [--runtime wgpu|slangpy]
 
 A pixel counts for the two bins next to it, by how near it is to each, so that the histogram has a
 derivative; running sums of histograms say how far brightness has to move. First, as a shorter
@@ -19,7 +19,7 @@ from PIL import Image, ImageDraw
 
 import shaderad as sad
 
-PICTURE = Path(__file__).parents[1] / "mesh_interpolation" / "expected.png"
+PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "spot.png"
 BINS = 32
 
 
@@ -64,14 +64,11 @@ def fit(pixels: Any, wanted: Any, steps: int) -> tuple[list[float], Any]:
 
 
 def picture(size: int) -> Any:
-    """The knot of the mesh sample in grey, the last picture of four in a row, with some grain."""
+    """The cow of the mesh sample in grey, with some grain."""
     with Image.open(PICTURE) as stored:
-        whole = stored.convert("L")
-    edge = whole.height
-    box = (whole.width - edge, 0, whole.width, edge)
-    grey = np.asarray(whole.resize((size, size), Image.Resampling.BOX, box)) / 255
-    grain = np.random.default_rng(0).standard_normal(grey.shape)
-    return np.clip(grey + 0.03 * grain, 0, 1).astype(np.float32)
+        cow = stored.convert("L").resize((size, size), Image.Resampling.BOX)
+    grain = np.random.default_rng(0).standard_normal((size, size))
+    return np.clip(np.asarray(cow) / 255 + 0.03 * grain, 0, 1).astype(np.float32)
 
 
 def drawn(pixels: Any) -> Image.Image:
@@ -90,7 +87,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("histogram.png"))
     parser.add_argument("--size", type=int, default=192)
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=80)
     parser.add_argument("--runtime", choices=["wgpu", "slangpy"])
     given = parser.parse_args(arguments)
     pixels, wanted = picture(given.size), np.full(BINS, 1 / BINS, np.float32)

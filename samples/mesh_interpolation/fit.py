@@ -66,6 +66,10 @@ class Fit(ABC):
     def triangle_count(self) -> int:
         return len(self._corners)
 
+    @property
+    def vertex_count(self) -> int:
+        return len(self._start)
+
     @abstractmethod
     def step(self) -> None:
         """Renders, finds the loss and its gradient, and updates, in one submission."""

@@ -1,67 +1,123 @@
-"""Paints a mesh so that it looks like a picture: fits vertex colours by gradient descent.
+"""Fits what is stored at the vertices of a mesh to pictures of it, by gradient descent.
 
-    python samples/mesh_interpolation/main.py [--runtime wgpu|slangpy] [--out DIR] [--steps 200]
+    python samples/mesh_interpolation/main.py [--fit colors|normals|positions] [--out DIR]
+                                              [--size 512] [--steps 200] [--runtime wgpu|slangpy]
 
-Writes start.png, gradient.png, fit.png, target.png and the four side by side, and builds the
-kernels into DIR/build.
+Writes into DIR: target.png, start.png, fit.png, difference.png, gradient.png, all in a row in
+overview.png, loss.svg, the animation fit.webp, report.html, and in build/ the kernels for other
+programs. Ctrl-C ends a fit early; its pictures are written as far as it came.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
+import shlex
 import sys
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-import pictures
 import shaderad as sad
-from fit import ColorFit, psnr
+from fit import ATTRIBUTES, Fit, psnr
+from outcome import write_beginning, write_outcome
+from record import Record, begun, followed
 
 HERE = Path(__file__).parent
-SHOWN = ("start", "gradient", "fit", "target")
-
-
-def run(fit: ColorFit, steps: int) -> None:
-    start = time.perf_counter()
-    for k in range(steps):
-        fit.step()
-        if k % 25 == 24 or k == steps - 1:
-            print(f"step {k + 1:3}   PSNR {psnr(fit.loss()):5.2f} dB")
-    print(f"{steps} steps in {time.perf_counter() - start:.2f} s")
-
-
-def build(out: Path) -> None:
-    """Slang, SPIR-V, HLSL and WGSL of the kernels and their derivatives, for other programs."""
-    shaderad = Path(sys.executable).with_name("shaderad")
-    command = ["build", HERE / "kernels.py", "-o", out, "--target", "spirv,hlsl,wgsl"]
-    subprocess.run([shaderad, *command], check=True)
+INTERRUPTED = 130
+"""What a shell gives a program that Ctrl-C ended."""
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runtime", choices=["wgpu", "slangpy"], help="default: the best here")
-    parser.add_argument("--out", type=Path, default=HERE / "out")
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--size", type=int, default=512)
+    parser = argument_parser()
     given = parser.parse_args(arguments)
-    given.out.mkdir(parents=True, exist_ok=True)
+    console = Console(highlight=False)
+    words = sys.argv[1:] if arguments is None else arguments
+    command = shlex.join(["python", "samples/mesh_interpolation/main.py", *words])
+    try:
+        make_folder(given.out)
+        with console.status("building the kernels"):
+            sad.build(HERE / "kernels.py", given.out / "build", targets="spirv,hlsl,wgsl")
+        with sad.open_device(given.runtime) as device:
+            run(given, device, console, command)
+    except sad.DeviceError as failure:
+        parser.error(str(failure))
+    except MemoryError as failure:
+        parser.error(f"--size {given.size} is too large here: {failure}")
+    except OSError as failure:
+        parser.error(f"cannot write into {given.out}: {failure.strerror or failure}")
+    except KeyboardInterrupt:
+        console.print(f"stopped; what was written stays in {given.out}")
+        sys.exit(INTERRUPTED)
 
-    build(given.out / "build")
-    with sad.open_device(given.runtime) as device:
-        fit = ColorFit(given.size)
-        print(f"{fit.triangle_count} triangles, {device}")
-        found = {name: fit.picture(name).numpy() for name in ("start", "target")}
-        fit.step()
-        found["gradient"] = fit.picture("gradient").numpy()
-        run(fit, given.steps - 1)
-        found["fit"] = fit.picture("fit").numpy()
-    for name, pixels in found.items():
-        pictures.save(pixels, given.out / f"{name}.png")
-    row = np.concatenate([found[name] for name in SHOWN], axis=1)
-    pictures.save(row, given.out / "overview.png")
+
+def argument_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--fit", choices=list(ATTRIBUTES), default="colors", help="what is found")
+    parser.add_argument("--out", type=Path, default=HERE / "out", metavar="DIR")
+    parser.add_argument("--size", type=positive, default=512, help="pixels along an edge")
+    parser.add_argument("--steps", type=positive, default=200)
+    parser.add_argument("--runtime", choices=["wgpu", "slangpy"], help="default: the best here")
+    return parser
+
+
+def positive(text: str) -> int:
+    """What argparse makes of a count; its error names the argument."""
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number above 0")
+    return number
+
+
+def make_folder(out: Path) -> None:
+    """Makes `out`, and finds out now rather than after the fit whether it can be written to."""
+    out.mkdir(parents=True, exist_ok=True)
+    probe = out / ".writable"
+    probe.touch()
+    probe.unlink()
+
+
+def run(given: argparse.Namespace, device: sad.Device, console: Console, command: str) -> None:
+    """Fits, and writes what was seen."""
+    fit = ATTRIBUTES[given.fit](size=given.size)
+    record = begun(fit)
+    write_beginning(record, given.out)
+    is_whole = fitted(fit, given.steps, record, console)
+    if not record.losses:
+        raise KeyboardInterrupt
+    write_outcome(fit, record, given.fit, device, given.out, command)
+    console.print(
+        f"{record.losses[-1][0] + 1} steps, {record.milliseconds_a_step:.1f} ms each, "
+        f"PSNR {psnr(record.loss):.2f} dB on {device.capabilities.runtime}; "
+        f"see {given.out / 'report.html'}"
+    )
+    if not is_whole:
+        raise KeyboardInterrupt
+
+
+def fitted(fit: Fit, steps: int, record: Record, console: Console) -> bool:
+    """Whether the fit came to its end, and was not ended by Ctrl-C."""
+    with progress_bar(console) as progress:
+        task = progress.add_task("fitting", total=steps, seen="")
+        try:
+            followed(fit, steps, record, lambda done, loss: progress.update(
+                task, completed=done, seen=f"loss {loss:.2e}  PSNR {psnr(loss):5.2f} dB"
+            ))  # fmt: skip
+        except KeyboardInterrupt:
+            return False
+    return True
+
+
+@contextmanager
+def progress_bar(console: Console) -> Iterator[Progress]:
+    count, seen = MofNCompleteColumn(), TextColumn("{task.fields[seen]}")
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), count, seen, TimeElapsedColumn(),
+        console=console,
+    ) as progress:  # fmt: skip
+        yield progress
 
 
 if __name__ == "__main__":

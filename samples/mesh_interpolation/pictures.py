@@ -1,18 +1,62 @@
-"""Linear colours -> PNG files."""
+"""Linear pixels in 0..1, of shape (height, width, 3) -> PNG and animated WebP, as bytes.
+
+What is brighter than 1 is cut off. Nothing here knows of meshes or devices.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+import io
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
 GAMMA = 2.2
+FRAME_MS = 60
+LAST_FRAME_MS = 1800
+"""An animation stays at its end for a while, before it starts again."""
+
+Pixels = np.ndarray[Any, np.dtype[Any]]
 
 
-def save(pixels: np.ndarray[Any, Any], path: Path) -> None:
-    """Writes linear colours, of shape (height, width, 3), as an 8-bit PNG."""
+def png(pixels: Pixels) -> bytes:
+    """An 8-bit picture; the same pixels always give the same bytes."""
+    written = io.BytesIO()
+    _image(pixels).save(written, "PNG", optimize=True)
+    return written.getvalue()
+
+
+def webp(frames: Sequence[Pixels], quality: int = 85) -> bytes:
+    """An endless animation."""
+    first, *others = [_image(frame) for frame in frames]
+    times = [FRAME_MS] * len(others) + [LAST_FRAME_MS]
+    written = io.BytesIO()
+    first.save(
+        written,
+        "WEBP",
+        save_all=True,
+        append_images=others,
+        duration=times,
+        quality=quality,
+        loop=0,
+    )
+    return written.getvalue()
+
+
+def smaller(pixels: Pixels, largest_edge: int) -> Pixels:
+    """Means of squares of pixels, so many that no edge is longer than `largest_edge`."""
+    factor = -(-max(pixels.shape[:2]) // largest_edge)
+    height, width = (edge // factor for edge in pixels.shape[:2])
+    kept = pixels[: height * factor, : width * factor]
+    return kept.reshape(height, factor, width, factor, 3).mean((1, 3))
+
+
+def row(*pictures: Pixels) -> Pixels:
+    """Pictures of one height, side by side."""
+    return np.concatenate(pictures, axis=1)
+
+
+def _image(pixels: Pixels) -> Image.Image:
     display = np.clip(pixels, 0, 1) ** (1 / GAMMA)
-    Image.fromarray(np.rint(255 * display).astype(np.uint8)).save(path, optimize=True)
-    print(f"wrote {path}")
+    return Image.fromarray(np.rint(255 * display).astype(np.uint8))

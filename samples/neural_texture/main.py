@@ -18,7 +18,7 @@ from PIL import Image
 
 import shaderad as sad
 
-PICTURE = Path(__file__).parents[1] / "mesh_interpolation" / "expected.png"
+PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "spot.png"
 OCTAVES, WIDTH, EARLY = 5, 32, 10
 
 
@@ -75,12 +75,10 @@ def fit(target: Any, steps: int) -> tuple[list[float], Any, Any]:
 
 
 def picture(size: int) -> Any:
-    """The knot of the mesh sample, the last picture of four in a row."""
+    """The cow of the mesh sample."""
     with Image.open(PICTURE) as stored:
-        whole = stored.convert("RGB")
-    edge = whole.height
-    box = (whole.width - edge, 0, whole.width, edge)
-    return np.asarray(whole.resize((size, size), Image.Resampling.BOX, box), np.float32) / 255
+        cow = stored.convert("RGB").resize((size, size), Image.Resampling.BOX)
+    return np.asarray(cow, np.float32) / 255
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import shaderad as sad
 from shaderad import float3
 from shaderad.session import devices
-from tests.samples.loading import SAMPLES
 
 pytestmark = pytest.mark.gpu
 
-FOLDER = SAMPLES / "mesh_interpolation"
 SIZE = 48
-SHADES = 0.5
-"""Of 255, on average: six steps of the fit are shown, not 200."""
 FLOAT32_SUMS = 2e-5
 """Relative to the largest: a few hundred float32 terms, added in any order."""
 
@@ -164,22 +157,3 @@ def test_shading_has_the_gradients_of_finite_differences(
         return kernels.shade(mesh, camera, hits, dim=(6, 6))
 
     sad.gradcheck(shaded, *arrays)
-
-
-@pytest.mark.slow
-def test_the_command_builds_the_kernels_and_writes_the_pictures(
-    mesh_sample: SimpleNamespace, device: sad.Device, tmp_path: Path
-) -> None:
-    runtime = device.capabilities.runtime
-    mesh_sample.main.main(["--runtime", runtime, "--out", str(tmp_path), "--steps", "60"])
-    assert len(list(tmp_path.glob("*.png"))) == 5
-    manifest = json.loads((tmp_path / "build/manifest.json").read_text())
-    (kernel,) = [one for one in manifest["kernels"] if one["name"] == "shade"]
-    for target in ("spirv", "hlsl", "wgsl"):
-        for mode in ("primal", "backward"):
-            (entry,) = kernel["targets"][target][mode]
-            assert (tmp_path / "build" / entry["file"]).stat().st_size
-    fit = np.asarray(Image.open(tmp_path / "overview.png")).astype(int)
-    expected = np.asarray(Image.open(FOLDER / "expected.png")).astype(int)
-    assert fit.shape == expected.shape
-    assert np.abs(fit - expected).mean() < SHADES

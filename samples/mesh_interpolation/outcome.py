@@ -1,0 +1,91 @@
+"""The record of a fit -> the files that the command leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import shaderad as sad
+from chart import svg
+from fit import Fit, psnr
+from pictures import Pixels, png, row, smaller, webp
+from record import Record, pixels
+from report import Picture, Report, Section
+
+VIEW_EDGE = 256
+
+
+def write_beginning(record: Record, out: Path) -> None:
+    """What is known before the first step."""
+    (out / "target.png").write_bytes(png(record.target))
+    (out / "start.png").write_bytes(png(record.start))
+
+
+def write_outcome(
+    fit: Fit, record: Record, attribute: str, device: sad.Device, out: Path, command: str
+) -> None:
+    """What is known after the last step."""
+    record.gradients[fit.steps_done] = pixels(fit, "gradient")
+    shown = {
+        "start": record.start,
+        "gradient": next(iter(record.gradients.values())),
+        "fit": pixels(fit, "fit"),
+        "target": record.target,
+    }
+    overview = row(*shown.values())
+    shown["difference"] = pixels(fit, "difference")
+    found = {name: png(picture) for name, picture in shown.items()}
+    loss, animation = svg(record.losses), webp(record.frames)
+
+    for name, data in found.items():
+        (out / f"{name}.png").write_bytes(data)
+    (out / "overview.png").write_bytes(png(overview))
+    (out / "loss.svg").write_text(loss)
+    (out / "fit.webp").write_bytes(animation)
+
+    can = device.capabilities
+    report = Report(
+        attribute=attribute,
+        numbers=numbers(fit, record),
+        pictures=[
+            Picture("Start", found["start"]),
+            Picture("Fit", found["fit"]),
+            Picture("Target", found["target"]),
+            Picture(f"Difference: at most {shown['difference'].max():.1g}", found["difference"]),
+        ],
+        progress=[
+            Picture(f"Fit: steps 0 to {fit.steps_done}", animation, "webp"),
+            Picture("Loss: before each step", loss),
+        ],
+        gradients=[
+            Picture(f"After {count} step{'s' if count > 1 else ''}", png(shown))
+            for count, shown in record.gradients.items()
+        ],
+        sections=views(fit),
+        command=command,
+        device=f"{can.runtime}, {can.adapter}",
+    )
+    (out / "report.html").write_text(report.page(out / "build"))
+
+
+def numbers(fit: Fit, record: Record) -> dict[str, str]:
+    """What a reader may want to compare."""
+    return {
+        "Triangles": f"{fit.triangle_count:,}",
+        "Vertices": f"{fit.vertex_count:,}",
+        "Picture": f"{fit.size} x {fit.size}",
+        "Steps": str(fit.steps_done),
+        "PSNR": f"{psnr(record.loss):.2f} dB",
+        "A step": f"{record.milliseconds_a_step:.1f} ms",
+    }
+
+
+def views(fit: Fit) -> list[Section]:
+    """Every view of a fit that has several, above its target."""
+    if len(fit.views) == 1:
+        return []
+
+    def both(view: int) -> Pixels:
+        return row(*(smaller(pixels(fit, show, view), VIEW_EDGE) for show in ("fit", "target")))
+
+    shown = [Picture(f"View {k + 1}: fit, target", png(both(k))) for k in range(len(fit.views))]
+    return [Section("All views", shown, "pair")]

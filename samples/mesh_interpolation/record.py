@@ -1,0 +1,78 @@
+"""Runs a fit and keeps what one wants to see of it: pictures, losses, times.
+
+The device is read only between stretches of steps, and the times are those of the stretches.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fit import Fit
+from pictures import Pixels, smaller
+
+LOOKS = 48
+"""How often a fit is looked at; each look is a frame of the animation."""
+FRAME_EDGE = 512
+
+
+@dataclass
+class Record:
+    """What was seen until now."""
+
+    start: Pixels
+    target: Pixels
+    losses: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
+    """Steps done before the loss was taken, and the loss."""
+    frames: list[Pixels] = field(default_factory=list[Pixels])
+    gradients: dict[int, Pixels] = field(default_factory=dict[int, Pixels])
+    """By the number of steps done."""
+    step_ms: list[float] = field(default_factory=list[float])
+    """Milliseconds a step, stretch by stretch; the first one compiles the step, too."""
+
+    @property
+    def loss(self) -> float:
+        return self.losses[-1][1] if self.losses else float("nan")
+
+    @property
+    def milliseconds_a_step(self) -> float:
+        return statistics.median(self.step_ms[1:] or self.step_ms or [float("nan")])
+
+
+def looks(steps: int, most: int = LOOKS) -> list[int]:
+    """After which steps to look: after the first and the last, and more often early on."""
+    shares = np.linspace(0, 1, most) ** 2
+    return sorted({max(1, round(steps * share)) for share in shares.tolist()})
+
+
+def begun(fit: Fit) -> Record:
+    """The record of a fit before its first step."""
+    record = Record(pixels(fit, "start"), pixels(fit, "target"))
+    record.frames.append(smaller(record.start, FRAME_EDGE))
+    return record
+
+
+def followed(fit: Fit, steps: int, record: Record, seen: Callable[[int, float], None]) -> None:
+    """Steps `fit`, and tells `seen` how many steps are done and what the loss was."""
+    places = looks(steps)
+    telling = {places[0], places[len(places) // 3]}
+    for last in places:
+        count, start = last - fit.steps_done, time.perf_counter()
+        for _ in range(count):
+            fit.step()
+        loss = fit.loss()
+        record.step_ms.append(1e3 * (time.perf_counter() - start) / count)
+        record.losses.append((last - 1, loss))
+        record.frames.append(smaller(pixels(fit, "fit"), FRAME_EDGE))
+        if last in telling:
+            record.gradients[last] = pixels(fit, "gradient")
+        seen(last, loss)
+
+
+def pixels(fit: Fit, show: str, view: int = 0) -> Pixels:
+    """A picture of `fit`, read from the device."""
+    return fit.picture(show, view=view).numpy()

@@ -1,0 +1,118 @@
+"""Makes the pictures of README and docs again, each by the command that its sample offers.
+
+    python samples/pictures.py [mesh splats ..] [--out docs/pictures]
+
+All of them, unless some are named; minutes on two cores. The mesh comes first: other samples are
+fitted to its picture. Screenshots need chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PIL import Image
+
+SAMPLES = Path(__file__).parent
+DOCS_PICTURES = SAMPLES.parent / "docs" / "pictures"
+MESH = SAMPLES / "mesh_interpolation" / "main.py"
+FINE = 2
+"""Pixels are computed along an edge of each that is kept, so that outlines come out smooth."""
+ROW_EDGE, SQUARE_EDGE = 400, 256
+MARGIN = 0.05
+"""Of an edge, cut off on each side of the target, which leaves room around the mesh."""
+REPORT_PAGE = (1200, 1660)
+"""Down to the gradients."""
+HEADLESS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars")
+
+
+@dataclass(frozen=True)
+class Maker:
+    make: Callable[[Path], None]
+    """Writes into a folder."""
+    files: tuple[str, ...]
+    """What it writes there."""
+
+
+def mesh(out: Path, edge: int = ROW_EDGE, steps: int = 200) -> None:
+    """mesh.png, a row from the start to the target, and spot.png, the target alone."""
+    with TemporaryDirectory() as folder:
+        run(MESH, "--out", folder, "--size", FINE * edge, "--steps", steps)
+        shrink(Path(folder, "overview.png"), out / "mesh.png", 4 * edge)
+        shrink(Path(folder, "target.png"), out / "spot.png", SQUARE_EDGE, MARGIN)
+
+
+def report(out: Path) -> None:
+    """fit.webp, and report.png: what the sample's page looks like."""
+    with TemporaryDirectory() as folder:
+        run(MESH, "--out", folder)
+        shutil.copy(Path(folder, "fit.webp"), out)
+        screenshot(Path(folder, "report.html"), out / "report.png", REPORT_PAGE)
+
+
+def small(name: str, out: Path) -> None:
+    """The one picture of a small sample."""
+    run(SAMPLES / name / "main.py", "--out", out / f"{name}.png")
+
+
+SMALL = ("splats", "neural_texture", "cloth", "histogram")
+MAKERS: Mapping[str, Maker] = {
+    "mesh": Maker(mesh, ("mesh.png", "spot.png")),
+    "report": Maker(report, ("fit.webp", "report.png")),
+    **{name: Maker(partial(small, name), (f"{name}.png",)) for name in SMALL},
+}
+
+
+def maker(name: str) -> str:
+    """What argparse makes of a name."""
+    if name not in MAKERS:
+        raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(MAKERS)}")
+    return name
+
+
+def run(script: Path, *arguments: object) -> None:
+    subprocess.run([sys.executable, script, *map(str, arguments)], check=True)
+
+
+def shrink(source: Path, out: Path, width: int, margin: float = 0.0) -> None:
+    """Saves a picture at another width; its pixels become means over areas."""
+    with Image.open(source) as picture:
+        height = round(width * picture.height / picture.width)
+        shares = (margin, margin, 1 - margin, 1 - margin)
+        box = tuple(share * edge for share, edge in zip(shares, 2 * picture.size, strict=True))
+        picture.resize((width, height), Image.Resampling.BOX, box).save(out, optimize=True)
+    print(f"wrote {out}")
+
+
+def screenshot(page: Path, out: Path, size: tuple[int, int]) -> None:
+    """What a browser shows of a page, as a PNG file."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        sys.exit("no chromium here (Debian: apt-get install chromium)")
+    with TemporaryDirectory() as profile:
+        window = f"--window-size={size[0]},{size[1]}"
+        places = [f"--user-data-dir={profile}", f"--screenshot={out}", page.resolve().as_uri()]
+        command = [browser, *HEADLESS, window, *places]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+    print(f"wrote {out}")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", type=maker, metavar="NAME", help=", ".join(MAKERS))
+    parser.add_argument("--out", type=Path, default=DOCS_PICTURES)
+    given = parser.parse_args(arguments)
+    given.out.mkdir(parents=True, exist_ok=True)
+    for name in given.names or MAKERS:
+        MAKERS[name].make(given.out)
+
+
+if __name__ == "__main__":
+    main()
