@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a fresh clone to a working .venv: setup.sh samples|dev
+# From a fresh clone to a working .venv: setup.sh samples|docs|dev
 #
 # Everything that is already there is left as it is, so a second run costs about a second.
 # System packages are installed only by root on Debian or Ubuntu; anybody else is told what to
@@ -158,9 +158,10 @@ install_test_tools() {
     fi
 }
 
-case $extra in samples | dev) ;; *) die "usage: setup.sh samples|dev" ;; esac
+case $extra in samples | docs | dev) ;; *) die "usage: setup.sh samples|docs|dev" ;; esac
 make_venv
 install_package
+if [ "$extra" = docs ]; then exit; fi
 install_libraries
 install_driver
 if [ "$extra" = dev ]; then install_test_tools; fi

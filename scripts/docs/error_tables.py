@@ -1,0 +1,52 @@
+"""mkdocs hook: the messages of `shaderad.diagnostics` -> the tables of docs/errors.md.
+
+Every message stands once, in the code. A line ``<!-- errors: SR02 -->`` of a page becomes the table
+of that group: code, class, what is wrong, what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from string import Formatter
+from typing import Any
+
+from shaderad.diagnostics import MESSAGES, Message
+
+_PLACE = re.compile(r"<!-- errors: (SR\d\d) -->")
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    return _PLACE.sub(lambda place: table_of(place[1]), markdown)
+
+
+def table_of(group: str) -> str:
+    """The messages whose codes begin with `group`, by code."""
+    codes = sorted(code for code in MESSAGES if code.startswith(group))
+    head = ["| Code | Class | What is wrong | What to do |", "|---|---|---|---|"]
+    return "\n".join([*head, *(_row(code, MESSAGES[code]) for code in codes)])
+
+
+def _row(code: str, message: Message) -> str:
+    wrong = _told(message.message)
+    why = _told(message.note)
+    remedy = _told(message.help)
+    cells = [f"{code} {{#{code}}}", f"`{message.kind.__name__}`", _joined(wrong, why), remedy]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _joined(wrong: str, why: str) -> str:
+    return f"{wrong}: {why}" if why else wrong
+
+
+def _told(template: str) -> str:
+    """A template with its values as words in capitals; nothing where it is one value alone."""
+    parts = list(Formatter().parse(template))
+    if not any(text.strip() for text, *_ in parts):
+        return ""
+    told = "".join(text + (_word(name, form) if name else "") for text, name, form, _ in parts)
+    return told.replace("|", "\\|").replace("\n", " ")
+
+
+def _word(name: str, form: str | None) -> str:
+    nouns = (form or "").split("|")
+    return name.upper() + (f" {nouns[-1]}" if nouns[-1] else "")

@@ -1,0 +1,1 @@
+"""Python functions -> typed IR: the first stage."""

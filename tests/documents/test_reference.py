@@ -1,0 +1,148 @@
+"""The reference pages name everything that is there, and nothing that is not."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+import shaderad as sad
+from shaderad.cli import app
+from shaderad.diagnostics import MESSAGES
+from shaderad.session.array_functions import public
+from tests.samples.loading import ROOT, module_of
+
+DOCS = ROOT / "docs"
+CODE = re.compile(r"`([^`]*)`")
+CALL = re.compile(r"(\w+)\(([^()]*)\)")
+ALSO_IN_KERNELS = {"detach", "min", "max", "any", "all", "matmul", "transpose"}
+"""Functions of kernels that mean more on arrays."""
+
+
+def text_of(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+def section(page: str, heading: str) -> str:
+    """What stands under a heading, up to the next one of its level."""
+    return text_of(page).split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def first_cells(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        if line.startswith("| `"):
+            yield re.split(r"(?<!\\)\|", line)[1]
+
+
+def test_the_kernel_language_has_a_row_for_every_function() -> None:
+    cells = " ".join(first_cells(section("kernel_language.md", "Functions")))
+    named = [name for name, _ in CALL.findall(cells)]
+    assert sorted(named) == sorted([*sad.INTRINSICS, *sad.FORMS])
+
+
+def test_functions_of_kernels_are_shown_with_as_many_arguments_as_they_take() -> None:
+    cells = " ".join(first_cells(section("kernel_language.md", "Functions")))
+    shown = {name: len(arguments.split(",")) for name, arguments in CALL.findall(cells)}
+    wrong = {
+        name: shown[name]
+        for name, intrinsic in sad.INTRINSICS.items()
+        if shown[name] != intrinsic.op.arity
+    }
+    assert wrong == {}
+
+
+def test_the_kernel_language_has_every_type_and_no_other() -> None:
+    cells = " ".join(first_cells(section("kernel_language.md", "Types")))
+    families = set(re.findall(r"\b(float|half|double|int|uint|bool)\b|\b([a-z]+)[2-4]", cells))
+    named = {a or b for a, b in families}
+    assert named == {"float", "int", "bool"} | {re.sub(r"[\dx]+$", "", t) for t in sad.TYPES}
+
+
+def graph_rows() -> dict[str, str]:
+    """Each function of the graph page with the arguments that it shows, "" where it shows none."""
+    found: dict[str, str] = {}
+    for heading in ("By element", "Over axes", "By index", "Layout", "Loops"):
+        for cell in first_cells(section("graphs.md", heading)):
+            for code in CODE.findall(cell):
+                called = re.fullmatch(r"(\w+)(?:\((.*)\))?", code)
+                if called:
+                    found[called[1]] = called[2] or ""
+    return found
+
+
+def test_the_graph_page_has_a_row_for_every_operator() -> None:
+    operators = {name for name in sad.__all__ if is_operator(name)}
+    assert set(graph_rows()) == operators | ALSO_IN_KERNELS
+
+
+def is_operator(name: str) -> bool:
+    return inspect.isfunction(getattr(sad, name)) and hasattr(public, name)
+
+
+def test_the_graph_page_shows_as_many_parameters_as_there_are_with_their_defaults() -> None:
+    for name, shown in graph_rows().items():
+        if shown and is_operator(name):
+            parameters = inspect.signature(getattr(sad, name)).parameters.values()
+            found = [argument.partition("=")[2] for argument in shown.split(", ")]
+            assert found == [default_of(p) for p in parameters], name
+
+
+def default_of(p: inspect.Parameter) -> str:
+    """A default as a page writes it, "" where there is none."""
+    if p.default is inspect.Parameter.empty:
+        return ""
+    return p.default.__name__ if isinstance(p.default, type) else repr(p.default).replace("'", '"')
+
+
+def test_the_api_page_has_every_public_name_that_no_other_page_has() -> None:
+    text = text_of("api.md")
+    listed = set(re.findall(r"^::: .*\.(\w+)$|^ +- (\w+)$", text, re.MULTILINE))
+    names = {a or b for a, b in listed}
+    elsewhere = {*sad.TYPES, *sad.INTRINSICS, *sad.FORMS, *marks(), *errors(), "optim"}
+    assert [name for name in sad.__all__ if name not in names | elsewhere] == []
+
+
+def marks() -> set[str]:
+    """In, Out, ..: the annotations, which the kernel language shows."""
+    found = set(re.findall(r"sad\.([A-Z]\w+)", text_of("kernel_language.md")))
+    return found | set(re.findall(r"sad\.(DifferentialPair)", text_of("derivatives.md")))
+
+
+def errors() -> set[str]:
+    return set(re.findall(r"^\| `(\w+Error)`", text_of("errors.md"), re.MULTILINE)) | {"Error"}
+
+
+def test_the_error_page_has_every_class_and_every_group() -> None:
+    kinds = {kind.__name__ for kind in sad.Error.__subclasses__()} | {"UnknownNameError"}
+    assert errors() == kinds | {"Error"}
+    groups = re.findall(r"<!-- errors: (SR\d\d) -->", text_of("errors.md"))
+    assert sorted(groups) == sorted({code[:4] for code in MESSAGES})
+
+
+def test_a_table_of_errors_has_every_message_of_its_group() -> None:
+    tables = module_of(ROOT / "scripts/docs/error_tables.py")
+    table = tables.table_of("SR04")
+    assert re.findall(r"^\| (SR\d+)", table, re.MULTILINE) == sorted(
+        code for code in MESSAGES if code.startswith("SR04")
+    )
+    assert (
+        "| SR0459 {#SR0459} | `DerivativeError` | PRIMALS primals and TANGENTS tangents |" in table
+    )
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+def test_every_code_that_a_page_names_is_a_message(page: Path) -> None:
+    named = set(re.findall(r"SR\d{4}", page.read_text(encoding="utf-8")))
+    assert named <= set(MESSAGES)
+
+
+def test_the_options_of_build_are_those_of_the_command() -> None:
+    cells = " ".join(first_cells(section("ahead_of_time.md", "Options")))
+    command = get_command(app).commands["build"]  # pyright: ignore[reportAttributeAccessIssue]
+    options = {option for p in command.params for option in p.opts if option.startswith("--")}
+    shown = {word.replace("--no-", "--") for word in re.findall(r"--[a-z-]+", cells)}
+    assert shown == options - {"--help"}
