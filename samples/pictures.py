@@ -57,6 +57,13 @@ def report(out: Path) -> None:
         screenshot(Path(folder, "report.html"), out / "report.png", REPORT_PAGE)
 
 
+def row_of(attribute: str, out: Path) -> None:
+    """What the mesh sample fits besides colours, as a row like that of `mesh`."""
+    with TemporaryDirectory() as folder:
+        run(MESH, "--fit", attribute, "--out", folder, "--size", FINE * ROW_EDGE)
+        shrink(Path(folder, "overview.png"), out / f"{attribute}.png", 4 * ROW_EDGE)
+
+
 def small(name: str, out: Path) -> None:
     """The one picture of a small sample."""
     run(SAMPLES / name / "main.py", "--out", out / f"{name}.png")
@@ -66,6 +73,7 @@ SMALL = ("splats", "neural_texture", "cloth", "histogram")
 MAKERS: Mapping[str, Maker] = {
     "mesh": Maker(mesh, ("mesh.png", "spot.png")),
     "report": Maker(report, ("fit.webp", "report.png")),
+    "normals": Maker(partial(row_of, "normals"), ("normals.png",)),
     **{name: Maker(partial(small, name), (f"{name}.png",)) for name in SMALL},
 }
 
