@@ -28,6 +28,7 @@ FINE = 2
 ROW_EDGE, SQUARE_EDGE = 400, 256
 MARGIN = 0.05
 """Of an edge, cut off on each side of the target, which leaves room around the mesh."""
+WINDOW_EDGE, WINDOW_STEPS = 800, 80
 REPORT_PAGE = (1200, 1660)
 """Down to the gradients."""
 HEADLESS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars")
@@ -64,6 +65,11 @@ def row_of(attribute: str, out: Path) -> None:
         shrink(Path(folder, "overview.png"), out / f"{attribute}.png", 4 * ROW_EDGE)
 
 
+def window(out: Path) -> None:
+    """What the sample's window shows while it fits, each pixel of the picture one of the screen."""
+    run(MESH, "--screenshot", out / "window.png", "--size", WINDOW_EDGE, "--steps", WINDOW_STEPS)
+
+
 def small(name: str, out: Path) -> None:
     """The one picture of a small sample."""
     run(SAMPLES / name / "main.py", "--out", out / f"{name}.png")
@@ -74,6 +80,7 @@ MAKERS: Mapping[str, Maker] = {
     "mesh": Maker(mesh, ("mesh.png", "spot.png")),
     "report": Maker(report, ("fit.webp", "report.png")),
     "normals": Maker(partial(row_of, "normals"), ("normals.png",)),
+    "window": Maker(window, ("window.png",)),
     **{name: Maker(partial(small, name), (f"{name}.png",)) for name in SMALL},
 }
 

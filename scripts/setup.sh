@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a fresh clone to a working .venv: setup.sh samples|docs|dev
+# From a fresh clone to a working .venv: setup.sh samples|window|docs|dev
 #
 # Everything that is already there is left as it is, so a second run costs about a second.
 # System packages are installed only by root on Debian or Ubuntu; anybody else is told what to
@@ -142,12 +142,14 @@ one_line_entry() {
 
 # What tests use beyond Python packages. Chromium runs the web page of samples/hosts; in it is
 # SwiftShader, a second Vulkan driver, one without float atomics. The C++ host wants a compiler and
-# Vulkan's headers, which Debian ties to the version of the loader that is there.
+# Vulkan's headers, which Debian ties to the version of the loader that is there. Xvfb is the display
+# on which the window of samples/mesh_interpolation opens.
 install_test_tools() {
     local missing=()
     command -v glslangValidator >/dev/null || missing+=(glslang-tools)
     [ -e /usr/lib/chromium/vk_swiftshader_icd.json ] || missing+=(chromium)
     command -v g++ >/dev/null || missing+=(g++)
+    command -v Xvfb >/dev/null || missing+=(xvfb)
     [ -e /usr/include/vulkan/vulkan.h ] \
         || missing+=("libvulkan-dev$(dpkg-query -W -f '=${Version}' libvulkan1 2>/dev/null || true)")
     if [ ${#missing[@]} = 0 ]; then return; fi
@@ -158,7 +160,7 @@ install_test_tools() {
     fi
 }
 
-case $extra in samples | docs | dev) ;; *) die "usage: setup.sh samples|docs|dev" ;; esac
+case $extra in samples | window | docs | dev) ;; *) die "usage: setup.sh samples|window|docs|dev" ;; esac
 make_venv
 install_package
 if [ "$extra" = docs ]; then exit; fi

@@ -2,10 +2,12 @@
 
     python samples/mesh_interpolation/main.py [--fit colors|normals|positions] [--out DIR]
                                               [--size 512] [--steps 200] [--runtime wgpu|slangpy]
+    python samples/mesh_interpolation/main.py --window [--fit ..] [--size ..]
 
 Writes into DIR: target.png, start.png, fit.png, difference.png, gradient.png, all in a row in
 overview.png, loss.svg, the animation fit.webp, report.html, and in build/ the kernels for other
 programs. Ctrl-C ends a fit early; its pictures are written as far as it came.
+With --window shows a fit while it runs, and writes nothing.
 """
 
 from __future__ import annotations
@@ -33,6 +35,9 @@ INTERRUPTED = 130
 def main(arguments: list[str] | None = None) -> None:
     parser = argument_parser()
     given = parser.parse_args(arguments)
+    if given.window or given.screenshot:
+        watch(given, parser)
+        return
     console = Console(highlight=False)
     words = sys.argv[1:] if arguments is None else arguments
     command = shlex.join(["python", "samples/mesh_interpolation/main.py", *words])
@@ -60,6 +65,11 @@ def argument_parser() -> argparse.ArgumentParser:
     parser.add_argument("--size", type=positive, default=512, help="pixels along an edge")
     parser.add_argument("--steps", type=positive, default=200)
     parser.add_argument("--runtime", choices=["wgpu", "slangpy"], help="default: the best here")
+    parser.add_argument("--window", action="store_true", help="look at the fit while it runs")
+    parser.add_argument(
+        "--screenshot", type=Path, metavar="FILE",
+        help="write what the window shows after the last step; needs no display",
+    )  # fmt: skip
     return parser
 
 
@@ -69,6 +79,23 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number above 0")
     return number
+
+
+def watch(given: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Opens the window, or writes a picture of it."""
+    import window
+
+    try:
+        if given.screenshot:
+            window.screenshot(given.screenshot, given.fit, given.size, given.steps, given.runtime)
+        else:
+            window.run(given.fit, given.size, given.runtime)
+    except (window.WindowError, sad.DeviceError) as failure:
+        parser.error(str(failure))
+    except MemoryError as failure:
+        parser.error(f"--size {given.size} is too large here: {failure}")
+    except OSError as failure:
+        parser.error(f"cannot write {given.screenshot}: {failure.strerror or failure}")
 
 
 def make_folder(out: Path) -> None:

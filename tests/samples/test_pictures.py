@@ -57,6 +57,13 @@ def test_the_mesh_sample_still_makes_its_pictures(tmp_path: Path) -> None:
         assert likeness(tmp_path / file, STORED / file) > COARSE
 
 
+@pytest.mark.gpu
+def test_the_window_still_looks_as_its_picture(tmp_path: Path) -> None:
+    pytest.importorskip("imgui_bundle")
+    module_of(SAMPLES / "pictures.py").MAKERS["window"].make(tmp_path)
+    assert likeness(tmp_path / "window.png", STORED / "window.png") > ALIKE
+
+
 def test_a_picture_nobody_can_make_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         module_of(SAMPLES / "pictures.py").main(["mona_lisa"])

@@ -1,0 +1,144 @@
+"""Events of a canvas -> a player; its picture and the controls -> the canvas."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import shaderad as sad
+from fit import ATTRIBUTES
+from kernels import BACKGROUND
+from window.controls import WIDTH, Controls
+from window.player import Player
+from window.presenter import Box, Presenter
+
+PIXELS_A_NOTCH = 100
+"""What rendercanvas says of one notch of a wheel."""
+FRAMES_AFTER_AN_EVENT = 3
+"""What the controls take to settle; where nothing changes, nothing is drawn."""
+INPUT = ("pointer_down", "pointer_move", "pointer_up", "pointer_leave", "wheel", "key_down",
+         "key_up", "resize")  # fmt: skip
+
+
+class Viewer:
+    """Shows the fit of one attribute on a canvas that shares its device."""
+
+    def __init__(self, device: sad.Device, canvas: Any, attribute: str, size: int) -> None:
+        self.device = device
+        self.canvas = canvas
+        self.attribute = attribute
+        self.size = size
+        self.player: Player | None = None
+        """`None` from when an attribute is chosen until its fit is compiled."""
+        self.failure: Exception | None = None
+        """What ended it."""
+        self._players: dict[str, Player] = {}
+        self._is_announced = False
+        self._drag: tuple[float, float] | None = None
+        self._frames_wanted = 0
+        self._frame_began = time.perf_counter()
+        self._presenter = Presenter(device.native, canvas)
+        self._controls = Controls(self)
+        # The controls' own handlers have the order -99, and keep to themselves what is theirs.
+        canvas.add_event_handler(self._on_input, *INPUT, order=-100)
+        canvas.add_event_handler(self._on_pointer, "pointer_down", "pointer_move", "pointer_up")
+        canvas.add_event_handler(self._on_wheel, "wheel")
+        canvas.add_event_handler(self._on_key, "key_down")
+        canvas.request_draw(self.draw)
+
+    def choose(self, attribute: str) -> None:
+        """Goes over to the fit of another attribute, or back to one as it was left."""
+        self.attribute = attribute
+        self.player = self._players.get(attribute)
+        self._frames_wanted = FRAMES_AFTER_AN_EVENT
+
+    @property
+    def steps_done(self) -> int:
+        return 0 if self.player is None else self.player.fit.steps_done
+
+    def close(self) -> None:
+        """Ends the canvas and the device, and raises what ended the frames early."""
+        self.canvas.close()
+        self.device.close()
+        if self.failure is not None:
+            raise self.failure
+
+    def draw(self) -> None:
+        """One frame. A failure closes the window: the next frame would fare no better."""
+        try:
+            with self.device:
+                self._prepare()
+                self._frame()
+        except Exception as failure:
+            self.failure = failure
+            self.canvas.close()
+
+    def _prepare(self) -> None:
+        """Compiles the fit that was chosen, once a frame has said so."""
+        if self.player is None and self._is_announced:
+            fit = ATTRIBUTES[self.attribute](size=self.size)
+            fit.step()  # compiles, too
+            fit.reset()
+            self.player = self._players[self.attribute] = Player(fit)
+            self._frames_wanted = FRAMES_AFTER_AN_EVENT
+        self._is_announced = self.player is None
+
+    def _frame(self) -> None:
+        began, self._frame_began = self._frame_began, time.perf_counter()
+        player = self.player
+        if player is None:
+            self._presenter.show(None, self._box(), BACKGROUND)
+        else:
+            player.advance(self._frame_began - began)
+            background = 0.0 if player.show == "difference" else BACKGROUND
+            self._presenter.show(player.picture(), self._box(), background)
+        self._controls.draw()
+        self._frames_wanted -= 1
+        if self._frames_wanted > 0 or self.player is None or self.player.is_running:
+            self.canvas.request_draw()
+
+    def _box(self) -> Box:
+        """The largest square beside the panel, in its middle."""
+        ratio = self.canvas.get_pixel_ratio()
+        width, height = self.canvas.get_physical_size()
+        width -= WIDTH * ratio
+        edge = max(0.0, min(width, height))
+        return (width - edge) / 2, (height - edge) / 2, edge
+
+    # -- events ----------------------------------------------------------------------------
+
+    def _on_input(self, _: dict[str, Any]) -> None:
+        self._frames_wanted = FRAMES_AFTER_AN_EVENT
+        self.canvas.request_draw()
+
+    def _on_pointer(self, event: dict[str, Any]) -> None:
+        """Turns the mesh while the left button is down."""
+        place = event["x"], event["y"]
+        if event["event_type"] == "pointer_down" and event["button"] == 1:
+            self._drag = place
+        elif 1 not in event["buttons"]:
+            self._drag = None
+        elif self._drag is not None and self.player is not None:
+            (x, y), self._drag = self._drag, place
+            self.player.orbit = self.player.orbit.dragged(place[0] - x, place[1] - y)
+
+    def _on_wheel(self, event: dict[str, Any]) -> None:
+        if self.player is not None:
+            self.player.orbit = self.player.orbit.zoomed(-event["dy"] / PIXELS_A_NOTCH)
+
+    def _on_key(self, event: dict[str, Any]) -> None:
+        if self.player is None:
+            return
+        match event["key"]:
+            case " ":
+                self.player.toggle()
+            case "s":
+                self.player.step()
+            case "r":
+                self.player.reset()
+            case "c":
+                self.player.look_from(0)
+            case "Escape":
+                self.canvas.close()
+            case _:
+                pass
