@@ -2,10 +2,12 @@
 
 ``[kernels](../samples/mesh/kernels.py)`` leads to the file on disk; in the site to
 ``source/samples/mesh/kernels.py``, the same bytes. Pages outside of docs/ are copied as plain text.
+A link to what is no file is a warning, which fails a strict build.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
+_LOG = logging.getLogger("mkdocs.hooks")
 _ROOT = Path(__file__).parents[2]
 _LINK = re.compile(r"\]\(\.\./([^)#]+)\)")
 
@@ -22,6 +25,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         path for page in files.documentation_pages() for path in _LINK.findall(page.content_string)
     }
     for path in sorted(linked):
+        if not (_ROOT / path).is_file():
+            _LOG.warning("a page links to %s, which is no file", path)
+            continue
         copied = File.generated(config, _place(path), abs_src_path=str(_ROOT / path))
         files.append(copied)
     return files

@@ -1,6 +1,7 @@
 """Runs the blocks of a page as a reader would: in order, in one folder, in one Python.
 
-- ``python`` is executed; with a title it becomes that file, for later blocks to import or run.
+- ``python`` is executed; with a title it becomes that file, for later blocks to import or run, or
+  is an excerpt of the repository's file of that name.
 - ``sh`` is run by `tests/documents/commands.py`.
 - ``text`` is what the block before it printed, with ``..`` for anything; nothing else may print.
 - ``slang``, ``wgsl``, ``c`` stand in a file of that kind that the page had built, ``json`` in the
@@ -20,6 +21,7 @@ from typing import Any
 
 from tests.documents.blocks import Block
 from tests.documents.commands import run_commands
+from tests.samples.loading import ROOT
 
 _FILES = {"slang": "*.slang", "wgsl": "*.wgsl", "c": "*.h"}
 """What excerpts of a language are looked for in."""
@@ -55,6 +57,8 @@ class PageRun:
             assert self._printed is not None, "no block before it prints this"
             assert matches(block.text, self._printed), self._printed
             self._printed = None
+        elif (ROOT / block.title).is_file():
+            assert found_in((ROOT / block.title).read_text(encoding="utf-8"), block.text)
         elif block.title:
             path = self._folder / block.title
             path.parent.mkdir(parents=True, exist_ok=True)
