@@ -122,17 +122,28 @@ class Fit(ABC):
 class SurfaceFit(Fit):
     """What one picture tells of vertices that stay where they are."""
 
-    def __init__(self, model: scene.Model, start: np.ndarray, size: int, lr: float) -> None:
+    def __init__(
+        self,
+        graph: Callable[..., Any],
+        model: scene.Model,
+        start: np.ndarray,
+        size: int,
+        lr: float,
+    ) -> None:
         super().__init__(model, start, size, (scene.orbit(),), lr)
+        self.graph = graph
         # What each pixel shows stays the same.
         self._hits = steps.hits_of(self._corners, self._true.positions, self.views[0], self._canvas)
 
-    def _stepped(self, graph: Callable[..., Any]) -> None:
-        look = self._look(self._fitted)
-        self._loss, self._gradient, self._fitted, self._state = graph(
-            self._corners, look.normals, look.colors, self._state, self.views[0], self._hits,
-            self._targets[0], self.lr,
-        )  # fmt: skip
+    def arguments(self) -> tuple[Any, ...]:
+        """What `graph` takes for the next step."""
+        _, normals, colors = self._look(self._fitted)
+        return (self._corners, normals, colors, self._state, self.views[0], self._hits,
+                self._targets[0], self.lr)  # fmt: skip
+
+    def step(self) -> None:
+        found = self.graph(*self.arguments())
+        self._loss, self._gradient, self._fitted, self._state = found
         self.steps_done += 1
 
 
@@ -141,10 +152,8 @@ class ColorFit(SurfaceFit):
 
     def __init__(self, size: int = 512, *, subdivisions: int = 1) -> None:
         model = scene.spot(subdivisions)
-        super().__init__(model, np.full_like(model.colors, GREY), size, lr=0.05)
-
-    def step(self) -> None:
-        self._stepped(steps.color_step)
+        start = np.full_like(model.colors, GREY)
+        super().__init__(steps.color_step, model, start, size, lr=0.05)
 
     def _look(self, fitted: sad.Array) -> Look:
         return self._true._replace(colors=fitted)
@@ -160,10 +169,8 @@ class NormalFit(SurfaceFit):
     def __init__(self, size: int = 512, *, subdivisions: int = 1) -> None:
         model = scene.spot(subdivisions)
         to_camera = -np.asarray(scene.orbit().forward)
-        super().__init__(model, np.broadcast_to(to_camera, model.normals.shape), size, lr=0.05)
-
-    def step(self) -> None:
-        self._stepped(steps.normal_step)
+        start = np.broadcast_to(to_camera, model.normals.shape)
+        super().__init__(steps.normal_step, model, start, size, lr=0.05)
 
     def _look(self, fitted: sad.Array) -> Look:
         return self._true._replace(normals=fitted)

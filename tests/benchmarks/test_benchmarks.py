@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -56,6 +57,21 @@ def test_a_step_of_twenty_dispatches_is_repeated_by_hand(
     printed = capsys.readouterr().out
     assert printed.startswith(runtime)
     assert "20 dispatches a step" in printed
+
+
+def test_a_step_of_the_mesh_is_held_against_its_kernels(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("kernels", "steps", "scene", "fit", "soup"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(ROOT / "samples" / "mesh_interpolation")
+    runtime = device.capabilities.runtime
+    imported("mesh_step", monkeypatch).compare(runtime, size=32, rounds=1, repeats=2)
+    printed = capsys.readouterr().out
+    assert printed.startswith(runtime)
+    for line in ("colors", "normals", "index buffer", "pointers"):
+        assert f"\n  {line}" in printed
+    assert "below" not in printed
 
 
 def test_a_loaded_build_gives_the_gradients_of_raw_wgpu(

@@ -157,3 +157,24 @@ def test_shading_has_the_gradients_of_finite_differences(
         return kernels.shade(mesh, camera, hits, dim=(6, 6))
 
     sad.gradcheck(shaded, *arrays)
+
+
+def test_a_mesh_behind_pointers_looks_the_same_and_has_the_same_gradients(
+    color_fit: Any, mesh_sample: SimpleNamespace
+) -> None:
+    kernels, soup = mesh_sample.kernels, mesh_sample.soup
+    corners, (_, normals, colors) = color_fit._corners, color_fit._true
+    rest = (color_fit.views[0], color_fit._hits)
+    mesh, apart = kernels.Mesh(corners, normals, colors), soup.soup_of(corners, normals, colors)
+    seen, pullback = sad.vjp(kernels.shade, mesh, *rest, dim=(SIZE, SIZE))
+    seen_apart, pullback_apart = sad.vjp(soup.shade_soup, apart, *rest, dim=(SIZE, SIZE))
+    np.testing.assert_allclose(seen_apart.numpy(), seen.numpy(), rtol=1e-6)
+    cotangent = np.random.default_rng(2).normal(size=(SIZE, SIZE, 3))
+    by_mesh, by_soup = pullback(cotangent)[0], pullback_apart(cotangent)[0]
+    for name in ("normals", "colors"):
+        wanted, found = getattr(by_mesh, name).numpy(), np.zeros((len(normals), 3))
+        by_triangle = getattr(by_soup, name).numpy()
+        for k, corner in enumerate(("v0", "v1", "v2")):
+            np.add.at(found, corners.numpy()[:, k], by_triangle[corner])
+        assert abs(wanted).max() > 0
+        assert np.abs(found - wanted).max() <= FLOAT32_SUMS * np.abs(wanted).max()

@@ -1,0 +1,126 @@
+"""The dispatches of a plan, recorded by hand in raw wgpu or slangpy.
+
+Pipelines, bind groups, buffers and (in wgpu) parameters are made before; a step is one pass in one
+submission, whose end it waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import shaderad as sad
+from shaderad.session.commands import Dispatch
+from shaderad.session.prepared import Prepared
+from shaderad.session.run_plan import GraphRunner
+
+Step = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One dispatch of the programs that shaderad made, with native buffers by slot."""
+
+    pipeline: Any
+    buffers: dict[int, Any]
+    words: bytes
+    groups: tuple[int, int, int]
+
+
+def prepared(
+    graph: Any, arguments: Sequence[Any], device: sad.Device
+) -> tuple[Prepared, list[Any]]:
+    """What a call of a graph does, as commands over a frame of buffers, and the first of those."""
+    bound = graph.bound(arguments, {})
+    runner = device.kept(GraphRunner)
+    found = runner.prepared(bound.variant.graph, bound.operands, bound.form.size_by_name)
+    return found, [x.buffer for x in bound.operands]
+
+
+def framed(plan: Prepared, inputs: Sequence[Any]) -> list[Any]:
+    """`inputs`, then buffers of our own for all that the plan makes."""
+    made = (*plan.kept_bytes, *plan.scratch_bytes)
+    return [*inputs, *(plan.device.runtime.allocate(n) for n in made)]
+
+
+def bound(dispatch: Dispatch, frame: Sequence[Any]) -> Bound:
+    found = {slot: frame[number].native for slot, number in dispatch.places}
+    if dispatch.report is not None:
+        slot, buffer = dispatch.report
+        found[slot] = buffer.native
+    return Bound(dispatch.pipeline, found, dispatch.words, dispatch.groups)
+
+
+def recorded(device: sad.Device, zeroed: Sequence[Any], dispatches: Sequence[Bound]) -> Step:
+    """Fills `zeroed` with zeros, then dispatches all, in one pass."""
+    recorder = wgpu_step if device.capabilities.runtime == "wgpu" else slangpy_step
+    return recorder(device.runtime.native, zeroed, dispatches)
+
+
+def wgpu_step(device: Any, zeroed: Sequence[Any], dispatches: Sequence[Bound]) -> Step:
+    """By wgpu; the parameters of all dispatches lie in one buffer, written once."""
+    import wgpu
+
+    alignment = device.limits["min-uniform-buffer-offset-alignment"]
+    longest = max(one.pipeline.uniform_bytes for one in dispatches)
+    stride = -(-longest // alignment) * alignment
+    usage = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
+    page = device.create_buffer(size=stride * len(dispatches), usage=usage)
+    recorded: list[tuple[Any, Any, list[int], tuple[int, int, int]]] = []
+    for k, one in enumerate(dispatches):
+        slot = one.pipeline.needs.uniform_slot
+        resources = {k: {"buffer": buffer} for k, buffer in one.buffers.items()}
+        if slot is not None:
+            device.queue.write_buffer(page, stride * k, one.words)
+            resources[slot] = {"buffer": page, "offset": 0, "size": one.pipeline.uniform_bytes}
+        entries = [{"binding": slot, "resource": resource} for slot, resource in resources.items()]
+        group = device.create_bind_group(layout=one.pipeline.layout, entries=entries)
+        offsets = [] if slot is None else [stride * k]
+        recorded.append((one.pipeline.native, group, offsets, one.groups))
+
+    def step() -> None:
+        encoder = device.create_command_encoder()
+        for buffer in zeroed:
+            encoder.clear_buffer(buffer)
+        one_pass = encoder.begin_compute_pass()
+        for pipeline, group, offsets, counts in recorded:
+            one_pass.set_pipeline(pipeline)
+            one_pass.set_bind_group(0, group, offsets)
+            one_pass.dispatch_workgroups(*counts)
+        one_pass.end()
+        device.queue.submit([encoder.finish()])
+        device._poll_wait()
+
+    return step
+
+
+def slangpy_step(device: Any, zeroed: Sequence[Any], dispatches: Sequence[Bound]) -> Step:
+    """By slangpy, which takes buffers and parameters anew for each dispatch."""
+    import slangpy as spy
+
+    recorded: list[tuple[Any, list[tuple[int, Any]], Any, Any]] = []
+    for one in dispatches:
+        fields = [(field, one.buffers[slot]) for slot, field in one.pipeline.storage_fields]
+        words = np.frombuffer(bytearray(one.words), np.uint8)
+        recorded.append((one.pipeline, fields, words, spy.uint3(*one.groups)))
+
+    def step() -> None:
+        encoder = device.create_command_encoder()
+        for buffer in zeroed:
+            encoder.clear_buffer(buffer)
+        one_pass = encoder.begin_compute_pass()
+        for pipeline, fields, words, counts in recorded:
+            root = spy.ShaderCursor(one_pass.bind_pipeline(pipeline.native))
+            for field, buffer in fields:
+                root.get_field_by_index(field).write(buffer)
+            if pipeline.words_field is not None:
+                root.get_field_by_index(pipeline.words_field).dereference().set_data(words)
+            one_pass.dispatch_compute(counts)
+        one_pass.end()
+        device.submit_command_buffer(encoder.finish())
+        device.wait()
+
+    return step
