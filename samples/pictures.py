@@ -70,6 +70,11 @@ def window(out: Path) -> None:
     run(MESH, "--screenshot", out / "window.png", "--size", WINDOW_EDGE, "--steps", WINDOW_STEPS)
 
 
+def page(out: Path) -> None:
+    """What the sample's page in a browser looks like."""
+    run(MESH.parent / "web" / "screenshot.py", out / "page.png")
+
+
 def small(name: str, out: Path) -> None:
     """The one picture of a small sample."""
     run(SAMPLES / name / "main.py", "--out", out / f"{name}.png")
@@ -81,6 +86,7 @@ MAKERS: Mapping[str, Maker] = {
     "report": Maker(report, ("fit.webp", "report.png")),
     "normals": Maker(partial(row_of, "normals"), ("normals.png",)),
     "window": Maker(window, ("window.png",)),
+    "page": Maker(page, ("page.png",)),
     **{name: Maker(partial(small, name), (f"{name}.png",)) for name in SMALL},
 }
 

@@ -80,7 +80,7 @@ def results_of(build: Path, calls: list[Any], folder: Path) -> list[Any]:
     (page / "main.js").write_text(CALLS_SCRIPT)
     (page / "calls.html").write_text(CALLS_PAGE)
     (page / "calls.json").write_text(json.dumps(calls))
-    return json.loads(browser.shown(page, "calls.html", folder / "profile"))
+    return json.loads(browser.shown(page, "calls.html"))
 
 
 def check_alike(found: Any, wanted: Mapping[str, Any]) -> None:
@@ -98,13 +98,13 @@ def test_its_gradients_are_those_of_the_python_api(hosts_folder: Path, tmp_path:
     (tmp_path / "hosts").mkdir()
     (tmp_path / "hosts" / "web").symlink_to(HOSTS / "web")
     (tmp_path / "hosts" / "out").symlink_to(hosts_folder)
-    shown = browser.shown(tmp_path / "hosts", "web/index.html", tmp_path / "profile")
+    shown = browser.shown(tmp_path / "hosts", "web/index.html")
     assert shown.startswith("PASS\n")
     assert len(shown.splitlines()) == 7
 
 
 def test_a_folder_without_a_build_is_one_sentence(tmp_path: Path) -> None:
-    shown = browser.shown(HOSTS, "web/index.html?out=../nowhere", tmp_path / "profile")
+    shown = browser.shown(HOSTS, "web/index.html?out=../nowhere")
     assert shown == "FAIL\ncannot read ../nowhere/mesh/manifest.json: File not found"
 
 
@@ -112,7 +112,7 @@ def test_a_browser_without_webgpu_is_one_sentence(hosts_folder: Path, tmp_path: 
     (tmp_path / "web").symlink_to(HOSTS / "web")
     (tmp_path / "out").symlink_to(hosts_folder)
     flags = ("--disable-features=WebGPU", "--disable-gpu")
-    shown = browser.shown(tmp_path, "web/index.html", tmp_path / "profile", flags)
+    shown = browser.shown(tmp_path, "web/index.html", flags)
     assert shown == "FAIL\nthis browser gives no WebGPU adapter"
 
 

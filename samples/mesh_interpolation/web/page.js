@@ -1,0 +1,190 @@
+// The page: a step of the fit for each frame, what it shows, and its controls.
+//
+// In the address, `?fit=colors` chooses what is fitted, `size` the pixels along an edge of the
+// target, `lr` the learning rate, `steps` after how many the page pauses, `pace` how many it takes
+// for each frame, `samples` how many smooth a pixel of what is shown, along an edge; `direct` is 1
+// for a canvas of WebGPU's, 0 for one that pixels are copied to.
+
+import { Screen } from "./canvas.js";
+import { Curve } from "./curve.js";
+import { Fit, sceneOf } from "./fit.js";
+import { HostError } from "./shaderad.js";
+import { turnable } from "./turning.js";
+
+const STEPS_A_READ = 10;
+const PAUSE_AFTER = 600;  // Steps: a page that nobody looks at comes to rest.
+
+const query = new URLSearchParams(location.search);
+const asked = (name, otherwise) => Number(query.get(name) ?? otherwise);
+const find = (id) => document.getElementById(id);
+const shown = () => document.querySelector("[name=show]:checked").value;
+
+class Page {
+  #scene;
+  #screen;
+  #fit;
+  #size = asked("size", 512);
+  #shownSize;
+  #curve = new Curve(find("curve"));
+  #resetView;
+  #pauseAt;
+  /** Whether what is shown is not what should be. */
+  #isStale;
+  /** Losses on their way. */
+  #reads = 0;
+  /** Where the speed is counted from; undefined while paused. */
+  #since;
+
+  async open() {
+    this.#scene = await sceneOf(".");
+    const { device } = this.#scene.build;
+    device.lost.then(({ message }) => fail(new HostError(`the device was lost: ${message}`)));
+    const isGpu = !device.adapterInfo?.isFallbackAdapter;
+    const samples = asked("samples", isGpu ? 2 : 1);
+    this.#shownSize = samples * this.#size;
+    const isDirect = Boolean(asked("direct", isGpu));
+    this.#screen = new Screen(device, find("picture"), this.#shownSize, samples, isDirect);
+    for (const [name, { title }] of Object.entries(this.#scene.fits)) {
+      find("attribute").append(new Option(title, name, false, name === query.get("fit")));
+    }
+    this.#listen();
+    this.#tellAbout(device);
+    await this.#choose();
+  }
+
+  /** Starts to fit what is selected. */
+  async #choose() {
+    const name = find("attribute").value;
+    this.#fit = await Fit.of(this.#scene, name, this.#size, this.#shownSize);
+    this.#setRate(asked("lr", this.#scene.fits[name].lr));
+    this.#resetView();
+    this.#reset();
+    find("dispatches").replaceChildren(...this.#fit.files.map((file) => {
+      const link = Object.assign(document.createElement("a"), { href: `build/${file}` });
+      link.textContent = file.replace(/^.*\/|\.wgsl$/g, "");
+      const item = document.createElement("li");
+      item.append(link);
+      return item;
+    }));
+  }
+
+  #tellAbout({ adapterInfo }) {
+    const { corners, positions } = this.#scene.arrays;
+    const [faces, vertices] = [corners, positions].map((one) => one.shape[0].toLocaleString("en"));
+    const device = [adapterInfo?.vendor, adapterInfo?.architecture].filter(Boolean).join(" ");
+    const sizes = `${faces} triangles, ${vertices} vertices, ${this.#size} x ${this.#size} pixels`;
+    find("about").textContent = device ? `${sizes}; ${device}` : sizes;
+  }
+
+  // -- controls -----------------------------------------------------------------------------------
+
+  #listen() {
+    const { turn, lift, distance } = this.#scene.camera;
+    this.#resetView = turnable(find("view"), { turn, lift, distance }, (view) => {
+      this.#fit.look(view);
+      this.#redraw();
+    });
+    find("show").addEventListener("change", () => this.#redraw());
+    find("attribute").addEventListener("change", () => this.#choose().catch(fail));
+    find("pause").addEventListener("click", () => this.#run(!this.#isRunning));
+    find("step").addEventListener("click", () => this.#step());
+    find("reset").addEventListener("click", () => this.#reset());
+    find("lr").addEventListener("input", ({ target }) => this.#setRate(10 ** target.value));
+  }
+
+  get #isRunning() {
+    return this.#fit.steps < this.#pauseAt;
+  }
+
+  #run(isRunning) {
+    this.#pauseAt = isRunning ? this.#fit.steps + PAUSE_AFTER : this.#fit.steps;
+    this.#since = undefined;
+    this.#tell();
+  }
+
+  #setRate(lr) {
+    this.#fit.lr = lr;
+    find("lr").value = Math.log10(lr);
+    find("lr-value").textContent = lr.toPrecision(2);
+  }
+
+  #reset() {
+    this.#fit.reset();
+    this.#pauseAt = asked("steps", PAUSE_AFTER);
+    this.#since = undefined;
+    this.#curve.clear();
+    for (const one of ["psnr", "speed"]) find(one).textContent = "-";
+    this.#tell();
+    this.#redraw();
+  }
+
+  #redraw() {
+    this.#isStale = true;
+    document.body.dataset.state = "busy";
+  }
+
+  // -- frames -------------------------------------------------------------------------------------
+
+  async frame() {
+    for (let k = asked("pace", 1); k > 0 && this.#isRunning; k--) this.#step();
+    if (this.#isStale) {
+      this.#isStale = false;
+      const show = document.querySelector("[name=show]:checked").value;
+      await this.#screen.show(await this.#fit.picture(show));
+    }
+    await this.#scene.build.device.queue.onSubmittedWorkDone();
+    const isBusy = this.#isRunning || this.#isStale || this.#reads;
+    document.body.dataset.state = isBusy ? "busy" : "at rest";
+  }
+
+  #step() {
+    this.#fit.step();
+    this.#redraw();
+    if (this.#fit.steps % STEPS_A_READ === 0 || !this.#isRunning) this.#note().catch(fail);
+    this.#tell();
+  }
+
+  /** Reads the loss and shows it; frames go on meanwhile. */
+  async #note() {
+    const { steps } = this.#fit;
+    const [fit, time] = [this.#fit, performance.now()];
+    this.#reads += 1;
+    const loss = await fit.loss().finally(() => (this.#reads -= 1));
+    if (fit !== this.#fit || steps > fit.steps) return;  // Something else began in between.
+    this.#curve.add(steps, loss);
+    find("psnr").textContent = (-10 * Math.log10(loss)).toFixed(2);
+    if (this.#since) {
+      const { time: start, steps: done } = this.#since;
+      find("speed").textContent = ((1000 * (steps - done)) / (time - start)).toPrecision(3);
+    }
+    this.#since = { time, steps };
+  }
+
+  #tell() {
+    find("steps").textContent = this.#fit.steps;
+    find("pause").textContent = this.#isRunning ? "Pause" : "Go on";
+  }
+}
+
+/** Shows what is wrong, and nothing else: not even what follows from it. */
+function fail(failure) {
+  if (document.body.dataset.state === "failed") return;
+  const isKnown = failure instanceof HostError;
+  find("message").textContent = isKnown ? `Sorry: ${failure.message}.` : failure.stack;
+  find("message").hidden = false;
+  document.querySelector("main").hidden = true;
+  document.body.dataset.state = "failed";
+}
+
+const page = new Page();
+try {
+  await page.open();
+  find("message").hidden = true;
+  document.querySelector("main").hidden = false;
+  while (document.body.dataset.state !== "failed") {
+    await page.frame();
+    await new Promise(requestAnimationFrame);
+  }
+} catch (failure) {
+  fail(failure);
+}
