@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as failure:
         parser.error(f"cannot write into {given.out}: {failure.strerror or failure}")
     except KeyboardInterrupt:
-        console.print(f"stopped; what was written stays in {given.out}")
+        console.print(f"stopped; what was written stays in {given.out}", soft_wrap=True)
         sys.exit(INTERRUPTED)
 
 
@@ -118,7 +118,8 @@ def run(given: argparse.Namespace, device: sad.Device, console: Console, command
     console.print(
         f"{record.losses[-1][0] + 1} steps, {record.milliseconds_a_step:.1f} ms each, "
         f"PSNR {psnr(record.loss):.2f} dB on {device.capabilities.runtime}; "
-        f"see {given.out / 'report.html'}"
+        f"see {given.out / 'report.html'}",
+        soft_wrap=True,
     )
     if not is_whole:
         raise KeyboardInterrupt

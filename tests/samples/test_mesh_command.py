@@ -113,7 +113,7 @@ def test_ctrl_c_keeps_what_is_there_and_says_so(
         mesh_sample.main.main(["--out", str(tmp_path), *FEW])
     assert stopped.value.code == mesh_sample.main.INTERRUPTED
     shown = capsys.readouterr().out
-    assert f"stopped; what was written stays in {tmp_path}" in shown.replace("\n", "")
+    assert f"stopped; what was written stays in {tmp_path}" in shown
     assert {path.name for path in tmp_path.iterdir()} == kept | {"build"}
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.samples import browser
 from tests.samples.loading import SAMPLES, module_of
 
 FOLDER = SAMPLES / "mesh_interpolation"
@@ -78,6 +79,7 @@ def test_a_curve_is_drawn_of_whatever_can_be_drawn(losses: list[float]) -> None:
     assert all(np.isfinite(places).all() for places in points)
 
 
+GREEN, BLUE = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 SLANG = """\
 // generated
 [Differentiable]
@@ -119,31 +121,60 @@ class Page(HTMLParser):
         ]  # fmt: skip
 
 
-def test_a_report_holds_all_that_it_shows_and_runs_no_script(tmp_path: Path) -> None:
+@pytest.fixture
+def page(tmp_path: Path) -> str:
+    """A report of a fit whose pictures are one colour each."""
     report, pictures, chart = part("report"), part("pictures"), part("chart")
     (tmp_path / "spirv").mkdir()
     (tmp_path / "spirv/shade_bwd.slang").write_text(SLANG)
-    png = pictures.png(np.zeros((2, 2, 3)))
-    made = report.Report(
+    green, blue = (pictures.png(np.full((64, 64, 3), color)) for color in (GREEN, BLUE))
+    return report.Report(
         attribute="colors",
         numbers={"PSNR": "41 dB"},
-        pictures=[report.Picture("Fit", png), report.Picture("Difference: |fit - target|", png)],
-        progress=[report.Picture("Loss", chart.svg([(0, 0.1), (9, 0.01)]))],
-        gradients=[report.Picture("After 1 step", png)],
-        sections=[report.Section("All views", [report.Picture("View 1", png)])],
+        pictures=[report.Picture("Fit", green), report.Picture("Difference: at most 1", blue)],
+        progress=[
+            report.Picture("Fit", pictures.webp([np.full((64, 64, 3), BLUE)]), "webp"),
+            report.Picture("Loss", chart.svg([(0, 0.1), (9, 0.01)])),
+        ],
+        gradients=[report.Picture("After 1 step", green)],
+        sections=[report.Section("All views", [report.Picture("View 1", green)])],
         command="python main.py --out 'a b'",
         device="<b>card</b>",
-    )
-    text = made.page(tmp_path)
-    page = Page(text)
-    assert page.fetched == []
-    assert "script" not in page.tags
-    assert page.tags.count("img") == 4
-    assert page.tags.count("figcaption") == 7
-    assert "&lt;b&gt;card&lt;/b&gt;" in text
-    assert "--out &#x27;a b&#x27;" in text
-    shown = re.sub(r"<[^>]+>", "", text)
+    ).page(tmp_path)
+
+
+def test_a_report_holds_all_that_it_shows_and_runs_no_script(page: str) -> None:
+    read = Page(page)
+    assert read.fetched == []
+    assert "script" not in read.tags
+    assert read.tags.count("img") == 5
+    assert read.tags.count("figcaption") == 8
+    assert "&lt;b&gt;card&lt;/b&gt;" in page
+    assert "--out &#x27;a b&#x27;" in page
+    shown = re.sub(r"<[^>]+>", "", page)
     assert "def interpolate(" in shown
     assert "float3 Mesh_interpolate(int face, float2 uv)" in shown
     assert "void other" not in shown
     assert "of_a_normal" not in shown
+
+
+@browser.needed
+def test_a_browser_shows_every_picture_of_a_report(page: str, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(page)
+    module_of(SAMPLES / "pictures.py").screenshot(
+        tmp_path / "report.html", tmp_path / "report.png", (1000, 2400)
+    )
+    with Image.open(tmp_path / "report.png") as shot:
+        assert shot.size == (1000, 2400)
+        shown = np.asarray(shot.convert("RGB")).astype(int)
+
+    def columns(color: tuple[float, float, float]) -> int:
+        """The widest line of pixels of `color`."""
+        wanted = 255 * np.array(color)
+        return int((abs(shown - wanted).max(-1) < 8).sum(1).max())
+
+    # Two pictures in a row, an animation beside a chart, a gradient over the whole width.
+    assert columns(GREEN) > 900
+    assert 400 < columns(BLUE) < 500
+    curve = abs(shown - (0xD9, 0x62, 0x2B)).max(-1) < 8
+    assert curve.any(0).sum() > 300
