@@ -65,6 +65,12 @@ def test_every_script_that_a_page_runs_exists_and_has_those_options(
                 run_command(line, tmp_path)
 
 
+@pytest.mark.parametrize("page", ["README.md", *(p for p in PAGES if p.startswith("docs/"))])
+def test_no_code_stands_without_a_fence_and_thus_without_a_test(page: str) -> None:
+    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert re.findall(r"(?<=\n\n)(?: {4}|\t)\S.*", text) == []
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_are_short(page: str) -> None:
     limit = 150 if page == "README.md" else 250
