@@ -21,6 +21,8 @@ SIZE = 192
 PICTURE_BYTES = SIZE * SIZE * 12
 STEPS_WATCHED = 30
 POLL_SECONDS = 0.02
+PANEL = (1000.0, 700.0)
+"""A place on it without a control."""
 CALM_SECONDS = 0.15
 """Without a frame: what events asked for was drawn."""
 GIVE_UP_SECONDS = 200
@@ -109,6 +111,7 @@ class Driver:
         self.canvas = viewer.canvas
         self.seen = seen
         self.frames = 0
+        self.is_down = False
         self.canvas.add_event_handler(self._count, "before_draw")
 
     def _count(self, _: Any) -> None:
@@ -144,21 +147,26 @@ class Driver:
             await sleep(CALM_SECONDS)
 
     def _pointer(self, kind: str, x: float, y: float, button: int = 0) -> None:
-        buttons = (1,) if kind != "pointer_up" else ()
+        is_down = kind == "pointer_down" or (kind == "pointer_move" and self.is_down)
+        self.is_down = is_down
+        buttons = (1,) if is_down else ()
         self.canvas.submit_event(
             {"event_type": kind, "x": x, "y": y, "button": button, "buttons": buttons,
              "modifiers": ()}
         )  # fmt: skip
 
-    async def _drag(self, start: tuple[float, float], move: tuple[float, float]) -> None:
-        (x, y), (dx, dy) = start, move
-        self._pointer("pointer_move", x, y)
-        await self._calm()  # the panel finds out what is under the pointer in its next frame
-        self._pointer("pointer_down", x, y, 1)
-        await self._calm()
-        self._pointer("pointer_move", x + dx, y + dy)
-        await self._calm()
-        self._pointer("pointer_up", x + dx, y + dy, 1)
+    async def _drag(
+        self, start: tuple[float, float], move: tuple[float, float], *, at_once: bool = False
+    ) -> None:
+        """`at_once`: all of it between two frames."""
+        end = start[0] + move[0], start[1] + move[1]
+        for kind, place, button in (
+            ("pointer_move", start, 0), ("pointer_down", start, 1),
+            ("pointer_move", end, 0), ("pointer_up", end, 1),
+        ):  # fmt: skip
+            self._pointer(kind, *place, button)
+            if not at_once:
+                await self._calm()
         await self._calm()
 
     async def _press(self, key: str) -> None:
@@ -188,7 +196,9 @@ class Driver:
     async def _turn(self) -> None:
         screens = self.seen.screens
         screens["first"] = screen()
-        await self._drag((300, 400), (150, 40))
+        self._pointer("pointer_move", *PANEL)
+        await self._calm()  # the panel believes that the pointer is over it until its next frame
+        await self._drag((300, 400), (150, 40), at_once=True)
         screens["turned"] = screen()
         await self._press("c")
         screens["centered"] = screen()

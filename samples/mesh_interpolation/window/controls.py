@@ -180,9 +180,10 @@ def _buttons(labels: list[str], lit: str = "", a_row: int = BUTTONS_A_ROW) -> st
         if k % a_row:
             imgui.same_line()
         if label == lit:
-            imgui.push_style_color(Col_.button, CHOSEN)
+            for kind in (Col_.button, Col_.button_hovered):
+                imgui.push_style_color(kind, CHOSEN)
         if imgui.button(label, ImVec2(width, 0)):
             pressed = label
         if label == lit:
-            imgui.pop_style_color()
+            imgui.pop_style_color(2)
     return pressed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import shaderad as sad
@@ -39,11 +40,12 @@ class Viewer:
         self._frame_began = time.perf_counter()
         self._presenter = Presenter(device.native, canvas)
         self._controls = Controls(self)
-        # The controls' own handlers have the order -99, and keep to themselves what is theirs.
-        canvas.add_event_handler(self._on_input, *INPUT, order=-100)
-        canvas.add_event_handler(self._on_pointer, "pointer_down", "pointer_move", "pointer_up")
-        canvas.add_event_handler(self._on_wheel, "wheel")
-        canvas.add_event_handler(self._on_key, "key_down")
+        # Before the controls' own handlers, which keep events to themselves by what was under the
+        # pointer in the last frame.
+        self._listen(self._on_input, *INPUT)
+        self._listen(self._on_pointer, "pointer_down", "pointer_move", "pointer_up")
+        self._listen(self._on_wheel, "wheel")
+        self._listen(self._on_key, "key_down")
         canvas.request_draw(self.draw)
 
     def choose(self, attribute: str) -> None:
@@ -107,6 +109,12 @@ class Viewer:
 
     # -- events ----------------------------------------------------------------------------
 
+    def _listen(self, handler: Callable[[dict[str, Any]], None], *kinds: str) -> None:
+        self.canvas.add_event_handler(handler, *kinds, order=-100)
+
+    def _is_beside_panel(self, event: dict[str, Any]) -> bool:
+        return event["x"] < self.canvas.get_logical_size()[0] - WIDTH
+
     def _on_input(self, _: dict[str, Any]) -> None:
         self._frames_wanted = FRAMES_AFTER_AN_EVENT
         self.canvas.request_draw()
@@ -115,7 +123,7 @@ class Viewer:
         """Turns the mesh while the left button is down."""
         place = event["x"], event["y"]
         if event["event_type"] == "pointer_down" and event["button"] == 1:
-            self._drag = place
+            self._drag = place if self._is_beside_panel(event) else None
         elif 1 not in event["buttons"]:
             self._drag = None
         elif self._drag is not None and self.player is not None:
@@ -123,7 +131,7 @@ class Viewer:
             self.player.orbit = self.player.orbit.dragged(place[0] - x, place[1] - y)
 
     def _on_wheel(self, event: dict[str, Any]) -> None:
-        if self.player is not None:
+        if self.player is not None and self._is_beside_panel(event):
             self.player.orbit = self.player.orbit.zoomed(-event["dy"] / PIXELS_A_NOTCH)
 
     def _on_key(self, event: dict[str, Any]) -> None:
