@@ -124,7 +124,7 @@ def test_the_error_page_has_every_class_and_every_group() -> None:
 
 
 def test_a_table_of_errors_has_every_message_of_its_group() -> None:
-    tables = module_of(ROOT / "scripts/docs/error_tables.py")
+    tables = module_of(ROOT / "scripts/docs/error_codes.py")
     table = tables.table_of("SR04")
     assert re.findall(r"^\| (SR\d+)", table, re.MULTILINE) == sorted(
         code for code in MESSAGES if code.startswith("SR04")

@@ -39,6 +39,11 @@ def test_the_site_has_every_page_and_every_error(site: Path) -> None:
     assert 'id="SR0415"' in (site / "errors.html").read_text(encoding="utf-8")
 
 
+def test_a_code_in_prose_leads_to_its_row(site: Path) -> None:
+    text = (site / "limitations.html").read_text(encoding="utf-8")
+    assert '<a href="errors.html#SR0415">SR0415</a>' in text
+
+
 def test_files_of_the_repository_that_pages_link_to_are_in_the_site(site: Path) -> None:
     text = (site / "quick_start.html").read_text(encoding="utf-8")
     (linked, *_) = re.findall(r'href="(source/samples/[^"]*README\.md\.txt)"', text)

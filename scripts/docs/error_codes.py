@@ -1,22 +1,41 @@
-"""mkdocs hook: the messages of `shaderad.diagnostics` -> the tables of docs/errors.md.
+"""mkdocs hook: the messages of `shaderad.diagnostics` -> tables, and links from codes to rows.
 
 Every message stands once, in the code. A line ``<!-- errors: SR02 -->`` of a page becomes the table
-of that group: code, class, what is wrong, what to do.
+of that group: code, class, what is wrong, what to do. Elsewhere ``SR0207`` leads to its row.
 """
 
 from __future__ import annotations
 
 import re
 from string import Formatter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shaderad.diagnostics import MESSAGES, Message
 
+if TYPE_CHECKING:
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
 _PLACE = re.compile(r"<!-- errors: (SR\d\d) -->")
+_PAGE = "errors.md"
+# What is no prose, or else a code.
+_PIECE = re.compile(r"<(pre|code|a|h\d)\b.*?</\1>|<[^>]*>|\b(SR\d{4})\b", re.DOTALL)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     return _PLACE.sub(lambda place: table_of(place[1]), markdown)
+
+
+def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
+    errors = files.get_file_from_path(_PAGE)
+    if errors is None or page.file is errors:
+        return html
+    table = errors.url_relative_to(page.file)
+    return _PIECE.sub(lambda piece: _linked(piece[0], table) if piece[2] else piece[0], html)
+
+
+def _linked(code: str, table: str) -> str:
+    return f'<a href="{table}#{code}">{code}</a>'
 
 
 def table_of(group: str) -> str:
