@@ -154,7 +154,7 @@ def test_the_page_shows_its_fit(page: Path, fits: dict[str, SimpleNamespace], di
         open_page(tab, address, direct=direct)
         assert text(tab, "steps") == str(STEPS)
         assert float(text(tab, "psnr")) == pytest.approx(-10 * np.log10(fitted.loss), abs=0.01)
-        assert tab.value("document.querySelector('.line').getAttribute('d')").count("L") == 1
+        assert tab.value("document.querySelector('.line').getAttribute('d')").count("L") == 2
         seen = {"fit": canvas_of(tab)}
         for show in ("target", "difference", "gradient"):
             tab.value(f"document.querySelector('[value={show}]').click()")
@@ -202,11 +202,18 @@ def test_the_page_pauses_and_goes_on(page: Path) -> None:
         tab.value(f"({RUNNING})({paused + 5})")
 
 
+def test_a_number_in_the_address_is_checked(page: Path) -> None:
+    with chromium.served(page) as address, chromium.Tab() as tab:
+        open_page(tab, address, steps="many")
+        wanted = "Sorry: steps=many in the address is no number from 0 on."
+        assert text(tab, "message") == wanted
+
+
 def test_a_browser_without_webgpu_is_told_so(page: Path) -> None:
     flags = ("--disable-features=WebGPU", "--disable-gpu")
     with chromium.served(page) as address, chromium.Tab(flags=flags) as tab:
         open_page(tab, address)
-        assert text(tab, "message") == "Sorry: this browser gives no WebGPU adapter."
+        assert text(tab, "message").startswith("Sorry: this page needs WebGPU")
         assert tab.value("document.querySelector('main').hidden")
 
 

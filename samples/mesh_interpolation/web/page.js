@@ -15,7 +15,9 @@ const STEPS_A_READ = 10;
 const PAUSE_AFTER = 600;  // Steps: a page that nobody looks at comes to rest.
 
 const query = new URLSearchParams(location.search);
-const asked = (name, otherwise) => Number(query.get(name) ?? otherwise);
+const NO_WEBGPU = "this page needs WebGPU, which this browser does not give it; try Chrome, Edge, "
+  + "or a recent Safari or Firefox, over https or on localhost";
+
 const find = (id) => document.getElementById(id);
 const shown = () => document.querySelector("[name=show]:checked").value;
 
@@ -23,7 +25,7 @@ class Page {
   #scene;
   #screen;
   #fit;
-  #size = asked("size", 512);
+  #size = asked("size", 512, 16);
   #shownSize;
   #curve = new Curve(find("curve"));
   #resetView;
@@ -36,11 +38,12 @@ class Page {
   #since;
 
   async open() {
+    if (!(await navigator.gpu?.requestAdapter())) throw new HostError(NO_WEBGPU);
     this.#scene = await sceneOf(".");
     const { device } = this.#scene.build;
     device.lost.then(({ message }) => fail(new HostError(`the device was lost: ${message}`)));
     const isGpu = !device.adapterInfo?.isFallbackAdapter;
-    const samples = asked("samples", isGpu ? 2 : 1);
+    const samples = asked("samples", isGpu ? 2 : 1, 1);
     this.#shownSize = samples * this.#size;
     const isDirect = Boolean(asked("direct", isGpu));
     this.#screen = new Screen(device, find("picture"), this.#shownSize, samples, isDirect);
@@ -140,7 +143,8 @@ class Page {
   #step() {
     this.#fit.step();
     this.#redraw();
-    if (this.#fit.steps % STEPS_A_READ === 0 || !this.#isRunning) this.#note().catch(fail);
+    const isRead = this.#fit.steps % STEPS_A_READ === 0 || this.#fit.steps === 1;
+    if (isRead || !this.#isRunning) this.#note().catch(fail);
     this.#tell();
   }
 
@@ -166,6 +170,13 @@ class Page {
   }
 }
 
+/** A number in the address. */
+function asked(name, otherwise, least = 0) {
+  const value = Number(query.get(name) ?? otherwise);
+  if (value >= least && value < Infinity) return value;
+  throw new HostError(`${name}=${query.get(name)} in the address is no number from ${least} on`);
+}
+
 /** Shows what is wrong, and nothing else: not even what follows from it. */
 function fail(failure) {
   if (document.body.dataset.state === "failed") return;
@@ -176,8 +187,8 @@ function fail(failure) {
   document.body.dataset.state = "failed";
 }
 
-const page = new Page();
 try {
+  const page = new Page();
   await page.open();
   find("message").hidden = true;
   document.querySelector("main").hidden = false;
