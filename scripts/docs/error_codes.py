@@ -67,5 +67,5 @@ def _told(template: str) -> str:
 
 
 def _word(name: str, form: str | None) -> str:
-    nouns = (form or "").split("|")
-    return name.upper() + (f" {nouns[-1]}" if nouns[-1] else "")
+    _, bar, many = (form or "").partition("|")
+    return f"{name.upper()} {many}" if bar else name.upper()

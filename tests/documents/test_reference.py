@@ -129,9 +129,8 @@ def test_a_table_of_errors_has_every_message_of_its_group() -> None:
     assert re.findall(r"^\| (SR\d+)", table, re.MULTILINE) == sorted(
         code for code in MESSAGES if code.startswith("SR04")
     )
-    assert (
-        "| SR0459 {#SR0459} | `DerivativeError` | PRIMALS primals and TANGENTS tangents |" in table
-    )
+    assert "| SR0459 {#SR0459} | `DerivativeError` | PRIMALS primals and TANGENTS tang" in table
+    assert "a step of STEP does not move" in table
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
