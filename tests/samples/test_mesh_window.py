@@ -220,7 +220,7 @@ def test_a_frame_that_fails_closes_the_window_and_says_why(
 
 
 @pytest.fixture
-def seen(window: Any, monkeypatch: pytest.MonkeyPatch) -> Seen:
+def seen(window: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Seen:
     """A window that was opened, driven and closed."""
     if shutil.which("Xvfb") is None:
         pytest.skip("Xvfb is not installed")
@@ -236,9 +236,11 @@ def seen(window: Any, monkeypatch: pytest.MonkeyPatch) -> Seen:
         return viewer
 
     monkeypatch.setattr(window.viewer, "Viewer", driven)
+    monkeypatch.setenv("SHADERAD_DEVICE", "none")  # a second device cannot be opened
     with display():
         window.run(ATTRIBUTE, SIZE)
     assert found.is_done
+    assert not caplog.records  # rendercanvas logs what handlers of events raise
     return found
 
 

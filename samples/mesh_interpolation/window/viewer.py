@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import shaderad as sad
@@ -65,15 +66,21 @@ class Viewer:
         if self.failure is not None:
             raise self.failure
 
-    def draw(self) -> None:
-        """One frame. A failure closes the window: the next frame would fare no better."""
+    @contextmanager
+    def _on_device(self) -> Iterator[None]:
+        """For what rendercanvas calls. A failure closes the window, and is raised by `close`."""
         try:
             with self.device:
-                self._prepare()
-                self._frame()
+                yield
         except Exception as failure:
             self.failure = failure
             self.canvas.close()
+
+    def draw(self) -> None:
+        """One frame."""
+        with self._on_device():
+            self._prepare()
+            self._frame()
 
     def _prepare(self) -> None:
         """Compiles the fit that was chosen, once a frame has said so."""
@@ -110,7 +117,11 @@ class Viewer:
     # -- events ----------------------------------------------------------------------------
 
     def _listen(self, handler: Callable[[dict[str, Any]], None], *kinds: str) -> None:
-        self.canvas.add_event_handler(handler, *kinds, order=-100)
+        def heard(event: dict[str, Any]) -> None:
+            with self._on_device():
+                handler(event)
+
+        self.canvas.add_event_handler(heard, *kinds, order=-100)
 
     def _is_beside_panel(self, event: dict[str, Any]) -> bool:
         return event["x"] < self.canvas.get_logical_size()[0] - WIDTH
