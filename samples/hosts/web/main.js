@@ -42,7 +42,7 @@ async function mesh() {
 
 async function scan() {
   const build = await load(`${OUT}/scan`);
-  const graph = await build.graph("scan_product");
+  const graph = build.graph("scan_product");
   const x = build.array(await data("scan_data/x"), "float");
   const one = build.array(Float32Array.of(1), "float", []);
   const [value, gradient] = await graph.run("backward", [x, one]);

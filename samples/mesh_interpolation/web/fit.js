@@ -9,6 +9,7 @@ const CAMERA = "Camera";
 const VECTOR = "float3";
 // Of every step: the loss, its gradient, what is fitted, and then the optimiser's state.
 const [LOSS, GRADIENT, FITTED] = [0, 1, 2];
+const isState = (name) => name.startsWith("state.");
 
 /** What prepare.py wrote, on the device. */
 export async function sceneOf(folder) {
@@ -38,16 +39,19 @@ export function orbit({ aim, focal, turn, lift, distance }) {
 export class Fit {
   /** Finished steps. */
   steps = 0;
-  #scene;
   #build;
+  /** Of the scene, by the names that graphs give them. */
+  #arrays;
   #graphs = {};
+  #camera;
+  #attribute;
   #start;
   #fitted;
+  #state = {};
   #lr;
-  #state = [];
   #step;
-  #lookCamera;
-  #like;
+  #eye;
+  #canvas;
   #pictures = {};
 
   /**
@@ -62,36 +66,35 @@ export class Fit {
     return fit;
   }
 
-  async #make(scene, { graph, fitted, start, lr }, size, shownSize) {
-    this.#scene = scene;
-    this.#build = scene.build;
-    this.#start = scene.arrays[start];
-    this.#fitted = { name: fitted, array: this.#copyOf(this.#start) };
-    this.#lr = this.#scalar(lr);
-    const camera = this.#array(orbit(scene.camera), CAMERA, []);
-    const given = { ...scene.arrays, camera, like: this.#blank(size), lr: this.#lr };
+  async #make({ build, camera, arrays }, { graph, fitted, start, lr }, size, shownSize) {
+    this.#build = build;
+    this.#camera = camera;
+    this.#arrays = arrays;
+    this.#attribute = fitted;
+    this.#start = arrays[start];
+    this.#fitted = this.#zeros(VECTOR, this.#start.shape);
+    this.#lr = build.array(Float32Array.of(lr), "float", []);
+    this.#eye = build.array(orbit(camera), CAMERA, []);
+    this.#canvas = this.#zeros(VECTOR, [shownSize, shownSize]);
+    const view = { camera: build.array(orbit(camera), CAMERA, []) };
+    const given = { ...arrays, ...view, like: this.#zeros(VECTOR, [size, size]), lr: this.#lr };
     const [hits] = await this.#run("hits_of", given);
     const [target] = await this.#run("picture", given);
     await this.#makeStep(graph, { ...given, hits, target });
-    this.#lookCamera = this.#array(orbit(scene.camera), CAMERA, []);
-    this.#like = this.#blank(shownSize);
+    this.reset();
   }
 
+  /** Prepares the step, which carries what is fitted and the optimiser's state to the next. */
   async #makeStep(name, given) {
-    const graph = await this.#graph(name);
-    const named = { ...given, [this.#fitted.name]: this.#fitted.array };
-    const { inputs } = graph.entry;
-    for (const { name: input, type, shape } of inputs.filter((one) => !(one.name in named))) {
-      const extents = shape.length ? this.#start.shape : [];
-      const count = extents.reduce((left, right) => left * right, 1);
-      const zeros = new Uint8Array(count * this.#build.types[type].byte_count);
-      this.#state.push(named[input] = this.#array(zeros, type, extents));
+    const { inputs } = this.#graph(name).entry;
+    for (const { name: input, type, shape } of inputs.filter((one) => isState(one.name))) {
+      this.#state[input] = this.#zeros(type, shape.length ? this.#start.shape : []);
     }
     const names = inputs.map((one) => one.name);
-    const carries = { [names.indexOf(this.#fitted.name)]: FITTED };
-    const state = names.filter((one) => this.#state.includes(named[one]));
-    state.forEach((one, k) => (carries[names.indexOf(one)] = FITTED + 1 + k));
-    this.#step = await this.#prepared(name, named, carries);
+    const carried = [this.#attribute, ...names.filter(isState)];
+    const carries = carried.map((input, k) => [names.indexOf(input), FITTED + k]);
+    const arrays = { ...given, [this.#attribute]: this.#fitted, ...this.#state };
+    this.#step = await this.#prepared(name, arrays, Object.fromEntries(carries));
   }
 
   /** The WGSL of the dispatches of a step, in order. */
@@ -112,9 +115,10 @@ export class Fit {
   /** Back to before the first step. */
   reset() {
     const encoder = this.#build.device.createCommandEncoder();
-    const { buffer, byteCount } = this.#fitted.array;
+    const { buffer, byteCount } = this.#fitted;
     encoder.copyBufferToBuffer(this.#start.buffer, 0, buffer, 0, byteCount);
-    for (const one of [...this.#state, ...this.#step.outputs]) encoder.clearBuffer(one.buffer);
+    const zeros = [...Object.values(this.#state), ...this.#step.outputs];
+    for (const one of zeros) encoder.clearBuffer(one.buffer);
     this.#build.device.queue.submit([encoder.finish()]);
     this.steps = 0;
   }
@@ -124,8 +128,8 @@ export class Fit {
   }
 
   /** From where `picture` looks: what differs from the scene's camera. */
-  look(view) {
-    this.#write(this.#lookCamera, orbit({ ...this.#scene.camera, ...view }));
+  lookFrom(view) {
+    this.#write(this.#eye, orbit({ ...this.#camera, ...view }));
   }
 
   /**
@@ -146,62 +150,48 @@ export class Fit {
       return { runs: [...fit.runs, ...target.runs, apart], outputs: apart.outputs };
     }
     if (show === "gradient") {
-      const gradient = this.#step.outputs[GRADIENT];
-      const heat = await this.#prepared("heated", { gradient });
+      const heat = await this.#prepared("heated", { gradient: this.#step.outputs[GRADIENT] });
       // By the true light, which shows the shape.
-      const { normals } = this.#scene.arrays;
-      const look = { ...this.#attribute("fit"), normals, colors: heat.outputs[0] };
-      const picture = await this.#seen(look);
+      const { normals } = this.#arrays;
+      const picture = await this.#seen({ ...this.#look("fit"), normals, colors: heat.outputs[0] });
       return { runs: [heat, picture], outputs: picture.outputs };
     }
-    const picture = await this.#seen(this.#attribute(show));
+    const picture = await this.#seen(this.#look(show));
     return { runs: [picture], outputs: picture.outputs };
   }
 
   /** What the mesh carries in a view, where that is not what it should. */
-  #attribute(show) {
-    const { name, array } = this.#fitted;
-    return { fit: { [name]: array }, start: { [name]: this.#start }, target: {} }[show];
+  #look(show) {
+    const arrays = { fit: this.#fitted, start: this.#start };
+    return show in arrays ? { [this.#attribute]: arrays[show] } : {};
   }
 
   #seen(look) {
-    const given = { ...this.#scene.arrays, camera: this.#lookCamera, like: this.#like };
-    return this.#prepared("picture", { ...given, ...look });
+    const view = { camera: this.#eye, like: this.#canvas };
+    return this.#prepared("picture", { ...this.#arrays, ...view, ...look });
   }
 
   // -- graphs and arrays --------------------------------------------------------------------------
 
-  async #run(name, named) {
-    const graph = await this.#graph(name);
-    return graph.run("primal", graph.entry.inputs.map((one) => named[one.name]));
+  #run(name, arrays) {
+    const graph = this.#graph(name);
+    return graph.run("primal", graph.entry.inputs.map((one) => arrays[one.name]));
   }
 
-  async #prepared(name, named, carries) {
-    const graph = await this.#graph(name);
-    const arrays = graph.entry.inputs.map((one) => named[one.name]);
-    return graph.prepared("primal", arrays, carries);
+  #prepared(name, arrays, carries) {
+    const graph = this.#graph(name);
+    const inOrder = graph.entry.inputs.map((one) => arrays[one.name]);
+    return graph.prepared("primal", inOrder, carries);
   }
 
   #graph(name) {
     return (this.#graphs[name] ??= this.#build.graph(name));
   }
 
-  #array(data, type, shape) {
-    return this.#build.array(data, type, shape);
-  }
-
-  #scalar(value) {
-    return this.#array(Float32Array.of(value), "float", []);
-  }
-
-  #blank(size) {
-    return this.#array(new Float32Array(3 * size * size), VECTOR, [size, size]);
-  }
-
-  #copyOf({ buffer, byteCount, shape }) {
-    const copy = this.#array(new Uint8Array(byteCount), VECTOR, shape);
-    this.#build.submit([{ copy: [buffer, 0, copy.buffer, 0, byteCount] }]);
-    return copy;
+  #zeros(type, shape) {
+    const count = shape.reduce((left, right) => left * right, 1);
+    const bytes = new Uint8Array(count * this.#build.types[type].byte_count);
+    return this.#build.array(bytes, type, shape);
   }
 
   #write({ buffer }, words) {

@@ -84,7 +84,7 @@ class Page {
   #listen() {
     const { turn, lift, distance } = this.#scene.camera;
     this.#resetView = turnable(find("view"), { turn, lift, distance }, (view) => {
-      this.#fit.look(view);
+      this.#fit.lookFrom(view);
       this.#redraw();
     });
     find("show").addEventListener("change", () => this.#redraw());
