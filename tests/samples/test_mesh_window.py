@@ -101,6 +101,8 @@ def test_frames_that_take_long_get_fewer_steps(player: Any) -> None:
     before = player.fit.steps_done
     player.advance(0.2)
     assert player.fit.steps_done - before == 1
+    player.advance(0.2, least=0)
+    assert player.fit.steps_done - before == 1
 
 
 def test_the_loss_is_read_every_fourth_frame(player: Any) -> None:

@@ -55,12 +55,12 @@ class Player:
         self.fit.lr = self.first_lr
         self.losses.clear()
 
-    def advance(self, frame_seconds: float) -> None:
-        """The steps of a frame, when the last one took so long."""
+    def advance(self, frame_seconds: float, least: int = 1) -> None:
+        """The steps of a frame, when the last one took so long; `least` however long that was."""
         if not self.is_running:
             return
         if frame_seconds > SECONDS_A_FRAME:
-            self._paced_steps = max(1, self._paced_steps // 2)
+            self._paced_steps = max(least, self._paced_steps // 2)
         else:
             self._paced_steps = min(MOST_STEPS_A_FRAME, self._paced_steps + 1)
         for _ in range(min(self.steps_wanted, self._paced_steps)):

@@ -98,7 +98,8 @@ class Viewer:
         if player is None:
             self._presenter.show(None, self._box(), BACKGROUND)
         else:
-            player.advance(self._frame_began - began)
+            # A step may take long where pictures do not: then the mesh follows the pointer first.
+            player.advance(self._frame_began - began, least=1 if self._drag is None else 0)
             background = 0.0 if player.show == "difference" else BACKGROUND
             self._presenter.show(player.picture(), self._box(), background)
         self._controls.draw()
