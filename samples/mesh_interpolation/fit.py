@@ -5,6 +5,7 @@ Nothing here reads back but `Fit.loss`, and nothing computes in NumPy once a fit
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -24,7 +25,7 @@ Show = Literal["fit", "start", "target", "difference", "gradient"]
 
 def psnr(loss: float) -> float:
     """Peak signal-to-noise ratio in dB of a mean squared error, for a peak of 1."""
-    return float(-10.0 * np.log10(loss))
+    return -10.0 * math.log10(loss) if loss > 0.0 else math.inf
 
 
 class Look(NamedTuple):

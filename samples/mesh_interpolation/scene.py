@@ -92,11 +92,11 @@ def paint(positions: Floats) -> Floats:
     x, y, z = positions.T
     color = np.broadcast_to(MILK, positions.shape)
     waves = np.sin(positions @ WAVES.T + PHASES).sum(-1)
-    color = over(color, COCOA, step(0.45, 0.65, waves))
+    color = over(color, COCOA, step(0.30, 0.85, waves))
     color = over(color, ROSE, step(-0.50, -0.58, z) * step(0.40, 0.34, y))
     for side in (-1.0, 1.0):
         eye = np.linalg.norm(positions - np.array([side, 1.0, 1.0]) * EYE, axis=1)
-        color = over(color, HOOF, step(0.075, 0.05, eye))
+        color = over(color, HOOF, step(0.095, 0.06, eye))
     color = over(color, HOOF, step(-0.60, -0.64, y))
     return over(color, IVORY, step(0.73, 0.79, y) * step(0.10, 0.13, np.abs(x)))
 
@@ -113,7 +113,7 @@ def over(below: Floats, color: Floats, share: Floats) -> Floats:
 
 WAVES = np.array([[6.1, 2.0, 3.5], [-2.8, 5.3, 4.4], [3.7, -6.4, 5.9], [8.0, 4.7, -4.9]])
 PHASES = np.array([0.6, 2.1, 4.0, 1.3])
-EYE = np.array([0.19, 0.50, -0.52])
+EYE = np.array([0.20, 0.52, -0.50])
 MILK = np.array([0.86, 0.80, 0.70])
 COCOA = np.array([0.15, 0.05, 0.022])
 ROSE = np.array([0.80, 0.36, 0.30])

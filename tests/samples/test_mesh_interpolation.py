@@ -87,6 +87,11 @@ def test_vertices_that_no_pixel_shows_keep_their_colour(color_fit: Any) -> None:
     assert (colors[seen] != 0.5).any(1).mean() > 0.95
 
 
+def test_a_perfect_fit_has_no_noise(mesh_sample: SimpleNamespace) -> None:
+    assert mesh_sample.fit.psnr(0.01) == pytest.approx(20.0)
+    assert mesh_sample.fit.psnr(0.0) == np.inf
+
+
 def test_a_step_is_one_submission_and_reads_nothing(
     color_fit: Any, device: sad.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,6 +130,21 @@ def test_triangles_that_come_too_near_are_left_out_wholly(
     assert set(np.unique(seen.face)) == {2, NO_FACE}
 
 
+def test_triangles_without_area_show_nowhere(
+    mesh_sample: SimpleNamespace, device: sad.Device
+) -> None:
+    line = np.float32([[-1, -1, -1], [1, 1, -1], [0, 0, -1]])
+    point = np.zeros((3, 3), np.float32)
+    edge_on = np.float32([[0, -1, -1], [0, 1, -1], [0, 0, 3]])
+    ordinary = np.float32([[-1, -1, 0], [1, -1, 0], [0, 1, 0]])
+    positions = np.concatenate([line, point, edge_on, ordinary])
+    corners = np.arange(12).reshape(4, 3)
+    face, depth, _ = rasterised(mesh_sample, positions, corners, facing(mesh_sample), 33)
+    alone = rasterised(mesh_sample, ordinary, corners[:1], facing(mesh_sample), 33)
+    np.testing.assert_array_equal(face == 3, alone[0] == 0)
+    np.testing.assert_array_equal(depth, alone[1])
+
+
 @pytest.mark.parametrize("tilt", [0.0, 0.3])
 def test_shared_edges_leave_no_holes(
     tilt: float, mesh_sample: SimpleNamespace, device: sad.Device

@@ -54,7 +54,7 @@ def test_the_winds_gradient_is_that_of_finite_differences(device: sad.Device) ->
 def test_brightness_moves_until_its_histogram_is_flat(device: sad.Device) -> None:
     histogram = sample("histogram")
     pixels, flat = histogram.picture(48).ravel(), np.full(histogram.BINS, 1 / histogram.BINS)
-    distances, values = histogram.fit(pixels, flat.astype(np.float32), 50)
+    distances, values = histogram.fit(pixels, flat.astype(np.float32), 60)
     assert distances[-1] < 0.02 * distances[0]
     shares = histogram.counts(sad.array(values)).numpy()
     assert shares.sum() == pytest.approx(1.0, rel=1e-5)
