@@ -58,11 +58,11 @@ def report(out: Path) -> None:
         screenshot(Path(folder, "report.html"), out / "report.png", REPORT_PAGE)
 
 
-def row_of(attribute: str, out: Path) -> None:
+def row_of(attribute: str, out: Path, edge: int = ROW_EDGE) -> None:
     """What the mesh sample fits besides colours, as a row like that of `mesh`."""
     with TemporaryDirectory() as folder:
-        run(MESH, "--fit", attribute, "--out", folder, "--size", FINE * ROW_EDGE)
-        shrink(Path(folder, "overview.png"), out / f"{attribute}.png", 4 * ROW_EDGE)
+        run(MESH, "--fit", attribute, "--out", folder, "--size", FINE * edge)
+        shrink(Path(folder, "overview.png"), out / f"{attribute}.png", 4 * edge)
 
 
 def window(out: Path) -> None:
@@ -85,6 +85,7 @@ MAKERS: Mapping[str, Maker] = {
     "mesh": Maker(mesh, ("mesh.png", "spot.png")),
     "report": Maker(report, ("fit.webp", "report.png")),
     "normals": Maker(partial(row_of, "normals"), ("normals.png",)),
+    "positions": Maker(partial(row_of, "positions", edge=SQUARE_EDGE), ("positions.png",)),
     "window": Maker(window, ("window.png",)),
     "page": Maker(page, ("page.png",)),
     **{name: Maker(partial(small, name), (f"{name}.png",)) for name in SMALL},

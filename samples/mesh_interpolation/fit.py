@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+import position_steps
 import scene
 import shaderad as sad
 import steps
@@ -177,5 +179,66 @@ class NormalFit(SurfaceFit):
         return self._true._replace(normals=fitted)
 
 
-ATTRIBUTES: dict[str, Callable[..., Fit]] = {"colors": ColorFit, "normals": NormalFit}
+class VertexError(NamedTuple):
+    """How far vertices are from where they should be, on average."""
+
+    now: float
+    start: float
+
+
+class PositionFit(Fit):
+    """Where the vertices are, from pictures of all sides; `start` is dented.
+
+    The colours at the vertices are known and marbled: on a surface of one colour nothing would
+    tell where a vertex is. What is compared are the colours without light; `picture` shows them
+    lit. The first `COARSE` steps go from smooth moves of large parts to those of small ones, and
+    their length from `lr` to a tenth of it.
+    """
+
+    COARSE = 200
+    SMOOTHEST, ROUGHEST = 50.0, 2.0
+
+    def __init__(self, size: int = 256, *, subdivisions: int = 0) -> None:
+        model = scene.spot(subdivisions)
+        model = replace(model, colors=scene.marbled(model.positions))
+        start, views = scene.dented(model.positions), scene.around()
+        super().__init__(model, start, size, views, lr=0.02)
+        self._neighbours = sad.array(scene.neighbours_of(model.corners), dtype=int)
+        self._cameras = sad.array(scene.together(views), dtype=Camera)
+        self._plain_targets, self._outlined, shown = position_steps.watched(
+            self._corners, self._true.positions, self._true.colors, self._cameras, self._canvas
+        )
+        self._seen_twice = scene.seen_by(shown.numpy(), model.corners) >= 2
+
+    def arguments(self) -> tuple[Any, ...]:
+        """What `position_step` takes for the next step."""
+        done = min(1.0, self.steps_done / self.COARSE)
+        stiffness = self.SMOOTHEST * (self.ROUGHEST / self.SMOOTHEST) ** done
+        return (self._corners, self._neighbours, self._fitted, self._true.colors, self._state,
+                self._cameras, self._plain_targets, self._outlined, stiffness,
+                self.lr * 0.1**done)  # fmt: skip
+
+    def step(self) -> None:
+        found = position_steps.position_step(*self.arguments())
+        self._loss, self._gradient, self._fitted, self._state = found
+        self.steps_done += 1
+
+    def vertex_error(self) -> VertexError:
+        """Of the vertices whose triangles show in at least two views; reads the positions."""
+        true = self._true.positions.numpy()
+        now, start = (
+            np.linalg.norm(x.numpy() - true, axis=1)[self._seen_twice].mean()
+            for x in (self._fitted, self._start)
+        )
+        return VertexError(float(now), float(start))
+
+    def _look(self, fitted: sad.Array) -> Look:
+        return self._true._replace(positions=fitted)
+
+
+ATTRIBUTES: dict[str, Callable[..., Fit]] = {
+    "colors": ColorFit,
+    "normals": NormalFit,
+    "positions": PositionFit,
+}
 """What can be fitted, by name."""

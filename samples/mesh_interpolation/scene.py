@@ -9,6 +9,7 @@ model repository): 2,930 vertices, 5,856 triangles, closed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ DISTANCE = 3.4
 """At which the model fills most of a picture."""
 TURN, LIFT = 0.55, 0.28
 """From where it shows its face and a flank."""
+HIGH = 1.2
+"""Almost above."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,65 @@ def orbit(turn: float = TURN, lift: float = LIFT, distance: float = DISTANCE) ->
     right = unit(np.cross(-back, [0.0, 1.0, 0.0]))
     up = np.cross(right, -back)
     return Camera(eye=AIM + distance * back, right=right, up=up, forward=-back, focal=FOCAL)
+
+
+def around() -> tuple[Camera, ...]:
+    """Cameras on all sides: one at each quarter turn, one above, one below."""
+    quarters = (orbit(TURN + k * np.pi / 2) for k in range(4))
+    return (*quarters, orbit(lift=HIGH), orbit(lift=-HIGH))
+
+
+def dented(positions: Floats, share: float = 0.05) -> Floats:
+    """The model, moved about smoothly: where most, by `share` of its length."""
+    draw, moved = np.random.default_rng(4), np.zeros_like(positions)
+    for _ in range(4):
+        waves = wave(draw, positions, draw.uniform(1.2, 2.8))
+        moved += waves[:, None] * draw.normal(size=3)
+    length = np.ptp(positions, axis=0).max()
+    return positions + moved * (share * length / np.linalg.norm(moved, axis=1).max())
+
+
+def marbled(positions: Floats) -> Floats:
+    """Colours that differ all over the model, by waves that are long and short.
+
+    The long ones tell where a part belongs that is far off, the short ones exactly where.
+    """
+    draw, color = np.random.default_rng(1), np.full_like(positions, 0.5)
+    for length, height in ((1.2, 0.1), (0.6, 0.09), (0.3, 0.06)):
+        for channel in (0, 1, 2, 0, 1, 2):
+            color[:, channel] += height * wave(draw, positions, length)
+    return np.clip(color, 0.02, 0.98)
+
+
+def wave(draw: np.random.Generator, positions: Floats, length: float) -> Floats:
+    """A plane wave in some direction."""
+    way = unit(draw.normal(size=3)) * (2 * np.pi / length)
+    return np.sin(positions @ way + draw.uniform(0, 2 * np.pi))
+
+
+def neighbours_of(corners: Ints) -> Ints:
+    """The vertices that share an edge with each; -1 fills up the rows."""
+    edges = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [2, 0]]])
+    edges = np.unique(np.concatenate([edges, edges[:, ::-1]]), axis=0)
+    count = np.bincount(edges[:, 0])
+    place = np.arange(len(edges)) - np.repeat(np.cumsum(count) - count, count)
+    table = np.full((len(count), count.max()), -1)
+    table[edges[:, 0], place] = edges[:, 1]
+    return table
+
+
+def seen_by(shown: Ints, corners: Ints) -> Ints:
+    """How many pictures show a triangle of each vertex; `shown` has a triangle a pixel or more."""
+    seen = np.zeros((len(shown), corners.max() + 1), bool)
+    for row, faces in zip(seen, shown, strict=True):
+        row[corners[faces[faces < len(corners)]]] = True
+    return seen.sum(0)
+
+
+def together(cameras: Sequence[Camera]) -> dict[str, Floats]:
+    """What `sad.array` makes an array of cameras of."""
+    names = ("eye", "right", "up", "forward", "focal")
+    return {name: np.stack([getattr(camera, name) for camera in cameras]) for name in names}
 
 
 def paint(positions: Floats) -> Floats:

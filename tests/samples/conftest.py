@@ -14,7 +14,9 @@ from tests.samples.host_folder import prepared
 from tests.samples.loading import SAMPLES, module_of
 
 FOLDER = SAMPLES / "mesh_interpolation"
-SHORT_NAMES = "kernels soup steps scene fit pictures chart record report outcome main".split()
+SHORT_NAMES = """
+    kernels soup steps position_steps scene fit pictures chart record report outcome main
+""".split()
 """In the order of their imports."""
 
 
