@@ -19,6 +19,8 @@ import shaderad as sad
 from shaderad import float2, float3
 
 PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "spot.png"
+SHOWN = 256
+"""Pixels along an edge of each picture that is written."""
 
 
 @sad.struct
@@ -58,8 +60,7 @@ def scattered(count: int) -> dict[str, Any]:
 
 
 def fit(target: Any, count: int, steps: int) -> tuple[list[float], Any, Any]:
-    """The error before every tenth step, and what is rendered at the start and at the end."""
-    size = len(target)
+    """The error before every tenth step, and the splats at the start and at the end."""
     adam = sad.optim.Adam(0.02)
 
     @sad.graph
@@ -67,15 +68,19 @@ def fit(target: Any, count: int, steps: int) -> tuple[list[float], Any, Any]:
         value, gradient = sad.value_and_grad(error)(splats, target)
         return value, *adam.step(splats, gradient, state)
 
-    splats = sad.array(scattered(count), dtype=Splat)
+    splats = start = sad.array(scattered(count), dtype=Splat)
     state, goal, errors = adam.init(splats), sad.array(target, dtype=float3), []
-    start = render(splats, size, dim=(size, size)).numpy()
     for k in range(steps):
         value, splats, state = step(splats, state, goal)
         if k % 10 == 0 or k == steps - 1:
             errors.append(float(value))
             print(f"step {k:3}   error {errors[-1]:.5f}")
-    return errors, start, render(splats, size, dim=(size, size)).numpy()
+    return errors, start, splats
+
+
+def rendered(splats: Any, size: int) -> Any:
+    """Splats have no pixels: they can be shown larger than what they were fitted to."""
+    return render(splats, size, dim=(size, size)).numpy()
 
 
 def picture(size: int) -> Any:
@@ -93,10 +98,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--runtime", choices=["wgpu", "slangpy"])
     given = parser.parse_args(arguments)
-    target = picture(given.size)
     with sad.open_device(given.runtime):
-        _, start, found = fit(target, given.count, given.steps)
-    row = np.clip(np.concatenate([start, found, target], 1), 0, 1)
+        _, *ends = fit(picture(given.size), given.count, given.steps)
+        shown = [*(rendered(splats, SHOWN) for splats in ends), picture(SHOWN)]
+    row = np.clip(np.concatenate(shown, 1), 0, 1)
     Image.fromarray(np.rint(255 * row).astype(np.uint8)).save(given.out)
     print(f"wrote {given.out}")
 
