@@ -22,7 +22,7 @@ from shaderad.bundle.programs import (
     variant_for,
 )
 from shaderad.diagnostics import DerivativeError, error
-from shaderad.graph.plan import RunPass, RunScans
+from shaderad.graph.plan import PassStep
 from shaderad.graph.planning import plan
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.nodes import Kernel
@@ -156,7 +156,7 @@ class _Programs:
             ]
         return self._by_kernel[key]
 
-    def of_pass(self, step: RunPass | RunScans, choice: Choice) -> StagedPasses:
+    def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
         self._check_double(step.producer.kernel)
         passes = lowered_passes(step, variant_for(self._built(choice), self.profile))
         kernel = step.producer.kernel.name

@@ -110,11 +110,11 @@ def _written(
     written = writer.written(results)
     work = writer.finish("finished", written.body, ())
     known = {u.name: u for u in (*scan.producer.kernel.uniforms, *work.kernel.uniforms)}
-    function = _function(written, {"total": total.type, writer.index_names[0]: INT}, known)
+    function = as_function(written, {"total": total.type, writer.index_names[0]: INT}, known)
     return Epilogue(arrays.Ending(function, is_mirrored, is_exclusive), work, value)
 
 
-def _function(
+def as_function(
     written: Written, given: Mapping[str, Type], uniforms: Mapping[str, nodes.Uniform]
 ) -> Function:
     """What is written, as a function of `given` and of the uniforms that it needs."""

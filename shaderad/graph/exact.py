@@ -30,7 +30,7 @@ def _results(node: Node) -> tuple[Value, ...]:
     x, *init = node.operands
     if not products.loses(node.op, x.element):
         return node.results
-    t = Struct(f"{b.type_name(x.element)}_product", (("value", x.element), ("low", x.element)))
+    t = products.in_two(x.element)
     if isinstance(node, arrays.Scan):
         found = b.scan(_multiply(t), _in_two(t, x))
     else:

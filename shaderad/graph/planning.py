@@ -42,17 +42,24 @@ def _read_limit(buffer_limit: int) -> int:
 IsStored = Callable[[Value], bool]
 
 
-def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0) -> Plan:
+def plan(
+    graph: Graph,
+    buffer_limit: int = PORTABLE_BUFFER_LIMIT,
+    depth: int = 0,
+    *,
+    is_parallel: bool = True,
+) -> Plan:
     """The plan of `graph`, for all sizes.
 
     Args:
         graph: What it computes.
         buffer_limit: How many buffers a kernel should bind.
         depth: Loops around it.
+        is_parallel: Whether the device's threads run side by side.
     """
     graph = recomputed(simplified(narrowed(graph, _read_limit(buffer_limit))))
     graph = exact_products(graph)
-    return _Planner(graph, buffer_limit, depth).run()
+    return _Planner(graph, buffer_limit, depth, is_parallel=is_parallel).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +82,10 @@ class _Group:
 
 
 class _Planner:
-    def __init__(self, graph: Graph, buffer_limit: int, depth: int) -> None:
+    def __init__(self, graph: Graph, buffer_limit: int, depth: int, *, is_parallel: bool) -> None:
         self._graph = graph
         self._depth = depth
+        self._is_parallel = is_parallel
         # One is left for what kernels report.
         self._buffer_limit = buffer_limit - 1
         self._finishes = finishes(graph)
@@ -107,7 +115,9 @@ class _Planner:
         return Plan(
             inputs=self._graph.inputs,
             outputs=outputs,
-            steps=with_shared_totals(joined, self._is_stored, read_limit),
+            steps=with_shared_totals(
+                joined, stored, self._is_stored, read_limit, is_parallel=self._is_parallel
+            ),
         )
 
     def _place_step(self, node: Node) -> None:
@@ -195,7 +205,8 @@ class _Planner:
             return kernels
 
         def plan_of(graph: Graph) -> Plan:
-            return plan(graph, self._buffer_limit + 1, self._depth + 1)
+            limit, depth = self._buffer_limit + 1, self._depth + 1
+            return plan(graph, limit, depth, is_parallel=self._is_parallel)
 
         if isinstance(node, arrays.Loop):
             return [repeat(node, plan_of, self._depth)]

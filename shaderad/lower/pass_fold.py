@@ -141,8 +141,11 @@ class Fold:
         entry.piece.add(f"return outputs.{field_name(own.name)};")
         entry.piece.close()
 
-    def close(self, pass_name: str) -> tuple[str, Piece, Piece]:
-        """The end of the struct, and the entry point."""
+    def close(self, pass_name: str, function: str = "") -> tuple[str, Piece, Piece]:
+        """The end of the struct, and the entry point; `function` is the library's, where it is
+        called otherwise.
+        """
+        function = function or pass_name
         entry, piece = self.entry, self.entry.piece
         piece.close()
         piece.add()
@@ -160,14 +163,14 @@ class Fold:
         if self._is_together:
             piece.add(f"if ({self.size('is_together')} != 0)")
             piece.indented(
-                f"{pass_name}Together<{self._name}, {self.runs}, {self._width}>(rows, group.x);"
+                f"{function}Together<{self._name}, {self.runs}, {self._width}>(rows, group.x);"
             )
             piece.add("else")
             piece.indented(
-                f"{pass_name}Alone<{self._name}, {self.runs}, {self._width}>(rows, group.x);"
+                f"{function}Alone<{self._name}, {self.runs}, {self._width}>(rows, group.x);"
             )
         else:
-            piece.add(f"{pass_name}Alone<{self._name}, {self.runs}, {self._width}>(rows, group.x);")
+            piece.add(f"{function}Alone<{self._name}, {self.runs}, {self._width}>(rows, group.x);")
         if entry.module.sends_reports:
             piece.add(send_report(entry))
         piece.close()
@@ -183,21 +186,24 @@ class Fold:
     def store_finished(self, array: str, number: str, value: str) -> str:
         """Stores what is made of a result."""
         t = stored_type(self._operator, self._finish)
-        return self.store(array, t, number, self._finished(value))
+        return self.store(array, t, number, self.finished(value))
 
     def ended(self, ending: Ending, found: str) -> str:
         """What is computed from what a scan has found at `number`."""
+        return self.call(ending.function, [self.finished(found), "int(number)"])
+
+    def call(self, function: Function, given: list[str]) -> str:
+        """A call whose further arguments are uniforms."""
         uniforms = {u.name: u for u in self.entry.kernel.uniforms}
-        given = [self._finished(found), "int(number)"]
-        given += [self.entry.uniforms.value(uniforms[p.name])
-                  for p in ending.function.parameters[2:]]  # fmt: skip
-        return f"{self.entry.module.function(ending.function)}({', '.join(given)})"
+        values = [self.entry.uniforms.value(uniforms[p.name])
+                  for p in function.parameters[len(given):]]  # fmt: skip
+        return f"{self.entry.module.function(function)}({', '.join([*given, *values])})"
 
     def store_ended(self, array: str, ending: Ending, value: str) -> str:
         number = f"({self.size('row_length')} - 1 - number)" if ending.is_mirrored else "number"
         return self.store(array, result_of(ending), number, value)
 
-    def _finished(self, value: str) -> str:
+    def finished(self, value: str) -> str:
         if self._finish is None:
             return value
         return f"{self.entry.module.function(self._finish)}({value})"

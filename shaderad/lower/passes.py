@@ -23,6 +23,7 @@ from shaderad.ir.nodes import (
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, Access, BufferType, Type
 from shaderad.lower.bindings import Lowered, Variant
+from shaderad.lower.both_ways_entry import BothWaysEntry
 from shaderad.lower.kernels import lower_around
 from shaderad.lower.operators import Operator, operator_of
 from shaderad.lower.pair_entry import PairScanEntry, PairTotalsEntry
@@ -138,7 +139,8 @@ def lower_scan(
     is_mirrored = shared is not None and shared.is_mirrored
     chunks = cut_rows(formulas, cut, width, is_mirrored=is_mirrored)
     last = _last_scan(operator, chunks, finish, ending)
-    step = around(_with(producer, ending), last, variant, chunks, sizes.symbol(LENGTH))
+    kernel = producer if ending is None else with_reader(producer, ending[1])
+    step = around(kernel, last, variant, chunks, sizes.symbol(LENGTH))
     if shared is not None:
         return Passes((step,), (), formulas)
     rows = whole_rows(formulas, "middle_", "chunk_count", cut, width)
@@ -169,11 +171,8 @@ def _last_scan(
     return ScanEntry(operator, chunks.words, RESULT, BEFORES, finish, end, own)
 
 
-def _with(producer: Kernel, ending: tuple[Ending, Kernel] | None) -> Kernel:
+def with_reader(producer: Kernel, reader: Kernel) -> Kernel:
     """The producer, with what the end of its scan reads."""
-    if ending is None:
-        return producer
-    _, reader = ending
     return replace(
         producer,
         parameters=producer.parameters + reader.parameters,
@@ -193,7 +192,7 @@ def cut_of(state: Type, variant: Variant) -> Cut:
 
 def around(
     kernel: Kernel,
-    entry: ReductionEntry | ScanEntry | PairTotalsEntry | PairScanEntry,
+    entry: ReductionEntry | ScanEntry | PairTotalsEntry | PairScanEntry | BothWaysEntry,
     variant: Variant,
     chunks: Chunks,
     is_needed: Size,

@@ -48,6 +48,11 @@ class Capabilities:
     workgroup_threads_limit: int
     """Threads of one workgroup."""
 
+    @property
+    def is_parallel(self) -> bool:
+        """Whether the threads of a group run side by side; processors run them in turn."""
+        return self.kind != "software"
+
 
 @dataclass(frozen=True, slots=True)
 class Route:

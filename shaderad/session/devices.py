@@ -260,7 +260,7 @@ class Device:
             atomics=known.atomics,
             subgroups="subgroups" in known.features,
             storage_buffer_limit=known.storage_buffer_limit,
-            is_parallel=known.kind != "software",
+            is_parallel=known.is_parallel,
             host=f"`{known.adapter}`",
             features=known.features,
         )

@@ -26,7 +26,7 @@ from shaderad.session.sized_words import SizedFacts, sized_words
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shaderad.graph.plan import RunPass, RunScans
+    from shaderad.graph.plan import PassStep
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Shape, Size
     from shaderad.lower.bindings import Lowered, Resource
@@ -46,7 +46,7 @@ class Programs(Protocol):
         """The dispatches of a mode of `kernel`, in order."""
         ...
 
-    def of_pass(self, step: RunPass | RunScans, choice: Choice) -> StagedPasses:
+    def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
         """The dispatches of a reduction or scan; `choice` is its producer's."""
         ...
 

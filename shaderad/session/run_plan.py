@@ -23,7 +23,7 @@ from shaderad.session.prepared import Prepared, prepare
 from shaderad.session.scheduling import schedule
 
 if TYPE_CHECKING:
-    from shaderad.graph.plan import Plan, RunPass, RunScans
+    from shaderad.graph.plan import PassStep, Plan
     from shaderad.ir.arrays import Graph
     from shaderad.ir.nodes import Kernel
     from shaderad.lower.bindings import Lowered
@@ -52,7 +52,7 @@ class DevicePrograms:
     def of_kernel(self, kernel: Kernel, choice: Choice) -> Sequence[int]:
         return [self._number(stage) for stage in self._device.stages(kernel, choice)]
 
-    def of_pass(self, step: RunPass | RunScans, choice: Choice) -> StagedPasses:
+    def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
         device, kernel = self._device, step.producer.kernel.name
         passes = lowered_passes(step, device.variant(choice))
         numbers = [self._number(device.stage(one.lowered, kernel)) for one in passes.steps]
@@ -106,7 +106,8 @@ class GraphRunner:
 
     def plan(self, graph: Graph) -> Plan:
         """The plan of `graph` for what the device can bind."""
-        return plan(graph, self._device.capabilities.storage_buffer_limit)
+        known = self._device.capabilities
+        return plan(graph, known.storage_buffer_limit, is_parallel=known.is_parallel)
 
     def _made(self, graph: Graph) -> Scheduled:
         found = self._scheduled.get(graph)

@@ -10,7 +10,13 @@ from shaderad.graph.plan import CallKernel, Repeat, RepeatWhile, RunPass, RunSca
 from shaderad.lower.pair_passes import PAIR_BEFORES
 from shaderad.session.kernel_steps import KernelBinder, Programs
 from shaderad.session.places import Places
-from shaderad.session.plan_steps import befores_step, call_step, pass_step, work_step
+from shaderad.session.plan_steps import (
+    befores_step,
+    both_ways_step,
+    call_step,
+    pass_step,
+    work_step,
+)
 from shaderad.session.repetitions import add_repeat, add_while
 from shaderad.session.schedule import Instruction, Move, Output, Schedule
 
@@ -82,6 +88,9 @@ class Scheduler:
 
     def _add_scans(self, step: RunScans) -> None:
         befores = self.binder.add(befores_step(step, self.binder.programs))
+        if step.end is not None:
+            self.binder.add(both_ways_step(step.end, self.binder.programs, befores))
+            return
         for scan, name in zip(step.scans, PAIR_BEFORES, strict=True):
             self.binder.add(pass_step(scan, self.binder.programs, befores[name]))
 

@@ -8,6 +8,7 @@ from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import ArrayType, Graph
 from shaderad.ir.types import FLOAT, INT
 from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays import vjp
 from tests.array_check import array
 
 N = sizes.symbol("n")
@@ -46,3 +47,12 @@ def test_the_steps_of_a_loop_stand_below_it() -> None:
     lines = explain(plan(Graph((start,), node.results)), 1).splitlines()
     assert lines[2].startswith("  1. loop of m iterations: in0 -> ")
     assert lines[3].startswith("     1. slice over [n]: ")
+
+
+def test_scans_that_run_together_say_how() -> None:
+    x, weight = array((N,)), array((N,))
+    total = b.reduce(ops.ADD, b.applied(ops.MUL, b.scan(ops.MUL, x), weight))
+    gradient = vjp(Graph((x, weight), (total,)), [True, False])
+    only = Graph(gradient.inputs, gradient.outputs[1:])
+    assert "over [n], chunks of both together: " in explain(plan(only), 1)
+    assert "over [n], from both ends at once: " in explain(plan(only, is_parallel=False), 1)

@@ -14,12 +14,22 @@ from shaderad.ir.arrays import Reducer
 from shaderad.ir.nodes import Expr
 from shaderad.ir.types import FLOAT, Struct, Type, scalars
 from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
 
 
 def loses(op: Reducer, t: Type) -> bool:
     """Whether products of `t` by `op` are to be carried in two; doubles need none of it."""
     is_plain = not isinstance(t, Struct)
     return op == ops.MUL and is_plain and all(s == FLOAT for s in scalars(t))
+
+
+def in_two(t: Type) -> Struct:
+    """What carries products of `t`."""
+    return Struct(f"{b.type_name(t)}_product", (("value", t), ("low", t)))
+
+
+def is_in_two(t: Type) -> bool:
+    return isinstance(t, Struct) and bool(t.fields) and t == in_two(t.fields[0][1])
 
 
 def lost(a: Expr, a_low: Expr, b: Expr, b_low: Expr) -> Expr:
