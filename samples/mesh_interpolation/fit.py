@@ -242,3 +242,9 @@ ATTRIBUTES: dict[str, Callable[..., Fit]] = {
     "positions": PositionFit,
 }
 """What can be fitted, by name."""
+
+
+def fit_of(attribute: str, size: int | None = None) -> Fit:
+    """One of `ATTRIBUTES`, at its own size where none is given."""
+    make = ATTRIBUTES[attribute]
+    return make() if size is None else make(size=size)

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import shaderad as sad
-from fit import ATTRIBUTES, Fit, psnr
+from fit import ATTRIBUTES, Fit, fit_of, psnr
 from outcome import write_beginning, write_outcome
 from record import Record, begun, followed
 
@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> None:
     except sad.DeviceError as failure:
         parser.error(str(failure))
     except MemoryError as failure:
-        parser.error(f"--size {given.size} is too large here: {failure}")
+        parser.error(f"pictures of that --size are too large here: {failure}")
     except OSError as failure:
         parser.error(f"cannot write into {given.out}: {failure.strerror or failure}")
     except KeyboardInterrupt:
@@ -62,7 +62,9 @@ def argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fit", choices=list(ATTRIBUTES), default="colors", help="what is found")
     parser.add_argument("--out", type=Path, default=HERE / "out", metavar="DIR")
-    parser.add_argument("--size", type=positive, default=512, help="pixels along an edge")
+    parser.add_argument(
+        "--size", type=positive, help="pixels along an edge; default: 512, for positions 256"
+    )
     parser.add_argument("--steps", type=positive, default=200)
     parser.add_argument("--runtime", choices=["wgpu", "slangpy"], help="default: the best here")
     parser.add_argument("--window", action="store_true", help="look at the fit while it runs")
@@ -93,7 +95,7 @@ def watch(given: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     except (window.WindowError, sad.DeviceError) as failure:
         parser.error(str(failure))
     except MemoryError as failure:
-        parser.error(f"--size {given.size} is too large here: {failure}")
+        parser.error(f"pictures of that --size are too large here: {failure}")
     except OSError as failure:
         parser.error(f"cannot write {given.screenshot}: {failure.strerror or failure}")
 
@@ -108,7 +110,7 @@ def make_folder(out: Path) -> None:
 
 def run(given: argparse.Namespace, device: sad.Device, console: Console, command: str) -> None:
     """Fits, and writes what was seen."""
-    fit = ATTRIBUTES[given.fit](size=given.size)
+    fit = fit_of(given.fit, given.size)
     record = begun(fit)
     write_beginning(record, given.out)
     is_whole = fitted(fit, given.steps, record, console)

@@ -183,3 +183,11 @@ def test_a_mesh_behind_pointers_looks_the_same_and_has_the_same_gradients(
             np.add.at(found, corners.numpy()[:, k], by_triangle[corner])
         assert abs(wanted).max() > 0
         assert np.abs(found - wanted).max() <= FLOAT32_SUMS * np.abs(wanted).max()
+
+
+def test_a_fit_has_a_size_of_its_own(
+    mesh_sample: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits = mesh_sample.fit
+    monkeypatch.setitem(fits.ATTRIBUTES, "colors", lambda size=7: size)
+    assert (fits.fit_of("colors"), fits.fit_of("colors", 3)) == (7, 3)

@@ -23,12 +23,12 @@ class WindowError(Exception):
     """What keeps a window from opening, in one line for the user."""
 
 
-def run(attribute: str, size: int, runtime: str | None = None) -> None:
+def run(attribute: str, size: int | None = None, runtime: str | None = None) -> None:
     """Opens a window; returns when it is closed.
 
     Args:
         attribute: One of `fit.ATTRIBUTES`.
-        size: Of the pictures, in pixels.
+        size: Of the pictures, in pixels; `None` for what suits the attribute.
         runtime: What the user asked for, if anything.
 
     Raises:
@@ -51,7 +51,7 @@ def run(attribute: str, size: int, runtime: str | None = None) -> None:
 
 
 def screenshot(
-    file: Path, attribute: str, size: int, steps: int, runtime: str | None = None
+    file: Path, attribute: str, size: int | None, steps: int, runtime: str | None = None
 ) -> None:
     """Writes what the window shows after that many steps; needs no display.
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import shaderad as sad
-from fit import ATTRIBUTES
+from fit import fit_of
 from kernels import BACKGROUND
 from window.controls import WIDTH, Controls
 from window.player import Player
@@ -25,7 +25,7 @@ INPUT = ("pointer_down", "pointer_move", "pointer_up", "pointer_leave", "wheel",
 class Viewer:
     """Shows the fit of one attribute on a canvas that shares its device."""
 
-    def __init__(self, device: sad.Device, canvas: Any, attribute: str, size: int) -> None:
+    def __init__(self, device: sad.Device, canvas: Any, attribute: str, size: int | None) -> None:
         self.device = device
         self.canvas = canvas
         self.attribute = attribute
@@ -85,7 +85,7 @@ class Viewer:
     def _prepare(self) -> None:
         """Compiles the fit that was chosen, once a frame has said so."""
         if self.player is None and self._is_announced:
-            fit = ATTRIBUTES[self.attribute](size=self.size)
+            fit = fit_of(self.attribute, self.size)
             fit.step()  # compiles, too
             fit.reset()
             self.player = self._players[self.attribute] = Player(fit)
