@@ -38,13 +38,14 @@ SEEN_ALIKE = 24.0
 TURNED = 20.0
 """PSNR in dB of a picture and one from another side: less."""
 FITTED = """
-const { Fit, sceneOf } = await import(new URL("fit.js", location));
+const { Fit } = await import(new URL("fit.js", location));
+const { sceneOf } = await import(new URL("scene.js", location));
 const scene = await sceneOf(".");
 const fit = await Fit.of(scene, ATTRIBUTE, SIZE, SIZE);
 for (let k = 0; k < STEPS; k++) fit.step();
 const found = { loss: await fit.loss() };
 for (const show of VIEWS) {
-  found[show] = [...new Float32Array(await scene.build.read(await fit.picture(show)))];
+  found[show] = [...new Float32Array(await scene.read(await fit.picture(show)))];
 }
 fit.reset();
 fit.step();
@@ -74,7 +75,9 @@ def device(wgpu_features: frozenset[str]) -> Iterator[sad.Device]:
 
 def open_page(tab: Any, address: str, **query: object) -> None:
     """Opens the page and waits until it is at rest."""
-    tab.open(f"{address}/index.html?{urlencode({'size': SIZE, 'steps': STEPS, **query})}")
+    tab.open(
+        f"{address}/index.html?{urlencode({'size': SIZE, 'edge': SIZE, 'steps': STEPS, **query})}"
+    )
     tab.value(screenshot.AT_REST)
 
 
@@ -218,7 +221,7 @@ def test_a_browser_without_webgpu_is_told_so(page: Path) -> None:
 
 
 def test_the_page_looks_as_its_documentation_shows(page: Path) -> None:
-    found = pixels(screenshot.shown(page, size=2 * SIZE, steps=100, pace=20))
+    found = pixels(screenshot.shown(page, size=2 * SIZE, edge=2 * SIZE, steps=100, pace=20))
     stored = pixels(ROOT / "docs" / "pictures" / "page.png")
     assert found.size == stored.size
     assert psnr(np.asarray(found) / 255.0, np.asarray(stored) / 255.0) > SEEN_ALIKE

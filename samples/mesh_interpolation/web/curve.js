@@ -52,7 +52,9 @@ function* axes(low, high, last, right, down) {
     yield label(LEFT - 6, y + 4, "end", `1e${power}`);
   }
   const step = roundStep(last / 5);
-  for (let at = 0; at <= last; at += step) yield label(right(at), HEIGHT - BOTTOM + 16, "middle", at);
+  for (let at = 0; at <= last; at += step) {
+    yield label(right(at), HEIGHT - BOTTOM + 16, "middle", at);
+  }
   yield label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 3, "middle", "step");
 }
 

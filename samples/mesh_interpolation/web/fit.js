@@ -1,9 +1,9 @@
-// The graphs of steps.py, built for WGSL, at the arrays of a scene -> a fit, as fit.py is in Python.
+// The graphs of a step, built for WGSL, at the arrays of a scene -> a fit, as fit.py is in Python.
 //
 // A step is one submission. What it leaves to the next stays on the device, in the same buffers:
 // pictures of the fit are prepared once and always show how far it is.
 
-import { HostError, load } from "./shaderad.js";
+import { orbit } from "./scene.js";
 
 const CAMERA = "Camera";
 const VECTOR = "float3";
@@ -11,44 +11,19 @@ const VECTOR = "float3";
 const [LOSS, GRADIENT, FITTED] = [0, 1, 2];
 const isState = (name) => name.startsWith("state.");
 
-/** What prepare.py wrote, on the device. */
-export async function sceneOf(folder) {
-  const response = await fetch(`${folder}/scene.json`).catch(() => undefined);
-  if (!response?.ok) throw new HostError(`cannot read ${folder}/scene.json; run prepare.py`);
-  const { camera, fits, arrays: types } = await response.json();
-  const build = await load(`${folder}/build`);
-  const arrays = {};
-  await Promise.all(Object.entries(types).map(async ([name, type]) => {
-    const data = await fetch(`${folder}/${name}.bin`);
-    if (!data.ok) throw new HostError(`cannot read ${name}.bin; run prepare.py`);
-    arrays[name] = build.array(await data.arrayBuffer(), type);
-  }));
-  return { build, camera, fits, arrays };
-}
-
-/** The numbers of a camera that looks at the model: `orbit` of scene.py. */
-export function orbit({ aim, focal, turn, lift, distance }) {
-  const level = Math.cos(lift);
-  const back = [Math.sin(turn) * level, Math.sin(lift), -Math.cos(turn) * level];
-  const right = [-Math.cos(turn), 0, -Math.sin(turn)];
-  const up = [-Math.sin(lift) * Math.sin(turn), level, Math.sin(lift) * Math.cos(turn)];
-  const eye = aim.map((one, k) => one + distance * back[k]);
-  return Float32Array.of(...eye, ...right, ...up, ...back.map((one) => -one), focal);
-}
-
 export class Fit {
   /** Finished steps. */
   steps = 0;
-  #build;
-  /** Of the scene, by the names that graphs give them. */
+  /** The learning rate, which may be set between steps. */
+  lr;
+  #scene;
+  /** What does not change, by the names that graphs give it. */
   #arrays;
-  #graphs = {};
-  #camera;
-  #attribute;
+  #plan;
   #start;
   #fitted;
   #state = {};
-  #lr;
+  #numbers = {};
   #step;
   #eye;
   #canvas;
@@ -57,7 +32,7 @@ export class Fit {
   /**
    * @param {object} scene What `sceneOf` found.
    * @param {string} attribute One of the names in `scene.fits`.
-   * @param {number} size Pixels along an edge of the target.
+   * @param {number} size Pixels along an edge of each target.
    * @param {number} shownSize Pixels along an edge of the pictures that are looked at.
    */
   static async of(scene, attribute, size, shownSize) {
@@ -66,70 +41,78 @@ export class Fit {
     return fit;
   }
 
-  async #make({ build, camera, arrays }, { graph, fitted, start, lr }, size, shownSize) {
-    this.#build = build;
-    this.#camera = camera;
-    this.#arrays = arrays;
-    this.#attribute = fitted;
-    this.#start = arrays[start];
+  async #make(scene, plan, size, shownSize) {
+    this.#scene = scene;
+    this.#plan = plan;
+    this.#arrays = scene.arrays[plan.model];
+    this.#start = this.#arrays[plan.start];
     this.#fitted = this.#zeros(VECTOR, this.#start.shape);
-    this.#lr = build.array(Float32Array.of(lr), "float", []);
-    this.#eye = build.array(orbit(camera), CAMERA, []);
+    this.#eye = scene.array(orbit(scene.camera), CAMERA, []);
     this.#canvas = this.#zeros(VECTOR, [shownSize, shownSize]);
-    const view = { camera: build.array(orbit(camera), CAMERA, []) };
-    const given = { ...arrays, ...view, like: this.#zeros(VECTOR, [size, size]), lr: this.#lr };
-    const [hits] = await this.#run("hits_of", given);
-    const [target] = await this.#run("picture", given);
-    await this.#makeStep(graph, { ...given, hits, target });
+    this.lr = plan.schedule.lr[0];
+    for (const name of Object.keys(plan.schedule)) this.#numbers[name] = this.#zeros("float", []);
+    const camera = scene.array(orbit(scene.camera), CAMERA, []);
+    const given = { ...this.#arrays, ...this.#numbers, camera };
+    given.like = this.#zeros(VECTOR, [size, size]);
+    for (const [graph, names] of plan.first) {
+      const found = await this.#run(graph, given);
+      names.forEach((name, k) => (given[name] = found[k]));
+    }
+    await this.#makeStep(given);
     this.reset();
   }
 
   /** Prepares the step, which carries what is fitted and the optimiser's state to the next. */
-  async #makeStep(name, given) {
-    const { inputs } = this.#graph(name).entry;
-    for (const { name: input, type, shape } of inputs.filter((one) => isState(one.name))) {
-      this.#state[input] = this.#zeros(type, shape.length ? this.#start.shape : []);
+  async #makeStep(given) {
+    const { graph, fitted } = this.#plan;
+    const { inputs } = this.#scene.graph(graph).entry;
+    for (const { name, type, shape } of inputs.filter((one) => isState(one.name))) {
+      this.#state[name] = this.#zeros(type, shape.length ? this.#start.shape : []);
     }
     const names = inputs.map((one) => one.name);
-    const carried = [this.#attribute, ...names.filter(isState)];
+    const carried = [fitted, ...names.filter(isState)];
     const carries = carried.map((input, k) => [names.indexOf(input), FITTED + k]);
-    const arrays = { ...given, [this.#attribute]: this.#fitted, ...this.#state };
-    this.#step = await this.#prepared(name, arrays, Object.fromEntries(carries));
+    const arrays = { ...given, [fitted]: this.#fitted, ...this.#state };
+    this.#step = await this.#prepared(graph, arrays, Object.fromEntries(carries));
   }
 
   /** The WGSL of the dispatches of a step, in order. */
   get files() {
-    return this.#step.files;
+    const { folder } = this.#scene.graph(this.#plan.graph).build;
+    return this.#step.files.map((file) => `${folder}/${file}`);
   }
 
   /** The mean of squared differences before the last step: reads four bytes. */
   async loss() {
-    return new Float32Array(await this.#build.read(this.#step.outputs[LOSS]))[0];
+    return new Float32Array(await this.#scene.read(this.#step.outputs[LOSS]))[0];
   }
 
   step() {
+    const { schedule, scheduled } = this.#plan;
+    const done = Math.min(1, this.steps / scheduled);
+    for (const [name, [first, last]] of Object.entries(schedule)) {
+      const start = name === "lr" ? this.lr : first;
+      this.#write(this.#numbers[name], Float32Array.of(start * (last / first) ** done));
+    }
     this.#step.run();
     this.steps += 1;
   }
 
   /** Back to before the first step. */
   reset() {
-    const encoder = this.#build.device.createCommandEncoder();
+    const { device } = this.#scene;
+    const encoder = device.createCommandEncoder();
     const { buffer, byteCount } = this.#fitted;
     encoder.copyBufferToBuffer(this.#start.buffer, 0, buffer, 0, byteCount);
     const zeros = [...Object.values(this.#state), ...this.#step.outputs];
     for (const one of zeros) encoder.clearBuffer(one.buffer);
-    this.#build.device.queue.submit([encoder.finish()]);
+    device.queue.submit([encoder.finish()]);
     this.steps = 0;
-  }
-
-  set lr(value) {
-    this.#write(this.#lr, Float32Array.of(value));
   }
 
   /** From where `picture` looks: what differs from the scene's camera. */
   lookFrom(view) {
-    this.#write(this.#eye, orbit({ ...this.#camera, ...view }));
+    this.#write(this.#eye, orbit({ ...this.#scene.camera, ...view }));
   }
 
   /**
@@ -163,7 +146,7 @@ export class Fit {
   /** What the mesh carries in a view, where that is not what it should. */
   #look(show) {
     const arrays = { fit: this.#fitted, start: this.#start };
-    return show in arrays ? { [this.#attribute]: arrays[show] } : {};
+    return show in arrays ? { [this.#plan.fitted]: arrays[show] } : {};
   }
 
   #seen(look) {
@@ -174,27 +157,21 @@ export class Fit {
   // -- graphs and arrays --------------------------------------------------------------------------
 
   #run(name, arrays) {
-    const graph = this.#graph(name);
+    const graph = this.#scene.graph(name);
     return graph.run("primal", graph.entry.inputs.map((one) => arrays[one.name]));
   }
 
   #prepared(name, arrays, carries) {
-    const graph = this.#graph(name);
+    const graph = this.#scene.graph(name);
     const inOrder = graph.entry.inputs.map((one) => arrays[one.name]);
     return graph.prepared("primal", inOrder, carries);
   }
 
-  #graph(name) {
-    return (this.#graphs[name] ??= this.#build.graph(name));
-  }
-
   #zeros(type, shape) {
-    const count = shape.reduce((left, right) => left * right, 1);
-    const bytes = new Uint8Array(count * this.#build.types[type].byte_count);
-    return this.#build.array(bytes, type, shape);
+    return this.#scene.array(undefined, type, shape);
   }
 
   #write({ buffer }, words) {
-    this.#build.device.queue.writeBuffer(buffer, 0, words);
+    this.#scene.device.queue.writeBuffer(buffer, 0, words);
   }
 }

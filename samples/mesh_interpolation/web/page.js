@@ -1,17 +1,19 @@
 // The page: a step of the fit for each frame, what it shows, and its controls.
 //
-// In the address, `?fit=colors` chooses what is fitted, `size` the pixels along an edge of the
+// In the address, `?fit=colors` chooses what is fitted, `size` the pixels along an edge of a
 // target, `lr` the learning rate, `steps` after how many the page pauses, `pace` how many it takes
-// for each frame, `samples` how many smooth a pixel of what is shown, along an edge; `direct` is 1
-// for a canvas of WebGPU's, 0 for one that pixels are copied to.
+// for each frame, `edge` the pixels along an edge of the canvas, `samples` how many smooth each of
+// those, along an edge; `direct` is 1 for a canvas of WebGPU's, 0 for one that is copied to.
 
 import { Screen } from "./canvas.js";
 import { Curve } from "./curve.js";
-import { Fit, sceneOf } from "./fit.js";
+import { Fit } from "./fit.js";
+import { sceneOf } from "./scene.js";
 import { HostError } from "./shaderad.js";
 import { turnable } from "./turning.js";
 
 const STEPS_A_READ = 10;
+const EDGE = 512;  // Of the canvas, in pixels.
 const PAUSE_AFTER = 600;  // Steps: a page that nobody looks at comes to rest.
 
 const query = new URLSearchParams(location.search);
@@ -19,13 +21,12 @@ const NO_WEBGPU = "this page needs WebGPU, which this browser does not give it; 
   + "or a recent Safari or Firefox, over https or on localhost";
 
 const find = (id) => document.getElementById(id);
-const shown = () => document.querySelector("[name=show]:checked").value;
 
 class Page {
   #scene;
   #screen;
   #fit;
-  #size = asked("size", 512, 16);
+  #size;
   #shownSize;
   #curve = new Curve(find("curve"));
   #resetView;
@@ -40,30 +41,31 @@ class Page {
   async open() {
     if (!(await navigator.gpu?.requestAdapter())) throw new HostError(NO_WEBGPU);
     this.#scene = await sceneOf(".");
-    const { device } = this.#scene.build;
+    const { device } = this.#scene;
     device.lost.then(({ message }) => fail(new HostError(`the device was lost: ${message}`)));
     const isGpu = !device.adapterInfo?.isFallbackAdapter;
     const samples = asked("samples", isGpu ? 2 : 1, 1);
-    this.#shownSize = samples * this.#size;
+    this.#shownSize = samples * asked("edge", EDGE, 16);
     const isDirect = Boolean(asked("direct", isGpu));
     this.#screen = new Screen(device, find("picture"), this.#shownSize, samples, isDirect);
     for (const [name, { title }] of Object.entries(this.#scene.fits)) {
       find("attribute").append(new Option(title, name, false, name === query.get("fit")));
     }
     this.#listen();
-    this.#tellAbout(device);
     await this.#choose();
   }
 
   /** Starts to fit what is selected. */
   async #choose() {
     const name = find("attribute").value;
+    this.#size = asked("size", this.#scene.fits[name].size, 16);
     this.#fit = await Fit.of(this.#scene, name, this.#size, this.#shownSize);
-    this.#setRate(asked("lr", this.#scene.fits[name].lr));
+    this.#setRate(asked("lr", this.#fit.lr));
+    this.#tellAbout(name);
     this.#resetView();
     this.#reset();
     find("dispatches").replaceChildren(...this.#fit.files.map((file) => {
-      const link = Object.assign(document.createElement("a"), { href: `build/${file}` });
+      const link = Object.assign(document.createElement("a"), { href: file });
       link.textContent = file.replace(/^.*\/|\.wgsl$/g, "");
       const item = document.createElement("li");
       item.append(link);
@@ -71,12 +73,14 @@ class Page {
     }));
   }
 
-  #tellAbout({ adapterInfo }) {
-    const { corners, positions } = this.#scene.arrays;
+  #tellAbout(name) {
+    const { device, fits, arrays } = this.#scene;
+    const { corners, positions } = arrays[fits[name].model];
     const [faces, vertices] = [corners, positions].map((one) => one.shape[0].toLocaleString("en"));
-    const device = [adapterInfo?.vendor, adapterInfo?.architecture].filter(Boolean).join(" ");
+    const { vendor, architecture } = device.adapterInfo ?? {};
+    const made = [vendor, architecture].filter(Boolean).join(" ");
     const sizes = `${faces} triangles, ${vertices} vertices, ${this.#size} x ${this.#size} pixels`;
-    find("about").textContent = device ? `${sizes}; ${device}` : sizes;
+    find("about").textContent = made ? `${sizes}; ${made}` : sizes;
   }
 
   // -- controls -----------------------------------------------------------------------------------
@@ -135,7 +139,7 @@ class Page {
       const show = document.querySelector("[name=show]:checked").value;
       await this.#screen.show(await this.#fit.picture(show));
     }
-    await this.#scene.build.device.queue.onSubmittedWorkDone();
+    await this.#scene.device.queue.onSubmittedWorkDone();
     const isBusy = this.#isRunning || this.#isStale || this.#reads;
     document.body.dataset.state = isBusy ? "busy" : "at rest";
   }

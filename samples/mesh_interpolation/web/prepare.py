@@ -24,39 +24,78 @@ HERE = Path(__file__).parent
 SAMPLE = HERE.parent
 LOADER = SAMPLE.parent / "hosts" / "web" / "shaderad.js"
 PAGE = ("*.html", "*.css", "*.js")
-FITS = {
-    "colors": {"title": "Colours", "graph": "color_step", "fitted": "colors", "lr": 0.05},
-    "normals": {"title": "Normals", "graph": "normal_step", "fitted": "normals", "lr": 0.05},
+# Of the graphs that each file defines, those that the page runs.
+BUILDS = {
+    "steps": ["hits_of", "picture", "difference", "heated", "color_step", "normal_step"],
 }
-"""What the page offers: the graph of a step, the input that it moves, and how fast."""
+SURFACE = {
+    "model": "spot",
+    "first": [["hits_of", ["hits"]], ["picture", ["target"]]],
+    "size": 512,
+    "schedule": {"lr": [0.05, 0.05]},
+    "scheduled": 1,
+}
+FITS = {
+    "colors": {
+        **SURFACE,
+        "title": "Colours",
+        "graph": "color_step",
+        "fitted": "colors",
+        "start": "grey",
+    },
+    "normals": {
+        **SURFACE,
+        "title": "Normals",
+        "graph": "normal_step",
+        "fitted": "normals",
+        "start": "flat",
+    },
+}
+"""What the page offers, each with the model, the graphs that run before the first step and what
+becomes of their outputs, the graph of a step, the input that it moves, and inputs that go from one
+number to another in so many steps."""
 
-Array = np.ndarray[Any, Any]
+Arrays = dict[str, tuple[str, np.ndarray[Any, Any]]]
+"""By name the type of elements, and their numbers; those of one lie along the last axis."""
 
 
-def write_data(out: Path, subdivisions: int) -> None:
-    """The mesh and what fits start from, packed, and what the page must know of them."""
-    sys.path.insert(0, str(SAMPLE))
+def spot(subdivisions: int) -> Arrays:
+    """The model whose colours and normals are fitted, and what they are at first."""
     import fit
     import scene
 
     model = scene.spot(subdivisions)
     to_camera = -np.asarray(scene.orbit().forward)
-    vectors = {
-        "positions": model.positions,
-        "normals": model.normals,
-        "colors": model.colors,
-        "start_colors": np.full_like(model.colors, fit.GREY),
-        "start_normals": np.broadcast_to(to_camera, model.normals.shape),
+    return {
+        **mesh(model),
+        "grey": ("float3", np.full_like(model.colors, fit.GREY)),
+        "flat": ("float3", np.broadcast_to(to_camera, model.normals.shape)),
     }
-    model.corners.astype("<i4").tofile(out / "corners.bin")
-    for name, array in vectors.items():
-        array.astype("<f4").tofile(out / f"{name}.bin")
-    content = {
-        "arrays": {"corners": "int3", **dict.fromkeys(vectors, "float3")},
-        "camera": {"aim": scene.AIM.tolist(), "focal": scene.FOCAL, "distance": scene.DISTANCE,
-                   "turn": scene.TURN, "lift": scene.LIFT},
-        "fits": {name: {**fit, "start": f"start_{name}"} for name, fit in FITS.items()},
-    }  # fmt: skip
+
+
+def mesh(model: Any) -> Arrays:
+    vectors = ("positions", "normals", "colors")
+    return {
+        "corners": ("int3", model.corners),
+        **{name: ("float3", getattr(model, name)) for name in vectors},
+    }
+
+
+def write_data(out: Path, subdivisions: int) -> None:
+    """All arrays, packed, and what the page must know of them."""
+    import scene
+
+    told = {}
+    for model, arrays in {"spot": spot(subdivisions)}.items():
+        (out / model).mkdir(exist_ok=True)
+        for name, (kind, array) in arrays.items():
+            packed = array.astype("<i4" if kind.startswith("int") else "<f4")
+            packed.tofile(out / model / f"{name}.bin")
+            shape = packed.shape if kind == "int" else packed.shape[:-1]
+            told[f"{model}/{name}"] = {"type": kind, "shape": shape}
+    camera = {"aim": scene.AIM.tolist(), "focal": scene.FOCAL, "distance": scene.DISTANCE,
+              "turn": scene.TURN, "lift": scene.LIFT}  # fmt: skip
+    content = {"builds": list(BUILDS), "arrays": told, "camera": camera, "fits": FITS}
     (out / "scene.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
@@ -66,7 +105,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--subdivisions", type=int, default=1, help="of the mesh; default: 1")
     given = parser.parse_args(arguments)
     given.out.mkdir(parents=True, exist_ok=True)
-    sad.build(SAMPLE / "steps.py", given.out / "build", targets="wgsl")
+    sys.path.insert(0, str(SAMPLE))
+    for name, graphs in BUILDS.items():
+        sad.build(SAMPLE / f"{name}.py", given.out / name, entries=graphs, targets="wgsl")
     write_data(given.out, given.subdivisions)
     for path in [LOADER, *(found for pattern in PAGE for found in HERE.glob(pattern))]:
         shutil.copyfile(path, given.out / path.name)
