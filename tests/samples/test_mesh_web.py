@@ -27,7 +27,7 @@ WEB = SAMPLES / "mesh_interpolation" / "web"
 module_of(WEB / "prepare.py", "prepare")
 screenshot = module_of(WEB / "screenshot.py", "screenshot")
 SIZE, STEPS = 128, 20
-OFFERED = ("colors", "normals")
+OFFERED = ("colors", "normals", "positions")
 VIEWS = ("fit", "start", "target", "difference", "gradient")
 LOSS_TOLERANCE = 1e-4
 """Relative: float32 sums in another order, through `STEPS` steps of Adam."""

@@ -64,13 +64,7 @@ class Page {
     this.#tellAbout(name);
     this.#resetView();
     this.#reset();
-    find("dispatches").replaceChildren(...this.#fit.files.map((file) => {
-      const link = Object.assign(document.createElement("a"), { href: file });
-      link.textContent = file.replace(/^.*\/|\.wgsl$/g, "");
-      const item = document.createElement("li");
-      item.append(link);
-      return item;
-    }));
+    find("dispatches").replaceChildren(...dispatches(this.#fit.files));
   }
 
   #tellAbout(name) {
@@ -171,6 +165,18 @@ class Page {
   #tell() {
     find("steps").textContent = this.#fit.steps;
     find("pause").textContent = this.#isRunning ? "Pause" : "Go on";
+  }
+}
+
+/** A line for each program, with how often a step runs it. */
+function* dispatches(files) {
+  for (const file of new Set(files)) {
+    const link = Object.assign(document.createElement("a"), { href: file });
+    link.textContent = file.replace(/^.*\/|\.wgsl$/g, "");
+    const times = files.filter((one) => one === file).length;
+    const item = document.createElement("li");
+    item.append(link, times > 1 ? `, ${times} times` : "");
+    yield item;
   }
 }
 

@@ -13,6 +13,7 @@ import argparse
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ PAGE = ("*.html", "*.css", "*.js")
 # Of the graphs that each file defines, those that the page runs.
 BUILDS = {
     "steps": ["hits_of", "picture", "difference", "heated", "color_step", "normal_step"],
+    "position_steps": ["watched", "position_step"],
 }
 SURFACE = {
     "model": "spot",
@@ -49,6 +51,17 @@ FITS = {
         "graph": "normal_step",
         "fitted": "normals",
         "start": "flat",
+    },
+    "positions": {
+        "title": "Positions",
+        "model": "marbled",
+        "first": [["watched", ["targets", "outlined", "shown"]]],
+        "graph": "position_step",
+        "fitted": "positions",
+        "start": "dented",
+        "size": 256,
+        "schedule": {"lr": [0.02, 0.002], "stiffness": [50.0, 2.0]},
+        "scheduled": 200,
     },
 }
 """What the page offers, each with the model, the graphs that run before the first step and what
@@ -73,6 +86,21 @@ def spot(subdivisions: int) -> Arrays:
     }
 
 
+def marbled() -> Arrays:
+    """The model whose positions are fitted, and what is seen of it."""
+    import scene
+
+    model = scene.spot(subdivisions=0)
+    model = replace(model, colors=scene.marbled(model.positions))
+    views = [np.reshape(part, (len(part), -1)) for part in scene.together(scene.around()).values()]
+    return {
+        **mesh(model),
+        "dented": ("float3", scene.dented(model.positions)),
+        "neighbours": ("int", scene.neighbours_of(model.corners)),
+        "views": ("Camera", np.concatenate(views, axis=1)),
+    }
+
+
 def mesh(model: Any) -> Arrays:
     vectors = ("positions", "normals", "colors")
     return {
@@ -86,7 +114,7 @@ def write_data(out: Path, subdivisions: int) -> None:
     import scene
 
     told = {}
-    for model, arrays in {"spot": spot(subdivisions)}.items():
+    for model, arrays in {"spot": spot(subdivisions), "marbled": marbled()}.items():
         (out / model).mkdir(exist_ok=True)
         for name, (kind, array) in arrays.items():
             packed = array.astype("<i4" if kind.startswith("int") else "<f4")
