@@ -45,6 +45,8 @@ LOSS = Axes(
     right_labels={-k: str(10 * k) for k in range(20)},
 )
 
+VERTEX_ERROR = Axes(title="Vertex error by step", left="distance, in units of the mesh")
+
 
 @dataclass(frozen=True)
 class Scale:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import shaderad as sad
-from chart import svg
+from chart import VERTEX_ERROR, svg
 from fit import Fit, psnr
 from pictures import Pixels, png, row, smaller, webp
 from record import Record, pixels
@@ -41,6 +41,8 @@ def write_outcome(
     (out / "overview.png").write_bytes(png(overview))
     (out / "loss.svg").write_text(loss)
     (out / "fit.webp").write_bytes(animation)
+    if record.vertex_errors:
+        (out / "vertex_error.svg").write_text(svg(record.vertex_errors, VERTEX_ERROR))
 
     can = device.capabilities
     report = Report(
@@ -60,7 +62,7 @@ def write_outcome(
             Picture(f"After {count} step{'s' if count > 1 else ''}", png(shown))
             for count, shown in record.gradients.items()
         ],
-        sections=views(fit),
+        sections=[*vertices(record), *views(fit)],
         command=command,
         device=f"{can.runtime}, {can.adapter}",
     )
@@ -69,7 +71,7 @@ def write_outcome(
 
 def numbers(fit: Fit, record: Record) -> dict[str, str]:
     """What a reader may want to compare."""
-    return {
+    found = {
         "Triangles": f"{fit.triangle_count:,}",
         "Vertices": f"{fit.vertex_count:,}",
         "Picture": f"{fit.size} x {fit.size}",
@@ -77,15 +79,34 @@ def numbers(fit: Fit, record: Record) -> dict[str, str]:
         "PSNR": f"{psnr(record.loss):.2f} dB",
         "A step": f"{record.milliseconds_a_step:.1f} ms",
     }
+    if record.vertex_errors:
+        (_, start), (_, now) = record.vertex_errors[0], record.vertex_errors[-1]
+        found["Vertex error"] = f"{now / start:.2%} of the start"
+    return found
+
+
+def vertices(record: Record) -> list[Section]:
+    """How far vertices are off, where they are what is fitted."""
+    if not record.vertex_errors:
+        return []
+    (_, start), (_, now) = record.vertex_errors[0], record.vertex_errors[-1]
+    caption = f"Distance to where they belong: {start:.3g} at the start, {now:.2g} at the end"
+    picture = Picture(
+        f"{caption}; the mean over vertices that two views show",
+        svg(record.vertex_errors, VERTEX_ERROR),
+    )
+    return [Section("The vertices", [picture], "single")]
 
 
 def views(fit: Fit) -> list[Section]:
-    """Every view of a fit that has several, above its target."""
+    """What each view shows, where a fit has several."""
     if len(fit.views) == 1:
         return []
 
-    def both(view: int) -> Pixels:
-        return row(*(smaller(pixels(fit, show, view), VIEW_EDGE) for show in ("fit", "target")))
+    def together(view: int) -> Pixels:
+        shows = ("start", "fit", "target")
+        return row(*(smaller(pixels(fit, show, view), VIEW_EDGE) for show in shows))
 
-    shown = [Picture(f"View {k + 1}: fit, target", png(both(k))) for k in range(len(fit.views))]
+    caption = "View {}: start, fit, target"
+    shown = [Picture(caption.format(k + 1), png(together(k))) for k in range(len(fit.views))]
     return [Section("All views", shown, "pair")]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fit import Fit
+from fit import Fit, PositionFit
 from pictures import Pixels, smaller
 
 LOOKS = 48
@@ -28,6 +28,8 @@ class Record:
     target: Pixels
     losses: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
     """Steps done before the loss was taken, and the loss."""
+    vertex_errors: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
+    """Steps done, and how far vertices were off then; only where positions are fitted."""
     frames: list[Pixels] = field(default_factory=list[Pixels])
     gradients: dict[int, Pixels] = field(default_factory=dict[int, Pixels])
     """By the number of steps done."""
@@ -52,7 +54,7 @@ def looks(steps: int, most: int = LOOKS) -> list[int]:
 def begun(fit: Fit) -> Record:
     """The record of a fit before its first step."""
     record = Record(pixels(fit, "start"), pixels(fit, "target"))
-    record.frames.append(smaller(record.start, FRAME_EDGE))
+    look(fit, record)
     return record
 
 
@@ -67,10 +69,17 @@ def followed(fit: Fit, steps: int, record: Record, seen: Callable[[int, float], 
         loss = fit.loss()
         record.step_ms.append(1e3 * (time.perf_counter() - start) / count)
         record.losses.append((last - 1, loss))
-        record.frames.append(smaller(pixels(fit, "fit"), FRAME_EDGE))
+        look(fit, record)
         if last in telling:
             record.gradients[last] = pixels(fit, "gradient")
         seen(last, loss)
+
+
+def look(fit: Fit, record: Record) -> None:
+    """Keeps what can be seen between two steps."""
+    record.frames.append(smaller(pixels(fit, "fit"), FRAME_EDGE))
+    if isinstance(fit, PositionFit):
+        record.vertex_errors.append((fit.steps_done, fit.vertex_error().now))
 
 
 def pixels(fit: Fit, show: str, view: int = 0) -> Pixels:

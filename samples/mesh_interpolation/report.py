@@ -48,8 +48,9 @@ SUBJECTS = {
     ),
     "positions": Subject(
         "Vertices of a mesh, moved to where they belong by gradient descent",
-        "A displaced mesh is seen by several cameras. Its vertices are moved until all pictures "
-        "are those of the true mesh; derivatives go through the barycentric coordinates.",
+        "A dented mesh is compared with pictures of the true one from all sides, its colours being "
+        "known. Vertices are moved until the pictures agree; where a ray meets a triangle carries "
+        "the derivative.",
         ("Surface", "triangle"),
         ("locate_bwd", "surface_positions_in"),
     ),
@@ -81,7 +82,7 @@ class Section:
     heading: str
     pictures: Sequence[Picture]
     columns: str = "pair"
-    """A class of the template: `pair` or `pictures`."""
+    """A class of the template: `pair` or `single`."""
 
 
 @dataclass(frozen=True)

@@ -141,6 +141,9 @@ def test_every_attribute_has_a_report_with_the_code_that_reads_it(
         mesh_sample.main.main(["--out", str(tmp_path), "--fit", attribute, *FEW])
         page = (tmp_path / "report.html").read_text()
         assert mesh_sample.report.SUBJECTS[attribute].title in page
+        assert ("of the start" in page) == (attribute == "positions")
+    svg = (tmp_path / "vertex_error.svg").read_text()
+    assert "in units of the mesh" in svg
     manifest = json.loads((tmp_path / "build/manifest.json").read_text())
     (kernel,) = [one for one in manifest["kernels"] if one["name"] == "shade"]
     for target in ("spirv", "hlsl", "wgsl"):
