@@ -125,17 +125,19 @@ def _figures(pictures: Sequence[Picture]) -> str:
 
 
 def _code(subject: Subject, build: Path) -> str:
-    """The method that reads the attribute as it was written, and as Slang differentiates it."""
+    """The method that reads the attribute, as it was written and as Slang; how Slang reads."""
     entry, buffer = subject.slang
     written = method((HERE / "kernels.py").read_text(), *subject.method)
     slang = slang_function((build / f"spirv/{entry}.slang").read_text(), buffer)
     formatter = HtmlFormatter[str](nowrap=True)
+    library = reading((build / "shaderad/access.slang").read_text())
     shown = {
         "kernels.py": highlight(written, PythonLexer(), formatter),
         f"build/spirv/{entry}.slang": highlight(slang, HLSLShaderLexer(), formatter),
+        "build/shaderad/access.slang": highlight(library, HLSLShaderLexer(), formatter),
     }
     return "\n".join(
-        f"<figure><pre>{code}</pre><figcaption>{name}</figcaption></figure>"
+        f"<figure><pre>{code.rstrip()}</pre><figcaption>{name}</figcaption></figure>"
         for name, code in shown.items()
     )
 
@@ -160,3 +162,11 @@ def slang_function(text: str, buffer: str) -> str:
     """The first differentiable function of `text` that loads from `buffer`."""
     functions = re.findall(r"^\[Differentiable\]\n.*\n\{\n(?:.*\n)*?\}\n", text, re.MULTILINE)
     return next(found for found in functions if f", {buffer}>" in found)
+
+
+def reading(library: str) -> str:
+    """`load` of the Slang library, and its derivative."""
+    pattern = r"^\[BackwardDerivative\(loadBwd\)\]\n.*?^internal void loadBwd.*?^\}\n"
+    found = re.search(pattern, library, re.MULTILINE | re.DOTALL)
+    assert found
+    return found[0]

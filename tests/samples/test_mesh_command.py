@@ -19,6 +19,7 @@ WRITTEN = {
 }  # fmt: skip
 
 SLANG = "[Differentiable]\nfloat3 color()\n{\n    return load<float3, mesh_colors_in>();\n}\n"
+LIBRARY = "[BackwardDerivative(loadBwd)]\n..\ninternal void loadBwd()\n{\n}\n"
 
 
 @pytest.fixture
@@ -28,6 +29,8 @@ def quick_build(monkeypatch: pytest.MonkeyPatch, mesh_sample: SimpleNamespace) -
     def write(source: Path, out: Path, **_: object) -> None:
         (out / "spirv").mkdir(parents=True)
         (out / "spirv/shade_bwd.slang").write_text(SLANG)
+        (out / "shaderad").mkdir()
+        (out / "shaderad/access.slang").write_text(LIBRARY)
 
     monkeypatch.setattr(mesh_sample.main.sad, "build", write)
 

@@ -6,6 +6,7 @@ import io
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from shutil import copytree
 from types import ModuleType
 from xml.etree import ElementTree
 
@@ -14,7 +15,7 @@ import pytest
 from PIL import Image
 
 from tests.samples import browser
-from tests.samples.loading import SAMPLES, module_of
+from tests.samples.loading import ROOT, SAMPLES, module_of
 
 FOLDER = SAMPLES / "mesh_interpolation"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -127,6 +128,7 @@ def page(tmp_path: Path) -> str:
     report, pictures, chart = part("report"), part("pictures"), part("chart")
     (tmp_path / "spirv").mkdir()
     (tmp_path / "spirv/shade_bwd.slang").write_text(SLANG)
+    copytree(ROOT / "shaders", tmp_path / "shaderad")
     green, blue = (pictures.png(np.full((64, 64, 3), color)) for color in (GREEN, BLUE))
     return report.Report(
         attribute="colors",
@@ -148,7 +150,7 @@ def test_a_report_holds_all_that_it_shows_and_runs_no_script(page: str) -> None:
     assert read.fetched == []
     assert "script" not in read.tags
     assert read.tags.count("img") == 5
-    assert read.tags.count("figcaption") == 8
+    assert read.tags.count("figcaption") == 9
     assert "&lt;b&gt;card&lt;/b&gt;" in page
     assert "--out &#x27;a b&#x27;" in page
     shown = re.sub(r"<[^>]+>", "", page)
@@ -156,6 +158,8 @@ def test_a_report_holds_all_that_it_shows_and_runs_no_script(page: str) -> None:
     assert "float3 Mesh_interpolate(int face, float2 uv)" in shown
     assert "void other" not in shown
     assert "of_a_normal" not in shown
+    assert "T.addDifferential" in shown
+    assert "loadFwd<T" not in shown
 
 
 @browser.needed
