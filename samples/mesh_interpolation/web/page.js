@@ -69,12 +69,14 @@ class Page {
 
   #tellAbout(name) {
     const { device, fits, arrays } = this.#scene;
-    const { corners, positions } = arrays[fits[name].model];
+    const { corners, positions, views } = arrays[fits[name].model];
     const [faces, vertices] = [corners, positions].map((one) => one.shape[0].toLocaleString("en"));
     const { vendor, architecture } = device.adapterInfo ?? {};
     const made = [vendor, architecture].filter(Boolean).join(" ");
-    const sizes = `${faces} triangles, ${vertices} vertices, ${this.#size} x ${this.#size} pixels`;
-    find("about").textContent = made ? `${sizes}; ${made}` : sizes;
+    const pictures = views ? `${views.shape[0]} pictures` : "one picture";
+    const mesh = `${faces} triangles, ${vertices} vertices`;
+    const sizes = `${pictures} of ${this.#size} x ${this.#size} pixels`;
+    find("about").textContent = [mesh, sizes, made].filter(Boolean).join("; ");
   }
 
   // -- controls -----------------------------------------------------------------------------------

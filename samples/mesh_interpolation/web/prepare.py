@@ -135,7 +135,10 @@ def main(arguments: list[str] | None = None) -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     sys.path.insert(0, str(SAMPLE))
     for name, graphs in BUILDS.items():
-        sad.build(SAMPLE / f"{name}.py", given.out / name, entries=graphs, targets="wgsl")
+        # A step holds the gradient that the page needs. Of the graphs themselves it takes none, so
+        # that they are differentiated by `like` alone, of which nothing but the shape counts.
+        source, folder = SAMPLE / f"{name}.py", given.out / name
+        sad.build(source, folder, entries=graphs, targets="wgsl", wrt="like")
     write_data(given.out, given.subdivisions)
     for path in [LOADER, *(found for pattern in PAGE for found in HERE.glob(pattern))]:
         shutil.copyfile(path, given.out / path.name)
