@@ -73,7 +73,7 @@ def hung(size: int) -> Any:
 
 def fit(size: int, steps: int) -> tuple[list[float], list[Any]]:
     """The errors, and the cloth without wind, in the wind found and in the true one."""
-    p, rest = sad.array(hung(size), dtype=float3), 1.0 / (size - 1)
+    p, rest = sad.array(hung(size), dtype=float3), 1.0 / max(1, size - 1)
     goal, adam = blown(p, WIND, rest), sad.optim.Adam(0.1, beta1=0.5)
     wind, errors = sad.array(np.zeros(3), dtype=float3), []
     still, state = blown(p, wind, rest), adam.init(wind)

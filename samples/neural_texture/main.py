@@ -66,8 +66,8 @@ def fit(target: Any, steps: int) -> tuple[list[float], Any, Any]:
         return value, *adam.step(weights, gradient, state)
 
     places, goal = sad.array(waves(len(target))), sad.array(target.reshape(-1, 3))
-    weights: Any = drawn_weights()
-    state, errors, early = adam.init(weights), [], None
+    weights = early = drawn_weights()
+    state, errors = adam.init(weights), []
     for k in range(steps):
         if k == EARLY:
             early = weights

@@ -71,7 +71,7 @@ def test_a_picture_is_written(
     name: str, few: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "found.png"
-    sample(name).main(["--out", str(out), "--steps", "11", "--size", "12", *few])
+    sample(name).main(["--out", str(out), "--steps", "3", "--size", "12", *few])
     with Image.open(out) as picture:
         assert picture.width > picture.height
     assert f"wrote {out}" in capsys.readouterr().out
