@@ -105,9 +105,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--runtime", choices=["wgpu", "slangpy"])
     given = parser.parse_args(arguments)
-    with sad.open_device(given.runtime):
-        _, cloths = fit(given.size, given.steps)
-    drawn(cloths).save(given.out)
+    if given.size < 2 or given.steps < 1:
+        parser.error("--size is at least 2, --steps at least 1")
+    try:
+        with sad.open_device(given.runtime):
+            _, cloths = fit(given.size, given.steps)
+        drawn(cloths).save(given.out, "PNG")
+    except (sad.Error, OSError) as failure:
+        parser.error(str(failure))
     print(f"wrote {given.out}")
 
 

@@ -29,6 +29,13 @@ def scan_product(x: sad.Array[float]) -> sad.Array[float]:
     return sad.sum(sad.scan(sad.mul, x) * x)
 
 
+def tell_a_shorter_story() -> None:
+    factors = np.ones(1_000_000, np.float32)
+    factors[500_000] = 0.0
+    gradient = sad.grad(scan_product)(factors).numpy()
+    print(f"by the factor that is 0: {gradient[500_000]:.0f}, by the last: {gradient[-1]:.0f}")
+
+
 def counts(values: Any) -> Any:
     """The share of pixels in each bin, of values in 0..1."""
     place = sad.clamp(values, 0.0, 1.0) * (BINS - 1)
@@ -90,16 +97,18 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=80)
     parser.add_argument("--runtime", choices=["wgpu", "slangpy"])
     given = parser.parse_args(arguments)
+    if min(given.size, given.steps) < 1:
+        parser.error("--size and --steps are at least 1")
     pixels, wanted = picture(given.size), np.full(BINS, 1 / BINS, np.float32)
-    with sad.open_device(given.runtime):
-        factors = np.ones(1_000_000, np.float32)
-        factors[500_000] = 0.0
-        gradient = sad.grad(scan_product)(factors).numpy()
-        print(f"by the factor that is 0: {gradient[500_000]:.0f}, by the last: {gradient[-1]:.0f}")
-        _, values = fit(pixels.ravel(), wanted, given.steps)
-        both = [drawn(pixels), drawn(values.reshape(pixels.shape))]
-    row = np.concatenate([np.asarray(one) for one in both], 1)
-    Image.fromarray(row).save(given.out)
+    try:
+        with sad.open_device(given.runtime):
+            tell_a_shorter_story()
+            _, values = fit(pixels.ravel(), wanted, given.steps)
+            both = [drawn(pixels), drawn(values.reshape(pixels.shape))]
+        row = np.concatenate([np.asarray(one) for one in both], 1)
+        Image.fromarray(row).save(given.out, "PNG")
+    except (sad.Error, OSError) as failure:
+        parser.error(str(failure))
     print(f"wrote {given.out}")
 
 

@@ -69,7 +69,7 @@ def fit(target: Any, steps: int) -> tuple[list[float], Any, Any]:
     weights = early = drawn_weights()
     state, errors = adam.init(weights), []
     for k in range(steps):
-        if k == EARLY:
+        if k <= EARLY:
             early = weights
         value, weights, state = step(weights, state, places, goal)
         if k % 20 == 0 or k == steps - 1:
@@ -97,11 +97,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--runtime", choices=["wgpu", "slangpy"])
     given = parser.parse_args(arguments)
-    with sad.open_device(given.runtime):
-        _, *both = fit(picture(given.size), given.steps)
-        shown = [*(rendered(weights, SHOWN) for weights in both), picture(SHOWN)]
-    row = np.clip(np.concatenate(shown, 1), 0, 1)
-    Image.fromarray(np.rint(255 * row).astype(np.uint8)).save(given.out)
+    if min(given.size, given.steps) < 1:
+        parser.error("--size and --steps are at least 1")
+    try:
+        with sad.open_device(given.runtime):
+            _, *both = fit(picture(given.size), given.steps)
+            shown = [*(rendered(weights, SHOWN) for weights in both), picture(SHOWN)]
+        row = np.clip(np.concatenate(shown, 1), 0, 1)
+        Image.fromarray(np.rint(255 * row).astype(np.uint8)).save(given.out, "PNG")
+    except (sad.Error, OSError) as failure:
+        parser.error(str(failure))
     print(f"wrote {given.out}")
 
 

@@ -1,6 +1,6 @@
 """Gaussian splats in two dimensions, fitted to a picture.
 
-    python samples/splats/main.py [--out DIR] [--steps 150] [--runtime wgpu|slangpy]
+    python samples/splats/main.py [--out FILE] [--steps 150] [--runtime wgpu|slangpy]
 
 A splat is a blob with a place, a shape and a colour; a pixel adds up all of them. The gradient of
 its error goes back to every splat that it read. Writes the start, the fit and the target in a row.
@@ -98,11 +98,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--runtime", choices=["wgpu", "slangpy"])
     given = parser.parse_args(arguments)
-    with sad.open_device(given.runtime):
-        _, *ends = fit(picture(given.size), given.count, given.steps)
-        shown = [*(rendered(splats, SHOWN) for splats in ends), picture(SHOWN)]
-    row = np.clip(np.concatenate(shown, 1), 0, 1)
-    Image.fromarray(np.rint(255 * row).astype(np.uint8)).save(given.out)
+    if min(given.size, given.count, given.steps) < 1:
+        parser.error("--size, --count and --steps are at least 1")
+    try:
+        with sad.open_device(given.runtime):
+            _, *ends = fit(picture(given.size), given.count, given.steps)
+            shown = [*(rendered(splats, SHOWN) for splats in ends), picture(SHOWN)]
+        row = np.clip(np.concatenate(shown, 1), 0, 1)
+        Image.fromarray(np.rint(255 * row).astype(np.uint8)).save(given.out, "PNG")
+    except (sad.Error, OSError) as failure:
+        parser.error(str(failure))
     print(f"wrote {given.out}")
 
 

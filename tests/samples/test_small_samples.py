@@ -75,3 +75,22 @@ def test_a_picture_is_written(
     with Image.open(out) as picture:
         assert picture.width > picture.height
     assert f"wrote {out}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["splats", "neural_texture", "cloth", "histogram"])
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["--size", "0"], "--size"),
+        (["--steps", "0"], "--steps"),
+        (["--out", "{folder}"], "Is a directory"),
+    ],
+)
+def test_a_wrong_argument_is_one_line_and_no_traceback(
+    name: str, wrong: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ["--out", str(tmp_path / "found.png"), "--size", "6", "--steps", "1"]
+    with pytest.raises(SystemExit) as stopped:
+        sample(name).main([*few, *(word.format(folder=tmp_path) for word in wrong)])
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
