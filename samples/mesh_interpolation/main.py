@@ -118,8 +118,9 @@ def run(given: argparse.Namespace, device: sad.Device, console: Console, command
         raise KeyboardInterrupt
     write_outcome(fit, record, given.fit, device, given.out, command)
     console.print(
-        f"{record.losses[-1][0] + 1} steps, {record.milliseconds_a_step:.1f} ms each, "
-        f"PSNR {psnr(record.loss):.2f} dB on {device.capabilities.runtime}; "
+        f"{fit.steps_done} step{'s' if fit.steps_done > 1 else ''}, "
+        f"{record.milliseconds_a_step:.1f} ms each, PSNR {psnr(record.loss):.2f} dB "
+        f"on {device.capabilities.runtime}; "
         f"see {given.out / 'report.html'}",
         soft_wrap=True,
     )

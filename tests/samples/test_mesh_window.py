@@ -181,7 +181,7 @@ def test_a_missing_package_is_named_with_its_remedy(tmp_path: Path) -> None:
     (tmp_path / "rendercanvas.py").write_text("raise ModuleNotFoundError(name='rendercanvas')")
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     message = refused(PYTHONPATH=path)
-    assert 'cannot load rendercanvas: pip install "shaderad[window]"' in message
+    assert "cannot load rendercanvas: pip install '.[window]' in the clone" in message
 
 
 # -- with a device -------------------------------------------------------------------------

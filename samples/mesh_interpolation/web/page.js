@@ -132,8 +132,7 @@ class Page {
     for (let k = asked("pace", 1); k > 0 && this.#isRunning; k--) this.#step();
     if (this.#isStale) {
       this.#isStale = false;
-      const show = document.querySelector("[name=show]:checked").value;
-      await this.#screen.show(await this.#fit.picture(show));
+      await this.#screen.show(await this.#fit.picture(shown()));
     }
     await this.#scene.device.queue.onSubmittedWorkDone();
     const isBusy = this.#isRunning || this.#isStale || this.#reads;

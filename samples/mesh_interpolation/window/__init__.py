@@ -82,7 +82,7 @@ def _check(runtime: str | None) -> None:
         for name in PACKAGES:
             importlib.import_module(name)
     except ImportError as failure:
-        message = f'the window cannot load {failure.name}: pip install "shaderad[window]"'
+        message = f"the window cannot load {failure.name}: pip install '.[window]' in the clone"
         raise WindowError(message) from failure
 
 
