@@ -100,7 +100,9 @@ def maker(name: str) -> str:
 
 
 def run(script: Path, *arguments: object) -> None:
-    subprocess.run([sys.executable, script, *map(str, arguments)], check=True)
+    """Runs a sample; what is wrong it says itself."""
+    if subprocess.run([sys.executable, script, *map(str, arguments)], check=False).returncode:
+        sys.exit(f"{script} failed")
 
 
 def shrink(source: Path, out: Path, width: int, margin: float = 0.0) -> None:
