@@ -33,14 +33,10 @@ def write_outcome(
     }
     overview = row(*shown.values())
     shown["difference"] = pixels(fit, "difference")
-    found = {name: png(picture) for name, picture in shown.items()}
-    loss, animation = svg(record.losses), webp(record.frames)
-
-    for name, data in found.items():
-        (out / f"{name}.png").write_bytes(data)
-    (out / "overview.png").write_bytes(png(overview))
-    (out / "loss.svg").write_text(loss)
-    (out / "fit.webp").write_bytes(animation)
+    for name, picture in {**shown, "overview": overview}.items():
+        (out / f"{name}.png").write_bytes(png(picture))
+    (out / "loss.svg").write_text(svg(record.losses))
+    (out / "fit.webp").write_bytes(webp(record.frames))
     if record.vertex_errors:
         (out / "vertex_error.svg").write_text(svg(record.vertex_errors, VERTEX_ERROR))
 
@@ -48,25 +44,36 @@ def write_outcome(
     report = Report(
         attribute=attribute,
         numbers=numbers(fit, record),
-        pictures=[
-            Picture("Start", found["start"]),
-            Picture("Fit", found["fit"]),
-            Picture("Target", found["target"]),
-            Picture(f"Difference: at most {shown['difference'].max():.1g}", found["difference"]),
-        ],
+        pictures=compared(out, shown["difference"].max()),
         progress=[
-            Picture(f"Fit: steps 0 to {fit.steps_done}", animation, "webp"),
-            Picture("Loss: before each step", loss),
+            Picture(f"Fit: steps 0 to {fit.steps_done}", (out / "fit.webp").read_bytes(), "webp"),
+            Picture("Loss: before each step", (out / "loss.svg").read_text()),
         ],
-        gradients=[
-            Picture(f"After {count} step{'s' if count > 1 else ''}", png(shown))
-            for count, shown in record.gradients.items()
-        ],
+        gradients=gradients(record),
         sections=[*vertices(record), *views(fit)],
         command=command,
         device=f"{can.runtime}, {can.adapter}",
     )
     (out / "report.html").write_text(report.page(out / "build"))
+
+
+def compared(out: Path, difference: float) -> list[Picture]:
+    """The pictures that were written, with what a report says of each."""
+    captions = {
+        "start": "Start",
+        "fit": "Fit",
+        "target": "Target",
+        "difference": f"Difference: at most {difference:.1g}",
+    }
+    return [Picture(said, (out / f"{name}.png").read_bytes()) for name, said in captions.items()]
+
+
+def gradients(record: Record) -> list[Picture]:
+    """The heat maps, by the steps done."""
+    return [
+        Picture(f"After {count} step{'s' if count > 1 else ''}", png(shown))
+        for count, shown in record.gradients.items()
+    ]
 
 
 def numbers(fit: Fit, record: Record) -> dict[str, str]:

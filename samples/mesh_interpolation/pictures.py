@@ -17,19 +17,20 @@ FRAME_MS = 60
 LAST_FRAME_MS = 1800
 """An animation stays at its end for a while, before it starts again."""
 
-Pixels = np.ndarray[Any, np.dtype[Any]]
+Pixels = np.ndarray[Any, np.dtype[np.floating[Any]]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def png(pixels: Pixels) -> bytes:
     """An 8-bit picture; the same pixels always give the same bytes."""
     written = io.BytesIO()
-    _image(pixels).save(written, "PNG", optimize=True)
+    Image.fromarray(displayed(pixels)).save(written, "PNG", optimize=True)
     return written.getvalue()
 
 
-def webp(frames: Sequence[Pixels], quality: int = 85) -> bytes:
-    """An endless animation."""
-    first, *others = [_image(frame) for frame in frames]
+def webp(frames: Sequence[Bytes], quality: int = 85) -> bytes:
+    """An endless animation of pictures that are `displayed`."""
+    first, *others = [Image.fromarray(frame) for frame in frames]
     times = [FRAME_MS] * len(others) + [LAST_FRAME_MS]
     written = io.BytesIO()
     first.save(
@@ -44,6 +45,12 @@ def webp(frames: Sequence[Pixels], quality: int = 85) -> bytes:
     return written.getvalue()
 
 
+def displayed(pixels: Pixels) -> Bytes:
+    """As displays want it: 8 bits, and more of them for what is dark."""
+    display = np.clip(pixels, 0, 1) ** (1 / GAMMA)
+    return np.rint(255 * display).astype(np.uint8)
+
+
 def smaller(pixels: Pixels, largest_edge: int) -> Pixels:
     """Means of squares of pixels, so many that no edge is longer than `largest_edge`."""
     factor = -(-max(pixels.shape[:2]) // largest_edge)
@@ -55,8 +62,3 @@ def smaller(pixels: Pixels, largest_edge: int) -> Pixels:
 def row(*pictures: Pixels) -> Pixels:
     """Pictures of one height, side by side."""
     return np.concatenate(pictures, axis=1)
-
-
-def _image(pixels: Pixels) -> Image.Image:
-    display = np.clip(pixels, 0, 1) ** (1 / GAMMA)
-    return Image.fromarray(np.rint(255 * display).astype(np.uint8))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fit import Fit, PositionFit
-from pictures import Pixels, smaller
+from pictures import Bytes, Pixels, displayed, smaller
 
 LOOKS = 48
 """How often a fit is looked at; each look is a frame of the animation."""
@@ -30,7 +30,7 @@ class Record:
     """Steps done before the loss was taken, and the loss."""
     vertex_errors: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
     """Steps done, and how far vertices were off then; only where positions are fitted."""
-    frames: list[Pixels] = field(default_factory=list[Pixels])
+    frames: list[Bytes] = field(default_factory=list[Bytes])
     gradients: dict[int, Pixels] = field(default_factory=dict[int, Pixels])
     """By the number of steps done."""
     step_ms: list[float] = field(default_factory=list[float])
@@ -77,7 +77,7 @@ def followed(fit: Fit, steps: int, record: Record, seen: Callable[[int, float], 
 
 def look(fit: Fit, record: Record) -> None:
     """Keeps what can be seen between two steps."""
-    record.frames.append(smaller(pixels(fit, "fit"), FRAME_EDGE))
+    record.frames.append(displayed(smaller(pixels(fit, "fit"), FRAME_EDGE)))
     if isinstance(fit, PositionFit):
         record.vertex_errors.append((fit.steps_done, fit.vertex_error().now))
 

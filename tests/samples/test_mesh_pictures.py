@@ -47,7 +47,7 @@ def test_a_smaller_picture_holds_means_and_drops_what_fills_no_pixel() -> None:
 
 def test_an_animation_has_every_frame_and_starts_again() -> None:
     pictures = part("pictures")
-    frames = [np.full((8, 8, 3), shade) for shade in (0.0, 0.3, 0.9)]
+    frames = [np.full((8, 8, 3), shade, np.uint8) for shade in (0, 120, 240)]
     with decoded(pictures.webp(frames)) as animation:
         assert animation.n_frames == 3
         assert animation.info["loop"] == 0
@@ -135,7 +135,9 @@ def page(tmp_path: Path) -> str:
         numbers={"PSNR": "41 dB"},
         pictures=[report.Picture("Fit", green), report.Picture("Difference: at most 1", blue)],
         progress=[
-            report.Picture("Fit", pictures.webp([np.full((64, 64, 3), BLUE)]), "webp"),
+            report.Picture(
+                "Fit", pictures.webp([pictures.displayed(np.full((64, 64, 3), BLUE))]), "webp"
+            ),
             report.Picture("Loss", chart.svg([(0, 0.1), (9, 0.01)])),
         ],
         gradients=[report.Picture("After 1 step", green)],
