@@ -1,7 +1,7 @@
 """Numbers that fall by orders of magnitude -> a curve on a logarithmic scale, as SVG.
 
 The text is a file of its own and can also stand within a page: its style names only its own
-classes, and follows the reader's choice of a light or a dark theme.
+classes.
 """
 
 from __future__ import annotations
@@ -14,17 +14,15 @@ WIDTH, HEIGHT = 640, 400
 LEFT, RIGHT, TOP, BOTTOM = 62, 58, 18, 46
 MOST_TICKS = 8
 STYLE = """
-.chart { font: 12px system-ui, sans-serif; --ink: #1d232b; --soft: #667085; --line: #d6dbe2; }
-.chart text { fill: var(--soft); }
-.chart .axis { stroke: var(--soft); stroke-width: 1; fill: none; }
-.chart .rule { stroke: var(--line); stroke-width: 1; }
+.chart { font: 12px system-ui, sans-serif; }
+.chart text { fill: #727e90; }
+.chart .axis { stroke: #727e90; stroke-width: 1; fill: none; }
+.chart .rule { stroke: #727e90; stroke-width: 1; stroke-opacity: 0.3; }
 .chart .curve { stroke: #d9622b; stroke-width: 2.2; fill: none; stroke-linejoin: round; }
 .chart .end { fill: #d9622b; }
-.chart .value { fill: var(--ink); font-weight: 600; }
-@media (prefers-color-scheme: dark) {
-  .chart { --ink: #f2f4f7; --soft: #98a2b3; --line: #333a45; }
-}
+.chart .value { fill: #d9622b; font-weight: 600; }
 """
+"""Colours that can be read on white and on black: who shows a picture may not say which it is."""
 
 
 @dataclass(frozen=True)
