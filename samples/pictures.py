@@ -133,9 +133,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("names", nargs="*", type=maker, metavar="NAME", help=", ".join(MAKERS))
     parser.add_argument("--out", type=Path, default=DOCS_PICTURES)
     given = parser.parse_args(arguments)
-    given.out.mkdir(parents=True, exist_ok=True)
-    for name in given.names or MAKERS:
-        MAKERS[name].make(given.out)
+    try:
+        given.out.mkdir(parents=True, exist_ok=True)
+        for name in given.names or MAKERS:
+            MAKERS[name].make(given.out)
+    except OSError as failure:
+        parser.error(str(failure))
 
 
 if __name__ == "__main__":

@@ -105,8 +105,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--runtime", choices=["wgpu", "slangpy"])
     given = parser.parse_args(arguments)
-    if given.size < 2 or given.steps < 1:
-        parser.error("--size is at least 2, --steps at least 1")
+    if min(given.size, given.steps) < 1:
+        parser.error("--size and --steps are at least 1")
     try:
         with sad.open_device(given.runtime):
             _, cloths = fit(given.size, given.steps)

@@ -90,6 +90,7 @@ def watch(given: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     try:
         if given.screenshot:
             window.screenshot(given.screenshot, given.fit, given.size, given.steps, given.runtime)
+            print(f"wrote {given.screenshot}")
         else:
             window.run(given.fit, given.size, given.runtime)
     except (window.WindowError, sad.DeviceError) as failure:

@@ -69,7 +69,7 @@ def fit(target: Any, steps: int) -> tuple[list[float], Any, Any]:
     weights = early = drawn_weights()
     state, errors = adam.init(weights), []
     for k in range(steps):
-        if k <= EARLY:
+        if k == EARLY:
             early = weights
         value, weights, state = step(weights, state, places, goal)
         if k % 20 == 0 or k == steps - 1:

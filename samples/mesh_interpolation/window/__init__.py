@@ -72,7 +72,7 @@ def screenshot(
         if viewer.player is not None:
             viewer.player.steps_wanted = 1
     viewer.close()
-    Image.fromarray(shown[..., :3]).save(file, optimize=True)
+    Image.fromarray(shown[..., :3]).save(file, "PNG", optimize=True)
 
 
 def _check(runtime: str | None) -> None:
