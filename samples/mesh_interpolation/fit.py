@@ -42,6 +42,7 @@ class Fit(ABC):
     """One attribute of a mesh, fitted so that its pictures become those of a target.
 
     Args:
+        graph: Of a step: the loss, its gradient, what is fitted and Adam's state, one step on.
         model: The target.
         start: What is fitted, before the first step.
         size: Pixels along an edge of each picture.
@@ -50,8 +51,15 @@ class Fit(ABC):
     """
 
     def __init__(
-        self, model: scene.Model, start: np.ndarray, size: int, views: Sequence[Camera], lr: float
+        self,
+        graph: Callable[..., Any],
+        model: scene.Model,
+        start: np.ndarray,
+        size: int,
+        views: Sequence[Camera],
+        lr: float,
     ) -> None:
+        self.graph = graph
         self.size = size
         self.views = views
         self.lr = lr
@@ -73,9 +81,15 @@ class Fit(ABC):
     def vertex_count(self) -> int:
         return len(self._start)
 
-    @abstractmethod
     def step(self) -> None:
         """Renders, finds the loss and its gradient, and updates, in one submission."""
+        found = self.graph(*self.arguments())
+        self._loss, self._gradient, self._fitted, self._state = found
+        self.steps_done += 1
+
+    @abstractmethod
+    def arguments(self) -> tuple[Any, ...]:
+        """What `graph` takes for the next step."""
 
     @abstractmethod
     def _look(self, fitted: sad.Array) -> Look:
@@ -133,21 +147,14 @@ class SurfaceFit(Fit):
         size: int,
         lr: float,
     ) -> None:
-        super().__init__(model, start, size, (scene.orbit(),), lr)
-        self.graph = graph
+        super().__init__(graph, model, start, size, (scene.orbit(),), lr)
         # What each pixel shows stays the same.
         self._hits = steps.hits_of(self._corners, self._true.positions, self.views[0], self._canvas)
 
     def arguments(self) -> tuple[Any, ...]:
-        """What `graph` takes for the next step."""
         _, normals, colors = self._look(self._fitted)
         return (self._corners, normals, colors, self._state, self.views[0], self._hits,
                 self._targets[0], self.lr)  # fmt: skip
-
-    def step(self) -> None:
-        found = self.graph(*self.arguments())
-        self._loss, self._gradient, self._fitted, self._state = found
-        self.steps_done += 1
 
 
 class ColorFit(SurfaceFit):
@@ -196,13 +203,13 @@ class PositionFit(Fit):
     """
 
     COARSE = 200
-    SMOOTHEST, ROUGHEST = 50.0, 2.0
+    SMOOTHEST, ROUGHEST = 30.0, 1.0
 
     def __init__(self, size: int = 256, *, subdivisions: int = 0) -> None:
         model = scene.spot(subdivisions)
         model = replace(model, colors=scene.marbled(model.positions))
         start, views = scene.dented(model.positions), scene.around()
-        super().__init__(model, start, size, views, lr=0.02)
+        super().__init__(position_steps.position_step, model, start, size, views, lr=0.03)
         self._neighbours = sad.array(scene.neighbours_of(model.corners), dtype=int)
         self._cameras = sad.array(scene.together(views), dtype=Camera)
         self._plain_targets, self._outlined, shown = position_steps.watched(
@@ -211,17 +218,11 @@ class PositionFit(Fit):
         self._seen_twice = scene.seen_by(shown.numpy(), model.corners) >= 2
 
     def arguments(self) -> tuple[Any, ...]:
-        """What `position_step` takes for the next step."""
         done = min(1.0, self.steps_done / self.COARSE)
         stiffness = self.SMOOTHEST * (self.ROUGHEST / self.SMOOTHEST) ** done
         return (self._corners, self._neighbours, self._fitted, self._true.colors, self._state,
                 self._cameras, self._plain_targets, self._outlined, stiffness,
                 self.lr * 0.1**done)  # fmt: skip
-
-    def step(self) -> None:
-        found = position_steps.position_step(*self.arguments())
-        self._loss, self._gradient, self._fitted, self._state = found
-        self.steps_done += 1
 
     def vertex_error(self) -> VertexError:
         """Of the vertices whose triangles show in at least two views; reads the positions."""

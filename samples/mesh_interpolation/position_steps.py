@@ -22,7 +22,7 @@ from kernels import NO_FACE, Camera, Hit, Mesh, Surface, depths, faces, locate
 from shaderad import float3, int3
 from steps import Adam, rasterised
 
-ADAM = sad.optim.Adam(0.02, beta1=0.9, beta2=0.999)
+ADAM = sad.optim.Adam(0.03, beta1=0.9, beta2=0.999)
 JUMP = 0.1
 """Surfaces this far behind each other are not one piece; in units of the model."""
 ANY_JUMP = 1e9

@@ -96,11 +96,11 @@ def around() -> tuple[Camera, ...]:
     return (*quarters, orbit(lift=HIGH), orbit(lift=-HIGH))
 
 
-def dented(positions: Floats, share: float = 0.05) -> Floats:
+def dented(positions: Floats, share: float = 0.06) -> Floats:
     """The model, moved about smoothly: where most, by `share` of its length."""
-    draw, moved = np.random.default_rng(4), np.zeros_like(positions)
+    draw, moved = np.random.default_rng(7), np.zeros_like(positions)
     for _ in range(4):
-        waves = wave(draw, positions, draw.uniform(1.2, 2.8))
+        waves = wave(draw, positions, draw.uniform(0.7, 1.4))
         moved += waves[:, None] * draw.normal(size=3)
     length = np.ptp(positions, axis=0).max()
     return positions + moved * (share * length / np.linalg.norm(moved, axis=1).max())

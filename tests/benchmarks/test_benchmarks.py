@@ -59,12 +59,17 @@ def test_a_step_of_twenty_dispatches_is_repeated_by_hand(
     assert "20 dispatches a step" in printed
 
 
+def forget_mesh_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its scripts import one another by short names."""
+    for name in ("kernels", "steps", "position_steps", "scene", "fit", "soup"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(ROOT / "samples" / "mesh_interpolation")
+
+
 def test_a_step_of_the_mesh_is_held_against_its_kernels(
     device: sad.Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("kernels", "steps", "scene", "fit", "soup"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.syspath_prepend(ROOT / "samples" / "mesh_interpolation")
+    forget_mesh_sample(monkeypatch)
     runtime = device.capabilities.runtime
     imported("mesh_step", monkeypatch).compare(runtime, size=32, rounds=1, repeats=2)
     printed = capsys.readouterr().out
@@ -72,6 +77,18 @@ def test_a_step_of_the_mesh_is_held_against_its_kernels(
     for line in ("colors", "normals", "index buffer", "pointers"):
         assert f"\n  {line}" in printed
     assert "below" not in printed
+
+
+def test_vertices_of_the_mesh_are_followed(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forget_mesh_sample(monkeypatch)
+    runtime = device.capabilities.runtime
+    imported("mesh_positions", monkeypatch).follow(runtime, size=48, steps=5)
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{runtime}, 6 views of 48 x 48 pixels")
+    assert "\n  step   5  off by" in printed
+    assert printed.endswith("below 10.0 times less\n")
 
 
 def test_a_loaded_build_gives_the_gradients_of_raw_wgpu(

@@ -14,6 +14,7 @@ import shaderad as sad
 from shaderad import float3
 from shaderad.session import devices
 from tests.samples.conftest import FOLDER
+from tests.samples.loading import module_of
 
 pytestmark = pytest.mark.gpu
 
@@ -125,13 +126,13 @@ def test_vertices_come_back_to_where_they_belong(position_fit: Any) -> None:
     position_fit.reset()
     assert position_fit.vertex_error().now == position_fit.vertex_error().start
     losses = []
-    for _ in range(60):
+    for _ in range(70):
         position_fit.step()
         losses.append(position_fit.loss())
-    assert losses[-1] < losses[0] / 100
+    assert losses[-1] < losses[0] / 300
     now, start = position_fit.vertex_error()
     assert start > 0.04
-    assert now < start / 10
+    assert now < start / 8
     seen = position_fit._seen_twice
     assert 0.5 < seen.mean() < 1.0
 
@@ -187,6 +188,18 @@ def test_a_step_of_six_views_is_one_submission_and_reads_nothing(
             device.runtime.wait()
     assert len(submitted) == 3
     assert position_fit.loss() < first
+
+
+def test_the_page_goes_down_as_the_fit_does(position_fit: Any) -> None:
+    page = module_of(FOLDER / "web" / "prepare.py").FITS["positions"]
+    assert page["scheduled"] == position_fit.COARSE
+    position_fit.reset()
+    for k, done in enumerate((0, position_fit.COARSE)):
+        position_fit.steps_done = done
+        *_, stiffness, lr = position_fit.arguments()
+        told = {"lr": pytest.approx(lr), "stiffness": pytest.approx(stiffness)}
+        assert {name: ends[k] for name, ends in page["schedule"].items()} == told
+    position_fit.reset()
 
 
 @pytest.mark.slow

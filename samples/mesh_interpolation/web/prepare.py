@@ -60,7 +60,7 @@ FITS = {
         "fitted": "positions",
         "start": "dented",
         "size": 256,
-        "schedule": {"lr": [0.02, 0.002], "stiffness": [50.0, 2.0]},
+        "schedule": {"lr": [0.03, 0.003], "stiffness": [30.0, 1.0]},
         "scheduled": 200,
     },
 }
