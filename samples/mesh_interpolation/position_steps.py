@@ -92,11 +92,11 @@ def watched(
     """Of each view the colours, what is inside of the outline, and the triangles it shows."""
     surface, shape = Surface(corners, positions), like.shape
 
-    def seen(nothing: Any, camera: Any) -> Any:
+    def seen(_: Any, camera: Any) -> Any:
         depth = depths(surface, camera, dim=corners.shape, shapes={"depth": shape})
         hits = rasterised(surface, camera, shape)
         color = paint(Mesh(corners, colors, colors), hits, dim=shape)
-        return nothing, (color, inside(depth, ANY_JUMP, dim=shape), hits.face)
+        return 0.0, (color, inside(depth, ANY_JUMP, dim=shape), hits.face)
 
     return sad.loop(seen, 0.0, views)[1]
 

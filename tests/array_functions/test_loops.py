@@ -61,6 +61,16 @@ def test_rows_go_in_and_come_out() -> None:
     check_derivatives(g, rows, X)
 
 
+@pytest.mark.parametrize("numbers", [0.5, (0.5,), (0.5, 2.0)])
+def test_a_carry_of_numbers_may_become_other_numbers(numbers: Any) -> None:
+    def f(x: Any) -> Any:
+        return loops.loop(lambda _, row: (numbers, 2.0 * row), numbers, x)
+
+    carry, ys = run(f, X)
+    np.testing.assert_array_equal(np.ravel(carry), np.ravel(numbers))
+    np.testing.assert_array_equal(ys, 2.0 * X)
+
+
 def test_while_stops_at_its_condition() -> None:
     def f(x: Any) -> Any:
         return loops.while_loop(lambda c: c[1] < 3, lambda c: (c[0] * x, c[1] + 1), (x, 0), 10)[0]

@@ -162,7 +162,7 @@ class _Carries:
             LanguageError: SR0333 where they are built differently.
             ShapeError: SR0330, SR0334 where an element type or shape changes.
         """
-        leaves = trees.leaves(body.lifted(matched(self._init, found, "the carry")))
+        leaves = trees.leaves(body.lifted(tuple(matched(self._init, found, "the carry"))))
         widened = [self._widened(k, leaf) for k, leaf in enumerate(leaves)]
         if any(widened):
             return None
