@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -24,7 +24,7 @@ from tests.samples.loading import ROOT, SAMPLES, module_of
 pytestmark = [pytest.mark.gpu, browser.needed]
 
 WEB = SAMPLES / "mesh_interpolation" / "web"
-module_of(WEB / "prepare.py", "prepare")
+prepare = module_of(WEB / "prepare.py", "prepare")
 screenshot = module_of(WEB / "screenshot.py", "screenshot")
 SIZE, STEPS = 128, 20
 OFFERED = ("colors", "normals", "positions")
@@ -225,3 +225,26 @@ def test_the_page_looks_as_its_documentation_shows(page: Path) -> None:
     stored = pixels(ROOT / "docs" / "pictures" / "page.png")
     assert found.size == stored.size
     assert psnr(np.asarray(found) / 255.0, np.asarray(stored) / 255.0) > SEEN_ALIKE
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "said"),
+    [
+        (prepare, ["{file}"], "cannot write into {file}: File exists"),
+        (prepare, ["--subdivisions", "-1"], "invalid choice: -1"),
+        (screenshot, ["x.png", "--page", "{folder}"], "{folder} is no page"),
+    ],
+)
+def test_a_wrong_argument_is_one_line(
+    program: str,
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    places = {"file": tmp_path / "file", "folder": tmp_path}
+    places["file"].touch()
+    with pytest.raises(SystemExit) as stopped:
+        program.main([word.format(**places) for word in arguments])
+    assert stopped.value.code == 2
+    assert said.format(**places) in capsys.readouterr().err.splitlines()[-1]

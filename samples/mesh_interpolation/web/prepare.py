@@ -127,21 +127,31 @@ def write_data(out: Path, subdivisions: int) -> None:
     (out / "scene.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("out", nargs="?", type=Path, default=SAMPLE / "out" / "page")
-    parser.add_argument("--subdivisions", type=int, default=1, help="of the mesh; default: 1")
-    given = parser.parse_args(arguments)
-    given.out.mkdir(parents=True, exist_ok=True)
-    sys.path.insert(0, str(SAMPLE))
+def write_page(out: Path, subdivisions: int) -> None:
+    """All that the page needs."""
+    out.mkdir(parents=True, exist_ok=True)
     for name, graphs in BUILDS.items():
         # A step holds the gradient that the page needs. Of the graphs themselves it takes none, so
         # that they are differentiated by `like` alone, of which nothing but the shape counts.
-        source, folder = SAMPLE / f"{name}.py", given.out / name
+        source, folder = SAMPLE / f"{name}.py", out / name
         sad.build(source, folder, entries=graphs, targets="wgsl", wrt="like")
-    write_data(given.out, given.subdivisions)
+    write_data(out, subdivisions)
     for path in [LOADER, *(found for pattern in PAGE for found in HERE.glob(pattern))]:
-        shutil.copyfile(path, given.out / path.name)
+        shutil.copyfile(path, out / path.name)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("out", nargs="?", type=Path, default=SAMPLE / "out" / "page")
+    parser.add_argument(
+        "--subdivisions", type=int, default=1, choices=range(4), help="of the mesh; default: 1"
+    )
+    given = parser.parse_args(arguments)
+    sys.path.insert(0, str(SAMPLE))
+    try:
+        write_page(given.out, given.subdivisions)
+    except OSError as failure:
+        parser.error(f"cannot write into {given.out}: {failure.strerror or failure}")
     print(f"wrote {given.out}; serve it: python -m http.server -d {given.out}")
 
 

@@ -35,6 +35,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--page", type=Path, help="what prepare.py wrote; default: written anew")
     given = parser.parse_args(arguments)
+    if given.page and not (given.page / "index.html").is_file():
+        parser.error(f"{given.page} is no page that prepare.py wrote")
     with TemporaryDirectory() as folder:
         if given.page is None:
             prepare.main([folder])
