@@ -236,7 +236,7 @@ def test_the_page_looks_as_its_documentation_shows(page: Path) -> None:
     ],
 )
 def test_a_wrong_argument_is_one_line(
-    program: str,
+    program: ModuleType,
     arguments: list[str],
     said: str,
     tmp_path: Path,

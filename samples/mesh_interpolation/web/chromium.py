@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = shutil.which("chromium") or shutil.which("google-chrome")
-# A container's root has no sandbox and a small /dev/shm.
-HEADLESS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-first-run",
-            "--hide-scrollbars")  # fmt: skip
+# A container's root has no sandbox and a small /dev/shm; on a busy machine a driver that is a
+# program may take long over a shader, and yet it does not hang.
+HEADLESS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu-watchdog",
+            "--no-first-run", "--hide-scrollbars")  # fmt: skip
 WEBGPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
 # A compositor by the same driver: any other leaves WebGPU's canvases blank.
 COMPOSITOR = ("--enable-gpu", "--ignore-gpu-blocklist", "--enable-features=Vulkan",

@@ -15,12 +15,12 @@ import { turnable } from "./turning.js";
 const STEPS_A_READ = 10;
 const EDGE = 512;  // Of the canvas, in pixels.
 const PAUSE_AFTER = 600;  // Steps: a page that nobody looks at comes to rest.
-
-const query = new URLSearchParams(location.search);
 const NO_WEBGPU = "this page needs WebGPU, which this browser does not give it; try Chrome, Edge, "
   + "or a recent Safari or Firefox, over https or on localhost";
 
+const query = new URLSearchParams(location.search);
 const find = (id) => document.getElementById(id);
+const shown = () => document.querySelector("[name=show]:checked").value;
 
 class Page {
   #scene;
