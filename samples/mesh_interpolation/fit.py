@@ -197,9 +197,9 @@ class PositionFit(Fit):
     """Where the vertices are, from pictures of all sides; `start` is dented.
 
     The colours at the vertices are known and marbled: on a surface of one colour nothing would
-    tell where a vertex is. What is compared are the colours without light; `picture` shows them
-    lit. The first `COARSE` steps go from smooth moves of large parts to those of small ones, and
-    their length from `lr` to a tenth of it.
+    tell where a vertex is. What is compared, and what `loss` is of, are the colours without light,
+    away from outlines; `picture` shows them lit. The first `COARSE` steps go from smooth moves of
+    large parts to those of small ones, and their length from `lr` to a tenth of it.
     """
 
     COARSE = 200
