@@ -27,7 +27,7 @@ Show = Literal["fit", "start", "target", "difference", "gradient"]
 
 def psnr(loss: float) -> float:
     """Peak signal-to-noise ratio in dB of a mean squared error, for a peak of 1."""
-    return -10.0 * math.log10(loss) if loss > 0.0 else math.inf
+    return math.inf if loss == 0.0 else -10.0 * math.log10(loss)
 
 
 class Look(NamedTuple):
@@ -98,9 +98,9 @@ class Fit(ABC):
     def reset(self) -> None:
         """Back to before the first step."""
         self.steps_done = 0
-        self._fitted = self._gradient = self._start
+        self._fitted, self._gradient = self._start, 0.0 * self._start
         self._state = steps.ADAM.init(self._start)
-        self._loss = sad.array(np.float32(np.inf))
+        self._loss = sad.array(np.float32(np.inf), device=self._start.device)
 
     def loss(self) -> float:
         """The mean squared error of a channel before the last step; reads 4 bytes.

@@ -141,7 +141,8 @@ def position_step(
     none = sad.sum(zero.x)
     xs = (views, targets, outlined)
     (gradient, _, square, count), _ = sad.loop(add_view, (zero, none, none, none), xs)
-    downhill = smoothed(gradient / count, neighbours, stiffness)
+    # Where pictures are too small to show more than outlines, nothing moves.
+    downhill = smoothed(gradient / sad.max(count, 1.0), neighbours, stiffness)
     moved, state = ADAM.step(zero, downhill, state, lr)
     positions = positions + smoothed(moved, neighbours, stiffness)
     return square / (3.0 * count), gradient, positions, state

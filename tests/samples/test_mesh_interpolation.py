@@ -92,6 +92,23 @@ def test_a_perfect_fit_has_no_noise(mesh_sample: SimpleNamespace) -> None:
     assert mesh_sample.fit.psnr(0.0) == np.inf
 
 
+def test_an_error_of_nothing_is_no_perfect_fit(mesh_sample: SimpleNamespace) -> None:
+    assert np.isnan(mesh_sample.fit.psnr(np.nan))
+
+
+def test_a_fit_begins_anew_on_its_own_device_and_without_a_gradient(
+    mesh_sample: SimpleNamespace, device: sad.Device
+) -> None:
+    with sad.open_device(device.capabilities.runtime) as own:
+        fit = mesh_sample.fit.ColorFit(8, subdivisions=0)
+        fit.step()
+        with device:
+            fit.reset()
+        assert fit._loss.device is own
+        assert not fit._gradient.numpy().any()
+        assert fit.loss() == np.inf
+
+
 def test_a_step_is_one_submission_and_reads_nothing(
     color_fit: Any, device: sad.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,6 +137,15 @@ def test_vertices_come_back_to_where_they_belong(position_fit: Any) -> None:
     assert 0.5 < seen.mean() < 1.0
 
 
+def test_pictures_of_nothing_but_outlines_move_no_vertex(
+    mesh_sample: SimpleNamespace, device: sad.Device
+) -> None:
+    fit = mesh_sample.fit.PositionFit(2)
+    fit.step()
+    np.testing.assert_array_equal(fit._fitted.numpy(), fit._start.numpy())
+    assert np.isnan(fit.loss())
+
+
 def test_smoothing_solves_for_what_a_mesh_resists(
     mesh_sample: SimpleNamespace, device: sad.Device
 ) -> None:
