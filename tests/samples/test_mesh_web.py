@@ -31,8 +31,8 @@ OFFERED = ("colors", "normals", "positions")
 VIEWS = ("fit", "start", "target", "difference", "gradient")
 LOSS_TOLERANCE = 1e-4
 """Relative: float32 sums in another order, through `STEPS` steps of Adam."""
-ALIKE = 60.0
-"""PSNR in dB: of a picture, some pixels at outlines may show another triangle."""
+ALIKE = 45.0
+"""PSNR in dB: some pixels at outlines may show another triangle."""
 SEEN_ALIKE = 24.0
 """PSNR in dB, of pictures that a page has stretched."""
 TURNED = 20.0
@@ -73,11 +73,27 @@ def device(wgpu_features: frozenset[str]) -> Iterator[sad.Device]:
     device.close()
 
 
+@pytest.fixture(scope="module")
+def address(page: Path) -> Iterator[str]:
+    with chromium.served(page) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def tab(address: str) -> Iterator[Any]:
+    """A browser that shows WebGPU's canvases."""
+    with chromium.Tab(screenshot.WINDOW) as tab:
+        yield tab
+
+
 def open_page(tab: Any, address: str, **query: object) -> None:
-    """Opens the page and waits until it is at rest."""
-    tab.open(
-        f"{address}/index.html?{urlencode({'size': SIZE, 'edge': SIZE, 'steps': STEPS, **query})}"
-    )
+    """Opens the page; small, for there is no GPU."""
+    numbers = {"size": SIZE, "edge": SIZE, "steps": STEPS, **query}
+    tab.open(f"{address}/index.html?{urlencode(numbers)}")
+
+
+def rest(tab: Any) -> None:
+    """Waits until the page shows what it should."""
     tab.value(screenshot.AT_REST)
 
 
@@ -104,7 +120,7 @@ def encoded(linear: Any) -> Any:
 
 def click(tab: Any, name: str) -> None:
     tab.value(f"document.getElementById({name!r}).click()")
-    tab.value(screenshot.AT_REST)
+    rest(tab)
 
 
 def text(tab: Any, name: str) -> str:
@@ -133,13 +149,12 @@ def fitted(kind: Any) -> SimpleNamespace:
 
 @pytest.mark.parametrize("attribute", OFFERED)
 def test_the_page_fits_as_python_does(
-    page: Path, fits: dict[str, SimpleNamespace], attribute: str
+    tab: Any, address: str, fits: dict[str, SimpleNamespace], attribute: str
 ) -> None:
     names = {"SIZE": SIZE, "STEPS": STEPS, "VIEWS": VIEWS, "ATTRIBUTE": attribute}
     constants = "".join(f"const {name} = {json.dumps(one)};" for name, one in names.items())
-    with chromium.served(page) as address, chromium.Tab() as tab:
-        tab.open(f"{address}/scene.json")
-        found = tab.value(f"(async () => {{ {constants} {FITTED} }})()")
+    tab.open(f"{address}/scene.json")
+    found = tab.value(f"(async () => {{ {constants} {FITTED} }})()")
     wanted = fits[attribute]
     assert found["firstLoss"] == pytest.approx(wanted.first_loss, rel=LOSS_TOLERANCE)
     assert found["loss"] == pytest.approx(wanted.loss, rel=LOSS_TOLERANCE)
@@ -148,80 +163,104 @@ def test_the_page_fits_as_python_does(
         assert psnr(np.reshape(found[show], picture.shape), picture) > ALIKE, show
 
 
-@pytest.mark.parametrize("direct", [0, 1])
-def test_the_page_shows_its_fit(page: Path, fits: dict[str, SimpleNamespace], direct: int) -> None:
-    """On both canvases; that of WebGPU only where the browser's compositor is able to show it."""
-    fitted = fits["colors"]
-    flags = chromium.WEBGPU + (chromium.COMPOSITOR if direct else ())
-    with chromium.served(page) as address, chromium.Tab(screenshot.WINDOW, flags) as tab:
-        open_page(tab, address, direct=direct)
-        assert text(tab, "steps") == str(STEPS)
-        assert float(text(tab, "psnr")) == pytest.approx(-10 * np.log10(fitted.loss), abs=0.01)
-        assert tab.value("document.querySelector('.line').getAttribute('d')").count("L") == 2
-        seen = {"fit": canvas_of(tab)}
-        for show in ("target", "difference", "gradient"):
-            tab.value(f"document.querySelector('[value={show}]').click()")
-            tab.value(screenshot.AT_REST)
-            seen[show] = canvas_of(tab)
+def test_the_page_shows_its_fit(tab: Any, address: str, fits: dict[str, SimpleNamespace]) -> None:
+    open_page(tab, address, direct=1)
+    rest(tab)
+    check_shown(tab, fits["colors"])
+
+
+def test_a_browser_that_shows_no_canvas_of_webgpu_shows_a_copy(
+    address: str, fits: dict[str, SimpleNamespace]
+) -> None:
+    with chromium.Tab(screenshot.WINDOW, chromium.WEBGPU) as tab:
+        open_page(tab, address)
+        rest(tab)
+        check_shown(tab, fits["colors"])
+
+
+def check_shown(tab: Any, wanted: SimpleNamespace) -> None:
+    """Compares numbers, curve and views of the page with what Python finds."""
+    assert text(tab, "steps") == str(STEPS)
+    assert float(text(tab, "psnr")) == pytest.approx(-10 * np.log10(wanted.loss), abs=0.01)
+    assert tab.value("document.querySelector('.line').getAttribute('d')").count("L") == 2
+    seen = {"fit": canvas_of(tab)}
+    for show in ("target", "difference", "gradient"):
+        tab.value(f"document.querySelector('[value={show}]').click()")
+        rest(tab)
+        seen[show] = canvas_of(tab)
     for show, found in seen.items():
-        near = {other: psnr(found, encoded(fitted.pictures[other])) for other in seen}
+        near = {other: psnr(found, encoded(wanted.pictures[other])) for other in seen}
         assert max(near, key=near.__getitem__) == show
         assert near[show] > SEEN_ALIKE
 
 
-def test_controls_do_what_they_say(page: Path) -> None:
-    with chromium.served(page) as address, chromium.Tab(screenshot.WINDOW) as tab:
-        open_page(tab, address)
-        there, losses = canvas_of(tab), [float(text(tab, "psnr"))]
-        tab.drag((300, 500), (420, 540))
-        tab.value(screenshot.AT_REST)
-        assert psnr(canvas_of(tab), there) < TURNED
-        tab.value("document.getElementById('view').dispatchEvent(new Event('dblclick'))")
-        tab.value(screenshot.AT_REST)
-        np.testing.assert_array_equal(canvas_of(tab), there)
-        click(tab, "step")
-        assert text(tab, "steps") == str(STEPS + 1)
-        assert float(text(tab, "psnr")) != losses[0]
-        tab.value("""{
-          const rate = document.getElementById("lr");
-          rate.value = -3;
-          rate.dispatchEvent(new Event("input"));
-        }""")
-        assert text(tab, "lr-value") == "0.0010"
-        click(tab, "reset")
-        assert text(tab, "steps") == str(STEPS)
-        assert float(text(tab, "psnr")) < losses[0] - 3
-        assert text(tab, "dispatches").startswith("color_step_shade_primal")
+def test_controls_do_what_they_say(tab: Any, address: str) -> None:
+    open_page(tab, address)
+    rest(tab)
+    there, fitted = canvas_of(tab), float(text(tab, "psnr"))
+    tab.drag((300, 500), (420, 540))
+    rest(tab)
+    assert psnr(canvas_of(tab), there) < TURNED
+    tab.value("document.getElementById('view').dispatchEvent(new Event('dblclick'))")
+    rest(tab)
+    np.testing.assert_array_equal(canvas_of(tab), there)
+    click(tab, "step")
+    assert text(tab, "steps") == str(STEPS + 1)
+    assert float(text(tab, "psnr")) != fitted
+    tab.value("""{
+      const rate = document.getElementById("lr");
+      rate.value = -3;
+      rate.dispatchEvent(new Event("input"));
+    }""")
+    assert text(tab, "lr-value") == "0.0010"
+    click(tab, "reset")
+    assert text(tab, "steps") == str(STEPS)
+    assert float(text(tab, "psnr")) < fitted - 3
+    assert text(tab, "dispatches").startswith("color_step_shade_primal")
 
 
-def test_the_page_pauses_and_goes_on(page: Path) -> None:
-    with chromium.served(page) as address, chromium.Tab(screenshot.WINDOW) as tab:
-        tab.open(f"{address}/index.html?size={SIZE}&steps=100000")
-        tab.value(f"({RUNNING})(5)")
-        click(tab, "pause")
-        paused = int(text(tab, "steps"))
-        assert text(tab, "pause") == "Go on"
-        tab.value("document.getElementById('pause').click()")
-        tab.value(f"({RUNNING})({paused + 5})")
+def test_the_page_pauses_and_goes_on(tab: Any, address: str) -> None:
+    open_page(tab, address, steps=100_000)
+    tab.value(f"({RUNNING})(5)")
+    click(tab, "pause")
+    paused = int(text(tab, "steps"))
+    assert text(tab, "pause") == "Go on"
+    tab.value("document.getElementById('pause').click()")
+    tab.value(f"({RUNNING})({paused + 5})")
 
 
-def test_a_number_in_the_address_is_checked(page: Path) -> None:
-    with chromium.served(page) as address, chromium.Tab() as tab:
-        open_page(tab, address, steps="many")
-        wanted = "Sorry: steps=many in the address is no number from 0 on."
-        assert text(tab, "message") == wanted
+def test_another_attribute_begins_anew(tab: Any, address: str) -> None:
+    open_page(tab, address)
+    rest(tab)
+    tab.value("""{
+      const attribute = document.getElementById("attribute");
+      attribute.value = "normals";
+      attribute.dispatchEvent(new Event("change"));
+    }""")
+    rest(tab)
+    assert text(tab, "steps") == str(STEPS)
+    assert text(tab, "dispatches").startswith("normal_step_shade_primal")
 
 
-def test_a_browser_without_webgpu_is_told_so(page: Path) -> None:
+def test_a_number_in_the_address_is_checked(tab: Any, address: str) -> None:
+    open_page(tab, address, steps="many")
+    with pytest.raises(RuntimeError, match="steps=many in the address is no number from 0 on"):
+        rest(tab)
+
+
+def test_a_browser_without_webgpu_is_told_so(address: str) -> None:
     flags = ("--disable-features=WebGPU", "--disable-gpu")
-    with chromium.served(page) as address, chromium.Tab(flags=flags) as tab:
+    with chromium.Tab(flags=flags) as tab:
         open_page(tab, address)
-        assert text(tab, "message").startswith("Sorry: this page needs WebGPU")
+        with pytest.raises(RuntimeError, match="this page needs WebGPU"):
+            rest(tab)
         assert tab.value("document.querySelector('main').hidden")
 
 
-def test_the_page_looks_as_its_documentation_shows(page: Path) -> None:
-    found = pixels(screenshot.shown(page, size=2 * SIZE, edge=2 * SIZE, steps=100, pace=20))
+def test_the_page_looks_as_its_documentation_shows(tab: Any, address: str) -> None:
+    open_page(tab, address, size=2 * SIZE, edge=2 * SIZE, steps=100, pace=20)
+    rest(tab)
+    found = pixels(tab.picture())
     stored = pixels(ROOT / "docs" / "pictures" / "page.png")
     assert found.size == stored.size
     assert psnr(np.asarray(found) / 255.0, np.asarray(stored) / 255.0) > SEEN_ALIKE

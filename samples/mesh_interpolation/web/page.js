@@ -33,8 +33,8 @@ class Page {
   #pauseAt;
   /** Whether what is shown is not what should be. */
   #isStale;
-  /** Losses on their way. */
-  #reads = 0;
+  /** How much is on its way: losses, another fit. */
+  #waits = 0;
   /** Where the speed is counted from; undefined while paused. */
   #since;
 
@@ -58,8 +58,10 @@ class Page {
   /** Starts to fit what is selected. */
   async #choose() {
     const name = find("attribute").value;
-    this.#size = asked("size", this.#scene.fits[name].size, 16);
-    this.#fit = await Fit.of(this.#scene, name, this.#size, this.#shownSize);
+    const size = asked("size", this.#scene.fits[name].size, 16);
+    const fit = await this.#awaited(Fit.of(this.#scene, name, size, this.#shownSize));
+    if (name !== find("attribute").value) return;  // Something else was selected in between.
+    [this.#fit, this.#size] = [fit, size];
     this.#setRate(asked("lr", this.#fit.lr));
     this.#tellAbout(name);
     this.#resetView();
@@ -135,8 +137,15 @@ class Page {
       await this.#screen.show(await this.#fit.picture(shown()));
     }
     await this.#scene.device.queue.onSubmittedWorkDone();
-    const isBusy = this.#isRunning || this.#isStale || this.#reads;
+    const isBusy = this.#isRunning || this.#isStale || this.#waits;
     document.body.dataset.state = isBusy ? "busy" : "at rest";
+  }
+
+  /** The page is busy meanwhile. */
+  async #awaited(promise) {
+    this.#waits += 1;
+    document.body.dataset.state = "busy";
+    return promise.finally(() => (this.#waits -= 1));
   }
 
   #step() {
@@ -151,8 +160,7 @@ class Page {
   async #note() {
     const { steps } = this.#fit;
     const [fit, time] = [this.#fit, performance.now()];
-    this.#reads += 1;
-    const loss = await fit.loss().finally(() => (this.#reads -= 1));
+    const loss = await this.#awaited(fit.loss());
     if (fit !== this.#fit || steps > fit.steps) return;  // Something else began in between.
     this.#curve.add(steps, loss);
     find("psnr").textContent = (-10 * Math.log10(loss)).toFixed(2);

@@ -15,9 +15,12 @@ from chromium import Tab, served
 import prepare
 
 WINDOW = (1120, 912)
-AT_REST = """new Promise((done) => (function look() {
-  if (["at rest", "failed"].includes(document.body.dataset.state)) requestAnimationFrame(done);
-  else setTimeout(look, 20);
+# What is drawn before one frame is seen with the next. What was wrong is thrown.
+AT_REST = """new Promise((done, fail) => (function look() {
+  const { state } = document.body.dataset;
+  if (state === "failed") fail(document.getElementById("message").textContent);
+  else if (state !== "at rest") setTimeout(look, 20);
+  else requestAnimationFrame(() => requestAnimationFrame(done));
 })())"""
 
 
