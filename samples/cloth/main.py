@@ -19,24 +19,21 @@ from PIL import Image, ImageDraw
 import shaderad as sad
 from shaderad import float3
 
-TIME_STEPS = 200
-SECONDS = 0.006
+TIME_STEPS, SECONDS = 200, 0.006
 STIFFNESS, DAMPING, GRAVITY = 3000.0, 1.0, 1.0
 WIND = (0.6, 0.2, 1.2)
 
 
 @sad.function
 def pull(p: float3, q: float3, rest: float) -> float3:
-    d = q - p
-    return STIFFNESS * (1.0 - rest / sad.length(d)) * d
+    return STIFFNESS * (1.0 - rest / sad.length(q - p)) * (q - p)
 
 
 @sad.kernel
 def force(y: sad.Index, x: sad.Index, p: sad.In[float3, 2], v: sad.In[float3, 2], wind: float3,
           rest: float, f: sad.Out[float3, 2]):  # fmt: skip
     """On each mass; the two upper corners do not move."""
-    last = p.shape[1] - 1
-    if y > 0 or (x > 0 and x < last):
+    if y > 0 or (x > 0 and x < p.shape[1] - 1):
         f[y, x] = wind - float3(0.0, GRAVITY, 0.0) - DAMPING * v[y, x]
         if y > 0:
             f[y, x] += pull(p[y, x], p[y - 1, x], rest)
@@ -44,7 +41,7 @@ def force(y: sad.Index, x: sad.Index, p: sad.In[float3, 2], v: sad.In[float3, 2]
             f[y, x] += pull(p[y, x], p[y + 1, x], rest)
         if x > 0:
             f[y, x] += pull(p[y, x], p[y, x - 1], rest)
-        if x < last:
+        if x < p.shape[1] - 1:
             f[y, x] += pull(p[y, x], p[y, x + 1], rest)
 
 
