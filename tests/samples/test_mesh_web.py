@@ -242,9 +242,19 @@ def test_another_attribute_begins_anew(tab: Any, address: str) -> None:
     assert text(tab, "dispatches").startswith("normal_step_shade_primal")
 
 
-def test_a_number_in_the_address_is_checked(tab: Any, address: str) -> None:
-    open_page(tab, address, steps="many")
-    with pytest.raises(RuntimeError, match="steps=many in the address is no number from 0 on"):
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("steps", "many", "is no number from 0 on"),
+        ("size", "16.5", "is no whole number up to 2048"),
+        ("edge", "99999", "is no whole number up to 2048"),
+    ],
+)
+def test_a_number_in_the_address_is_checked(
+    tab: Any, address: str, name: str, value: str, said: str
+) -> None:
+    open_page(tab, address, **{name: value})
+    with pytest.raises(RuntimeError, match=f"{name}={value} in the address {said}"):
         rest(tab)
 
 

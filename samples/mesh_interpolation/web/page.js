@@ -14,6 +14,7 @@ import { turnable } from "./turning.js";
 
 const STEPS_A_READ = 10;
 const EDGE = 512;  // Of the canvas, in pixels.
+const [FEWEST_PIXELS, MOST_PIXELS] = [16, 2048];  // Along an edge.
 const PAUSE_AFTER = 600;  // Steps: a page that nobody looks at comes to rest.
 const NO_WEBGPU = "this page needs WebGPU, which this browser does not give it; try Chrome, Edge, "
   + "or a recent Safari or Firefox, over https or on localhost";
@@ -45,7 +46,7 @@ class Page {
     device.lost.then(({ message }) => fail(new HostError(`the device was lost: ${message}`)));
     const isGpu = !device.adapterInfo?.isFallbackAdapter;
     const samples = asked("samples", isGpu ? 2 : 1, 1);
-    this.#shownSize = samples * asked("edge", EDGE, 16);
+    this.#shownSize = samples * pixels("edge", EDGE);
     const isDirect = Boolean(asked("direct", isGpu));
     this.#screen = new Screen(device, find("picture"), this.#shownSize, samples, isDirect);
     for (const [name, { title }] of Object.entries(this.#scene.fits)) {
@@ -58,7 +59,7 @@ class Page {
   /** Starts to fit what is selected. */
   async #choose() {
     const name = find("attribute").value;
-    const size = asked("size", this.#scene.fits[name].size, 16);
+    const size = pixels("size", this.#scene.fits[name].size);
     const fit = await this.#awaited(Fit.of(this.#scene, name, size, this.#shownSize));
     if (name !== find("attribute").value) return;  // Something else was selected in between.
     [this.#fit, this.#size] = [fit, size];
@@ -194,6 +195,13 @@ function asked(name, otherwise, least = 0) {
   const value = Number(query.get(name) ?? otherwise);
   if (value >= least && value < Infinity) return value;
   throw new HostError(`${name}=${query.get(name)} in the address is no number from ${least} on`);
+}
+
+/** The same, of pixels along an edge. */
+function pixels(name, otherwise) {
+  const value = asked(name, otherwise, FEWEST_PIXELS);
+  if (Number.isInteger(value) && value <= MOST_PIXELS) return value;
+  throw new HostError(`${name}=${value} in the address is no whole number up to ${MOST_PIXELS}`);
 }
 
 /** Shows what is wrong, and nothing else: not even what follows from it. */
