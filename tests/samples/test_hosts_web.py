@@ -177,6 +177,7 @@ def test_a_prepared_graph_runs_again_with_what_it_carries(
         {**prepared, "graph": "called", "arrays": gain, "carries": {0: 1}},
         {**prepared, "graph": "swapped", "arrays": pair, "carries": {0: 0, 1: 1}},
         {**prepared, "graph": "halved", "arrays": gain[:1]},
+        {**prepared, "graph": "halved", "arrays": [given("float", x, (9,))]},
     ]
     found, again, *refused = results_of(build, calls, tmp_path)
     with sad.open_device("wgpu") as device:
@@ -191,6 +192,7 @@ def test_a_prepared_graph_runs_again_with_what_it_carries(
         "output 1 has 12 bytes, not 28",
         "output 0 is an input itself: it cannot be carried",
         "halved looks when a loop is over: it cannot be prepared",
+        "7 elements have no shape (9)",
     ]
 
 

@@ -111,6 +111,9 @@ class Build {
       throw new HostError(`${data.byteLength} bytes are no whole number of ${element}`);
     }
     const byteCount = data.byteLength;
+    if (shape && product(shape) !== byteCount / size) {
+      throw new HostError(`${byteCount / size} elements have no shape (${shape})`);
+    }
     const buffer = this.buffer(byteCount);
     const bytes = new Uint8Array(up(byteCount, 4));
     bytes.set(new Uint8Array(data.buffer ?? data, data.byteOffset ?? 0, byteCount));
