@@ -37,8 +37,8 @@ def _results(node: Node) -> tuple[Value, ...]:
         one = b.full(node.result.shape, c.number(x.element, 1.0))
         found = b.reduce(_multiply(t), _in_two(t, x), _in_two(t, init[0] if init else one))
     pair = c.variable("x", t)
-    whole = products.whole(c.field(pair, "value"), c.field(pair, "low"))
-    return (b.elementwise(whole, {"x": found}, found.shape),)
+    finished = products.finished(c.field(pair, "value"), c.field(pair, "low"))
+    return (b.elementwise(finished, {"x": found}, found.shape),)
 
 
 def _in_two(t: Struct, x: Value) -> Value:

@@ -41,3 +41,11 @@ def lost(a: Expr, a_low: Expr, b: Expr, b_low: Expr) -> Expr:
 def whole(value: Expr, low: Expr) -> Expr:
     """The nearest float to a product that is carried in two."""
     return c.apply(ops.ADD, value, low)
+
+
+def finished(value: Expr, low: Expr) -> Expr:
+    """That of a result, which may be infinite: it stays so, whatever it has lost."""
+    # What that is may be an infinity of the other sign, or NaN, which never wins.
+    most = c.number(low.type, 3e38)
+    finite = c.apply(ops.MIN, c.apply(ops.MAX, low, c.apply(ops.NEG, most)), most)
+    return whole(value, finite)
