@@ -29,7 +29,7 @@ ROW_EDGE, SQUARE_EDGE = 400, 256
 MARGIN = 0.05
 """Of an edge, cut off on each side of the target, which leaves room around the mesh."""
 WINDOW_EDGE, WINDOW_STEPS = 800, 80
-REPORT_PAGE = (1200, 1660)
+REPORT_PAGE = (1200, 1640)
 """Down to the gradients."""
 HEADLESS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars")
 
