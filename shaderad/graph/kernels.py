@@ -284,7 +284,28 @@ def may_report(e: Expr) -> bool:
         return not isinstance(e.index, nodes.Const)
     if isinstance(e, nodes.Apply) and e.op in (ops.FLOOR_DIV, ops.MOD):
         return is_integer(e.type) and not _is_positive(e.args[1])
-    return isinstance(e, nodes.Call | nodes.ForwardDiff | nodes.PointerIndex)
+    if isinstance(e, nodes.Call):
+        return not _is_quiet(e.function)
+    return isinstance(e, nodes.ForwardDiff | nodes.PointerIndex)
+
+
+def _is_quiet(function: nodes.Function) -> bool:
+    """Whether it is one of ours, such as a composition of affine maps, and only computes."""
+    bodies = [function.body, *(f.body for f in walk.reachable(function.body))]
+    is_ours = function.span == nodes.NO_SPAN
+    return is_ours and not any(map(_does_more, bodies))
+
+
+_ARITHMETIC = (nodes.Assign, nodes.BackwardDiff, nodes.Return)
+
+
+def _does_more(body: Sequence[Stmt]) -> bool:
+    is_plain = all(isinstance(s, _ARITHMETIC) for s in walk.statements(body))
+    parts = walk.all_expressions(body)
+    return not is_plain or any(
+        isinstance(e, nodes.Load) or (not isinstance(e, nodes.Call) and may_report(e))
+        for e in parts
+    )
 
 
 def _is_positive(divisor: Expr) -> bool:

@@ -1,6 +1,11 @@
 """Long products of floats, carried in two."""
 
+# Names of sizes stand in quotes.
+# ruff: noqa: UP037, F821
+
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +14,8 @@ import shaderad as sad
 from shaderad import float2x2
 
 pytestmark = pytest.mark.gpu
+
+Floats = np.ndarray[Any, Any]
 
 ROUNDED = 2e-7
 """Products are as exact as a float can be."""
@@ -30,3 +37,30 @@ def test_components_that_stay_finite_keep_theirs(device: sad.Device) -> None:
     assert np.isposinf(found[4:, 1, 0]).all()
     exact = np.cumprod(x.astype(np.float32)[:, [0, 0, 1], [0, 1, 1]].astype(np.float64), axis=0)
     np.testing.assert_allclose(found[:, [0, 0, 1], [0, 1, 1]], exact, rtol=ROUNDED)
+
+
+@sad.graph
+def weighted_squares(x: sad.Array[float, "n"], weight: sad.Array[float, "n"]) -> sad.Array[float]:
+    return sad.sum(sad.scan(sad.mul, x) * sad.scan(sad.mul, x) * weight)
+
+
+def exact_gradient(x: Floats, weight: Floats) -> Floats:
+    terms = 2.0 * np.cumprod(x) ** 2 * weight
+    return np.cumsum(terms[::-1])[::-1] / x
+
+
+@pytest.mark.parametrize("length", [1, 2, 9, 300])
+def test_gradients_of_gradients_of_products_are_right(device: sad.Device, length: int) -> None:
+    draw = np.random.default_rng(length)
+    x = (1 + 0.1 * draw.standard_normal(length)).astype(np.float32)
+    weight, along = draw.standard_normal((2, length)).astype(np.float32)
+
+    def slope(x: Any) -> Any:
+        return sad.sum(sad.grad(weighted_squares)(x, weight) * along)
+
+    with device:
+        found = sad.grad(slope)(x).numpy()
+    exact, step = x.astype(np.float64), 1e-6 * np.eye(length)
+    rows = [exact_gradient(exact + e, weight) - exact_gradient(exact - e, weight) for e in step]
+    wanted = np.array(rows) @ along / 2e-6
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-5 * np.abs(wanted).max())
