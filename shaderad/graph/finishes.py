@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from shaderad.graph.kernels import may_report
+from shaderad.graph.reporting import may_report
 from shaderad.graph.statements import write
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Graph, Value, operand_name

@@ -12,16 +12,17 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from shaderad.graph.elements import Elements
-from shaderad.graph.positions import Indices, Positions, add, constant, is_size_name, number, times
+from shaderad.graph.positions import INDEX_NAMES, Indices, Positions, add, constant, number, times
+from shaderad.graph.reporting import may_report
 from shaderad.graph.statements import Written, write
-from shaderad.ir import arrays, nodes, ops, sizes, walk
+from shaderad.ir import arrays, nodes, sizes, walk
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import INT, Access, BufferType, Type, is_integer
+from shaderad.ir.types import INT, Access, BufferType, Type
 from shaderad.rules import composing as c
 
-RANK_LIMIT = 4
+RANK_LIMIT = len(INDEX_NAMES)
 """Axes of a kernel's arrays; beyond, elements are numbered in row-major order."""
 
 
@@ -98,7 +99,7 @@ class Writer:
         self._is_flat = known is not None and (known.is_flat or len(shape) > RANK_LIMIT)
         self.launch: Shape = (sizes.product(shape),) if self._is_flat or not shape else shape
         """Extents of the launch."""
-        self.index_names = ("i", "j", "k", "l")[: len(self.launch)]
+        self.index_names = INDEX_NAMES[: len(self.launch)]
         self.positions = Positions(first)
         self.own = self._own_position()
         self._bound: dict[Value, Callable[[Indices], Expr]] = {}
@@ -276,40 +277,3 @@ class Writer:
         )
         is_checked = any("checked" in ways for ways in self.facts.ways.values())
         return is_limited or is_checked or any(map(may_report, walk.all_expressions(body)))
-
-
-def may_report(e: Expr) -> bool:
-    """Whether the value of this node, apart from its operands, can go wrong at run time."""
-    if isinstance(e, nodes.Element):
-        return not isinstance(e.index, nodes.Const)
-    if isinstance(e, nodes.Apply) and e.op in (ops.FLOOR_DIV, ops.MOD):
-        return is_integer(e.type) and not _is_positive(e.args[1])
-    if isinstance(e, nodes.Call):
-        return not _is_quiet(e.function)
-    return isinstance(e, nodes.ForwardDiff | nodes.PointerIndex)
-
-
-def _is_quiet(function: nodes.Function) -> bool:
-    """Whether it is one of ours, such as a composition of affine maps, and only computes."""
-    bodies = [function.body, *(f.body for f in walk.reachable(function.body))]
-    is_ours = function.span == nodes.NO_SPAN
-    return is_ours and not any(map(_does_more, bodies))
-
-
-_ARITHMETIC = (nodes.Assign, nodes.BackwardDiff, nodes.Return)
-
-
-def _does_more(body: Sequence[Stmt]) -> bool:
-    is_plain = all(isinstance(s, _ARITHMETIC) for s in walk.statements(body))
-    parts = walk.all_expressions(body)
-    return not is_plain or any(
-        isinstance(e, nodes.Load) or (not isinstance(e, nodes.Call) and may_report(e))
-        for e in parts
-    )
-
-
-def _is_positive(divisor: Expr) -> bool:
-    """Whether it is a constant, or an extent, which is not 0 where there is a thread."""
-    if isinstance(divisor, nodes.Cast):
-        return isinstance(divisor.value, nodes.Var) and is_size_name(divisor.value.name)
-    return isinstance(divisor, nodes.Const) and divisor.value > 0

@@ -27,6 +27,8 @@ class Position:
 
 
 Indices = tuple[Position, ...]
+INDEX_NAMES = ("i", "j", "k", "l")
+"""Of the axes of a kernel."""
 _SIZE = "size"
 
 
