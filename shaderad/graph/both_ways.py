@@ -7,10 +7,8 @@ a few elements at once on the way from the start. Invariant: what is stored is t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from shaderad.graph.epilogues import as_function
-from shaderad.graph.kernels import Work, Writer, row_writer, write_kernel
+from shaderad.graph.kernels import IsStored, Work, Writer, row_writer, write_kernel
 from shaderad.graph.plan import BothWays, RunPass
 from shaderad.graph.positions import Indices, add, constant
 from shaderad.ir import nodes
@@ -20,8 +18,6 @@ from shaderad.ir.types import INT, Access, Struct
 from shaderad.ir.walk import expressions
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import products
-
-IsStored = Callable[[Value], bool]
 
 
 def both_ways(

@@ -9,10 +9,10 @@ before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from shaderad.graph.kernels import row_writer
+from shaderad.graph.kernels import IsStored, row_writer
 from shaderad.graph.plan import Epilogue, RunKernel, RunPass, Step
 from shaderad.graph.positions import Indices, add, constant
 from shaderad.graph.statements import Written
@@ -22,8 +22,6 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr, Function, Parameter
 from shaderad.ir.types import INT, Tuple, Type
 from shaderad.rules import composing as c
-
-IsStored = Callable[[Value], bool]
 
 
 def with_epilogues(

@@ -22,6 +22,9 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Access, BufferType, Type
 from shaderad.rules import composing as c
 
+IsStored = Callable[[Value], bool]
+"""Which values have memory."""
+
 RANK_LIMIT = len(INDEX_NAMES)
 """Axes of a kernel's arrays; beyond, elements are numbered in row-major order."""
 
@@ -63,7 +66,7 @@ Body = Callable[["Writer"], Sequence[Stmt]]
 def write_kernel(
     name: str,
     shape: Shape,
-    is_stored: Callable[[Value], bool],
+    is_stored: IsStored,
     body: Body,
     outputs: Sequence[tuple[str, Value, Access]],
 ) -> Work:
@@ -75,7 +78,7 @@ def write_kernel(
     return writer.finish(name, body(writer), outputs)
 
 
-def row_writer(shape: Shape, is_stored: Callable[[Value], bool], beside: Work) -> Writer:
+def row_writer(shape: Shape, is_stored: IsStored, beside: Work) -> Writer:
     """Writes for threads of one axis what becomes part of another kernel, whose names it knows."""
     facts = _Facts(ways=defaultdict(lambda: {"at"}))
     return Writer(shape, is_stored, facts, beside)
@@ -87,7 +90,7 @@ class Writer:
     def __init__(
         self,
         shape: Shape,
-        is_stored: Callable[[Value], bool],
+        is_stored: IsStored,
         known: _Facts | None,
         beside: Work | None = None,
     ) -> None:

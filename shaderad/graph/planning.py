@@ -39,9 +39,6 @@ def _read_limit(buffer_limit: int) -> int:
     return buffer_limit - 2
 
 
-IsStored = Callable[[Value], bool]
-
-
 def plan(
     graph: Graph,
     buffer_limit: int = PORTABLE_BUFFER_LIMIT,

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from shaderad.graph.kernels import Writer, write_kernel
+from shaderad.graph.kernels import IsStored, Writer, write_kernel
 from shaderad.graph.plan import RunKernel
 from shaderad.graph.storage import base_of, is_zero
 from shaderad.ir import arrays, nodes, ops
-from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, Access
 from shaderad.rules import composing as c
-
-IsStored = Callable[[Value], bool]
 
 
 def scatter_add(node: arrays.ScatterAdd, is_stored: IsStored) -> RunKernel:

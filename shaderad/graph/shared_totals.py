@@ -8,11 +8,11 @@ scan writes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from shaderad.graph.both_ways import both_ways
-from shaderad.graph.kernels import Work, Writer, write_kernel
+from shaderad.graph.kernels import IsStored, Work, Writer, write_kernel
 from shaderad.graph.plan import RunPass, RunScans, Step
 from shaderad.ir import arrays, nodes
 from shaderad.ir.arrays import ArrayType, Value
@@ -20,8 +20,6 @@ from shaderad.ir.nodes import Stmt
 from shaderad.ir.types import Access, Struct
 from shaderad.ir.walk import all_expressions
 from shaderad.rules import composing as c
-
-IsStored = Callable[[Value], bool]
 
 
 def with_shared_totals(

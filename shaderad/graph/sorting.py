@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from shaderad.graph.kernels import Writer, write_kernel
+from shaderad.graph.kernels import IsStored, Writer, write_kernel
 from shaderad.graph.plan import RunKernel
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Graph, Node, Value
@@ -23,7 +23,6 @@ from shaderad.ir.types import BOOL, INT, Access, Struct, Type, is_float
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 
-IsStored = Callable[[Value], bool]
 BLOCK_BITS = 4
 BLOCK = 1 << BLOCK_BITS
 SHARE = 2 * BLOCK
