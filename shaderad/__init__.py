@@ -23,6 +23,7 @@ from shaderad.diagnostics import (
     error,
 )
 from shaderad.diagnostics.foreign_names import remedy_for
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend.annotations import (
     TYPES,
     Add,
@@ -203,6 +204,7 @@ globals().update(FORMS)
 __all__ += list(TYPES) + list(INTRINSICS) + list(FORMS)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
+@api_boundary
 def __getattr__(name: str) -> Any:
     """Imports what is not needed to define kernels, at its first use."""
     if name == "optim":

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary, api_class
 from shaderad.ir.arrays import ArrayType
 from shaderad.ir.types import (
     DOUBLE,
@@ -37,6 +38,7 @@ State = Mapping[str, Any]
 """What a step leaves to the next, as containers of arrays."""
 
 
+@api_class
 class SGD:
     """Gradient descent, with momentum where that is not 0.
 
@@ -50,6 +52,7 @@ class SGD:
         ShapeError: SR0393, where `lr` or `momentum` is out of range.
     """
 
+    @api_boundary
     def __init__(self, lr: float, *, momentum: float = 0.0) -> None:
         self.lr = _checked("lr", lr, low=0.0)
         self.momentum = _checked("momentum", momentum, low=0.0, high=1.0)
@@ -79,6 +82,7 @@ class SGD:
         return _pushed(params, gradients, state["velocity"], rate, self.momentum)
 
 
+@api_class
 class Adam:
     """Adam: steps by the mean of gradients over the root of the mean of their squares.
 
@@ -95,6 +99,7 @@ class Adam:
         ShapeError: SR0393, where one of them is out of range.
     """
 
+    @api_boundary
     def __init__(
         self, lr: float, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
     ) -> None:

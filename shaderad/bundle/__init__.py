@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from shaderad.bundle.profiles import DEFAULT_TARGETS, PROFILES
 from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.lower.bindings import BOUNDS, WORKGROUP_SIZE
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_TARGETS", "PROFILES", "Built", "build"]
 
 
+@api_boundary
 def build(
     source: str | Path,
     out: str | Path,

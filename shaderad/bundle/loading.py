@@ -18,6 +18,7 @@ from shaderad.bundle.kernel_loading import LoadedKernel, loaded_kernel
 from shaderad.bundle.loaded_files import Files
 from shaderad.bundle.type_names import TypeNames
 from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary
 
 if TYPE_CHECKING:
     from shaderad.session.loaded_graphs import LoadedGraph
@@ -32,11 +33,13 @@ class Loaded:
         self._folder = folder
         self._entries = dict(entries)
 
+    @api_boundary
     def __getattr__(self, name: str) -> Entry:
         if name.startswith("__"):
             raise AttributeError(name)
         return self[name]
 
+    @api_boundary
     def __getitem__(self, name: str) -> Entry:
         """The entry called `name`.
 
@@ -62,6 +65,7 @@ class Loaded:
         return f"<shaderad build {str(self._folder)!r}: {', '.join(self._entries)}>"
 
 
+@api_boundary
 def load(folder: str | Path) -> Loaded:
     """The kernels and graphs of a folder that `shaderad build` wrote.
 

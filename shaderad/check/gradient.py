@@ -14,6 +14,7 @@ from shaderad.check.results import as_tree, gradient_vectors, result_floats
 from shaderad.check.slots import as_data, slots_of
 from shaderad.check.vectors import as_float32
 from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import nodes
 from shaderad.ir.types import HALF, scalars
 from shaderad.ir.walk import called
@@ -23,6 +24,7 @@ DEFAULT_RTOL = 1e-2
 DEFAULT_ATOL = 1e-4
 
 
+@api_boundary
 def gradcheck(
     function: Callable[..., Any],
     *args: Any,

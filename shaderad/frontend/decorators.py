@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from shaderad.diagnostics import error, nesting
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend.captures import Variants
 from shaderad.frontend.host import PythonFunction, UserFunction, caller_locals
 from shaderad.frontend.kernels import KernelSignature, kernel_signature, read_kernel
@@ -21,6 +22,7 @@ class KernelFunction(PythonFunction, Launchable):
         super().__init__(function, locals_)
         self._variants: Variants[Kernel] = Variants()
 
+    @api_boundary
     def debug(
         self, *args: object, thread: int | tuple[int, ...] = 0, **kwargs: object
     ) -> dict[str, dict[Any, Any]]:
@@ -57,15 +59,17 @@ class KernelFunction(PythonFunction, Launchable):
             return self._variants.of(const_values, lambda: read_kernel(self, const_values))
 
 
+@api_boundary
 def kernel(function: Callable[..., object]) -> KernelFunction:
     """Makes a Python function a kernel: one thread runs it for one index of the launch.
 
     Raises:
         LanguageError: SR0103 for what is no ``def``.
     """
-    return KernelFunction(function, caller_locals(2))
+    return KernelFunction(function, caller_locals(3))
 
 
+@api_boundary
 def function(function: Callable[..., object]) -> UserFunction:
     """Makes a Python function callable from kernels and other functions.
 
@@ -74,4 +78,4 @@ def function(function: Callable[..., object]) -> UserFunction:
     """
     if isinstance(function, KernelFunction):
         raise error("SR0103", function.source.span, found=f"the kernel `{function.name}`")
-    return UserFunction(function, caller_locals(2))
+    return UserFunction(function, caller_locals(3))

@@ -15,6 +15,7 @@ from types import CellType, CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, cast
 
 from shaderad.diagnostics import Span, error
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend.captures import Variants
 from shaderad.frontend.names import Names
 from shaderad.frontend.source import Source, source_of
@@ -88,6 +89,7 @@ class UserFunction(PythonFunction):
         self.backward: DerivativeFunction | None = None
         self.forward: DerivativeFunction | None = None
 
+    @api_boundary
     def __call__(self, *args: object, **kwargs: object) -> object:
         """The function on numbers, vectors and structs, in double precision.
 
@@ -100,6 +102,7 @@ class UserFunction(PythonFunction):
     def __get__(self, instance: object, owner: type | None = None) -> UserFunction | MethodType:
         return self if instance is None else MethodType(self, instance)
 
+    @api_boundary
     def backward_derivative(
         self, function: Callable[..., object] | None = None, *, check: bool = True
     ) -> Callable[..., object]:
@@ -114,10 +117,11 @@ class UserFunction(PythonFunction):
         """
         if function is None:
             return functools.partial(self.backward_derivative, check=check)
-        made = DerivativeFunction(function, caller_locals(2), self, is_forward=False, check=check)
+        made = DerivativeFunction(function, caller_locals(3), self, is_forward=False, check=check)
         self.backward = made
         return made
 
+    @api_boundary
     def forward_derivative(self, function: Callable[..., object]) -> Callable[..., object]:
         """Makes the decorated function the forward derivative of this one.
 
@@ -127,7 +131,7 @@ class UserFunction(PythonFunction):
         Raises:
             LanguageError: SR0234, when a kernel is compiled, where the signatures do not fit.
         """
-        made = DerivativeFunction(function, caller_locals(2), self, is_forward=True, check=True)
+        made = DerivativeFunction(function, caller_locals(3), self, is_forward=True, check=True)
         self.forward = made
         return made
 
@@ -149,6 +153,7 @@ class DerivativeFunction(PythonFunction):
         self.is_forward = is_forward
         self.check = check
 
+    @api_boundary
     def __call__(self, *args: object, **kwargs: object) -> object:
         raise error("SR0236", self.source.span, name=self.name, found="called",
                     help=f"call `sad.bwd_diff({self.primal.name})` or `sad.fwd_diff`")  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend.device_arrays import is_device_array
 from shaderad.ir import ops
 
@@ -28,6 +29,7 @@ class Intrinsic:
     def __repr__(self) -> str:
         return f"shaderad.{self.op.name}"
 
+    @api_boundary
     def __call__(self, *args: object, **keywords: object) -> object:
         """On device arrays the operator on arrays; on numbers and NumPy arrays NumPy's function.
 
@@ -57,6 +59,7 @@ class KernelForm:
     def __repr__(self) -> str:
         return f"shaderad.{self.name}"
 
+    @api_boundary
     def __call__(self, *args: object, **kwargs: object) -> object:
         if self.name == "detach" and len(args) == 1 and is_device_array(args[0]):
             from shaderad.session.array_functions.public import detached

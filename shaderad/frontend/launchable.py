@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from shaderad.diagnostics.tracebacks import api_boundary
+
 if TYPE_CHECKING:
     from shaderad.frontend.kernels import KernelSignature
     from shaderad.ir.nodes import Kernel
@@ -17,6 +19,7 @@ class Launchable(ABC):
     bounds = "raise"
     """What an index out of range does where a call does not say."""
 
+    @api_boundary
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Runs the kernel over ``dim``; the written arrays are what it returns.
 

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from shaderad.diagnostics import Error, LanguageError, Span, error
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend.annotations import STRUCT_ATTRIBUTE, ConstType, IndexType, resolve
 from shaderad.frontend.device_arrays import is_device_array
 from shaderad.frontend.host import (
@@ -100,6 +101,7 @@ class StructInfo:
         return None
 
 
+@api_boundary
 def struct(cls: C) -> C:
     """Makes a class with annotated fields a struct of the kernel language.
 
@@ -112,8 +114,8 @@ def struct(cls: C) -> C:
     """
     if not isinstance(cls, type):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise error("SR0103", None, found=f"`{cls!r}`")
-    locals_ = caller_locals(2)
-    info = StructInfo(cls, caller_globals(2), locals_)
+    locals_ = caller_locals(3)
+    info = StructInfo(cls, caller_globals(3), locals_)
     if cls.__bases__ != (object,):
         raise _refused(info.span(), cls, "base classes",
                        "repeat the fields, or hold the other struct as a field")  # fmt: skip

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from shaderad.diagnostics.tracebacks import api_class
+
 if TYPE_CHECKING:
     from shaderad.session.arrays import Array
 
 
+@api_class
 class ArrayOperators:
     """Every operator that works element by element."""
 

@@ -13,6 +13,7 @@ from typing import Any
 from weakref import ReferenceType, ref
 
 from shaderad.diagnostics import Span, error
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend.host import caller_locals
 from shaderad.graph.draw import draw
 from shaderad.graph.explain import explain
@@ -129,6 +130,7 @@ class GraphFunction(BindableGraph):
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else partial(self, instance)
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is not None:
             return self.python(*args, **kwargs)
@@ -138,6 +140,7 @@ class GraphFunction(BindableGraph):
         found = run_graph(variant.graph, bound.operands, sizes, bound.device)
         return variant.result(found, sizes)
 
+    @api_boundary
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """Which dispatches a call comes to, what they read, write and keep in memory.
 
@@ -150,6 +153,7 @@ class GraphFunction(BindableGraph):
         sizes = bound.form.size_by_name
         return explained(bound.variant.graph, bound.operands, sizes, bound.device)
 
+    @api_boundary
     def draw(self, path: str | Path, *args: Any, **kwargs: Any) -> None:
         """Draws the function and its gradient side by side, as ``.svg``, ``.html`` or ``.dot``.
 
@@ -281,6 +285,7 @@ def _is_number(x: Any) -> bool:
     return isinstance(x, bool | int | float)
 
 
+@api_boundary
 def graph(function: Callable[..., Any]) -> GraphFunction:
     """Makes a function on arrays one that is traced, planned, and runs as one submission.
 
@@ -292,4 +297,4 @@ def graph(function: Callable[..., Any]) -> GraphFunction:
     """
     if not inspect.isfunction(function):
         raise error("SR0103", None, found=f"`{function!r}`")
-    return GraphFunction(function, Annotations(function, caller_locals(2)))
+    return GraphFunction(function, Annotations(function, caller_locals(3)))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import sizes
 from shaderad.session import trees
 from shaderad.session.bindable_graphs import BindableGraph
@@ -27,6 +28,7 @@ class LoadedGraph(BindableGraph):
         self._variant = variant
         self._folder = folder
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is not None:
             raise error("SR0733", user_span(), graph=self.__name__)

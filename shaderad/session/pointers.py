@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend.structs import info_of
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import Struct
@@ -61,6 +62,7 @@ class HostPointer:
         return f"sad.pointer({self.target!r})"
 
 
+@api_boundary
 def pointer(target: Any) -> HostPointer:
     """A pointer to the elements of an array, for fields annotated `sad.Pointer[T]`.
 

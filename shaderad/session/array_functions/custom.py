@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import nodes
 from shaderad.ir.arrays import CustomPullback, Elementwise, Graph, Subgraph, Value
 from shaderad.ir.types import is_differentiable
@@ -57,6 +58,7 @@ class CustomVjp:
         self._name = getattr(function, "__name__", "the function")
         functools.update_wrapper(self, function)
 
+    @api_boundary
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
         """Says how cotangents are pulled back.
 
@@ -69,6 +71,7 @@ class CustomVjp:
         """
         self.forward, self.backward = forward, backward
 
+    @api_boundary
     def __call__(self, *args: Any) -> Any:
         from shaderad.session.run_operator import run_operator
 

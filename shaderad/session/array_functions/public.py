@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend.annotations import TypeObject
 from shaderad.frontend.host import UserFunction
 from shaderad.frontend.intrinsics import Intrinsic
@@ -37,11 +38,13 @@ Operator = Intrinsic | UserFunction
 # -- by element -------------------------------------------------------------------------------
 
 
+@api_boundary
 def where(condition: Any, a: Any, b: Any) -> Array:
     """``a`` where the condition holds, else ``b``; all three broadcast."""
     return run_operator(elements.where, condition, a, b)
 
 
+@api_boundary
 def map(function: Callable[..., Any], *arrays: Any) -> Any:  # noqa: A001 - the public name
     """``function`` of the elements of arrays that broadcast to one shape.
 
@@ -53,6 +56,7 @@ def map(function: Callable[..., Any], *arrays: Any) -> Any:  # noqa: A001 - the 
     return run_operator(mapping.map_over, function, *arrays)
 
 
+@api_boundary
 def cast(x: Any, dtype: Any) -> Array:
     """Every element converted as in kernels: float to int truncates."""
     return run_operator(elements.cast, x, element_type(dtype))
@@ -61,6 +65,7 @@ def cast(x: Any, dtype: Any) -> Array:
 # -- over axes --------------------------------------------------------------------------------
 
 
+@api_boundary
 def reduce(op: Operator, x: Any, init: Any = None, *, axis: Axes = None) -> Array:
     """``init op x[0] op x[1] op ..`` over one axis, several, or all in row-major order.
 
@@ -70,16 +75,19 @@ def reduce(op: Operator, x: Any, init: Any = None, *, axis: Axes = None) -> Arra
     return run_operator(reductions.reduce, op, x, init, axis)
 
 
+@api_boundary
 def sum(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:  # noqa: A001
     """The sum, in trees; 0 of nothing. Of bools, how many are true."""
     return run_operator(reductions.sum_of, x, axis, keepdims)
 
 
+@api_boundary
 def prod(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
     """The product; 1 of nothing. Its derivative is right at zeros."""
     return run_operator(reductions.prod_of, x, axis, keepdims)
 
 
+@api_boundary
 def mean(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
     """The mean; ints give floats.
 
@@ -89,6 +97,7 @@ def mean(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
     return run_operator(reductions.mean_of, x, axis, keepdims)
 
 
+@api_boundary
 def argmin(x: Any, *, axis: int | None = None) -> Array:
     """The position of the first smallest; row-major without an axis.
 
@@ -98,6 +107,7 @@ def argmin(x: Any, *, axis: int | None = None) -> Array:
     return run_operator(reductions.arg_extreme, "min", x, axis)
 
 
+@api_boundary
 def argmax(x: Any, *, axis: int | None = None) -> Array:
     """The position of the first largest; row-major without an axis.
 
@@ -107,6 +117,7 @@ def argmax(x: Any, *, axis: int | None = None) -> Array:
     return run_operator(reductions.arg_extreme, "max", x, axis)
 
 
+@api_boundary
 def scan(
     op: Operator,
     x: Any,
@@ -129,6 +140,7 @@ def scan(
 # -- by index array ---------------------------------------------------------------------------
 
 
+@api_boundary
 def gather(x: Any, index: Any, bounds: str = "raise") -> Array:
     """``result[j..] = x[index[j..]]``; out of range reads 0.
 
@@ -140,6 +152,7 @@ def gather(x: Any, index: Any, bounds: str = "raise") -> Array:
     return run_operator(indexing.gather, x, index, bounds)
 
 
+@api_boundary
 def scatter(base: Any, index: Any, values: Any) -> Array:
     """``result = base; result[index[j..]] = values[j..]``; out of range is ignored.
 
@@ -148,11 +161,13 @@ def scatter(base: Any, index: Any, values: Any) -> Array:
     return run_operator(indexing.scatter, base, index, values)
 
 
+@api_boundary
 def scatter_add(base: Any, index: Any, values: Any) -> Array:
     """``result = base; result[index[j..]] += values[j..]``; out of range is ignored."""
     return run_operator(indexing.scatter_add, base, index, values)
 
 
+@api_boundary
 def histogram(op: Operator, init: Any, size: Any, index: Any, values: Any) -> Array:
     """``result[b] = init op values[j] op ..`` over all j with ``index[j] == b``, in their order.
 
@@ -166,16 +181,19 @@ def histogram(op: Operator, init: Any, size: Any, index: Any, values: Any) -> Ar
     return run_operator(sorting.histogram, op, init, size, index, values)
 
 
+@api_boundary
 def sort(keys: Any, *, axis: int = -1) -> Array:
     """The keys in ascending order, NaN last."""
     return run_operator(sorting.sort, keys, axis)
 
 
+@api_boundary
 def argsort(keys: Any, *, axis: int = -1) -> Array:
     """The stable order of ascending keys, NaN last: ``x[argsort(x)]`` is sorted."""
     return run_operator(sorting.argsort, keys, axis)
 
 
+@api_boundary
 def compact(x: Any, mask: Any) -> tuple[Array, Array]:
     """The elements, or rows, where the mask holds, in order and padded with 0; and how many."""
     return run_operator(indexing.compact, x, mask)
@@ -184,46 +202,55 @@ def compact(x: Any, mask: Any) -> tuple[Array, Array]:
 # -- layout -----------------------------------------------------------------------------------
 
 
+@api_boundary
 def iota(n: Any) -> Array:
     """0, 1, .., n - 1."""
     return run_operator(creation.iota, shape_of(n, "n"))
 
 
+@api_boundary
 def full(shape: Any, value: Any) -> Array:
     """`value`, a number or an array of one element, everywhere."""
     return run_operator(creation.full, shape_of(shape), value)
 
 
+@api_boundary
 def zeros(shape: Any, dtype: Any = float) -> Array:
     """Zeros of an element type."""
     return run_operator(creation.zeros, shape_of(shape), element_type(dtype))
 
 
+@api_boundary
 def reshape(x: Any, shape: Any) -> Array:
     """The same elements in row-major order; one extent may be -1."""
     return run_operator(layout.reshape, x, shape)
 
 
+@api_boundary
 def concatenate(arrays: Sequence[Any], axis: int = 0) -> Array:
     """The arrays one after the other along an axis."""
     return run_operator(layout.concatenate, arrays, axis)
 
 
+@api_boundary
 def stack(arrays: Sequence[Any], axis: int = 0) -> Array:
     """Arrays of one shape side by side along a new axis."""
     return run_operator(layout.stack, arrays, axis)
 
 
+@api_boundary
 def broadcast_to(x: Any, shape: Any) -> Array:
     """`x` repeated to a shape, as NumPy does."""
     return run_operator(layout.broadcast_to, x, shape)
 
 
+@api_boundary
 def reverse(x: Any, axis: int = -1) -> Array:
     """The elements of an axis in the other order."""
     return run_operator(layout.reverse, x, axis)
 
 
+@api_boundary
 def rotate(x: Any, by: Any, axis: int = -1) -> Array:
     """``result[i] = x[(i + by) mod n]``."""
     return run_operator(layout.rotate, x, by, axis)
@@ -232,6 +259,7 @@ def rotate(x: Any, by: Any, axis: int = -1) -> Array:
 # -- control flow -----------------------------------------------------------------------------
 
 
+@api_boundary
 def fori_loop(
     count: Any,
     body: Callable[[Array, Any], Any],
@@ -250,11 +278,13 @@ def fori_loop(
     return run_operator(loops.fori_loop, count, body, init, checkpoint)
 
 
+@api_boundary
 def loop(body: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any) -> tuple[Any, Any]:
     """``carry, ys[k] = body(carry, xs[k])``; returns the last carry and the ys."""
     return run_operator(loops.loop, body, init, xs)
 
 
+@api_boundary
 def while_loop(
     cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, limit: int
 ) -> Any:
@@ -262,6 +292,7 @@ def while_loop(
     return run_operator(loops.while_loop, cond, body, init, limit)
 
 
+@api_boundary
 def custom_vjp(function: Callable[..., Any]) -> custom.CustomVjp:
     """Gives a function a reverse mode of its own: ``f.defvjp(forward, backward)``.
 
@@ -271,6 +302,7 @@ def custom_vjp(function: Callable[..., Any]) -> custom.CustomVjp:
     return custom.CustomVjp(function)
 
 
+@api_boundary
 def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, whose inside reverse mode computes again instead of keeping it."""
 

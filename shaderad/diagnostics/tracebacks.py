@@ -1,0 +1,75 @@
+"""Tracebacks of errors: the user's frames only.
+
+The frames between a user's call and the `raise` are ours and say nothing that the message does not.
+`api_boundary` removes them as an `Error` leaves a public function. ``SHADERAD_TRACEBACK=full``
+keeps them.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType, TracebackType
+from typing import ParamSpec, TypeVar
+
+from shaderad.diagnostics.errors import Error
+
+PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
+"""The folder of shaderad's own code, with the separator at its end."""
+_STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
+_NOT_CALLED = frozenset(
+    "__init__ __new__ __class_getitem__ __init_subclass__ __del__ __repr__".split()
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C", bound=type)
+
+
+def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that users call: an `Error` leaves it with the frames of users only."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except Error as failure:
+            failure.__traceback__ = folded(failure.__traceback__)
+            # A bare `raise` adds no frame: the caller's is the next one of the traceback.
+            raise
+
+    return called
+
+
+def api_class(cls: C) -> C:
+    """A class whose public methods and operators are each an `api_boundary`."""
+    for name, member in list(vars(cls).items()):
+        is_operator = name.startswith("__") and name.endswith("__") and name not in _NOT_CALLED
+        if isinstance(member, FunctionType) and (is_operator or not name.startswith("_")):
+            setattr(cls, name, api_boundary(member))
+    return cls
+
+
+def folded(traceback: TracebackType | None) -> TracebackType | None:
+    """The traceback without shaderad's frames, and those of the standard library between them."""
+    if os.environ.get("SHADERAD_TRACEBACK") == "full":
+        return traceback
+    kept: list[TracebackType] = []
+    is_within = False
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        is_within = file.startswith(PACKAGE) or (is_within and _is_standard(file))
+        if not is_within:
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    found: TracebackType | None = None
+    for one in reversed(kept):
+        found = TracebackType(found, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return found
+
+
+def _is_standard(file: str) -> bool:
+    return file.startswith(_STANDARD_LIBRARY) and "-packages" not in file
