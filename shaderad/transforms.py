@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.frontend.launchable import Launchable
 from shaderad.ir import types
 from shaderad.runtime import buffers
 from shaderad.session import trees
@@ -37,6 +39,7 @@ class Pullback:
         self._at = at
         self._positions = range(argument_count)
 
+    @api_boundary
     def __call__(self, out_bar: Any, accumulate: Sequence[Any] | None = None) -> tuple[Any, ...]:
         """Pulls `out_bar` back.
 
@@ -62,6 +65,7 @@ class Pullback:
         return tuple(self._at.pull(out_bar, self._positions, accumulate))
 
 
+@api_boundary
 def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
     """Runs `function` and returns its result with the pullback of its result's cotangents.
 
@@ -81,6 +85,7 @@ def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
     return at.out, Pullback(at, len(args))
 
 
+@api_boundary
 def jvp(
     function: Function, primals: Sequence[Any], tangents: Sequence[Any], **call: Any
 ) -> tuple[Any, Any]:
@@ -106,6 +111,7 @@ def jvp(
     return at.out, at.push(tangents)
 
 
+@api_boundary
 def grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The gradient of a function whose result holds exactly one float.
 
@@ -123,15 +129,18 @@ def grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
         DerivativeError: SR0455 and SR0456 for argnums, SR0457 for the result, when called.
     """
 
+    @api_boundary
     def gradient(*args: Any, **call: Any) -> Any:
         return _value_and_grad(function, argnums, args, call, is_lazy=True)[1]
 
     return gradient
 
 
+@api_boundary
 def value_and_grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
     """Like `grad`, returning ``(value, gradient)``."""
 
+    @api_boundary
     def value_and_gradient(*args: Any, **call: Any) -> Any:
         return _value_and_grad(function, argnums, args, call, is_lazy=False)
 
@@ -149,10 +158,11 @@ def _value_and_grad(
     positions = _positions(argnums, len(args))
     at = linearised_within(function, args, call, is_lazy=is_lazy)
     _check_differentiable(at, positions)
-    found = at.pull(_ones(at.out), positions, None)
+    found = at.pull(_ones(function, at.out), positions, None)
     return at.out, found[0] if isinstance(argnums, int) else tuple(found)
 
 
+@api_boundary
 def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any], **call: Any) -> Any:
     """The product of the Hessian of a function that gives one float with a vector.
 
@@ -177,10 +187,11 @@ def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any], **c
     if len(primals) != len(tangents):
         raise error("SR0459", primals=len(primals), tangents=len(tangents))
     at = linearised_within(function, primals, call, is_lazy=True)
-    found = at.pull_moved(_ones(at.out), None, tangents, range(len(primals)))
+    found = at.pull_moved(_ones(function, at.out), None, tangents, range(len(primals)))
     return found[0] if len(primals) == 1 else tuple(found)
 
 
+@api_boundary
 def jacobian(
     function: Function, argnums: int | Sequence[int] = 0, mode: str = "reverse"
 ) -> Function:
@@ -202,6 +213,7 @@ def jacobian(
     if mode not in ("reverse", "forward"):
         raise error("SR0461", found=repr(mode))
 
+    @api_boundary
     def jacobians(*args: Any, **call: Any) -> Any:
         positions = _positions(argnums, len(args))
         at = linearised_within(function, args, call, is_lazy=False)
@@ -272,9 +284,13 @@ def _spelled_argument(value: Any) -> Shape:
     return _spelled(value) if isinstance(value, Array) else np.shape(value)
 
 
-def _ones(out: Any) -> Any:
+_IN_KERNEL = 'sum in the kernel: `total: sad.Add[float]` with `shapes={"total": 1}`'
+_OF_ARRAYS = "sum the result: `sad.sum(..)`"
+
+
+def _ones(function: Function, out: Any) -> Any:
     """1 as the cotangent of a result that is one float."""
-    result = _one_float(out)
+    result = _one_float(function, out)
     one = _one_like(result)
 
     def cotangent(_: Any) -> Array:
@@ -283,7 +299,7 @@ def _ones(out: Any) -> Any:
     return trees.mapped(cotangent, out)
 
 
-def _one_float(out: Any) -> Array:
+def _one_float(function: Function, out: Any) -> Array:
     leaves = trees.leaves(out)
     result = leaves[0] if len(leaves) == 1 else None
     is_one_float = (
@@ -293,7 +309,9 @@ def _one_float(out: Any) -> Array:
         and types.is_float(result.element)
     )
     if not is_one_float:
-        raise error("SR0457", found=", ".join(map(_shown, leaves)) or "nothing")
+        reduced = _IN_KERNEL if isinstance(function, Launchable) else _OF_ARRAYS
+        help_ = f"{reduced}, or use `sad.vjp` with a cotangent of the result"
+        raise error("SR0457", found=", ".join(map(_shown, leaves)) or "nothing", help=help_)
     assert isinstance(result, Array)
     return result
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import shaderad as sad
@@ -26,6 +27,10 @@ from shaderad.diagnostics.foreign_names import REMEDY_BY_NAME, remedy_for
         ("atomic_add", "`sad.Add[float]`"),
         ("normalise", "did you mean `normalize`?"),
         ("kernl", "did you mean `kernel`?"),
+        ("relu", "`sad.max(x, 0.0)`"),
+        ("softmax", "`e / sad.sum(e, axis=-1, keepdims=True)`"),
+        ("einsum", "`a @ b`"),
+        ("arange", "`sad.iota(n)`"),
     ],
 )
 def test_a_missing_name_says_what_to_write_instead(name: str, words: str) -> None:
@@ -47,6 +52,80 @@ def test_remedies_are_for_names_that_are_missing_and_name_what_is_there() -> Non
     assert not [name for name in REMEDY_BY_NAME if hasattr(sad, name)]
     named = {word for text in REMEDY_BY_NAME.values() for word in re.findall(r"sad\.(\w+)", text)}
     assert not [name for name in named if not hasattr(sad, name)]
+
+
+N = 4
+A, B = np.array([[0.5, -1.0, 2.0, 3.0], [1.0, 2.0, -3.0, 1.5]], np.float32)
+E = np.exp(A - A.max())
+FORMULAS = {
+    "relu": np.maximum(A, 0),
+    "sigmoid": 1 / (1 + np.exp(-A)),
+    "silu": A / (1 + np.exp(-A)),
+    "softplus": np.log1p(np.exp(A)),
+    "gelu": 0.5 * A * (1 + np.tanh(np.sqrt(2 / np.pi) * (A + 0.044715 * A**3))),
+    "logsumexp": np.log(np.exp(A).sum()),
+    "mse_loss": ((A - B) ** 2).mean(),
+    "l1_loss": np.abs(A - B).mean(),
+    "inner": A @ B,
+    "outer": np.outer(A, B),
+    "linspace": np.linspace(1, 3, N),
+    "ones_like": np.ones_like(A),
+    "zeros_like": np.zeros_like(A),
+    "eye": np.eye(N),
+    "cumsum": A.cumsum(),
+    "cumprod": A.cumprod(),
+    "cummax": np.maximum.accumulate(A),
+    "cummin": np.minimum.accumulate(A),
+    "diff": np.diff(A),
+    "var": A.var(),
+    "std": A.std(),
+    "square": A * A,
+    "power": np.abs(A) ** B,
+    "concat": np.concatenate([A, B]),
+    "pad": np.pad(A, 1),
+    "remainder": np.mod(A, B),
+    "isclose": False,
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_formula_computes_what_its_name_does_elsewhere(name: str, device: sad.Device) -> None:
+    (formula, *_) = re.findall(r"`([^`]*)`", REMEDY_BY_NAME[name])
+    x = sad.array(np.abs(A) if name == "power" else A)
+    names = {"sad": sad, "x": x, "y": sad.array(B), "a": sad.array(A), "b": sad.array(B), "n": N}
+    found = eval(formula, {**names, "start": 1.0, "stop": 3.0, "tolerance": 1e-6})
+    np.testing.assert_allclose(found.numpy(), FORMULAS[name], rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("T", "`sad.transpose(x)`"),
+        ("sum", "`sad.sum`"),
+        ("sin", "`sad.sin`"),
+        ("reshape", "`sad.reshape`"),
+        ("flatten", "`sad.reshape(x, -1)`"),
+        ("astype", "`sad.cast(x, int)`"),
+        ("backward", "`sad.grad`"),
+        ("zyzzyva", ""),
+    ],
+)
+def test_an_attribute_that_arrays_lack_says_what_to_write(
+    name: str, words: str, device: sad.Device
+) -> None:
+    x = sad.array([1.0, 2.0])
+    assert not hasattr(x, name)
+    with pytest.raises(sad.UnknownNameError, match="SR0290") as caught:
+        getattr(x, name)
+    assert f"`{name}`" in caught.value.message
+    assert words in caught.value.help
+    assert bool(words) == bool(caught.value.help)
+
+
+def test_a_protocol_that_arrays_lack_is_a_plain_attribute_error(device: sad.Device) -> None:
+    with pytest.raises(AttributeError) as caught:
+        sad.array([1.0]).__cuda_array_interface__  # pyright: ignore[reportAttributeAccessIssue]
+    assert not isinstance(caught.value, sad.Error)
 
 
 def test_graph_is_the_decorator_whatever_is_imported_before() -> None:

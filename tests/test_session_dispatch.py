@@ -39,6 +39,7 @@ def kernel(*buffers: nodes.Buffer) -> nodes.Kernel:
         uniforms=(FACTOR,),
         body=(),
         local_types={},
+        span=Span("model.py", 1),
     )
 
 

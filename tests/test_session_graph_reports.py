@@ -40,3 +40,27 @@ def test_draw_shows_the_function_beside_its_gradient(device: sad.Device, tmp_pat
     text = path.read_text()
     assert "scan_product" in text
     assert "gradient" in text
+
+
+def test_a_report_of_an_array_function_names_no_kernel_or_buffer_of_ours(
+    device: sad.Device,
+) -> None:
+    for read in (lambda x, k: sad.gather(x, k), lambda x, k: x[k], lambda x, k: 2.0 * x[k] + 1.0):
+        with pytest.raises(sad.BoundsError) as caught:
+            read(sad.array([1.0, 2.0, 3.0]), [7]).numpy()
+        assert caught.value.message == "index 7 is out of range for an array of length 3"
+
+
+def test_a_report_of_a_users_kernel_in_a_graph_names_both(device: sad.Device) -> None:
+    @sad.graph
+    def chosen(x: sad.Array[float], k: sad.Array[int]) -> sad.Array[float]:
+        return 2.0 * picked(x, k, dim=1)
+
+    with pytest.raises(sad.BoundsError) as caught:
+        chosen([1.0, 2.0, 3.0], [7]).numpy()
+    assert caught.value.message == "index 7 is out of range for `x` of length 3 in kernel `picked`"
+
+
+@sad.kernel
+def picked(i: sad.Index, x: sad.In[float], k: sad.In[int], y: sad.Out[float]):
+    y[i] = x[k[i]]

@@ -40,7 +40,7 @@ from shaderad.session.scheduling import schedule
 
 @dataclass(frozen=True, slots=True)
 class GraphProgram:
-    """A program of a graph, and the kernel that its reports name."""
+    """A program of a graph, and the user's kernel that its reports name, or nothing."""
 
     dispatch: Dispatch
     kernel: str
@@ -152,14 +152,14 @@ class _Programs:
             variant = variant_for(self._built(choice), self.profile)
             lowered = lower_kernel(kernel, choice.mode, variant)
             self._by_kernel[key] = [
-                self._number(one, kernel.name, (kernel, variant)) for one in lowered
+                self._number(one, kernel.reported_name, (kernel, variant)) for one in lowered
             ]
         return self._by_kernel[key]
 
     def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
         self._check_double(step.producer.kernel)
         passes = lowered_passes(step, variant_for(self._built(choice), self.profile))
-        kernel = step.producer.kernel.name
+        kernel = step.producer.kernel.reported_name
         numbers = [self._number(one.lowered, kernel) for one in passes.steps]
         return StagedPasses(passes, tuple(numbers), step.shape)
 

@@ -47,6 +47,7 @@ MESSAGES: dict[str, Message] = {
         DerivativeError,
         "loop has no compile-time bound, and carries `{name}`, whose states reverse mode must keep",
         label="runs a number of times known only at run time",
+        note="{others}",
         help="write `sad.range(.., limit=64)` or `while sad.limit(condition, 64)`",
     ),
     "SR0416": Message(
@@ -101,7 +102,7 @@ MESSAGES: dict[str, Message] = {
         DerivativeError,
         "a gradient is taken of exactly one float",
         label="the result is {found}",
-        help="sum the result in the kernel (`sad.Add[float]` with shapes of 1), or use `sad.vjp`",
+        help="{help}",
     ),
     "SR0458": Message(
         DerivativeError,

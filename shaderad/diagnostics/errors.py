@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -43,6 +44,12 @@ class Error(Exception):
     def at(self, span: Span) -> Error:
         """The same error, shown at `span`."""
         return type(self)(self.code, self.message, span=span, label=self.label, note=self.note,
+                          help=self.help)  # fmt: skip
+
+    def noting(self, lines: Iterable[str]) -> Error:
+        """The same error with more lines of note."""
+        note = "\n".join(filter(None, (self.note, *lines)))
+        return type(self)(self.code, self.message, span=self.span, label=self.label, note=note,
                           help=self.help)  # fmt: skip
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -122,10 +129,10 @@ def render(shown: Error) -> str:
         lines.append(f"{gutter}--> {shown.span.file}:{shown.span.line}:{shown.span.column + 1}")
         text = shown.span.text()
         if text:
-            carets = "^" * max(1, min(shown.span.end_column, len(text)) - shown.span.column)
+            text, column, end = _excerpt(text, shown.span.column, shown.span.end_column)
             lines.append(f"{gutter} |")
             lines.append(f"{number} | {text}")
-            lines.append(f"{gutter} | {' ' * shown.span.column}{carets} {shown.label}".rstrip())
+            lines.append(f"{gutter} | {' ' * column}{'^' * (end - column)} {shown.label}".rstrip())
             lines.append(f"{gutter} |")
     elif shown.label:
         found = shown.label.removeprefix("found ")
@@ -133,3 +140,19 @@ def render(shown: Error) -> str:
     lines += [f"{gutter} = note: {part}" for part in shown.note.splitlines()]
     lines += [f"{gutter} = help: {part}" for part in shown.help.splitlines()]
     return "\n".join(lines)
+
+
+_EXCERPT_WIDTH = 160
+_MARGIN = 40
+
+
+def _excerpt(text: str, column: int, end: int) -> tuple[str, int, int]:
+    """A line of at most `_EXCERPT_WIDTH` columns around the marked ones, and their place in it."""
+    end = max(column + 1, min(end, len(text)))
+    if len(text) <= _EXCERPT_WIDTH:
+        return text, column, end
+    start = max(0, min(column - _MARGIN, len(text) - _EXCERPT_WIDTH))
+    stop = start + _EXCERPT_WIDTH
+    before, after = ".." if start else "", ".." if stop < len(text) else ""
+    moved = len(before) - start
+    return f"{before}{text[start:stop]}{after}", column + moved, min(end, stop) + moved

@@ -26,7 +26,9 @@ _INSTEAD: dict[str, str] = {
     "u32 uint32 UInt": "write `sad.uint`",
     "i8 i16 i64 u8 u16 u64 int8 int16 int64 uint8 uint16 uint64": _WHOLE,
     "InOut inout Inout": _READ_OR_WRITTEN,
-    "Buffer StructuredBuffer RWStructuredBuffer Tensor tensor ndarray field NDArray": _ARRAY,
+    "Buffer StructuredBuffer RWStructuredBuffer Tensor ndarray field NDArray": _ARRAY,
+    "tensor asarray from_numpy from_torch device_put": "write `sad.array(data)`",
+    "to_numpy asnumpy device_get": "write `x.numpy()` of an array",
     "ndrange grid tid thread_id launch dispatch": _THREADS,
     "atomic_add atomicAdd InterlockedAdd": (
         "take the array as `sad.Add[float]` and write `total[j] += value`"
@@ -65,10 +67,98 @@ _INSTEAD: dict[str, str] = {
     "arccos": "write `sad.acos`",
     "arctan": "write `sad.atan`",
     "arctan2": "write `sad.atan2`",
-    "norm": "write `sad.length`",
+    "norm": "write `sad.length(v)` of a vector, `sad.sqrt(sad.sum(x * x))` of an array",
     "fma": "write `sad.mad`",
     "inv": "write `sad.inverse`",
     "det": "write `sad.determinant`",
+    "relu": "write `sad.max(x, 0.0)`",
+    "leaky_relu": "write `sad.select(x > 0.0, x, 0.01 * x)`; of arrays `sad.where`",
+    "sigmoid expit": "write `1.0 / (1.0 + sad.exp(-x))`",
+    "silu swish": "write `x / (1.0 + sad.exp(-x))`",
+    "softplus": "write `sad.max(x, 0.0) + sad.log(1.0 + sad.exp(-sad.abs(x)))`",
+    "gelu": "write `0.5 * x * (1.0 + sad.tanh(0.7978846 * (x + 0.044715 * x * x * x)))`",
+    "softmax": (
+        "with `e = sad.exp(x - sad.max(x, axis=-1, keepdims=True))` write "
+        "`e / sad.sum(e, axis=-1, keepdims=True)`"
+    ),
+    "logsumexp": "write `sad.log(sad.sum(sad.exp(x - sad.max(x)))) + sad.max(x)`",
+    "log_softmax": (
+        "with `y = x - sad.max(x, axis=-1, keepdims=True)` write "
+        "`y - sad.log(sad.sum(sad.exp(y), axis=-1, keepdims=True))`"
+    ),
+    "mse_loss": "write `sad.mean((a - b) * (a - b))`",
+    "l1_loss": "write `sad.mean(sad.abs(a - b))`",
+    "cross_entropy nll_loss": "write it with `sad.exp`, `sad.log` and `sad.sum`",
+    "einsum tensordot": (
+        "write products of matrices as `a @ b`, others as "
+        "`sad.sum(a[:, :, None] * b[None, :, :], axis=1)`"
+    ),
+    "inner vdot": "write `sad.sum(a * b)`",
+    "outer": "write `a[:, None] * b[None, :]`",
+    "linspace": "write `start + (stop - start) / (n - 1) * sad.iota(n)`",
+    "arange": "write `sad.iota(n)`, or `start + step * sad.iota(n)`",
+    "meshgrid mgrid": "write `sad.iota(n)[:, None]` and `sad.iota(n)[None, :]`: they broadcast",
+    "ones ones_like": "write `sad.full(x.shape, 1.0)`",
+    "zeros_like empty empty_like": "write `sad.zeros(x.shape)`",
+    "full_like": "write `sad.full(x.shape, value)`",
+    "eye": "write `sad.where(sad.iota(n)[:, None] == sad.iota(n), 1.0, 0.0)`",
+    "cumsum": "write `sad.scan(sad.add, x)`",
+    "cumprod": "write `sad.scan(sad.mul, x)`",
+    "cummax": "write `sad.scan(sad.max, x)`",
+    "cummin": "write `sad.scan(sad.min, x)`",
+    "diff": "write `x[1:] - x[:-1]`",
+    "var": "write `sad.mean((x - sad.mean(x)) * (x - sad.mean(x)))`",
+    "std": "write `sad.sqrt(sad.mean((x - sad.mean(x)) * (x - sad.mean(x))))`",
+    "squeeze unsqueeze expand_dims newaxis": (
+        "write `x[:, None]` for a new axis, `x[:, 0]` for one less"
+    ),
+    "flatten ravel view": "write `sad.reshape(x, -1)`, or the shape in place of -1",
+    "permute swapaxes moveaxis": "write `sad.transpose(x, axes)`",
+    "flip flipud fliplr": "write `sad.reverse(x, axis=0)`",
+    "roll": "write `sad.rotate(x, -shift)`: a positive count moves elements to the front",
+    "concat cat append": "write `sad.concatenate([a, b])`",
+    "vstack hstack dstack": "write `sad.concatenate([a, b], axis=0)`, or `sad.stack`",
+    "split chunk": "write slices: `x[:n]`, `x[n:]`",
+    "tile repeat expand": "write `sad.broadcast_to(x[:, None], (n, count))`, and `sad.reshape` it",
+    "pad": "write `sad.concatenate([sad.zeros(1), x, sad.zeros(1)])`",
+    "take index_select take_along_axis": "write `x[index]`",
+    "nonzero masked_select compress": "write `sad.compact(x, mask)`",
+    "index_add segment_sum scatter_reduce bincount": (
+        "write `sad.scatter_add(base, index, values)`, or `sad.histogram` for other operators"
+    ),
+    "power": "write `x ** y`",
+    "square": "write `x * x`",
+    "maximum fmax amax": "write `sad.max`: of two arrays by element, of one over its axes",
+    "minimum fmin amin": "write `sad.min`: of two arrays by element, of one over its axes",
+    "absolute fabs": "write `sad.abs`",
+    "negative neg": "write `-x`",
+    "subtract sub": "write `a - b`",
+    "divide true_divide div": "write `a / b`",
+    "mod remainder": "write `a % b`, which has the sign of b; `sad.fmod` has that of a",
+    "floor_divide": "write `a // b`",
+    "multiply": "write `a * b`, or `sad.mul`",
+    "allclose isclose": "write `sad.all(sad.abs(a - b) < tolerance)`",
+    "array_equal": "write `sad.all(a == b)`",
+    "astype": "write `sad.cast(x, int)`",
+    "deg2rad": "write `sad.radians`",
+    "rad2deg": "write `sad.degrees`",
+    "vmap pmap": (
+        "array functions broadcast over further axes, kernels take a further `sad.Index`; "
+        "`sad.map(f, *arrays)` calls a function for each element"
+    ),
+    "cond switch": "write `sad.where(condition, a, b)`; in kernels `if`",
+    "while_ for_ lax": (
+        "write `sad.fori_loop`, `sad.while_loop`, `sad.loop`; in kernels Python's loops"
+    ),
+    "remat": "write `sad.checkpoint(f)`",
+    "block_until_ready": "call `synchronize` of the device, or `.numpy()` of an array",
+    "nn functional": "layers are functions of arrays: `sad.max(x @ w + b, 0.0)`",
+    "randn normal gauss": (
+        "of two random numbers u and v write "
+        "`sad.sqrt(-2.0 * sad.log(1.0 - u)) * sad.cos(6.2831853 * v)`"
+    ),
+    "manual_seed seed PRNGKey": "numbers come from a seed that you pass: `sad.pcg(seed)`",
+    "barrier syncthreads": "threads of a kernel do not wait for each other: write two kernels",
     "rand random": "write `sad.uniform01(sad.pcg(seed))`, with a seed of its own for each thread",
 }
 
@@ -90,6 +180,45 @@ REMEDY_BY_NAME: dict[str, str] = {
     **{name: remedy for names, remedy in _INSTEAD.items() for name in names.split()},
     **dict(_renamed_types()),
 }
+
+
+ATTRIBUTES: dict[str, str] = {
+    "T mT": "write `sad.transpose(x)`",
+    "to cpu cuda": "write `x.numpy()`; arrays stay on the device that made them",
+    "float int bool half double long type": "write `sad.cast(x, float)`, or another type",
+    "detach": "write `sad.detach(x)`",
+    "tolist": "write `x.numpy().tolist()`",
+    "copy clone": "an array never changes, so no copy is needed",
+    "at add_ mul_ fill fill_ copy_ zero_": (
+        "an array never changes: `sad.scatter`, `sad.scatter_add` and `sad.where` make a new one"
+    ),
+    "grad requires_grad requires_grad_ backward": (
+        "derivatives are functions of functions: `sad.grad`, `sad.value_and_grad`, `sad.vjp`"
+    ),
+    "nbytes itemsize": "write `x.numpy().nbytes`",
+}
+"""Attributes of other libraries' arrays that are no function of `sad`."""
+
+_REMEDY_BY_ATTRIBUTE = {
+    name: remedy for names, remedy in ATTRIBUTES.items() for name in names.split()
+}
+
+
+def remedy_for_attribute(name: str, functions: Iterable[str]) -> str:
+    """The help where an array is asked for an attribute that it does not have.
+
+    Args:
+        name: The attribute.
+        functions: The names of `sad` that can be called on arrays.
+
+    Returns:
+        A line of help; empty where nothing comes near.
+    """
+    if name in _REMEDY_BY_ATTRIBUTE:
+        return _REMEDY_BY_ATTRIBUTE[name]
+    if name in functions:
+        return f"call the function `sad.{name}` on it"
+    return REMEDY_BY_NAME.get(name, "")
 
 
 def remedy_for(name: str, known: Iterable[str]) -> str:

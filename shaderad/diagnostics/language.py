@@ -43,7 +43,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0208": Message(
         LanguageError,
-        "`{name}` is an {access}",
+        "`{name}` is {access}",
         label="{how}",
         help="use the access that the parameter's annotation gives, or change the annotation",
     ),
@@ -82,7 +82,7 @@ MESSAGES: dict[str, Message] = {
         LanguageError,
         "parameters of kernels and functions are plain names",
         label="found {found}",
-        help="give every parameter a name and an annotation, and no default",
+        help="{help}",
     ),
     "SR0215": Message(
         LanguageError,
@@ -171,6 +171,11 @@ MESSAGES: dict[str, Message] = {
     "SR0229": Message(
         UnknownNameError,
         "`shaderad` has no `{name}`",
+        help="{remedy}",
+    ),
+    "SR0290": Message(
+        UnknownNameError,
+        "an array of `{element}` has no attribute `{name}`",
         help="{remedy}",
     ),
     "SR0230": Message(

@@ -151,30 +151,30 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0660": Message(
         BoundsError,
-        "index {index} is out of range for `{name}` of length {length} in kernel `{kernel}`",
+        "index {index} is out of range for {array} of length {length}{place}",
         note="reports since the last synchronisation: {count}; this was the first",
         help='guard the index, or call with `bounds="ignore"`: reads then give 0, writes nothing',
     ),
     "SR0661": Message(
         LimitError,
-        "a loop in kernel `{kernel}` ran past its limit of {length:iteration|iterations}",
+        "a loop{place} ran past its limit of {length:iteration|iterations}",
         note="reports since the last synchronisation: {count}; the loop was cut off there",
         help="raise `limit`, or let the loop end earlier",
     ),
     "SR0662": Message(
         BoundsError,
-        "assertion failed in kernel `{kernel}`: {name}",
+        "assertion failed{place}: {name}",
         note="reports since the last synchronisation: {count}; this was the first",
     ),
     "SR0663": Message(
         BoundsError,
-        "division by zero in kernel `{kernel}`",
+        "division by zero{place}",
         note="reports since the last synchronisation: {count}; the result was taken to be 0",
         help="guard the divisor",
     ),
     "SR0664": Message(
         BoundsError,
-        "`{name}` has the length {length} in kernel `{kernel}`, which wants {index}",
+        "`{name}` has the length {length}{place}, which wants {index}",
         note="reports since the last synchronisation: {count}; this was the first",
         help="pass arrays of the sizes that the kernel expects",
     ),
@@ -185,21 +185,21 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0666": Message(
         BoundsError,
-        "`{name}` is {value} in kernel `{kernel}`, element {element}",
+        "`{name}` is {value}{place}, element {element}",
         note=_FIRST,
         help="look at what this line reads: a division by 0, a logarithm or root of a negative "
         "number, an overflow, or an array that held it before",
     ),
     "SR0667": Message(
         GradientError,
-        "the tangent of `{name}` is {value} in kernel `{kernel}`, element {element}",
+        "the tangent of `{name}` is {value}{place}, element {element}",
         note=_FIRST,
         help="this line has no finite derivative there (docs/conventions.md lists the singular "
         "points); keep its operands away from it",
     ),
     "SR0668": Message(
         GradientError,
-        "the cotangent of `{name}` is {value} in kernel `{kernel}`, element {element}",
+        "the cotangent of `{name}` is {value}{place}, element {element}",
         label="this line gives it back",
         note=_FIRST,
         help="this line has no finite derivative there (docs/conventions.md lists the singular "
@@ -207,7 +207,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0669": Message(
         BoundsError,
-        "element {index} of `{name}` is written twice in kernel `{kernel}`",
+        "element {index} of `{name}` is written twice{place}",
         note="reports since the last synchronisation: {count}; elements are counted row-major; "
         "an Out written at computed indices holds one write an element, as `sad.unique` promises",
         help="use an Add, Min or Max array where several threads meet",

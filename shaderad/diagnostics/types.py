@@ -14,7 +14,7 @@ MESSAGES: dict[str, Message] = {
     "SR0302": Message(
         LanguageError,
         "parameter `{name}` has no annotation",
-        help="annotate it: `{name}: float`, `{name}: sad.In[float]`",
+        help="{help}",
     ),
     "SR0303": Message(
         LanguageError,
@@ -234,7 +234,7 @@ MESSAGES: dict[str, Message] = {
         ShapeError,
         "`{name}` must be between 0 and {limit} in every extent and in all",
         label="found {found}",
-        help="split the launch",
+        help="{help}",
     ),
     "SR0372": Message(
         ShapeError,
@@ -246,7 +246,7 @@ MESSAGES: dict[str, Message] = {
         ShapeError,
         "`{name}` takes {count:extent|extents}, one for each Index parameter",
         label="found dim={dim}",
-        help="give one int for each Index",
+        help="{help}",
     ),
     "SR0374": Message(
         ShapeError,

@@ -333,15 +333,13 @@ def _check_readable(body: Body, array: ArrayRef, node: ast.AST) -> None:
         raise body.error("SR0310", node, type="a pair", name="[..]",
                          known=f"write `{array.buffer}.p[..]`")  # fmt: skip
     if array.part == "d":
-        raise body.error("SR0208", node, name=f"{array.buffer}.d", access="accumulated gradient",
+        raise body.error("SR0208", node, name=f"{array.buffer}.d", access="an accumulated gradient",
                          how="it only takes `+=`")  # fmt: skip
     if access in (Access.ADD, Access.MIN, Access.MAX):
         how = {Access.ADD: "it only takes `+=` and `-=`"}.get(
             access, f"it only takes `b[j] = sad.{access.value.lower()}(b[j], v)`"
         )
-        raise body.error(
-            "SR0208", node, name=array.buffer, access=f"`{access.value}` array", how=how
-        )
+        raise body.error("SR0208", node, name=array.buffer, access=access.described, how=how)
 
 
 def _without_unique(body: Body, node: ast.expr) -> ast.expr:

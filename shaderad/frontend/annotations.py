@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from shaderad.diagnostics import Span, UnknownNameError, counted, error
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend.device_arrays import is_device_array
 from shaderad.ir import types as ir
 from shaderad.ir.pointers import holds_pointers, reaches_floats
@@ -40,6 +41,7 @@ class TypeObject:
     def __repr__(self) -> str:
         return f"shaderad.{self.ir_type}"
 
+    @api_boundary
     def __call__(self, *parts: object) -> Any:
         """Of parts as in a kernel: a NumPy value of this type; of arrays, an array."""
         if any(map(is_device_array, parts)):
@@ -348,13 +350,20 @@ def _spelling(annotation: object) -> str:
     return repr(annotation)
 
 
+_CONTAINERS = (list, tuple, dict, set, np.ndarray)
+_CONTAINER = (
+    "arrays are `sad.In[float]`, `sad.Out[float]`, `sad.LocalArray[float, 8]`; "
+    "several results `tuple[A, B]`"
+)
+
+
 def _remedy(annotation: object) -> str:
     if isinstance(annotation, Form):
         return f"it needs an element type: `{annotation.name}[float]`"
     if isinstance(annotation, type) and issubclass(annotation, np.generic):
         return "NumPy's scalar types have names of their own here: float, int, uint, half, double"
-    if annotation in (list, tuple, dict, set, np.ndarray):
-        return "arrays are `sad.In[float]`, `sad.Out[float]`, ..; several results `tuple[A, B]`"
+    if isinstance(annotation, types.GenericAlias) or annotation in _CONTAINERS:
+        return _CONTAINER
     if isinstance(annotation, type):
         return "decorate the class with `@sad.struct`"
-    return "types are float, int, bool, `sad.uint`, float2 .. float4x4, structs, arrays"
+    return ""

@@ -203,11 +203,11 @@ def _write(body: Body, place: Place, value: Expr, target: ast.expr) -> None:
         )  # fmt: skip
         return
     if array.part == "d":
-        raise body.error("SR0208", target, name=f"{array.buffer}.d", access="accumulated gradient",
-                         how="it only takes `+=`")  # fmt: skip
+        raise body.error("SR0208", target, name=f"{array.buffer}.d",
+                         access="an accumulated gradient", how="it only takes `+=`")  # fmt: skip
     access = array.type.access
     if access is not Access.OUT:
-        raise body.error("SR0208", target, name=array.buffer, access=f"`{access.value}` array",
+        raise body.error("SR0208", target, name=array.buffer, access=access.described,
                          how=_HOW[access])  # fmt: skip
     body.emit(
         Store(buffer=root.buffer, indices=root.indices, path=place.path, value=value,
@@ -252,11 +252,11 @@ def _augment_element(
         return
     if not is_gradient and access is not Access.ADD:
         raise body.error("SR0208", node.target, name=root.buffer,
-                         access=f"`{access.value}` array", how=_HOW[access])  # fmt: skip
+                         access=access.described, how=_HOW[access])  # fmt: skip
     if not isinstance(node.op, ast.Add | ast.Sub):
         name = f"{root.buffer}.d" if is_gradient else root.buffer
         raise body.error("SR0208", node.target, name=name,
-                         access="accumulated gradient" if is_gradient else "`Add` array",
+                         access="an accumulated gradient" if is_gradient else access.described,
                          how="it only takes `+=` and `-=`")  # fmt: skip
     added = coerce(value, place.value.type, body.span(node.value))
     if isinstance(node.op, ast.Sub):

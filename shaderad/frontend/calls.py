@@ -14,13 +14,15 @@ from types import BuiltinFunctionType, MethodType
 import numpy as np
 
 from shaderad.diagnostics import Error
+from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend import constructors, derivatives, math_functions, user_calls
 from shaderad.frontend.access import length
 from shaderad.frontend.annotations import BUILTIN_TYPES, Form, Subscripted, TypeObject
 from shaderad.frontend.body import Body
 from shaderad.frontend.conversions import element_count, expr
 from shaderad.frontend.host import DerivativeFunction, UserFunction
-from shaderad.frontend.intrinsics import Intrinsic, KernelForm
+from shaderad.frontend.intrinsics import INTRINSICS, Intrinsic, KernelForm
+from shaderad.frontend.refusals import BUILTINS
 from shaderad.frontend.structs import info_of
 from shaderad.frontend.values import (
     ArrayRef,
@@ -182,19 +184,27 @@ def _len(body: Body, args: tuple[Value, ...], node: ast.Call) -> Value:
     return Known(count, span)
 
 
+_KNOWN_BUILTINS = "of Python's builtins, kernels have abs, bool, float, int, len, max, min, round"
+
+
+def _instead_of_numpy(name: str) -> str:
+    own = f"write `sad.{name}`" if name in INTRINSICS else remedy_for(name, INTRINSICS)
+    return f"NumPy does not run in kernels: {own or 'write the `sad.` function that does it'}"
+
+
 def _uncallable(body: Body, callee: Value, node: ast.Call) -> Error:
     help_ = "decorate it with `@sad.function`"
     if isinstance(callee, Host):
         thing = callee.object
         module = str(getattr(thing, "__module__", "") or "")
         if module.partition(".")[0] == "numpy" or isinstance(thing, np.ufunc):
-            help_ = "NumPy does not run in kernels: write the `sad.` function of that name"
+            help_ = _instead_of_numpy(str(getattr(thing, "__name__", "")))
         elif module == "math":
             help_ = f"of `math`, kernels have {math_functions.NAMES}"
         elif thing is print:
             help_ = "kernels cannot print: write the value to an `sad.Out` array"
         elif module == "builtins":
-            help_ = "of Python's builtins, kernels have abs, bool, float, int, len, max, min, round"
+            help_ = BUILTINS.get(getattr(thing, "__name__", ""), _KNOWN_BUILTINS)
         elif isinstance(thing, DerivativeFunction):
             help_ = "derivatives are called as `sad.fwd_diff(f)` and `sad.bwd_diff(f)`"
         elif hasattr(thing, "specialise"):

@@ -92,8 +92,10 @@ _WANTED: dict[ops.Rule, str] = {
     ops.Rule.NUMBERS: "it takes numbers, or vectors or matrices, of one type",
     ops.Rule.TEST: "it takes one float, or a float vector",
     ops.Rule.REDUCE_BOOL: "it takes a bool vector, for example `v > 0.0`",
-    ops.Rule.DOT: "it takes two float vectors of one type",
-    ops.Rule.NORM: "it takes float vectors of one type",
+    ops.Rule.DOT: "it takes two float vectors of one type; of arrays of numbers write "
+    "`sad.sum(a * b)`",
+    ops.Rule.NORM: "it takes float vectors of one type; of arrays of numbers write "
+    "`sad.sqrt(sad.sum(x * x))`",
     ops.Rule.VECTORS: "it takes float vectors of one type",
     ops.Rule.VECTOR3: "it takes two float3",
     ops.Rule.REFRACT: "it takes two float vectors of one type and a float",

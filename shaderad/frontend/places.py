@@ -57,7 +57,7 @@ def _place(body: Body, value: Expr, node: ast.expr) -> Place:
         if isinstance(at, Load):
             how = "it is read only: write to an `sad.Out` array"
             name = ast.unparse(node)
-            raise body.error("SR0208", node, name=name, access="place behind a pointer", how=how)
+            raise body.error("SR0208", node, name=name, access="a place behind a pointer", how=how)
         if step is None or not isinstance(at, Field | Swizzle | Element | PairPart):
             raise body.error("SR0201", node, found="an expression")
         steps.append(step)

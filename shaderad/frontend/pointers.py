@@ -99,5 +99,5 @@ def field_of_twin(body: Body, owner: Twin, node: ast.Attribute, is_target: bool)
 
 
 def _only_written(body: Body, node: ast.expr) -> Error:
-    return body.error("SR0208", node, name=ast.unparse(node), access="gradient behind a pointer",
+    return body.error("SR0208", node, name=ast.unparse(node), access="a gradient behind a pointer",
                       how="it only takes `+=`, `-=` and `=`")  # fmt: skip

@@ -44,3 +44,21 @@ STATEMENTS: Mapping[type[ast.stmt], tuple[str, str]] = types.MappingProxyType({
     ast.ImportFrom: ("`import`", "import at the top of the file"),
     ast.Match: ("`match`", "write `if` and `elif`"),
 })  # fmt: skip
+
+_ADD_UP = "write a loop: `total = 0.0`, then `total += x[j]` in `for j in range(n):`"
+_TEST_ALL = "write a loop that sets a `bool`; of a vector of bools `sad.any(v)`, `sad.all(v)`"
+_BY_INDEX = "loop over indices, `for j in range(n):`, and read the elements by `j`"
+
+BUILTINS: Mapping[str, str] = types.MappingProxyType({
+    "sum": _ADD_UP,
+    "any": _TEST_ALL,
+    "all": _TEST_ALL,
+    **dict.fromkeys("enumerate filter iter map next reversed zip".split(), _BY_INDEX),
+    **dict.fromkeys("dict frozenset list set sorted tuple".split(), _NO_COLLECTION),
+    **dict.fromkeys("ascii chr format input open ord repr str".split(), "kernels have no text"),
+    "divmod": "write `x // y` and `x % y`",
+    "pow": "write `x ** y`",
+    **dict.fromkeys("getattr hasattr isinstance issubclass setattr type".split(),
+                    "types are known while compiling: write a function for each of them"),
+})  # fmt: skip
+"""What to write instead of builtins that kernels cannot call."""

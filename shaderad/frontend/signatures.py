@@ -33,10 +33,7 @@ def signature_of(function: PythonFunction) -> Signature:
     """
     tree = function.tree
     arguments = tree.args
-    refused = [*arguments.kwonlyargs, *filter(None, (arguments.vararg, arguments.kwarg))]
-    for node in (*refused, *arguments.defaults):
-        found = "a default value" if isinstance(node, ast.expr) else f"`{node.arg}`"
-        raise error("SR0214", function.source.of(node), found=found)
+    _check_plain(function, arguments)
     structs: dict[Struct, type] = {}
     namespace = function.namespace()
     parameters: list[tuple[str, Type]] = []
@@ -50,10 +47,39 @@ def signature_of(function: PythonFunction) -> Signature:
             t = info.ir_type
             structs.update({t: function.owner, **info.nested})
         else:
-            raise error("SR0302", span, name=node.arg)
+            raise error("SR0302", span, name=node.arg, help=_annotated(node.arg, position))
         parameters.append((node.arg, t))
     result = None
     if "return" in function.annotations:
         span = function.source.of(tree.returns) if tree.returns is not None else None
         result = resolve(function.annotations["return"], namespace, span, structs)
     return Signature(tuple(parameters), result, structs)
+
+
+_SEVERAL = "give every array a name of its own, or put them into the fields of a `@sad.struct`"
+_BY_NAME = "remove the star, and give every parameter a name and an annotation"
+
+
+def _check_plain(function: PythonFunction, arguments: ast.arguments) -> None:
+    """Refuses stars, keyword-only parameters and defaults.
+
+    Raises:
+        LanguageError: SR0214.
+    """
+    starred = [("*", arguments.vararg, _SEVERAL), ("**", arguments.kwarg, _SEVERAL)]
+    for stars, node, help_ in (*starred, *(("", one, _BY_NAME) for one in arguments.kwonlyargs)):
+        if node is not None:
+            found = f"`{stars}{node.arg}`"
+            raise error("SR0214", function.source.of(node), found=found, help=help_)
+    for default in arguments.defaults:
+        help_ = "pass the value at each call, or capture a number of the module"
+        raise error("SR0214", function.source.of(default), found="a default value", help=help_)
+
+
+def _annotated(name: str, position: int) -> str:
+    if name == "self" and position == 0:
+        return (
+            "kernels are no methods: take the object as a parameter, such as `mesh: Mesh` with "
+            "`@sad.struct class Mesh`, and call its methods"
+        )
+    return f"annotate it: `{name}: float`, `{name}: sad.In[float]`"

@@ -497,5 +497,10 @@ class Kernel:
     is_built: bool = False
     """It was compiled before and has no body here: nothing can be made of that."""
 
+    @property
+    def reported_name(self) -> str:
+        """The name in run-time errors; empty where array functions made the kernel."""
+        return "" if self.span == NO_SPAN else self.name
+
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)

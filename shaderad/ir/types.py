@@ -146,6 +146,12 @@ class Access(Enum):
     MIN = "Min"
     MAX = "Max"
 
+    @property
+    def described(self) -> str:
+        """The noun of messages, with its article."""
+        article = "a" if self in (Access.MIN, Access.MAX) else "an"
+        return f"{article} `{self.value}` array"
+
 
 @dataclass(frozen=True)
 class BufferType(Type):

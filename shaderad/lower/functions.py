@@ -11,7 +11,6 @@ from shaderad.lower.known import known_names
 from shaderad.lower.loops import Outliner
 from shaderad.lower.module import Module
 from shaderad.lower.piece import Piece
-from shaderad.lower.refusals import check_loop
 from shaderad.lower.slang import FunctionWriter
 
 
@@ -23,18 +22,13 @@ def outlined(
     *,
     is_reversed: bool,
 ) -> tuple[Stmt, ...]:
-    """`body` with its loops as functions, where it takes part in differentiation.
-
-    Raises:
-        DerivativeError: SR0415 for a loop without a limit, where it is run in reverse.
-    """
+    """`body` with its loops as functions, where it takes part in differentiation."""
     if not writer.is_differentiated:
         return body
     outliner = Outliner(stem, writer.types, [])
     new = outliner.block(body, live)
     if is_reversed:
-        for loop in outliner.loops:
-            check_loop(loop)
+        writer.module.reversed_loops += outliner.loops
     return new
 
 

@@ -160,6 +160,7 @@ class _Lowering:
         entry_name, entry_tags, entry_text = self._around.write(entry)
         tags = Tags(module).write()
         outputs = write_outputs(module, self._resolved)
+        refusals.check_loops(module.reversed_loops)
         parts = [declarations, tags, entry_tags, *module.pieces, outputs, body, entry_text]
         program = assemble(module, entry_name, parts)
         return Lowered(

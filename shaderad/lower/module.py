@@ -25,6 +25,7 @@ from shaderad.lower.bindings import (
     WordKind,
 )
 from shaderad.lower.known import Known
+from shaderad.lower.loops import LoopFunction
 from shaderad.lower.names import Names
 from shaderad.lower.piece import Piece, field_name
 from shaderad.lower.spelling import Types
@@ -62,6 +63,7 @@ class Module:
         """Functions that ``bwd_diff`` inside the kernel reaches."""
         self.known_arguments: dict[Function, dict[str, Known]] = {}
         """By function: what a compiler may know of its parameters."""
+        self.reversed_loops: list[LoopFunction] = []
         self.arrays = Arrays(self)
         self._functions: dict[Function, str] = {}
         self._has_own_backward: dict[Function, bool] = {}

@@ -5,7 +5,7 @@ Each check names the Python line, says why and what to do instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from shaderad.diagnostics import Span, error
 from shaderad.ir import ops
@@ -201,15 +201,23 @@ def _is_written_once(
     return is_injective(body, buffer, kernel.index_names, uniforms)
 
 
-def check_loop(loop: LoopFunction) -> None:
+def check_loops(loops: Iterable[LoopFunction]) -> None:
     """A loop whose states must be kept needs to say how many there can be.
 
     Raises:
-        DerivativeError: SR0415.
+        DerivativeError: SR0415 at the first such loop; its note lists the others.
     """
-    if loop.keeping is Keeping.UNBOUNDED:
-        carried = next(n for n, t in loop.state if is_differentiable(t))
-        raise error("SR0415", loop.loop.span, name=carried)
+    carried_by_span = {
+        loop.loop.span: next(n for n, t in loop.state if is_differentiable(t))
+        for loop in loops
+        if loop.keeping is Keeping.UNBOUNDED
+    }
+    if carried_by_span:
+        first, *others = sorted(carried_by_span, key=lambda span: (span.file, span.line))
+        also = (
+            f"the loop at {s.file}:{s.line} likewise, by `{carried_by_span[s]}`" for s in others
+        )
+        raise error("SR0415", first, name=carried_by_span[first], others="\n".join(also))
 
 
 def check_strategies(kernel: Kernel, strategies: Strategies) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shaderad.diagnostics import Error, error
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.lower.compile import VettingDevice
 from shaderad.runtime.choice import DeviceInfo
 from shaderad.runtime.protocol import Runtime
@@ -24,6 +25,7 @@ NATIVE_DEVICES = {"GPUDevice", "Device"}
 DEVICE_VARIABLE = "SHADERAD_DEVICE"
 
 
+@api_boundary
 def devices() -> list[DeviceInfo]:
     """Every adapter of every runtime that can be loaded here."""
     found: list[DeviceInfo] = []
@@ -69,7 +71,8 @@ def open_runtime(
             return _open(runtime, adapter, forced)
         except Error as failure:
             failures.append(failure)
-    raise failures[0]
+    first, *others = failures
+    raise first.noting(f"{other.message}: {other.label or other.note}" for other in others)
 
 
 def vetting_device() -> VettingDevice:

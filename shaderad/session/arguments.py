@@ -15,12 +15,11 @@ from shaderad.frontend.structs import info_of
 from shaderad.ir import types
 from shaderad.runtime import buffers
 from shaderad.session.arrays import Array, Shape, uploaded
+from shaderad.session.traced_sizes import outside_limits
 from shaderad.session.words import uniform_words
 
 if TYPE_CHECKING:
     from shaderad.session.devices import Device
-
-DIM_LIMIT = buffers.ELEMENT_COUNT_LIMIT
 
 
 def bind_array(given: Any, t: types.BufferType, name: str, device: Device) -> Array:
@@ -124,8 +123,12 @@ def normalised_shape(given: Any, name: str) -> Shape:
     total = 1
     for extent in shape:
         total *= max(extent, 0)
-        if extent < 0 or extent > DIM_LIMIT or total > DIM_LIMIT:
-            raise error("SR0371", name=name, found=given, limit=DIM_LIMIT)
+        if (
+            extent < 0
+            or extent > buffers.ELEMENT_COUNT_LIMIT
+            or total > buffers.ELEMENT_COUNT_LIMIT
+        ):
+            raise outside_limits(None, name, given, is_negative=extent < 0)
     return tuple(shape)
 
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from shaderad.diagnostics import error
+from shaderad.diagnostics import Error, error
+from shaderad.diagnostics.foreign_names import remedy_for_attribute
+from shaderad.diagnostics.tracebacks import api_boundary, api_class
 from shaderad.ir import types
 from shaderad.runtime import buffers
 from shaderad.session.array_operators import ArrayOperators
@@ -35,6 +37,7 @@ class Deferred(Protocol):
     def run(self) -> None: ...
 
 
+@api_class
 class Array(ArrayOperators):
     """An array on a device. Made by `sad.array` and by kernel calls; content never changes.
 
@@ -136,6 +139,7 @@ class Array(ArrayOperators):
         return buffer.shared()
 
     @staticmethod
+    @api_boundary
     def from_native(
         native: Any, dtype: Any = float, shape: Shape | int | None = None,
         device: Device | None = None,
@@ -265,9 +269,11 @@ class Array(ArrayOperators):
 
     def __getattr__(self, name: str) -> Array:
         """``x.y``, ``x.xz``, ``x.field``: that part of every element."""
-        found = None if name.startswith("_") else self._selected(name)
+        if name.startswith("_"):
+            raise AttributeError(name)  # Protocols of other libraries that arrays do not have.
+        found = self._selected(name)
         if found is None:
-            raise AttributeError(f"an array of {self.element} has no attribute {name!r}")
+            raise unknown_attribute(self.element, name)
         return found
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -286,6 +292,16 @@ class Array(ArrayOperators):
         return view
 
 
+def unknown_attribute(element: types.Type, name: str) -> Error:
+    """SR0290, with the function that other libraries have as a method."""
+    from shaderad.frontend.intrinsics import INTRINSICS
+    from shaderad.session.array_functions import public
+
+    functions = {*INTRINSICS, *(name for name in vars(public) if name.islower())}
+    remedy = remedy_for_attribute(name, functions)
+    return error("SR0290", element=element, name=name, remedy=remedy)
+
+
 class _ViewOfPending:
     """Fills in a view once its source has content."""
 
@@ -297,6 +313,7 @@ class _ViewOfPending:
         self.view.fill_in(buffer, self.source.offset + self.skipped)
 
 
+@api_boundary
 def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
     """Puts `data` on a device.
 

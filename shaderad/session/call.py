@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from shaderad.diagnostics import error
+from shaderad.diagnostics import Error, error
 from shaderad.ir import types
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import BOUNDS, CHECKS
@@ -175,8 +175,19 @@ def checked_dim(name: str, count: int, given: Any, span: Span) -> Shape:
         return ()
     dim = normalised_shape(given, "dim")
     if len(dim) != count:
-        raise error("SR0373", span, name=name, count=count, dim=dim)
+        raise wrong_extents(span, name, count, dim)
     return dim
+
+
+def wrong_extents(span: Span, name: str, count: int, dim: Any) -> Error:
+    """SR0373: `dim` has another number of extents than the kernel has Index parameters."""
+    help_ = (
+        "give one int for each Index"
+        if count
+        else f"add `i: sad.Index` as the first parameter, or leave `dim` out: without an Index "
+        f"`{name}` runs as one thread"
+    )
+    return error("SR0373", span, name=name, count=count, dim=dim, help=help_)
 
 
 def checked_options(function: Launchable, options: Mapping[str, Any]) -> tuple[str, str]:

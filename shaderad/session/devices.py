@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from shaderad.diagnostics import CompileError, Error, error
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.lower.bindings import Lowered, Mode, Site, Variant
 from shaderad.runtime import open_runtime
 from shaderad.session.kernel_facts import KernelFacts
@@ -106,6 +107,7 @@ class Device:
         self.runtime.submit()
         return self.runtime.native
 
+    @api_boundary
     def synchronize(self) -> None:
         """Waits until all work is done, and raises what kernels reported meanwhile.
 
@@ -119,6 +121,7 @@ class Device:
         self.read([])
         self.runtime.wait()
 
+    @api_boundary
     def close(self) -> None:
         """Ends the device; using it or its arrays afterwards is a `DeviceError`."""
         self.is_closed = True
@@ -234,14 +237,12 @@ class Device:
     def _lowered(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
         # Imported here: a process that runs what was built before lowers nothing.
         from shaderad.lower.kernels import lower_kernel
-        from shaderad.rules.pushing import PushedKernel
 
         lowered = lower_kernel(kernel, choice.mode, self.variant(choice))
-        shown = kernel.primal_name if isinstance(kernel, PushedKernel) else kernel.name
-        return tuple(self.stage(one, shown) for one in lowered)
+        return tuple(self.stage(one, kernel.reported_name) for one in lowered)
 
     def stage(self, lowered: Lowered, kernel: str) -> Stage:
-        """A lowered program, compiled; reports name `kernel`."""
+        """A lowered program, compiled; reports name `kernel`, where it is not empty."""
         site_base = len(self._sites)
         pipeline = self.runtime.pipeline(lowered.program)
         self._sites += [(kernel, site) for site in lowered.sites]
@@ -280,6 +281,7 @@ class _Default:
 _default = _Default(threading.Lock())
 
 
+@api_boundary
 def open_device(
     runtime: str | None = None,
     *,

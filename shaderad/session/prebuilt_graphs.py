@@ -26,7 +26,7 @@ Flags = tuple[bool, ...]
 
 @dataclass(frozen=True, slots=True)
 class BuiltProgram:
-    """One program of a graph, and the kernel that its reports name."""
+    """One program of a graph, and the user's kernel that its reports name, or nothing."""
 
     lowered: Lowered
     kernel: str

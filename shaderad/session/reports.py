@@ -8,6 +8,7 @@ lowest element of the first dispatch: word 5 counts the slots.
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 
@@ -77,13 +78,25 @@ _FINITE_CODES = ("SR0666", "SR0667", "SR0668")
 _VALUES = ("", "NaN", "inf", "-inf")
 
 
+_GENERATED = re.compile(r"[xy]\d+")
+"""Names of the arrays of kernels that array functions are run by."""
+
+
 def error_of(kernel: str, site: Site, report: Report) -> Error:
-    """The error of `site` in `kernel`, at its Python line."""
+    """The error of `site` at its Python line.
+
+    Args:
+        kernel: The name of the user's kernel; empty where the line calls array functions.
+        site: The statement that reported.
+        report: The values that it reported.
+    """
+    place = f" in kernel `{kernel}`" if kernel else ""
+    is_unnamed = not kernel and _GENERATED.fullmatch(site.name)
     if site.kind is SiteKind.FINITE:
         return error(
             _FINITE_CODES[report.length],
             site.span,
-            kernel=kernel,
+            place=place,
             name=site.name,
             value=_VALUES[report.index],
             element=report.element,
@@ -92,8 +105,9 @@ def error_of(kernel: str, site: Site, report: Report) -> Error:
     return error(
         _CODE_BY_KIND[site.kind],
         site.span,
-        kernel=kernel,
+        place=place,
         name=site.name,
+        array="an array" if is_unnamed else f"`{site.name}`",
         index=report.index,
         length=report.length,
         count=report.count,

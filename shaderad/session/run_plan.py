@@ -53,7 +53,7 @@ class DevicePrograms:
         return [self._number(stage) for stage in self._device.stages(kernel, choice)]
 
     def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
-        device, kernel = self._device, step.producer.kernel.name
+        device, kernel = self._device, step.producer.kernel.reported_name
         passes = lowered_passes(step, device.variant(choice))
         numbers = [self._number(device.stage(one.lowered, kernel)) for one in passes.steps]
         return StagedPasses(passes, tuple(numbers), step.shape)

@@ -14,7 +14,7 @@ from shaderad.session.arguments import at_path, struct_fields
 from shaderad.session.array_functions.elements import conform, struct_of_fields
 from shaderad.session.array_functions.primitives import known_shape, made
 from shaderad.session.arrays import Array, array
-from shaderad.session.call import Call, asked_shapes, checked_options
+from shaderad.session.call import Call, asked_shapes, checked_options, wrong_extents
 from shaderad.session.kernel_facts import KernelFacts
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray, tracing
@@ -68,7 +68,7 @@ def _dim(kernel: nodes.Kernel, given: Any) -> Shape:
         return ()
     dim = shape_of(given, "dim")
     if len(dim) != count:
-        raise error("SR0373", user_span(), name=kernel.name, count=count, dim=known_shape(dim))
+        raise wrong_extents(user_span(), kernel.name, count, known_shape(dim))
     return dim
 
 

@@ -10,9 +10,10 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from shaderad.diagnostics import error
+from shaderad.diagnostics import Error, Span, error
 from shaderad.ir import sizes
 from shaderad.ir.sizes import Shape, Size
+from shaderad.runtime.buffers import ELEMENT_COUNT_LIMIT
 from shaderad.session.lines import user_span
 
 
@@ -111,6 +112,12 @@ def size_or_none(given: Any) -> Size | None:
     return plain if isinstance(plain, int) and not isinstance(plain, bool) else None
 
 
+def outside_limits(span: Span | None, name: str, given: Any, *, is_negative: bool) -> Error:
+    """SR0371: an extent that is negative, or a launch or array of too many elements."""
+    help_ = "give how many there are; 0 is allowed" if is_negative else "split the launch"
+    return error("SR0371", span, name=name, found=given, limit=ELEMENT_COUNT_LIMIT, help=help_)
+
+
 def size_of(given: Any, name: str) -> Size:
     """A size that may not be negative.
 
@@ -120,8 +127,8 @@ def size_of(given: Any, name: str) -> Size:
     found = size_or_none(given)
     if found is None:
         raise error("SR0370", user_span(), name=name, found=repr(given))
-    if isinstance(found, int) and not 0 <= found < 2**31:
-        raise error("SR0371", user_span(), name=name, found=given, limit=2**31 - 1)
+    if isinstance(found, int) and not 0 <= found <= ELEMENT_COUNT_LIMIT:
+        raise outside_limits(user_span(), name, given, is_negative=found < 0)
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import shaderad as sad
@@ -226,6 +228,31 @@ def test_it_is_refused(kernel: KernelFunction, mode: Mode, code: str) -> None:
         lower(kernel, mode)
     shown = str(caught.value).splitlines()
     assert any(f"# error: {code}" in line for line in shown), shown
+
+
+@sad.kernel
+def unbounded_twice(i: sad.Index, x: sad.In[float], n: int, y: sad.Out[float]):
+    first = x[i]
+    for _k in range(n):  # error: SR0415
+        first *= x[i]
+    second = unlimited(x[i], n)
+    for _k in range(n):
+        second *= first
+    y[i] = second
+
+
+def test_all_loops_without_a_limit_are_named_at_once() -> None:
+    with pytest.raises(sad.DerivativeError, match="SR0415") as caught:
+        lower(unbounded_twice, Mode.BACKWARD)
+    failure = caught.value
+    start = unlimited.def_span.line
+    lines = [start + 2, unbounded_twice.def_span.line + 5]
+    assert failure.span is not None
+    others = [int(line) for line in re.findall(r"\.py:(\d+) likewise, by `\w+`", failure.note)]
+    assert sorted([failure.span.line, *others]) == sorted(
+        [*lines, unbounded_twice.def_span.line + 2]
+    )
+    assert failure.span.line == min(failure.span.line, *others)
 
 
 @pytest.mark.parametrize(("kernel", "mode"), ALLOWED)

@@ -42,6 +42,11 @@ def total(i: sad.Index, x: sad.In[float], t: sad.Add[float]):
 
 
 @sad.kernel
+def alone(x: sad.In[float], t: sad.Add[float]):
+    t[0] += x[0]
+
+
+@sad.kernel
 def two(i: sad.Index, x: sad.In[float], y: sad.Out[float], n: sad.Out[int]):
     y[i] = x[i]
     n[i] = i

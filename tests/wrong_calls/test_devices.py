@@ -40,6 +40,7 @@ ABSENT = [
     ("sad.open_device('wgpu', adapter=1.5)", "SR0620", "found 1.5"),
     ("sad.open_device('wgpu', adapter=True)", "SR0620", "found True"),
     ("sad.open_device('wgpu', adapter='no such card')", "SR0602", "no adapter `no such card`"),
+    ("sad.open_device(adapter='no such card')", "SR0602", "`wgpu` has no", "`slangpy` has no"),
     ("sad.open_device('wgpu', adapter=99)", "SR0602", "no adapter `99`"),
     ("sad.open_device('wgpu:99')", "SR0602", "no adapter `99`"),
     ("sad.open_device('slangpy', adapter='no such card')", "SR0602", "`slangpy` has no adapter"),

@@ -9,6 +9,7 @@ from tests.wrong_calls.kernels import check, evaluate
 
 SQUARE = "^def square(i: sad.Index, x: sad.In[float], y: sad.Out[float]):"
 GRID = "^def grid(i: sad.Index, j: sad.Index, x: sad.In[float, 2], y: sad.Out[float, 2]):"
+ALONE = "^def alone(x: sad.In[float], t: sad.Add[float]):"
 WRONG = [
     ("square(X, dim=float('nan'))", "SR0370", "`dim` takes whole numbers", "found nan"),
     ("square(X, dim=float('inf'))", "SR0370", "found inf"),
@@ -20,8 +21,8 @@ WRONG = [
     ("square(X, dim=np.array([4]))", "SR0370", "array([4])"),
     ("square(X, dim={4})", "SR0370", "found {4}"),
     ("grid(np.zeros((2, 3)), dim=(2, None))", "SR0370", "found None"),
-    ("square(X, dim=-1)", "SR0371", "between 0 and 2147483647", "found -1"),
-    ("square(X, dim=2**31)", "SR0371", "found 2147483648"),
+    ("square(X, dim=-1)", "SR0371", "between 0 and 2147483647", "found -1", "0 is allowed"),
+    ("square(X, dim=2**31)", "SR0371", "found 2147483648", "split the launch"),
     ("square(X, dim=10**30)", "SR0371", "found 1000000000000000000000000000000"),
     ("grid(np.zeros((2, 3)), dim=(65536, 65536))", "SR0371", "found (65536, 65536)"),
     ("grid(np.zeros((2, 3)), dim=(-1, -1))", "SR0371", "found (-1, -1)"),
@@ -29,6 +30,7 @@ WRONG = [
     ("square(X, dim=None)", "SR0372", "needs `dim`", SQUARE),
     ("square(X, dim=(4, 4))", "SR0373", "takes 1 extent", "dim=(4, 4)", SQUARE),
     ("square(X, dim=())", "SR0373", "found dim=()", SQUARE),
+    ("alone(X, dim=4)", "SR0373", "found dim=(4,)", "add `i: sad.Index`", ALONE),
     ("grid(np.zeros((2, 3)), dim=6)", "SR0373", "takes 2 extents", "found dim=(6,)", GRID),
     ("square(X, dim=4, bounds=None)", "SR0374", "'raise', 'ignore' or 'unchecked'", "found None"),
     ("square(X, dim=4, bounds=['raise'])", "SR0374", "found ['raise']"),

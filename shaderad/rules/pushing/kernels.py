@@ -39,6 +39,10 @@ class PushedKernel(Kernel):
     dots: Mapping[str, str] = field(default_factory=dict[str, str])
     """The name of the tangent of each array and uniform that has one."""
 
+    @property
+    def reported_name(self) -> str:
+        return self.primal_name if self.span != nodes.NO_SPAN else ""
+
 
 def push_kernel(kernel: Kernel, given: Iterable[str]) -> PushedKernel:
     """`kernel` with tangents of the arrays and uniforms `given`, which hold floats.

@@ -29,6 +29,35 @@ def default_value():
     return k
 
 
+def kernel_in_a_class():
+    class Mesh:
+        @sad.kernel
+        def k(self, i: sad.Index, y: sad.Out[float]):  # error: SR0302 | self | `mesh: Mesh`
+            y[i] = 1.0
+    return Mesh.k
+
+
+def several_arrays_of_one_name():
+    @sad.kernel
+    def k(i: sad.Index, *x: sad.In[float]):  # error: SR0214 | x: sad.In[float] | `*x`
+        pass
+    return k
+
+
+def parameters_of_any_name():
+    @sad.kernel
+    def k(i: sad.Index, **x: sad.In[float]):  # error: SR0214 | x: sad.In[float] | `**x`
+        pass
+    return k
+
+
+def python_list_of_floats():
+    @sad.kernel
+    def k(i: sad.Index, x: list[float], y: sad.Out[float]):  # error: SR0301 | x: list[float] | `sad.In[float]`
+        y[i] = x[i]
+    return k
+
+
 def keyword_only_parameter():
     @sad.kernel
     def k(i: sad.Index, y: sad.Out[float], *, x: float):  # error: SR0214 | x: float | `x`

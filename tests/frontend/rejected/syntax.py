@@ -16,7 +16,7 @@ def lambda_in_a_kernel():
 def list_comprehension():
     @sad.kernel
     def k(i: sad.Index, y: sad.Out[float]):
-        y[i] = sum([1.0 for _ in range(3)])  # error: SR0232 | sum | of Python's builtins, kernels have abs
+        y[i] = sum([1.0 for _ in range(3)])  # error: SR0232 | sum | `total += x[j]`
     return k
 
 
@@ -268,10 +268,31 @@ def print_call():
     return k
 
 
+def numpy_function_of_another_name():
+    @sad.kernel
+    def k(i: sad.Index, y: sad.Out[float]):
+        y[i] = np.maximum(1.0, y[i])  # error: SR0232 | np.maximum | write `sad.max`
+    return k
+
+
+def sum_of_a_generator():
+    @sad.kernel
+    def k(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+        y[i] = sum(x[j] for j in range(3))  # error: SR0232 | sum | `total += x[j]`
+    return k
+
+
+def builtin_without_counterpart():
+    @sad.kernel
+    def k(i: sad.Index, y: sad.Out[float]):
+        y[i] = hash(i)  # error: SR0232 | hash | of Python's builtins, kernels have abs
+    return k
+
+
 def numpy_call():
     @sad.kernel
     def k(i: sad.Index, y: sad.Out[float]):
-        y[i] = np.sin(1.0)  # error: SR0232 | np.sin | the `sad.` function of that name
+        y[i] = np.sin(1.0)  # error: SR0232 | np.sin | write `sad.sin`
     return k
 
 

@@ -87,14 +87,14 @@ def repeated_component():
 def write_to_in():
     @sad.kernel
     def k(i: sad.Index, x: sad.In[float]):
-        x[i] = 1.0  # error: SR0208 | x[i] | it is read only
+        x[i] = 1.0  # error: SR0208 | x[i] | `x` is an `In` array
     return k
 
 
 def augmented_in():
     @sad.kernel
     def k(i: sad.Index, x: sad.In[float]):
-        x[i] += 1.0  # error: SR0208 | x[i] | it is read only
+        x[i] += 1.0  # error: SR0208 | x[i] | `x` is an `In` array
     return k
 
 
@@ -136,7 +136,7 @@ def min_of_another_element():
 def min_augmented():
     @sad.kernel
     def k(i: sad.Index, low: sad.Min[float]):
-        low[0] += 1.0  # error: SR0208 | low[0] | sad.min(b[j], v)
+        low[0] += 1.0  # error: SR0208 | low[0] | `low` is a `Min` array
     return k
 
 
