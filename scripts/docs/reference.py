@@ -1,0 +1,154 @@
+"""Writes the generated parts of docs/errors.md and docs/api.md.
+
+Run ``python scripts/docs/reference.py``. A part stands between ``<!-- errors: SR02 -->`` or
+``<!-- api: .. -->`` and ``<!-- end -->``. The tables of errors come from `shaderad.diagnostics`,
+the entries of the API from signatures and docstrings, which griffe reads from the source.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from string import Formatter
+
+import griffe
+
+from shaderad.diagnostics import MESSAGES, Message
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("errors.md", "api.md")
+_PART = re.compile(r"(<!-- (errors|api):(.*?)-->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def filled(page: str) -> str:
+    """The text of a page with its generated parts written anew."""
+
+    def part(found: re.Match[str]) -> str:
+        start, kind, names, end = found.groups()
+        text = table_of(names.strip()) if kind == "errors" else entries_of(names.split("\n"))
+        return f"{start}\n{text}\n\n{end}"
+
+    return _PART.sub(part, page)
+
+
+# -- errors -----------------------------------------------------------------------------------
+
+
+def table_of(group: str) -> str:
+    """The messages whose codes begin with `group`, by code."""
+    codes = sorted(code for code in MESSAGES if code.startswith(group))
+    head = ["| Code | Class | What is wrong | What to do |", "|---|---|---|---|"]
+    return "\n".join([*head, *(_row(code, MESSAGES[code]) for code in codes)])
+
+
+def _row(code: str, message: Message) -> str:
+    wrong = ": ".join(filter(None, (_told(message.message), _told(message.note))))
+    cells = [f'<a id="{code}"></a>{code}', f"`{message.kind.__name__}`", wrong, _told(message.help)]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _told(template: str) -> str:
+    """A template with its values as words in capitals; nothing where it is one value alone."""
+    parts = list(Formatter().parse(template))
+    if not any(text.strip() for text, *_ in parts):
+        return ""
+    told = "".join(text + (_word(name, form) if name else "") for text, name, form, _ in parts)
+    return told.replace("|", "\\|").replace("\n", " ")
+
+
+def _word(name: str, form: str | None) -> str:
+    _, bar, many = (form or "").partition("|")
+    return f"{name.upper()} {many}" if bar else name.upper()
+
+
+# -- the API ----------------------------------------------------------------------------------
+
+
+def entries_of(lines: list[str]) -> str:
+    """One entry a line: ``module.name``, or ``module.Class: member member``."""
+    found: list[str] = []
+    for line in filter(None, map(str.strip, lines)):
+        path, _, members = line.partition(":")
+        thing = _package()[path.removeprefix("shaderad.")]
+        found += _entry(thing, thing.name)
+        for member in members.split():
+            found += _entry(thing[member], f"{thing.name}.{member}")
+    return "\n".join(found).rstrip()
+
+
+@cache
+def _package() -> griffe.Object | griffe.Alias:
+    return griffe.load("shaderad", search_paths=[ROOT], docstring_parser="google")
+
+
+def _entry(thing: griffe.Object | griffe.Alias, name: str) -> Iterator[str]:
+    yield f"### {name}\n"
+    signature = _signature(thing, name)
+    if signature:
+        yield textwrap.indent(signature, "    ") + "\n"
+    for section in thing.docstring.parsed if thing.docstring else ():
+        yield from _section(section)
+    if thing.is_class and "dataclass" in thing.labels:
+        yield from _fields(thing)
+
+
+def _documents_arguments(thing: griffe.Object | griffe.Alias) -> bool:
+    sections = thing.docstring.parsed if thing.docstring else ()
+    return any(section.kind is griffe.DocstringSectionKind.parameters for section in sections)
+
+
+def _signature(thing: griffe.Object | griffe.Alias, name: str) -> str:
+    """The call, a line a parameter where it is long; empty for classes that users do not call."""
+    if thing.is_attribute:
+        return f"{name}: {thing.annotation}"
+    if thing.is_class and not _documents_arguments(thing):
+        return ""
+    made = thing.signature(name=name, return_type=not thing.is_class)
+    text = made.replace("(self, ", "(").replace("(self)", "()")
+    if len(text) <= 88:
+        return text
+    head, _, rest = text.partition("(")
+    inside, close, result = rest.rpartition(") ->")
+    if not close:
+        inside, close, result = rest.rpartition(")")
+    parts = re.split(r", (?![^\[(]*[\])])", inside)
+    return "\n".join([f"{head}(", *(f"    {part}," for part in parts), f"{close}{result}"])
+
+
+def _section(section: griffe.DocstringSection) -> Iterator[str]:
+    if section.kind is griffe.DocstringSectionKind.text:
+        yield f"{_prose(section.value)}\n"
+        return
+    yield f"{section.kind.value.replace('parameters', 'arguments').capitalize()}:\n"
+    for item in section.value:
+        name = item.annotation if section.kind is griffe.DocstringSectionKind.raises else item.name
+        head = f"`{name}`: " if name else ""
+        yield f"- {head}{_prose(item.description).replace(chr(10), ' ')}"
+    yield ""
+
+
+def _fields(thing: griffe.Object | griffe.Alias) -> Iterator[str]:
+    yield "Attributes:\n"
+    for name, member in thing.members.items():
+        if member.is_attribute and not name.startswith("_"):
+            said = f": {_prose(member.docstring.value)}" if member.docstring else ""
+            yield f"- `{name}: {member.annotation}`{said}".replace("\n", " ")
+    yield ""
+
+
+def _prose(text: str) -> str:
+    """A docstring's text as Markdown, in which single backticks are code."""
+    return text.replace("``", "`").strip()
+
+
+def main() -> None:
+    for name in PAGES:
+        page = ROOT / "docs" / name
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
