@@ -303,12 +303,6 @@ MESSAGES: dict[str, Message] = {
         "`{array}` is `{type}`, which no device accumulates atomically",
         help="accumulate in `float`, `int` or `uint` and convert the result",
     ),
-    "SR0283": Message(
-        LanguageError,
-        "`{op}` does not exist for `double` on GPUs",
-        label="this operand is `double`",
-        help="convert: `double(sad.{op}(float(x)))`, with the precision of float",
-    ),
     "SR0284": Message(
         LanguageError,
         "`{array}` is `{type}`, whose fields mix floats and integers",

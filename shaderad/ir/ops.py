@@ -14,6 +14,7 @@ import numpy as np
 
 from shaderad.ir.types import (
     BOOL,
+    DOUBLE,
     FLOAT,
     INT,
     UINT,
@@ -421,36 +422,18 @@ _RESULT: dict[Rule, Callable[[tuple[Type, ...]], Type | None]] = {
 }
 
 
-def has_double_instruction(op: Op) -> bool:
-    """Whether GPUs evaluate `op` on double: trigonometry and exponentials stop at 32 bits."""
-    return op.name not in _FLOAT32_ONLY
+def slang_function(op: Op, t: Type) -> str:
+    """How Slang spells `op` of operands of type `t`: GPUs have some functions in 32 bits only."""
+    if op in _OWN_IN_DOUBLE and scalar_of(t) == DOUBLE:
+        return f"double{op.name.capitalize()}"
+    return op.slang
 
 
-_FLOAT32_ONLY = frozenset(
-    [
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asinh",
-        "acosh",
-        "atanh",
-        "erf",
-        "atan2",
-        "pow",
-    ]
-)
+_OWN_IN_DOUBLE = frozenset(
+    {
+        EXP, EXP2, EXPM1, LOG, LOG2, LOG10, LOG1P, SIN, COS, TAN, ASIN, ACOS, ATAN, ATAN2,
+        SINH, COSH, TANH, ASINH, ACOSH, ATANH, ERF, POW, RADIANS, DEGREES,
+    }
+)  # fmt: skip
 
 PUBLIC = {name: op for name, op in TABLE.items() if op.is_public}

@@ -130,7 +130,7 @@ class ExpressionWriter:
         e = with_hidden_divisor(e, self._function.known)
         if own_quotient:
             return f"quotientOf({self._arguments(e.args)})", _PRIMARY
-        spelling = e.op.slang
+        spelling = ops.slang_function(e.op, e.type)
         if "{" in spelling:
             return self._operator(e, spelling)
         if e.op in (ops.FLOOR_DIV, ops.MOD) and is_integer(e.type):

@@ -36,7 +36,7 @@ from shaderad.lower.heads import structured
 from shaderad.lower.known import known_arguments, known_names
 from shaderad.lower.liveness import live_before
 from shaderad.lower.module import Module
-from shaderad.lower.names import needs_safe_math
+from shaderad.lower.names import imported_modules
 from shaderad.lower.outputs import Resolved, resolve_outputs
 from shaderad.lower.piece import Piece
 from shaderad.lower.slang import FunctionWriter
@@ -269,8 +269,8 @@ def assemble(module: Module, entry: str, parts: list[Piece | None]) -> Program:
     source = span.file.replace("\\\\", "/").rsplit("/", 1)[-1]
     head.add(f"// {entry}: made by shaderad from `{module.kernel.name}` in {source}")
     head.add("import shaderad;")
-    if any(needs_safe_math(text) for piece in pieces for text, _ in piece.lines):
-        head.add("import safe_math;")
+    for needed in imported_modules(text for piece in pieces for text, _ in piece.lines):
+        head.add(f"import {needed};")
     lines: list[tuple[str, Span | None]] = []
     for part in (head, *pieces):
         if not part.lines:

@@ -6,6 +6,7 @@ A name that Slang, the library or this module already uses gets an underscore.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 
 from shaderad.ir import ops
@@ -42,20 +43,26 @@ def library_names() -> frozenset[str]:
     return frozenset(_declared("(?:public|internal)"))
 
 
-def needs_safe_math(line: str) -> bool:
-    """Whether a line of Slang names something of that module of the library."""
-    found = frozenset(_NAME.findall(line)) - _OF_INTEGERS
-    return any(name.rstrip("<") in _safe_math_names() for name in found)
+def imported_modules(lines: Iterable[str]) -> tuple[str, ...]:
+    """The modules of the library beside `shaderad` that lines of Slang name something of.
+
+    Each imports those before it; where they are named as well, all are found in binary form.
+    """
+    found = {name.rstrip("<") for line in lines for name in _NAME.findall(line)
+             if name not in _OF_INTEGERS}  # fmt: skip
+    needed = [k for k, one in enumerate(_FURTHER_MODULES) if found & _public_names(one)]
+    return _FURTHER_MODULES[: max(needed, default=-1) + 1]
 
 
+_FURTHER_MODULES = ("safe_math", "double_math")
 _NAME = re.compile(r"[A-Za-z_]\w*<?")
 _OF_INTEGERS = frozenset({"floorDivide<", "floorModulo<"})
-"""Those of floats, which are in that module, name no report buffer."""
+"""Those of floats, which are in `safe_math`, name no report buffer."""
 
 
 @cache
-def _safe_math_names() -> frozenset[str]:
-    return frozenset(_declared("public", "safe_math"))
+def _public_names(module: str) -> frozenset[str]:
+    return frozenset(_declared("public", module))
 
 
 def _declared(visibility: str, module: str = r"\w+") -> set[str]:

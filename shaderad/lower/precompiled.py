@@ -17,8 +17,8 @@ from pathlib import Path
 
 from shaderad.lower.child import Child, ChildDied, ChildTimedOut, ChildUnavailable
 
-MODULES = ("shaderad", "safe_math")
-"""What the library consists of; the second takes longer to read, and not all programs need it."""
+MODULES = ("shaderad", "safe_math", "double_math")
+"""What the library consists of; the others take longer to read, and not all programs need them."""
 
 TIMEOUT_SECONDS = 60.0
 _KEPT = 8  # Up to 8 MB each; versions of shaderad that are used side by side.

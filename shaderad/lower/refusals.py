@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from shaderad.diagnostics import Span, error
-from shaderad.ir import ops
 from shaderad.ir.nodes import (
     Accumulate,
-    Apply,
     BackwardDiff,
     Detach,
     Expr,
@@ -49,7 +47,6 @@ def check_kernel(kernel: Kernel, body: tuple[Stmt, ...]) -> None:
     Raises:
         LanguageError: SR0282 for Add, Min and Max of element types without such an atomic.
         DerivativeError: SR0410 for ``fwd_diff`` and ``bwd_diff`` of functions that touch arrays.
-        LanguageError: SR0283 for operations that no device has on double.
     """
     for b in kernel.buffers:
         kinds = {s.kind for s in scalars(b.type.element)}
@@ -67,10 +64,6 @@ def check_kernel(kernel: Kernel, body: tuple[Stmt, ...]) -> None:
 def _check_expression(e: Expr) -> None:
     if isinstance(e, ForwardDiff):
         _check_inner(e.function, e.span, "fwd_diff")
-    if isinstance(e, Apply) and not ops.has_double_instruction(e.op):
-        kinds = {s.kind for a in e.args for s in scalars(a.type)}
-        if Kind.DOUBLE in kinds:
-            raise error("SR0283", e.span, op=e.op.name)
 
 
 def _check_inner(f: Function, span: Span, transform: str) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.lower.names import RESERVED, Names, library_names, needs_safe_math
+from shaderad.lower.names import RESERVED, Names, imported_modules, library_names
 
 
 def test_a_free_name_stays_as_it_is() -> None:
@@ -73,15 +73,18 @@ def test_a_uniform_on_the_device_may_bear_the_name_of_the_threads_number(
 
 
 @pytest.mark.parametrize(
-    ("line", "is_needed"),
+    ("line", "needed"),
     [
-        ("let y = safePow(x, 2.5f);", True),
-        ("let y = float3(1.0f) * powi<3>(x);", True),
-        ("let k = floorModulo<Report>(i, 3, 1);", False),
-        ("let y = floorModulo(x, 3.0f);", True),
-        ("let y = load<float, X>(uint(i));", False),
-        ("public extension float : IElement", False),
+        ("let y = safePow(x, 2.5f);", ("safe_math",)),
+        ("let y = float3(1.0f) * powi<3>(x);", ("safe_math",)),
+        ("let k = floorModulo<Report>(i, 3, 1);", ()),
+        ("let y = floorModulo(x, 3.0f);", ("safe_math",)),
+        ("let y = load<float, X>(uint(i));", ()),
+        ("public extension float : IElement", ()),
+        ("let y = doubleSin(x);", ("safe_math", "double_math")),
     ],
 )
-def test_safe_math_is_imported_where_a_line_names_it(line: str, is_needed: bool) -> None:
-    assert needs_safe_math(line) is is_needed
+def test_a_module_is_imported_where_a_line_names_something_of_it(
+    line: str, needed: tuple[str, ...]
+) -> None:
+    assert imported_modules([line]) == needed

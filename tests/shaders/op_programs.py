@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shaderad.ir import ops
+from shaderad.ir.types import DOUBLE, FLOAT
 from shaderad.lower.artifact import Access, Binding, Program
 
 Shape = tuple[int, ...]
@@ -58,16 +59,17 @@ def type_name(kind: str, shape: Shape) -> str:
     return kind + "x".join(map(str, shape))
 
 
-def call(trial: Trial, names: Sequence[str]) -> str:
+def call(kind: str, trial: Trial, names: Sequence[str]) -> str:
     if trial.op is ops.SELECT:
         names = (f"{names[0]} > 0", *names[1:])
     if trial.exponent is not None:
         names = (*names, str(trial.exponent))
     if trial.op is ops.DIV:
         return f"quotientOf({', '.join(names)})"
-    if "{" in trial.op.slang:
-        return trial.op.slang.format(*names)
-    return f"{trial.op.slang}({', '.join(names)})"
+    spelled = ops.slang_function(trial.op, DOUBLE if kind == "double" else FLOAT)
+    if "{" in spelled:
+        return spelled.format(*names)
+    return f"{spelled}({', '.join(names)})"
 
 
 def elements(shape: Shape) -> list[str]:
@@ -115,7 +117,7 @@ def _function(kind: str, number: int, trial: Trial) -> str:
 [Differentiable]
 {result} f{number}({", ".join(parameters)})
 {{
-    return {call(trial, names)};
+    return {call(kind, trial, names)};
 }}
 
 [Differentiable]
@@ -188,7 +190,7 @@ def program(kind: str, trials: Sequence[Trial], with_second: bool) -> Program:
     text = f"""
 import shaderad;
 import safe_math;
-
+{"import double_math;" if kind == "double" else ""}
 [[vk::binding(0, 0)]] StructuredBuffer<uint> words;
 [[vk::binding(1, 0)]] RWStructuredBuffer<uint> results;
 {_WORDS[kind]}{functions}

@@ -101,11 +101,9 @@ HALF = [
 ]
 
 DOUBLE = [
-    *(
-        Trial(op, ((),) * op.arity, ())
-        for op in (ops.SQRT, ops.RCP, ops.MIN, ops.CLAMP, ops.ROUND, ops.MOD, ops.HYPOT)
-    ),
-    Trial(ops.POWI, ((),), (), 7),
+    *by_component(),
+    Trial(ops.SIN, ((3,),), (3,)),
+    Trial(ops.POW, ((2, 2), (2, 2)), (2, 2)),
     Trial(ops.NORMALIZE, ((3,),), (3,)),
     Trial(ops.INVERSE, ((3, 3),), (3, 3)),
 ]

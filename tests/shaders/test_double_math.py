@@ -1,0 +1,55 @@
+"""Exponentials, logarithms, trigonometry and powers of doubles against mpmath."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+
+from shaderad.lower.artifact import library_folder
+from shaderad.runtime import Runtime
+
+pytest.importorskip("mpmath")
+
+from tests.shaders.double_polynomials import FITS, fitted
+from tests.shaders.doubles import FUNCTIONS, Function, errors, evaluated, exact
+
+# In units in the last place. That of erf has exp(-x^2), where x^2 up to 700 was rounded.
+LARGEST_ERROR = 4.0
+LARGEST_ERROR_OF_PARTIALS = 700.0
+POINTS = 2_000
+
+
+@cache
+def expected(index: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    one = FUNCTIONS[index]
+    points = one.points(POINTS)
+    return [exact(f, points) for f in (one.exact, *one.partials)]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("index", range(len(FUNCTIONS)), ids=lambda k: FUNCTIONS[k].op.name)
+@pytest.mark.parametrize("runtime", ["slangpy", "wgpu-spirv"], indirect=True)
+def test_a_function_of_doubles_is_right_to_its_last_bits(runtime: Runtime, index: int) -> None:
+    if "double" not in runtime.capabilities.features:
+        pytest.skip(f"{runtime.capabilities.adapter} has no double")
+    one: Function = FUNCTIONS[index]
+    points = one.points(POINTS)
+    found = evaluated(runtime, one.op, points)
+    for k, error in enumerate(errors(found, expected(index))):
+        worst = int(np.argmax(error))
+        limit = LARGEST_ERROR if k == 0 else LARGEST_ERROR_OF_PARTIALS
+        at = [float(x[worst]) for x in points]
+        assert error[worst] <= limit, (k, at, found[k][worst], expected(index)[k][0][worst])
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_coefficients_are_those_of_the_best_polynomial(name: str) -> None:
+    fit = FITS[name]
+    text = (library_folder() / f"{fit.file}.slang").read_text(encoding="utf-8")
+    written = {float(x) for x in re.findall(r"(\d[\d.e-]*)lf", text)}
+    coefficients, bits = fitted(fit)
+    assert {abs(c) for c in coefficients} <= written
+    assert bits > fit.bits
