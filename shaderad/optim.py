@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+import numpy as np
+
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
 from shaderad.ir.arrays import ArrayType
@@ -21,6 +23,7 @@ from shaderad.ir.types import (
     Type,
     is_differentiable,
     scalar_of,
+    scalars,
     with_scalar,
 )
 from shaderad.rules.arrays import building as b
@@ -28,11 +31,12 @@ from shaderad.session import trees
 from shaderad.session.array_functions import public
 from shaderad.session.array_functions.elements import struct_of_fields
 from shaderad.session.array_functions.primitives import as_number, known_shape, made, repeats_to
-from shaderad.session.arrays import Array
+from shaderad.session.arrays import Array, array
+from shaderad.session.devices import Device
 from shaderad.session.dtypes import shown_dtype
 from shaderad.session.graphs import graph
 from shaderad.session.lines import user_span
-from shaderad.session.traced import TracedArray
+from shaderad.session.traced import TracedArray, current_trace
 
 State = Mapping[str, Any]
 """What a step leaves to the next, as containers of arrays."""
@@ -75,11 +79,11 @@ class SGD:
             DerivativeError: SR0452, where `gradients` or `state` are built differently.
             ShapeError: SR0334, where an array in them has another shape than its parameter.
         """
-        rate = self.lr if lr is None else lr
+        rate, momentum = _rates_for(params, self.lr if lr is None else lr, self.momentum)
         if not self.momentum:
             return _descended(params, gradients, rate), {}
         _check_names("state", state, ["velocity"])
-        return _pushed(params, gradients, state["velocity"], rate, self.momentum)
+        return _pushed(params, gradients, state["velocity"], rate, momentum)
 
 
 @api_class
@@ -115,9 +119,11 @@ class Adam:
 
     def step(self, params: Any, gradients: Any, state: State, lr: Any = None) -> tuple[Any, State]:
         """New parameters and state: see `SGD.step`."""
-        rate = self.lr if lr is None else lr
         _check_names("state", state, ["mean", "square", "mean_weight", "square_weight"])
-        return _adam(params, gradients, state, rate, self.beta1, self.beta2, self.epsilon)
+        weights = [state["mean_weight"], state["square_weight"]]
+        lr = self.lr if lr is None else lr
+        rates = _rates_for(params, lr, self.beta1, self.beta2, self.epsilon, *weights)
+        return _adam(params, gradients, {"mean": state["mean"], "square": state["square"]}, *rates)
 
 
 @graph
@@ -158,11 +164,19 @@ def _pushed(
 
 @graph
 def _adam(
-    params: Any, gradients: Any, state: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any
+    params: Any,
+    gradients: Any,
+    state: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    epsilon: Any,
+    mean_weight: Any,
+    square_weight: Any,
 ) -> tuple[Any, State]:
     # What a mean of ones would be by now: the sum of the weights.
-    mean_weight = beta1 * state["mean_weight"] + (1.0 - beta1)
-    square_weight = beta2 * state["square_weight"] + (1.0 - beta2)
+    mean_weight = beta1 * mean_weight + (1.0 - beta1)
+    square_weight = beta2 * square_weight + (1.0 - beta2)
 
     def mean_of(m: Array, g: Array) -> Array:
         return _like(m, beta1) * m + _like(m, 1.0 - beta1) * g
@@ -236,8 +250,32 @@ def _cast(x: Array, t: Type) -> Array:
 
 def _like(x: Array, value: Any) -> Any:
     """A number, or an array of shape () that holds one, in the type of floats of `x`."""
-    is_double = scalar_of(x.element) == DOUBLE
-    return public.cast(value, shown_dtype(DOUBLE)) if is_double else value
+    found = value.element if isinstance(value, Array) else None
+    if DOUBLE not in (found, scalar_of(x.element)):
+        return value
+    # A number that stands in a graph has the type of what it meets.
+    return value if found is None else _cast(value, scalar_of(x.element) or FLOAT)
+
+
+def _rates_for(params: Any, *rates: Any) -> tuple[Any, ...]:
+    """Rates in double where a parameter is: as an argument of a graph, a number is a float."""
+    if current_trace() is not None:
+        return rates
+    doubles = [p for p in trees.leaves(params) if isinstance(p, Array) and _holds_double(p.element)]
+    if not doubles:
+        return rates
+    device = doubles[0].device
+    return tuple(_in_double(rate, device) for rate in rates)
+
+
+def _in_double(rate: Any, device: Device) -> Array:
+    if as_number(rate) is not None:
+        return array(np.asarray(rate, np.float64), dtype=DOUBLE, device=device)
+    return _cast(rate if isinstance(rate, Array) else array(rate, device=device), DOUBLE)
+
+
+def _holds_double(t: Type) -> bool:
+    return DOUBLE in scalars(t)
 
 
 def _check_names(name: str, state: Any, wanted: Sequence[str]) -> None:

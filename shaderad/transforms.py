@@ -250,7 +250,7 @@ def _reverse_jacobian(
             row.append(gradient.numpy())
     shapes = [_spelled_argument(args[position]) for position in positions]
     return [
-        np.reshape(np.asarray(row, np.float32), (*spelled, *shape))
+        np.reshape(np.asarray(row, np.result_type(np.float32, *row)), (*spelled, *shape))
         for row, shape in zip(rows, shapes, strict=True)
     ]
 
@@ -266,7 +266,8 @@ def _forward_jacobian(
             tangents: list[Any] = [None] * len(args)
             tangents[position] = unit
             columns.append(at.push(tangents).numpy())
-        stacked = np.asarray(columns, np.float32).reshape((prod(shape), *_spelled(out)))
+        in_full = np.result_type(np.float32, *columns)
+        stacked = np.asarray(columns, in_full).reshape((prod(shape), *_spelled(out)))
         found.append(np.moveaxis(stacked, 0, -1).reshape((*_spelled(out), *shape)))
     return found
 

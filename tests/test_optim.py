@@ -178,3 +178,38 @@ def test_a_state_of_another_optimiser_is_refused(device: sad.Device) -> None:
         ):  # fmt: skip
             with pytest.raises(sad.DerivativeError, match=r"SR0452.*`state`"):
                 optimiser.step(START, START, state)
+
+
+DOUBLES = np.array([-1.0, 0.0, 2.0, 3.0, 70.0])
+
+
+@pytest.mark.parametrize("is_graph", [False, True])
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_rates_of_doubles_are_doubles(device: sad.Device, name: str, is_graph: bool) -> None:
+    """Rates rounded to 32 bits would show in the eighth digit."""
+    if "double" not in device.capabilities.features:
+        pytest.skip(f"{device} has no double")
+    optimiser: Any = sad.optim.SGD(1.0, momentum=0.9) if name == "SGD" else sad.optim.Adam(1.0)
+    expected = by_sgd(DOUBLES, 0.9) if name == "SGD" else by_adam(DOUBLES)
+    with device:
+        p: Any = sad.array(DOUBLES, dtype=sad.double)
+        if is_graph:
+            found = sad.graph(lambda p: run(optimiser, p, square_loss))(p)
+        else:
+            found = run(optimiser, p, square_loss)
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-13)
+
+
+def test_floats_and_doubles_are_trained_together(device: sad.Device) -> None:
+    if "double" not in device.capabilities.features:
+        pytest.skip(f"{device} has no double")
+    with device:
+        p: Any = {"float": sad.array(START), "double": sad.array(DOUBLES, dtype=sad.double)}
+        found = run(
+            sad.optim.Adam(1.0),
+            p,
+            lambda p: square_loss(p["float"]) + sad.cast(square_loss(p["double"]), float),
+        )
+        # The gradients came through a float.
+        np.testing.assert_allclose(found["double"].numpy(), by_adam(DOUBLES), rtol=1e-6)
+        np.testing.assert_allclose(found["float"].numpy(), by_adam(DOUBLES), rtol=1e-5)
