@@ -224,7 +224,8 @@ def jacobian(
         if not isinstance(out, Array) or not types.is_float(out.element):
             raise error("SR0460", found=trees.described(out))
         rows = _reverse_jacobian if mode == "reverse" else _forward_jacobian
-        found = [array(one, device=out.device) for one in rows(at, out, args, positions)]
+        rows_of = rows(at, out, args, positions)
+        found = [array(one, dtype=one.dtype, device=out.device) for one in rows_of]
         return found[0] if isinstance(argnums, int) else tuple(found)
 
     return jacobians

@@ -84,7 +84,7 @@ def fitted(fit: Fit) -> tuple[list[float], float]:
         at = [round((GRID - 1) * k / fit.count) for k in range(fit.count + 1)]
         while True:
             found = _levelled(at, xs, ys, weights, fit.count)
-            errors = [w * (mp.polyval(found[::-1], x) - y)
+            errors = [w * (sum(c * x**k for k, c in enumerate(found)) - y)
                       for x, y, w in zip(xs, ys, weights, strict=True)]  # fmt: skip
             extremes = _alternating(errors, fit.count + 1)
             if extremes == at:

@@ -25,7 +25,7 @@ Real = Any
 PRECISION = 220
 WORKGROUP = 64
 WORST_OF_SINE = 6381956970095103 * 2.0**797
-"""The double that is closest to a multiple of pi/2: Muller, *Elementary Functions*, section 11.3."""
+"""The double closest to a multiple of pi/2: Muller, *Elementary Functions*, section 11.3."""
 
 
 def spread(rng: Rng, n: int, low: int = -1074, high: int = 1023) -> Array:
