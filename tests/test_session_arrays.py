@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -232,6 +233,7 @@ def test_scalars_spread_over_vectors(device: sad.Device) -> None:
         (lambda: float(sad.array([1.0, 2.0])), "SR0361"),
         (lambda: bool(sad.array([])), "SR0361"),
         (lambda: len(sad.array(1.0)), "SR0360"),
+        (lambda: list(sad.array(1.0)), "SR0360"),
         (lambda: sad.array([1], dtype="text"), "SR0358"),
         (lambda: sad.array(["a"]), "SR0351"),
         (lambda: sad.array(np.zeros(2, np.dtype([("a", "f4")]))), "SR0350"),
@@ -243,6 +245,27 @@ def test_what_the_language_does_not_have_is_refused(
     with pytest.raises(sad.ShapeError) as raised:
         compute()
     assert raised.value.code == code
+
+
+def test_an_array_without_axes_is_no_sequence(device: sad.Device) -> None:
+    one, row = sad.array(2.5), sad.array([1.0, 2.0])
+    for use in (len, iter, list, reversed):
+        with pytest.raises(TypeError) as raised:
+            use(one)
+        assert isinstance(raised.value, sad.ShapeError)
+        with pytest.raises(TypeError):
+            sad.graph(lambda x, use=use: use(sad.sum(x)))(row)
+    # How libraries read data that they do not know: sequences down to numbers.
+    assert [float(x) for x in row] == [1.0, 2.0]
+    assert read_as_nested_sequences(sad.array([[1.0, 2.0], [3.0, 4.0]])) == [[1, 2], [3, 4]]
+
+
+def read_as_nested_sequences(data: Any) -> Any:
+    try:
+        count = len(data)
+    except TypeError:
+        return float(data)
+    return [read_as_nested_sequences(data[k]) for k in range(count)]
 
 
 def test_one_element_is_a_python_number(device: sad.Device) -> None:

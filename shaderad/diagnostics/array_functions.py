@@ -160,6 +160,12 @@ MESSAGES: dict[str, Message] = {
         note="plans have sizes of their own, whose names begin with `$`",
         help='begin it with a letter, as in `"n"`',
     ),
+    "SR0349": Message(
+        ShapeError,
+        "`init` has the shape {found}, and results begin with one element each",
+        label="there are results of shape {wanted}",
+        help="give one element for all of them, or an array that repeats to their shape",
+    ),
     "SR0344": Message(
         ShapeError,
         "no matrix product of shapes {left} and {right}",

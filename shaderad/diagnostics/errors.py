@@ -70,6 +70,10 @@ class ShapeError(Error):
     """A shape, size or element type does not fit."""
 
 
+class NoAxesError(ShapeError, TypeError):
+    """An array without axes has no length; a TypeError, so that it counts as no sequence."""
+
+
 class DerivativeError(Error):
     """A derivative that cannot be taken right, and is therefore refused."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shaderad.diagnostics.errors import LanguageError, Message, ShapeError
+from shaderad.diagnostics.errors import LanguageError, Message, NoAxesError, ShapeError
 
 MESSAGES: dict[str, Message] = {
     "SR0301": Message(
@@ -141,7 +141,8 @@ MESSAGES: dict[str, Message] = {
         ShapeError,
         "`{name}` takes `{type}` with the fields {wanted}",
         label="found {found}",
-        help="give a structured array, a dict of arrays, or a list of structs with these fields",
+        help="give a structured array, a dict of arrays, or structs with these fields; where "
+        "`{type}` was defined again, define what uses it again, too",
     ),
     "SR0356": Message(
         ShapeError,
@@ -168,7 +169,7 @@ MESSAGES: dict[str, Message] = {
         help="give the shape that the buffer holds",
     ),
     "SR0360": Message(
-        ShapeError,
+        NoAxesError,
         "{what} of an array without axes",
         help="use `.item()` for its one element",
     ),

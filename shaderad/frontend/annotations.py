@@ -61,7 +61,7 @@ class TypeObject:
     def _numbers(self, part: object) -> np.ndarray:
         try:
             found = np.ravel(np.asarray(part))
-        except ValueError:
+        except Exception:
             found = np.zeros(0, object)
         if found.dtype.kind not in "biuf":
             raise error("SR0313", None, type=self.ir_type, found=f"a `{type(part).__name__}`",

@@ -9,6 +9,9 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
 
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
@@ -43,11 +46,27 @@ class Intrinsic:
         if len(args) != self.op.arity:
             raise error("SR0231", None, name=self.op.name, found=len(args), wanted=self.op.arity)
         try:
-            return self.op.numpy(*args)
+            return self.op.numpy(*(self._as_data(a) for a in args))
         except TypeError:
             found = ", ".join(f"`{type(a).__name__}`" for a in args)
             wanted = "outside of kernels it takes numbers and NumPy arrays"
             raise error("SR0312", None, name=self.op.name, found=found, help=wanted) from None
+
+    def _as_data(self, given: object) -> object:
+        """What an object converts to by its ``__array__``; numbers and NumPy's own as they are.
+
+        Raises:
+            LanguageError: SR0312, where that raises.
+        """
+        own = np.ndarray | np.generic | int | float
+        if isinstance(cast("Any", given), own) or not hasattr(given, "__array__"):
+            return given
+        try:
+            return np.asarray(given)
+        except Exception as failure:
+            reason = f"its conversion to NumPy raised `{type(failure).__name__}: {failure}`"
+            raise error("SR0312", None, name=self.op.name, found=f"`{type(given).__name__}`",
+                        help=reason) from failure  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,18 @@ def info_of(thing: object) -> StructInfo | None:
     return found if isinstance(found, StructInfo) else None
 
 
+def check_fields(value: object, t: Struct, name: str) -> None:
+    """Raises SR0355 where `value` is of a struct class with other fields than `t`.
+
+    Such as a class that was defined again after the kernel that takes it had been read.
+    """
+    info = None if isinstance(value, type) else info_of(value)
+    if info is not None and set(info.annotations) != set(t.type_by_field):
+        found = f"`{info.name}` with {', '.join(info.annotations) or 'none'}"
+        raise error("SR0355", None, name=name, type=t, wanted=", ".join(t.type_by_field),
+                    found=found)  # fmt: skip
+
+
 def _method(
     cls: type, name: str, member: object, locals_: Mapping[str, object]
 ) -> UserFunction | None:

@@ -14,7 +14,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from shaderad.diagnostics import error
+from shaderad.diagnostics import Error, error
+from shaderad.frontend.structs import check_fields
 from shaderad.ir import types
 
 # As NDArray[Any], whose module every process would read for it.
@@ -126,11 +127,20 @@ def as_numpy(data: Any, name: str) -> AnyArray:
         raise error("SR0351", name=name, found="found a masked array with masked elements")
     try:
         found = np.asarray(data)
-    except ValueError:
-        raise error("SR0351", name=name, found="found lists of different lengths") from None
+    except Error:
+        raise
+    except Exception as failure:
+        raise error("SR0351", name=name, found=_why_not(failure)) from failure
     if found.dtype.kind not in "biufV":
         raise error("SR0351", name=name, found=_described(data, found))
     return found
+
+
+def _why_not(failure: Exception) -> str:
+    """Why NumPy made no array of something: its own reason, or what an ``__array__`` raised."""
+    if isinstance(failure, ValueError) and "inhomogeneous" in str(failure):
+        return "found lists of different lengths"
+    return f"its conversion to NumPy raised `{type(failure).__name__}: {failure}`"
 
 
 def _described(data: Any, found: AnyArray) -> str:
@@ -230,6 +240,7 @@ def _structs_to_storage(data: Any, t: types.Type, name: str) -> tuple[AnyArray, 
 
 def _columns(data: Any, struct: types.Struct, name: str) -> Mapping[str, Any]:
     """One array-like a field, out of a dict, a structured array, a struct or a list of structs."""
+    check_fields(data, struct, name)
     wanted = [field for field, _ in struct.fields]
     found: dict[Any, Any]
     names = _structured_names(data)

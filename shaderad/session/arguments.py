@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from shaderad.diagnostics import error
-from shaderad.frontend.structs import info_of
+from shaderad.frontend.structs import check_fields, info_of
 from shaderad.ir import types
 from shaderad.runtime import buffers
 from shaderad.session.arrays import Array, Shape, uploaded
@@ -101,6 +101,15 @@ def at_path(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
             raise error("SR0369", name=".".join(path[:depth]), field=field, found=what)
         found = fields[field]
     return found
+
+
+def check_struct(given: Any, t: types.Struct, name: str) -> None:
+    """Raises SR0355 where `given`, or a struct in it, is of a class with other fields than `t`."""
+    check_fields(given, t, name)
+    fields = struct_fields(given) or {}
+    for field, part in t.fields:
+        if isinstance(part, types.Struct) and field in fields:
+            check_struct(fields[field], part, f"{name}.{field}")
 
 
 def normalised_shape(given: Any, name: str) -> Shape:

@@ -170,7 +170,7 @@ class Array(ArrayOperators):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise error("SR0360", what="`len`")
+            raise error("SR0360", what="`len()`")
         return self.shape[0]
 
     def __repr__(self) -> str:
@@ -281,6 +281,8 @@ class Array(ArrayOperators):
                     help="write it in a kernel, as an `sad.Out` array of its call")  # fmt: skip
 
     def __iter__(self) -> Iterator[Array]:
+        if not self.shape:
+            raise error("SR0360", what="iteration")
         return (self[k] for k in range(len(self)))
 
     def viewed(self, element: types.Type, shape: Shape, skipped: int = 0) -> Array:

@@ -19,6 +19,7 @@ from shaderad.session.arguments import (
     at_path,
     bind_array,
     bind_uniform,
+    check_struct,
     normalised_shape,
     struct_fields,
 )
@@ -114,6 +115,9 @@ def bound_call(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, A
     missing = [name for name in names if name not in given]
     if missing:
         raise error("SR0364", name=function.name, missing=", ".join(missing))
+    for p in function.signature.parameters:
+        if isinstance(p.type, types.Struct) and p.name in given:
+            check_struct(given[p.name], p.type, p.name)
     return Call(function, given, positional, options)
 
 

@@ -38,6 +38,7 @@ class Annotations:
         self._function = function
         self._locals = dict(locals_)
         self._wanted: dict[str, Wanted] | None = None
+        self._parameters = list(inspect.signature(function).parameters)
 
     def _resolved(self) -> dict[str, Wanted]:
         if self._wanted is None:
@@ -116,7 +117,8 @@ class Annotations:
         named = self._named_extents(values, arguments)
         names = frozenset(name for _, name, _ in named)
         plain = form_of([(x.element, x.shape) for x in arguments.arrays], names)
-        if not named:
+        numbers = self._numbers(arguments)
+        if not named and not numbers:
             return plain
         symbol_by_name: dict[str, sizes.Size] = {}
         number_by_name: dict[str, tuple[int, str]] = {}
@@ -128,20 +130,30 @@ class Annotations:
             symbol_by_name[name] = 1 if number == 1 else sizes.symbol(name)
         by_number = {number: symbol_by_name[name] for name, (number, _) in number_by_name.items()}
         types = tuple(
-            ArrayType(x.element, tuple(by_number.get(n, p) for n, p in zip(x.shape, t.shape,
-                                                                            strict=True)))
-            for x, t in zip(arguments.arrays, plain.types, strict=True)
+            ArrayType(x.element, tuple(n if (k, axis) in numbers else by_number.get(n, p)
+                                       for axis, (n, p) in enumerate(zip(x.shape, t.shape,
+                                                                         strict=True))))
+            for k, (x, t) in enumerate(zip(arguments.arrays, plain.types, strict=True))
         )  # fmt: skip
         values_ = {name: number for name, (number, _) in number_by_name.items() if number != 1}
         return Form(types, {**plain.size_by_name, **values_})
+
+    def _numbers(self, arguments: Arguments) -> set[tuple[int, int]]:
+        """Array and axis of each extent that is a number by its annotation."""
+        return {
+            (leaf.position, axis)
+            for name, leaf in zip(self._parameters, arguments.skeleton, strict=True)
+            if isinstance(leaf, Placeholder) and name in self._resolved()
+            for axis, extent in enumerate(self._resolved()[name].extents or ())
+            if isinstance(extent, int)
+        }
 
     def _named_extents(
         self, values: tuple[Any, ...], arguments: Arguments
     ) -> list[tuple[str, str, int]]:
         """Argument, name and number of each size that has a name."""
         found: list[tuple[str, str, int]] = []
-        names = list(inspect.signature(self._function).parameters)
-        for name, leaf in zip(names, arguments.skeleton, strict=True):
+        for name, leaf in zip(self._parameters, arguments.skeleton, strict=True):
             wanted = self._resolved().get(name)
             if wanted is None or not isinstance(leaf, Placeholder):
                 continue

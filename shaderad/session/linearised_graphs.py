@@ -39,9 +39,9 @@ class GraphAt:
 
     variant: Variant
     arguments: Arguments
-    """The positional arguments, in one tuple."""
+    """All arguments, in one tuple: the positional ones, then keywords and defaults."""
     args: Sequence[Any]
-    """The same as they were given."""
+    """The positional arguments as they were given."""
     operands: list[Array]
     size_by_name: Mapping[str, int]
     device: Device
@@ -164,7 +164,9 @@ class GraphAt:
         """A tangent, or nothing, for each operand."""
         filled = self.arguments.filled(self.operands)
         found: list[Array | None] = [None] * len(self.operands)
-        pairs = zip(self.arguments.skeleton, filled, tangents, strict=True)
+        # Defaults and keywords stand behind the positional arguments, and do not move.
+        fixed = [None] * (len(filled) - len(tangents))
+        pairs = zip(self.arguments.skeleton, filled, [*tangents, *fixed], strict=True)
         for skeleton, lifted, tangent in pairs:
             leaves = cotangents_of(lifted, tangent, "tangent")
             for leaf, dot in zip(trees.leaves(skeleton), leaves, strict=True):

@@ -16,7 +16,7 @@ from shaderad.diagnostics import Error, error
 from shaderad.frontend.annotations import ConstType, shape_of
 from shaderad.frontend.signatures import signature_of
 from shaderad.frontend.standalone import standalone
-from shaderad.frontend.structs import info_of
+from shaderad.frontend.structs import check_fields, info_of
 from shaderad.interpret import Report, ReportKind, call_once
 from shaderad.ir import types
 from shaderad.runtime import buffers
@@ -75,6 +75,7 @@ def _is_value(given: Any, t: types.Type) -> bool:
         return not isinstance(given, Array)
     if isinstance(t, types.Struct):
         info = info_of(given)
+        check_fields(given, t, t.name)
         return info is not None and all(_is_value(getattr(given, n), f) for n, f in t.fields)
     if isinstance(t, types.LocalArray) and isinstance(buffers.base_of(t), types.Struct):
         is_list = isinstance(given, list | tuple)

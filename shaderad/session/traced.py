@@ -227,13 +227,10 @@ class TracedArray(Array):
 
     def __len__(self) -> int:
         if not self.extents:
-            raise error("SR0360", what="`len`")
+            raise error("SR0360", user_span(), what="`len()`")
         if isinstance(self.extents[0], int):
             return self.extents[0]
         raise error("SR0320", user_span(), size=self.extents[0], what="`len()`")
-
-    def __iter__(self) -> Iterator[Array]:
-        return (self[k] for k in range(len(self)))
 
     def __copy__(self) -> Array:
         return self

@@ -77,7 +77,7 @@ WRONG = [
      "`kind` has the shape (2,)", "before it (1,)"),
     ("cloud({'points': [[1.0, 2.0, 3.0]]}, dim=1)", "SR0369", "`c` has no field `gain`"),
     ("cloud(None, dim=1)", "SR0369", "no field `points`", "found a `NoneType`"),
-    ("cloud(PARTICLE, dim=1)", "SR0369", "no field `points`", "found a `Particle`"),
+    ("cloud(PARTICLE, dim=1)", "SR0355", "the fields points, gain", "`Particle` with"),
     ("square(X, X, dim=4)", "SR0363", "takes the arguments (x)", "found 2 positional ones"),
     ("square(dim=4)", "SR0364", "a call of `square` lacks x"),
     ("square(X, y=X, dim=4)", "SR0365", "no parameter `y` to pass", "takes (x)"),

@@ -21,6 +21,7 @@ from shaderad.frontend.values import Known
 from shaderad.frontend.values import Value as Operand
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr
+from shaderad.ir.sizes import Shape
 from shaderad.ir.types import (
     DOUBLE,
     FLOAT,
@@ -36,7 +37,14 @@ from shaderad.ir.types import (
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.runtime.buffers import base_of, element_axes
-from shaderad.session.array_functions.primitives import as_number, elementwise, made, traced
+from shaderad.session.array_functions.primitives import (
+    as_number,
+    elementwise,
+    known_shape,
+    made,
+    repeats_to,
+    traced,
+)
 from shaderad.session.arrays import Array
 from shaderad.session.dtypes import element_type
 from shaderad.session.lines import user_span
@@ -243,6 +251,22 @@ def conform(x: Any, element: Type, name: str) -> TracedArray:
     return found
 
 
+def start_of(init: Any, element: Type, shape: Shape) -> TracedArray:
+    """What a reduction, scan or histogram begins with: one element, or one for each of `shape`.
+
+    Raises:
+        ShapeError: SR0330 for elements of another type, SR0349 for another shape.
+    """
+    found = conform(init, element, "init")
+    surplus = max(len(found.extents) - len(shape), 0)
+    if all(extent == 1 for extent in found.extents[:surplus]):
+        found = made(b.reshape(found.value, (*found.batch, *found.extents[surplus:])), found.batch)
+    if not repeats_to(found.extents, shape):
+        raise error("SR0349", user_span(), found=known_shape(found.extents),
+                    wanted=known_shape(shape))  # fmt: skip
+    return found
+
+
 def _parts(x: Any) -> list[Any]:
     """The entries of a tuple or list, at any depth; nothing for anything else."""
     if not isinstance(x, tuple | list):
@@ -255,7 +279,7 @@ def packed(x: TracedArray, element: Type) -> TracedArray:
     """Trailing axes of scalars as vectors or matrices; `x` itself where they do not fit."""
     axes = element_axes(element)
     rank = len(x.extents) - len(axes)
-    if rank < 0 or x.extents[rank:] != axes:
+    if rank < 0 or not repeats_to(axes, x.extents[rank:]):
         return x
     parts = [_at(x, rank, index) for index in product(*map(range, axes))]
     return _composed(element, parts)

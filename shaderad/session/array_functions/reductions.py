@@ -12,7 +12,7 @@ from shaderad.ir.arrays import Reducer, Value
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import FLOAT, INT, Scalar, is_bool, is_integer, scalar_of
 from shaderad.rules.arrays import building as b
-from shaderad.session.array_functions.elements import binary, cast, conform
+from shaderad.session.array_functions.elements import binary, cast, conform, start_of
 from shaderad.session.array_functions.operators import reducer_of
 from shaderad.session.array_functions.primitives import (
     axis_of,
@@ -40,8 +40,10 @@ def _reduced(op: Reducer, x: TracedArray, init: Any, axis: Axes) -> TracedArray:
     needs_one = init is None and isinstance(op, nodes.Function)
     if needs_one and not tracing().is_positive(rows.shape[-1]):
         raise error("SR0327", user_span(), what="reduction", shape=known_shape(x.extents))
-    start = None if init is None else spread(conform(init, x.element, "init"), x.batch, shape)
-    return made(b.reduce(op, rows, start), x.batch)
+    if init is None:
+        return made(b.reduce(op, rows, None), x.batch)
+    first = spread(start_of(init, x.element, shape), x.batch, shape)
+    return made(b.reduce(op, rows, first), x.batch)
 
 
 def _axes(axis: Axes, rank: int) -> list[int]:

@@ -9,7 +9,7 @@ from shaderad.ir import nodes
 from shaderad.ir.arrays import Value
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
-from shaderad.session.array_functions.elements import conform
+from shaderad.session.array_functions.elements import start_of
 from shaderad.session.array_functions.layout import moved_axis
 from shaderad.session.array_functions.operators import reducer_of
 from shaderad.session.array_functions.primitives import (
@@ -43,7 +43,7 @@ def scan(
     position = axis_of(axis, len(operand.extents))
     last = len(operand.extents) - 1
     rows = moved_axis(operand, position, last)
-    start = None if init is None else conform(init, rows.element, "init")
+    start = None if init is None else start_of(init, rows.element, rows.extents[:-1])
     reducer = reducer_of(op, rows.element)
     if exclusive and start is None:
         if isinstance(reducer, nodes.Function):
