@@ -157,6 +157,7 @@ def variant_for(choice: Choice, profile: Profile) -> Variant:
         bounds=choice.bounds,
         launch_shaped=choice.launch_shaped,
         device_uniforms=choice.device_uniforms,
+        is_one_thread=choice.is_one_thread,
         atomics=profile.atomics,
         subgroups=profile.has_subgroups,
         storage_buffer_limit=profile.limits.storage_buffers,

@@ -249,7 +249,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0244": Message(
         LanguageError,
-        "the middle of this comparison is a call with an effect, and would run twice",
+        "this call has an effect, and would run twice",
         help="assign it to a name first; where a `while` tests it, write `while True:` and `break`",
     ),
     "SR0245": Message(

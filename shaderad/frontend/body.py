@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from shaderad.diagnostics import Error, Span, error
 from shaderad.frontend.captures import Captures
 from shaderad.frontend.conversions import expr
+from shaderad.frontend.effects import has_effect
 from shaderad.frontend.host import PythonFunction, UserFunction
 from shaderad.frontend.scope import Scope
 from shaderad.frontend.slots import Slot
@@ -171,6 +172,18 @@ class Body:
         self.scope.assign(name)
         self.emit(Assign(name=name, value=value, span=value.span))
         return Var(type=value.type, name=name, span=value.span)
+
+    def once(self, value: Expr, base: str, node: ast.expr) -> Expr:
+        """The value for several uses, evaluated once where a statement may go before it.
+
+        Raises:
+            LanguageError: SR0244 where none may, and evaluating it twice would do something twice.
+        """
+        if is_simple(value) or self.can_hoist:
+            return self.keep(value, base)
+        if has_effect(value):
+            raise self.error("SR0244", node)
+        return value
 
     @contextmanager
     def conditional(self) -> Generator[None]:

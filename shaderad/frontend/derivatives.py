@@ -8,13 +8,16 @@ from collections.abc import Collection
 from shaderad.frontend import user_calls
 from shaderad.frontend.body import Body
 from shaderad.frontend.conversions import coerce, expr, to_float
+from shaderad.frontend.effects import has_effect
 from shaderad.frontend.host import UserFunction
 from shaderad.frontend.signatures import Signature, signature_of
 from shaderad.frontend.slots import flatten, slot_for
 from shaderad.frontend.values import Derivative, Host, Value, describe
 from shaderad.ir.nodes import (
     BackwardDiff,
+    Construct,
     Expr,
+    Field,
     ForwardDiff,
     Function,
     MakePair,
@@ -51,11 +54,34 @@ def make_pair(body: Body, node: ast.Call) -> MakePair:
     if not is_differentiable(primal.type) or holds_pointers(primal.type):
         raise body.error("SR0312", node, name="diff_pair", found=describe(primal),
                          help="it takes a value that holds floats, and no pointers")  # fmt: skip
-    t = tangent(primal.type)
-    derivative: Expr = Zero(type=t, span=span)
+    derivative: Expr = Zero(type=tangent(primal.type), span=span)
     if len(node.args) == 2:
-        derivative = coerce(body.value(node.args[1]), t, body.span(node.args[1]))
+        derivative = _differential(body, node.args[1], primal.type)
     return MakePair(type=Pair(primal.type), primal=primal, derivative=derivative, span=span)
+
+
+def _differential(body: Body, node: ast.expr, primal: Type) -> Expr:
+    """What is given as the differential of a `primal`: of a whole struct, its floats."""
+    value, wanted, span = body.value(node), tangent(primal), body.span(node)
+    if isinstance(value, Expr) and value.type == primal != wanted and isinstance(wanted, Struct):
+        is_plain = isinstance(value, Construct) and not has_effect(value)
+        value = _floats_of(value if is_plain else body.once(value, "differential", node), wanted)
+    return coerce(value, wanted, span)
+
+
+def _floats_of(value: Expr, wanted: Struct) -> Expr:
+    """The fields of a struct that its differential `wanted` has."""
+    assert isinstance(value.type, Struct)
+    given = value.parts if isinstance(value, Construct) else None
+    parts: list[Expr] = []
+    for k, (name, t) in enumerate(value.type.fields):
+        kept = wanted.type_by_field.get(name)
+        if kept is None:
+            continue
+        part = given[k] if given else Field(type=t, value=value, name=name, span=value.span)
+        is_whole = kept == t or not isinstance(kept, Struct)
+        parts.append(part if is_whole else _floats_of(part, kept))
+    return Construct(type=wanted, parts=tuple(parts), span=value.span)
 
 
 def call_forward(body: Body, callee: Derivative, node: ast.Call) -> Expr:
@@ -97,8 +123,7 @@ def call_backward(body: Body, callee: Derivative, node: ast.Call) -> BackwardDif
                          found=len(node.args), wanted=wanted)  # fmt: skip
     cotangent: Expr = Zero(type=function.result, span=span)
     if has_cotangent:
-        last = node.args[-1]
-        cotangent = coerce(body.value(last), tangent(function.result), body.span(last))
+        cotangent = _differential(body, node.args[-1], function.result)
     return BackwardDiff(function=function, args=args, cotangent=cotangent, span=span)
 
 

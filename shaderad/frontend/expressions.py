@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 
 from shaderad.diagnostics import Error
 from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend import access, calls, operators
-from shaderad.frontend.body import Body, is_simple
+from shaderad.frontend.body import Body
 from shaderad.frontend.captures import MISSING, to_value
 from shaderad.frontend.conversions import expr, unify
-from shaderad.frontend.effects import has_effect
 from shaderad.frontend.refusals import EXPRESSIONS
 from shaderad.frontend.values import Known, Sequence, Value, describe
 from shaderad.ir.nodes import Conditional, Expr, Logical, Splat, Var
@@ -61,6 +61,8 @@ def _name(body: Body, node: ast.Name) -> Value:
 
 def _local(body: Body, node: ast.Name) -> Value:
     scope, span = body.scope, body.span(node)
+    if node.id in scope.numbers:
+        return replace(scope.numbers[node.id], span=span)
     if node.id in scope.loop_variables:
         return Var(type=INT, name=node.id, span=span)
     if body.is_fixed(node.id):
@@ -116,7 +118,7 @@ def _compare(body: Body, node: ast.Compare) -> Value:
     for index, (symbol, right_node) in enumerate(zip(node.ops, node.comparators, strict=True)):
         right = body.value(right_node)
         if index + 1 < len(node.ops) and isinstance(right, Expr):
-            right = _evaluated_once(body, right, right_node)
+            right = body.once(right, "middle", right_node)
         part = operators.compare(symbol, left, right, span)
         found = part if found is None else _both(body, node, found, part)
         left = right
@@ -132,17 +134,6 @@ def _both(body: Body, node: ast.Compare, left: Value, right: Value) -> Value:
             return checked[1 - index] if part.value else part
     first, second = (expr(c, span) for c in checked)
     return Logical(type=BOOL, is_and=True, left=first, right=second, span=span)
-
-
-def _evaluated_once(body: Body, value: Expr, node: ast.expr) -> Expr:
-    if is_simple(value):
-        return value
-    if body.can_hoist:
-        return body.keep(value, "middle")
-    # No statement can go before a condition that is evaluated again, so the value stands twice.
-    if has_effect(value):
-        raise body.error("SR0244", node)
-    return value
 
 
 def _conditional(body: Body, node: ast.IfExp) -> Value:

@@ -10,6 +10,7 @@ from shaderad.frontend.body import Body
 from shaderad.frontend.conversions import coerce, expr
 from shaderad.frontend.intrinsics import KernelForm
 from shaderad.frontend.scope import Flow, LoopFlow, join
+from shaderad.frontend.unrolling import repeats_as_numbers
 from shaderad.frontend.values import Host, Known, describe
 from shaderad.ir.nodes import Assign, Const, Expr, For, Return, Stmt, Var, While
 from shaderad.ir.types import BOOL, INT
@@ -30,6 +31,9 @@ def for_loop(body: Body, node: ast.For) -> None:
     name, scope = node.target.id, body.scope
     body.check_bindable(node.target)
     is_own = name in scope.names.loop_only and name not in scope.parameters
+    if is_unrolled and is_own and repeats_as_numbers(body, node, name):
+        _repeat(body, node, name, _known_range(start, stop, step))
+        return
     variable = name if is_own else scope.fresh(name)
     body.declare(variable, INT)
     head: tuple[Stmt, ...] = ()
@@ -70,11 +74,22 @@ def _body(body: Body, statements: list[ast.stmt]) -> tuple[tuple[Stmt, ...], Loo
     return inner, flow, body.scope.assigned
 
 
-def _runs(start: Expr, stop: Expr, step: Expr) -> bool:
+def _repeat(body: Body, node: ast.For, name: str, values: range) -> None:
+    """The body once for each value of the loop variable, which is a number in it."""
+    numbers = body.scope.numbers
+    for value in values:
+        numbers[name] = Known(value, body.span(node.target))
+        body.unit.readers.block(body, node.body)
+    numbers.pop(name, None)
+
+
+def _runs(*bounds: Expr) -> bool:
     """Whether the range is known not to be empty."""
-    if not (isinstance(start, Const) and isinstance(stop, Const) and isinstance(step, Const)):
-        return False
-    return len(range(int(start.value), int(stop.value), int(step.value))) > 0
+    return all(isinstance(b, Const) for b in bounds) and len(_known_range(*bounds)) > 0
+
+
+def _known_range(*bounds: Expr) -> range:
+    return range(*(int(b.value) for b in bounds if isinstance(b, Const)))
 
 
 def _range(body: Body, node: ast.expr) -> tuple[Expr, Expr, Expr, int | None, bool]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from shaderad.frontend.names import Names
-from shaderad.frontend.values import Value
+from shaderad.frontend.values import Known, Value
 from shaderad.ir.types import Type
 
 Flow = frozenset[str] | None
@@ -42,6 +42,8 @@ class Scope:
         self.loops: list[LoopFlow] = []
         self.loop_variables: list[str] = []
         """Loop variables of the loops around this point that are IR loop variables."""
+        self.numbers: dict[str, Known] = {}
+        """Those of repeated bodies, which are numbers known while compiling."""
         self.local_name_by_name: dict[str, str] = {}
         """IR names of Python names that need another one (rebound parameters)."""
         self._taken: set[str] = set(names.mentioned)

@@ -177,6 +177,8 @@ class Variant:
     """Uniforms given as 0-d device arrays."""
     accumulate: bool = False
     """Gradients are added to what the buffers hold instead of stored."""
+    is_one_thread: bool = False
+    """The dispatch has one thread at most: every Index is 0."""
     atomics: str = "native"
     """Of `ATOMICS`."""
     subgroups: bool = True

@@ -30,6 +30,7 @@ from shaderad.ir.nodes import (
     SwizzleStep,
     Var,
 )
+from shaderad.ir.types import INT
 from shaderad.ir.walk import blocks, reads, rewrite_expression, statements, writes
 
 # Writes whose offsets are enumerated to compare them; loops beyond are not provable.
@@ -100,10 +101,23 @@ def _may_overlap(a: _Part, b: _Part) -> bool:
 
 
 def is_injective(
-    body: tuple[Stmt, ...], buffer: str, index_names: tuple[str, ...], uniforms: frozenset[str]
+    body: tuple[Stmt, ...],
+    buffer: str,
+    index_names: tuple[str, ...],
+    uniforms: frozenset[str],
+    at_zero: tuple[str, ...] = (),
 ) -> bool:
-    """Whether no two writes of a whole dispatch to `buffer` share a part of an element."""
-    named = _named_once(body)
+    """Whether no two writes of a whole dispatch to `buffer` share a part of an element.
+
+    Args:
+        body: The statements of the kernel.
+        buffer: An Out array.
+        index_names: Names that set the threads apart.
+        uniforms: Names that all threads have in common.
+        at_zero: Those of `index_names` that are 0 in every thread of the dispatch.
+    """
+    named = {**_named_once(body), **{n: Const(type=INT, value=0) for n in at_zero}}
+    index_names = tuple(n for n in index_names if n not in at_zero)
     uniforms -= writes(body)
     sites = [s for s in _sites(body, {}, ()) if s.store.buffer == buffer]
     if all(s.store.is_unique for s in sites):

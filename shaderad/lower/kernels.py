@@ -97,7 +97,8 @@ def _lower(
     strategies = NOTHING_HOISTED
     if mode in (Mode.BACKWARD, Mode.FORWARD):
         elsewhere = frozenset(b.name for b in kernel.buffers) - set(resolved.own)
-        refusals.check_mode(kernel, resolved.body, mode, elsewhere)
+        at_zero = kernel.index_names if variant.is_one_thread else ()
+        refusals.check_mode(kernel, resolved.body, mode, elsewhere, at_zero)
     refusals.check_order(resolved.body, 1 if mode in (Mode.BACKWARD, Mode.FORWARD) else 0)
     if mode is Mode.BACKWARD:
         refusals.check_nesting(resolved.body)

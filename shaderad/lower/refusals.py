@@ -96,9 +96,20 @@ def _attached_loads(e: Expr) -> Iterator[Expr]:
 
 
 def check_mode(
-    kernel: Kernel, body: tuple[Stmt, ...], mode: Mode, elsewhere: frozenset[str]
+    kernel: Kernel,
+    body: tuple[Stmt, ...],
+    mode: Mode,
+    elsewhere: frozenset[str],
+    at_zero: tuple[str, ...] = (),
 ) -> None:
     """What cannot be differentiated in `mode`.
+
+    Args:
+        kernel: The kernel.
+        body: Its statements as they will be differentiated.
+        mode: Backward or forward.
+        elsewhere: Arrays that are written at other indices than the thread's own.
+        at_zero: The Index names, where there is one thread at most.
 
     Raises:
         DerivativeError: SR0411 (no backward derivative), SR0412 (no forward one), SR0413 (result
@@ -120,7 +131,7 @@ def check_mode(
     for b in kernel.buffers:
         if b.access is not Access.OUT or b.name not in elsewhere or not is_float_element(b.type):
             continue
-        if not _is_written_once(kernel, body, functions, b.name, uniforms):
+        if not _is_written_once(kernel, body, functions, b.name, uniforms, at_zero):
             raise error("SR0414", b.span, array=b.name, kernel=kernel.name)
         again = repeated_write(body, b.name, kernel.index_names, uniforms)
         if again is not None:
@@ -186,12 +197,13 @@ def _is_written_once(
     functions: list[Function],
     buffer: str,
     uniforms: frozenset[str],
+    at_zero: tuple[str, ...],
 ) -> bool:
     for f in functions:
         stores = [s for s in statements(f.body) if isinstance(s, Store) and s.buffer == buffer]
         if any(not s.is_unique for s in stores):
             return False
-    return is_injective(body, buffer, kernel.index_names, uniforms)
+    return is_injective(body, buffer, kernel.index_names, uniforms, at_zero)
 
 
 def check_loops(loops: Iterable[LoopFunction]) -> None:

@@ -70,6 +70,8 @@ class Choice:
     device_uniforms: frozenset[str]
     wanted: frozenset[str] = frozenset()
     accumulate: bool = False
+    is_one_thread: bool = False
+    """Of derivatives alone: code of the primal is the same for any launch."""
 
 
 class Device:
@@ -258,6 +260,7 @@ class Device:
             launch_shaped=choice.launch_shaped,
             device_uniforms=choice.device_uniforms,
             accumulate=choice.accumulate,
+            is_one_thread=choice.is_one_thread,
             atomics=known.atomics,
             subgroups="subgroups" in known.features,
             storage_buffer_limit=known.storage_buffer_limit,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING
 
 from shaderad.ir.types import Access
@@ -161,6 +162,7 @@ class Launch:
             device_uniforms=self.device_uniforms,
             wanted=wanted,
             accumulate=accumulate,
+            is_one_thread=mode is not Mode.PRIMAL and prod(self.dim) <= 1,
         )
         for stage in self.device.stages(self.kernel, choice):
             run(stage, placed, self.uniforms)

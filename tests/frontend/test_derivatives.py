@@ -76,6 +76,68 @@ def energy_gradients(i: sad.Index, x: sad.In[float], y: sad.Out[float3]):
     y[i] = float3(p.d.x, p.d.q.x, p.d.q.y)
 
 
+@sad.struct
+class Body:
+    id: int
+    spring: Spring
+    mass: float
+    is_fixed: bool
+
+
+@sad.function
+def moved(b: Body) -> Body:
+    return Body(b.id + 1, Spring(b.spring.x * b.mass, b.spring.n, b.spring.q * b.mass),
+                b.mass * b.mass, b.is_fixed)  # fmt: skip
+
+
+@sad.function
+def falling(b: Body) -> float:
+    return energy(b.spring) * b.mass * float(b.id)
+
+
+@sad.function
+def direction(x: float) -> Body:
+    return Body(7, Spring(x, 9, float2(1.0, x)), 2.0, True)
+
+
+@sad.kernel
+def slopes(i: sad.Index, x: sad.In[float], y: sad.Out[float3]):
+    b = Body(2, Spring(x[i], 3, float2(2.0, x[i])), x[i], False)
+    d = direction(x[i])
+    named = sad.fwd_diff(falling)(sad.diff_pair(b, d)).d
+    called = sad.fwd_diff(falling)(sad.diff_pair(b, direction(x[i]))).d
+    written = sad.diff_pair(b, Body(i, Spring(x[i], i, float2(1.0, x[i])), 2.0, i > 1))
+    chosen = sad.diff_pair(b, d if i >= 0 else b)
+    y[i] = float3(named, called, sad.fwd_diff(falling)(written).d + sad.fwd_diff(falling)(chosen).d)
+
+
+@sad.kernel
+def flat_slope(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    s = Spring(x[i], 3, float2(2.0, x[i]))
+    d = Spring(x[i], i, float2(x[i], x[i]))
+    y[i] = sad.fwd_diff(energy)(sad.diff_pair(s, d)).d
+
+
+@sad.kernel
+def pulled_back(i: sad.Index, x: sad.In[float], y: sad.Out[float3]):
+    p = sad.diff_pair(Body(2, Spring(x[i], 3, float2(2.0, x[i])), x[i], False))
+    sad.bwd_diff(moved)(p, direction(x[i]))
+    y[i] = float3(p.d.mass, p.d.spring.x, p.d.spring.q.y)
+
+
+def test_a_struct_with_ints_is_its_own_differential() -> None:
+    """The ints and bools are left out, at any depth."""
+    # falling = (3 * s * q.x + q.y) * mass * 2 at s = q.y = mass = x, q.x = 2.
+    along = 2 * ((3 * X * 2 + 3 * X * 1 + X) * X + (3 * X * 2 + X) * 2)
+    found = slopes(X, dim=3).numpy()
+    np.testing.assert_allclose(found, np.stack([along, along, 2 * along], 1), rtol=1e-6)
+    sad.gradcheck(flat_slope, X, dim=3)
+    # s * m, q * m, m * m pulled back from (x, (1, x), 2): by mass, by s, by q.y.
+    by_mass = X * X + 2.0 + X * X + 2 * 2 * X
+    found = pulled_back(X, dim=3).numpy()
+    np.testing.assert_allclose(found, np.stack([by_mass, X * X, X * X], 1), rtol=1e-6)
+
+
 def test_a_method_of_a_struct_of_arrays_has_its_own_backward() -> None:
     rng = np.random.default_rng(1)
     faces = rng.integers(0, 5, (3, 3)).astype(np.int32)

@@ -200,6 +200,14 @@ def comes_round(i: sad.Index, y: sad.Out[float]):
     y[i * 65536 * 65536] = 1.0
 
 
+@sad.kernel
+def at_constants(r: sad.Index, c: sad.Index, y: sad.Out[float]):
+    y[3] = 1.0
+    y[c + 2 * r + 1] = 2.0
+    for k in sad.static_range(3):
+        y[2 * k + 2 + c] = float(k)
+
+
 PROVED = [
     shifted, reversed_order, pairs, filled_by_a_loop, filled_downwards, either_side, transposed,
     promised, by_component, by_field, by_counted_component, sides_taken_anew,
@@ -226,3 +234,18 @@ def test_distinct_writes_are_proved(kernel: KernelFunction) -> None:
 @pytest.mark.parametrize("kernel", NOT_PROVED, ids=lambda k: k.name)
 def test_writes_that_may_meet_are_not_proved(kernel: KernelFunction) -> None:
     assert not verdict(kernel)
+
+
+@pytest.mark.parametrize("kernel", [at_constants, wrapped, folded, forgets_an_index, diagonal],
+                         ids=lambda k: k.name)  # fmt: skip
+def test_one_thread_repeats_only_what_it_writes_twice(kernel: KernelFunction) -> None:
+    ir = kernel.specialise({})
+    is_known = kernel is not wrapped  # remainders are not looked into
+    assert is_injective(ir.body, "y", ir.index_names, frozenset(), ir.index_names) == is_known
+    assert not is_injective(ir.body, "y", ir.index_names, frozenset())
+
+
+@pytest.mark.parametrize("kernel", [twice, component_twice, until, gathered], ids=lambda k: k.name)
+def test_one_thread_that_may_write_twice_is_not_proved(kernel: KernelFunction) -> None:
+    ir = kernel.specialise({})
+    assert not is_injective(ir.body, "y", ir.index_names, frozenset(), ir.index_names)

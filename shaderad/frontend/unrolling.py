@@ -1,0 +1,71 @@
+"""Which unrolled loops are read once for each value of their variable.
+
+Slang unrolls ``static_range`` loops itself, and their variable is an int of the kernel. Where the
+body uses the variable as a number known while compiling (an exponent, a bound of another
+``static_range``, a ``limit=``, an argument for a `sad.Const` parameter), the front end repeats the
+body instead. Invariant: a repeated body has no ``break`` or ``continue`` of its own loop.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from shaderad.diagnostics import LanguageError
+from shaderad.frontend.annotations import ConstType
+from shaderad.frontend.body import Body
+from shaderad.frontend.host import UserFunction
+from shaderad.frontend.intrinsics import KernelForm
+from shaderad.frontend.signatures import signature_of
+from shaderad.frontend.values import Host, Value
+
+
+def repeats_as_numbers(body: Body, loop: ast.For, name: str) -> bool:
+    """Whether the variable `name` of an unrolled loop must be a number in the loop's body."""
+    parts = (part for s in loop.body for node in ast.walk(s) for part in _constants(body, node))
+    return any(_mentions(part, name) for part in parts) and not _is_left(loop.body)
+
+
+def _constants(body: Body, node: ast.AST) -> Iterator[ast.expr]:
+    """The operands of one node that take, or are better as, numbers known while compiling."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        yield node.right
+    elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Pow):
+        yield node.value
+    elif isinstance(node, ast.Call):
+        yield from (k.value for k in node.keywords if k.arg == "limit")
+        yield from _numbers_of(_callee(body, node.func), node)
+
+
+def _callee(body: Body, node: ast.expr) -> Value | None:
+    """What is called; nothing where that depends on what the loop's body assigns."""
+    try:
+        return body.value(node) if isinstance(node, ast.Name | ast.Attribute) else None
+    except LanguageError:
+        return None
+
+
+def _numbers_of(callee: Value | None, call: ast.Call) -> list[ast.expr]:
+    """The arguments of a call that may have to be numbers."""
+    thing = callee.object if isinstance(callee, Host) else None
+    arguments = [*call.args, *(k.value for k in call.keywords)]
+    if thing == KernelForm("limit"):
+        return arguments[1:]
+    if isinstance(thing, UserFunction):
+        types = [t for _, t in signature_of(thing).parameters]
+        return arguments if any(isinstance(t, ConstType) for t in types) else []
+    return arguments if thing == KernelForm("static_range") else []
+
+
+def _mentions(part: ast.expr, name: str) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(part))
+
+
+def _is_left(statements: Iterable[ast.stmt]) -> bool:
+    """Whether a ``break`` or ``continue`` ends the loop, or an iteration, of these statements."""
+    for s in statements:
+        if isinstance(s, ast.Break | ast.Continue):
+            return True
+        if isinstance(s, ast.If) and _is_left([*s.body, *s.orelse]):
+            return True
+    return False
