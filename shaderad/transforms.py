@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,14 @@ from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend.launchable import Launchable
 from shaderad.ir import types
-from shaderad.runtime import buffers
 from shaderad.session import trees
 from shaderad.session.arguments import struct_fields
-from shaderad.session.arrays import Array, Shape, array
+from shaderad.session.arrays import Array, array
+from shaderad.session.bindable_graphs import BindableGraph
 from shaderad.session.linearised import Linearised
 from shaderad.session.nested import linearised_within
-from shaderad.session.traced import TracedArray
+from shaderad.session.tape import is_taped
+from shaderad.session.traced import TracedArray, current_trace
 
 Function = Callable[..., Any]
 
@@ -216,19 +216,39 @@ def jacobian(
     @api_boundary
     def jacobians(*args: Any, **call: Any) -> Any:
         positions = _positions(argnums, len(args))
-        at = linearised_within(function, args, call, is_lazy=False)
-        _check_differentiable(at, positions)
-        for position in positions:
-            _check_one_array(args[position], position)
-        out = at.out
-        if not isinstance(out, Array) or not types.is_float(out.element):
-            raise error("SR0460", found=trees.described(out))
-        rows = _reverse_jacobian if mode == "reverse" else _forward_jacobian
-        rows_of = rows(at, out, args, positions)
-        found = [array(one, dtype=one.dtype, device=out.device) for one in rows_of]
+        is_open = is_taped() and current_trace() is None
+        if is_open and not isinstance(function, Launchable | BindableGraph):
+            from shaderad.session.linearised_graphs import graph_within
+
+            graph = graph_within(jacobians, args, call, is_lazy=False)
+            if graph is not None:
+                return graph.out
+        found = _jacobians(function, args, call, positions, mode)
         return found[0] if isinstance(argnums, int) else tuple(found)
 
     return jacobians
+
+
+def _jacobians(
+    function: Function, args: Sequence[Any], call: dict[str, Any], positions: list[int], mode: str
+) -> list[Array]:
+    def linearise() -> Linearised:
+        return linearised_within(function, args, call, is_lazy=False)
+
+    at = linearise()
+    _check_differentiable(at, positions)
+    for position in positions:
+        _check_one_array(args[position], position)
+    out = at.out
+    if not isinstance(out, Array) or not types.is_float(out.element):
+        raise error("SR0460", found=trees.described(out))
+    # Imported here: a kernel alone needs no functions on arrays.
+    from shaderad.session import jacobian_rows
+
+    if isinstance(out, TracedArray):
+        return jacobian_rows.traced(linearise, out, args, positions, mode)
+    rows = jacobian_rows.stacked if is_taped() else jacobian_rows.gathered
+    return rows(at, args, positions, mode)
 
 
 def _check_one_array(given: Any, position: int) -> None:
@@ -239,51 +259,6 @@ def _check_one_array(given: Any, position: int) -> None:
         is_plain = np.asarray(given).dtype.kind in "fiu"
     if not is_plain:
         raise error("SR0468", position=position, found=trees.described(given))
-
-
-def _reverse_jacobian(
-    at: Linearised, out: Array, args: Sequence[Any], positions: Sequence[int]
-) -> list[np.ndarray[Any, Any]]:
-    spelled = _spelled(out)
-    rows: list[list[np.ndarray[Any, Any]]] = [[] for _ in positions]
-    for unit in _units(spelled):
-        for row, gradient in zip(rows, at.pull(unit, positions, None), strict=True):
-            row.append(gradient.numpy())
-    shapes = [_spelled_argument(args[position]) for position in positions]
-    return [
-        np.reshape(np.asarray(row, np.result_type(np.float32, *row)), (*spelled, *shape))
-        for row, shape in zip(rows, shapes, strict=True)
-    ]
-
-
-def _forward_jacobian(
-    at: Linearised, out: Array, args: Sequence[Any], positions: Sequence[int]
-) -> list[np.ndarray[Any, Any]]:
-    found: list[np.ndarray[Any, Any]] = []
-    for position in positions:
-        shape = _spelled_argument(args[position])
-        columns: list[np.ndarray[Any, Any]] = []
-        for unit in _units(shape):
-            tangents: list[Any] = [None] * len(args)
-            tangents[position] = unit
-            columns.append(at.push(tangents).numpy())
-        in_full = np.result_type(np.float32, *columns)
-        stacked = np.asarray(columns, in_full).reshape((prod(shape), *_spelled(out)))
-        found.append(np.moveaxis(stacked, 0, -1).reshape((*_spelled(out), *shape)))
-    return found
-
-
-def _units(shape: Shape) -> list[np.ndarray[Any, Any]]:
-    """Arrays of `shape` that are 1 in one place, in row-major order."""
-    return list(np.eye(prod(shape), dtype=np.float32).reshape((prod(shape), *shape)))
-
-
-def _spelled(value: Array) -> Shape:
-    return (*value.shape, *buffers.element_axes(value.element))
-
-
-def _spelled_argument(value: Any) -> Shape:
-    return _spelled(value) if isinstance(value, Array) else np.shape(value)
 
 
 _IN_KERNEL = 'sum in the kernel: `total: sad.Add[float]` with `shapes={"total": 1}`'

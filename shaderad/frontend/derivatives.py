@@ -63,7 +63,8 @@ def make_pair(body: Body, node: ast.Call) -> MakePair:
 def _differential(body: Body, node: ast.expr, primal: Type) -> Expr:
     """What is given as the differential of a `primal`: of a whole struct, its floats."""
     value, wanted, span = body.value(node), tangent(primal), body.span(node)
-    if isinstance(value, Expr) and value.type == primal != wanted and isinstance(wanted, Struct):
+    is_whole = isinstance(value, Expr) and value.type == primal != wanted
+    if isinstance(value, Expr) and is_whole and isinstance(wanted, Struct):
         is_plain = isinstance(value, Construct) and not has_effect(value)
         value = _floats_of(value if is_plain else body.once(value, "differential", node), wanted)
     return coerce(value, wanted, span)

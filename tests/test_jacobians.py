@@ -1,0 +1,201 @@
+"""`jacobian` inside of other transforms and graphs, of graphs and of itself, in both modes."""
+
+# Names of sizes stand in quotes.
+# ruff: noqa: UP037
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from shaderad import float2x2, float3
+
+pytestmark = [pytest.mark.gpu, pytest.mark.parametrize("mode", ["reverse", "forward"])]
+
+# float32, a few operations an entry.
+RTOL = 1e-5
+X = np.float32([0.5, -1.5, 2.0])
+
+
+@sad.kernel
+def cubes(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = x[i] * x[i] * x[(i + 1) % x.shape[0]]
+
+
+@sad.kernel
+def energy_of(i: sad.Index, x: sad.In[float], total: sad.Add[float]):
+    total[0] += x[i] * x[i] * x[(i + 1) % x.shape[0]]
+
+
+def on_kernel(x: Any) -> Any:
+    return cubes(x, dim=x.shape[0] if isinstance(x, sad.Array) else len(x))
+
+
+def on_arrays(x: Any) -> Any:
+    return x * x * sad.rotate(x, 1)
+
+
+FUNCTIONS = {"kernel": on_kernel, "arrays": on_arrays, "graph": sad.graph(on_arrays)}
+
+
+def jacobian_of_cubes(x: np.ndarray) -> np.ndarray:
+    n = len(x)
+    after, found = np.roll(x, -1), np.zeros((n, n))
+    for k in range(n):
+        found[k, k] += 2 * x[k] * after[k]
+        found[k, (k + 1) % n] += x[k] ** 2
+    return found
+
+
+def second_of_cubes(x: np.ndarray) -> np.ndarray:
+    n = len(x)
+    after, found = np.roll(x, -1), np.zeros((n, n, n))
+    for k in range(n):
+        j = (k + 1) % n
+        found[k, k, k] += 2 * after[k]
+        found[k, k, j] += 2 * x[k]
+        found[k, j, k] += 2 * x[k]
+    return found
+
+
+def near(found: Any, expected: Any) -> None:
+    np.testing.assert_allclose(found.numpy(), expected, rtol=RTOL, atol=RTOL)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_jacobians_inside_of_other_transforms(name: str, mode: str, device: sad.Device) -> None:
+    jacobian = sad.jacobian(FUNCTIONS[name], mode=mode)
+    first, second = jacobian_of_cubes(X), second_of_cubes(X)
+    weights = np.float32([[1.0, -2.0, 0.5], [0.0, 3.0, -1.0], [2.0, 0.25, 1.0]])
+    direction = np.float32([1.0, 0.5, -2.0])
+    out, pullback = sad.vjp(jacobian, X)
+    near(out, first)
+    near(pullback(weights)[0], np.einsum("ij,ijk->k", weights, second))
+    out, out_dot = sad.jvp(jacobian, (X,), (direction,))
+    near(out, first)
+    near(out_dot, second @ direction)
+    value, gradient = sad.value_and_grad(lambda x: sad.sum(jacobian(x) * weights))(X)
+    near(value, (first * weights).sum())
+    near(gradient, np.einsum("ij,ijk->k", weights, second))
+    sad.gradcheck(lambda x: jacobian(x) * weights, X)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_jacobians_of_jacobians(name: str, mode: str, device: sad.Device) -> None:
+    twice = sad.jacobian(sad.jacobian(FUNCTIONS[name], mode=mode), mode=mode)
+    near(twice(X), second_of_cubes(X))
+    thrice = sad.jacobian(twice, mode=mode)
+    if name == "kernel":
+        with pytest.raises(sad.DerivativeError, match=r"SR0419|SR0431"):
+            thrice(X)
+        return
+    found = thrice(X).numpy()
+    step = 0.25  # what is differentiated twice is linear
+    for k in range(3):
+        moved = [second_of_cubes(X + s * np.eye(3, dtype=np.float32)[k]) for s in (step, -step)]
+        np.testing.assert_allclose(found[..., k], (moved[0] - moved[1]) / (2 * step), atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 0])
+def test_one_graph_with_a_jacobian_serves_every_size(n: int, mode: str, device: sad.Device) -> None:
+    x = np.linspace(-1.0, 2.0, n, dtype=np.float32)
+    for function in (on_arrays, sad.graph(on_arrays), lambda x: cubes(x, dim=x.shape[0])):
+
+        @sad.graph
+        def inside(x: sad.Array[float, "n"], function: Any = function) -> sad.Array:
+            return sad.jacobian(function, mode=mode)(x)
+
+        near(inside(x), jacobian_of_cubes(x))
+    if n:
+        found = sad.grad(sad.graph(lambda x: sad.sum(sad.jacobian(on_arrays, mode=mode)(x))))(x)
+        near(found, second_of_cubes(x).sum((0, 1)))
+
+
+def test_one_trace_serves_all_sizes(mode: str, device: sad.Device) -> None:
+    inside = sad.graph(sad.jacobian(on_arrays, mode=mode))
+    for n in (2, 5, 3, 2):
+        x = np.linspace(-1.0, 2.0, n, dtype=np.float32)
+        near(inside(x), jacobian_of_cubes(x))
+
+
+def test_hessians_are_jacobians_of_gradients(mode: str, device: sad.Device) -> None:
+    expected = second_of_cubes(X).sum(0)
+    losses: list[Callable[[Any], Any]] = [
+        lambda x: sad.sum(on_arrays(x)),
+        sad.graph(lambda x: sad.sum(on_arrays(x))),
+        lambda x: energy_of(x, dim=3, shapes={"total": 1}),
+    ]
+    for loss in losses:
+        hessian = sad.jacobian(sad.grad(loss), mode=mode)
+        near(hessian(X), expected)
+    for loss in losses[:2]:
+        hessian = sad.jacobian(sad.grad(loss), mode=mode)
+        near(sad.graph(hessian)(X), expected)
+        # Third derivatives: the trace of the Hessian is sum(2 x[k + 1]).
+        near(sad.grad(lambda x, h=hessian: sad.sum(h(x) * np.eye(3)))(X), [2.0, 2.0, 2.0])
+
+
+def test_vectors_and_matrices_are_spelled_out(mode: str, device: sad.Device) -> None:
+    v = np.float32([[1.0, 2.0, -1.0], [0.5, -2.0, 3.0]])
+    m = np.float32([[1.0, 2.0], [3.0, 4.0]])
+
+    def turned(v: Any, m: Any) -> Any:
+        return v * v.yzx * (m @ sad.float2(v.x, v.y)).x
+
+    def by_hand(v: np.ndarray, m: np.ndarray) -> np.ndarray:
+        return v * v[:, [1, 2, 0]] * (v[:, :2] @ m[0])[:, None]
+
+    given = sad.array(v, dtype=float3), sad.array(m, dtype=float2x2)
+    jacobian = sad.jacobian(turned, argnums=(0, 1), mode=mode)
+    by_v, by_m = jacobian(*given)
+    assert (by_v.shape, by_m.shape) == ((2, 3, 2, 3), (2, 3, 2, 2))
+    step = 1e-3
+    for found, at, exact in ((by_v, 0, v), (by_m, 1, m)):
+        for index in np.ndindex(*exact.shape):
+            moved = []
+            for s in (step, -step):
+                both = [v.astype(np.float64), m.astype(np.float64)]
+                both[at][index] += s
+                moved.append(by_hand(*both))
+            expected = (moved[0] - moved[1]) / (2 * step)
+            np.testing.assert_allclose(found.numpy()[(..., *index)], expected, rtol=1e-4, atol=1e-4)
+    for again in (sad.graph(jacobian)(*given), sad.vjp(jacobian, *given)[0]):
+        for found, plain in zip(again, (by_v, by_m), strict=True):
+            near(found, plain.numpy())
+    (v_bar, m_bar) = sad.vjp(jacobian, *given)[1]((np.ones((2, 3, 2, 3)), None))
+    assert (v_bar.dtype, m_bar.dtype) == (float3, float2x2)
+    sad.gradcheck(lambda v, m: sad.jacobian(turned, mode=mode)(v, m), *given)
+
+
+def test_numbers_and_elements_of_a_map_have_jacobians(mode: str, device: sad.Device) -> None:
+    def powers(a: Any) -> Any:
+        return a * a * sad.array(X)
+
+    jacobian = sad.jacobian(powers, mode=mode)
+    near(jacobian(3.0), 6.0 * X)
+    near(sad.jacobian(jacobian, mode=mode)(3.0), 2.0 * X)
+    near(sad.graph(lambda a: sad.jacobian(lambda b: b * b * a, mode=mode)(a))(X),
+         np.diag(2 * X * X))  # fmt: skip
+    near(sad.graph(lambda x: sad.map(lambda a: sad.jacobian(lambda b: b**3, mode=mode)(a), x))(X),
+         3 * X**2)  # fmt: skip
+
+
+def test_jacobians_of_kernels_with_many_rows(mode: str, device: sad.Device) -> None:
+    """More rows than a dispatch binds buffers."""
+    x = np.linspace(-1.0, 1.0, 40, dtype=np.float32)
+    out, pullback = sad.vjp(sad.jacobian(on_kernel, mode=mode), x)
+    near(out, jacobian_of_cubes(x))
+    near(pullback(np.ones((40, 40), np.float32))[0], second_of_cubes(x).sum((0, 1)))
+
+
+def test_what_has_no_jacobian_is_refused_inside_as_outside(mode: str, device: sad.Device) -> None:
+    two = sad.jacobian(lambda x: (x, x), mode=mode)
+    whole = sad.jacobian(lambda x: sad.cast(x, int), mode=mode)
+    for call in (two, whole):
+        for function in (call, sad.graph(call), lambda x, call=call: sad.vjp(call, x)):
+            with pytest.raises(sad.DerivativeError, match="SR0460"):
+                function(X)
