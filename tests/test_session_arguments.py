@@ -282,3 +282,61 @@ def test_annotated_numbers_meet_sizes_without_names(device: sad.Device) -> None:
         joined(np.ones(4), np.ones(5))
     with pytest.raises(sad.ShapeError, match="SR0346"):
         joined(np.ones(5), np.ones(4))
+
+
+# -- vectors of the host as elements ----------------------------------------------------------
+
+SHAPES = [3, (2,), 1, (2, 3), (), 0]
+
+
+def filled(shape: Any, value: Any) -> sad.Array:
+    return sad.full(shape, value)
+
+
+def repeated(shape: Any, value: Any) -> sad.Array:
+    return sad.broadcast_to(value, shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("fill", [filled, repeated])
+def test_vectors_of_the_host_fill_arrays(
+    fill: Callable[..., sad.Array], shape: Any, device: sad.Device
+) -> None:
+    """Also where the shape is that of their components."""
+    vector, axes = float3(1.0, -2.0, 3.0), shape if isinstance(shape, tuple) else (shape,)
+    expected = np.broadcast_to(vector, (*axes, 3))
+    for found in (
+        fill(shape, vector),
+        sad.graph(lambda x: fill(shape, vector) + 0.0 * sad.sum(x))(X),
+        sad.graph(lambda v: fill(shape, v))(vector),
+    ):
+        assert (found.dtype, found.shape) == (float3, axes)
+        np.testing.assert_array_equal(found.numpy(), expected)
+
+    def loss(v: Any) -> sad.Array:
+        found = fill(shape, v)
+        return sad.sum(sad.dot(found, found) * 0.5)
+
+    count = int(np.prod(axes))
+    for gradient in (sad.grad(loss), sad.grad(sad.graph(loss)), sad.graph(sad.grad(loss))):
+        found = gradient(vector)
+        assert (found.dtype, found.shape) == (float, (3,))
+        np.testing.assert_allclose(found.numpy(), count * vector, rtol=1e-6)
+    hessian = sad.jacobian(sad.grad(loss))(vector)
+    np.testing.assert_allclose(hessian.numpy(), count * np.eye(3))
+
+
+def test_what_is_no_vector_of_the_host_fills_as_before(device: sad.Device) -> None:
+    vector, row = float3(1.0, 2.0, 3.0), np.float32([1.0, 2.0, 3.0])
+    spread = sad.graph(lambda v: sad.broadcast_to(v, 3))
+    for _ in range(2):
+        assert spread(vector).dtype is float3
+        assert spread(row).dtype is float
+        assert spread(sad.array(vector)).dtype is float
+    assert sad.full((2,), row).shape == (2, 3)
+    assert sad.broadcast_to(2.0 * vector, (4, 3)).dtype is float
+    assert sad.broadcast_to(vector[:2], (2,)).dtype is float
+    assert sad.full(2, float2x2(1.0, 2.0, 3.0, 4.0)).dtype is float2x2
+    assert sad.full(2, sad.int3(1, 2, 3)).dtype is sad.int3
+    assert type(vector * 2) is np.ndarray
+    assert repr(vector) == "array([1., 2., 3.], dtype=float32)"

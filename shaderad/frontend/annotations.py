@@ -32,6 +32,21 @@ NUMPY_BY_KIND: dict[Kind, type[np.generic]] = {
 }
 
 
+class HostVector(np.ndarray[Any, np.dtype[Any]]):
+    """A vector or matrix made on the host, such as ``float3(1, 2, 3)``: a NumPy array of its own.
+
+    What is computed with it, and its slices and copies, are ordinary arrays.
+    """
+
+    element: ir.Vector | ir.Matrix | None = None
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return array[()] if return_scalar else array
+
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
+
+
 @dataclass(frozen=True)
 class TypeObject:
     """``sad.float3``: an annotation, a dtype, and a constructor in kernels and in Python."""
@@ -56,7 +71,12 @@ class TypeObject:
         if flat.size not in (1, count):
             raise error("SR0313", None, type=self.ir_type, found=counted(flat.size, "number"),
                         wanted=f"{count} numbers, or one for all")  # fmt: skip
-        return np.broadcast_to(flat, (count,)).reshape(shape).copy()[()]
+        found = np.broadcast_to(flat, (count,)).reshape(shape).copy()
+        if isinstance(self.ir_type, Scalar):
+            return found[()]
+        vector = found.view(HostVector)
+        vector.element = self.ir_type
+        return vector
 
     def _numbers(self, part: object) -> np.ndarray:
         try:

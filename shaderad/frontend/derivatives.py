@@ -63,8 +63,8 @@ def make_pair(body: Body, node: ast.Call) -> MakePair:
 def _differential(body: Body, node: ast.expr, primal: Type) -> Expr:
     """What is given as the differential of a `primal`: of a whole struct, its floats."""
     value, wanted, span = body.value(node), tangent(primal), body.span(node)
-    is_whole = isinstance(value, Expr) and value.type == primal != wanted
-    if isinstance(value, Expr) and is_whole and isinstance(wanted, Struct):
+    has_more = primal != wanted and isinstance(value, Expr) and value.type == primal
+    if has_more and isinstance(value, Expr) and isinstance(wanted, Struct):
         is_plain = isinstance(value, Construct) and not has_effect(value)
         value = _floats_of(value if is_plain else body.once(value, "differential", node), wanted)
     return coerce(value, wanted, span)
@@ -80,8 +80,9 @@ def _floats_of(value: Expr, wanted: Struct) -> Expr:
         if kept is None:
             continue
         part = given[k] if given else Field(type=t, value=value, name=name, span=value.span)
-        is_whole = kept == t or not isinstance(kept, Struct)
-        parts.append(part if is_whole else _floats_of(part, kept))
+        if isinstance(kept, Struct) and kept != t:
+            part = _floats_of(part, kept)
+        parts.append(part)
     return Construct(type=wanted, parts=tuple(parts), span=value.span)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from shaderad.ir import types
 from shaderad.session import trees
 from shaderad.session.array_functions.primitives import as_number
-from shaderad.session.arrays import Array, array
+from shaderad.session.arrays import Array, array, vector_of
 from shaderad.session.devices import Device
 from shaderad.session.traced_calls import Placeholder
 
@@ -35,7 +35,10 @@ class Arguments:
         """The tree with other arrays."""
 
         def put(leaf: Any) -> Any:
-            return found[leaf.position] if isinstance(leaf, Placeholder) else leaf
+            if not isinstance(leaf, Placeholder):
+                return leaf
+            x = found[leaf.position]
+            return x if leaf.vector is None else x.noted_as(leaf.vector)
 
         return trees.mapped(put, self.skeleton)
 
@@ -49,7 +52,7 @@ def taken_apart(tree: Any, convert: Convert) -> Arguments:
         if made is None:
             return leaf
         found.append(made)
-        return Placeholder(len(found) - 1)
+        return Placeholder(len(found) - 1, vector_of(leaf))
 
     skeleton = trees.mapped(place, tree)
     return Arguments(skeleton, tuple(found))

@@ -8,13 +8,14 @@ first look at its results.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 import numpy as np
 
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.foreign_names import remedy_for_attribute
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
+from shaderad.frontend.annotations import HostVector
 from shaderad.ir import types
 from shaderad.runtime import buffers
 from shaderad.session.array_operators import ArrayOperators
@@ -47,8 +48,8 @@ class Array(ArrayOperators):
         trace: The transformed function that computes with it, while that runs.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_offset", "_pending", "_shape", "device", "element",
-                 "trace")  # fmt: skip
+    __slots__ = ("__weakref__", "_buffer", "_offset", "_pending", "_shape", "_vector", "device",
+                 "element", "trace")  # fmt: skip
 
     def __init__(
         self,
@@ -67,6 +68,7 @@ class Array(ArrayOperators):
         self.trace: Trace | None = None
         self._buffer = buffer
         self._pending = pending
+        self._vector: types.Type | None = None
 
     def __class_getitem__(cls, wanted: Any) -> ArrayAnnotation:
         """The annotation ``sad.Array[float3, "h", "w"]`` of a graph function's argument.
@@ -285,6 +287,16 @@ class Array(ArrayOperators):
             raise error("SR0360", what="iteration")
         return (self[k] for k in range(len(self)))
 
+    @property
+    def given_vector(self) -> types.Type | None:
+        """The type of the one vector or matrix that the array was given as: ``float3(1, 2, 3)``."""
+        return self._vector
+
+    def noted_as(self, vector: types.Type | None) -> Self:
+        """The same array, which was given as a vector of the host."""
+        self._vector = vector
+        return self
+
     def viewed(self, element: types.Type, shape: Shape, skipped: int = 0) -> Array:
         """The bytes after the first `skipped` as another array; a trace does not see it."""
         if self._pending is None:
@@ -302,6 +314,13 @@ def unknown_attribute(element: types.Type, name: str) -> Error:
     functions = {*INTRINSICS, *(name for name in vars(public) if name.islower())}
     remedy = remedy_for_attribute(name, functions)
     return error("SR0290", element=element, name=name, remedy=remedy)
+
+
+def vector_of(given: Any) -> types.Type | None:
+    """The type of a vector or matrix of the host; `None` for everything else."""
+    if isinstance(given, HostVector):
+        return given.element
+    return given.given_vector if isinstance(given, Array) else None
 
 
 class _ViewOfPending:

@@ -15,7 +15,7 @@ from shaderad.ir.pointers import comes_apart
 from shaderad.runtime import buffers
 from shaderad.session import forms, trees
 from shaderad.session.arguments import struct_fields
-from shaderad.session.arrays import Array, array, uploaded, zeros
+from shaderad.session.arrays import Array, array, uploaded, vector_of, zeros
 from shaderad.session.call import device_of
 from shaderad.session.pointers import HostPointer, StructArray, pointer_struct
 from shaderad.session.results import (
@@ -160,7 +160,7 @@ def _lift(leaf: Any, trace: Trace, device: Device) -> Any:
     if found is None:
         return leaf
     trace.follow(found)
-    return found
+    return found.noted_as(vector_of(leaf))
 
 
 def _is_data(leaf: Any) -> bool:

@@ -19,7 +19,7 @@ from shaderad.session.array_functions.bodies import Body, outer_values
 from shaderad.session.array_functions.custom import conformed
 from shaderad.session.array_functions.elements import as_array
 from shaderad.session.array_functions.primitives import as_number, made, spread
-from shaderad.session.arrays import Array
+from shaderad.session.arrays import Array, vector_of
 from shaderad.session.results import check_keywords
 from shaderad.session.run_graph import kernels_of, moved_gradients, pulled, pushed
 from shaderad.session.traced import TracedArray, tracing
@@ -156,7 +156,7 @@ def traced_at(
         if not types.is_differentiable(found.element):
             return leaf
         # Each element of a mapped function has a derivative of its own.
-        return made(spread(found, batch, found.extents), batch)
+        return made(spread(found, batch, found.extents), batch).noted_as(vector_of(leaf))
 
     lifted = [trees.mapped(lift, one) for one in args]
     given = [leaf for one in lifted for leaf in trees.leaves(one) if _is_lifted(leaf)]
@@ -164,7 +164,7 @@ def traced_at(
     inside = iter(body.arguments_like(given))
 
     def argument(leaf: Any) -> Any:
-        return next(inside) if _is_lifted(leaf) else leaf
+        return next(inside).noted_as(leaf.given_vector) if _is_lifted(leaf) else leaf
 
     found = body.call(function, *(trees.mapped(argument, one) for one in lifted), **keywords)
     leaves = [leaf for leaf in trees.leaves(found) if isinstance(leaf, Array)]

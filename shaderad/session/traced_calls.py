@@ -26,6 +26,8 @@ class Placeholder:
     """Where an array stands among arguments or results."""
 
     position: int
+    vector: Type | None = None
+    """Of the host, if the array was given as one."""
 
 
 @dataclass(frozen=True, slots=True)

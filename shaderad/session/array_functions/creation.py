@@ -8,7 +8,7 @@ from shaderad.ir import arrays
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import FLOAT, Type
 from shaderad.rules.arrays import building as b
-from shaderad.session.array_functions.elements import as_array, conform
+from shaderad.session.array_functions.elements import as_element, conform
 from shaderad.session.array_functions.primitives import made, spread
 
 
@@ -19,7 +19,7 @@ def iota(shape: Shape) -> Any:
 
 def full(shape: Shape, value: Any, element: Type | None = None) -> Any:
     """`value` everywhere; a number takes `element`, or its own type."""
-    one = as_array(value) if element is None else conform(value, element, "value")
+    one = as_element(value) if element is None else conform(value, element, "value")
     return made(spread(one, one.batch, (*shape, *one.extents)), one.batch)
 
 

@@ -45,7 +45,7 @@ from shaderad.session.array_functions.primitives import (
     repeats_to,
     traced,
 )
-from shaderad.session.arrays import Array
+from shaderad.session.arrays import Array, vector_of
 from shaderad.session.dtypes import element_type
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray
@@ -220,6 +220,12 @@ def as_array(x: Any) -> TracedArray:
     if info is not None:
         return struct_of(info, {name: getattr(x, name) for name in info.annotations})
     return traced(x)
+
+
+def as_element(x: Any) -> TracedArray:
+    """`as_array`, where a vector or matrix of the host is one element."""
+    found, vector = as_array(x), vector_of(x)
+    return found if vector is None else packed(cast(found, base_of(vector)), vector)
 
 
 def conform(x: Any, element: Type, name: str) -> TracedArray:

@@ -12,7 +12,7 @@ from shaderad.ir import sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.rules.arrays import building as b
-from shaderad.session.array_functions.elements import as_array, conform
+from shaderad.session.array_functions.elements import as_array, as_element, conform
 from shaderad.session.array_functions.primitives import (
     axis_of,
     common_batch,
@@ -74,7 +74,7 @@ def broadcast_to(x: Any, shape: Any) -> TracedArray:
     Raises:
         ShapeError: SR0379, where an extent is neither 1 nor what is wanted.
     """
-    operand, wanted = as_array(x), shape_of(shape)
+    operand, wanted = as_element(x), shape_of(shape)
     if not repeats_to(operand.extents, wanted):
         raise error("SR0379", user_span(), left=known_shape(operand.extents),
                     right=known_shape(wanted))  # fmt: skip

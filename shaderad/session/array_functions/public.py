@@ -210,7 +210,7 @@ def iota(n: Any) -> Array:
 
 @api_boundary
 def full(shape: Any, value: Any) -> Array:
-    """`value`, a number or an array of one element, everywhere."""
+    """`value` everywhere: a number, a vector like ``float3(0, 0, 1)``, an array of one element."""
     return run_operator(creation.full, shape_of(shape), value)
 
 
@@ -240,7 +240,7 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Array:
 
 @api_boundary
 def broadcast_to(x: Any, shape: Any) -> Array:
-    """`x` repeated to a shape, as NumPy does."""
+    """`x` repeated to a shape, as NumPy does; ``float3(0, 0, 1)`` is one element."""
     return run_operator(layout.broadcast_to, x, shape)
 
 
