@@ -86,6 +86,7 @@ def build(
     from shaderad.bundle.constants import constants_of
     from shaderad.bundle.folder import check_folder
     from shaderad.bundle.graph_entries import TracedGraph
+    from shaderad.bundle.left_out import silent_kernel, silent_variant
     from shaderad.bundle.profile_changes import Changes, changed_profiles
     from shaderad.bundle.profiles import profiles_of
     from shaderad.bundle.programs import ChosenKernel
@@ -109,7 +110,7 @@ def build(
         constants = constants_of(found.kernels, defines or {})
         # Called as in the module: kernels that one factory makes all have its inner name.
         kernels = [
-            replace(function.specialise(constants[name]), name=name)
+            silent_kernel(replace(function.specialise(constants[name]), name=name))
             for name, function in found.kernels.items()
         ]
         traced = {name: (*one.ahead_of_calls(name), one.span) for name, one in found.graphs.items()}
@@ -119,7 +120,10 @@ def build(
         chosen = [
             ChosenKernel(one, constants.get(one.name, {}), wanted[one.name]) for one in kernels
         ]
-        graphs = [TracedGraph(*parts, wanted[name]) for name, parts in traced.items()]
+        graphs = [
+            TracedGraph(signature, silent_variant(variant), span, wanted[name])
+            for name, (signature, variant, span) in traced.items()
+        ]
         return build_entries(chosen, graphs, folder, options)
 
 

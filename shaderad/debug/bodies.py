@@ -1,8 +1,9 @@
 """The Python body of a kernel or function, made to mean in Python what it means in a kernel.
 
 The body stays Python with its own file and lines, so that ``breakpoint()``, ``print`` and stepping
-work. Only four things change: what is assigned or returned is copied, calls ask what they call,
-shifts and powers are those of 32-bit numbers, and ``while sad.limit(..)`` counts its turns.
+work. Only five things change: what is assigned or returned is copied, calls ask what they call,
+shifts and powers are those of 32-bit numbers, ``while sad.limit(..)`` counts its turns, and
+f-strings show values as a device prints them.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from shaderad.debug.values import copied
+from shaderad.debug.values import Shown, copied
 from shaderad.frontend.host import PythonFunction
 
-COPY, CALL, COUNT, BASE, HEAD = (
-    f"__shaderad_{name}__" for name in ("copy", "call", "count", "base", "head")
+COPY, CALL, COUNT, BASE, HEAD, SHOWN = (
+    f"__shaderad_{name}__" for name in ("copy", "call", "count", "base", "head", "shown")
 )
 
 
@@ -40,6 +41,7 @@ def python_body(
         COUNT: _count,
         BASE: _base,
         HEAD: head,
+        SHOWN: Shown,
     }
     exec(code, space)
     return space[function.tree.name]  # pyright: ignore[reportReturnType]
@@ -74,6 +76,12 @@ class _Meaning(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         node.func = _called(CALL, node.func)
+        return node
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        """What f-strings hold reads as on a device."""
+        self.generic_visit(node)
+        node.value = _called(SHOWN, node.value)
         return node
 
     def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:

@@ -19,6 +19,7 @@ from shaderad.debug.bodies import python_body
 from shaderad.debug.values import (
     LocalArray,
     Pair,
+    Shown,
     copied,
     fitted,
     from_numpy,
@@ -78,6 +79,8 @@ class Calls:
             return lambda: _local_array(callee)
         if isinstance(callee, type):
             return _constructor(callee)
+        if callee is print:
+            return _print
         op = _op_of(callee)
         if op is not None:
             return _primitive(op)
@@ -191,6 +194,10 @@ def _bitcast(wanted: Any, value: Any) -> Any:
     assert scalar is not None
     bits = reread(np.asarray(value), np.dtype(NUMPY_BY_KIND[scalar.kind]))
     return in_kernel_form(bits.reshape(np.shape(value)))
+
+
+def _print(*args: Any, **options: Any) -> None:
+    print(*map(Shown, args), **options)  # noqa: T201
 
 
 def _local_array(annotation: Subscripted) -> Any:

@@ -8,7 +8,7 @@ into ``b``.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from shaderad.diagnostics import error
 from shaderad.frontend.annotations import NUMPY_BY_KIND, shape_of
 from shaderad.frontend.structs import info_of
 from shaderad.ir import types
+from shaderad.ir.shown import is_printable, shown, shown_array
 from shaderad.ir.types import Type
 
 _LETTERS = ("xyzw", "rgba")
@@ -59,7 +60,7 @@ class Vector(np.ndarray[Any, Any]):
         super().__setitem__(_inside(index, len(self), "the vector"), value)
 
     def __repr__(self) -> str:
-        return f"{_spelled(self)}({', '.join(map(str, self.tolist()))})"
+        return shown_array(np.asarray(self), _spelled(self))
 
     __str__ = __repr__
 
@@ -75,7 +76,7 @@ class Matrix(np.ndarray[Any, Any]):
         super().__setitem__(_inside(index, len(self), "the matrix"), value)
 
     def __repr__(self) -> str:
-        return f"{_spelled(self)}({', '.join(map(str, self.tolist()))})"
+        return shown_array(np.asarray(self), _spelled(self))
 
     __str__ = __repr__
 
@@ -125,6 +126,41 @@ class Pair:
 
     def __repr__(self) -> str:
         return f"Pair(p={self.p!r}, d={self.d!r})"
+
+
+class Shown:
+    """A value as ``print`` and f-strings show it, in a kernel and here."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __str__(self) -> str:
+        return _text(self._value, str)
+
+    def __repr__(self) -> str:
+        return _text(self._value, repr)
+
+    def __format__(self, spec: str) -> str:
+        value = self._value
+        if spec and isinstance(value, np.generic | Vector | Matrix):
+            return _text(value, str, spec)
+        return format(value, spec) if spec else str(self)
+
+
+def _text(value: Any, otherwise: Callable[[Any], str], spec: str = "") -> str:
+    if isinstance(value, Vector | Matrix):
+        return shown_array(np.asarray(value), _spelled(value), spec)
+    if isinstance(value, np.generic):
+        return shown(value, types.FLOAT, spec)
+    if isinstance(value, LocalArray):
+        return shown(value, types.LocalArray(value.element, len(value)))
+    if isinstance(value, tuple):
+        parts = [_text(one, otherwise) for one in cast("tuple[Any, ...]", value)]
+        return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+    info = None if isinstance(value, type) else info_of(value)
+    if info is None or not is_printable(info.ir_type):
+        return otherwise(value)
+    return shown(value, info.ir_type)
 
 
 def in_kernel_form(value: Any) -> Any:

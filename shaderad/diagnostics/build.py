@@ -242,6 +242,12 @@ MESSAGES: dict[str, Message] = {
         note="a build holds first derivatives, and no source that others could be made from",
         help="use `{name}` from its Python source",
     ),
+    "SR0754": Message(
+        CompileError,
+        "this `print` is left out: what is built prints nothing",
+        note="it is a warning, and the build goes on",
+        help="remove the line, or print in a host that dispatches from Python",
+    ),
     "SR0753": Message(
         CompileError,
         "the built `{kernel}` cannot be built once more",

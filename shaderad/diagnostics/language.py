@@ -282,6 +282,47 @@ MESSAGES: dict[str, Message] = {
         note="a derivative is handed no tangent of an array",
         help="pass the elements as arguments",
     ),
+    "SR0260": Message(
+        LanguageError,
+        "{found} cannot be printed in a kernel",
+        help="print numbers, vectors, matrices, structs of them, and strings; of an array its "
+        "elements",
+    ),
+    "SR0261": Message(
+        LanguageError,
+        "`{spec}` is no format of {found}: {why}",
+        help="formats are Python's: `.3f` of a float or of each component of a vector, `d` or `x` "
+        "of an int",
+    ),
+    "SR0262": Message(
+        LanguageError,
+        "this `print` has {count} words of values, and {limit} is the most",
+        note="each is written to memory by an instruction of its own",
+        help="print the elements that matter",
+    ),
+    "SR0263": Message(
+        LanguageError,
+        "{name} of this `print` must be a string known while compiling",
+        help="write it out, or capture a string of the module",
+    ),
+    "SR0264": Message(
+        LanguageError,
+        "kernel `{kernel}` prints, and `sad.while_loop` calls it",
+        note="a device runs some iterations more than the loop has, without effect on its carries",
+        help="use `sad.fori_loop`, or call the kernel outside of the loop",
+    ),
+    "SR0265": Message(
+        LanguageError,
+        "`{function}` prints, and an array function calls it",
+        note="it is part of kernels that are made from several, which may compute an element twice",
+        help="print in a `@sad.kernel`, or call `{function}` on numbers",
+    ),
+    "SR0266": Message(
+        LanguageError,
+        "kernel `{kernel}` prints and writes no array, and a graph calls it",
+        note="a graph computes what its results need, and nothing needs this call",
+        help="write what it prints about to an array of the graph, or call it outside",
+    ),
     "SR0280": Message(
         LanguageError,
         "`{array}` is written both at the thread's own index and at another one",

@@ -202,7 +202,7 @@ def _uncallable(body: Body, callee: Value, node: ast.Call) -> Error:
         elif module == "math":
             help_ = f"of `math`, kernels have {math_functions.NAMES}"
         elif thing is print:
-            help_ = "kernels cannot print: write the value to an `sad.Out` array"
+            help_ = "`print` gives no value: write it as a statement of its own"
         elif module == "builtins":
             help_ = BUILTINS.get(getattr(thing, "__name__", ""), _KNOWN_BUILTINS)
         elif isinstance(thing, DerivativeFunction):

@@ -26,6 +26,7 @@ from shaderad.ir.nodes import (
     Zero,
 )
 from shaderad.ir.pointers import holds_pointers
+from shaderad.ir.prints import silent_function
 from shaderad.ir.types import BufferType, Pair, Struct, Type, Void, is_differentiable, tangent
 from shaderad.ir.walk import all_expressions, called, statements
 
@@ -166,7 +167,7 @@ def _function(
     reached = _differentiated(made, is_forward=callee.is_forward)
     _refuse_recursion(body, user, reached, node)
     user_calls.note_buffers(body, made)
-    return made, tuple(args)
+    return silent_function(made), tuple(args)
 
 
 def _refuse_recursion(

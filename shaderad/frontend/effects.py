@@ -1,6 +1,7 @@
 """Whether evaluating an expression does anything besides giving its value.
 
-Invariant: only calls have effects, and only through arrays they write and asserts they hold.
+Invariant: only calls have effects, and only through arrays they write, asserts they hold and lines
+they print.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from shaderad.ir.nodes import (
     Expr,
     ForwardDiff,
     Function,
+    Print,
     Store,
 )
 from shaderad.ir.walk import called, expressions, statements
@@ -24,7 +26,7 @@ def has_effect(value: Expr) -> bool:
 
 
 def _does(function: Function) -> bool:
-    kinds = Store | Accumulate | AccumulateGradient | Assert
+    kinds = Store | Accumulate | AccumulateGradient | Assert | Print
     if any(isinstance(s, kinds) for s in statements(function.body)):
         return True
     return any(map(_does, called(function.body)))

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from types import EllipsisType
 
-from shaderad.frontend import assignments, derivatives, loops, operators
+from shaderad.frontend import assignments, derivatives, loops, operators, printing
 from shaderad.frontend.body import Body
 from shaderad.frontend.conversions import coerce, expr
 from shaderad.frontend.effects import has_effect
@@ -47,6 +47,9 @@ def _expression(body: Body, node: ast.Expr) -> None:
     if isinstance(value, ast.Constant) and isinstance(value.value, str | EllipsisType):
         return
     if isinstance(value, ast.Call):
+        if isinstance(value.func, ast.Name) and printing.is_print(body, value.func):
+            body.emit(printing.read_print(body, value))
+            return
         if isinstance(value.func, ast.Call):
             callee = body.value(value.func)
             if isinstance(callee, Derivative) and not callee.is_forward:

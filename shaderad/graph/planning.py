@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
+from shaderad.diagnostics import error
 from shaderad.graph import scatters, sorting
 from shaderad.graph.clusters import cluster
 from shaderad.graph.epilogues import with_epilogues
@@ -25,6 +26,8 @@ from shaderad.graph.simplify import simplified
 from shaderad.graph.storage import base_of, is_fused_node, stored_values
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.ir.graph_prints import printing_kernels
+from shaderad.ir.prints import prints, silent
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import Access, is_differentiable
 
@@ -121,8 +124,8 @@ class _Planner:
         needed = node.operands
         if isinstance(node, arrays.KernelCall):
             self._calls.setdefault(_call_key(node, node.operands), node)
-        if isinstance(node, arrays.KernelPull | arrays.KernelPush) and extremes_of(node):
-            # Who attained a minimum is found by its value.
+        if isinstance(node, arrays.KernelPull | arrays.KernelPush) and _needs_primal(node):
+            # Who attained a minimum is found by its value; what prints does so in the primal.
             needed = (*needed, *self._primal_of(node).results)
         level = max((self._level(v).anywhere for v in needed), default=0)
         self._ordered.append((level, node))
@@ -207,6 +210,7 @@ class _Planner:
 
         if isinstance(node, arrays.Loop):
             return [repeat(node, plan_of, self._depth)]
+        _refuse_prints(node)
         return [repeat_while(node, plan_of)]
 
     def _step(self, one: Node) -> Step:
@@ -226,6 +230,13 @@ class _Planner:
         return CallKernel(node, (*reads, *(by_name[n] for n in names)), names)
 
 
+def _refuse_prints(node: arrays.WhileLoop) -> None:
+    """Raises SR0264: iterations that come after the last one would print."""
+    for graph in (node.condition, node.body):
+        for kernel in printing_kernels(graph):
+            raise error("SR0264", prints(kernel.body)[0].span, kernel=kernel.name)
+
+
 def extremes_of(node: arrays.KernelPull | arrays.KernelPush) -> tuple[str, ...]:
     """The Min and Max arrays of a kernel through which a derivative flows."""
     return tuple(
@@ -233,6 +244,11 @@ def extremes_of(node: arrays.KernelPull | arrays.KernelPush) -> tuple[str, ...]:
         for b in node.call.kernel.buffers
         if b.access in (Access.MIN, Access.MAX) and is_differentiable(b.type.element)
     )
+
+
+def _needs_primal(node: arrays.KernelPull | arrays.KernelPush) -> bool:
+    kernel = node.call.kernel
+    return bool(extremes_of(node)) or silent(kernel) is not kernel
 
 
 def _call_key(node: arrays.KernelCall, operands: tuple[Value, ...]) -> Hashable:

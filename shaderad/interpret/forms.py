@@ -58,6 +58,13 @@ def to_host(value: Value, shape: Shape) -> Any:
     return {name: to_host(part, shape) for name, part in value.items()}
 
 
+def row_of(value: Any, k: int) -> Any:
+    """Element `k` of an array, or of a dict of arrays."""
+    if isinstance(value, dict):
+        return {name: row_of(part, k) for name, part in cast("dict[str, Any]", value).items()}
+    return value[k]
+
+
 def _axes(t: Type) -> Shape:
     if isinstance(t, types.Vector):
         return (t.count,)

@@ -12,7 +12,7 @@ from shaderad.interpret.cells import Value
 from shaderad.interpret.derivatives import Derived, backward_diff, forward_diff
 from shaderad.interpret.forms import from_host, to_host
 from shaderad.interpret.machine import Machine
-from shaderad.interpret.reports import Report, Reports
+from shaderad.interpret.reports import Reports
 from shaderad.interpret.tape import Tape
 from shaderad.ir.nodes import Function
 from shaderad.ir.types import Pair, Type, is_differentiable, tangent
@@ -20,11 +20,11 @@ from shaderad.ir.types import Pair, Type, is_differentiable, tangent
 _THREAD = np.zeros(1, np.int64)
 
 
-def call_once(function: Function, args: Sequence[Any]) -> tuple[Any, list[Report]]:
+def call_once(function: Function, args: Sequence[Any]) -> tuple[Any, Reports]:
     """A function of values in double precision.
 
     Returns:
-        The result, structs and tuples as dicts; and what a device would report.
+        The result, structs and tuples as dicts; and what a device would report and print.
     """
     machine = _machine()
     values = [
@@ -32,7 +32,7 @@ def call_once(function: Function, args: Sequence[Any]) -> tuple[Any, list[Report
         for p, given in zip(function.parameters, args, strict=True)
     ]
     result = functions.run(machine, function, values, _THREAD).result
-    return ({} if result is None else to_host(result, ())), machine.reports.found
+    return ({} if result is None else to_host(result, ())), machine.reports
 
 
 def forward_once(function: Function, args: Sequence[Any]) -> Any:

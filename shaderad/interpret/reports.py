@@ -34,11 +34,23 @@ class Report:
     length: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What one thread printed at one place."""
+
+    span: Span
+    thread: int
+    """Its row-major number."""
+    text: str
+
+
 @dataclass(slots=True)
 class Reports:
     """All reports of a run, in the order they came."""
 
     found: list[Report] = field(default_factory=list[Report])
+    printed: list[Line] = field(default_factory=list[Line])
+    """In the order in which each thread printed; threads come in any order."""
 
     def add(self, kind: ReportKind, span: Span, name: str, threads: AnyArray) -> None:
         """Notes that `threads`, which may be none, met something that has no index."""

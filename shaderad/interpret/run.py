@@ -25,7 +25,7 @@ from shaderad.interpret.cells import (
 from shaderad.interpret.forms import Shape, from_host, shape_of, to_host
 from shaderad.interpret.machine import Frame, Machine, all_rows
 from shaderad.interpret.memory import Stored, neutral
-from shaderad.interpret.reports import Report, Reports
+from shaderad.interpret.reports import Line, Report, Reports
 from shaderad.interpret.statements import Runner
 from shaderad.interpret.tape import Cotangents, Tangents, Tape
 from shaderad.ir.nodes import Kernel
@@ -53,6 +53,11 @@ class Run:
     def reports(self) -> list[Report]:
         """What a device would report, in the order it was met."""
         return self._machine.reports.found
+
+    @property
+    def printed(self) -> list[Line]:
+        """What the threads printed, in the order of their numbers."""
+        return sorted(self._machine.reports.printed, key=lambda line: line.thread)
 
     def push(self, tangents: Mapping[str, Any]) -> dict[str, Any]:
         """Tangents of the written arrays that hold floats.

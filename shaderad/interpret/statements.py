@@ -33,9 +33,10 @@ from shaderad.interpret.expressions import (
     element_place,
     evaluate,
 )
+from shaderad.interpret.forms import row_of, to_host
 from shaderad.interpret.machine import Frame, Machine, Rows, at_rows, merged, read, write
 from shaderad.interpret.memory import Place, Stored, Write, beside, kept_extreme, last_writes
-from shaderad.interpret.reports import ReportKind
+from shaderad.interpret.reports import Line, ReportKind
 from shaderad.interpret.tape import Tape
 from shaderad.ir import nodes
 from shaderad.ir.types import Access, Pair
@@ -241,6 +242,13 @@ class Runner:
         self.machine.reports.add(ReportKind.ASSERT, s.span, s.text, self.frame.threads[rows[fails]])
         return rows
 
+    def print(self, s: nodes.Print, rows: Rows) -> Rows:
+        values = [to_host(self.value(e, rows), (len(rows),)) for e in s.values]
+        for k, thread in enumerate(self.frame.threads[rows]):
+            text = s.form.text(row_of(value, k) for value in values)
+            self.machine.reports.printed.append(Line(s.span, int(thread), text))
+        return rows
+
     # -- control flow -------------------------------------------------------------------------
 
     def choose(self, s: nodes.If, rows: Rows) -> Rows:
@@ -342,6 +350,7 @@ _RUN: dict[type[nodes.Stmt], Callable[[Runner, Any, Rows], Rows]] = {
     nodes.Evaluate: Runner.call,
     nodes.BackwardDiff: Runner.backward_diff,
     nodes.Assert: Runner.hold,
+    nodes.Print: Runner.print,
     nodes.If: Runner.choose,
     nodes.For: Runner.count,
     nodes.While: Runner.repeat,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from shaderad.diagnostics import Span
 from shaderad.ir.ops import Op
 from shaderad.ir.pointers import POINTED
+from shaderad.ir.shown import PrintForm
 from shaderad.ir.types import Access, BufferType, Type
 
 NO_SPAN = Span("<shaderad>", 0)
@@ -392,6 +393,17 @@ class Assert(Stmt):
 
     condition: Expr
     text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Print(Stmt):
+    """``print(..)``: a text with `values` in it, which the host writes.
+
+    Only the primal prints: derivatives run without it (`ir/prints.py`). Carries no derivative.
+    """
+
+    form: PrintForm
+    values: tuple[Expr, ...]
 
 
 # -- functions and kernels --------------------------------------------------------------------

@@ -27,6 +27,7 @@ from shaderad.ir.nodes import (
     If,
     Load,
     PairPart,
+    Print,
     Step,
     Stmt,
     Store,
@@ -138,9 +139,9 @@ def has_own_backward(f: Function) -> bool:
 
 
 def writes_memory(f: Function) -> bool:
-    """Whether a call of `f` stores or adds to an array."""
+    """Whether a call of `f` stores or adds to an array, or prints."""
     return any(
-        isinstance(s, Store | Accumulate | AccumulateGradient)
+        isinstance(s, Store | Accumulate | AccumulateGradient | Print)
         for g in (f, *reachable(f.body))
         for s in statements(g.body)
     )

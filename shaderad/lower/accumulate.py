@@ -13,6 +13,7 @@ from shaderad.diagnostics import error
 from shaderad.ir.nodes import (
     Accumulate,
     AccumulateGradient,
+    Call,
     Const,
     Element,
     ElementStep,
@@ -26,6 +27,8 @@ from shaderad.ir.nodes import (
     Var,
 )
 from shaderad.ir.types import (
+    BOOL,
+    DOUBLE,
     HALF,
     INT,
     Access,
@@ -42,7 +45,7 @@ from shaderad.ir.types import (
     is_float,
     word_bytes,
 )
-from shaderad.ir.walk import step_type
+from shaderad.ir.walk import expressions, step_type
 from shaderad.lower.bindings import SiteKind
 from shaderad.lower.write_numbers import NumberedAccumulate
 
@@ -262,6 +265,23 @@ def _scalars(
     if not isinstance(value.type, Scalar):
         value = _value(writer, value)
     return list(_split(s.path, value.type, value, to_scalars=True))
+
+
+def words_of(writer: FunctionWriter, value: Expr) -> Iterator[str]:
+    """The texts of the words that hold a value, each scalar in words of its own."""
+    is_once = isinstance(value.type, Scalar) and value.type != DOUBLE
+    has_calls = any(isinstance(e, Call) for e in expressions(value))
+    if not isinstance(value, Var) and (has_calls or not is_once):
+        value = _value(writer, value)
+    for _, part in _split((), value.type, value, to_scalars=True):
+        text = writer.text(part)
+        if part.type == DOUBLE:
+            yield f"wordsOf({text}).x"
+            yield f"wordsOf({text}).y"
+        elif part.type == BOOL:
+            yield f"uint({text})"
+        else:
+            yield f"asuint(float({text}))" if part.type == HALF else f"asuint({text})"
 
 
 def write_gradient(writer: FunctionWriter, s: AccumulateGradient) -> None:

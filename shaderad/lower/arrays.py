@@ -90,6 +90,9 @@ class Arrays:
         self.resources: list[Resource] = []
         self.bindings: list[Binding] = []
         self.uses_report = False
+        self.uses_print = False
+        self.print_words = ""
+        """The name of the print buffer."""
         self._stored_gradients: set[str] = set()
 
     # -- what the functions ask for -------------------------------------------------------------
@@ -259,16 +262,16 @@ class Arrays:
         """Fixes slots; returns the declarations."""
         piece = Piece()
         needs = list(self._needs.values())
-        report_count = 1 if self.uses_report else 0
+        own_count = int(self.uses_report) + int(self.uses_print)
         limit = self._module.variant.storage_buffer_limit
         arenas: set[Role] = set()
         for role in _ARENAS:
-            if len(needs) + report_count <= limit:
+            if len(needs) + own_count <= limit:
                 break
             if _joinable([n for n in needs if n.role is role]):
                 arenas.add(role)
                 needs = [n for n in needs if n.role is not role or _is_first(n, needs)]
-        if len(needs) + report_count > limit:
+        if len(needs) + own_count > limit:
             raise self._too_many(needs, arenas)
         for need in self._needs.values():
             self._bind_one(piece, need, need.role in arenas)
@@ -276,6 +279,11 @@ class Arrays:
             slot = self._next_slot()
             self._declare(piece, slot, "report_words", Cell.WORDS)
             self.resources.append(Resource(slot, Role.REPORT, ()))
+        if self.uses_print:
+            slot = self._next_slot()
+            self.print_words = self._module.names.make("print_words")
+            self._declare(piece, slot, self.print_words, Cell.WORDS)
+            self.resources.append(Resource(slot, Role.PRINT, ()))
         return piece
 
     def _too_many(self, needs: list[_Need], arenas: set[Role]) -> Exception:
@@ -286,6 +294,7 @@ class Arrays:
             for n in needs
         ]
         names += ["report"] if self.uses_report else []
+        names += ["print"] if self.uses_print else []
         # The primal alone is no matter of derivatives; its decoder binds one array.
         code = "SR0507" if module.mode is Mode.PRIMAL else "SR0417"
         return error(code, module.kernel.span, kernel=module.kernel.name, mode=module.mode.value,

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from shaderad.diagnostics import Span
 from shaderad.ir import sizes
+from shaderad.ir.shown import PrintForm
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import Type
 from shaderad.lower.artifact import Program
@@ -58,6 +59,7 @@ class Role(Enum):
     WINNER = "winner"  # two words for each word of a Min or Max array
     MARKS = "marks"  # a word for each storage word of an Out array: how often it was written
     REPORT = "report"  # the device's one report buffer
+    PRINT = "print"  # the device's one print buffer
 
 
 @dataclass(frozen=True)
@@ -117,11 +119,12 @@ class SiteKind(Enum):
     SHAPE = "shape"
     FINITE = "finite"
     WRITES = "writes"
+    PRINT = "print"
 
 
 @dataclass(frozen=True)
 class Site:
-    """A place in the Python source that can report at run time.
+    """A place in the Python source that can report, or print, at run time.
 
     A report record is 4 words: site id + 1 (site base added), index, length, spare. Programs with
     `checks` send longer ones (shaders/reports.slang).
@@ -131,6 +134,8 @@ class Site:
     span: Span
     name: str
     """The array's name for `BOUNDS`, the text for `ASSERT`, what is watched for `FINITE`."""
+    form: PrintForm | None = None
+    """Of `PRINT` alone: the text, and the types of the values in it."""
 
 
 @dataclass(frozen=True)

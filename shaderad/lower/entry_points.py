@@ -20,6 +20,7 @@ from shaderad.lower.entry_sums import add_sums, sum_fields
 from shaderad.lower.module import Module
 from shaderad.lower.outputs import Resolved
 from shaderad.lower.piece import Piece, field_name
+from shaderad.lower.tags import inner_extents
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +35,6 @@ class EntryWriter:
     """What it calls besides the body."""
     own_uniforms: frozenset[str] = frozenset()
     """Uniforms that it reads and the body does not."""
-
-
-SHOWN_AXES = 4
-"""A report of more axes gives the thread's number alone."""
 
 
 def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
@@ -94,10 +91,7 @@ def send_report(entry: EntryScope) -> str:
     if not entry.module.variant.checks:
         return "sendReport<Report>();"
     launch = entry.word(WordKind.LAUNCH, "launch")
-    axes = len(entry.kernel.index_names)
-    inner = [entry.word(WordKind.DIM, f"dim_{k}", k) for k in range(1, axes) if axes <= SHOWN_AXES]
-    inner += ["0"] * (SHOWN_AXES - 1 - len(inner))
-    return f"sendLowestReport<Report>({launch}, uint3({', '.join(inner)}));"
+    return f"sendLowestReport<Report>({launch}, {inner_extents(entry.module)});"
 
 
 def _sums_struct(piece: Piece, sums: list[tuple[str, str]]) -> None:
@@ -128,11 +122,13 @@ def _before_threads(entry: EntryScope) -> None:
 
 
 def _thread(entry: EntryScope) -> None:
-    compares = entry.module.mode in (Mode.WINNER, Mode.BACKWARD, Mode.FORWARD)
-    if entry.module.variant.checks or (compares and _has_extremes(entry)):
+    module = entry.module
+    compares = module.mode in (Mode.WINNER, Mode.BACKWARD, Mode.FORWARD)
+    is_named = bool(module.variant.checks) or module.arrays.uses_print
+    if is_named or (compares and _has_extremes(entry)):
         entry.piece.add(f"thread = {INDEX};")
     write_indices(entry)
-    _THREADS[entry.module.mode](entry)
+    _THREADS[module.mode](entry)
 
 
 def _has_extremes(entry: EntryScope) -> bool:

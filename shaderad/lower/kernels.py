@@ -21,6 +21,7 @@ from shaderad.ir.nodes import (
     Zero,
 )
 from shaderad.ir.pointers import without_targets
+from shaderad.ir.prints import silent
 from shaderad.ir.types import INT, VOID, Access, LocalArray, Struct, Type, is_differentiable
 from shaderad.ir.walk import expressions, reachable, statements, writes
 from shaderad.lower import refusals
@@ -55,6 +56,8 @@ def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered,
     """
     if kernel.is_built:
         raise error("SR0753", kernel=kernel.name)
+    if mode is not Mode.PRIMAL:
+        kernel = silent(kernel)
     with nesting(kernel.name, kernel.span):
         return _dispatches(kernel, mode, variant)
 

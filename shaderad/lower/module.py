@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 
 from shaderad.diagnostics import Span
-from shaderad.ir.nodes import Function, Kernel
+from shaderad.ir.nodes import Function, Kernel, Print
 from shaderad.ir.types import Kind, Scalar, Struct, Tuple, Type
 from shaderad.ir.walk import has_own_backward
 from shaderad.lower.arrays import Arrays
@@ -162,11 +162,18 @@ class Module:
         read = f"asfloat({self.word(Word(WordKind.BITS, '', bits), f'bits_{bits:08x}')})"
         return read if scalar.kind is Kind.FLOAT else f"{scalar}({read})"
 
+    def print_site(self, s: Print) -> str:
+        """A new place that prints."""
+        self.arrays.uses_print = True
+        return self._site(Site(SiteKind.PRINT, s.span, "print", s.form))
+
     def site(self, kind: SiteKind, span: Span, name: str) -> str:
         """A new place that can report."""
         if self.report == "Report" or kind in (SiteKind.FINITE, SiteKind.WRITES):
             self.arrays.uses_report = True
-        site = Site(kind, span, name)
+        return self._site(Site(kind, span, name))
+
+    def _site(self, site: Site) -> str:
         if site not in self.sites:
             self.sites.append(site)
         return str(self.sites.index(site))

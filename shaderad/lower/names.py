@@ -32,7 +32,8 @@ RESERVED = frozenset(
     transpose trunc tex1D tex2D tex3D texCUBE lerp length distance normalize dot cross floor ceil
     frac min max abs acos asin atan atan2 cos cosh degrees radians determinant fract mix mod
     inversesqrt faceforward countbits reversebits firstbithigh firstbitlow mad select
-    state captured next outputs parameters Report Outputs Parameters Sums sums group laneIndex
+    state captured next outputs parameters Report Printer Outputs Parameters Sums sums group
+    laneIndex
     """.split()
 )
 

@@ -21,6 +21,7 @@ from shaderad.ir.nodes import (
     For,
     If,
     Load,
+    Print,
     Return,
     Stmt,
     Store,
@@ -225,6 +226,14 @@ class FunctionWriter:
         self.piece.add(f"if (!({self.text(s.condition)}))")
         self.piece.indented(f"report<{self.module.report}>({site}, 0, 0);")
 
+    def print(self, s: Print) -> None:
+        site = self.module.print_site(s)
+        words = [word for value in s.values for word in accumulate.words_of(self, value)]
+        start = self.names.make("printed")
+        self.piece.add(f"uint {start} = startPrint<Printer>({site}, {len(words)});")
+        for k, word in enumerate(words):
+            self.piece.add(f"printWord<Printer>({start}, {k}, {word});")
+
 
 _WRITERS: dict[type[Stmt], Callable[..., None]] = {
     Assign: write_assign,
@@ -237,6 +246,7 @@ _WRITERS: dict[type[Stmt], Callable[..., None]] = {
     If: FunctionWriter.branch,
     Return: FunctionWriter.returns,
     Assert: FunctionWriter.check,
+    Print: FunctionWriter.print,
     For: write_for,
     While: write_while,
     RunLoop: write_run_loop,

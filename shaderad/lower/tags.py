@@ -19,6 +19,19 @@ if TYPE_CHECKING:
     from shaderad.lower.module import Module
 
 
+SHOWN_AXES = 4
+"""A report or print of more axes gives the thread's number alone."""
+
+
+def inner_extents(module: Module) -> str:
+    """Extents of the launch's axes after the first, as the host gets them with a thread."""
+    axes = len(module.kernel.index_names)
+    shown = range(1, axes if axes <= SHOWN_AXES else 1)
+    inner = [module.word(Word(WordKind.DIM, "", k), f"dim_{k}") for k in shown]
+    inner += ["0"] * (SHOWN_AXES - 1 - len(inner))
+    return f"uint3({', '.join(inner)})"
+
+
 class Tags:
     """Writes the tags of the arrays that a module's functions touch."""
 
@@ -31,6 +44,8 @@ class Tags:
         piece = Piece()
         if self._arrays.uses_report:
             self._write_report(piece)
+        if self._arrays.uses_print:
+            self._write_printer(piece)
         for name in self._arrays.ordered_tags():
             b = self._module.kernel.buffer(name)
             piece.add()
@@ -57,6 +72,20 @@ class Tags:
         if self._module.variant.checks:
             piece.add("override static uint raise(uint word) { return report_words[4].max(word); }")
             piece.add("override static uint claim() { return report_words[5].add(1); }")
+        piece.close()
+
+    def _write_printer(self, piece: Piece) -> None:
+        base = self._module.word(Word(WordKind.SITE_BASE), "site_base")
+        launch = self._module.word(Word(WordKind.LAUNCH), "launch")
+        words = self._arrays.print_words
+        piece.add()
+        piece.open("struct Printer : IPrinter")
+        piece.add(f"static uint load(uint offset) {{ return {words}[offset].load(); }}")
+        piece.add(f"static uint add(uint offset, uint by) {{ return {words}[offset].add(by); }}")
+        piece.add(f"static void put(uint offset, uint word) {{ {words}[offset].store(word); }}")
+        piece.add(f"static uint siteBase() {{ return {base}; }}")
+        piece.add(f"static uint launch() {{ return {launch}; }}")
+        piece.add(f"static uint3 inner() {{ return {inner_extents(self._module)}; }}")
         piece.close()
 
     def _write_extent(self, piece: Piece, b: Buffer) -> None:

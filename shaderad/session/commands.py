@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
@@ -32,10 +33,12 @@ class Dispatch:
     pipeline: Pipeline
     places: tuple[tuple[int, int], ...]
     """Slot, and number of its buffer in the frame."""
-    report: tuple[int, Buffer] | None
-    """The slot of the device's report buffer."""
+    own: tuple[tuple[int, Buffer], ...]
+    """Slots of the buffers in which the device keeps what kernels report and print."""
     words: bytes
     groups: tuple[int, int, int]
+    launch: tuple[int, Callable[[], int]] | None = None
+    """The byte of `words` at which the number of each dispatch stands, and where it is from."""
 
     def placed(self, numbers: Sequence[int]) -> Dispatch:
         places = tuple((slot, numbers[number]) for slot, number in self.places)
@@ -43,9 +46,16 @@ class Dispatch:
 
     def record(self, runtime: Runtime, frame: Frame) -> None:
         bound = {slot: frame[number] for slot, number in self.places}
-        if self.report is not None:
-            bound[self.report[0]] = self.report[1]
-        runtime.dispatch(self.pipeline, bound, self.words, self.groups)
+        bound.update(self.own)
+        runtime.dispatch(self.pipeline, bound, self._numbered(), self.groups)
+
+    def _numbered(self) -> bytes:
+        """The words of this dispatch."""
+        if self.launch is None:
+            return self.words
+        start, number = self.launch
+        word = struct.pack("<I", number() & 0xFFFFFFFF)
+        return self.words[:start] + word + self.words[start + len(word) :]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ from shaderad.lower.bindings import Lowered, Mode, Site, Variant
 from shaderad.runtime import open_runtime
 from shaderad.session.kernel_facts import KernelFacts
 from shaderad.session.prebuilt import PrebuiltKernel
+from shaderad.session.prints import HEADER_BYTES as PRINT_HEADER_BYTES
+from shaderad.session.prints import PRINT_BYTES, has_prints, printed
 from shaderad.session.reports import (
     HEADER_BYTES,
     REPORT_BYTES,
@@ -92,7 +94,9 @@ class Device:
         self._facts: WeakKeyDictionary[nodes.Kernel, KernelFacts] = WeakKeyDictionary()
         self._sites: list[tuple[str, Site]] = []
         self._report: Buffer | None = None
+        self._prints: Buffer | None = None
         self._may_have_reports = False
+        self._may_have_prints = False
         self._dispatch_count = 0
         self._launches = itertools.count()
         self._noted: list[Exception] = []
@@ -111,7 +115,7 @@ class Device:
 
     @api_boundary
     def synchronize(self) -> None:
-        """Waits until all work is done, and raises what kernels reported meanwhile.
+        """Waits until all work is done; prints and raises what kernels printed and reported.
 
         Raises:
             BoundsError: SR0660 an index, SR0662 a failed assertion, SR0663 a division by zero;
@@ -143,8 +147,12 @@ class Device:
         return f"Device({self.capabilities.runtime!r}, {self.capabilities.adapter!r}{state})"
 
     def read(self, requests: Sequence[tuple[Buffer, int, int]]) -> list[memoryview]:
-        """Reads buffers, and in the same round trip what kernels reported; raises the latter."""
+        """Reads buffers, and in the same round trip what kernels reported; raises the latter.
+
+        What they printed comes before that.
+        """
         with self._lock:
+            self._write_prints()
             if self._noted:
                 raise self._noted.pop(0)
             if not self._may_have_reports or self._report is None:
@@ -161,6 +169,19 @@ class Device:
                 raise self._error_of(report)
             return found
 
+    def _write_prints(self) -> None:
+        """Writes what kernels printed since the last time to `sys.stdout`."""
+        if not self._may_have_prints or self._prints is None:
+            return
+        self._may_have_prints = False
+        (header,) = self.runtime.read([(self._prints, 0, PRINT_HEADER_BYTES)])
+        if not has_prints(header):
+            return
+        (raw,) = self.runtime.read([(self._prints, 0, PRINT_BYTES)])
+        text = printed(raw, lambda number: self._sites[number])
+        self.runtime.zero(self._prints)
+        print(text, end="")  # noqa: T201
+
     def _error_of(self, report: Report) -> Exception:
         kernel, site = self._sites[report.site]
         return error_of(kernel, site, report)
@@ -172,12 +193,21 @@ class Device:
                 self._report = self.runtime.allocate(REPORT_BYTES)
             return self._report
 
+    def print_buffer(self) -> Buffer:
+        """The buffer into which dispatches may print; `recorded` says when one does."""
+        with self._lock:
+            if self._prints is None:
+                self._prints = self.runtime.allocate(PRINT_BYTES)
+            return self._prints
+
     def next_launch(self) -> int:
         """The number of a dispatch, so that reports say which of them was first."""
         return next(self._launches)
 
-    def recorded(self, *, may_report: bool, count: int = 1) -> None:
+    def recorded(self, *, may_report: bool, may_print: bool, count: int = 1) -> None:
         """Counts recorded dispatches; submits where enough have gathered."""
+        if may_print:
+            self._may_have_prints = True
         if may_report:
             self._may_have_reports = True
         self._dispatch_count += count

@@ -72,6 +72,8 @@ class Placement:
         for resource in lowered.resources:
             if resource.role is Role.REPORT:
                 bound.by_slot[resource.slot] = self.device.report_buffer()
+            elif resource.role is Role.PRINT:
+                bound.by_slot[resource.slot] = self.device.print_buffer()
             elif resource.role in READ_ROLES:
                 self._bind_read(resource, offsets, bound)
             else:
@@ -273,4 +275,5 @@ def run(stage: Stage, placed: Placement, uniforms: Mapping[str, Any]) -> None:
     )
     device.runtime.dispatch(stage.pipeline, bound.by_slot, stage.packer.pack(facts), groups)
     bound.copy_back()
-    device.recorded(may_report=any(r.role is Role.REPORT for r in lowered.resources))
+    roles = {r.role for r in lowered.resources}
+    device.recorded(may_report=Role.REPORT in roles, may_print=Role.PRINT in roles)

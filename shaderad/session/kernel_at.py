@@ -117,7 +117,7 @@ def kernel_at(
     launch = launch_of(call)
     if trace_of(launch.sources.values()) is not None:
         raise error("SR0451")
-    if launch.checks or not is_lazy:
+    if launch.is_needed or not is_lazy:
         launch.run()
     arguments = [
         # A constant has no derivative, whatever its type.

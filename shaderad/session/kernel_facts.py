@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from shaderad.ir import types
 from shaderad.ir.pointers import is_pooled
+from shaderad.ir.prints import prints
 from shaderad.ir.types import Access
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class KernelFacts:
             b.name for b in self.written if types.is_differentiable(b.type)
         )
         self.is_prebuilt = kernel.is_built
+        self.has_prints = bool(prints(kernel.body))
         self.name_by_path = {one.path: one.name for one in (*kernel.buffers, *kernel.uniforms)}
         """Where the host finds the value of each array and uniform."""
 

@@ -177,7 +177,7 @@ class _StepBinder:
         bound = _Bound()
         has_offset = lowered.has_offset
         for resource in lowered.resources:
-            if resource.role is Role.REPORT:
+            if resource.role in (Role.REPORT, Role.PRINT):
                 continue
             if resource.role in READ_ROLES:
                 self._bind_read(resource, has_offset, bound)

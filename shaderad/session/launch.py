@@ -48,11 +48,18 @@ class Launch:
     device_uniforms: frozenset[str]
     pools: Pools | None = None
     """Where its pointers lead."""
+    has_run: bool = False
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the primal runs even if nothing reads its results."""
+        return bool(self.checks) or self.facts.has_prints or not self.outputs
 
     def run(self) -> None:
         """Dispatches the primal and fills in the results."""
-        if not any(result.is_pending for result in self.outputs.values()):
+        if self.has_run:
             return
+        self.has_run = True
         placed = Placement(self.device, self.shapes, self.facts.element_types, self.dim)
         self._give_arguments(placed)
         self._dispatch(Mode.PRIMAL, placed, frozenset())

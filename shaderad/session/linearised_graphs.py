@@ -13,6 +13,7 @@ from typing import Any
 from shaderad.diagnostics import LanguageError
 from shaderad.ir import sizes, types
 from shaderad.ir.arrays import ArrayType, Graph, Value
+from shaderad.ir.graph_prints import silent_graph
 from shaderad.ir.nodes import Kernel
 from shaderad.runtime import buffers
 from shaderad.session import trees
@@ -55,6 +56,11 @@ class GraphAt:
         return self.variant.graph
 
     @property
+    def _again(self) -> Graph:
+        """The graph for derivatives."""
+        return silent_graph(self.graph)
+
+    @property
     def kernels(self) -> Sequence[Kernel]:
         return kernels_of(self.graph)
 
@@ -64,6 +70,8 @@ class GraphAt:
             self._results = [self._pending(v) for v in self.graph.outputs]
         else:
             self._results = self._ran(self.graph, self.operands)
+        if self._again is not self.graph:
+            self.run()  # Its kernels print, once; its derivatives do not.
         self.out = self.variant.result(self._results, self.size_by_name)
 
     def run(self) -> None:
@@ -80,7 +88,7 @@ class GraphAt:
         bars = self._bars(out_bar)
         given = tuple(bar is not None for bar in bars)
         with_outputs = self._is_waiting()
-        graph = pulled(self.graph, active, given, with_outputs=with_outputs)
+        graph = pulled(self._again, active, given, with_outputs=with_outputs)
         found = self._with_results(graph, [x for x in bars if x is not None], with_outputs)
         order = [k for k, one in enumerate(active) if one]
         gradients = dict(zip(order, found, strict=True))
@@ -93,7 +101,7 @@ class GraphAt:
         wanted = {k for position in positions for k in self._positions(position)}
         active = tuple(k in wanted and self._is_active(k) for k in range(len(self.operands)))
         bars, dots = self._bars(out_bar), self._dots(tangents)
-        found = moved_gradients(self.graph, active, bars, self._bars(out_bar_dot), dots)
+        found = moved_gradients(self._again, active, bars, self._bars(out_bar_dot), dots)
         operands = [*self.operands, *(x for x in found.given if x is not None)]
         order = [k for k, one in enumerate(active) if one]
         gradients = dict(zip(order, self._ran(found.graph, operands), strict=True))
@@ -103,7 +111,7 @@ class GraphAt:
         dots = self._dots(tangents)
         given = tuple(dot is not None for dot in dots)
         with_outputs = self._is_waiting()
-        graph = pushed(self.graph, given, with_outputs=with_outputs)
+        graph = pushed(self._again, given, with_outputs=with_outputs)
         moved = iter(self._with_results(graph, [x for x in dots if x is not None], with_outputs))
         by_result = [
             next(moved) if types.is_differentiable(v.element) else None for v in self.graph.outputs

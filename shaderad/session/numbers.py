@@ -18,6 +18,7 @@ from shaderad.frontend.signatures import signature_of
 from shaderad.frontend.standalone import standalone
 from shaderad.frontend.structs import check_fields, info_of
 from shaderad.interpret import Report, ReportKind, call_once
+from shaderad.interpret.forms import row_of
 from shaderad.ir import types
 from shaderad.runtime import buffers
 from shaderad.session import trees
@@ -54,7 +55,9 @@ def call_function(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping
         buffers.to_storage(given[p.name], p.type, p.name)
     values = [given[p.name] for p in made.function.parameters]
     result, reports = call_once(made.function, values)
-    for report in reports:
+    for line in reports.printed:
+        print(line.text, end="")  # noqa: T201
+    for report in reports.found:
         raise _error_of(function.shown_name, report)
     return _to_python(result, made.function.result, made.class_by_struct)
 
@@ -111,12 +114,5 @@ def _to_python(value: Any, t: types.Type, classes: Mapping[types.Struct, type]) 
         fields = {name: _to_python(value[name], f, classes) for name, f in t.fields}
         return classes[t](**fields)
     if isinstance(t, types.LocalArray) and isinstance(buffers.base_of(t), types.Struct):
-        return [_to_python(_at(value, k), t.element, classes) for k in range(t.count)]
+        return [_to_python(row_of(value, k), t.element, classes) for k in range(t.count)]
     return value.item() if isinstance(t, types.Scalar) else value.copy()
-
-
-def _at(value: Any, k: int) -> Any:
-    """Element `k` of a struct of arrays."""
-    if isinstance(value, dict):
-        return {name: _at(part, k) for name, part in cast("dict[str, Any]", value).items()}
-    return value[k]

@@ -8,14 +8,14 @@ filled therefore lies alone in its memory where it is small, and is filled at th
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from shaderad.diagnostics import error
 from shaderad.ir import sizes, types
-from shaderad.lower.bindings import Role, in_rows
+from shaderad.lower.bindings import Role, WordKind, in_rows
 from shaderad.session import schedule as to
 from shaderad.session.arrays import Array
 from shaderad.session.commands import Command, Copy, Dispatch, Fill, While
@@ -24,6 +24,8 @@ from shaderad.session.schedule import GROUP_LIMIT, SITE_BASE, start_of
 
 if TYPE_CHECKING:
     from shaderad.ir.sizes import Size
+    from shaderad.lower.bindings import Lowered
+    from shaderad.runtime import Buffer
     from shaderad.session.devices import Device, Stage
     from shaderad.session.schedule import Block, Instruction, Schedule
 
@@ -48,6 +50,7 @@ class Prepared:
     """Element, shape, and position in the frame."""
     dispatch_count: int
     may_report: bool
+    may_print: bool
     live_bytes: int
     """The most that is needed at one time, inputs left out."""
 
@@ -58,7 +61,9 @@ class Prepared:
         frame = [*(one.buffer for one in inputs), *made]
         for command in self.commands:
             command.record(runtime, frame)
-        device.recorded(may_report=self.may_report, count=self.dispatch_count)
+        device.recorded(
+            may_report=self.may_report, may_print=self.may_print, count=self.dispatch_count
+        )
         count = len(inputs)
         return tuple(
             Array(device, t, shape, frame[k], inputs[k].offset if k < count else 0)
@@ -106,6 +111,7 @@ class _Preparation:
         self._is_repeated = False
         """Whether what is added is recorded again and again."""
         self._may_report = False
+        self._may_print = False
 
     def run(self) -> Prepared:
         schedule = self._schedule
@@ -123,7 +129,8 @@ class _Preparation:
         commands = [command.placed(layout.numbers) for command in (*self._early, *self._commands)]
         count = sum(isinstance(command, Dispatch) for command in commands)
         return Prepared(self._device, commands, layout.kept_bytes, layout.scratch_bytes, outputs,
-                        count, self._may_report, self._frame.peak_live_bytes)  # fmt: skip
+                        count, self._may_report, self._may_print,
+                        self._frame.peak_live_bytes)  # fmt: skip
 
     def _aligned_inputs(self) -> list[int]:
         """Copies of inputs that do not start where their programs read them."""
@@ -205,11 +212,28 @@ class _Preparation:
         names = stage.lowered.program.parameter_words
         words = [self._word(*pair) for pair in zip(names, one.words, strict=True)]
         places = tuple((slot, self._number_by_buffer[buffer]) for slot, buffer in one.bindings)
-        slots = (r.slot for r in stage.lowered.resources if r.role is Role.REPORT)
-        report = next(((slot, self._device.report_buffer()) for slot in slots), None)
         rows = in_rows(groups, self._known[GROUP_LIMIT])
-        self._commands.append(Dispatch(stage.pipeline, places, report, b"".join(words), rows))
-        self._may_report |= report is not None
+        own = tuple(self._own_buffers(stage.lowered))
+        launch = self._launch_word(stage.lowered)
+        command = Dispatch(stage.pipeline, places, own, b"".join(words), rows, launch)
+        self._commands.append(command)
+
+    def _own_buffers(self, lowered: Lowered) -> Iterator[tuple[int, Buffer]]:
+        """Slots and buffers of what a program reports and prints."""
+        for resource in lowered.resources:
+            if resource.role is Role.REPORT:
+                self._may_report = True
+                yield resource.slot, self._device.report_buffer()
+            elif resource.role is Role.PRINT:
+                self._may_print = True
+                yield resource.slot, self._device.print_buffer()
+
+    def _launch_word(self, lowered: Lowered) -> tuple[int, Callable[[], int]] | None:
+        """Where the number of a dispatch stands in its words."""
+        kinds = [word.kind for word in lowered.words]
+        if WordKind.LAUNCH not in kinds:
+            return None
+        return 4 * kinds.index(WordKind.LAUNCH), self._device.next_launch
 
     def _word(self, name: str, size: Size) -> bytes:
         value = self._size(size)

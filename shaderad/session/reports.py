@@ -52,10 +52,10 @@ def lowest(raw: memoryview | bytes, first: Report) -> Report:
     filled = min(first.slot_count, SLOT_COUNT)
     slots = [_SLOT.unpack_from(raw, HEADER_BYTES + k * SLOT_BYTES) for k in range(filled)]
     site, index, length, thread, _, *inner = min(slots, key=lambda slot: (slot[4], slot[3]))
-    return Report(first.count, site - 1, index, length, filled, _element(thread, inner))
+    return Report(first.count, site - 1, index, length, filled, element_of(thread, inner))
 
 
-def _element(thread: int, inner: list[int]) -> str:
+def element_of(thread: int, inner: list[int]) -> str:
     """The Index values of `thread`; `inner` are the extents after the first axis, 0 for none."""
     extents = [extent for extent in inner if extent]
     position: list[int] = []

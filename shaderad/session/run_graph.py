@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from shaderad.diagnostics import error
 from shaderad.ir.arrays import Graph, KernelCall, Value
+from shaderad.ir.graph_prints import silent_graph
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import is_differentiable
 from shaderad.rules.arrays import linearise
@@ -164,12 +165,17 @@ class GraphStep:
     def kernels(self) -> Sequence[Kernel]:
         return kernels_of(self.graph)
 
+    @property
+    def _again(self) -> Graph:
+        """The graph for derivatives: it ran, and printed, when it was recorded."""
+        return silent_graph(self.graph)
+
     def pull(self, cotangents: Values, wanted: set[int]) -> None:
         active = tuple(id(x) in wanted and is_differentiable(x.element) for x in self.operands)
         bars = [cotangents.of(one) for one in self.results]
         if not any(active) or all(bar is None for bar in bars):
             return
-        graph = pulled(self.graph, active, tuple(bar is not None for bar in bars))
+        graph = pulled(self._again, active, tuple(bar is not None for bar in bars))
         given = [*self.operands, *(bar for bar in bars if bar is not None)]
         found = iter(evaluate(graph, given, self.size_by_name, self.device))
         for operand, is_active in zip(self.operands, active, strict=True):
@@ -182,7 +188,7 @@ class GraphStep:
             bars = [moving.cotangents.of(one) for one in self.results]
             bars_dot = [moving.cotangents_dot.of(one) for one in self.results]
             dots = [moving.tangents.of(x) for x in self.operands]
-            made = moved_gradients(self.graph, active, bars, bars_dot, dots)
+            made = moved_gradients(self._again, active, bars, bars_dot, dots)
             given = [*self.operands, *(x for x in made.given if x is not None)]
             found = iter(evaluate(made.graph, given, self.size_by_name, self.device))
             for operand, is_active in zip(self.operands, active, strict=True):
@@ -192,7 +198,7 @@ class GraphStep:
 
     def push(self, tangents: Values) -> None:
         dots = [tangents.of(x) for x in self.operands]
-        graph = pushed(self.graph, tuple(dot is not None for dot in dots))
+        graph = pushed(self._again, tuple(dot is not None for dot in dots))
         given = [*self.operands, *(dot for dot in dots if dot is not None)]
         moved = [one for one in self.results if is_differentiable(one.element)]
         for one, dot in zip(

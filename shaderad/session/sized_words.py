@@ -63,7 +63,7 @@ _VALUES: dict[WordKind, Callable[[Word, SizedFacts], Size]] = {
     WordKind.SHAPE: lambda word, facts: facts.shapes[word.name][word.index],
     WordKind.UNIFORM: lambda word, facts: facts.uniforms[word.name],
     WordKind.BITS: lambda word, facts: word.index,
-    # Only programs with `checks` tell their dispatches apart; a plan has none.
+    # Whoever records the dispatch writes its number there.
     WordKind.LAUNCH: lambda word, facts: 0,
     WordKind.SITE_BASE: lambda word, facts: sizes.symbol(SITE_BASE),
     WordKind.SIZE: lambda word, facts: facts.formulas[word.name],

@@ -177,7 +177,7 @@ def launched(launch: Launch) -> None:
     trace = trace_of(launch.sources.values())
     if trace is not None:
         trace.record(LaunchStep(launch))
-        if trace.is_lazy and not launch.checks:
+        if trace.is_lazy and not launch.is_needed:
             return
     launch.run()
 

@@ -8,6 +8,7 @@ from typing import Any
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
 from shaderad.ir.arrays import ArrayType, KernelCall, Value
+from shaderad.ir.prints import prints
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import BufferType, Pointer, Struct, Type
 from shaderad.session.arguments import at_path, struct_fields
@@ -25,7 +26,8 @@ def traced_call(call: Call) -> Any:
     """The written arrays, as a call outside of a trace returns them.
 
     Raises:
-        LanguageError: SR0339 for what a graph does not run, SR0343 inside of `sad.map`.
+        LanguageError: SR0339 for what a graph does not run, SR0343 inside of `sad.map`, SR0266 for
+            a kernel that does nothing but print.
         ShapeError: SR0330, SR0368 to SR0377, where an argument does not fit its parameter.
     """
     function = call.function
@@ -56,8 +58,15 @@ def traced_call(call: Call) -> Any:
     )
     results = tuple(made(v, ()) for v in node.results)
     if not results:
+        _refuse_print_alone(kernel)
         return None
     return results[0] if len(results) == 1 else results
+
+
+def _refuse_print_alone(kernel: nodes.Kernel) -> None:
+    """Raises SR0266: a graph computes what its results need, and nothing needs this call."""
+    for s in prints(kernel.body):
+        raise error("SR0266", s.span, kernel=kernel.name)
 
 
 def _dim(kernel: nodes.Kernel, given: Any) -> Shape:

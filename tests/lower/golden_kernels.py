@@ -1,5 +1,7 @@
 """Kernels whose Slang is kept in ``golden/``; between them they reach most of what is emitted."""
 
+# ruff: noqa: T201
+
 from __future__ import annotations
 
 import sys
@@ -144,7 +146,23 @@ def draw(i: sad.Index, drawing: Drawing, y: sad.Out[float]):
         y[i] += strip.points[k].y * strip.width * drawing.scale + stretch(strip, k)
 
 
-KERNELS = (shade, fit_line, march, blur, split, roots, histogram, draw)
+@sad.function
+def traced_square(x: float) -> float:
+    print("square", x, end="; ")
+    return x * x
+
+
+@sad.kernel
+def trace(i: sad.Index, j: sad.Index, x: sad.In[float3, 2], y: sad.Out[float, 2]):
+    v = x[i, j]
+    for k in range(2):
+        v = v * traced_square(v.x)
+        if v.y > 0.5:
+            print(f"{k}: {v:.2f}", v.y > 1.0)
+    y[i, j] = v.x + v.y
+
+
+KERNELS = (shade, fit_line, march, blur, split, roots, histogram, draw, trace)
 
 
 def lowered(kernel: KernelFunction, atomics: str = "native") -> list[Lowered]:

@@ -26,6 +26,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "blur": ((floats(3, 6), 0), {"dim": (3, 6)}),
     "split": ((floats(5, 3),), {"dim": 5, "shapes": {"parts": 15, "lowest": 2}}),
     "roots": ((floats(6, high=3.0),), {"dim": 6}),
+    "trace": ((floats(2, 3, 3),), {"dim": (2, 3)}),
     "histogram": ((floats(6), floats(9)), {"dim": 6}),
 }
 

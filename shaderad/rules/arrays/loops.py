@@ -15,6 +15,7 @@ from typing import Generic, Protocol, TypeVar
 
 from shaderad.ir import arrays
 from shaderad.ir.arrays import ArrayType, Graph, Loop, Value
+from shaderad.ir.graph_prints import silent_graph
 from shaderad.ir.types import INT
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives
@@ -126,7 +127,7 @@ def push_loop(node: Loop, dots: Derivatives, walks: Walks) -> Derivatives:
     made = replace(
         node,
         operands=_interleaved(node.operands, full_dots, node),
-        body=body,
+        body=silent_graph(body),
         carry_count=count + sum(active),
         constant_count=node.constant_count + sum(flags[count : count + node.constant_count]),
     )
@@ -211,8 +212,11 @@ def linearise_loop(node: Loop, wanted: Sequence[bool], walks: Walks) -> tuple[Lo
         [v for v in own if v in read] for own in (parts.constants, parts.carries, parts.xs)
     )
     saving = replace(node, body=Graph(node.body.inputs, (*node.body.outputs, *carries)))
-    body = Graph(
-        (k, *kept(bars[:count]), *sums, *constants, *carries, *xs, *kept(bars[count:])), outputs
+    # What it computes of the primal it computes again.
+    body = silent_graph(
+        Graph(
+            (k, *kept(bars[:count]), *sums, *constants, *carries, *xs, *kept(bars[count:])), outputs
+        )
     )
     operand_of = dict(zip(inputs, (*given.carries, *given.constants, *given.xs), strict=True))
     pullback = LoopPullback(

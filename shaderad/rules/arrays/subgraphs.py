@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from shaderad.diagnostics import error
 from shaderad.ir.arrays import CustomPullback, Graph, Subgraph, Value
+from shaderad.ir.graph_prints import silent_graph
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives
 from shaderad.rules.arrays.loops import Walks, kept, read_by, wanted_or_zeros
@@ -67,7 +68,7 @@ def _as_subgraph(
     """`outputs`, computed in a subgraph from those inputs that they read."""
     read = read_by(kept(outputs))
     used = [(own, operand) for own, operand in given if own in read]
-    body = Graph(tuple(own for own, _ in used), kept(outputs))
+    body = silent_graph(Graph(tuple(own for own, _ in used), kept(outputs)))
     made = Subgraph(operands=tuple(operand for _, operand in used), body=body, span=node.span)
     found = iter(made.results)
     return [None if one is None else next(found) for one in outputs]

@@ -147,6 +147,9 @@ class Statements:
     def hold(self, s: nodes.Assert) -> None:
         self._body.add(replace(s, condition=self._expressions.primal(s.condition)))
 
+    def leave_out(self, s: nodes.Print) -> None:
+        """The primal prints; its derivatives do not."""
+
     def give(self, s: nodes.Return) -> None:
         if s.value is None or not is_differentiable(s.value.type):
             value = None if s.value is None else self._expressions.primal(s.value)
@@ -200,6 +203,7 @@ _WRITE: dict[type[Stmt], Callable[[Statements, Any], None]] = {
     nodes.Accumulate: Statements.accumulate,
     nodes.Evaluate: Statements.evaluate,
     nodes.Assert: Statements.hold,
+    nodes.Print: Statements.leave_out,
     nodes.Return: Statements.give,
     nodes.If: Statements.choose,
     nodes.For: Statements.count,

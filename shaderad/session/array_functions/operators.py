@@ -13,6 +13,7 @@ from shaderad.frontend.signatures import signature_of
 from shaderad.frontend.standalone import standalone
 from shaderad.ir import nodes, ops
 from shaderad.ir.arrays import Reducer
+from shaderad.ir.prints import prints
 from shaderad.ir.types import BufferType, Struct, Type, is_bool, scalar_of
 from shaderad.session.lines import user_span
 
@@ -59,13 +60,16 @@ def value_function(function: UserFunction) -> nodes.Function:
     """A ``@sad.function`` whose parameters are all values.
 
     Raises:
-        LanguageError: SR0331 where one is an array or a constant.
+        LanguageError: SR0331 where one is an array or a constant, SR0265 where it prints.
     """
     for name, t in signature_of(function).parameters:
         is_array = isinstance(t, BufferType) or (isinstance(t, Struct) and t.holds_buffers)
         if is_array or isinstance(t, ConstType):
             raise error("SR0331", user_span(), function=function.shown_name, name=name, type=t)
-    return standalone(function, {}).function
+    found = standalone(function, {}).function
+    for s in prints(found.body):
+        raise error("SR0265", s.span, function=function.shown_name)
+    return found
 
 
 @lru_cache(maxsize=16)

@@ -261,13 +261,6 @@ def value_thrown_away():
     return k
 
 
-def print_call():
-    @sad.kernel
-    def k(i: sad.Index, y: sad.Out[float]):
-        print(i)  # error: SR0232 | print | write the value to an `sad.Out` array
-    return k
-
-
 def numpy_function_of_another_name():
     @sad.kernel
     def k(i: sad.Index, y: sad.Out[float]):
