@@ -340,7 +340,9 @@ def _progress() -> Generator[Callable[[str], None]]:
         return
     from rich.console import Console
 
-    with Console(stderr=True).status("build") as status:
+    from shaderad.diagnostics.progress import TERMINAL
+
+    with TERMINAL, Console(stderr=True).status("build") as status:
         yield lambda step: status.update(f"build: {step}")
 
 

@@ -22,7 +22,7 @@ from shaderad.lower.child import Child
 from shaderad.lower.compile import ask_naga, code_with_lines
 from shaderad.lower.validate import Judgement, Status, tool_identity, tool_names, validate
 
-_KEPT = "judgement 1"
+_KEPT = "judgement 2"
 """Raised whenever more is asked of code, so that earlier judgements are forgotten."""
 
 
@@ -148,10 +148,10 @@ class Naga:
         from shaderad.runtime.routes import readable_by_naga
 
         try:
-            verdict, is_one = ask_naga(readable_by_naga(code), entry, self._child)
+            verdict = ask_naga(readable_by_naga(code), entry, self._child)
         except Error as failure:
             return Judgement("naga", Status.UNAVAILABLE, failure.message)
-        if not is_one:
+        if not verdict.is_final:
             return Judgement("naga", Status.UNAVAILABLE, verdict.reason)
         status = Status.ACCEPTED if verdict.is_accepted else Status.REFUSED
         return Judgement("naga", status, verdict.reason)

@@ -25,7 +25,8 @@ def verdicts_of(
 
     Raises:
         DeviceError: SR0602, SR0603, where wgpu has no device.
-        CompileError: SR0750, where that lacks what some code needs; SR0506.
+        CompileError: SR0750, where that lacks what some code needs; SR0757, where naga gives no
+            verdict; SR0506.
     """
     from shaderad.runtime.devices import vetting_device
     from shaderad.runtime.routes import WGPU_TARGETS, readable_by_naga
@@ -41,7 +42,10 @@ def verdicts_of(
         if missing:
             raise error("SR0750", file=file, adapter=device.adapter, missing=", ".join(missing))
         tell(f"naga on {file}")
-        found[file] = vet(readable_by_naga(code), program.name, device).is_accepted
+        verdict = vet(readable_by_naga(code), program.name, device)
+        if not verdict.is_final:
+            raise error("SR0757", file=file, reason=verdict.reason)
+        found[file] = verdict.is_accepted
     return Verdicts(device.version, dict(sorted(found.items())))
 
 

@@ -236,6 +236,12 @@ MESSAGES: dict[str, Message] = {
         help="if the function jumps or has a corner there, check it by `sad.gradcheck` with "
         "arguments of your own; else report it",
     ),
+    "SR0757": Message(
+        CompileError,
+        "`--vet` got no verdict on `{file}`: {reason}",
+        note="nothing was written",
+        help="build again, or without `--vet`; `sad.load` then asks where it runs",
+    ),
     "SR0752": Message(
         DerivativeError,
         "the built `{name}` has no second derivative",

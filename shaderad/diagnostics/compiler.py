@@ -20,10 +20,10 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0503": Message(
         CompileError,
-        "the Slang compiler took more than {seconds} s over `{entry}` for {target} and was stopped",
-        note="the generated module is kept in {path}",
-        help="unroll less: use `sad.range` where `sad.static_range` has many iterations; "
-        "if the kernel is small, report it with that file attached",
+        "{compiler} {excess} over `{entry}` for {target} and was stopped",
+        note="it was given {size} bytes of Slang, which are kept in {path}",
+        help="unroll less: use `sad.range` where `sad.static_range` has many iterations\n"
+        "split a kernel that does much in two; if it is small, report it with that file attached",
     ),
     "SR0504": Message(
         CompileError,
@@ -50,5 +50,19 @@ MESSAGES: dict[str, Message] = {
         "and {host} has {limit}",
         note='they are {names}; `report` is there for bad indices, and not with `bounds="ignore"`',
         help="put arrays of one length into one array of structs, or split the kernel in two",
+    ),
+    "SR0508": Message(
+        CompileError,
+        "the Slang compiler was killed over `{entry}` for {target}: {cause}",
+        note="twice in a row, and not by shaderad: as a rule because memory ran out"
+        "\nit was given {size} bytes of Slang\n{stderr}",
+        help="free memory, or raise the memory limit of this container, and call again\n"
+        "unroll less: use `sad.range` where `sad.static_range` has many iterations",
+    ),
+    "SR0509": Message(
+        CompileError,
+        "SHADERAD_CACHE names a folder that is not safe: {folder} {reason}",
+        note="what a cache holds is executed",
+        help="name a folder that does not exist yet, or one that nobody else can write to",
     ),
 }

@@ -87,6 +87,13 @@ MESSAGES: dict[str, Message] = {
         note="{reason}",
         help="open a slangpy device, or simplify the kernel; a report of it is welcome",
     ),
+    "SR0623": Message(
+        CompileError,
+        "`{program}` cannot run on `{adapter}`: wgpu's shader reader gave no answer",
+        note="{reason}",
+        help="call again, with more memory free: what was stopped or killed is no verdict\n"
+        "unroll less, by `sad.range` in place of `sad.static_range`; or open a slangpy device",
+    ),
     "SR0613": Message(
         DeviceError,
         "there is no limit `{name}`",

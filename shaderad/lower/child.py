@@ -1,13 +1,16 @@
 """The host's end of the child process: one request at a time, with a time limit.
 
 Whatever the child does, a request ends: with its reply, with `ChildDied`, or, once the limit has
-passed and the child is killed, with `ChildTimedOut`. The request after that starts a new child.
+passed and the child is killed, with `ChildTimedOut`. Invariant: only a child that has answered
+every request so far is asked again; after anything else, an interrupt at any moment included, the
+next request starts a new one.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -19,11 +22,16 @@ from typing import IO, Any
 
 import msgspec
 
+from shaderad.diagnostics import progress
 from shaderad.lower.watchdog import Watchdog
 
 _SHOWN_STDERR_BYTES = 2000
-# Sent by somebody else (the out-of-memory killer, a shell): worth one more try.
-_FOREIGN_DEATHS = frozenset({"signal SIGKILL", "signal SIGTERM", "signal SIGHUP"})
+# Sent by somebody else: the out-of-memory killer, a shell, a terminal, a limit of processor time.
+_FOREIGN_DEATHS = frozenset(
+    f"signal {name}" for name in ("SIGKILL", "SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGXCPU")
+) | {"exit code 0xc000013a"}
+# What Rust and C++ print before they abort for want of memory.
+_OUT_OF_MEMORY = re.compile(r"memory allocation of \d+ bytes failed|bad_alloc|out of memory", re.I)
 
 
 class ChildDied(Exception):
@@ -34,13 +42,24 @@ class ChildDied(Exception):
         self.cause = cause
         self.stderr = stderr
 
+    @property
+    def was_killed(self) -> bool:
+        """It was ended by somebody else or for want of memory, which is no verdict on any code."""
+        return self.cause in _FOREIGN_DEATHS or bool(_OUT_OF_MEMORY.search(self.stderr))
+
 
 class ChildTimedOut(Exception):
-    """The child was killed because it took longer than `seconds`."""
+    """The child was killed because it took too long.
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"{seconds:g} s")
-        self.seconds = seconds
+    Attributes:
+        stage: What it was at: ``"Slang"``, ``"naga"``, ``"driver"``; empty before it has begun.
+        excess: Which limit it exceeded, such as ``"used 60 s of processor time"``.
+    """
+
+    def __init__(self, stage: str, excess: str) -> None:
+        super().__init__(f"{stage} {excess}".strip())
+        self.stage = stage
+        self.excess = excess
 
 
 class ChildUnavailable(Exception):
@@ -48,9 +67,13 @@ class ChildUnavailable(Exception):
 
 
 class Child:
-    """A lazily started `worker.py`; threads take turns."""
+    """A lazily started `worker.py`, or another `module` that speaks like it; threads take turns."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str = "shaderad.lower.worker") -> None:
+        self._module = module
+        self._is_ready = False
+        """It has said that it runs."""
+        self._owes_reply = False
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
@@ -62,9 +85,14 @@ class Child:
     def request(self, message: dict[str, Any], timeout: float) -> dict[str, Any]:
         """Sends `message` and waits for the reply.
 
+        Args:
+            message: What `worker.py` understands.
+            timeout: Seconds of the child's processor time; the clock has limits of its own, see
+                lower/watchdog.py.
+
         Raises:
-            ChildDied: The child crashed on it.
-            ChildTimedOut: No reply within `timeout` seconds of its own (lower/watchdog.py).
+            ChildDied: The child crashed on it; where `was_killed`, twice in a row.
+            ChildTimedOut: It took too long.
             ChildUnavailable: The child cannot be started here.
         """
         content = msgspec.msgpack.encode(message)
@@ -72,31 +100,57 @@ class Child:
             try:
                 return self._ask(content, timeout)
             except ChildDied as death:
-                if death.cause not in _FOREIGN_DEATHS:
+                if not death.was_killed:
                     raise
             return self._ask(content, timeout)
 
     def _ask(self, content: bytes, timeout: float) -> dict[str, Any]:
         process, stderr = self._running()
         start = stderr.seek(0, os.SEEK_END)
-        watchdog = Watchdog(process, timeout)
+        self._owes_reply = True
         try:
-            reply = _exchange(process, content)
-        except BaseException:
-            # Interrupted half way: the late reply must not answer the next request.
-            self._stop()
-            raise
+            with Watchdog(process, timeout) as watchdog:
+                reply, stage = self._exchange(process, content, watchdog)
+            if reply is not None:
+                self._owes_reply = False
+                return reply
+            code = process.wait()
+            stderr.seek(start)
+            said = stderr.read()[-_SHOWN_STDERR_BYTES:].decode("utf-8", "replace").strip()
         finally:
-            watchdog.cancel()
-        if reply is not None:
-            return msgspec.msgpack.decode(reply)
-        code = process.wait()
-        stderr.seek(start)
-        said = stderr.read()[-_SHOWN_STDERR_BYTES:].decode("utf-8", "replace")
-        self._stop()
-        if watchdog.has_fired:
-            raise ChildTimedOut(timeout)
-        raise ChildDied(_cause(code), said.strip())
+            if self._owes_reply:
+                self._stop()
+        if watchdog.excess:
+            raise ChildTimedOut(stage, watchdog.excess)
+        death = ChildDied(_cause(code), said)
+        if not self._is_ready and not death.was_killed:
+            raise ChildUnavailable("; ".join([death.cause, *said.splitlines()[-1:]]))
+        raise death
+
+    def _exchange(
+        self, process: subprocess.Popen[bytes], content: bytes, watchdog: Watchdog
+    ) -> tuple[dict[str, Any] | None, str]:
+        """The reply to `content`, `None` where the child died on the way, and its last stage."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        stage = ""
+        try:
+            _write_all(process.stdin, struct.pack("<I", len(content)) + content)
+            while True:
+                head = _read_all(process.stdout, 4)
+                frame = head and _read_all(process.stdout, struct.unpack("<I", head)[0])
+                if not frame:
+                    return None, stage
+                told = msgspec.msgpack.decode(frame)
+                self._is_ready = True
+                if "reply" in told:
+                    return told["reply"], stage
+                if "used" in told:
+                    stage = told["stage"]
+                    watchdog.heard(told["used"])
+                    progress.at_stage(stage)
+        except OSError:  # EPIPE: it died before it read the request.
+            return None, stage
 
     def close(self) -> None:
         """Ends the child, if there is one; a later request starts another."""
@@ -104,31 +158,37 @@ class Child:
             self._stop()
 
     def _running(self) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-        if self._process is not None and self._process.poll() is not None:
-            self._stop()  # It died between requests: nobody's request is to blame.
+        if self._owes_reply or (self._process is not None and self._process.poll() is not None):
+            # An interrupt came between, or it died between requests, which is nobody's fault.
+            self._stop()
+        self._owes_reply = False
         if self._process is None or self._stderr is None:
+            self._is_ready = False
             self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
             try:
-                self._process = _start(self._stderr)
+                self._process = _start(self._module, self._stderr)
             except ChildUnavailable:
                 self._stop()
                 raise
         return self._process, self._stderr
 
     def _stop(self) -> None:
-        process, self._process = self._process, None
+        # Each step may be interrupted, and is done again by the next call.
+        process = self._process
         if process is not None:
             process.kill()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     pipe.close()
             process.wait()
+            self._process = None
         if self._stderr is not None:
             self._stderr.close()
             self._stderr = None
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
+        self._owes_reply = False
         process, self._process = self._process, None
         if process is not None:
             # The parent waits for it; `returncode` keeps this copy from doing so.
@@ -140,7 +200,7 @@ class Child:
         self._stderr = None
 
 
-def _start(stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(module: str, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
     executable = os.environ.get("SHADERAD_PYTHON", "")
     if not executable and not getattr(sys, "frozen", False):
         executable = sys.executable
@@ -153,29 +213,19 @@ def _start(stderr: IO[bytes]) -> subprocess.Popen[bytes]:
     try:
         # -P: a file in the working folder must not pass for a module of the standard library.
         return subprocess.Popen(
-            [executable, "-P", "-m", "shaderad.lower.worker"],
+            [executable, "-P", "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
             env=environment,
             bufsize=0,
+            # A group of its own: Ctrl-C in a terminal goes to the host alone, from the child's
+            # first moment on.
+            process_group=None if sys.platform == "win32" else 0,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
     except OSError as failure:
         raise ChildUnavailable(f"`{executable}`: {failure.strerror or failure}") from failure
-
-
-def _exchange(process: subprocess.Popen[bytes], content: bytes) -> bytes | None:
-    """The reply to `content`; `None` where the child died on the way."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        _write_all(process.stdin, struct.pack("<I", len(content)) + content)
-        head = _read_all(process.stdout, 4)
-        if head is None:
-            return None
-        return _read_all(process.stdout, struct.unpack("<I", head)[0])
-    except OSError:  # EPIPE: it died before it read the request.
-        return None
 
 
 def _write_all(pipe: IO[bytes], content: bytes) -> None:

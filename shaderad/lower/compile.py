@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from shaderad.diagnostics import Error, error
+from shaderad.diagnostics.progress import Work
 from shaderad.lower import precompiled, slang_log
 from shaderad.lower.artifact import Code, Diagnostic, Program, library_folder
 from shaderad.lower.cache import Cache, default_cache, key_of
@@ -24,14 +25,24 @@ from shaderad.lower.child import Child, ChildDied, ChildTimedOut, ChildUnavailab
 from shaderad.lower.options import FORMATS, OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 T = TypeVar("T")
 _IMPORT = re.compile(r"^import (\w+);", re.MULTILINE)
 
 TIMEOUT_SECONDS = 60.0
+"""Of the child's processor time."""
 # Raised whenever the child asks more of a module, so that earlier verdicts are forgotten.
-_VETTING = "verdict 2"
+_VETTING = "verdict 3"
+
+_NAMES = {
+    "": "the process that compiles",
+    "Slang": "the Slang compiler",
+    "naga": "naga, which reads shaders for wgpu,",
+    "driver": "the driver's compiler",
+    "device": "the driver, while it opened the device,",
+}
+"""What the stages of the child are called."""
 
 # A profile of `build` -> the compiler's target; both SPIR-V profiles differ in emitted text only.
 TARGETS: dict[str, str] = {
@@ -49,7 +60,10 @@ class Verdict:
 
     is_accepted: bool
     reason: str = ""
-    """Why not: its message, the signal it died of, or that it took too long."""
+    """Why not: its message, the signal it died of, or why it gave no answer."""
+    is_final: bool = True
+    """Asking again gives the same. Not so where there is no device, where the driver or naga was
+    stopped because it took too long, or was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +99,12 @@ def compile_program(
         target: A key of `TARGETS`.
         cache: Where finished code is kept; the user's cache folder if not given.
         library: The folder of `shaderad.slang`; the installed one if not given.
-        timeout: Seconds after which the compiler is killed.
+        timeout: Seconds of processor time after which the compiler is killed.
         before: Called before the compiler is asked, where it has to be.
 
     Raises:
         CompileError: SR0501 refused, SR0502 crashed, SR0503 took too long, SR0504 no such target,
-            SR0505 no compiler installed, SR0506 no child process.
+            SR0505 no compiler installed, SR0506 no child process, SR0508 killed.
     """
     if target not in TARGETS:
         raise error("SR0504", target=target, targets=", ".join(f"`{name}`" for name in TARGETS))
@@ -105,8 +119,9 @@ def compile_program(
         return Code(target, *stored)
     if before is not None:
         before()
-    request = _request(program, target, cache, folder)
-    reply = _ask(request, program, target, cache, timeout)
+    with Work(program.name, "Slang"):
+        request = _request(program, target, cache, folder)
+        reply = _ask(request, program, target, cache, timeout)
     diagnostics = slang_log.parse(reply["log"])
     if not reply["code"] or slang_log.failure(diagnostics) or "error[" in reply["log"]:
         raise _refusal(program, target, diagnostics, reply["log"])
@@ -153,9 +168,10 @@ def library_path(
     """
     cache = cache or default_cache()
     folder = library or library_folder()
-    if cache.folder is None:
+    kept = cache.made()
+    if kept is None:
         return [folder]
-    root, digest = cache.folder / "library", _library_digest(folder)
+    root, digest = kept / "library", _library_digest(folder)
     found: list[Path] = []
     for module in modules:
         key = key_of("library", module, repr(OPTIONS), digest, compiler_version())
@@ -172,6 +188,9 @@ def _library_path_of(program: Program, cache: Cache, library: Path) -> list[Path
     return library_path(cache=cache, library=library, modules=modules)
 
 
+_FORMS = {"spirv": "SPIR-V", "wgsl": "WGSL"}
+
+
 def vet(
     code: Code,
     entry: str,
@@ -182,7 +201,8 @@ def vet(
 ) -> Verdict:
     """Whether wgpu makes a pipeline of SPIR-V or WGSL without coming to harm.
 
-    The child tries it, unless a build has asked the same naga before.
+    The child tries it, unless a build has asked the same naga before. What is not final is not
+    kept, either.
 
     Raises:
         CompileError: SR0506, no child process.
@@ -206,19 +226,17 @@ def vet(
     stored = _decoded(cache.get(key), Verdict)
     if stored is not None:
         return stored
-    verdict, is_final = _verdict(request, timeout, child())
-    if is_final:
+    with Work(entry, "naga"):
+        verdict = _verdict(request, timeout, child())
+    if verdict.is_final:
         cache.put(key, msgspec.msgpack.encode(verdict))
     return verdict
 
 
 def ask_naga(
     code: Code, entry: str, process: Child, *, timeout: float = TIMEOUT_SECONDS
-) -> tuple[Verdict, bool]:
+) -> Verdict:
     """As `vet`, on the best device that `process` finds; nothing is kept.
-
-    Returns:
-        The verdict, and whether it is one: without a device its reason says what is missing.
 
     Raises:
         CompileError: SR0506, no child process.
@@ -264,15 +282,18 @@ def _ask(
     request: dict[str, Any], program: Program, target: str, cache: Cache, timeout: float
 ) -> dict[str, Any]:
     values: dict[str, Any] = {"entry": program.name, "target": target}
+    size = len(program.slang.encode())
     try:
         reply = child().request(request, timeout)
     except ChildDied as death:
-        path = _keep_text(program, cache)
         stderr = death.stderr[-500:] or "it printed nothing"
-        raise error("SR0502", **values, cause=death.cause, path=path, stderr=stderr) from None
+        values |= {"cause": death.cause, "stderr": stderr}
+        if death.was_killed:
+            raise error("SR0508", **values, size=size) from None
+        raise error("SR0502", **values, path=_keep_text(program, cache)) from None
     except ChildTimedOut as late:
-        path = _keep_text(program, cache)
-        raise error("SR0503", **values, seconds=f"{late.seconds:g}", path=path) from None
+        values |= {"compiler": _NAMES[late.stage], "excess": late.excess, "size": size}
+        raise error("SR0503", **values, path=_keep_text(program, cache)) from None
     except ChildUnavailable as failure:
         raise error("SR0506", reason=failure) from None
     if "missing" in reply:
@@ -303,10 +324,9 @@ def _refusal(program: Program, target: str, diagnostics: tuple[Diagnostic, ...],
 def _keep_text(program: Program, cache: Cache) -> Path:
     """Writes the module where a user can find and attach it."""
     name = f"{program.name}-{key_of(program.slang)[:12]}.slang"
-    folders = [cache.folder / "failed"] if cache.folder else []
-    for folder in (*folders, Path(tempfile.gettempdir())):
+    for folder in _folders_of_failures(cache):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(exist_ok=True)
             (folder / name).write_text(program.slang, encoding="utf-8")
         except OSError:
             continue
@@ -314,19 +334,30 @@ def _keep_text(program: Program, cache: Cache) -> Path:
     return Path(name)
 
 
-def _verdict(request: dict[str, Any], timeout: float, process: Child) -> tuple[Verdict, bool]:
-    """The verdict, and whether asking again would give the same."""
+def _folders_of_failures(cache: Cache) -> Iterator[Path]:
+    kept = cache.made()
+    if kept is not None:
+        yield kept / "failed"
+    # Of a name that nobody else could have taken.
+    yield Path(tempfile.mkdtemp(prefix="shaderad-"))
+
+
+def _verdict(request: dict[str, Any], timeout: float, process: Child) -> Verdict:
+    size = f"{len(request['content'])} bytes of {_FORMS[request['target']]}"
     try:
         reply = process.request(request, timeout)
     except ChildDied as death:
-        return Verdict(False, f"{death.cause}; {_panic(death.stderr)}".rstrip("; ")), True
+        if death.was_killed:
+            reason = f"its process was killed over {size} ({death.cause}), as where memory ran out"
+            return Verdict(False, reason, is_final=False)
+        return Verdict(False, f"{death.cause}; {_panic(death.stderr)}".rstrip("; "))
     except ChildTimedOut as late:
-        return Verdict(False, f"no answer after {late.seconds:g} s"), True
+        return Verdict(False, f"{_NAMES[late.stage]} {late.excess} over {size}", is_final=False)
     except ChildUnavailable as failure:
         raise error("SR0506", reason=failure) from None
     if "failure" in reply:  # No device, say: nothing that the code did.
-        return Verdict(False, reply["failure"]), False
-    return Verdict("refused" not in reply, reply.get("refused", "")), True
+        return Verdict(False, reply["failure"], is_final=False)
+    return Verdict("refused" not in reply, reply.get("refused", ""))
 
 
 def _panic(stderr: str) -> str:

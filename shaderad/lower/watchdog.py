@@ -1,66 +1,83 @@
-"""Kills a child that takes too long, in seconds of its own processor time.
+"""Kills a child that takes too long, by its own processor time.
 
-On a busy machine a sound compiler may wait for its turn longer than a hung one computes, and a
-verdict that it hangs would be kept. So, where the system tells, a child that still makes progress
-is given its seconds of processor time; one that makes none is killed at the first look.
+On a busy machine a sound compiler may wait for its turn longer than a hung one computes. So the
+child reports the processor time that a request has cost it, several times a second, and is killed
+once that exceeds the limit. Two limits on the clock remain, several times as long: for a child
+that stands still, because it is blocked or reports nothing, and for any child at all.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 import threading
-from pathlib import Path
+import time
+from types import TracebackType
+from typing import Self
 
-# Of the interval between two looks. A blocked child uses nothing, one of a hundred runnable
-# processes on one core still a hundredth.
+STALL_FACTOR = 2.0
+"""Limit of seconds in which a child may stand still, per second of the limit. Drivers may wait for
+a compiler in another process, whose time is not the child's."""
+
+CLOCK_FACTOR = 20.0
+"""Limit of seconds on the clock, per second of the limit: nothing hangs for ever."""
+
+# Per second on the clock. A blocked child uses nothing but for its reports, one of a hundred
+# runnable processes on one core still a hundredth.
 _PROGRESS = 0.005
 
 
 class Watchdog:
-    """Watches `process` until `cancel`; `has_fired` says whether it was killed."""
+    """Watches `process` within a `with` block; `excess` says which limit it was killed for."""
 
     def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
-        self.has_fired = False
+        self.excess = ""
         self._process = process
-        self._left = seconds
-        self._used = processor_seconds(process.pid)
+        self._seconds = seconds
         self._lock = threading.Lock()
-        self._is_over = False
-        self._timer = self._armed()
+        self._is_over = threading.Event()
+        self._start = self._progress_at = time.monotonic()
+        self._used = 0.0
+        self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def cancel(self) -> None:
-        """The child has replied or died."""
+    def __enter__(self) -> Self:
+        try:
+            self._thread.start()
+        except BaseException:
+            self._is_over.set()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _failure: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
         with self._lock:
-            self._is_over = True
-            self._timer.cancel()
+            self._is_over.set()
 
-    def _armed(self) -> threading.Timer:
-        timer = threading.Timer(self._left, self._look)
-        timer.daemon = True
-        timer.start()
-        return timer
-
-    def _look(self) -> None:
+    def heard(self, used: float) -> None:
+        """The child reports `used` seconds of processor time since the request."""
+        now = time.monotonic()
         with self._lock:
-            if self._is_over:
-                return
-            used = processor_seconds(self._process.pid)
-            progress = used - self._used
-            if progress > _PROGRESS * self._left and progress < self._left:
-                self._used = used
-                self._left -= progress
-                self._timer = self._armed()
-                return
-            self.has_fired = True
+            if used - self._used >= _PROGRESS * (now - self._progress_at):
+                self._used, self._progress_at = used, now
+            if used >= self._seconds:
+                self._kill(f"used {used:.0f} s of processor time")
+
+    def _watch(self) -> None:
+        pause = min(1.0, self._seconds / 4)
+        while not self._is_over.wait(pause):
+            now = time.monotonic()
+            with self._lock:
+                if now - self._progress_at >= STALL_FACTOR * self._seconds:
+                    self._kill(f"stood still for {now - self._progress_at:.0f} s")
+                elif now - self._start >= CLOCK_FACTOR * self._seconds:
+                    self._kill(f"took {now - self._start:.0f} s")
+
+    def _kill(self, excess: str) -> None:
+        """Under the lock, so that a child that has just replied is left alone."""
+        if not self._is_over.is_set():
+            self.excess = excess
+            self._is_over.set()
             self._process.kill()
-
-
-def processor_seconds(pid: int) -> float:
-    """What all threads of a process have used so far; 0 where the system does not tell."""
-    try:
-        # After the name, which may hold spaces and parentheses: fields 3 and on of proc(5).
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError, AttributeError):
-        return 0.0

@@ -1,9 +1,11 @@
 """The child process: compiles and vets on request, and may crash or hang without harm.
 
 Run as ``python -m shaderad.lower.worker`` by `child.py`. A message is a 4-byte little-endian
-length and that many bytes of msgpack; requests come on standard input, one reply to each goes
-out on what was standard output. Whatever libraries print goes to standard error instead, so it
-cannot be mistaken for a reply. The process ends when its input does, even in mid-compile.
+length and that many bytes of msgpack; requests come on standard input. What was standard output
+carries ``{"ready"}`` once, then for each request, several times a second, what it has cost so far,
+``{"used", "stage"}``, and ``{"reply"}`` at its end. Whatever libraries print goes to standard error
+instead, so it cannot be mistaken for a reply. The process ends when its input does, even in
+mid-compile.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import signal
 import struct
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,6 +28,10 @@ import msgspec
 from shaderad.lower.libslang import Compiler, Session, find_library
 
 Message = dict[str, Any]
+AtStage = Callable[[str], None]
+"""Called with the name of what begins: whose fault it is if it never ends."""
+
+_REPORTS_A_SECOND = 4
 
 # A session keeps every module it ever loaded; a fresh one costs 5 ms.
 _MODULES_PER_SESSION = 64
@@ -37,7 +44,8 @@ class _Slang:
         self._compiler: Compiler | None = None
         self._sessions: dict[tuple[str, ...], Session] = {}
 
-    def compile(self, request: Message) -> Message:
+    def compile(self, request: Message, at_stage: AtStage) -> Message:
+        at_stage("Slang")
         compiler = self._loaded()
         if compiler is None:
             return {"missing": True}
@@ -57,8 +65,9 @@ class _Slang:
             session.close()
         return {"code": code, "log": log}
 
-    def library(self, request: Message) -> Message:
+    def library(self, request: Message, at_stage: AtStage) -> Message:
         """Writes a module of the library in binary form, which serves every target."""
+        at_stage("Slang")
         compiler = self._loaded()
         if compiler is None:
             return {"missing": True}
@@ -77,13 +86,13 @@ class _Slang:
         return self._compiler
 
 
-def _vet(request: Message) -> Message:
+def _vet(request: Message, at_stage: AtStage) -> Message:
     # By name, because only files of `runtime` may know wgpu, and `lower` knows nothing of them.
     vetting = importlib.import_module("shaderad.runtime.vetting_runtime")
-    return vetting.vet(request)
+    return vetting.vet(request, at_stage)
 
 
-def _ping(_request: Message) -> Message:
+def _ping(_request: Message, _at_stage: AtStage) -> Message:
     return {"pid": os.getpid()}
 
 
@@ -113,27 +122,64 @@ def _be_quiet() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def main() -> None:
-    """Serves until the parent closes the pipe."""
+class Reports:
+    """What the parent is told, by the thread that works and by one that only reports."""
+
+    def __init__(self, pipe: BinaryIO) -> None:
+        self._pipe = pipe
+        self._lock = threading.Lock()
+        self._is_serving = threading.Event()
+        self._start = 0.0
+        self._stage = ""
+        threading.Thread(target=self._report, daemon=True).start()
+        self._send({"ready": True})
+
+    def begin(self) -> None:
+        self._stage, self._start = "", time.process_time()
+        self._is_serving.set()
+
+    def at_stage(self, stage: str) -> None:
+        self._stage = stage
+
+    def end(self, reply: Message) -> None:
+        with self._lock:
+            self._is_serving.clear()
+            self._send({"reply": reply})
+
+    def _report(self) -> None:
+        while self._is_serving.wait():
+            time.sleep(1 / _REPORTS_A_SECOND)
+            with self._lock:
+                if self._is_serving.is_set():
+                    used = time.process_time() - self._start
+                    self._send({"used": used, "stage": self._stage})
+
+    def _send(self, told: Message) -> None:
+        content = msgspec.msgpack.encode(told)
+        self._pipe.write(struct.pack("<I", len(content)) + content)
+
+
+def serve(answers: Mapping[str, Callable[[Message, AtStage], Message]]) -> None:
+    """Answers requests by their kind until the parent closes the pipe."""
     _be_quiet()
     source, replies = _own_pipes()
+    reports = Reports(replies)
     requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
     threading.Thread(target=_read_requests, args=(source, requests), daemon=True).start()
-    slang = _Slang()
-    serve: dict[str, Callable[[Message], Message]] = {
-        "compile": slang.compile,
-        "library": slang.library,
-        "vet": _vet,
-        "ping": _ping,
-    }
     while True:
         request = requests.get()
+        reports.begin()
         try:
-            reply = serve[request["kind"]](request)
+            reply = answers[request["kind"]](request, reports.at_stage)
         except Exception as failure:  # The parent makes a coded error of it.
             reply = {"failure": f"{type(failure).__name__}: {failure}"}
-        content = msgspec.msgpack.encode(reply)
-        replies.write(struct.pack("<I", len(content)) + content)
+        reports.end(reply)
+
+
+def main() -> None:
+    """Serves the compiler and naga."""
+    slang = _Slang()
+    serve({"compile": slang.compile, "library": slang.library, "vet": _vet, "ping": _ping})
 
 
 if __name__ == "__main__":

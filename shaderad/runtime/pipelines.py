@@ -1,14 +1,18 @@
 """What every runtime does about its pipelines, and about being closed.
 
-Invariant: one pipeline a program, made at its first use, and one route told for each.
+Invariant: one pipeline a program, made at its first use, and one route told for each. Compilers
+run outside of the lock of a runtime, in the child process.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
 from typing import Generic, TypeVar
 
-from shaderad.lower.artifact import Program
+from shaderad.diagnostics.progress import Work
+from shaderad.lower.artifact import Code, Program
 from shaderad.runtime import checks
 from shaderad.runtime.guard import Guarded, guarded
 from shaderad.runtime.protocol import Capabilities, Route
@@ -23,20 +27,50 @@ class PipelineKeeper(Guarded, Generic[P]):
         super().__init__(capabilities)
         self._pipelines: dict[Program, P] = {}
         self._routes: list[Route] = []
+        self._first_runs: list[str] = []
+        """Programs whose pipelines nobody has waited for yet."""
+
+    def pipeline(self, program: Program) -> P:
+        found = self._known(program)
+        if found is None:
+            # Not under the lock: it takes long, and an interrupt may come at any moment of it.
+            code, route = self.compiled(program)
+            found = self._made(program, code, route)
+        return found
 
     @guarded
-    def pipeline(self, program: Program) -> P:
+    def _known(self, program: Program) -> P | None:
         found = self._pipelines.get(program)
         if found is None:
             checks.check_program(self.capabilities, program)
-            found, route = self.make_pipeline(program)
-            self._pipelines[program] = found
+        return found
+
+    @guarded
+    def _made(self, program: Program, code: Code, route: Route) -> P:
+        found = self._pipelines.get(program)  # Another thread may have been faster.
+        if found is None:
+            found = self._pipelines[program] = self.make_pipeline(program, code)
             self._routes.append(route)
+            self._first_runs.append(program.name)
         return found
 
     @abstractmethod
-    def make_pipeline(self, program: Program) -> tuple[P, Route]:
-        """The pipeline of a program that passed the checks, and which way its code went."""
+    def compiled(self, program: Program) -> tuple[Code, Route]:
+        """What the child process made of a program that passed the checks, and which way it goes.
+
+        The device is not touched.
+        """
+
+    @abstractmethod
+    def make_pipeline(self, program: Program, code: Code) -> P:
+        """The pipeline of a program that passed the checks."""
+
+    @contextmanager
+    def first_runs(self) -> Generator[None]:
+        """Waits inside of it may wait for drivers that compile at the first dispatch."""
+        names, self._first_runs = self._first_runs, []
+        with Work(names[0], "first run") if names else nullcontext():
+            yield
 
     def routes(self) -> tuple[Route, ...]:
         return tuple(self._routes)

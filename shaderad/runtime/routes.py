@@ -28,9 +28,11 @@ def choose_code(
     """The first of SPIR-V and WGSL that compiles and that naga takes.
 
     Raises:
-        CompileError: SR0612, where neither does; the first one's own error, where Slang refuses.
+        CompileError: SR0612, where neither does; SR0623, where naga gave no answer; the first one's
+            own error, where Slang refuses.
     """
     reasons: list[str] = []
+    is_final = True
     for target in WGPU_TARGETS if program.code is None else (program.code.target,):
         try:
             code = program.code or compile_program(program, target, library=program.library)
@@ -45,8 +47,9 @@ def choose_code(
         if verdict.is_accepted:
             return code, Route(program.name, target, "; ".join(reasons) or "first choice")
         reasons.append(f"{target}: {verdict.reason}")
+        is_final = is_final and verdict.is_final
     raise error(
-        "SR0612",
+        "SR0612" if is_final else "SR0623",
         program=program.name,
         adapter=capabilities.adapter,
         reason="\n".join(reasons),
@@ -61,12 +64,12 @@ def readable_by_naga(code: Code) -> Code:
     return replace(code, content=without)
 
 
-def check_compiles(program: Program, capabilities: Capabilities) -> Route:
+def check_compiles(program: Program, capabilities: Capabilities) -> tuple[Code, Route]:
     """Lets the child compile `program`, so that what crashes the compiler crashes it there.
 
     Raises:
         CompileError: What the child's compiler said.
     """
     target = TARGET_BY_API.get(capabilities.api, "spirv")
-    compile_program(program, target, library=program.library)
-    return Route(program.name, "slang", "slangpy compiles the text itself")
+    code = compile_program(program, target, library=program.library)
+    return code, Route(program.name, "slang", "slangpy compiles the text itself")

@@ -18,7 +18,8 @@ import numpy as np
 import slangpy as spy
 
 from shaderad.diagnostics import Error, error
-from shaderad.lower.artifact import Program
+from shaderad.diagnostics.progress import Work
+from shaderad.lower.artifact import Code, Program
 from shaderad.runtime import checks
 from shaderad.runtime.guard import guarded, shortened
 from shaderad.runtime.idle_buffers import IdleBuffers
@@ -206,19 +207,23 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
                 checks.padded(byte_count),
             )
 
-    def make_pipeline(self, program: Program) -> tuple[SlangpyPipeline, Route]:
-        route = check_compiles(program, self.capabilities)
+    def compiled(self, program: Program) -> tuple[Code, Route]:
+        return check_compiles(program, self.capabilities)
+
+    def make_pipeline(self, program: Program, code: Code) -> SlangpyPipeline:
+        del code  # slangpy compiles the text once more.
         # Modules of a session need names of their own: two programs may share a kernel's name.
         name = f"{program.name}_{hashlib.sha256(program.slang.encode()).hexdigest()[:16]}"
         try:
-            session = self._session(program.library)
-            module = session.load_module_from_source(name, _in_first_space(program.slang))
-            entry_point = module.entry_point(program.name)
-            linked = session.link_program([module], [entry_point])
-            native = self.native.create_compute_pipeline(linked)
+            with Work(program.name, "Slang and driver, in slangpy", blocks_python=True):
+                session = self._session(program.library)
+                module = session.load_module_from_source(name, _in_first_space(program.slang))
+                entry_point = module.entry_point(program.name)
+                linked = session.link_program([module], [entry_point])
+                native = self.native.create_compute_pipeline(linked)
         except self.foreign_errors as failure:
             raise error("SR0617", program=program.name, reason=shortened(str(failure))) from None
-        return SlangpyPipeline(program, linked, native, self.native), route
+        return SlangpyPipeline(program, linked, native, self.native)
 
     def _session(self, library: Path | None) -> Any:
         """The Slang session of one library: a folder, or the installed one."""
@@ -270,7 +275,8 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
     @guarded
     def wait(self) -> None:
         self.submit()
-        self.native.wait()
+        with self.first_runs():
+            self.native.wait()
 
     def give_up_idle(self) -> None:
         self.wait()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
@@ -16,16 +17,20 @@ import wgpu
 from wgpu.backends.wgpu_native import extras
 
 from shaderad.diagnostics import Error
-from shaderad.runtime.guard import is_loss
+from shaderad.runtime.guard import is_loss, is_out_of_memory
 from shaderad.runtime.spirv_loops import leaves_loop_from_switch
 
 
-def vet(request: dict[str, Any]) -> dict[str, Any]:
+def vet(
+    request: dict[str, Any], at_stage: Callable[[str], None] = lambda stage: None
+) -> dict[str, Any]:
     """An empty reply where a pipeline came to be; `refused` holds the reason where none did.
 
-    `failure` in its place says that there is no device, or that it was lost, which is no verdict.
-    A request that names no adapter means the best one.
+    `failure` in its place says that there is no device, that it was lost, or that it has no memory
+    left, which is no verdict. A request that names no adapter means the best one. `at_stage` is
+    told whose turn it is: ``"device"``, ``"naga"``, ``"driver"``.
     """
+    at_stage("device")
     if "adapter" not in request:
         try:
             request = {**request, **_best()}
@@ -34,32 +39,40 @@ def vet(request: dict[str, Any]) -> dict[str, Any]:
     content = request["content"]
     if request["target"] == "spirv" and leaves_loop_from_switch(content):
         return {"refused": "a loop is left from inside a switch, and naga would never leave it"}
-    reason = _refusal(request)
-    if is_loss(reason):
-        # An earlier code may have taken the device along: that says nothing about this one.
-        _device.cache_clear()
-        reason = _refusal(request)
+    try:
+        reason = _refusal(request, at_stage)
+        if is_loss(reason):
+            # An earlier code may have taken the device along: that says nothing about this one.
+            _device.cache_clear()
+            reason = _refusal(request, at_stage)
+    except MemoryError as failure:
+        return {"failure": str(failure) or "out of memory"}
     if is_loss(reason):
         return {"failure": reason}
     return {"refused": reason} if reason else {}
 
 
-def _refusal(request: dict[str, Any]) -> str:
-    """Why no pipeline came to be; empty where one did."""
+def _refusal(request: dict[str, Any], at_stage: Callable[[str], None]) -> str:
+    """Why no pipeline came to be; empty where one did.
+
+    Raises:
+        MemoryError: Where memory ran out.
+    """
+    at_stage("device")
     identity = (request["adapter"], request["api"], request["driver"])
     device = _device(identity, tuple(request["features"]), tuple(sorted(request["limits"].items())))
     content = request["content"]
     try:
+        at_stage("naga")
+        code = content if request["target"] == "spirv" else content.decode()
+        module = device.create_shader_module(code=code)
+        at_stage("driver")
         device.create_compute_pipeline(
-            layout="auto",
-            compute={
-                "module": device.create_shader_module(
-                    code=content if request["target"] == "spirv" else content.decode()
-                ),
-                "entry_point": request["entry"],
-            },
+            layout="auto", compute={"module": module, "entry_point": request["entry"]}
         )
     except (wgpu.GPUError, ValueError, RuntimeError) as refusal:
+        if is_out_of_memory(refusal):
+            raise MemoryError(str(refusal)) from None
         return str(refusal) or type(refusal).__name__
     return ""
 

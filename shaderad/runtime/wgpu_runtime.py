@@ -14,6 +14,7 @@ from typing import Any
 import wgpu
 
 from shaderad.diagnostics import error
+from shaderad.diagnostics.progress import Work
 from shaderad.lower.artifact import Access, Code, Program
 from shaderad.lower.compile import VettingDevice
 from shaderad.runtime import checks
@@ -189,7 +190,8 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         """Waits for `staging` and copies it out."""
         # READ_NOSYNC: wgpu-py would submit once more before mapping; we have just submitted.
         promise = staging.map_async("READ_NOSYNC", 0, byte_count)
-        self._poll()
+        with self.first_runs():
+            self._poll()
         promise.sync_wait()
         content = staging.read_mapped(0, byte_count)
         staging.unmap()
@@ -232,11 +234,10 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
             checks.padded(byte_count),
         )
 
-    def make_pipeline(self, program: Program) -> tuple[WgpuPipeline, Route]:
-        code, route = choose_code(program, self.capabilities, self._vetting)
-        return self._pipeline_of(program, code), route
+    def compiled(self, program: Program) -> tuple[Code, Route]:
+        return choose_code(program, self.capabilities, self._vetting)
 
-    def _pipeline_of(self, program: Program, code: Code) -> WgpuPipeline:
+    def make_pipeline(self, program: Program, code: Code) -> WgpuPipeline:
         device = self.native
         needs = checks.needs_of(program)
         layout = device.create_bind_group_layout(
@@ -250,15 +251,16 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
             ]
         )
         text = code.content if code.target == "spirv" else code.content.decode()
-        native = device.create_compute_pipeline(
-            layout=device.create_pipeline_layout(
-                bind_group_layouts=[*self._empty_layouts(program.space), layout]
-            ),
-            compute={
-                "module": device.create_shader_module(code=text),
-                "entry_point": program.name,
-            },
-        )
+        with Work(program.name, "driver"):
+            native = device.create_compute_pipeline(
+                layout=device.create_pipeline_layout(
+                    bind_group_layouts=[*self._empty_layouts(program.space), layout]
+                ),
+                compute={
+                    "module": device.create_shader_module(code=text),
+                    "entry_point": program.name,
+                },
+            )
         return WgpuPipeline(program, layout, native, self._next_serial())
 
     @guarded
@@ -347,7 +349,8 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
     @guarded
     def wait(self) -> None:
         self.submit()
-        self._poll()
+        with self.first_runs():
+            self._poll()
 
     def give_up_idle(self) -> None:
         self.submit()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from shaderad.diagnostics import CompileError, Error, error
+from shaderad.diagnostics.progress import Work
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.lower.bindings import Lowered, Mode, Site, Variant
 from shaderad.runtime import open_runtime
@@ -251,7 +252,8 @@ class Device:
         with self._lock:
             by_choice = self._stages.setdefault(kernel, {})
             if choice not in by_choice:
-                by_choice[choice] = self._made(kernel, choice)
+                with Work(kernel.name, "lowering"):
+                    by_choice[choice] = self._made(kernel, choice)
             return by_choice[choice]
 
     def _made(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from shaderad.diagnostics.progress import Work
 from shaderad.graph.explain import Memory, explain
 from shaderad.graph.planning import plan
 from shaderad.session.arrays import Array
@@ -116,10 +117,11 @@ class GraphRunner:
         return found
 
     def _newly_made(self, graph: Graph) -> Scheduled:
-        if isinstance(graph, PrebuiltGraph):
-            return Scheduled(*graph.built.scheduled(graph.mode, self._device))
-        programs = DevicePrograms(self._device)
-        return Scheduled(schedule(self.plan(graph), programs), programs.stages)
+        with Work("graph", "planning"):
+            if isinstance(graph, PrebuiltGraph):
+                return Scheduled(*graph.built.scheduled(graph.mode, self._device))
+            programs = DevicePrograms(self._device)
+            return Scheduled(schedule(self.plan(graph), programs), programs.stages)
 
 
 def evaluate(

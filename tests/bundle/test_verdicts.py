@@ -141,3 +141,14 @@ def test_a_device_that_could_not_run_the_code_is_no_judge(
         sad.build(path, tmp_path / "out", targets="spirv", validate=False, vet=True)
     assert caught.value.code == "SR0750"
     assert not (tmp_path / "out").exists()
+
+
+def test_no_verdict_stands_in_no_manifest(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_answer = compiling.Verdict(False, "naga was killed", is_final=False)
+    monkeypatch.setattr("shaderad.bundle.verdicts.vet", lambda *_: no_answer)
+    with pytest.raises(sad.CompileError, match="naga was killed") as caught:
+        sad.build(source, tmp_path / "out", targets="spirv", validate=False, vet=True)
+    assert caught.value.code == "SR0757"
+    assert not (tmp_path / "out").exists()

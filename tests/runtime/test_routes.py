@@ -52,6 +52,16 @@ def test_both_reasons_are_told_where_neither_is_accepted(monkeypatch: pytest.Mon
     assert caught.value.note.splitlines() == ["spirv: signal SIGABRT", "wgsl: signal SIGABRT"]
 
 
+def test_no_answer_is_told_from_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    reason = "naga used 60 s of processor time"
+    monkeypatch.setattr(routes, "vet", lambda *_: Verdict(False, reason, is_final=False))
+    with pytest.raises(CompileError) as caught:
+        routes.choose_code(SCALE_AND_ADD, CAPABILITIES, DEVICE)
+    assert caught.value.code == "SR0623"
+    assert caught.value.note.splitlines() == [f"spirv: {reason}", f"wgsl: {reason}"]
+    assert "sad.range" in str(caught.value)
+
+
 def test_text_that_slang_refuses_is_not_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = judge(monkeypatch, "spirv", "wgsl")
     with pytest.raises(CompileError) as caught:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shaderad.diagnostics import CompileError, DeviceError
+from shaderad.lower.artifact import Code
 from shaderad.runtime import Route, open_runtime
 from tests.runtime.conftest import opened_or_skip
 from tests.runtime.programs import SCALE_AND_ADD, UNDEFINED_NAME
@@ -28,7 +29,7 @@ def test_the_text_is_compiled_by_slangpy_itself() -> None:
 
 def test_what_only_slangpy_refuses_is_a_compile_error(monkeypatch: pytest.MonkeyPatch) -> None:
     device = opened_or_skip("slangpy")
-    passed = Route("broken", "slang", "not looked at")
+    passed = Code("spirv", b""), Route("broken", "slang", "not looked at")
     monkeypatch.setattr("shaderad.runtime.slangpy_runtime.check_compiles", lambda *_: passed)
     with pytest.raises(CompileError, match="missing") as caught:
         device.pipeline(UNDEFINED_NAME)

@@ -1,8 +1,8 @@
 """The full runs of what the tests here do in small, with their figures.
 
-    python -m tests.stress [writers|threads|steps ..]
+    python -m tests.stress [writers|threads|steps|interrupts ..]
 
-`writers` takes three minutes, `threads` two, `steps` ten.
+`writers` takes three minutes, `threads` two, `steps` ten, `interrupts` fifteen.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import shaderad as sad
+from tests.stress.compile_interrupts import compiled_under_interrupts
 from tests.stress.steps import Sample, descend
 from tests.stress.threads import shared, work
 from tests.stress.writers import (
@@ -24,6 +25,7 @@ from tests.stress.writers import (
 
 STEPS = 100_000
 KILLS = 200
+INTERRUPTS = 200
 MIB = 1 << 20
 
 
@@ -81,7 +83,17 @@ def steps() -> None:
         print(f"{name}: {grown / MIB:+.2f} MiB from step {samples[1].step} to {samples[-1].step}")
 
 
-RUNS = {"writers": writers, "threads": threads, "steps": steps}
+def interrupts() -> None:
+    for device in opened():
+        start = time.perf_counter()
+        found = compiled_under_interrupts(device, INTERRUPTS, seed=1)
+        seconds = time.perf_counter() - start
+        name = device.capabilities.runtime
+        print(f"{name}: compiles interrupted {len(found)} times, {found.count(True)} times the "
+              f"next one was right, {seconds:.0f} s")  # fmt: skip
+
+
+RUNS = {"writers": writers, "threads": threads, "steps": steps, "interrupts": interrupts}
 
 
 def main() -> None:
