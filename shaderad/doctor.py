@@ -253,9 +253,12 @@ def _validator(judgement: Judgement) -> Finding:
 
 
 def _cache() -> Finding:
-    folder = default_cache().folder
+    folder, fault = default_cache().folder, default_cache().fault()
     if folder is None:
         return Finding("cache", "folder", "none", "nothing is kept")
+    if fault:
+        remedy = "make it yours alone (chown, chmod 700), or name another one in SHADERAD_CACHE"
+        return Finding("cache", "folder", "failed", f"{folder} {fault}, and is not used", remedy)
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(existing, os.W_OK):
         remedy = "name a folder you may write to in SHADERAD_CACHE"

@@ -2,7 +2,9 @@
 
 An entry carries the hash of its own payload and appears by an atomic rename, so processes may
 share a folder and a torn or damaged entry is a miss, never a wrong answer. A folder that cannot
-be read or written costs time only: no failure of the disk leaves this file.
+be read or written costs time only: no failure of the disk leaves this file. What is kept is
+executed, so that a folder to which other users can write is not used; one that the user has named
+is refused.
 """
 
 from __future__ import annotations
@@ -15,26 +17,76 @@ import tempfile
 import time
 from pathlib import Path
 
+from shaderad.diagnostics import error
+from shaderad.lower.private_folder import UnsafeFolderError, check_private, make_private
+
 _MAGIC = b"shaderad cache 1\n"
 _DIGEST_BYTES = 32
 _WRITES_PER_PRUNE = 64
 _DAY = 86400.0
+_CONTENTS = frozenset({"entries", "failed", "library", "slangpy"})
+"""Of a folder: what is kept here and by those who ask for `made`."""
 
 
 class Cache:
     """A folder of entries, kept under `limit_bytes` by dropping those not used for longest."""
 
-    def __init__(self, folder: Path | None, limit_bytes: int = 256 << 20) -> None:
-        """`folder` is made when first written to; `None` keeps nothing."""
+    def __init__(
+        self, folder: Path | None, limit_bytes: int = 256 << 20, *, is_named: bool = False
+    ) -> None:
+        """`folder` is made when first written to; `None` keeps nothing.
+
+        `is_named`: the user has chosen it, and must know where it cannot be used.
+        """
         self.folder = folder
         self._limit_bytes = limit_bytes
+        self._is_named = is_named
+        self._is_private = False
         self._write_count = 0
+
+    def usable(self) -> Path | None:
+        """The folder; `None` where it is missing, or other users can write to it.
+
+        Raises:
+            CompileError: SR0509, where they can write to one that the user has named.
+        """
+        if self.folder is None or self._is_private:
+            return self.folder
+        try:
+            check_private(self.folder, _CONTENTS)
+        except OSError:
+            return None
+        except UnsafeFolderError as fault:
+            if self._is_named:
+                raise error("SR0509", folder=self.folder, reason=fault) from None
+            return None
+        self._is_private = True
+        return self.folder
+
+    def made(self) -> Path | None:
+        """As `usable`; a folder that is missing is made."""
+        if self.folder is not None and not self._is_private:
+            with contextlib.suppress(OSError):
+                make_private(self.folder)
+        return self.usable()
+
+    def fault(self) -> str:
+        """Why the folder is not used although it is there; empty where nothing is wrong."""
+        try:
+            if self.folder is not None:
+                check_private(self.folder, _CONTENTS)
+        except UnsafeFolderError as fault:
+            return str(fault)
+        except OSError:
+            pass
+        return ""
 
     def get(self, key: str) -> bytes | None:
         """The bytes stored under `key`; a damaged entry is deleted and counts as absent."""
-        if self.folder is None:
+        folder = self.usable()
+        if folder is None:
             return None
-        path = self._path(self.folder, key)
+        path = self._path(folder, key)
         try:
             content = path.read_bytes()
         except OSError:
@@ -49,14 +101,15 @@ class Cache:
 
     def put(self, key: str, payload: bytes) -> None:
         """Stores `payload`, or does nothing where the folder does not allow it."""
-        if self.folder is None:
+        folder = self.made()
+        if folder is None:
             return
-        path = self._path(self.folder, key)
+        path = self._path(folder, key)
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             _write_atomically(path, _MAGIC + hashlib.sha256(payload).digest() + payload)
             if self._write_count % _WRITES_PER_PRUNE == 0:
-                self._prune(self.folder)
+                self._prune(folder)
             self._write_count += 1
 
     @staticmethod
@@ -115,7 +168,7 @@ def default_cache() -> Cache:
     """The user's cache folder; `SHADERAD_CACHE` names another."""
     chosen = os.environ.get("SHADERAD_CACHE")
     if chosen:
-        return Cache(Path(chosen))
+        return Cache(Path(chosen), is_named=True)
     import platformdirs
 
     return Cache(Path(platformdirs.user_cache_dir("shaderad", appauthor=False)))

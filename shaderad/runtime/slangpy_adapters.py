@@ -89,7 +89,7 @@ def wrap_device(device: Any, limits: Mapping[str, Any]) -> SlangpyRuntime:
 
 def _create(info: DeviceInfo, luid: list[int]) -> Any:
     """Opens a device with slangpy's own caches, or without where their folder is not writable."""
-    folder = default_cache().folder
+    folder = default_cache().made()
     options: dict[str, Any] = {
         "type": APIS[info.api],
         "adapter_luid": luid,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from shaderad.diagnostics import CompileError
 from shaderad.lower.cache import Cache, default_cache, key_of
 
 
@@ -146,3 +147,116 @@ def test_an_environment_variable_chooses_the_folder(
     folder = default_cache.__wrapped__().folder
     assert folder is not None
     assert folder.name == "shaderad"
+
+
+IS_POSIX = hasattr(os, "geteuid")
+posix = pytest.mark.skipif(not IS_POSIX, reason="files have no owners and modes here")
+
+
+def mode_of(folder: Path) -> int:
+    return folder.stat().st_mode & 0o7777
+
+
+def filled(folder: Path, mode: int) -> Path:
+    """A folder that a cache left at `mode`."""
+    Cache(folder).put(key_of("a"), b"code")
+    folder.chmod(mode)
+    return folder
+
+
+@posix
+def test_a_folder_is_made_for_its_user_alone(tmp_path: Path) -> None:
+    Cache(tmp_path / "new" / "cache").put(key_of("a"), b"code")
+    assert mode_of(tmp_path / "new" / "cache") == 0o700
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o755, 0o750, 0o555])
+def test_a_folder_that_others_can_read_is_closed_and_kept(tmp_path: Path, mode: int) -> None:
+    folder = filled(tmp_path / "cache", mode)
+    assert Cache(folder).get(key_of("a")) == b"code"
+    assert mode_of(folder) == mode & 0o700
+    folder.chmod(0o700)
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o707])
+def test_a_folder_that_others_could_write_to_is_closed_and_emptied(
+    tmp_path: Path, mode: int
+) -> None:
+    folder = filled(tmp_path / "cache", mode)
+    assert Cache(folder).get(key_of("a")) is None
+    assert mode_of(folder) == 0o700
+    assert list(folder.iterdir()) == []
+
+
+@posix
+@pytest.mark.parametrize(("mode", "is_used"), [(0o777, False), (0o1777, False), (0o755, True)])
+def test_a_folder_that_holds_something_else_keeps_its_mode(
+    tmp_path: Path, mode: int, is_used: bool
+) -> None:
+    folder = filled(tmp_path / "cache", 0o700)
+    (folder / "thesis.tex").write_text("of somebody")
+    folder.chmod(mode)
+    assert (Cache(folder).get(key_of("a")) == b"code") is is_used
+    Cache(folder).put(key_of("b"), b"code")
+    assert (Cache(folder).get(key_of("b")) == b"code") is is_used
+    assert mode_of(folder) == mode
+    assert (folder / "thesis.tex").exists()
+
+
+@posix
+def test_a_shared_folder_for_temporary_files_is_never_closed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    Cache(tmp_path).put(key_of("a"), b"code")
+    assert mode_of(tmp_path) == 0o1777
+    assert list(tmp_path.iterdir()) == []
+
+
+def belonging_to(user: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes every folder one of `user`, for whom is not `user`."""
+    true_stat = Path.stat
+
+    def stat(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        found = list(true_stat(path, follow_symlinks=follow_symlinks))
+        return os.stat_result([*found[:4], user, *found[5:]])
+
+    monkeypatch.setattr(Path, "stat", stat)
+
+
+@posix
+@pytest.mark.parametrize(("owner", "is_used"), [(12345, False), (0, True)])
+def test_what_somebody_else_wrote_is_not_used_but_what_root_wrote_is(
+    owner: int, is_used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = filled(tmp_path / "cache", 0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    belonging_to(owner, monkeypatch)
+    cache = Cache(folder)
+    assert (cache.get(key_of("a")) == b"code") is is_used
+    assert (cache.made() is not None) is is_used
+    assert ("belongs to user 12345" in cache.fault()) is not is_used
+
+
+@posix
+def test_a_named_folder_that_is_not_safe_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHADERAD_CACHE", str(tmp_path))
+    (tmp_path / "thesis.tex").write_text("of somebody")
+    tmp_path.chmod(0o777)
+    cache = default_cache.__wrapped__()
+    for use in (lambda: cache.get(key_of("a")), lambda: cache.put(key_of("a"), b"code")):
+        with pytest.raises(CompileError, match=r"mode 777") as caught:
+            use()
+        assert caught.value.code == "SR0509"
+        assert str(tmp_path) in caught.value.message
+
+
+def test_without_owners_and_modes_every_folder_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "geteuid", raising=False)
+    tmp_path.chmod(0o777)
+    Cache(tmp_path).put(key_of("a"), b"code")
+    assert Cache(tmp_path).get(key_of("a")) == b"code"
