@@ -7,6 +7,7 @@ a few elements at once on the way from the start. Invariant: what is stored is t
 
 from __future__ import annotations
 
+from shaderad.graph.elements import View
 from shaderad.graph.epilogues import as_function
 from shaderad.graph.kernels import IsStored, Work, Writer, row_writer, write_kernel
 from shaderad.graph.plan import BothWays, RunPass
@@ -100,11 +101,11 @@ def _end(
     total = c.variable("total", second.scanned.element)
     after = c.variable("after", first.result.element)
 
-    def before_at(at: Indices) -> Expr:
+    def before_at(at: Indices, _: View | None) -> Expr:
         befores.add(at)
         return total
 
-    def after_at(at: Indices) -> Expr:
+    def after_at(at: Indices, _: View | None) -> Expr:
         afters.add(at)
         return after
 

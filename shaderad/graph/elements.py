@@ -8,12 +8,24 @@ computed twice; and what stands on one side of a choice is evaluated on that sid
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from shaderad.graph.positions import Indices, Position, Positions, add, constant, times
+from shaderad.diagnostics import Span
+from shaderad.graph.positions import (
+    RANK_LIMIT,
+    Indices,
+    Position,
+    Positions,
+    add,
+    constant,
+    number,
+    times,
+)
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import Value, operand_name
 from shaderad.ir.nodes import Expr
+from shaderad.ir.sizes import Shape
 from shaderad.ir.types import BOOL
 from shaderad.rules import composing as c
 from shaderad.rules.expressions import substitute
@@ -21,8 +33,25 @@ from shaderad.rules.expressions import substitute
 Request = tuple[Value, Indices]
 Steps = Generator[Request, Expr, Expr]
 """What a rule asks for, one element after the other, and the element it makes of them."""
-Read = Callable[[Value, Indices, "arrays.Gather | None"], Expr]
-"""Reads a stored value; guarded where a gather that reports asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The shape of a stored value to a gather that reports, which may read it behind reshapes."""
+
+    shape: Shape
+    span: Span
+
+
+Read = Callable[[Value, Indices, View | None], Expr]
+"""Reads a stored value; under a view the positions are its own, and checked."""
+
+
+def base_of(value: Value) -> Value:
+    """The value whose memory `value` is: a reshape moves nothing."""
+    while isinstance(value.producer, arrays.Reshape):
+        value = value.producer.operands[0]
+    return value
 
 
 class Elements:
@@ -154,16 +183,31 @@ class Elements:
         for one in index:
             position = yield one, at[:rank]
             inner.append(self.positions.of(position))
-        inside = (*inner, *at[rank:])
+        rest = at[rank:]
         if node.is_reported:
-            return self._read(x, inside, node)
-        tests = [
+            return self._checked(node, inner, rest)
+        found = yield x, (*inner, *rest)
+        return _where(self._in_range(inner, x.shape), found, c.zero(x.element))
+
+    def _checked(self, node: arrays.Gather, inner: list[Position], rest: Indices) -> Expr:
+        """A read of memory that reports positions out of range."""
+        x, at, shape = node.operands[0], (*inner, *rest), node.operands[0].shape
+        if len(shape) > RANK_LIMIT:
+            # The axes that no index array names need no check of their own.
+            last = shape[len(inner) :]
+            at, shape = (*inner, number(rest, last)), (*shape[: len(inner)], sizes.product(last))
+        if len(shape) > RANK_LIMIT:
+            position = self.positions.expr(number(at, shape))
+            checked = _where(self._in_range(inner, shape), position, c.whole(-1))
+            at, shape = (self.positions.of(checked),), (sizes.product(shape),)
+        return self._read(base_of(x), at, View(shape, node.span))
+
+    def _in_range(self, inner: Iterable[Position], shape: Shape) -> list[Expr]:
+        return [
             self._test(op, i, bound)
-            for i, extent in zip(inner, x.shape, strict=False)
+            for i, extent in zip(inner, shape, strict=False)
             for op, bound in ((ops.GE, constant(0)), (ops.LT, constant(extent)))
         ]
-        found = yield x, inside
-        return _where(tests, found, c.zero(x.element))
 
     def _test(self, op: ops.Op, a: Position, b: Position) -> Expr:
         return c.apply(op, self.positions.expr(a), self.positions.expr(b))

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from shaderad.graph.elements import View
 from shaderad.graph.kernels import IsStored, row_writer
 from shaderad.graph.plan import Epilogue, RunKernel, RunPass, Step
 from shaderad.graph.positions import Indices, add, constant
@@ -94,7 +95,7 @@ def _written(
     total = c.variable("total", scan.scanned.element)
     places: set[Indices] = set()
 
-    def element(at: Indices) -> Expr:
+    def element(at: Indices, _: View | None) -> Expr:
         places.add(at)
         return total
 

@@ -11,11 +11,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from shaderad.graph.elements import Elements
-from shaderad.graph.positions import INDEX_NAMES, Indices, Positions, add, constant, number, times
+from shaderad.graph.elements import Elements, View
+from shaderad.graph.positions import (
+    INDEX_NAMES,
+    RANK_LIMIT,
+    Indices,
+    Positions,
+    add,
+    constant,
+    number,
+    times,
+)
 from shaderad.graph.reporting import may_report
 from shaderad.graph.statements import Written, write
-from shaderad.ir import arrays, nodes, sizes, walk
+from shaderad.ir import nodes, sizes, walk
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
@@ -25,8 +34,11 @@ from shaderad.rules import composing as c
 IsStored = Callable[[Value], bool]
 """Which values have memory."""
 
-RANK_LIMIT = len(INDEX_NAMES)
-"""Axes of a kernel's arrays; beyond, elements are numbered in row-major order."""
+Bound = Callable[[Indices, View | None], Expr]
+"""The elements of a value that is no array of the kernel."""
+
+Seen = tuple[Value, Shape]
+"""A stored value, and the shape under which it is read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +50,8 @@ class Work:
     reads: tuple[tuple[str, Value], ...]
     """Single elements are uniforms of the kernel, everything else its arrays."""
     writes: tuple[tuple[str, Value], ...]
+    shapes: tuple[tuple[str, Shape], ...]
+    """Of all that is read and written, as the kernel indexes it."""
     sizes: tuple[tuple[str, Size], ...]
     bounds: str
 
@@ -52,8 +66,8 @@ class Work:
 class _Facts:
     """How a trial found the kernel's arrays to be read."""
 
-    ways: dict[Value, set[str]] = field(default_factory=dict[Value, set[str]])
-    """Of each stored value: ``own`` at the thread's own index, ``at`` elsewhere, ``checked`` where
+    ways: dict[Seen, set[str]] = field(default_factory=dict[Seen, set[str]])
+    """Of each array: ``own`` at the thread's own index, ``at`` elsewhere, ``checked`` where
     positions out of range are reported."""
     is_flat: bool = False
     """Whether axes do not matter, as every thread reads and writes elements of its own number."""
@@ -105,12 +119,12 @@ class Writer:
         self.index_names = INDEX_NAMES[: len(self.launch)]
         self.positions = Positions(first)
         self.own = self._own_position()
-        self._bound: dict[Value, Callable[[Indices], Expr]] = {}
+        self._bound: dict[Value, Bound] = {}
         self.elements = Elements(
-            self.positions, lambda v: v in self._bound or is_stored(v), self._read
+            self.positions, lambda v: v in self._bound or is_stored(v), self.read
         )
         self._own_number = number(self.own, shape)
-        self._buffers: dict[Value, nodes.Buffer] = {}
+        self._buffers: dict[Seen, nodes.Buffer] = {}
         self._scalars: dict[Value, nodes.Uniform] = {}
         self._numbers = count(first)
         self._others: frozenset[Value] = frozenset()
@@ -140,8 +154,8 @@ class Writer:
             if name in uniforms:
                 self._scalars[value] = uniforms[name]
             elif buffers[name].type.rank == 1:
-                self._buffers[value] = buffers[name]
-        self._others = frozenset((*self._scalars, *self._buffers))
+                self._buffers[value, value.shape] = buffers[name]
+        self._others = frozenset((*self._scalars, *(value for value, _ in self._buffers)))
 
     @property
     def mirrored(self) -> Indices:
@@ -163,7 +177,7 @@ class Writer:
         self.local_types.update(found.local_types)
         return found
 
-    def bind(self, value: Value, element: Callable[[Indices], Expr]) -> None:
+    def bind(self, value: Value, element: Bound) -> None:
         """Says what the elements of `value` are."""
         self._bound[value] = element
 
@@ -180,26 +194,26 @@ class Writer:
 
     # -- reading ---------------------------------------------------------------------------
 
-    def _read(self, value: Value, at: Indices, gather: arrays.Gather | None) -> Expr:
+    def read(self, value: Value, at: Indices, view: View | None = None) -> Expr:
+        """An element of a stored value, guarded where a view is given."""
         if value in self._bound:
-            return self._bound[value](at)
-        if gather is None and sizes.product(value.shape) == 1:
+            return self._bound[value](at, view)
+        if view is None and sizes.product(value.shape) == 1:
             return c.variable(self._scalar(value).name, value.element)
-        buffer = self._buffer(value)
-        way = self._way(value, at, gather)
-        self.facts.ways.setdefault(value, set()).add(way)
+        shape = value.shape if view is None else view.shape
+        buffer = self._buffer((value, shape))
+        way = self._way(value, at) if view is None else "checked"
+        self.facts.ways.setdefault((value, shape), set()).add(way)
         if way == "own" and (self._known is None or buffer.type.rank == len(self.launch)):
             indices = self.index()
         elif buffer.type.rank == len(at):
             indices = tuple(map(self.positions.expr, at))
         else:
-            indices = (self.positions.expr(number(at, value.shape)),)
-        span = nodes.NO_SPAN if gather is None else gather.span
+            indices = (self.positions.expr(number(at, shape)),)
+        span = nodes.NO_SPAN if view is None else view.span
         return nodes.Load(type=value.element, buffer=buffer.name, indices=indices, span=span)
 
-    def _way(self, value: Value, at: Indices, gather: arrays.Gather | None) -> str:
-        if gather is not None:
-            return "checked"
+    def _way(self, value: Value, at: Indices) -> str:
         is_own = number(at, value.shape) == self._own_number
         is_alike = value.shape == self.shape or self._known is None or self._known.is_flat
         is_whole = sizes.product(value.shape) == sizes.product(self.shape)
@@ -214,21 +228,21 @@ class Writer:
     def _next_name(self) -> str:
         return f"x{next(self._numbers)}"
 
-    def _buffer(self, value: Value) -> nodes.Buffer:
-        if value not in self._buffers:
+    def _buffer(self, seen: Seen) -> nodes.Buffer:
+        if seen not in self._buffers:
             name = self._next_name()
-            t = BufferType(Access.IN, value.element, self._rank(value))
-            self._buffers[value] = nodes.Buffer(name=name, path=(name,), type=t)
-        return self._buffers[value]
+            t = BufferType(Access.IN, seen[0].element, self._rank(seen))
+            self._buffers[seen] = nodes.Buffer(name=name, path=(name,), type=t)
+        return self._buffers[seen]
 
-    def _rank(self, value: Value) -> int:
-        """As many axes as the value has where its reads name them, else 1."""
+    def _rank(self, seen: Seen) -> int:
+        """As many axes as the array is seen with where its reads name them, else 1."""
         if self._known is None:
             return 1
-        ways = self._known.ways[value]
-        if "checked" in ways or (ways == {"own"} and value.shape == self.shape):
+        ways, shape = self._known.ways[seen], seen[1]
+        if "checked" in ways or (ways == {"own"} and shape == self.shape):
             is_numbered = "checked" not in ways and self._is_flat
-            return 1 if is_numbered else max(1, len(value.shape))
+            return 1 if is_numbered else max(1, len(shape))
         return 1
 
     # -- the kernel ------------------------------------------------------------------------
@@ -236,7 +250,7 @@ class Writer:
     def finish(
         self, name: str, body: Sequence[Stmt], outputs: Sequence[tuple[str, Value, Access]]
     ) -> Work:
-        read = {v: b for v, b in self._buffers.items() if v not in self._others}
+        read = [(seen, b) for seen, b in self._buffers.items() if seen[0] not in self._others]
         single = {v: u for v, u in self._scalars.items() if v not in self._others}
         scalars = tuple(single.values())
         lengths = tuple(
@@ -247,7 +261,12 @@ class Writer:
             nodes.Buffer(name=n, path=(n,), type=BufferType(access, v.element, self._out_rank(v)))
             for n, v, access in outputs
         ]
-        buffers = (*read.values(), *written)
+        buffers = (*(buffer for _, buffer in read), *written)
+        seen = [*(shape for (_, shape), _ in read), *(v.shape for _, v, _ in outputs)]
+        shapes = [
+            (b.name, shape if b.type.rank == len(shape) else (sizes.product(shape),))
+            for b, shape in zip(buffers, seen, strict=True)
+        ]
         parameters = [nodes.KernelParameter(name=b.name, type=b.type) for b in buffers]
         parameters += [nodes.KernelParameter(name=u.name, type=u.type) for u in uniforms]
         kernel = nodes.Kernel(
@@ -262,8 +281,9 @@ class Writer:
         return Work(
             kernel=kernel,
             dim=self.launch,
-            reads=tuple((x.name, v) for v, x in (*read.items(), *single.items())),
+            reads=(*((b.name, v) for (v, _), b in read), *((u.name, v) for v, u in single.items())),
             writes=tuple((n, v) for n, v, _ in outputs),
+            shapes=(*shapes, *((u.name, ()) for u in scalars)),
             sizes=self.positions.uniforms,
             bounds="raise" if self._may_report(body) else "unchecked",
         )

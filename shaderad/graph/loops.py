@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from shaderad.graph.elements import View, base_of
 from shaderad.graph.exact import exact_products
-from shaderad.graph.kernels import Writer, write_kernel
+from shaderad.graph.kernels import Bound, Writer, write_kernel
 from shaderad.graph.plan import RunKernel
-from shaderad.graph.positions import Indices, Position, add, constant, times
+from shaderad.graph.positions import RANK_LIMIT, Indices, Position, add, constant, times
 from shaderad.graph.simplify import simplified
-from shaderad.graph.storage import is_fused_node
+from shaderad.graph.storage import is_fused_node, is_reported_gather
 from shaderad.ir import arrays, nodes, ops, sizes
-from shaderad.ir.arrays import Graph, Value
+from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.nodes import Assign, Expr, Stmt
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import BOOL, INT, Access
@@ -29,7 +30,7 @@ COUNT = "count"
 
 
 class _ReadsOthers(Exception):
-    """A thread would need the carry of another one."""
+    """A thread would need the carry of another one, or a row of more axes than arrays have."""
 
 
 def loop_kernels(
@@ -42,7 +43,7 @@ def loop_kernels(
     if isinstance(node, arrays.WhileLoop):
         condition = exact_products(simplified(node.condition))
         graphs.append(condition)
-    if not all(is_fused_node(inner) for graph in graphs for inner in graph.nodes):
+    if not all(_fits_inside(inner) for graph in graphs for inner in graph.nodes):
         return None
     shapes = dict.fromkeys(row_shape(node, k) for k in range(len(node.results)))
     try:
@@ -50,6 +51,13 @@ def loop_kernels(
         return tuple(kernel.run(is_stored) for kernel in kernels)
     except _ReadsOthers:
         return None
+
+
+def _fits_inside(inner: Node) -> bool:
+    """Whether a thread computes its elements: gathers that report read inputs of the body alone."""
+    if is_reported_gather(inner):
+        return base_of(inner.operands[0]).producer is None
+    return is_fused_node(inner)
 
 
 def row_shape(node: arrays.Loop | arrays.WhileLoop, position: int) -> Shape:
@@ -225,11 +233,12 @@ class _LoopKernel:
         for k in needed:
             writer.bind(roles.carries[k], self._carry(writer, k))
 
-    def _carry(self, writer: Writer, k: int) -> Callable[[Indices], Expr]:
+    def _carry(self, writer: Writer, k: int) -> Bound:
         carry = self._roles.carries[k]
 
-        def read(at: Indices) -> Expr:
-            if carry.shape and at != writer.own:
+        def read(at: Indices, view: View | None) -> Expr:
+            is_own = at == (writer.own if carry.shape else ())
+            if not is_own or (view is not None and view.shape != carry.shape):
                 raise _ReadsOthers
             return c.variable(f"carry{k}", carry.element)
 
@@ -238,7 +247,7 @@ class _LoopKernel:
     def _bind_rest(self, writer: Writer, before: list[Stmt], step: Position) -> None:
         roles, operands = self._roles, self._node.operands
         for v in roles.steps:
-            writer.bind(v, lambda _: writer.positions.expr(step))
+            writer.bind(v, lambda _, __: writer.positions.expr(step))
         self._bind_constants(writer, before, roles)
         for v, operand in zip(roles.xs, operands[len(operands) - len(roles.xs) :], strict=True):
             writer.bind(v, _row_reader(writer, operand, step))
@@ -249,12 +258,12 @@ class _LoopKernel:
         ):
             writer.bind(v, self._constant_reader(writer, before, operand))
 
-    def _constant_reader(
-        self, writer: Writer, before: list[Stmt], operand: Value
-    ) -> Callable[[Indices], Expr]:
+    def _constant_reader(self, writer: Writer, before: list[Stmt], operand: Value) -> Bound:
         """Reads before the loop what each iteration needs, where that is surely in range."""
 
-        def read(at: Indices) -> Expr:
+        def read(at: Indices, view: View | None) -> Expr:
+            if view is not None:
+                return writer.read(base_of(operand), at, view)
             (element,) = writer.values([operand], at)
             is_own = at == (writer.own if operand.shape == self._shape else ())
             if operand.shape not in (self._shape, ()) or not is_own:
@@ -269,8 +278,16 @@ class _LoopKernel:
         return read
 
 
-def _row_reader(writer: Writer, xs: Value, step: Position) -> Callable[[Indices], Expr]:
-    return lambda at: writer.values([xs], (step, *at))[0]
+def _row_reader(writer: Writer, xs: Value, step: Position) -> Bound:
+    def read(at: Indices, view: View | None) -> Expr:
+        if view is None:
+            return writer.values([xs], (step, *at))[0]
+        if len(view.shape) == RANK_LIMIT:
+            raise _ReadsOthers
+        whole = View((xs.shape[0], *view.shape), view.span)
+        return writer.read(base_of(xs), (step, *at), whole)
+
+    return read
 
 
 def _read_by(values: Sequence[Value]) -> set[Value]:

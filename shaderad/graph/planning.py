@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from shaderad.diagnostics import error
 from shaderad.graph import scatters, sorting
 from shaderad.graph.clusters import cluster
+from shaderad.graph.elements import base_of
 from shaderad.graph.epilogues import with_epilogues
 from shaderad.graph.exact import exact_products
 from shaderad.graph.finishes import finishes
@@ -23,7 +24,7 @@ from shaderad.graph.recomputed import recomputed
 from shaderad.graph.repeats import repeat, repeat_while
 from shaderad.graph.shared_totals import with_shared_totals
 from shaderad.graph.simplify import simplified
-from shaderad.graph.storage import base_of, is_fused_node, stored_values
+from shaderad.graph.storage import is_fused_node, stored_values
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.graph_prints import printing_kernels

@@ -29,6 +29,8 @@ class Position:
 Indices = tuple[Position, ...]
 INDEX_NAMES = ("i", "j", "k", "l")
 """Of the axes of a kernel."""
+RANK_LIMIT = len(INDEX_NAMES)
+"""Axes of a kernel's arrays; beyond, elements are numbered in row-major order."""
 _SIZE = "size"
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from shaderad.graph.elements import base_of
 from shaderad.graph.kernels import Writer, write_kernel
 from shaderad.graph.plan import Plan, Repeat, RepeatWhile, StoreRow
 from shaderad.graph.positions import constant, number
-from shaderad.graph.storage import base_of
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.nodes import Stmt

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shaderad.graph.elements import base_of
 from shaderad.graph.kernels import IsStored, Writer, write_kernel
 from shaderad.graph.plan import RunKernel
-from shaderad.graph.storage import base_of, is_zero
+from shaderad.graph.storage import is_zero
 from shaderad.ir import arrays, nodes, ops
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Size

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from shaderad.graph.elements import FUSED
+from shaderad.graph.elements import FUSED, base_of
 from shaderad.graph.sorting import MergedRuns
 from shaderad.ir import arrays, nodes, ops
 from shaderad.ir.arrays import Graph, Node, Value
@@ -30,16 +30,14 @@ Context = tuple[Hashable, int]
 """A kernel, and by which way of positions it asks for a value."""
 
 
-def base_of(value: Value) -> Value:
-    """The value whose memory `value` is: a reshape moves nothing."""
-    while isinstance(value.producer, arrays.Reshape):
-        value = value.producer.operands[0]
-    return value
-
-
 def is_fused_node(node: Node) -> bool:
     """Whether its elements can be computed where they are used."""
     return type(node) in FUSED
+
+
+def is_reported_gather(node: Node) -> bool:
+    """Whether it reads memory under the bounds check of a kernel."""
+    return isinstance(node, arrays.Gather) and node.is_reported
 
 
 def is_zero(value: Value) -> bool:
@@ -85,9 +83,11 @@ def stored_values(graph: Graph, read_limit: int) -> frozenset[Value]:
 def _narrowed(graph: Graph, stored: set[Value], read_limit: int) -> frozenset[Value]:
     """Stores parts of what would read too many values at once."""
     reads: dict[Value, frozenset[Value]] = {}
+    # A gather that reports binds its operand by itself, if it is a reshape, beside its base.
+    bound = {node.operands[0] for node in graph.nodes if is_reported_gather(node)}
 
     def read_by(value: Value) -> frozenset[Value]:
-        if value.producer is None or value in stored:
+        if value.producer is None or value in stored or value in bound:
             return frozenset({value})
         return reads[value]
 
@@ -119,7 +119,7 @@ class _Choice:
             self._note_costs(node)
             if not is_fused_node(node):
                 self._forced.update(base_of(v) for v in in_memory(node))
-            elif isinstance(node, arrays.Gather) and node.is_reported:
+            elif is_reported_gather(node):
                 self._forced.add(base_of(node.operands[0]))
         for node in reversed(self._graph.nodes):
             if not is_fused_node(node):

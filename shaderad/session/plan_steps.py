@@ -32,18 +32,18 @@ def befores_step(step: RunScans, programs: Programs) -> KernelStep:
     choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), work.scalars)
     passes = programs.of_pass(step, choice)
     return KernelStep(
-        work.kernel, choice, work.dim, _read(work), _shapes(work), work.sizes, passes=passes
+        work.kernel, choice, work.dim, _read(work), dict(work.shapes), work.sizes, passes=passes
     )
 
 
 def pass_step(step: RunPass, programs: Programs, befores: Value | None = None) -> KernelStep:
     """A reduction or scan; `befores` are what comes before its chunks, where that is known."""
     work = step.producer
-    values, shapes, sized, scalars = _read(work), _shapes(work), work.sizes, work.scalars
+    values, shapes, sized, scalars = _read(work), dict(work.shapes), work.sizes, work.scalars
     if step.epilogue is not None:
         end = step.epilogue.work
         values |= _read(end)
-        shapes |= _shapes(end)
+        shapes |= dict(end.shapes)
         sized, scalars = sized + end.sizes, scalars | end.scalars
     values[Role.OUTPUT, RESULT] = step.result
     if step.init is not None:
@@ -63,7 +63,7 @@ def both_ways_step(step: BothWays, programs: Programs, befores: Mapping[str, Val
     values = _read(work) | _read(step.work)
     values[Role.OUTPUT, RESULT] = step.result
     values |= {(Role.INPUT, name): befores[name] for name in PAIR_BEFORES}
-    shapes = _shapes(work) | _shapes(step.work)
+    shapes = dict(work.shapes) | dict(step.work.shapes)
     shapes |= {name: value.shape for name, value in ((RESULT, step.result), *befores.items())}
     scalars = work.scalars | step.work.scalars
     choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), scalars)
@@ -111,7 +111,7 @@ def _both_ways(step: BothWays, variant: Variant) -> Passes:
 
 def work_step(work: Work, *, is_filled: bool) -> KernelStep:
     """A kernel of ours; `is_filled` where what it writes holds something already."""
-    shapes = _shapes(work)
+    shapes = dict(work.shapes)
     own = frozenset(
         name
         for name, _ in work.writes
@@ -128,18 +128,6 @@ def _read(work: Work) -> dict[Key, Value]:
         (Role.UNIFORM if name in work.scalars else Role.INPUT, name): value
         for name, value in work.reads
     }
-
-
-def _shapes(work: Work) -> dict[str, sizes.Shape]:
-    return {name: _seen(work, name, value) for name, value in (*work.reads, *work.writes)}
-
-
-def _seen(work: Work, name: str, value: Value) -> sizes.Shape:
-    """The shape of a value as the kernel indexes it: its own, or all elements in one row."""
-    if name in work.scalars:
-        return ()
-    is_as_it_is = work.kernel.buffer(name).type.rank == len(value.shape)
-    return value.shape if is_as_it_is else (sizes.product(value.shape),)
 
 
 def call_step(step: CallKernel) -> KernelStep:

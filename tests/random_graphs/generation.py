@@ -83,9 +83,9 @@ def bounded(x: Value) -> Value:
 
 
 def numbers(shape: tuple[Size, ...], axis: int, modulus: int, shift: int) -> Value:
-    """Whole numbers from `shift` on, in turn."""
+    """Whole numbers from `shift` on, in turn; no `modulus` in use divides 11."""
     i = c.variable("i", INT)
-    rest = c.apply(ops.MOD, c.apply(ops.MUL, i, c.whole(7)), c.whole(modulus))
+    rest = c.apply(ops.MOD, c.apply(ops.MUL, i, c.whole(11)), c.whole(modulus))
     return b.elementwise(c.apply(ops.ADD, rest, c.whole(shift)), {"i": b.iota(shape, axis)}, shape)
 
 
@@ -129,8 +129,21 @@ def transposed(_: Maker, x: Value) -> Value:
     return b.transpose(x, [*range(1, len(x.shape)), 0]) if x.shape else x
 
 
-def reshaped(_: Maker, x: Value) -> Value:
-    return b.reshape(x, (sizes.product(x.shape), 1))
+def reshaped(maker: Maker, x: Value) -> Value:
+    """As one column, as one row of all, or with extents in another order."""
+    count = sizes.product(x.shape)
+    return b.reshape(x, maker.pick(((count, 1), (count,), (1, *x.shape), x.shape[::-1])))
+
+
+def sliced(maker: Maker, x: Value) -> Value:
+    """All positions but the first of an axis, every second one, or none."""
+    if not x.shape:
+        return x
+    axis, doubled = maker.axis(x), b.concatenate((x, x), maker.axis(x))
+    if doubled.shape[axis] == x.shape[axis]:
+        return b.piece(x, axis, 0, maker.pick((0, x.shape[axis])))
+    start, step = maker.pick(((1, 1), (0, 2), (x.shape[axis], 1)))
+    return b.piece(doubled, axis, start, x.shape[axis], step)
 
 
 def reversed_(_: Maker, x: Value) -> Value:
@@ -166,18 +179,51 @@ def placed(maker: Maker, x: Value) -> Value:
     return b.piece(node.result, axis, 1, x.shape[axis], step)
 
 
+def laid_out(maker: Maker, x: Value) -> Value:
+    """Through no, one or two layout nodes, which use nothing but `x`."""
+    for _ in range(maker.whole(0, 3)):
+        made = maker.pick(LAYOUTS)(maker, x)
+        x = made if len(made.shape) <= LARGEST_RANK and degree(made) <= LARGEST_DEGREE else x
+    return x
+
+
+def inside(index: Value, extent: Size) -> Value:
+    """An index with the nearest position of an axis in place of those that do not exist."""
+    bound = b.broadcast(arrays.SizeOf(operands=(), size=extent).result, index.shape, [])
+    at_least = b.applied(ops.MAX, index, b.full(index.shape, c.whole(0)))
+    return b.applied(ops.MIN, at_least, b.plus(bound, -1))
+
+
 def gathered(maker: Maker, x: Value) -> Value:
+    """By one or two index arrays, in range and reported, or out of range and read as 0."""
+    x = laid_out(maker, x)
     if not x.shape:
         return x
-    index = numbers((maker.pick(EXTENTS),), 0, 7, -2)
-    return arrays.Gather(operands=(x, index), is_reported=False).result
+    shape = maker.pick(((maker.pick(EXTENTS),), (3, maker.pick(EXTENTS))))
+    count = maker.whole(1, min(2, len(x.shape)) + 1)
+    index = [numbers(shape, axis % len(shape), 7 - axis, -2) for axis in range(count)]
+    is_reported = bool(maker.whole(0, 2))
+    if is_reported:
+        index = [inside(one, extent) for one, extent in zip(index, x.shape, strict=False)]
+    return arrays.Gather(operands=(x, *index), is_reported=is_reported).result
+
+
+def element(maker: Maker, x: Value, k: Value) -> Value:
+    """One element, chosen by a whole number of shape ()."""
+    x = laid_out(maker, x)
+    index = [inside(k, extent) for extent in x.shape]
+    if not index:
+        return x
+    return arrays.Gather(operands=(x, *index), is_reported=bool(maker.whole(0, 2))).result
 
 
 def scattered(maker: Maker, x: Value) -> Value:
+    base, x = laid_out(maker, maker.alike(x)), laid_out(maker, x)
     if not x.shape:
         return x
     index = numbers(x.shape[:1], 0, 5, -1)
-    base = maker.pick((b.zeros(x.type), maker.alike(x)))
+    if base.shape[1:] != x.shape[1:] or not base.shape:
+        base = b.zeros(x.type)
     return arrays.ScatterAdd(operands=(base, x, index)).result
 
 
@@ -223,19 +269,32 @@ def extreme(maker: Maker, x: Value) -> Value:
 
 def looped(maker: Maker, x: Value) -> Value:
     """A loop inside one kernel, or one whose body reads other elements."""
-    k, carry, constant = (Value(t) for t in (ArrayType(INT, ()), x.type, x.type))
+    count = maker.pick((0, 1, 3, 4))
+    table, row = maker.pick(maker.pool), maker.alike(x)
+    rows = b.broadcast(row, (count, *row.shape), range(1, len(row.shape) + 1))
+    operands = (x, maker.alike(x), table, rows)
+    types = (ArrayType(INT, ()), x.type, x.type, table.type, row.type)
+    k, carry, constant, captured, given = (Value(t) for t in types)
     moved = carry if not x.shape or maker.whole(0, 2) else b.reverse(carry)
-    new = b.applied(ops.SIN, b.applied(ops.ADD, moved, constant))
+    added = [constant]
+    for one in (carry, captured, given):
+        if not maker.whole(0, 3):
+            added.append(b.broadcast(element(maker, one, k), x.shape, []))
+    for one in added:
+        moved = b.applied(ops.ADD, moved, one)
     node = arrays.Loop(
-        operands=(x, maker.alike(x)), body=Graph((k, carry, constant), (new, carry)),
-        count=maker.pick((0, 1, 3, 4)), carry_count=1, constant_count=1,
+        operands=operands,
+        body=Graph((k, carry, constant, captured, given), (b.applied(ops.SIN, moved), carry)),
+        count=count, carry_count=1, constant_count=2,
         is_reversed=bool(maker.whole(0, 2)), checkpoint=maker.pick(("all", "sqrt")),
     )  # fmt: skip
     last, states = node.results
     return maker.pick((last, states))
 
 
+LAYOUTS: tuple[Step, ...] = (transposed, reshaped, reversed_, sliced, shifted, repeated, placed)
 STEPS: tuple[Step, ...] = (
     unary, binary, binary, chosen, in_struct, transposed, reshaped, reversed_, shifted, repeated,
-    joined, placed, gathered, scattered, last_written, reduced, scanned, ordered, extreme, looped,
+    joined, sliced, placed, gathered, gathered, scattered, last_written, reduced, scanned, ordered,
+    extreme, looped,
 )  # fmt: skip
