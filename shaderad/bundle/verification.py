@@ -22,8 +22,9 @@ from shaderad.bundle.programs import launch_shaped_names
 from shaderad.check import gradcheck, is_exempt
 from shaderad.diagnostics import Error, GradientError, error
 from shaderad.ir.nodes import Kernel
+from shaderad.runtime import open_runtime
 from shaderad.session.built_targets import TARGETS_BY_RUNTIME
-from shaderad.session.devices import Device, open_device
+from shaderad.session.devices import Device
 from shaderad.session.run_graph import kernels_of
 
 Entry = BuiltKernel | BuiltGraph
@@ -50,7 +51,7 @@ def verified(
     """
     entries = tuple(entries)
     try:
-        device = open_device(RUNTIME)
+        device = Device(open_runtime(RUNTIME))  # not the program's: it becomes nobody's default
     except Error as failure:
         return tuple(_unverified(entries, f"no device: {failure.message}"))
     try:

@@ -105,6 +105,12 @@ MESSAGES: dict[str, Message] = {
         label="found {found}",
         help="`device.capabilities` shows what the device has",
     ),
+    "SR0622": Message(
+        DeviceError,
+        "{what} was opened in another process, from which this one was forked",
+        help='start processes by `spawn`, as `multiprocessing.set_start_method("spawn")` does, '
+        "or open the device after the fork",
+    ),
     "SR0614": Message(
         DeviceError,
         "bug in shaderad, stage runtime: slot {slot} of `{program}` is given no buffer",
@@ -146,7 +152,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0650": Message(
         DeviceError,
-        "`{name}` lives on another device",
+        "{subject} lives on another device",
         label="it is on {found}, the call runs on {device}",
         help="copy it: `sad.array(x, device=device)`",
     ),

@@ -15,6 +15,8 @@ from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.lower.compile import VettingDevice
 from shaderad.runtime.choice import DeviceInfo
+from shaderad.runtime.forks import check_process, note_opened
+from shaderad.runtime.interrupts import held_back
 from shaderad.runtime.protocol import Runtime
 
 RUNTIME_NAMES = ("wgpu", "slangpy")
@@ -54,9 +56,18 @@ def open_runtime(
         limits: Fields of `Capabilities` to force down, as portable builds and tests want.
 
     Raises:
-        DeviceError: SR0601, SR0602, SR0603, SR0616, SR0620.
+        DeviceError: SR0601, SR0602, SR0603, SR0616, SR0620, SR0622.
     """
-    forced = limits or {}
+    check_process()
+    with held_back():
+        opened = _opened(name, adapter, native, limits or {})
+    note_opened()
+    return opened
+
+
+def _opened(
+    name: str | None, adapter: str | int | None, native: Any, forced: Mapping[str, Any]
+) -> Runtime:
     if native is not None:
         return _wrap(native, forced)
     if name is not None and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -15,6 +15,7 @@ from shaderad.diagnostics.progress import Work
 from shaderad.lower.artifact import Code, Program
 from shaderad.runtime import checks
 from shaderad.runtime.guard import Guarded, guarded
+from shaderad.runtime.interrupts import let_through, turn
 from shaderad.runtime.protocol import Capabilities, Route
 
 P = TypeVar("P")
@@ -34,7 +35,8 @@ class PipelineKeeper(Guarded, Generic[P]):
         found = self._known(program)
         if found is None:
             # Not under the lock: it takes long, and an interrupt may come at any moment of it.
-            code, route = self.compiled(program)
+            with let_through():
+                code, route = self.compiled(program)
             found = self._made(program, code, route)
         return found
 
@@ -76,13 +78,15 @@ class PipelineKeeper(Guarded, Generic[P]):
         return tuple(self._routes)
 
     def close(self) -> None:
-        with self.lock:
+        with turn(self.lock):
             if self.is_closed:
                 return
-            self.is_closed = True
-            self.drop_recorded()
-            self._pipelines.clear()
-            self.release()
+            self.settle()
+            self.is_closed, self.is_sound = True, False
+            if not self.is_out_of_reach:
+                self.drop_recorded()
+                self._pipelines.clear()
+                self.release()
 
     @abstractmethod
     def release(self) -> None:

@@ -7,10 +7,13 @@ every other command, so order is kept without waiting.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import hashlib
 import re
-from collections import deque
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +24,9 @@ from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.progress import Work
 from shaderad.lower.artifact import Code, Program
 from shaderad.runtime import checks
+from shaderad.runtime.forks import keep_for_ever
 from shaderad.runtime.guard import guarded, shortened
-from shaderad.runtime.idle_buffers import IdleBuffers
+from shaderad.runtime.idle_buffers import BufferPool, NativeBuffer
 from shaderad.runtime.pipelines import PipelineKeeper
 from shaderad.runtime.protocol import SMALLEST_ALLOCATION, Capabilities, Route
 from shaderad.runtime.routes import check_compiles
@@ -37,29 +41,6 @@ STORAGE_USAGE = (
 SMALLEST_STAGING_BYTES = 256
 STAGING_KEPT_BYTES = 1 << 20
 """Read-backs up to this size share a staging buffer a power of two; larger ones make their own."""
-
-
-class SlangpyBuffer:
-    """A storage buffer; slang-rhi keeps its memory until the commands that use it are done.
-
-    When Python drops it, the runtime gets the native one, unless somebody else may hold that.
-    """
-
-    __slots__ = ("_dropped", "byte_count", "native")
-
-    def __init__(self, byte_count: int, native: Any, dropped: deque[Any] | None) -> None:
-        self.byte_count = byte_count
-        self.native = native
-        self._dropped = dropped
-
-    def shared(self) -> Any:
-        self._dropped = None
-        return self.native
-
-    def __del__(self) -> None:
-        # May run inside any call of ours, by the garbage collector: only leave a note.
-        if self._dropped is not None:
-            self._dropped.append(self.native)
 
 
 class SlangpyPipeline:
@@ -98,23 +79,24 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         self._owns_device = owns_device
         self._encoder: Any = None
         self._compute: Any = None
+        self._last_submission: int | None = None
         self._staging: dict[int, Any] = {}
-        self._dropped: deque[Any] = deque()
-        self._idle = IdleBuffers[Any]()
+        self._pool = BufferPool()
 
     @guarded
-    def allocate(self, byte_count: int, *, zeroed: bool = True) -> SlangpyBuffer:
+    def allocate(self, byte_count: int, *, zeroed: bool = True) -> NativeBuffer:
         checks.check_bytes(self.capabilities, byte_count, self.capabilities.binding_bytes_limit)
         size = max(SMALLEST_ALLOCATION, checks.padded(byte_count))
-        self._settle_dropped()
-        native = self._idle.take(size)
-        if native is None:
+        self._pool.settle()
+        found = self._pool.reuse(byte_count, size)
+        if found is None:
             native = self.allocated(
                 lambda: self.native.create_buffer(size=size, usage=STORAGE_USAGE), byte_count
             )
+            found = self._pool.hold(byte_count, native, is_own=True)
         if zeroed:
-            self._commands().clear_buffer(native)
-        return SlangpyBuffer(byte_count, native, self._dropped)
+            self._commands().clear_buffer(found.native)
+        return found
 
     def translate(self, failure: Exception, byte_count: int = 0) -> Error:
         # slang-rhi says only "failed" where memory is short; nothing else is wrong with the call.
@@ -122,27 +104,21 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
             failure = MemoryError(shortened(str(failure)))
         return super().translate(failure, byte_count)
 
-    def _settle_dropped(self) -> None:
-        """Keeps buffers that Python no longer holds as long as there is room."""
-        while self._dropped:
-            native = self._dropped.popleft()
-            self._idle.keep(int(native.size), native)
-
     @guarded
-    def wrap(self, native: Any) -> SlangpyBuffer:
+    def wrap(self, native: Any) -> NativeBuffer:
         if not isinstance(native, spy.Buffer):
             raise error("SR0619", runtime="slangpy", found=type(native).__qualname__)
-        return SlangpyBuffer(int(native.size), native, None)
+        return self._pool.hold(int(native.size), native, is_own=False)
 
     @guarded
-    def write(self, buffer: SlangpyBuffer, offset: int, data: bytes | memoryview) -> None:
+    def write(self, buffer: NativeBuffer, offset: int, data: bytes | memoryview) -> None:
         content = _writable(data)
         checks.check_range(buffer.byte_count, offset, content.nbytes)
         if content.nbytes:
             self._commands().upload_buffer_data(buffer.native, offset, content)
 
     @guarded
-    def read(self, requests: Sequence[tuple[SlangpyBuffer, int, int]]) -> list[memoryview]:
+    def read(self, requests: Sequence[tuple[NativeBuffer, int, int]]) -> list[memoryview]:
         for buffer, offset, byte_count in requests:
             checks.check_range(buffer.byte_count, offset, byte_count)
         sizes = [checks.padded(byte_count) for _, _, byte_count in requests]
@@ -178,7 +154,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         )
 
     @guarded
-    def zero(self, buffer: SlangpyBuffer, offset: int = 0, byte_count: int | None = None) -> None:
+    def zero(self, buffer: NativeBuffer, offset: int = 0, byte_count: int | None = None) -> None:
         count = buffer.byte_count - offset if byte_count is None else byte_count
         checks.check_range(buffer.byte_count, offset, count)
         if count == buffer.byte_count:
@@ -190,9 +166,9 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
     @guarded
     def copy(
         self,
-        source: SlangpyBuffer,
+        source: NativeBuffer,
         source_offset: int,
-        destination: SlangpyBuffer,
+        destination: NativeBuffer,
         destination_offset: int,
         byte_count: int,
     ) -> None:
@@ -235,7 +211,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
     def dispatch(
         self,
         pipeline: SlangpyPipeline,
-        buffers: Mapping[int, SlangpyBuffer],
+        buffers: Mapping[int, NativeBuffer],
         words: bytes,
         groups: tuple[int, int, int],
     ) -> None:
@@ -269,30 +245,49 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         if self._encoder is not None:
             encoder = self._commands()
             self._encoder = None
-            self.native.submit_command_buffer(encoder.finish())
-        self._settle_dropped()
+            self._last_submission = self.native.submit_command_buffer(encoder.finish())
+        self._pool.settle()
 
     @guarded
     def wait(self) -> None:
         self.submit()
-        with self.first_runs():
-            self.native.wait()
+        if self._last_submission is not None:
+            # slangpy's own wait keeps Python's lock: no thread runs, no interrupt comes through.
+            with self.first_runs():
+                submission = self._last_submission
+                self.await_device(partial(self.native.is_submit_finished, submission))
+        self.native.wait()
 
     def give_up_idle(self) -> None:
         self.wait()
-        self._idle.clear()
+        self._pool.give_up_idle()
         self.native.wait()  # Only now does slang-rhi free what Python has let go.
 
     def drop_recorded(self) -> None:
         self._compute = None
         self._encoder = None
 
+    def leave(self) -> None:
+        super().leave()
+        if self.is_out_of_reach:
+            _forget_closing()
+
     def release(self) -> None:
         self._staging = {}
-        self._dropped.clear()
-        self._idle.clear()
+        self._pool.give_up_idle()
         if self._owns_device:
             self.native.close()
+
+
+def _forget_closing() -> None:
+    """Keeps slangpy from closing its devices at the end of the process, which waits for each.
+
+    It does so twice: in an exit function, which has no name to be found by, and as its module ends.
+    """
+    keep_for_ever(sys.modules["slangpy.slangpy_ext"])
+    for one in gc.get_objects():
+        if type(one).__name__ == "nb_func" and not one.__name__:
+            atexit.unregister(one)
 
 
 def _writable(data: bytes | memoryview) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -18,8 +18,9 @@ from shaderad.diagnostics.progress import Work
 from shaderad.lower.artifact import Access, Code, Program
 from shaderad.lower.compile import VettingDevice
 from shaderad.runtime import checks
-from shaderad.runtime.bind_groups import BindGroups, WgpuBuffer
+from shaderad.runtime.bind_groups import BindGroups
 from shaderad.runtime.guard import guarded
+from shaderad.runtime.idle_buffers import BufferPool, NativeBuffer
 from shaderad.runtime.pipelines import PipelineKeeper
 from shaderad.runtime.protocol import SMALLEST_ALLOCATION, Capabilities, Route
 from shaderad.runtime.routes import choose_code
@@ -100,9 +101,10 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         self._vetting = vetting
         self._owns_device = owns_device
         self._queue = device.queue
-        self._serial = 0
+        self._pipeline_count = 0
         self._recording: _Recording | None = None
         self._bind_groups = BindGroups()
+        self._pool = BufferPool()
         self._alignment = max(
             UNIFORM_ALIGNMENT, int(device.limits["min-uniform-buffer-offset-alignment"])
         )
@@ -110,41 +112,30 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         self._words_buffer = device.create_buffer(
             size=WORDS_PAGE_BYTES, usage=wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
         )
-        self._staging: Any = None
+        # Made now: waiting takes it, also where there is no memory left.
+        self._staging: Any = self._new_staging(STAGING_KEPT_BYTES)
 
     @guarded
-    def allocate(self, byte_count: int, *, zeroed: bool = True) -> WgpuBuffer:
+    def allocate(self, byte_count: int, *, zeroed: bool = True) -> NativeBuffer:
         checks.check_bytes(self.capabilities, byte_count, self.capabilities.binding_bytes_limit)
         size = max(SMALLEST_ALLOCATION, checks.padded(byte_count))
-        reused = None if zeroed else self._bind_groups.reused(size)  # WebGPU promises zeros
+        self._bind_groups.forget(self._pool.settle())
+        reused = None if zeroed else self._pool.reuse(byte_count, size)  # WebGPU promises zeros
         if reused is not None:
-            serial, native = reused
-            return WgpuBuffer(byte_count, native, serial, self._bind_groups.dropped,
-                              is_shared=False)  # fmt: skip
-        self._bind_groups.settle_dropped()
+            return reused
         native = self.allocated(
             lambda: self.native.create_buffer(size=size, usage=STORAGE_USAGE), byte_count
         )
-        return self._wrapped(native, byte_count, is_shared=False)
+        return self._pool.hold(byte_count, native, is_own=True)
 
     @guarded
-    def wrap(self, native: Any) -> WgpuBuffer:
+    def wrap(self, native: Any) -> NativeBuffer:
         if not isinstance(native, wgpu.GPUBuffer):
             raise error("SR0619", runtime="wgpu", found=type(native).__qualname__)
-        return self._wrapped(native, int(native.size), is_shared=True)
-
-    def _wrapped(self, native: Any, byte_count: int, *, is_shared: bool) -> WgpuBuffer:
-        serial, dropped = self._next_serial(), self._bind_groups.dropped
-        if not is_shared:
-            self._bind_groups.note_buffer(serial, native)
-        return WgpuBuffer(byte_count, native, serial, dropped, is_shared=is_shared)
-
-    def _next_serial(self) -> int:
-        self._serial += 1
-        return self._serial
+        return self._pool.hold(int(native.size), native, is_own=False)
 
     @guarded
-    def write(self, buffer: WgpuBuffer, offset: int, data: bytes | memoryview) -> None:
+    def write(self, buffer: NativeBuffer, offset: int, data: bytes | memoryview) -> None:
         content = memoryview(data).cast("B")
         checks.check_range(buffer.byte_count, offset, content.nbytes)
         if not content.nbytes:
@@ -158,7 +149,7 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         )
 
     @guarded
-    def read(self, requests: Sequence[tuple[WgpuBuffer, int, int]]) -> list[memoryview]:
+    def read(self, requests: Sequence[tuple[NativeBuffer, int, int]]) -> list[memoryview]:
         for buffer, offset, byte_count in requests:
             checks.check_range(buffer.byte_count, offset, byte_count)
         total = sum(checks.padded(byte_count) for _, _, byte_count in requests)
@@ -181,29 +172,36 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
 
     def _staging_buffer(self, byte_count: int) -> Any:
         if byte_count > STAGING_KEPT_BYTES:
-            return self.native.create_buffer(size=byte_count, usage=STAGING_USAGE)
+            return self._new_staging(byte_count)
         if self._staging is None:
-            self._staging = self.native.create_buffer(size=STAGING_KEPT_BYTES, usage=STAGING_USAGE)
+            self._staging = self._new_staging(STAGING_KEPT_BYTES)
         return self._staging
+
+    def _new_staging(self, byte_count: int) -> Any:
+        return self.native.create_buffer(size=byte_count, usage=STAGING_USAGE)
 
     def _mapped(self, staging: Any, byte_count: int) -> memoryview:
         """Waits for `staging` and copies it out."""
+        kept, self._staging = self._staging, None  # what ends the wait leaves it mapped
         # READ_NOSYNC: wgpu-py would submit once more before mapping; we have just submitted.
         promise = staging.map_async("READ_NOSYNC", 0, byte_count)
         with self.first_runs():
-            self._poll()
-        promise.sync_wait()
+            self.await_device(functools.partial(self._is_settled, promise))
         content = staging.read_mapped(0, byte_count)
         staging.unmap()
+        self._staging = kept
         return content
 
-    def _poll(self) -> None:
-        # wgpu-py has no public wait that works (`on_submitted_work_done_sync` is broken in 0.32),
-        # and its polling thread would swallow a lost device, and with it our waiting forever.
-        self.native._poll_wait()  # pyright: ignore[reportPrivateUsage]
+    def _is_settled(self, promise: Any) -> bool:
+        # wgpu-py has a thread that polls, but where that finds the device lost, nobody hears of it.
+        self.native._poll()  # pyright: ignore[reportPrivateUsage]
+        if promise._state == "pending":  # pyright: ignore[reportPrivateUsage]
+            return False
+        promise.sync_wait()  # raises what went wrong, and takes apart a cycle around the buffer
+        return True
 
     @guarded
-    def zero(self, buffer: WgpuBuffer, offset: int = 0, byte_count: int | None = None) -> None:
+    def zero(self, buffer: NativeBuffer, offset: int = 0, byte_count: int | None = None) -> None:
         count = buffer.byte_count - offset if byte_count is None else byte_count
         checks.check_range(buffer.byte_count, offset, count)
         if count:
@@ -214,9 +212,9 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
     @guarded
     def copy(
         self,
-        source: WgpuBuffer,
+        source: NativeBuffer,
         source_offset: int,
-        destination: WgpuBuffer,
+        destination: NativeBuffer,
         destination_offset: int,
         byte_count: int,
     ) -> None:
@@ -261,13 +259,14 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
                     "entry_point": program.name,
                 },
             )
-        return WgpuPipeline(program, layout, native, self._next_serial())
+        self._pipeline_count += 1
+        return WgpuPipeline(program, layout, native, self._pipeline_count)
 
     @guarded
     def dispatch(
         self,
         pipeline: WgpuPipeline,
-        buffers: Mapping[int, WgpuBuffer],
+        buffers: Mapping[int, NativeBuffer],
         words: bytes,
         groups: tuple[int, int, int],
     ) -> None:
@@ -305,7 +304,7 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         return start
 
     def _bind_group(
-        self, pipeline: WgpuPipeline, buffers: Mapping[int, WgpuBuffer], key: tuple[int, ...]
+        self, pipeline: WgpuPipeline, buffers: Mapping[int, NativeBuffer], key: tuple[int, ...]
     ) -> Any:
         needs = pipeline.needs
         entries: list[dict[str, Any]] = []
@@ -344,25 +343,27 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
             used = min(recording.words_used, WORDS_PAGE_BYTES)
             self._queue.write_buffer(self._words_buffer, 0, memoryview(self._words)[:used])
         self._queue.submit([commands])
-        self._bind_groups.settle_dropped()
+        self._bind_groups.forget(self._pool.settle())
 
     @guarded
     def wait(self) -> None:
+        # wgpu-py has no public wait that works (`on_submitted_work_done_sync` is broken in 0.32).
+        staging = self._staging_buffer(checks.WORD_BYTES)
+        self._recorded().end_pass().clear_buffer(staging, 0, checks.WORD_BYTES)
         self.submit()
-        with self.first_runs():
-            self._poll()
+        self._mapped(staging, checks.WORD_BYTES)
 
     def give_up_idle(self) -> None:
         self.submit()
-        self._bind_groups.give_up_idle()
-        self._poll()
+        self._bind_groups.forget(self._pool.give_up_idle())
+        self.wait()
 
     def drop_recorded(self) -> None:
         self._recording = None
-        self._staging = None  # may have been left mapped
 
     def release(self) -> None:
         self._bind_groups = BindGroups()
+        self._pool.give_up_idle()
         if self._owns_device:
             self.native.destroy()
 

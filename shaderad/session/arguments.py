@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from shaderad.diagnostics import error
 from shaderad.frontend.structs import check_fields, info_of
 from shaderad.ir import types
 from shaderad.runtime import buffers
 from shaderad.session.arrays import Array, Shape, uploaded
+from shaderad.session.devices import Device, check_same
 from shaderad.session.traced_sizes import outside_limits
 from shaderad.session.words import uniform_words
-
-if TYPE_CHECKING:
-    from shaderad.session.devices import Device
 
 
 def bind_array(given: Any, t: types.BufferType, name: str, device: Device) -> Array:
@@ -31,8 +29,7 @@ def bind_array(given: Any, t: types.BufferType, name: str, device: Device) -> Ar
     """
     if isinstance(given, Array):
         bound = as_element(given, t.element, name)
-        if bound.device is not device:
-            raise error("SR0650", name=name, found=bound.device, device=device)
+        check_same(bound.device, device, name)
     else:
         storage, shape = buffers.to_storage(given, t.element, name)
         bound = uploaded(device, t.element, storage, shape)
@@ -82,8 +79,7 @@ def bind_uniform(given: Any, t: types.Type, name: str, device: Device) -> bytes 
     bound = as_element(given, t, name)
     if bound.shape:
         raise error("SR0357", name=name, type=t, shape=bound.shape)
-    if bound.device is not device:
-        raise error("SR0650", name=name, found=bound.device, device=device)
+    check_same(bound.device, device, name)
     return bound
 
 

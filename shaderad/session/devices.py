@@ -13,13 +13,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from shaderad.diagnostics import CompileError, Error, error
 from shaderad.diagnostics.progress import Work
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.lower.bindings import Lowered, Mode, Site, Variant
 from shaderad.runtime import open_runtime
+from shaderad.runtime.forks import call_in_children
+from shaderad.runtime.interrupts import turn
 from shaderad.session.kernel_facts import KernelFacts
 from shaderad.session.prebuilt import PrebuiltKernel
 from shaderad.session.prints import HEADER_BYTES as PRINT_HEADER_BYTES
@@ -28,10 +29,12 @@ from shaderad.session.reports import (
     HEADER_BYTES,
     REPORT_BYTES,
     Report,
+    combined,
     decoded,
     error_of,
     lowest,
 )
+from shaderad.session.weak_keys import WeakKeys
 from shaderad.session.words import Packer
 
 if TYPE_CHECKING:
@@ -80,19 +83,18 @@ class Choice:
 class Device:
     """An opened device. It serialises its own submissions and may be shared by threads.
 
-    ``with device:`` makes it the default of this context; leaving restores the former default
-    and closes nothing.
+    The first one that a program opens becomes its default device. ``with device:`` makes another
+    the default of this context; leaving restores the former default and closes nothing.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self.is_closed = False
-        self._lock = threading.RLock()
-        self._stages: WeakKeyDictionary[nodes.Kernel, dict[Choice, tuple[Stage, ...]]]
-        self._stages = WeakKeyDictionary()
-        self._pushed: WeakKeyDictionary[nodes.Kernel, dict[frozenset[str], PushedKernel]]
-        self._pushed = WeakKeyDictionary()
-        self._facts: WeakKeyDictionary[nodes.Kernel, KernelFacts] = WeakKeyDictionary()
+        self._renew_lock()
+        call_in_children(self._renew_lock)
+        self._stages: WeakKeys[nodes.Kernel, dict[Choice, tuple[Stage, ...]]] = WeakKeys()
+        self._pushed: WeakKeys[nodes.Kernel, dict[frozenset[str], PushedKernel]] = WeakKeys()
+        self._facts: WeakKeys[nodes.Kernel, KernelFacts] = WeakKeys()
         self._sites: list[tuple[str, Site]] = []
         self._report: Buffer | None = None
         self._prints: Buffer | None = None
@@ -100,8 +102,12 @@ class Device:
         self._may_have_prints = False
         self._dispatch_count = 0
         self._launches = itertools.count()
-        self._noted: list[Exception] = []
+        self._noted: list[Error] = []
         self._kept: dict[Callable[[Device], Any], Any] = {}
+
+    def _renew_lock(self) -> None:
+        """In a forked process: whoever had the lock goes on in the parent alone."""
+        self._lock = threading.RLock()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -143,6 +149,11 @@ class Device:
     def __exit__(self, *_: object) -> None:
         _entered.set(_entered.get()[:-1])
 
+    def use(self) -> None:
+        """Makes this device the default of the program, outside of ``with``."""
+        with _default.lock:
+            _default.device, _default.is_opened = self, True
+
     def __repr__(self) -> str:
         state = ", closed" if self.is_closed else ", lost" if self.runtime.is_lost else ""
         return f"Device({self.capabilities.runtime!r}, {self.capabilities.adapter!r}{state})"
@@ -152,44 +163,69 @@ class Device:
 
         What they printed comes before that.
         """
-        with self._lock:
+        with turn(self._lock):
             self._write_prints()
-            if self._noted:
-                raise self._noted.pop(0)
-            if not self._may_have_reports or self._report is None:
+            report = self._report if self._may_have_reports else None
+            if report is None and not self._noted:
                 return self.runtime.read(requests) if requests else []
             # Before the read: a dispatch that another thread records meanwhile sets it again.
             self._may_have_reports = False
-            *found, raw = self.runtime.read([*requests, (self._report, 0, HEADER_BYTES)])
-            report = decoded(raw)
-            if report is not None and report.slot_count:
-                (raw,) = self.runtime.read([(self._report, 0, REPORT_BYTES)])
-                report = lowest(raw, report)
-            if report is not None:
-                self.runtime.zero(self._report)
-                raise self._error_of(report)
+            try:
+                reported, found = self._read_with(report, requests)
+            except BaseException:
+                self._may_have_reports = True
+                raise
+            noted, self._noted = self._noted, []
+            if noted or reported:
+                raise combined([*noted, *reported])
             return found
 
     def _write_prints(self) -> None:
         """Writes what kernels printed since the last time to `sys.stdout`."""
         if not self._may_have_prints or self._prints is None:
             return
+        # Before the read: a dispatch that another thread records meanwhile sets it again.
         self._may_have_prints = False
-        (header,) = self.runtime.read([(self._prints, 0, PRINT_HEADER_BYTES)])
-        if not has_prints(header):
-            return
-        (raw,) = self.runtime.read([(self._prints, 0, PRINT_BYTES)])
-        text = printed(raw, lambda number: self._sites[number])
-        self.runtime.zero(self._prints)
+        try:
+            text = self._taken_prints(self._prints)
+        except BaseException:
+            self._may_have_prints = True
+            raise
         print(text, end="")  # noqa: T201
 
-    def _error_of(self, report: Report) -> Exception:
+    def _taken_prints(self, buffer: Buffer) -> str:
+        """The lines in `buffer`, which is cleared."""
+        (header,) = self.runtime.read([(buffer, 0, PRINT_HEADER_BYTES)])
+        if not has_prints(header):
+            return ""
+        (raw,) = self.runtime.read([(buffer, 0, PRINT_BYTES)])
+        text = printed(raw, lambda number: self._sites[number])
+        self.runtime.zero(buffer)
+        return text
+
+    def _read_with(
+        self, buffer: Buffer | None, requests: Sequence[tuple[Buffer, int, int]]
+    ) -> tuple[list[Error], list[memoryview]]:
+        """What kernels reported into `buffer`, which is cleared, and what is asked for."""
+        if buffer is None:
+            return [], self.runtime.read(requests)
+        *found, raw = self.runtime.read([*requests, (buffer, 0, HEADER_BYTES)])
+        report = decoded(raw)
+        if report is None:
+            return [], found
+        if report.slot_count:
+            (raw,) = self.runtime.read([(buffer, 0, REPORT_BYTES)])
+            report = lowest(raw, report)
+        self.runtime.zero(buffer)
+        return [self._error_of(report)], found
+
+    def _error_of(self, report: Report) -> Error:
         kernel, site = self._sites[report.site]
         return error_of(kernel, site, report)
 
     def report_buffer(self) -> Buffer:
         """The buffer into which dispatches may report; `recorded` says when one does."""
-        with self._lock:
+        with turn(self._lock):
             if self._report is None:
                 self._report = self.runtime.allocate(REPORT_BYTES)
             return self._report
@@ -201,6 +237,10 @@ class Device:
                 self._prints = self.runtime.allocate(PRINT_BYTES)
             return self._prints
 
+    def expect_reports(self) -> None:
+        """Lets the next synchronisation look at what kernels reported."""
+        self._may_have_reports = True
+
     def next_launch(self) -> int:
         """The number of a dispatch, so that reports say which of them was first."""
         return next(self._launches)
@@ -210,13 +250,13 @@ class Device:
         if may_print:
             self._may_have_prints = True
         if may_report:
-            self._may_have_reports = True
+            self.expect_reports()
         self._dispatch_count += count
         if self._dispatch_count >= DISPATCHES_A_SUBMISSION:
             self._dispatch_count = 0
             self.runtime.submit()
 
-    def note(self, failure: Exception) -> None:
+    def note(self, failure: Error) -> None:
         """Keeps what the host found wrong for the next synchronisation to raise."""
         self._noted.append(failure)
 
@@ -229,10 +269,7 @@ class Device:
 
     def facts(self, kernel: nodes.Kernel) -> KernelFacts:
         """What launches ask of `kernel`."""
-        known = self._facts.get(kernel)
-        if known is None:
-            known = self._facts[kernel] = KernelFacts(kernel)
-        return known
+        return self._facts.get(kernel) or self._facts.setdefault(kernel, KernelFacts(kernel))
 
     def pushed(self, kernel: nodes.Kernel, given: frozenset[str]) -> PushedKernel:
         """`kernel` with tangents of the arrays and uniforms `given`, made once."""
@@ -277,8 +314,8 @@ class Device:
 
     def stage(self, lowered: Lowered, kernel: str) -> Stage:
         """A lowered program, compiled; reports name `kernel`, where it is not empty."""
-        site_base = len(self._sites)
         pipeline = self.runtime.pipeline(lowered.program)
+        site_base = len(self._sites)
         self._sites += [(kernel, site) for site in lowered.sites]
         return Stage(lowered, pipeline, site_base)
 
@@ -307,13 +344,26 @@ _entered: ContextVar[tuple[Device, ...]] = ContextVar("shaderad_devices", defaul
 
 @dataclass
 class _Default:
-    """The one lazily opened default device."""
+    """The default device outside of ``with``."""
 
     lock: threading.Lock
     device: Device | None = None
+    is_opened: bool = False
+    """Whether the program opened it, or chose it by `use`."""
+
+    def renew_lock(self) -> None:
+        """In a forked process: whoever had the lock goes on in the parent alone."""
+        self.lock = threading.Lock()
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether the next device that is opened takes its place."""
+        device = self.device
+        return device is None or not self.is_opened or device.is_closed or device.runtime.is_lost
 
 
 _default = _Default(threading.Lock())
+call_in_children(_default.renew_lock)
 
 
 @api_boundary
@@ -324,7 +374,7 @@ def open_device(
     native: Any = None,
     limits: Mapping[str, Any] | None = None,
 ) -> Device:
-    """Opens a device.
+    """Opens a device; the first one that a program opens is its default from then on.
 
     Args:
         runtime: ``"wgpu"``, ``"slangpy"``, or `None` for the best there is; the environment
@@ -334,9 +384,14 @@ def open_device(
         limits: Fields of the capabilities to force down, such as ``storage_buffer_limit=8``.
 
     Raises:
-        DeviceError: SR0601 to SR0603, where there is no such runtime or adapter.
+        DeviceError: SR0601 to SR0603, where there is no such runtime or adapter; SR0622 in a
+            process that was forked off while a device was open.
     """
-    return Device(open_runtime(runtime, adapter=adapter, native=native, limits=limits))
+    opened = Device(open_runtime(runtime, adapter=adapter, native=native, limits=limits))
+    with _default.lock:
+        if _default.gives_way:
+            _default.device, _default.is_opened = opened, True
+    return opened
 
 
 def asked_device(asked: Any) -> Device | None:
@@ -350,13 +405,30 @@ def asked_device(asked: Any) -> Device | None:
     return asked
 
 
+def check_same(found: Device, device: Device, name: str) -> None:
+    """Raises SR0650 where `name`, on the device `found`, is given to a call on another one."""
+    if found is device:
+        return
+    other = f"another {found}" if repr(found) == repr(device) else str(found)
+    subject = name if " " in name else f"`{name}`"
+    raise error("SR0650", subject=subject, found=other, device=device)
+
+
 def current_device() -> Device:
-    """The device that this context entered last, else the default one; never a lost default."""
+    """The device that this context entered last, else the default one.
+
+    Where there is none, the best device opens and is the default until the program opens one.
+    """
     entered = _entered.get()
     if entered:
         return entered[-1]
     with _default.lock:
         device = _default.device
-        if device is None or device.is_closed or device.runtime.is_lost:
-            device = _default.device = open_device()
+        if (
+            device is None
+            or device.is_closed
+            or (device.runtime.is_lost and not _default.is_opened)
+        ):
+            device = _default.device = Device(open_runtime())
+            _default.is_opened = False
         return device

@@ -18,6 +18,7 @@ from shaderad.ir import nodes, ops, types
 from shaderad.session import array_kernels
 from shaderad.session.array_kernels import RESULT, Operand, operand_name, whole
 from shaderad.session.arrays import Array, Shape, array
+from shaderad.session.devices import check_same
 from shaderad.session.launch import new_launch
 from shaderad.session.tape import launched
 from shaderad.session.words import uniform_words
@@ -230,8 +231,7 @@ def _call(
     for k, one in enumerate(operands):
         own = operand_name(k)
         if isinstance(one, Array):
-            if one.device is not arrays[0].device:
-                raise error("SR0650", name="operand", found=one.device, device=arrays[0].device)
+            check_same(one.device, arrays[0].device, "an operand")
             padded = dim if is_flat else (1,) * (len(shown) - one.ndim) + one.shape
             # Axes of one element count as repeated: reads at 0 are the same for every thread.
             varies = tuple(is_flat or extent != 1 for extent in padded)

@@ -7,7 +7,7 @@ comes back as a struct, 0 in fields that hold no float.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from shaderad.runtime import buffers
 from shaderad.session.arguments import as_element, rebuilt, struct_fields
 from shaderad.session.arrays import Array, Shape, uploaded
 from shaderad.session.convert import in_form
-
-if TYPE_CHECKING:
-    from shaderad.session.devices import Device
+from shaderad.session.devices import Device, check_same
 
 
 def in_form_given(gradient: Array, given: Any, element: types.Type) -> Any:
@@ -76,8 +74,7 @@ def derivative_like(
     """A cotangent or tangent given by the caller, as `shape` elements on `device`."""
     if isinstance(given, Array):
         found = given if given.shape == shape else as_element(given, element, name)
-        if found.device is not device:
-            raise error("SR0650", name=name, found=found.device, device=device)
+        check_same(found.device, device, name)
         if found.element != element:
             found = as_element(found, element, name)
     else:

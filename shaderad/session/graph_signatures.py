@@ -85,7 +85,6 @@ class GraphSignature:
         Raises:
             ShapeError: SR0345 for the number of axes, SR0346 for a size, SR0350 to SR0367 for the
                 elements, SR0333 for a container that is built otherwise.
-            DeviceError: SR0650, where arrays live on different devices.
         """
         found: list[Array] = []
 
@@ -97,9 +96,6 @@ class GraphSignature:
         trees_given = [tree for name, tree in self.skeleton.items() if name not in self.fixed]
         for tree, x in zip(trees_given, given, strict=True):
             _walk(place, tree, x, self.name)
-        for x in found:
-            if x.device is not device:
-                raise error("SR0650", name="an argument", found=x.device, device=device)
         return Arguments(tuple(trees_given), tuple(found))
 
     def form(self, arguments: Arguments) -> Form:

@@ -202,9 +202,6 @@ class GraphFunction(BindableGraph):
         device = device_of(None, trees.leaves(values))
         checked = self._annotations.applied(given.arguments, device)
         arguments = taken_apart(checked, partial(array_of_number, device=device))
-        for x in arguments.arrays:
-            if x.device is not device:
-                raise error("SR0650", name="an argument", found=x.device, device=device)
         form = self._annotations.form(checked, arguments)
         traced = self._traced(arguments, form, given)
         return BoundGraph(traced, arguments, form, device)

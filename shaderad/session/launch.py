@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
+from shaderad.runtime.interrupts import held_back
 from shaderad.session.arrays import Array, Shape
 from shaderad.session.devices import Choice, Device
 from shaderad.session.dispatch import Placement, copied, run
@@ -171,8 +172,10 @@ class Launch:
             accumulate=accumulate,
             is_one_thread=mode is not Mode.PRIMAL and prod(self.dim) <= 1,
         )
-        for stage in self.device.stages(self.kernel, choice):
-            run(stage, placed, self.uniforms)
+        stages = self.device.stages(self.kernel, choice)
+        with held_back():
+            for stage in stages:
+                run(stage, placed, self.uniforms)
 
 
 def new_launch(

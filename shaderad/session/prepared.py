@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from shaderad.diagnostics import error
+from shaderad.diagnostics import Error, error
 from shaderad.ir import sizes, types
 from shaderad.lower.bindings import Role, WordKind, in_rows
+from shaderad.runtime.interrupts import held_back
 from shaderad.session import schedule as to
 from shaderad.session.arrays import Array
 from shaderad.session.commands import Command, Copy, Dispatch, Fill, While
@@ -55,7 +56,13 @@ class Prepared:
     """The most that is needed at one time, inputs left out."""
 
     def run(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        with held_back():
+            return self._run(inputs)
+
+    def _run(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         device, runtime = self.device, self.device.runtime
+        if self.may_report:
+            device.expect_reports()  # an interrupt may end a loop between its dispatches
         sizes = chain(self.kept_bytes, self.scratch_bytes)
         made = (runtime.allocate(size, zeroed=False) for size in sizes)
         frame = [*(one.buffer for one in inputs), *made]
@@ -286,6 +293,6 @@ class _Preparation:
             numbers[left], numbers[right] = numbers[right], numbers[left]
 
 
-def _limit_error(loop: to.RepeatWhile) -> Exception:
+def _limit_error(loop: to.RepeatWhile) -> Error:
     """What a loop that ran past its limit raises at the next look at the device."""
     return error("SR0661", loop.span, kernel="while_loop", length=loop.limit, count=1)

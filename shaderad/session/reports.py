@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shaderad.diagnostics import Error, error
@@ -80,6 +82,27 @@ _VALUES = ("", "NaN", "inf", "-inf")
 
 _GENERATED = re.compile(r"[xy]\d+")
 """Names of the arrays of kernels that array functions are run by."""
+
+
+def combined(failures: Sequence[Error]) -> Error:
+    """The first of `failures`, with the others in its note; equal ones are counted."""
+    first, *others = failures
+    if not others:
+        return first
+    count_by_line = Counter(map(_line, failures))
+    own = count_by_line.pop(_line(first))
+    notes = [first.note, *([f"reported {own} times"] if own > 1 else [])]
+    for line, count in count_by_line.items():
+        times = f", {count} times" if count > 1 else ""
+        notes.append(f"also reported{times}: {line}")
+    return type(first)(first.code, first.message, span=first.span, label=first.label,
+                       note="\n".join(notes), help=first.help)  # fmt: skip
+
+
+def _line(failure: Error) -> str:
+    """Code, message and place of an error."""
+    place = "" if failure.span is None else f" ({failure.span.file}:{failure.span.line})"
+    return f"{failure.code} {failure.message}{place}"
 
 
 def error_of(kernel: str, site: Site, report: Report) -> Error:

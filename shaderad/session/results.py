@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from shaderad.runtime import buffers
 from shaderad.session import forms, trees
 from shaderad.session.arrays import Array, Shape, zeros
 from shaderad.session.convert import summed
+from shaderad.session.devices import Device, check_same
 from shaderad.session.dispatch import copied
-
-if TYPE_CHECKING:
-    from shaderad.session.devices import Device
 
 
 def holds_floats(leaf: Any) -> bool:
@@ -71,9 +69,8 @@ def check_sum(total: Any, element: types.Type, shape: Shape, device: Device) -> 
         found = f"a `{type(total).__name__}`"
     elif buffers.base_of(total.element) != base or total.byte_count != wanted:
         found = repr(total)
-    elif total.device is not device:
-        raise error("SR0650", name="accumulate", found=total.device, device=device)
     else:
+        check_same(total.device, device, "accumulate")
         return
     raise error("SR0469", found=found, wanted=f"an array of `{element}` with shape {shape}")
 

@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from shaderad.diagnostics.progress import Work
 from shaderad.graph.explain import Memory, explain
 from shaderad.graph.planning import plan
 from shaderad.session.arrays import Array
+from shaderad.session.devices import check_same
 from shaderad.session.kernel_steps import StagedPasses
 from shaderad.session.plan_steps import lowered_passes
 from shaderad.session.prebuilt_graphs import PrebuiltGraph, PrebuiltPart
 from shaderad.session.prepared import Prepared, prepare
 from shaderad.session.scheduling import schedule
+from shaderad.session.weak_keys import WeakKeys
 
 if TYPE_CHECKING:
     from shaderad.graph.plan import PassStep, Plan
@@ -79,8 +80,8 @@ class GraphRunner:
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._scheduled: WeakKeyDictionary[Graph, Scheduled] = WeakKeyDictionary()
-        self._prepared: WeakKeyDictionary[Graph, dict[Key, Prepared]] = WeakKeyDictionary()
+        self._scheduled: WeakKeys[Graph, Scheduled] = WeakKeys()
+        self._prepared: WeakKeys[Graph, dict[Key, Prepared]] = WeakKeys()
 
     def run(
         self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]
@@ -93,7 +94,13 @@ class GraphRunner:
         return self.prepared(graph, inputs, sizes).run(inputs)
 
     def prepared(self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]) -> Prepared:
-        """What runs `graph` at these sizes."""
+        """What runs `graph` at these sizes.
+
+        Raises:
+            DeviceError: SR0650, where an input lives on another device.
+        """
+        for one in inputs:
+            check_same(one.device, self._device, "an argument")
         key = (tuple(sizes.items()), tuple(one.offset for one in inputs))
         known = self._prepared.setdefault(graph, {})
         found = known.get(key)
@@ -112,9 +119,7 @@ class GraphRunner:
 
     def _made(self, graph: Graph) -> Scheduled:
         found = self._scheduled.get(graph)
-        if found is None:
-            found = self._scheduled[graph] = self._newly_made(graph)
-        return found
+        return found or self._scheduled.setdefault(graph, self._newly_made(graph))
 
     def _newly_made(self, graph: Graph) -> Scheduled:
         with Work("graph", "planning"):

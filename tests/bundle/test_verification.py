@@ -8,6 +8,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.bundle import verification
+from shaderad.runtime import Runtime
 
 pytestmark = pytest.mark.gpu
 
@@ -158,10 +159,10 @@ def test_a_wrong_gradient_fails_the_build_and_keeps_the_folder(tmp_path: Path) -
 def test_without_a_device_nothing_is_verified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def none(runtime: str) -> sad.Device:
+    def none(runtime: str) -> Runtime:
         raise sad.DeviceError("SR0602", f"no {runtime} here")
 
-    monkeypatch.setattr(verification, "open_device", none)
+    monkeypatch.setattr(verification, "open_runtime", none)
     source = written(tmp_path, WRONG)
     built = sad.build(source, tmp_path / "out", targets="wgsl", verify=True, validate=False)
     (one,) = built.verifications

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from typing import Any
 
 import numpy as np
@@ -10,31 +11,78 @@ import pytest
 
 import shaderad as sad
 from shaderad.runtime import idle_buffers
-from shaderad.runtime.idle_buffers import IdleBuffers
+from shaderad.runtime.idle_buffers import BufferPool, IdleBuffers
+from tests.stress.steps import STATM
 
 COUNT = 300_000
+ROOM = 1 << 30
+
+
+class Native:
+    """A buffer that has nothing but a size."""
+
+    size = 100
+
+
+def test_idle_buffers_hold_little_more_than_those_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idle_buffers, "SPARE_BYTES", 200)
+    monkeypatch.setattr(idle_buffers, "BOOKKEEPING_BYTES", 0)
+    pool = BufferPool()
+    held = [pool.hold(100, Native(), is_own=True) for _ in range(10)]
+    del held[4:]
+    assert pool.settle() == []  # 400 are in use, 600 idle
+    again = pool.reuse(100, 100)
+    shared = held.pop()
+    shared.shared()
+    held.clear()
+    ended = pool.settle()  # 100 are in use, 300 may be idle of 800
+    assert len(ended) == 5
+    assert again is not None
+    assert again.serial not in ended
+    del shared
+    assert len(pool.settle()) == 1, "a buffer that somebody else may hold never serves again"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not STATM.is_file(), reason="the memory of the process is read from /proc")
+def test_arrays_of_changing_sizes_cost_no_more_than_the_pool_holds(device: sad.Device) -> None:
+    def resident() -> int:
+        return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    rng = np.random.default_rng(0)
+    data = np.ones(100_000, np.float32)
+    (sad.array(data, device=device) * 2.0).numpy()
+    before = resident()
+    for k in range(1000):
+        result = sad.array(data[: rng.integers(1, data.size)], device=device) * 2.0
+        if k % 4 == 0:
+            result[:2].numpy()
+    assert resident() - before < 120 << 20
 
 
 def test_a_buffer_is_taken_once_and_by_its_exact_size() -> None:
     idle = IdleBuffers[str]()
-    assert not idle.keep(64, "a")
+    assert not idle.keep(64, "a", ROOM)
     assert idle.take(32) is None
     assert (idle.take(64), idle.take(64)) == ("a", None)
 
 
-def test_the_longest_wait_ends_where_there_is_no_more_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle_buffers, "IDLE_BYTES", 100)
+def test_the_longest_idle_is_freed_where_there_is_no_more_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(idle_buffers, "BOOKKEEPING_BYTES", 0)
     idle = IdleBuffers[str]()
-    assert [idle.keep(40, "a"), idle.keep(20, "b"), idle.keep(40, "c")] == [[], [], []]
-    assert idle.keep(60, "d") == ["a", "b"]
-    assert idle.keep(101, "e") == ["c", "d", "e"]
+    kept = [idle.keep(40, "a", 100), idle.keep(20, "b", 100), idle.keep(40, "c", 100)]
+    assert kept == [[], [], []]
+    assert idle.keep(60, "d", 100) == ["a", "b"]
+    assert idle.keep(101, "e", 100) == ["c", "d", "e"]
     assert idle.take(40) is None
 
 
 def test_only_so_many_of_one_size_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idle_buffers, "IDLE_COUNT", 2)
     idle = IdleBuffers[str]()
-    given_up = [idle.keep(size, f"{size}{k}") for k in range(3) for size in (16, 32)]
+    given_up = [idle.keep(size, f"{size}{k}", ROOM) for k in range(3) for size in (16, 32)]
     assert [one for one in given_up if one] == [["160"], ["320"]]
     assert sorted(idle.clear()) == ["161", "162", "321", "322"]
     assert idle.take(16) is None

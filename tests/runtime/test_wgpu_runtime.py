@@ -77,7 +77,7 @@ def test_a_refused_command_is_a_device_error_and_the_device_goes_on(wgpu_runtime
 def test_dropping_a_buffer_frees_the_memory_that_bind_groups_held(
     wgpu_runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(idle_buffers, "IDLE_BYTES", 1 << 19)
+    monkeypatch.setattr(idle_buffers, "SPARE_BYTES", 1 << 19)
     pipeline = wgpu_runtime.pipeline(SCALE_AND_ADD)
     x = wgpu_runtime.allocate(4)
 

@@ -2,11 +2,12 @@
 
     python -m tests.stress [writers|threads|steps|interrupts ..]
 
-`writers` takes three minutes, `threads` two, `steps` ten, `interrupts` fifteen.
+`writers` takes three minutes, `threads` two, `steps` ten, `interrupts` twenty.
 """
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 import time
@@ -85,10 +86,14 @@ def steps() -> None:
 
 def interrupts() -> None:
     for device in opened():
+        name = device.capabilities.runtime
+        for how in ("thread", "line", "endless"):
+            command = [sys.executable, "-m", "tests.stress.interrupts", name, str(INTERRUPTS), "0"]
+            said = subprocess.run([*command, how], capture_output=True, text=True).stdout
+            print(f"{name}, {how}: {said}", end="")
         start = time.perf_counter()
         found = compiled_under_interrupts(device, INTERRUPTS, seed=1)
         seconds = time.perf_counter() - start
-        name = device.capabilities.runtime
         print(f"{name}: compiles interrupted {len(found)} times, {found.count(True)} times the "
               f"next one was right, {seconds:.0f} s")  # fmt: skip
 

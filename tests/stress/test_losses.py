@@ -92,6 +92,7 @@ def test_a_lost_default_device_is_replaced_at_the_next_call(
     entered: ContextVar[tuple[()]] = ContextVar("entered", default=())
     monkeypatch.setattr("shaderad.session.devices._entered", entered)
     monkeypatch.setattr("shaderad.session.devices._default.device", None)
+    monkeypatch.setattr("shaderad.session.devices._default.is_opened", False)
     x = sad.array([1.0, 2.0])
     lose(x.device)
     with pytest.raises(sad.DeviceError):
