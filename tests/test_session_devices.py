@@ -133,7 +133,7 @@ def test_one_synchronisation_raises_all_that_was_reported_before_it_once(
     with pytest.raises(sad.LimitError) as caught:
         device.synchronize()
     assert caught.value.code == "SR0661"
-    assert "limit of 3" in caught.value.message
+    assert "a loop of `sad.while_loop` ran past its limit of 3" in caught.value.message
     assert "reported 2 times" in caught.value.note
     assert "limit of 5" in caught.value.note
     assert "SR0660 index 7 is out of range" in caught.value.note

@@ -295,4 +295,4 @@ class _Preparation:
 
 def _limit_error(loop: to.RepeatWhile) -> Error:
     """What a loop that ran past its limit raises at the next look at the device."""
-    return error("SR0661", loop.span, kernel="while_loop", length=loop.limit, count=1)
+    return error("SR0661", loop.span, place=" of `sad.while_loop`", length=loop.limit, count=1)
