@@ -25,7 +25,7 @@ from shaderad.session.results import (
     holds_floats,
     tangents_of,
 )
-from shaderad.session.tape import LaunchStep, Moving, Trace, Values, taping, trace_of
+from shaderad.session.tape import LaunchStep, Moving, Trace, Values, taped, trace_of
 
 if TYPE_CHECKING:
     from shaderad.ir.nodes import Kernel
@@ -123,8 +123,7 @@ def function_at(
         _check_followable(given)
     lifted = [_mapped_lifted(lift, given) for given in args]
     try:
-        with taping():
-            out = function(*lifted, **keywords)
+        out = taped(function, *lifted, **keywords)
     finally:
         trace.close()
     return FunctionAt(trace, out, args, lifted)

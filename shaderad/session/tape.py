@@ -9,11 +9,10 @@ backward is the vjp and one walk forward the jvp.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from shaderad.diagnostics import error
 from shaderad.ir import types
@@ -22,6 +21,9 @@ from shaderad.session.convert import in_form, in_form_of, summed
 if TYPE_CHECKING:
     from shaderad.session.arrays import Array
     from shaderad.session.launch import Launch
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Step(Protocol):
@@ -145,14 +147,12 @@ def is_taped() -> bool:
     return _open.get()
 
 
-@contextmanager
-def taping() -> Generator[None, None, None]:
-    """While inside, `is_taped` holds."""
-    token = _open.set(True)
-    try:
-        yield
-    finally:
-        _open.reset(token)
+def taped(function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
+    """Calls `function`, in which `is_taped` holds."""
+    # A context of its own ends with the call, so that no interrupt can leave it entered.
+    context = copy_context()
+    context.run(_open.set, True)
+    return context.run(function, *args, **keywords)
 
 
 def trace_of(arrays: Iterable[Array]) -> Trace | None:

@@ -8,10 +8,9 @@ inside of it compute with it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar, copy_context
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -27,6 +26,9 @@ from shaderad.session.traced_sizes import shown
 
 if TYPE_CHECKING:
     from shaderad.session.devices import Device
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _current: ContextVar[GraphTrace | None] = ContextVar("shaderad_graph_trace", default=None)
 
@@ -138,14 +140,12 @@ class GraphTrace:
             self.positive_sizes.append(difference if found else sizes.subtract(1, difference))
         return found
 
-    @contextmanager
-    def running(self) -> Generator[None, None, None]:
-        """While inside, array functions compute in this trace."""
-        token = _current.set(self)
-        try:
-            yield
-        finally:
-            _current.reset(token)
+    def run(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
+        """Calls `function`, whose array functions compute in this trace."""
+        # A context of its own ends with the call, so that no interrupt can leave it entered.
+        context = copy_context()
+        context.run(_current.set, self)
+        return context.run(function, *args, **keywords)
 
     def graph(self, outputs: Sequence[Value]) -> Graph:
         """What has been traced, as a function of everything it took from outside."""

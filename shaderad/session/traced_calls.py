@@ -102,8 +102,7 @@ def traced_variant(function: Callable[..., Any], form: Form) -> Variant:
     """Runs `function` on traced arrays of this form."""
     trace = GraphTrace(dict(form.size_by_name))
     arguments = [trace.argument(t, None) for t in form.types]
-    with trace.running():
-        out = function(*arguments)
+    out = trace.run(function, *arguments)
     graph, placed = graph_of(trace, out)
     return Variant(
         graph=graph,

@@ -35,8 +35,7 @@ class Body:
         return [self.argument(x.value.type, x) for x in given]
 
     def call(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
-        with self.trace.running():
-            return function(*args, **keywords)
+        return self.trace.run(function, *args, **keywords)
 
     def lifted(self, tree: Any) -> Any:
         """`tree` with an array of this body for each leaf but `None`."""
@@ -44,8 +43,7 @@ class Body:
         def lift(leaf: Any) -> TracedArray | None:
             return None if leaf is None else as_array(leaf)
 
-        with self.trace.running():
-            return trees.mapped(lift, tree)
+        return self.trace.run(trees.mapped, lift, tree)
 
     def value(self, x: TracedArray) -> Value:
         return self.trace.value_of(x)

@@ -131,9 +131,7 @@ class _Forward:
                         wanted="tuple of 2: (result, residuals)")  # fmt: skip
         result: Any = found[0]  # pyright: ignore[reportUnknownVariableType]
         self.residuals: Any = found[1]
-        with self.body.trace.running():
-            pairs = zip(trees.leaves(out), matched(out, result, "the result"), strict=True)
-            self._results = [conformed(leaf, like, "the result") for like, leaf in pairs]
+        self._results = self.body.trace.run(_conformed_to, out, result)
 
     def graph(self, operands: Sequence[TracedArray], passed: Sequence[TracedArray]) -> Graph:
         """Gives the results, the residuals, and what the backward function reads beside them."""
@@ -181,12 +179,15 @@ class _Backward:
             leaves.append(bar)
 
         trees.mapped(collect, args, found, name="cotangent")
-        with self.body.trace.running():
-            return [
-                b.zeros(x.value.type) if bar is None else conformed(bar, x, "the cotangent")
-                for x, bar in zip(given, leaves, strict=True)
-                if is_differentiable(x.element)
-            ]
+
+        def value_of(x: TracedArray, bar: Any) -> Value:
+            return b.zeros(x.value.type) if bar is None else conformed(bar, x, "the cotangent")
+
+        return [
+            self.body.trace.run(value_of, x, bar)
+            for x, bar in zip(given, leaves, strict=True)
+            if is_differentiable(x.element)
+        ]
 
     def graph(self, passed: Sequence[TracedArray], outputs: Sequence[Value]) -> Graph:
         inputs = [x.value for x in self._kept]
@@ -230,3 +231,9 @@ def _check_captured(name: str, captured: Sequence[TracedArray]) -> None:
 def _is_detached(value: Value) -> bool:
     node = value.producer
     return isinstance(node, Elementwise) and isinstance(node.expr, nodes.Detach)
+
+
+def _conformed_to(out: Any, result: Any) -> list[Value]:
+    """What `result` holds, in the form of `out`."""
+    pairs = zip(trees.leaves(out), matched(out, result, "the result"), strict=True)
+    return [conformed(leaf, like, "the result") for like, leaf in pairs]

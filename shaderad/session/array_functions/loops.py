@@ -166,8 +166,8 @@ class _Carries:
         widened = [self._widened(k, leaf) for k, leaf in enumerate(leaves)]
         if any(widened):
             return None
-        with body.trace.running():
-            return [self._conformed(x, leaf) for x, leaf in zip(self.arrays, leaves, strict=True)]
+        pairs = zip(self.arrays, leaves, strict=True)
+        return [body.trace.run(self._conformed, x, leaf) for x, leaf in pairs]
 
     def _widened(self, position: int, new: TracedArray) -> bool:
         """Makes the first carry a float, or one for each element of a mapped function."""
