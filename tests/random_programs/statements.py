@@ -90,7 +90,7 @@ class Statements:
             (4, self._if), (5 if can_loop else 0, self._for), (2 if can_loop else 0, self._while),
             (1 if can_loop else 0, self._sum_loop), (5, self._write_array), (1, self._swap),
             (8 if deep else 2, self._jump), (1, self._unpack), (1, self._effect),
-            (1, self._copy_and_change), (1, self._assert),
+            (1, self._copy_and_change), (1, self._assert), (1, self._print),
         ])  # fmt: skip
         kind(indent)
 
@@ -204,6 +204,12 @@ class Statements:
 
     def _assert(self, indent: str) -> None:
         self._line(indent, f'assert {self._write.condition(1)} or True, "never"')
+
+    def _print(self, indent: str) -> None:
+        """What is printed changes no value and no derivative."""
+        found = self._bound()
+        text = self._choices.of(found).text if found else "'here'"
+        self._line(indent, f"print({text}, {self._write.damped(FLOAT, 1)})")
 
     # -- branches and loops -------------------------------------------------------------------
 
