@@ -9,17 +9,17 @@ compiler did.
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Mapping
 
 from shaderad.bundle.description import Place
 from shaderad.diagnostics import error
 from shaderad.lower.artifact import Binding, Code, Program
+from shaderad.runtime.spirv import instructions, words_of
 
 _REGISTER = re.compile(r"\b(\w+?)_\d+ : register\(([bstu]\d+)(?:, space(\d+))?\)")
 _METAL_BUFFER = re.compile(r"\b(\w+?)_\d+ \[\[buffer\((\d+)\)\]\]")
 _WGSL_BINDING = re.compile(r"@binding\((\d+)\) @group\((\d+)\)")
-_SPIRV_HEADER_WORDS, _OP_DECORATE, _BINDING, _DESCRIPTOR_SET = 5, 71, 33, 34
+_OP_DECORATE, _BINDING, _DESCRIPTOR_SET = 71, 33, 34
 
 
 def places(program: Program, code: Code) -> dict[str, Place]:
@@ -42,13 +42,10 @@ def _wgsl_places(content: bytes) -> set[tuple[int, int]]:
 
 def _spirv_places(content: bytes) -> set[tuple[int, int]]:
     """Every set with a slot of it that ``OpDecorate`` names (SPIR-V 1.6, sections 2.3 and 3.20)."""
-    words = struct.unpack(f"<{len(content) // 4}I", content)
     found: dict[int, dict[int, int]] = {_BINDING: {}, _DESCRIPTOR_SET: {}}
-    position = _SPIRV_HEADER_WORDS
-    while position < len(words):
-        if words[position] & 0xFFFF == _OP_DECORATE and words[position + 2] in found:
-            found[words[position + 2]][words[position + 1]] = words[position + 3]
-        position += words[position] >> 16
+    for opcode, operands in instructions(words_of(content)):
+        if opcode == _OP_DECORATE and operands[1] in found:
+            found[operands[1]][operands[0]] = operands[2]
     sets = found[_DESCRIPTOR_SET]
     return {(sets[variable], slot) for variable, slot in found[_BINDING].items()}
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import struct
 
-_HEADER_WORDS, _BOUND = 5, 3
+from shaderad.runtime.spirv import HEADER_WORDS, MalformedSpirvError, instructions, words_of
+
+_BOUND = 3
+_LAST_ID = 0xFFFFFFFF
 _LOGICAL_NOT = 168
 # FUnordEqual, NotEqual, LessThan, GreaterThan, LessThanEqual, GreaterThanEqual -> the ordered
 # comparison that holds exactly where it does not.
@@ -17,21 +20,26 @@ _OPPOSITES = {181: 182, 183: 180, 185: 190, 187: 188, 189: 186, 191: 184}
 
 
 def with_ordered_comparisons(module: bytes) -> bytes:
-    """The module without unordered comparisons."""
-    words = struct.unpack(f"<{len(module) // 4}I", module)
+    """The module without unordered comparisons; one that is malformed stays as it is."""
+    try:
+        return _rewritten(words_of(module))
+    except MalformedSpirvError:
+        return module
+
+
+def _rewritten(words: tuple[int, ...]) -> bytes:
     bound = words[_BOUND]
-    out = list(words[:_HEADER_WORDS])
-    at = _HEADER_WORDS
-    while at < len(words):
-        count, opcode = words[at] >> 16, words[at] & 0xFFFF
+    out = list(words[:HEADER_WORDS])
+    for opcode, operands in instructions(words):
         opposite = _OPPOSITES.get(opcode)
         if opposite is None:
-            out += words[at : at + count]
-        else:
-            result_type, result, left, right = words[at + 1 : at + count]
-            out += [count << 16 | opposite, result_type, bound, left, right]
-            out += [4 << 16 | _LOGICAL_NOT, result_type, result, bound]
-            bound += 1
-        at += count
+            out += [(len(operands) + 1) << 16 | opcode, *operands]
+            continue
+        if len(operands) != 4 or bound == _LAST_ID:
+            raise MalformedSpirvError(f"a comparison of {len(operands)} operands")
+        result_type, result, left, right = operands
+        out += [5 << 16 | opposite, result_type, bound, left, right]
+        out += [4 << 16 | _LOGICAL_NOT, result_type, result, bound]
+        bound += 1
     out[_BOUND] = bound
     return struct.pack(f"<{len(out)}I", *out)

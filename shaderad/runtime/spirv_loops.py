@@ -7,11 +7,10 @@ loop runs for ever on the device. Such a module must go to the device another wa
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-_HEADER_WORDS = 5
+from shaderad.runtime.spirv import MalformedSpirvError, instructions, words_of
+
 _LOOP_MERGE, _SELECTION_MERGE, _LABEL = 246, 247, 248
 _BRANCH, _BRANCH_CONDITIONAL, _SWITCH = 249, 250, 251
 
@@ -29,8 +28,14 @@ class _Block:
 
 
 def leaves_loop_from_switch(module: bytes) -> bool:
-    """Whether a branch inside a switch goes to the end of a loop around that switch."""
-    blocks = _blocks(module)
+    """Whether a branch inside a switch goes to the end of a loop around that switch.
+
+    A malformed module does not: naga refuses it.
+    """
+    try:
+        blocks = _blocks(module)
+    except (MalformedSpirvError, IndexError):
+        return False
     header_by_merge = {block.merge: label for label, block in blocks.items() if block.is_loop}
     loop_steps = {block.next_by_loop for block in blocks.values() if block.is_loop}
     return any(
@@ -51,7 +56,7 @@ def _leaves(
     waiting = list(switch.successors)
     while waiting:
         label = waiting.pop()
-        if label in inside or label == switch.merge:
+        if label in inside or label == switch.merge or label not in blocks:
             continue
         # A loop's header dominates its merge block: one not met before lies outside the switch.
         if label in header_by_merge and header_by_merge[label] not in inside:
@@ -72,7 +77,7 @@ def _steps_inside(blocks: dict[int, _Block], step: int, inside: set[int]) -> boo
 def _blocks(module: bytes) -> dict[int, _Block]:
     blocks: dict[int, _Block] = {}
     block = _Block()
-    for opcode, operands in _instructions(module):
+    for opcode, operands in instructions(words_of(module)):
         if opcode == _LABEL:
             block = blocks[operands[0]] = _Block()
         elif opcode == _LOOP_MERGE:
@@ -88,15 +93,3 @@ def _blocks(module: bytes) -> dict[int, _Block]:
             block.successors = [operands[1], *operands[3::2]]
             block.is_switch = True
     return blocks
-
-
-def _instructions(module: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Opcode and operands of each instruction; stops where the module does not parse."""
-    words = struct.unpack(f"<{len(module) // 4}I", module[: len(module) // 4 * 4])
-    position = _HEADER_WORDS
-    while position < len(words):
-        word_count, opcode = words[position] >> 16, words[position] & 0xFFFF
-        if word_count == 0:
-            return
-        yield opcode, words[position + 1 : position + word_count]
-        position += word_count
