@@ -6,11 +6,20 @@ manifest of a later minor version can be read. Invariant: only names, numbers an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, Literal, TypedDict
 
 import msgspec
 
+from shaderad.bundle.field_types import (
+    Name,
+    Number,
+    Path,
+    Slot,
+    Text,
+    Threads,
+    Word,
+    one_of,
+)
 from shaderad.ir.types import Access, Kind
 from shaderad.lower import artifact
 from shaderad.lower.bindings import ATOMICS, BOUNDS, Mode, Role, SiteKind, WordKind
@@ -21,29 +30,25 @@ FILE = "manifest.json"
 SCHEMA_FILE = "manifest.schema.json"
 
 
-def _one_of(names: Iterable[str]) -> msgspec.Meta:
-    return msgspec.Meta(extra_json_schema={"enum": sorted(names)})
-
-
-BoundsName = Annotated[str, _one_of(BOUNDS)]
-AtomicsName = Annotated[str, _one_of(ATOMICS)]
-FeatureName = Annotated[str, _one_of(artifact.FEATURES)]
+BoundsName = Annotated[Name, one_of(BOUNDS)]
+AtomicsName = Annotated[Name, one_of(ATOMICS)]
+FeatureName = Annotated[Name, one_of(artifact.FEATURES)]
 STRATEGIES = ("exclusive", "uniform", "scattered", "uniform and scattered")
-StrategyName = Annotated[str, _one_of(STRATEGIES)]
+StrategyName = Annotated[Name, one_of(STRATEGIES)]
 
 
 class Place(TypedDict, total=False):
     """Where a resource is bound; empty where the code does not use it."""
 
-    set: int
+    set: Number
     """Of SPIR-V; the group of WGSL."""
-    binding: int
+    binding: Number
     """Of SPIR-V and WGSL."""
-    register: str
+    register: Name
     """Of HLSL, such as ``t0``."""
-    space: int
+    space: Number
     """Of HLSL."""
-    buffer: int
+    buffer: Number
     """Of Metal."""
 
 
@@ -54,75 +59,75 @@ class TargetEntry(msgspec.Struct):
     """How floats are added in memory."""
     features: list[FeatureName]
     """What code may have needed; each entry point says what it does need."""
-    storage_buffer_limit: int
+    storage_buffer_limit: Number
     """For one entry point."""
-    workgroup: int = 64
+    workgroup: Threads = 64
     """Threads of a workgroup; reductions and scans of graphs choose their own."""
-    space: int = 0
+    space: Slot = 0
     """The descriptor set, bind group or register space of everything that is bound."""
-    first_binding: int = 0
+    first_binding: Slot = 0
     """The slot of the constant buffer."""
 
 
 class Part(msgspec.Struct):
     """One scalar of an element: where it is in it, and where in its bytes."""
 
-    path: list[str | int]
+    path: list[Name | Number]
     """Fields and numbers of components, from the outside in."""
     type: Kind
-    byte_offset: int
+    byte_offset: Number
 
 
 class PointerPart(msgspec.Struct):
     """A pointer in an element, and the array it leads into."""
 
-    path: list[str | int]
-    target: str
+    path: list[Name | Number]
+    target: Name
     """The array's name."""
 
 
 class Field(msgspec.Struct):
     """A field of a struct, with its type as Python spells it."""
 
-    name: str
-    type: str
+    name: Name
+    type: Name
 
 
 class Layout(msgspec.Struct, omit_defaults=True):
     """One element type as it lies in storage buffers."""
 
-    byte_count: int
+    byte_count: Number
     """From one element to the next."""
-    word_bytes: int
+    word_bytes: Number
     """2 for elements made of half alone, else 4; offsets of arrays count such words."""
     scalars: list[Part]
     pointers: list[PointerPart] = []
     fields: list[Field] = []
     """Of a struct."""
-    element: str = ""
+    element: Name = ""
     """What a pointer leads to."""
 
 
 class Parameter(msgspec.Struct, omit_defaults=True):
     """A parameter of the Python function, Index ones left out."""
 
-    name: str
-    type: str
+    name: Name
+    type: Name
     kind: Literal["array", "uniform", "struct of arrays", "constant"]
-    value: float | str | None = None
+    value: float | Name | None = None
     """Of a constant; text where JSON has no number."""
 
 
 class ArrayEntry(msgspec.Struct):
     """An array that the kernel binds."""
 
-    name: str
-    path: list[str]
+    name: Name
+    path: Path
     """The parameter, and the fields that lead to the array; ``[]`` is where a pointer leads."""
     access: Access
-    type: str
+    type: Name
     """Of an element: a key of `types`."""
-    rank: int
+    rank: Number
     """How many axes it has; elements lie in row-major order."""
     is_differentiable: bool
     """The backward dispatches give its gradient."""
@@ -133,10 +138,10 @@ class ArrayEntry(msgspec.Struct):
 class UniformEntry(msgspec.Struct):
     """A value that is the same for the whole launch."""
 
-    name: str
-    path: list[str]
+    name: Name
+    path: Path
     """The parameter, and the fields that lead to the value."""
-    type: str
+    type: Name
     """A key of `types`."""
     is_differentiable: bool
     """The backward dispatches give its gradient."""
@@ -145,11 +150,11 @@ class UniformEntry(msgspec.Struct):
 class WordEntry(msgspec.Struct, omit_defaults=True):
     """One 32-bit word of the constant buffer; docs/manifest.md says what each kind holds."""
 
-    name: str
+    name: Name
     kind: WordKind
-    index: int
+    index: Word
     """The axis, the word of the uniform, or the bits."""
-    of: str = ""
+    of: Name = ""
     """The array or uniform."""
     role: Role | None = None
     """Which of its buffers."""
@@ -158,9 +163,9 @@ class WordEntry(msgspec.Struct, omit_defaults=True):
 class Parameters(msgspec.Struct):
     """The constant buffer; its size is rounded up to a multiple of 16 bytes."""
 
-    slot: int
+    slot: Slot
     """Of the Slang text; hosts bind by `place`."""
-    name: str
+    name: Name
     place: Place
     words: list[WordEntry]
 
@@ -168,22 +173,22 @@ class Parameters(msgspec.Struct):
 class Member(msgspec.Struct):
     """An array in a storage buffer, in the element type that the dispatch sees."""
 
-    name: str
-    type: str
+    name: Name
+    type: Name
 
 
 class ResourceEntry(msgspec.Struct):
     """A storage buffer; docs/manifest.md says what each role holds."""
 
-    slot: int
+    slot: Slot
     """Of the Slang text; hosts bind by `place`."""
-    name: str
+    name: Name
     place: Place
     access: artifact.Access
     role: Role
     members: list[Member]
     """What lies in it; several begin where their offset words say."""
-    fill_word: int | None
+    fill_word: Word | None
     """The 32-bit word to fill it with before the dispatch; none: its content is kept, or is
     overwritten whole."""
     is_covered_by_launch: bool
@@ -194,10 +199,10 @@ class SiteEntry(msgspec.Struct):
     """A place in the Python source that can report."""
 
     kind: SiteKind
-    file: str
+    file: Name
     """Its name without folder."""
-    line: int
-    name: str
+    line: Number
+    name: Text
     """The array, or what an assert says."""
 
 
@@ -205,23 +210,23 @@ class DispatchEntry(msgspec.Struct):
     """One entry point, and how to bind and dispatch it."""
 
     mode: Mode
-    entry_point: str
-    file: str
+    entry_point: Name
+    file: Name
     """The compiled code."""
-    slang: str
+    slang: Name
     """The text it was compiled from."""
-    workgroup: tuple[int, int, int]
-    thread_for_each: str
+    workgroup: tuple[Threads, Threads, Threads]
+    thread_for_each: Name
     """``index``, or ``word of`` an array."""
-    group_limit: int
+    group_limit: Number
     """Each of at most so many groups takes a tile of indices; 0: each thread one index."""
     is_single_group: bool
     """It must run as one workgroup."""
     features: list[FeatureName]
     """What the device must have."""
-    compiler_options: list[str]
+    compiler_options: list[Name]
     """Of HLSL: what dxc must be told."""
-    strategies: dict[str, StrategyName]
+    strategies: dict[Name, StrategyName]
     """How each gradient is summed: ``exclusive`` stores, ``uniform`` sums over threads first,
     ``scattered`` adds atomically."""
     parameters: Parameters
@@ -232,10 +237,10 @@ class DispatchEntry(msgspec.Struct):
 class NoDerivative(msgspec.Struct):
     """Why something was built without a derivative."""
 
-    code: str | None
+    code: Name | None
     """Of the error; none where nothing is to differentiate."""
-    reason: str
-    line: int | None
+    reason: Text
+    line: Number | None
     """Of the Python source."""
 
 
@@ -252,15 +257,15 @@ class ProgramsEntry(msgspec.Struct, omit_defaults=True):
 class KernelEntry(msgspec.Struct):
     """One kernel."""
 
-    name: str
-    file: str
+    name: Name
+    file: Name
     """Of the Python source, without folder."""
-    line: int
+    line: Number
     bounds: BoundsName
     """What an index out of range does: it is reported, has no effect, or is not looked for."""
-    index_names: list[str]
+    index_names: list[Name]
     """One for each extent of the launch."""
     parameters: list[Parameter]
     arrays: list[ArrayEntry]
     uniforms: list[UniformEntry]
-    targets: dict[str, ProgramsEntry]
+    targets: dict[Name, ProgramsEntry]

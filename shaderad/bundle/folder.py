@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from shaderad.bundle.description import FILE
 from shaderad.bundle.manifest import listed_files
+from shaderad.bundle.plain_files import UnreadableError, plain_path, read_plain
 from shaderad.diagnostics import error
 
 # Of Linux: `AT_FDCWD` and `RENAME_EXCHANGE` of renameat2(2).
@@ -63,15 +64,18 @@ def write_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
 
 def _files_of_ours(folder: Path) -> frozenset[str]:
     """What the manifest in `folder` lists, itself included; paths that lead out are ignored."""
-    path = folder / FILE
-    if not path.is_file():
+    try:
+        listed = listed_files(read_plain(folder, FILE))
+    except UnreadableError:
         return frozenset()
-    listed = listed_files(path.read_bytes())
-    if not listed:
-        return frozenset()
-    parts = {name: PurePosixPath(name) for name in listed}
-    inside = {n for n, p in parts.items() if not p.is_absolute() and ".." not in p.parts}
-    return frozenset(inside | {FILE})
+    inside = {name for name in listed if _is_inside(folder, name)}
+    return frozenset(inside | {FILE}) if listed else frozenset()
+
+
+def _is_inside(folder: Path, name: str) -> bool:
+    with contextlib.suppress(UnreadableError):
+        return ".." not in PurePosixPath(name).parts and plain_path(folder, name) != folder
+    return False
 
 
 def _all_files(folder: Path) -> set[str]:

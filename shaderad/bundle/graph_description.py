@@ -6,7 +6,7 @@ plan: its inputs first, then what it makes, results included.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -17,7 +17,7 @@ from shaderad.bundle.description import (
     Place,
     SiteEntry,
 )
-from shaderad.bundle.size_text import SizeText
+from shaderad.bundle.field_types import Name, Number, SizeText, Slot, Threads, Word
 from shaderad.lower.artifact import Access
 
 
@@ -25,21 +25,21 @@ class TreeEntry(msgspec.Struct, omit_defaults=True):
     """An argument or result: an array, or a container of arrays."""
 
     kind: Literal["array", "size", "number", "value", "tuple", "list", "dict", "named tuple"]
-    index: int = -1
+    index: Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)] = -1
     """Of an array: in `inputs` or `outputs`."""
     size: SizeText = 0
-    value: str | bool | None = None
+    value: Name | bool | None = None
     """Of a number: its text as Python writes it, with a point or exponent where it is a float."""
-    name: str = ""
+    name: Name = ""
     """Of a named tuple."""
-    names: list[str] = []
+    names: list[Name] = []
     parts: list[TreeEntry] = []
 
 
 class GraphParameter(msgspec.Struct, omit_defaults=True):
     """A parameter of the Python function; one that is a value is compiled in and not passed."""
 
-    name: str
+    name: Name
     tree: TreeEntry
     default: TreeEntry | None = None
     """Numbers, for a call that leaves it out."""
@@ -48,8 +48,8 @@ class GraphParameter(msgspec.Struct, omit_defaults=True):
 class GraphArray(msgspec.Struct):
     """An array that a graph takes or gives."""
 
-    name: str
-    type: str
+    name: Name
+    type: Name
     """Of an element: a key of `types`."""
     shape: list[SizeText]
     """An extent that is a number here is that number in every call."""
@@ -67,9 +67,9 @@ class Assumptions(msgspec.Struct):
 class BindingEntry(msgspec.Struct):
     """A storage buffer of a program."""
 
-    slot: int
+    slot: Slot
     """Of the Slang text; hosts bind by `place`."""
-    name: str
+    name: Name
     place: Place
     access: Access
     is_report: bool
@@ -79,30 +79,30 @@ class BindingEntry(msgspec.Struct):
 class WordsEntry(msgspec.Struct):
     """The constant buffer of a program: one 32-bit word each."""
 
-    slot: int
+    slot: Slot
     """Of the Slang text; hosts bind by `place`."""
-    name: str
+    name: Name
     place: Place
-    words: list[str]
+    words: list[Name]
     """Their names; a plan's commands give the values."""
 
 
 class ProgramEntry(msgspec.Struct):
     """One entry point."""
 
-    name: str
+    name: Name
     """How plans speak of it."""
-    kernel: str
+    kernel: Name
     """What reports call it."""
-    entry_point: str
-    file: str
+    entry_point: Name
+    file: Name
     """The compiled code."""
-    slang: str
+    slang: Name
     """The text it was compiled from."""
-    workgroup: tuple[int, int, int]
+    workgroup: tuple[Threads, Threads, Threads]
     features: list[FeatureName]
     """What the device must have."""
-    compiler_options: list[str]
+    compiler_options: list[Name]
     """Of HLSL: what dxc must be told."""
     parameters: WordsEntry
     resources: list[BindingEntry]
@@ -112,15 +112,15 @@ class ProgramEntry(msgspec.Struct):
 class LetCommand(msgspec.Struct, tag="let", tag_field="do"):
     """From here on `name` is what `size` comes to."""
 
-    name: str
+    name: Name
     size: SizeText
 
 
 class RunCommand(msgspec.Struct, tag="run", tag_field="do", omit_defaults=True):
     """One dispatch; none where `groups` or `if_positive` is not positive."""
 
-    program: str
-    bind: dict[str, int]
+    program: Name
+    bind: dict[Name, Number]
     """Buffers by the names of the program's resources; reports are the host's."""
     words: list[SizeText]
     groups: SizeText
@@ -131,8 +131,8 @@ class RunCommand(msgspec.Struct, tag="run", tag_field="do", omit_defaults=True):
 class CopyCommand(msgspec.Struct, tag="copy", tag_field="do", omit_defaults=True):
     """Bytes from one buffer to another."""
 
-    source: int
-    target: int
+    source: Number
+    target: Number
     byte_count: SizeText
     source_offset: SizeText = 0
     target_offset: SizeText = 0
@@ -141,19 +141,19 @@ class CopyCommand(msgspec.Struct, tag="copy", tag_field="do", omit_defaults=True
 class FillCommand(msgspec.Struct, tag="fill", tag_field="do"):
     """The first bytes of a buffer, set to one repeated 32-bit word."""
 
-    target: int
-    word: int
+    target: Number
+    word: Word
     byte_count: SizeText
 
 
 class RepeatCommand(msgspec.Struct, tag="repeat", tag_field="do"):
     """`body` as often as `count` says."""
 
-    symbol: str
+    symbol: Name
     count: SizeText
     is_reversed: bool
-    carries: list[tuple[int, int]]
-    rows: list[int]
+    carries: list[tuple[Number, Number]]
+    rows: list[Number]
     start: list[CopyCommand]
     body: list[Command]
 
@@ -161,12 +161,12 @@ class RepeatCommand(msgspec.Struct, tag="repeat", tag_field="do"):
 class WhileCommand(msgspec.Struct, tag="while", tag_field="do"):
     """`body` until the device says that it is enough."""
 
-    carries: list[tuple[int, int]]
+    carries: list[tuple[Number, Number]]
     body: list[Command]
-    goes_on: int
-    wants: int
-    limit: int
-    line: int
+    goes_on: Number
+    wants: Number
+    limit: Number
+    line: Number
 
 
 Command = LetCommand | RunCommand | CopyCommand | FillCommand | RepeatCommand | WhileCommand
@@ -175,7 +175,7 @@ Command = LetCommand | RunCommand | CopyCommand | FillCommand | RepeatCommand | 
 class BufferEntry(msgspec.Struct):
     """A buffer of a plan."""
 
-    name: str
+    name: Name
     """Of an input or result; else empty."""
     byte_count: SizeText
 
@@ -183,18 +183,18 @@ class BufferEntry(msgspec.Struct):
 class PlanOutput(msgspec.Struct):
     """A result of a plan: all of a buffer."""
 
-    name: str
-    type: str
+    name: Name
+    type: Name
     shape: list[SizeText]
-    buffer: int
+    buffer: Number
 
 
 class PlanEntry(msgspec.Struct):
     """What computes results for inputs."""
 
-    inputs: list[str]
+    inputs: list[Name]
     outputs: list[PlanOutput]
-    aligned_inputs: list[int]
+    aligned_inputs: list[Number]
     """Those that must start where their buffers start."""
     buffers: list[BufferEntry]
     commands: list[Command]
@@ -214,17 +214,17 @@ class PlansEntry(msgspec.Struct, omit_defaults=True):
 class GraphEntry(msgspec.Struct):
     """One graph."""
 
-    name: str
-    file: str
+    name: Name
+    file: Name
     """Of the Python source, without folder."""
-    line: int
+    line: Number
     bounds: BoundsName
     """What an index out of range does: it is reported, has no effect, or is not looked for."""
-    sizes: list[str]
+    sizes: list[Name]
     """The names of extents that a call fixes."""
     assumes: Assumptions
     parameters: list[GraphParameter]
     inputs: list[GraphArray]
     outputs: list[GraphArray]
     result: TreeEntry
-    targets: dict[str, PlansEntry]
+    targets: dict[Name, PlansEntry]

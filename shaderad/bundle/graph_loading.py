@@ -11,12 +11,14 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from shaderad.bundle import graph_description as graphs
+from shaderad.bundle.field_types import SizeText
+from shaderad.bundle.graph_rules import check_graph
 from shaderad.bundle.loaded_files import Files, bindings, reasons, sites, span_in
-from shaderad.bundle.size_text import SizeText, parsed
+from shaderad.bundle.size_text import parsed
 from shaderad.bundle.type_names import TypeNames
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Value
-from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.sizes import Shape, Size, product
 from shaderad.ir.types import is_differentiable
 from shaderad.lower.artifact import Access, Program
 from shaderad.lower.bindings import Lowered, Mode, Resource, Role
@@ -25,6 +27,7 @@ from shaderad.session import trees
 from shaderad.session.graph_annotations import Wanted
 from shaderad.session.graph_signatures import GraphSignature
 from shaderad.session.loaded_graphs import LoadedGraph
+from shaderad.session.places import storage_bytes
 from shaderad.session.prebuilt_graphs import (
     BuiltGraph,
     BuiltPlan,
@@ -34,6 +37,9 @@ from shaderad.session.prebuilt_graphs import (
 )
 from shaderad.session.traced_calls import Placeholder, Variant
 from shaderad.session.traced_sizes import shown
+
+DEPTH_LIMIT = 32
+"""Loops, or containers, inside of each other."""
 
 
 def loaded_graph(files: Files, types: TypeNames, entry: graphs.GraphEntry) -> LoadedGraph:
@@ -54,6 +60,7 @@ class _Reader:
 
     def graph(self) -> LoadedGraph:
         entry, folder = self._entry, str(self._files.folder)
+        check_graph(entry)
         inputs, outputs = (
             tuple(
                 Value(ArrayType(self._types.type(one.type), _shape(one.shape, entry.sizes)))
@@ -110,7 +117,7 @@ class _Reader:
         files = self._files
         program = Program(
             name=one.entry_point,
-            slang=files.content(one.slang).decode(),
+            slang=files.text(one.slang),
             workgroup=one.workgroup,
             bindings=bindings(one.parameters, one.resources),
             parameter_words=tuple(one.parameters.words),
@@ -132,15 +139,19 @@ class _Reader:
     def _plan(
         self, programs: Mapping[str, BuiltProgram], mode: Mode, entry: graphs.PlanEntry
     ) -> BuiltPlan:
-        if (len(entry.inputs), len(entry.outputs)) != self._counts(mode):
+        given, made = self._arrays(mode)
+        if (len(entry.inputs), len(entry.outputs)) != (len(given), len(made)):
             raise ValueError(f"a plan of `{self._entry.name}` for other arrays")
         known = {*self._entry.sizes, to.GROUP_LIMIT, to.SITE_BASE}
         known |= {to.start_of(k) for k in range(len(entry.inputs))}
-        commands = _Commands(self._entry.file, programs, len(entry.buffers), known)
+        if len(entry.inputs) > len(entry.buffers):
+            raise ValueError("an input without a buffer")
+        commands = _Commands(self._entry.file, programs, len(entry.inputs), len(entry.buffers),
+                             known)  # fmt: skip
         instructions = commands.block(entry.commands)
         found = to.Schedule(
             input_count=len(entry.inputs),
-            byte_counts=tuple(commands.size(one.byte_count) for one in entry.buffers),
+            byte_counts=tuple(commands.byte_count(one.byte_count) for one in entry.buffers),
             outputs=tuple(
                 to.Output(self._types.type(o.type), _shape(o.shape, self._entry.sizes),
                           commands.buffer(o.buffer))
@@ -150,6 +161,7 @@ class _Reader:
             instructions=instructions,
             aligned_inputs=frozenset(entry.aligned_inputs),
         )  # fmt: skip
+        self._check_arrays(mode, found)
         inputs = frozenset(range(found.input_count))
         if not found.aligned_inputs <= inputs:
             raise ValueError("an aligned input, which is none")
@@ -160,32 +172,52 @@ class _Reader:
     def _has_derivative(self, one: graphs.GraphArray) -> bool:
         return one.is_differentiable and is_differentiable(self._types.type(one.type))
 
-    def _counts(self, mode: Mode) -> tuple[int, int]:
-        """Inputs and outputs of a mode's plan."""
+    def _arrays(self, mode: Mode) -> tuple[list[graphs.GraphArray], list[graphs.GraphArray]]:
+        """What a mode's plan takes and gives."""
         given, made = self._entry.inputs, self._entry.outputs
-        moving_in, moving_out = (
-            sum(self._has_derivative(one) for one in arrays) for arrays in (given, made)
-        )
-        if mode is Mode.BACKWARD:
-            moving_in, moving_out = moving_out, moving_in
         if mode is Mode.PRIMAL:
-            moving_in, moving_out = 0, 0
-        return len(given) + moving_in, len(made) + moving_out
+            return given, made
+        moving = [[one for one in arrays if self._has_derivative(one)] for arrays in (given, made)]
+        moving_in, moving_out = moving if mode is Mode.FORWARD else reversed(moving)
+        return [*given, *moving_in], [*made, *moving_out]
+
+    def _check_arrays(self, mode: Mode, plan: to.Schedule) -> None:
+        """Inputs and results are the graph's own, and their buffers hold them whole."""
+        given, made = self._arrays(mode)
+        types, names = self._types, self._entry.sizes
+        counts = plan.byte_counts
+        for one, found in zip(given, counts, strict=False):
+            if found != storage_bytes(types.type(one.type), product(_shape(one.shape, names))):
+                raise ValueError(f"an input `{one.name}` of {found} bytes")
+        for one, out in zip(made, plan.outputs, strict=True):
+            if (out.element, out.shape) != (types.type(one.type), _shape(one.shape, names)):
+                raise ValueError(f"a result `{one.name}` of another type or shape")
+            if counts[out.buffer] != storage_bytes(out.element, product(out.shape)):
+                raise ValueError(f"a result `{one.name}` of {counts[out.buffer]} bytes")
 
 
 class _Commands:
     """The commands of one plan, while they are read in order."""
 
     def __init__(
-        self, file: str, programs: Mapping[str, BuiltProgram], buffer_count: int, known: set[str]
+        self,
+        file: str,
+        programs: Mapping[str, BuiltProgram],
+        input_count: int,
+        buffer_count: int,
+        known: set[str],
     ) -> None:
         self._file = file
         self._programs = programs
         self._numbers: dict[str, int] = {}
         """Of the programs that are used."""
+        self._input_count = input_count
         self._buffer_count = buffer_count
+        self._depth = 0
         self._known = known
         """Names of sizes that are set by now."""
+        self._mentioned = {*known}
+        """Those that any command sets."""
 
     @property
     def programs(self) -> tuple[BuiltProgram, ...]:
@@ -193,15 +225,34 @@ class _Commands:
         return tuple(self._programs[name] for name in self._numbers)
 
     def block(self, given: Sequence[graphs.Command]) -> tuple[to.Instruction, ...]:
-        return tuple(self._command(one) for one in given)
+        """The commands of a block; names that it sets end with it."""
+        outer, self._known = self._known, {*self._known}
+        self._depth += 1
+        if self._depth > DEPTH_LIMIT:
+            raise ValueError(f"a loop inside of {DEPTH_LIMIT} others")
+        found = tuple(self._command(one) for one in given)
+        self._depth -= 1
+        self._mentioned |= self._known
+        self._known = outer
+        return found
 
     def size(self, text: SizeText) -> Size:
         return _size(text, self._known)
+
+    def byte_count(self, text: SizeText) -> Size:
+        """Of a buffer, which may live inside of a loop."""
+        return _size(text, self._mentioned)
 
     def buffer(self, number: int) -> int:
         if not 0 <= number < self._buffer_count:
             raise ValueError(f"a buffer {number}, which is none")
         return number
+
+    def own(self, number: int) -> int:
+        """A buffer that is written: the caller's are not."""
+        if number < self._input_count:
+            raise ValueError(f"a command that writes input {number}")
+        return self.buffer(number)
 
     def _command(self, one: graphs.Command) -> to.Instruction:
         match one:
@@ -214,7 +265,7 @@ class _Commands:
             case graphs.CopyCommand():
                 return self._copy(one)
             case graphs.FillCommand():
-                return to.Set(self.buffer(one.target), one.word, self.size(one.byte_count))
+                return to.Set(self.own(one.target), one.word, self.size(one.byte_count))
             case graphs.RepeatCommand():
                 return self._repeat(one)
             case graphs.WhileCommand():
@@ -234,6 +285,7 @@ class _Commands:
         wanted = {name for name, slot in slots.items() if slot not in reports}
         if set(one.bind) != wanted or len(one.words) != len(lowered.program.parameter_words):
             raise ValueError(f"a dispatch of `{one.program}` that does not fit it")
+        self._check_written(one, lowered.program)
         return to.Run(
             program=self._numbers.setdefault(one.program, len(self._numbers)),
             bindings=tuple((slots[name], self.buffer(k)) for name, k in one.bind.items()),
@@ -242,11 +294,20 @@ class _Commands:
             is_needed=self.size(one.if_positive),
         )
 
+    def _check_written(self, one: graphs.RunCommand, program: Program) -> None:
+        """What is written is bound once, and not the caller's."""
+        written = [b.name for b in program.bindings if b.access is Access.WRITE]
+        numbers = [self.own(one.bind[name]) for name in written if name in one.bind]
+        if sum(number in numbers for number in one.bind.values()) != len(numbers):
+            raise ValueError(f"a dispatch of `{one.program}` that writes what it binds twice")
+
     def _copy(self, one: graphs.CopyCommand) -> to.Move:
+        if one.source == one.target:
+            raise ValueError(f"a copy of buffer {one.source} to itself")
         return to.Move(
             source=self.buffer(one.source),
             source_offset=self.size(one.source_offset),
-            target=self.buffer(one.target),
+            target=self.own(one.target),
             target_offset=self.size(one.target_offset),
             byte_count=self.size(one.byte_count),
         )
@@ -254,7 +315,9 @@ class _Commands:
     def _repeat(self, one: graphs.RepeatCommand) -> to.Repeat:
         count = self.size(one.count)
         start = tuple(map(self._copy, one.start))
-        self._known.add(one.symbol)
+        outer, self._known = self._known, {*self._known, one.symbol}
+        body = self.block(one.body)
+        self._known = outer
         return to.Repeat(
             symbol=one.symbol,
             count=count,
@@ -262,11 +325,11 @@ class _Commands:
             carries=self._pairs(one.carries),
             rows=tuple(map(self.buffer, one.rows)),
             start=start,
-            body=self.block(one.body),
+            body=body,
         )
 
     def _pairs(self, given: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-        return tuple((self.buffer(left), self.buffer(right)) for left, right in given)
+        return tuple((self.own(left), self.own(right)) for left, right in given)
 
 
 def _size(text: SizeText, known: Container[str]) -> Size:
@@ -281,8 +344,10 @@ def _shape(given: Sequence[SizeText], known: Container[str]) -> Shape:
     return tuple(_size(one, known) for one in given)
 
 
-def _tree(entry: graphs.TreeEntry, count: int, known: Container[str]) -> Any:
+def _tree(entry: graphs.TreeEntry, count: int, known: Container[str], depth: int = 0) -> Any:
     """The tree, with a `Placeholder` below `count` for each array."""
+    if depth > DEPTH_LIMIT:
+        raise ValueError(f"a container inside of {DEPTH_LIMIT} others")
     if entry.kind == "array":
         if not 0 <= entry.index < count:
             raise ValueError(f"an array {entry.index}, which is none")
@@ -293,7 +358,7 @@ def _tree(entry: graphs.TreeEntry, count: int, known: Container[str]) -> Any:
         return _number(str(entry.value))
     if entry.kind == "value":
         return entry.value
-    parts = [_tree(part, count, known) for part in entry.parts]
+    parts = [_tree(part, count, known, depth + 1) for part in entry.parts]
     if entry.kind == "dict":
         return dict(zip(entry.names, parts, strict=True))
     if entry.kind == "named tuple":

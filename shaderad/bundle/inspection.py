@@ -16,6 +16,7 @@ from shaderad.bundle import description as to
 from shaderad.bundle import graph_description as graphs
 from shaderad.bundle.document import Manifest
 from shaderad.bundle.loading import read_manifest
+from shaderad.bundle.plain_files import UnreadableError, read_plain
 
 Kind = Literal["area", "ok", "none", "failed", "fact"]
 Line = tuple[str, Kind]
@@ -42,9 +43,9 @@ def _files(folder: Path, manifest: Manifest) -> Iterator[Line]:
     total = 0
     for name, wanted in manifest.files.items():
         try:
-            content = (folder / name).read_bytes()
-        except OSError as failure:
-            yield f"  {name}: {failure.strerror}", "failed"
+            content = read_plain(folder, name)
+        except UnreadableError as failure:
+            yield f"  {name}: {failure}", "failed"
             continue
         total += len(content)
         if hashlib.sha256(content).hexdigest() != wanted:
@@ -100,8 +101,10 @@ def _dispatch(folder: Path, target: str, one: to.DispatchEntry) -> Iterator[Line
 def _entry_point(
     folder: Path, target: str, entry_point: str, file: str, features: Iterable[str]
 ) -> str:
-    path = folder / file
-    size = f"{path.stat().st_size} bytes" if path.is_file() else "missing"
+    try:
+        size = f"{len(read_plain(folder, file))} bytes"
+    except UnreadableError:
+        size = "missing"
     needs = f", needs {', '.join(features)}" if features else ""
     return f"  {target}: {entry_point} in {file}, {size}{needs}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shaderad.bundle import description
+from shaderad.bundle.kernel_rules import KernelRules
 from shaderad.bundle.loaded_files import Files, bindings, reasons, sites, span_in
 from shaderad.bundle.type_names import TypeNames
 from shaderad.frontend.kernels import KernelSignature
@@ -62,10 +63,13 @@ class _Reader:
         self._files = files
         self._types = types
         self._entry = entry
+        inputs = (*entry.arrays, *entry.uniforms)
+        self._rules = KernelRules(entry, {one.name: types.type(one.type) for one in inputs})
 
     def kernel(self) -> PrebuiltKernel:
         entry = self._entry
         buffers = tuple(self._buffer(one) for one in entry.arrays)
+        self._rules.check()
         uniforms = tuple(
             nodes.Uniform(name=u.name, path=(*u.path,), type=self._types.type(u.type))
             for u in entry.uniforms
@@ -113,11 +117,11 @@ class _Reader:
 
     def _dispatch(self, target: str, one: description.DispatchEntry) -> Lowered:
         files = self._files
-        self._check_names(one)
+        self._rules.check_dispatch(one)
         resources = tuple(self._resource(r) for r in one.resources)
         program = Program(
             name=one.entry_point,
-            slang=files.content(one.slang).decode(),
+            slang=files.text(one.slang),
             workgroup=one.workgroup,
             bindings=bindings(one.parameters, one.resources),
             parameter_words=tuple(w.name for w in one.parameters.words),
@@ -137,16 +141,6 @@ class _Reader:
             threads_of=one.thread_for_each.removeprefix("word of ").removeprefix("index"),
             strategies=dict(one.strategies),
         )
-
-    def _check_names(self, one: description.DispatchEntry) -> None:
-        """Raises ValueError for a name that is none of the kernel's arrays and uniforms."""
-        entry = self._entry
-        known = {"", *(a.name for a in entry.arrays), *(u.name for u in entry.uniforms)}
-        named = {m.name for r in one.resources for m in r.members}
-        named |= {word.of for word in one.parameters.words}
-        named.add(one.thread_for_each.removeprefix("word of ").removeprefix("index"))
-        if not named <= known:
-            raise ValueError(f"{', '.join(sorted(named - known))}, which the kernel does not take")
 
     def _resource(self, one: description.ResourceEntry) -> Resource:
         return Resource(

@@ -12,9 +12,10 @@ from pathlib import Path
 from shaderad.bundle.description import NoDerivative, Parameters, ResourceEntry, SiteEntry
 from shaderad.bundle.document import Manifest
 from shaderad.bundle.graph_description import BindingEntry, WordsEntry
+from shaderad.bundle.plain_files import UnreadableError, read_plain
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import NO_SPAN
-from shaderad.lower.artifact import Access, Binding, Code, Vetted, library_folder
+from shaderad.lower.artifact import Access, Binding, Code, library_folder
 from shaderad.lower.bindings import Mode, Site
 from shaderad.lower.compile import TARGETS
 
@@ -26,7 +27,6 @@ class Files:
         self.folder = folder
         self._hashes = manifest.files
         self._targets = manifest.targets
-        self._verdicts = manifest.verdicts
         self.library = self._library(manifest.slang_library)
 
     def space(self, target: str) -> int:
@@ -36,19 +36,23 @@ class Files:
 
     def content(self, name: str) -> bytes:
         try:
-            content = (self.folder / name).read_bytes()
-        except OSError as failure:
-            raise error("SR0722", file=name, folder=self.folder, reason=failure.strerror) from None
+            content = read_plain(self.folder, name)
+        except UnreadableError as failure:
+            raise error("SR0722", file=name, folder=self.folder, reason=failure) from None
         if _hash(content) != self._hashes[name]:
             raise error("SR0722", file=name, folder=self.folder, reason="it was changed")
         return content
 
     def code(self, target: str, name: str) -> Code:
         """The compiled program in a file."""
-        verdicts, vetted = self._verdicts, None
-        if verdicts is not None and name in verdicts.accepts:
-            vetted = Vetted(verdicts.wgpu_native, verdicts.accepts[name])
-        return Code(TARGETS[target], self.content(name), vetted=vetted)
+        return Code(TARGETS[target], self.content(name))
+
+    def text(self, name: str) -> str:
+        """The Slang text in a file."""
+        try:
+            return self.content(name).decode()
+        except UnicodeDecodeError:
+            raise error("SR0722", file=name, folder=self.folder, reason="it is no text") from None
 
     def _library(self, name: str) -> Path | None:
         """The folder's own Slang library, where it is not the installed one."""
@@ -62,7 +66,13 @@ class Files:
             return None
         for one in listed:
             self.content(one)
-        return (self.folder / name).resolve()
+        # The compiler finds what it is told to import by its name, listed or not.
+        folder = (self.folder / name).resolve()
+        for path in folder.glob("*.slang"):
+            if f"{name}/{path.name}" not in self._hashes:
+                raise error("SR0722", file=f"{name}/{path.name}", folder=self.folder,
+                            reason="the manifest does not list it")  # fmt: skip
+        return folder
 
 
 def _hash(content: bytes) -> str:

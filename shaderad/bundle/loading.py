@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from shaderad.bundle.description import FILE, SCHEMA, SCHEMA_VERSION
+from shaderad.bundle.digest import is_intact
 from shaderad.bundle.document import Manifest
 from shaderad.bundle.kernel_loading import LoadedKernel, loaded_kernel
 from shaderad.bundle.loaded_files import Files
+from shaderad.bundle.plain_files import UnreadableError, read_plain
 from shaderad.bundle.type_names import TypeNames
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
@@ -122,15 +124,18 @@ def read_manifest(folder: Path) -> Manifest:
         CompileError: SR0720, SR0721.
     """
     try:
-        text = (folder / FILE).read_bytes()
+        text = read_plain(folder, FILE)
         version = msgspec.json.decode(text, type=_Version)
         if version.schema != SCHEMA:
             raise error("SR0720", folder=folder, reason=f"its schema is not `{SCHEMA}`")
         if version.schema_version != SCHEMA_VERSION:
             raise error("SR0721", folder=folder, found=version.schema_version,
                         writer=version.shaderad, wanted=SCHEMA_VERSION)  # fmt: skip
-        return msgspec.json.decode(text, type=Manifest)
-    except OSError as failure:
-        raise error("SR0720", folder=folder, reason=failure.strerror) from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as failure:
+        manifest = msgspec.json.decode(text, type=Manifest)
+    except (UnreadableError, msgspec.MsgspecError, UnicodeDecodeError) as failure:
         raise error("SR0720", folder=folder, reason=failure) from None
+    except RecursionError:
+        raise error("SR0720", folder=folder, reason="it nests too deep") from None
+    if not is_intact(text):
+        raise error("SR0722", file=FILE, folder=folder, reason="it was changed")
+    return manifest

@@ -15,6 +15,7 @@ import msgspec
 
 from shaderad.bundle import description as to
 from shaderad.bundle.description import SCHEMA
+from shaderad.bundle.digest import BLANK, with_digest
 from shaderad.bundle.dispatches import (
     FileNames,
     compiler_options,
@@ -87,6 +88,7 @@ def manifest_of(
     types = Types()
     return Manifest(
         shaderad=metadata.version("shaderad"),
+        digest=BLANK,
         compiler=f"slangpy {compiler_version()}",
         slang_library=library,
         kernels=[_kernel(built, file_of, types) for built in kernels],
@@ -110,7 +112,7 @@ def manifest_bytes(manifest: Manifest, hashes: Mapping[str, str]) -> bytes:
     """The text of `manifest` with the hashes of every file of the folder but this one, by path."""
     files = {path: hashes[path] for path in sorted(hashes)}
     content = msgspec.structs.replace(manifest, files=files)
-    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+    return with_digest(msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
 
 
 def listed_files(text: bytes) -> frozenset[str]:

@@ -7,17 +7,24 @@
 
 ``//`` rounds down, and so does ``sqrt``, which is at least 1; operators of one kind go from left
 to right. Names are those of sizes; ``$`` begins those that a plan or its host sets. Invariant: what
-is written and read again is the same size.
+is written and read again is the same size, and what is read has few terms.
 """
 
 from __future__ import annotations
 
 import re
 
+from shaderad.bundle.field_types import SizeText
 from shaderad.ir import sizes
 from shaderad.ir.sizes import Atom, Polynomial, Size, Symbol
 
-SizeText = int | str
+DEPTH_LIMIT = 32
+"""Parentheses inside of each other."""
+TERM_LIMIT = 1000
+"""Terms of a sum once products of sums are multiplied out."""
+DIGIT_LIMIT = 18
+DEGREE_LIMIT = 64
+"""Factors of a term."""
 
 _TOKEN = re.compile(r"\s*(\d+|\$?[^\W\d]\w*|//|[-+*(),])")
 
@@ -72,6 +79,7 @@ class _Parser:
             self._tokens.append(found[1])
             position = found.end()
         self._next = 0
+        self._depth = 0
 
     def whole(self) -> Size:
         found = self._expression()
@@ -93,13 +101,30 @@ class _Parser:
             right = self._factor()
             if right == 0 and not is_product:
                 raise self._failure()
+            if is_product:
+                self._check_product(found, right)
             found = (sizes.multiply if is_product else sizes.floor_divide)(found, right)
         return found
 
+    def _check_product(self, left: Size, right: Size) -> None:
+        (terms, degree), (more_terms, more) = _extent(left), _extent(right)
+        if terms * more_terms > TERM_LIMIT or degree + more > DEGREE_LIMIT:
+            raise ValueError(
+                f"a product of more than {TERM_LIMIT} terms, or {DEGREE_LIMIT} factors"
+            )
+
     def _factor(self) -> Size:
+        self._depth += 1
+        if self._depth > DEPTH_LIMIT:
+            raise ValueError(f"a size of more than {DEPTH_LIMIT} parentheses in each other")
+        found = self._factor_within()
+        self._depth -= 1
+        return found
+
+    def _factor_within(self) -> Size:
         token = self._take()
         if token.isdecimal():
-            return int(token)
+            return self._number(token)
         if token == "(":
             found = self._expression()
             self._expect(")")
@@ -109,6 +134,11 @@ class _Parser:
         if not token or token in "+-*//(),":
             raise self._failure()
         return sizes.symbol(token)
+
+    def _number(self, token: str) -> int:
+        if len(token) > DIGIT_LIMIT:
+            raise self._failure()
+        return int(token)
 
     def _call(self, name: str) -> Size:
         first = self._expression()
@@ -138,4 +168,10 @@ class _Parser:
             raise self._failure()
 
     def _failure(self) -> ValueError:
-        return ValueError(f"a size `{self._text}`, which is no expression")
+        return ValueError(f"a size `{self._text[:80]}`, which is no expression")
+
+
+def _extent(size: Size) -> tuple[int, int]:
+    """How many terms `size` has, and the most factors of one; numbers count for their digits."""
+    terms = (((), size),) if isinstance(size, int) else size.terms
+    return len(terms), max(len(atoms) + number.bit_length() // 64 for atoms, number in terms)

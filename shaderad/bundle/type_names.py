@@ -22,7 +22,11 @@ from shaderad.ir.types import (
 )
 
 _BUILTIN = re.compile(r"(float|half|double|int|uint|bool)(?:([2-4])(?:x([2-4]))?)?")
-_LOCAL_ARRAY = re.compile(r"LocalArray\[(.+), (\d+)\]")
+_LOCAL_ARRAY = re.compile(r"LocalArray\[(.+), ([1-9]\d{0,6})\]")
+DEPTH_LIMIT = 32
+"""Types inside of each other."""
+PART_LIMIT = 1 << 18
+"""Bytes of one element, about."""
 
 
 class Types:
@@ -60,33 +64,55 @@ class TypeNames:
 
     def __init__(self, layouts: Mapping[str, Layout]) -> None:
         self._layouts = layouts
-        self._known: dict[str, Type] = {}
+        self._known: dict[str, tuple[Type, int]] = {}
+        """With the parts of each, those behind pointers included."""
+        self._depth = 0
 
     def type(self, name: str) -> Type:
         """The type.
 
         Raises:
             KeyError: Where the manifest does not say what `name` is.
+            ValueError: Where it holds itself, or more than any element of ours.
         """
+        return self._found(name)[0]
+
+    def _found(self, name: str) -> tuple[Type, int]:
         if name not in self._known:
-            self._known[name] = self._read(name)
+            self._depth += 1
+            if self._depth > DEPTH_LIMIT:
+                raise ValueError(f"a type inside of {DEPTH_LIMIT} others")
+            found, count = self._read(name)
+            self._depth -= 1
+            if count > PART_LIMIT:
+                raise ValueError(f"a type of {count} parts")
+            self._known[name] = found, count
         return self._known[name]
 
-    def _read(self, name: str) -> Type:
+    def _read(self, name: str) -> tuple[Type, int]:
         builtin = _BUILTIN.fullmatch(name)
         if builtin is not None:
-            scalar = Scalar(Kind(builtin[1]))
-            if builtin[2] is None:
-                return scalar
-            count = int(builtin[2])
-            return Matrix(scalar, count, int(builtin[3])) if builtin[3] else Vector(scalar, count)
+            found = _builtin(Scalar(Kind(builtin[1])), builtin[2], builtin[3])
+            return found, byte_count(found)
         local_array = _LOCAL_ARRAY.fullmatch(name)
         if local_array is not None:
-            return LocalArray(self.type(local_array[1]), int(local_array[2]))
+            (element, inside), count = self._found(local_array[1]), int(local_array[2])
+            return LocalArray(element, count), count * inside
         layout = self._layouts[name]
         if layout.element:
-            return Pointer(self.type(layout.element), layout.pointers[0].target)
-        return Struct(name, tuple((f.name, self.type(f.type)) for f in layout.fields))
+            (element, inside), (pointer,) = self._found(layout.element), layout.pointers
+            return Pointer(element, pointer.target), 1 + inside
+        fields = [(f.name, *self._found(f.type)) for f in layout.fields]
+        if not fields or len({field for field, _, _ in fields}) < len(fields):
+            raise ValueError(f"a struct `{name}` without fields, or with two of one name")
+        parts = sum(inside for _, _, inside in fields)
+        return Struct(name, tuple((field, t) for field, t, _ in fields)), parts
+
+
+def _builtin(scalar: Scalar, count: str | None, columns: str | None) -> Type:
+    if count is None:
+        return scalar
+    return Matrix(scalar, int(count), int(columns)) if columns else Vector(scalar, int(count))
 
 
 def _layout(t: Type, fields: list[Field], element: str) -> Layout:

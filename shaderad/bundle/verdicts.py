@@ -1,9 +1,10 @@
 """What naga says of the code of a build, where ``--vet`` asks for it.
 
 naga reads SPIR-V and WGSL for wgpu; it refuses some correct code, and ends the process on other.
-With its verdicts in the manifest, a host of the same wgpu-native starts no child process to find
-out. Invariant: they are there whole or the build fails, so that the bytes of a build depend on
-what was asked for and on the version of wgpu-native alone.
+With its verdicts in the manifest, a host of the same wgpu-native need not find out by itself.
+`sad.load` does not read them: what it believes lies in this machine's cache, where asking here
+leaves it. Invariant: they are there whole or the build fails, so that the bytes of a build depend
+on what was asked for and on the version of wgpu-native alone.
 """
 
 from __future__ import annotations

@@ -217,6 +217,12 @@ MESSAGES: dict[str, Message] = {
         "`{first}` and `{second}` contradict each other for `{target}`",
         help="leave one of them out",
     ),
+    "SR0758": Message(
+        CompileError,
+        "the build in `{folder}` contradicts itself: `{kernel}` cannot be run as it says",
+        note="{reason}",
+        help="build again; where that does not help, report it with the Python source",
+    ),
     "SR0738": Message(
         LanguageError,
         "`{file}` defines `{name}` twice",

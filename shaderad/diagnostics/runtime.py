@@ -246,6 +246,17 @@ MESSAGES: dict[str, Message] = {
         "index {index} is out of range for {name} of length {length}",
         help='guard the index, or pass `bounds="ignore"`: reads then give 0, writes nothing',
     ),
+    "SR0677": Message(
+        DeviceError,
+        "the buffer for reports holds one that no kernel of this device makes",
+        note="site {site}, index {index}, length {length}",
+        help="a kernel of a spoiled build, or code that is not shaderad's, has written to it",
+    ),
+    "SR0678": Message(
+        LimitError,
+        "a graph comes to more than {limit} dispatches, copies and fills",
+        help="loop inside of a kernel, or call the graph for fewer iterations at a time",
+    ),
     "SR0676": Message(
         ShapeError,
         "`{name}` has no thread {thread} over `dim={dim}`",

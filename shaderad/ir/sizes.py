@@ -169,6 +169,20 @@ def symbols(size: Size) -> frozenset[str]:
     return frozenset(found)
 
 
+def is_natural(size: Size) -> bool:
+    """Whether `size` is 0 or more for all symbols: nothing is subtracted, or divided by one."""
+    if isinstance(size, int):
+        return size >= 0
+    return all(factor > 0 and all(map(_is_natural, atoms)) for atoms, factor in size.terms)
+
+
+def _is_natural(atom: Atom) -> bool:
+    if isinstance(atom, Symbol):
+        return True
+    is_divided = atom.kind != "//" or (isinstance(atom.right, int) and atom.right > 0)
+    return is_divided and is_natural(atom.left) and is_natural(atom.right)
+
+
 def substituted(size: Size, given: Mapping[str, Size]) -> Size:
     """`size` with other sizes in place of the symbols of these names."""
     if isinstance(size, int):
@@ -223,4 +237,4 @@ def _atom_value(atom: Atom, values: Mapping[str, int]) -> int:
         return left // right
     if atom.kind == "min":
         return min(left, right)
-    return max(isqrt(left) if atom.kind == "sqrt" else left, right)
+    return max(isqrt(max(left, 0)) if atom.kind == "sqrt" else left, right)

@@ -84,15 +84,6 @@ class Diagnostic:
 
 
 @dataclass(frozen=True, slots=True)
-class Vetted:
-    """What the naga of one wgpu-native made of some code when it was built."""
-
-    version: str
-    """Of wgpu-native; another one must be asked again."""
-    is_accepted: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Code:
     """A compiled program; text targets hold UTF-8."""
 
@@ -100,8 +91,6 @@ class Code:
     content: bytes
     diagnostics: tuple[Diagnostic, ...] = ()
     """Warnings; an error is raised, never returned."""
-    vetted: Vetted | None = None
-    """`None`: nobody knows yet whether naga takes it."""
 
 
 def library_folder() -> Path:

@@ -98,6 +98,8 @@ class While:
     commands: tuple[Command, ...]
     times: int
     """How often they are recorded between two looks."""
+    look_limit: int
+    """Looks after which the loop has ended, whatever its buffers say."""
     goes_on: int
     """The buffer whose first word tells."""
     wants: int
@@ -114,11 +116,12 @@ class While:
 
     def record(self, runtime: Runtime, frame: Frame) -> None:
         words = [(frame[number], 0, 4) for number in (self.goes_on, self.wants)]
-        is_open = True
-        while is_open:
+        for _ in range(self.look_limit):
             for command in self.commands * self.times:
                 command.record(runtime, frame)
             goes_on, wants = runtime.read(words)
-            is_open = any(goes_on)
-            if not is_open and any(wants):
-                self.ran_over()
+            if not any(goes_on):
+                if any(wants):
+                    self.ran_over()
+                return
+        self.ran_over()

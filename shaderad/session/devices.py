@@ -33,6 +33,7 @@ from shaderad.session.reports import (
     decoded,
     error_of,
     lowest,
+    unknown_report,
 )
 from shaderad.session.weak_keys import WeakKeys
 from shaderad.session.words import Packer
@@ -220,6 +221,8 @@ class Device:
         return [self._error_of(report)], found
 
     def _error_of(self, report: Report) -> Error:
+        if not 0 <= report.site < len(self._sites):
+            return unknown_report(report)
         kernel, site = self._sites[report.site]
         return error_of(kernel, site, report)
 

@@ -18,6 +18,7 @@ from shaderad.runtime.interrupts import held_back
 from shaderad.session.arrays import Array, Shape
 from shaderad.session.devices import Choice, Device
 from shaderad.session.dispatch import Placement, copied, run
+from shaderad.session.prebuilt import used
 
 if TYPE_CHECKING:
     from shaderad.ir import nodes
@@ -172,9 +173,8 @@ class Launch:
             accumulate=accumulate,
             is_one_thread=mode is not Mode.PRIMAL and prod(self.dim) <= 1,
         )
-        stages = self.device.stages(self.kernel, choice)
-        with held_back():
-            for stage in stages:
+        with used(self.kernel), held_back():
+            for stage in self.device.stages(self.kernel, choice):
                 run(stage, placed, self.uniforms)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from shaderad.diagnostics import error
@@ -17,6 +18,7 @@ from shaderad.session.lines import user_span
 from shaderad.session.run_graph import run_graph
 from shaderad.session.traced import current_trace
 from shaderad.session.traced_calls import Variant
+from shaderad.session.traced_sizes import TracedSize
 
 
 class LoadedGraph(BindableGraph):
@@ -27,6 +29,11 @@ class LoadedGraph(BindableGraph):
         self._signature = signature
         self._variant = variant
         self._folder = folder
+        shapes = chain(*(one.shape for one in variant.graph.outputs))
+        self._extents = [one for one in shapes if not sizes.is_natural(one)]
+        """Those of results that could be negative."""
+        shown = (one.size for one in trees.leaves(variant.out) if isinstance(one, TracedSize))
+        self._numbers = [one for one in shown if not sizes.is_natural(one)]
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -53,12 +60,23 @@ class LoadedGraph(BindableGraph):
 
     def _check(self, known: Mapping[str, int]) -> None:
         """What tracing decided by sizes has to be so for these."""
+        try:
+            self._check_rules(known)
+        except ZeroDivisionError:
+            self._refuse("no size is divided by 0", known)
+
+    def _check_rules(self, known: Mapping[str, int]) -> None:
         for left, right in self._variant.equal_sizes:
             if sizes.evaluate(left, known) != sizes.evaluate(right, known):
                 self._refuse(f"{left} == {right}", known)
         for one in self._variant.positive_sizes:
             if sizes.evaluate(one, known) <= 0:
                 self._refuse(f"{one} > 0", known)
+        for one in self._extents:
+            if sizes.evaluate(one, known) < 0:
+                self._refuse(f"{one} >= 0", known)
+        for one in self._numbers:
+            sizes.evaluate(one, known)
 
     def _refuse(self, rule: str, known: Mapping[str, int]) -> None:
         found = ", ".join(f"{name} = {number}" for name, number in known.items())

@@ -6,11 +6,12 @@ make is refused, never replaced by something close to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shaderad.diagnostics import error
+from shaderad.diagnostics import Error, error
 from shaderad.ir import nodes
 from shaderad.lower.bindings import Lowered, Mode
 from shaderad.session.built_targets import Entry, Offer
@@ -21,7 +22,29 @@ if TYPE_CHECKING:
 
 Dispatches = tuple[Lowered, ...]
 
+# What says that shaderad, or a compiler, was given what it does not take.
+_CONTRADICTIONS = frozenset({"SR0501", "SR0609", "SR0614", "SR0615", "SR0617", "SR0618"})
+
 NOT_BUILT = "the folder holds primal and backward"
+
+
+@contextmanager
+def used_of_build(name: str, folder: str) -> Iterator[None]:
+    """Blames the folder for what its entry `name` does wrong while it is used.
+
+    Raises:
+        CompileError: SR0758, where its files and its manifest do not fit each other.
+    """
+    try:
+        yield
+    except Error as failure:
+        if failure.code not in _CONTRADICTIONS:
+            raise
+        reason = "\n".join(filter(None, (failure.message, failure.note)))
+        raise error("SR0758", kernel=name, folder=folder, reason=reason) from failure
+    except Exception as failure:
+        reason = f"{type(failure).__name__}: {failure}"
+        raise error("SR0758", kernel=name, folder=folder, reason=reason) from failure
 
 
 @dataclass(frozen=True)
@@ -85,3 +108,10 @@ class PrebuiltKernel(nodes.Kernel):
             raise error("SR0727", kernel=self.name, name=name)
         for name in sorted(choice.device_uniforms):
             raise error("SR0728", kernel=self.name, name=name)
+
+
+def used(kernel: nodes.Kernel) -> AbstractContextManager[None]:
+    """Blames the folder of `kernel`, where it is from one, for what goes wrong on a device."""
+    if isinstance(kernel, PrebuiltKernel):
+        return used_of_build(kernel.name, kernel.folder)
+    return nullcontext()

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 ITERATIONS_A_LOOK = 8
 """Iterations of a while loop between two looks at whether it goes on."""
+STEP_LIMIT = 1 << 22
+"""Steps of a run: loops around dispatches are written out."""
+SIZE_BITS = 63
 EARLY_BYTES = 1 << 16
 """What a run may fill at its start: next to nothing beside arrays of a megabyte."""
 
@@ -119,6 +122,7 @@ class _Preparation:
         """Whether what is added is recorded again and again."""
         self._may_report = False
         self._may_print = False
+        self._step_count = 0
 
     def run(self) -> Prepared:
         schedule = self._schedule
@@ -189,10 +193,23 @@ class _Preparation:
         self._number_by_buffer[one.target] = number
         self._early.append(Fill(number, one.word, self._size(one.byte_count)))
 
+    def _count(self) -> None:
+        self._step_count += 1
+        if self._step_count > STEP_LIMIT:
+            raise error("SR0678", limit=STEP_LIMIT)
+
+    def _known_size(self, one: to.Let) -> int:
+        """A size of a plan that was spoiled might grow for ever."""
+        value = self._size(one.size)
+        if value.bit_length() > SIZE_BITS:
+            raise OverflowError(f"a size `{one.name}` of {value.bit_length()} bits")
+        return value
+
     def _add(self, one: Instruction, inner: Block | None) -> None:
+        self._count()
         match one:
             case to.Let():
-                self._known[one.name] = self._size(one.size)
+                self._known[one.name] = self._known_size(one)
             case to.Run():
                 self._add_run(one)
             case to.Move():
@@ -264,6 +281,7 @@ class _Preparation:
         for each in one.start:
             self._add(each, None)
         for k in range(count):
+            self._count()
             self._known[one.symbol] = count - 1 - k if one.is_reversed else k
             self._add_block(body)
             self._trade(one.carries)
@@ -281,6 +299,7 @@ class _Preparation:
             While(
                 commands=tuple(block),
                 times=ITERATIONS_A_LOOK // 2,
+                look_limit=one.limit // ITERATIONS_A_LOOK + 2,
                 goes_on=goes_on,
                 wants=wants,
                 ran_over=lambda: self._device.note(_limit_error(one)),

@@ -105,6 +105,11 @@ def _line(failure: Error) -> str:
     return f"{failure.code} {failure.message}{place}"
 
 
+def unknown_report(report: Report) -> Error:
+    """The error of a report that no kernel of the device makes."""
+    return error("SR0677", site=report.site, index=report.index, length=report.length)
+
+
 def error_of(kernel: str, site: Site, report: Report) -> Error:
     """The error of `site` at its Python line.
 
@@ -116,6 +121,8 @@ def error_of(kernel: str, site: Site, report: Report) -> Error:
     place = f" in kernel `{kernel}`" if kernel else ""
     is_unnamed = not kernel and _GENERATED.fullmatch(site.name)
     if site.kind is SiteKind.FINITE:
+        if not (0 <= report.length < len(_FINITE_CODES) and 0 <= report.index < len(_VALUES)):
+            return unknown_report(report)
         return error(
             _FINITE_CODES[report.length],
             site.span,

@@ -19,6 +19,7 @@ from shaderad.session.arrays import Array
 from shaderad.session.devices import check_same
 from shaderad.session.kernel_steps import StagedPasses
 from shaderad.session.plan_steps import lowered_passes
+from shaderad.session.prebuilt import used_of_build
 from shaderad.session.prebuilt_graphs import PrebuiltGraph, PrebuiltPart
 from shaderad.session.prepared import Prepared, prepare
 from shaderad.session.scheduling import schedule
@@ -87,6 +88,9 @@ class GraphRunner:
         self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]
     ) -> tuple[Array, ...]:
         """The outputs of `graph`."""
+        if isinstance(graph, PrebuiltGraph):
+            with used_of_build(graph.built.name, graph.built.folder):
+                return self.prepared(graph, inputs, sizes).run(inputs)
         if isinstance(graph, PrebuiltPart):
             filled = graph.filled(inputs, sizes, self._device)
             found = self.run(graph.whole, filled, sizes)

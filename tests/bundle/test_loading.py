@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.bundle.digest import with_digest
 from tests.bundle import kernels
 from tests.bundle.conftest import SOURCE, Output
 
@@ -210,10 +211,11 @@ def copied(folder: Path, tmp_path: Path) -> Path:
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """A manifest that was changed on purpose: its hash fits."""
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text(encoding="utf-8"))
     change(manifest)
-    path.write_text(json.dumps(manifest), encoding="utf-8")
+    path.write_bytes(with_digest(json.dumps(manifest).encode()))
 
 
 def spoiled() -> dict[str, tuple[str, Callable[[Path], Any]]]:
