@@ -173,9 +173,11 @@ class Launch:
             accumulate=accumulate,
             is_one_thread=mode is not Mode.PRIMAL and prod(self.dim) <= 1,
         )
-        with used(self.kernel), held_back():
-            for stage in self.device.stages(self.kernel, choice):
-                run(stage, placed, self.uniforms)
+        with used(self.kernel):
+            stages = self.device.stages(self.kernel, choice)
+            with held_back():
+                for stage in stages:
+                    run(stage, placed, self.uniforms)
 
 
 def new_launch(
