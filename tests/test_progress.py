@@ -63,6 +63,7 @@ def test_the_line_names_kernel_stage_and_seconds_and_disappears(terminal: Termin
         until(lambda: re.fullmatch(r"compiling `shade_bwd` \(Slang\): \d+ s", terminal.line))
         at_stage("naga")
         until(lambda: "(naga)" in terminal.line)
+        at_stage("")
         with Work("other", "driver"):
             until(lambda: "`other` (driver)" in terminal.line)
         until(lambda: "`shade_bwd` (naga)" in terminal.line)

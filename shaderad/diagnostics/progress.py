@@ -75,9 +75,9 @@ class Work:
 
 
 def at_stage(stage: str) -> None:
-    """The work of this thread has come to `stage`."""
+    """The work of this thread has come to `stage`; empty where that is not known."""
     line = _current.get()
-    if line is not None:
+    if line is not None and stage:
         line.shown = (line.shown[0], stage)
 
 

@@ -87,6 +87,7 @@ class _Slang:
 
 
 def _vet(request: Message, at_stage: AtStage) -> Message:
+    at_stage("device")  # What is imported loads drivers, too.
     # By name, because only files of `runtime` may know wgpu, and `lower` knows nothing of them.
     vetting = importlib.import_module("shaderad.runtime.vetting_runtime")
     return vetting.vet(request, at_stage)
