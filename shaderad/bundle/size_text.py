@@ -13,6 +13,7 @@ is written and read again is the same size, and what is read has few terms.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from shaderad.bundle.field_types import SizeText
 from shaderad.ir import sizes
@@ -40,7 +41,13 @@ def parsed(text: SizeText) -> Size:
     Raises:
         ValueError: Where `text` is no expression.
     """
-    return text if isinstance(text, int) else _Parser(text).whole()
+    return text if isinstance(text, int) else _parsed(text)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Size:
+    """The size; the plans of a graph repeat themselves for each mode and target."""
+    return _Parser(text).whole()
 
 
 def _sum(size: Polynomial) -> str:

@@ -88,7 +88,7 @@ def _add_traps(folder: Path) -> None:
 
 def _write(folder: Path, manifest: Any, pick: Pick, told: list[str], *, is_forged: bool) -> None:
     path = folder / "manifest.json"
-    text = json.dumps(manifest, indent=pick.choice((None, 1))).encode("utf-8", "surrogatepass")
+    text = json.dumps(manifest).encode("utf-8", "surrogatepass")
     text = text.replace(_NEST.encode(), b"[" * 100_000 + b"]" * 100_000)
     if pick.random() < 0.1:
         text, what = _bytes_spoiled(text, pick)
