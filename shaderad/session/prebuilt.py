@@ -6,7 +6,7 @@ make is refused, never replaced by something close to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ NOT_BUILT = "the folder holds primal and backward"
 
 
 @contextmanager
-def used_of_build(name: str, folder: str) -> Iterator[None]:
+def used_of_build(name: str, folder: str) -> Generator[None]:
     """Blames the folder for what its entry `name` does wrong while it is used.
 
     Raises:
