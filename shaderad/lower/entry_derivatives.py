@@ -9,8 +9,7 @@ from __future__ import annotations
 from shaderad.ir.types import LocalArray, Struct, Type
 from shaderad.lower.bindings import Role
 from shaderad.lower.entry_scope import INDEX, EntryScope
-from shaderad.lower.entry_sums import sum_fields
-from shaderad.lower.piece import field_name
+from shaderad.lower.entry_sums import summed_types
 from shaderad.lower.strategy import Hoisted
 
 
@@ -37,8 +36,8 @@ def write_backward(entry: EntryScope) -> None:
     piece.call(f"bwd_diff({entry.body})", arguments)
     for h in entry.module.strategies.exclusive.values():
         _store_exclusive(entry, h, pairs[h.name], entry.places[h.name])
-    for name, _ in sum_fields(entry):
-        piece.add(_summed(entry, name, pairs[name]))
+    for name, t in summed_types(entry).items():
+        piece.add(_summed(entry, name, t, pairs[name]))
 
 
 def _pair(entry: EntryScope, name: str, value: str, t: Type) -> str:
@@ -48,19 +47,11 @@ def _pair(entry: EntryScope, name: str, value: str, t: Type) -> str:
     return pair
 
 
-def _summed(entry: EntryScope, name: str, pair: str) -> str:
-    t = _summed_type(entry, name)
+def _summed(entry: EntryScope, name: str, t: Type, pair: str) -> str:
+    total = f"sums.{entry.module.sum(name)}"
     if isinstance(t, Struct | LocalArray):
-        return f"sums.{name} = {entry.module.types.spell(t)}.dadd(sums.{name}, {pair}.d);"
-    return f"sums.{name} += {pair}.d;"
-
-
-def _summed_type(entry: EntryScope, name: str) -> Type:
-    for u in entry.kernel.uniforms:
-        if u.name == name:
-            return u.type
-    hoisted = next(h for h in entry.module.strategies.uniform if h.name == name)
-    return entry.element(hoisted.buffer)
+        return f"{total} = {entry.module.types.spell(t)}.dadd({total}, {pair}.d);"
+    return f"{total} += {pair}.d;"
 
 
 def _cotangent(entry: EntryScope) -> str:
@@ -69,11 +60,11 @@ def _cotangent(entry: EntryScope) -> str:
         tag = entry.tags.reader(Role.COTANGENT, b.name, b.type.element)
         spelled = entry.module.types.spell(b.type.element)
         entry.piece.add(
-            f"cotangent.{field_name(b.name)} = {spelled}.readDifferential<{tag}>"
+            f"cotangent.{entry.module.output(b.name)} = {spelled}.readDifferential<{tag}>"
             f"({INDEX} * {spelled}.wordCount);"
         )
     for s in entry.resolved.sums:
-        entry.piece.add(f"cotangent.{s.name} = {entry.values[s.name]};")
+        entry.piece.add(f"cotangent.{entry.module.output(s.name)} = {entry.values[s.name]};")
     return "cotangent"
 
 
@@ -121,5 +112,6 @@ def write_forward(entry: EntryScope) -> None:
     for b in entry.float_own:
         entry.store(b, Role.OUTPUT_TANGENT, "outputs.d", "writeDifferential")
     for s in entry.resolved.sums:
-        entry.piece.add(f"sums.{s.name} += outputs.p.{s.name};")
-        entry.piece.add(f"sums.{s.name}_dot += outputs.d.{s.name};")
+        total, output = entry.module.sum(s.name), entry.module.output(s.name)
+        entry.piece.add(f"sums.{total} += outputs.p.{output};")
+        entry.piece.add(f"sums.{entry.module.sum(s.name, '_dot')} += outputs.d.{output};")

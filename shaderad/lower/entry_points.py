@@ -19,7 +19,7 @@ from shaderad.lower.entry_scope import INDEX, EntryScope
 from shaderad.lower.entry_sums import add_sums, sum_fields
 from shaderad.lower.module import Module
 from shaderad.lower.outputs import Resolved
-from shaderad.lower.piece import Piece, field_name
+from shaderad.lower.piece import Piece
 from shaderad.lower.tags import inner_extents
 
 
@@ -154,7 +154,8 @@ def _primal(entry: EntryScope) -> None:
     for b in entry.own:
         entry.store(b, Role.OUTPUT, "outputs", "write")
     for s in entry.resolved.sums:
-        entry.piece.add(f"sums.{s.name} += outputs.{s.name};")
+        total, output = entry.module.sum(s.name), entry.module.output(s.name)
+        entry.piece.add(f"sums.{total} += outputs.{output};")
 
 
 def _winner(entry: EntryScope) -> None:
@@ -183,6 +184,6 @@ def write_outputs(module: Module, resolved: Resolved) -> Piece | None:
     base = " : IDifferentiable" if any(is_differentiable(t) for _, t in fields) else ""
     piece.open(f"struct Outputs{base}")
     for name, t in fields:
-        piece.add(f"{module.types.spell(t)} {field_name(name)};")
+        piece.add(f"{module.types.spell(t)} {module.output(name)};")
     piece.close()
     return piece

@@ -8,7 +8,8 @@ from shaderad.lower.bindings import Role, Word, WordKind
 from shaderad.lower.entry_tags import EntryTags
 from shaderad.lower.module import Module
 from shaderad.lower.outputs import Resolved, Sum
-from shaderad.lower.piece import Piece, field_name
+from shaderad.lower.piece import Piece
+from shaderad.lower.reserved import ENTRY_WORDS
 from shaderad.lower.slang import FunctionWriter
 from shaderad.lower.strategy import Hoisted
 from shaderad.lower.uniforms import Uniforms
@@ -34,12 +35,11 @@ class EntryScope:
         self.uniforms = Uniforms(module, self.tags)
         self.own = [self.kernel.buffer(n) for n in resolved.own]
         self.float_own = [b for b in self.own if is_differentiable(b.type.element)]
-        self.names = module.names.child()
+        self.names = module.names.child(ENTRY_WORDS)
         self.places: dict[str, str] = {}
         """The text of a hoisted element's number, by its name."""
         self.values: dict[str, str] = {}
         """The text of what is read once for all threads, by name."""
-        self.names.make(INDEX)
         for name in self.kernel.index_names:
             self.names.make(name, ("index", name))
 
@@ -94,7 +94,7 @@ class EntryScope:
     def store(self, b: Buffer, role: Role, place: str, method: str) -> None:
         tag = self.tags.writer(role, b.name, b.type.element)
         spelled = self.module.types.spell(b.type.element)
-        value = f"{place}.{field_name(b.name)}"
+        value = f"{place}.{self.module.output(b.name)}"
         self.piece.add(f"{spelled}.{method}<{tag}>({INDEX} * {spelled}.wordCount, {value});")
 
     def wanted_uniforms(self) -> list[Uniform]:

@@ -10,15 +10,24 @@ from shaderad.lower.outputs import Sum
 
 def sum_fields(entry: EntryScope) -> list[tuple[str, str]]:
     """Name and Slang type of everything that this dispatch sums."""
-    types = entry.module.types
-    if entry.module.mode is Mode.BACKWARD:
-        uniforms = [(u.name, u.type) for u in entry.wanted_uniforms()]
-        elements = [(h.name, entry.element(h.buffer)) for h in entry.module.strategies.uniform]
-        return [(n, types.differential(t)) for n, t in (*uniforms, *elements)]
-    suffixes = ("", "_dot") if entry.module.mode is Mode.FORWARD else ("",)
+    module, types = entry.module, entry.module.types
+    if module.mode is Mode.BACKWARD:
+        return [
+            (module.sum(name), types.differential(t)) for name, t in summed_types(entry).items()
+        ]
+    suffixes = ("", "_dot") if module.mode is Mode.FORWARD else ("",)
     return [
-        (s.name + suffix, types.spell(s.type)) for s in entry.resolved.sums for suffix in suffixes
+        (module.sum(s.name, suffix), types.spell(s.type))
+        for s in entry.resolved.sums
+        for suffix in suffixes
     ]
+
+
+def summed_types(entry: EntryScope) -> dict[str, Type]:
+    """The uniforms and hoisted elements whose cotangents the backward mode sums."""
+    found = {u.name: u.type for u in entry.wanted_uniforms()}
+    hoisted = entry.module.strategies.uniform
+    return {**found, **{h.name: entry.element(h.buffer) for h in hoisted}}
 
 
 def add_sums(entry: EntryScope) -> None:
@@ -35,9 +44,9 @@ def add_sums(entry: EntryScope) -> None:
     for s in entry.resolved.sums:
         number = entry.names.make(f"{s.name}_number")
         entry.piece.add(f"uint {number} = {entry.sum_number(s)};")
-        _add_element(entry, s, Role.OUTPUT, s.name, number)
+        _add_element(entry, s, Role.OUTPUT, "", number)
         if entry.module.mode is Mode.FORWARD:
-            _add_element(entry, s, Role.OUTPUT_TANGENT, f"{s.name}_dot", number)
+            _add_element(entry, s, Role.OUTPUT_TANGENT, "_dot", number)
 
 
 def _guard(entry: EntryScope, number: str) -> None:
@@ -47,7 +56,7 @@ def _guard(entry: EntryScope, number: str) -> None:
 
 
 def _add_gradient(entry: EntryScope, name: str, field: str, t: Type, place: str) -> None:
-    tag = entry.tags.adder(Role.GRADIENT, name, t)
+    tag, field = entry.tags.adder(Role.GRADIENT, name, t), entry.module.sum(field)
     spelled = entry.module.types.spell(t)
     text = f"{spelled}.addDifferential<{_over(entry, tag)}>({place}, sums.{field});"
     if place == "0" or entry.module.is_unchecked:
@@ -56,7 +65,8 @@ def _add_gradient(entry: EntryScope, name: str, field: str, t: Type, place: str)
         entry.piece.indented(text)
 
 
-def _add_element(entry: EntryScope, s: Sum, role: Role, field: str, number: str) -> None:
+def _add_element(entry: EntryScope, s: Sum, role: Role, suffix: str, number: str) -> None:
+    field = entry.module.sum(s.name, suffix)
     tag = entry.tags.adder(role, s.buffer, s.type)
     spelled = entry.module.types.spell(s.type)
     text = f"{spelled}.addTo<{_over(entry, tag)}>({number} * {spelled}.wordCount, sums.{field});"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import Assign, Call, Expr, For, If, Stmt, Var, While
 from shaderad.ir.types import BOOL, Type
 from shaderad.ir.walk import expressions, writes_memory
@@ -66,9 +67,6 @@ def _while(s: While, types: dict[str, Type]) -> tuple[Stmt, ...]:
 
 
 def _local(stem: str, t: Type, types: dict[str, Type]) -> str:
-    name, number = stem, 1
-    while name in types:
-        number += 1
-        name = f"{stem}_{number}"
+    name = made_name(stem, types)
     types[name] = t
     return name

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from shaderad.ir import ops
+from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import (
     Apply,
     Assign,
@@ -59,16 +60,8 @@ class _Rewriter:
     local_types: dict[str, Type]
     flags: set[str] = field(default_factory=set[str])
 
-    def fresh(self, stem: str) -> str:
-        """A local name that the body does not use."""
-        name, number = stem, 1
-        while name in self.local_types:
-            number += 1
-            name = f"{stem}_{number}"
-        return name
-
     def flag(self, stem: str) -> str:
-        name = self.fresh(stem)
+        name = made_name(stem, self.local_types)
         self.local_types[name] = BOOL
         self.flags.add(name)
         return name
@@ -152,7 +145,7 @@ def without_jumps(body: tuple[Stmt, ...], result: Type, local_types: dict[str, T
         split = len(body) - len(returns)
         new = (*rewriter.block(body[:split], _Scope("", "")), *body[split:])
     else:
-        scope = _Scope(rewriter.flag("returned"), rewriter.fresh("result"))
+        scope = _Scope(rewriter.flag("returned"), made_name("result", types))
         new = (_clear(scope.returned), *rewriter.block(body, scope))
         if not isinstance(result, Void):
             types[scope.result] = result

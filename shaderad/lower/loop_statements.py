@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from shaderad.ir.nodes import Const, For, While
 from shaderad.lower.bindings import SiteKind
-from shaderad.lower.loop_text import LoopWriter, name_in_struct
+from shaderad.lower.loop_text import LoopWriter
 from shaderad.lower.loops import RunLoop, trip_count
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ def write_while(writer: FunctionWriter, s: While) -> None:
 
 def write_run_loop(writer: FunctionWriter, s: RunLoop) -> None:
     f = s.function
-    runner, arguments = LoopWriter(writer, f, writer.writer_of_step).call()
+    loop = LoopWriter(writer, f, writer.writer_of_step)
+    runner, arguments = loop.call()
     writer.piece.span = s.span
     if not f.state:
         writer.piece.call(runner, arguments)
@@ -108,4 +109,4 @@ def write_run_loop(writer: FunctionWriter, s: RunLoop) -> None:
     after = writer.names.make("after")
     writer.piece.call(f"let {after} = {runner}", arguments)
     for name, _ in f.state:
-        writer.piece.add(f"{writer.variable(name)} = {after}.{name_in_struct(name)};")
+        writer.piece.add(f"{writer.variable(name)} = {after}.{loop.field(name)};")

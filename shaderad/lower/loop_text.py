@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import Const, For, While
 from shaderad.ir.types import INT, Type
 from shaderad.lower.bindings import SiteKind
 from shaderad.lower.loops import Keeping, LoopFunction, trip_count
-from shaderad.lower.names import Names
+from shaderad.lower.names import member_names
 from shaderad.lower.piece import Piece
 
 if TYPE_CHECKING:
     from shaderad.lower.slang import FunctionWriter
 
 
-def name_in_struct(name: str) -> str:
-    """A local's name as a field of a loop's `State` or `Captured`."""
-    return Names().make(name)
+_COUNT, _START, _STEP = map(made_name, ("loop_count", "loop_start", "loop_step"))
 
 
 class LoopWriter:
@@ -35,19 +34,26 @@ class LoopWriter:
         self._module = outer.module
         self._f = f
         self._name = self._module.names.make(f.name, f)
+        for _, t in (*f.state, *f.captured):
+            self._module.types.spell(t)
+        self._fields = member_names(self._module.types.all_names())
         loop = f.loop
         self._extra: list[tuple[str, str]] = []
         if isinstance(loop, For):
             if not all(isinstance(b, Const) for b in (loop.start, loop.stop, loop.step)):
-                self._extra.append(("loop_count", self._count_text(loop)))
+                self._extra.append((_COUNT, self._count_text(loop)))
             if not isinstance(loop.start, Const):
-                self._extra.append(("loop_start", outer.text(loop.start)))
+                self._extra.append((_START, outer.text(loop.start)))
             if not isinstance(loop.step, Const):
-                self._extra.append(("loop_step", outer.text(loop.step)))
+                self._extra.append((_STEP, outer.text(loop.step)))
 
     def _count_text(self, loop: For) -> str:
         start, stop, step = (self._outer.text(e) for e in (loop.start, loop.stop, loop.step))
         return stop if (start, step) == ("0", "1") else f"rangeCount({start}, {stop}, {step})"
+
+    def field(self, name: str) -> str:
+        """The field of `State` or `Captured` that holds a local."""
+        return self._fields.make(name, name)
 
     def call(self) -> tuple[str, tuple[str, ...]]:
         """Writes the struct; returns the function that runs the loop, and its arguments."""
@@ -74,8 +80,8 @@ class LoopWriter:
         piece.add(f"/// A `{kind}` loop: what it carries, what it reads, and one step of it.")
         piece.open(f"struct {self._name} : ILoop")
         extra = [(n, INT) for n, _ in self._extra]
-        self._fields(piece, "State", self._f.state)
-        self._fields(piece, "Captured", (*self._f.captured, *extra))
+        self._write_fields(piece, "State", self._f.state)
+        self._write_fields(piece, "Captured", (*self._f.captured, *extra))
         self._more(piece)
         self._step(piece)
         if self._module.twice:
@@ -85,10 +91,10 @@ class LoopWriter:
         piece.close()
         self._module.pieces.append(piece)
 
-    def _fields(self, piece: Piece, name: str, fields: tuple[tuple[str, Type], ...]) -> None:
+    def _write_fields(self, piece: Piece, name: str, fields: tuple[tuple[str, Type], ...]) -> None:
         piece.open(f"struct {name} : IDifferentiable")
         for field, t in fields:
-            piece.add(f"{self._module.types.spell(t)} {name_in_struct(field)};")
+            piece.add(f"{self._module.types.spell(t)} {self.field(field)};")
         if not fields:
             piece.add("int none;")
         piece.close()
@@ -96,7 +102,7 @@ class LoopWriter:
     def _writer(self, piece: Piece) -> FunctionWriter:
         writer = self._new_writer(piece)
         for name, _ in self._f.captured:
-            writer.bind(name, f"captured.{name_in_struct(name)}")
+            writer.bind(name, f"captured.{self.field(name)}")
         return writer
 
     def _more(self, piece: Piece) -> None:
@@ -104,13 +110,13 @@ class LoopWriter:
         writer = self._writer(piece)
         writer.is_differentiated = False
         for name, _ in self._f.state:
-            writer.bind(name, f"state.{name_in_struct(name)}")
+            writer.bind(name, f"state.{self.field(name)}")
         parts = [f"!{writer.variable(flag)}" for flag in loop.exits]
         if isinstance(loop, While):
             parts.append(writer.text(loop.condition, 31))
         else:
-            counted = any(n == "loop_count" for n, _ in self._extra)
-            count = "captured.loop_count" if counted else str(trip_count(loop))
+            counted = any(n == _COUNT for n, _ in self._extra)
+            count = f"captured.{self.field(_COUNT)}" if counted else str(trip_count(loop))
             parts.insert(0, f"k < {count}")
         piece.open("static bool more(int k, State state, Captured captured)")
         piece.add(f"return {' && '.join(parts)};")
@@ -128,7 +134,7 @@ class LoopWriter:
             piece.add(f"int {variable} = {self._position(loop, counter)};")
         for name, t in self._f.state:
             local = writer.parameter(name)
-            piece.add(f"{self._module.types.spell(t)} {local} = state.{name_in_struct(name)};")
+            piece.add(f"{self._module.types.spell(t)} {local} = state.{self.field(name)};")
         writer.block(self._f.body)
         results = ", ".join(writer.variable(n) for n, _ in self._f.state) or "0"
         piece.add(f"return State({results});")
@@ -150,9 +156,11 @@ class LoopWriter:
         return start.value == 0 and step.value == 1
 
     def _position(self, loop: For, counter: str) -> str:
-        start = loop.start.value if isinstance(loop.start, Const) else "captured.loop_start"
-        step = loop.step.value if isinstance(loop.step, Const) else "captured.loop_step"
-        return f"{start} + {counter} * {step}" if step != 1 else f"{start} + {counter}"
+        start, step = (
+            str(bound.value) if isinstance(bound, Const) else f"captured.{self.field(name)}"
+            for bound, name in ((loop.start, _START), (loop.step, _STEP))
+        )
+        return f"{start} + {counter} * {step}" if step != "1" else f"{start} + {counter}"
 
     def _overrun(self, piece: Piece) -> None:
         loop = self._f.loop

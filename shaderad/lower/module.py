@@ -26,8 +26,8 @@ from shaderad.lower.bindings import (
 )
 from shaderad.lower.known import Known
 from shaderad.lower.loops import LoopFunction
-from shaderad.lower.names import Names
-from shaderad.lower.piece import Piece, field_name
+from shaderad.lower.names import member_names, module_names
+from shaderad.lower.piece import Piece
 from shaderad.lower.spelling import Types
 from shaderad.lower.strategy import Strategies
 from shaderad.rules.pushing import PushedKernel
@@ -43,8 +43,11 @@ class Module:
         self.mode = mode
         self.variant = variant
         self.strategies = strategies
-        self.names = Names()
+        self.names = module_names()
         self.types = Types(self.names)
+        self._outputs = member_names()
+        self._sums = member_names()
+        self._word_names = member_names()
         self.report = "Report" if variant.bounds == "raise" else "NoReport"
         self.words: dict[Word, str] = {}
         self.word_types: dict[str, str] = {}
@@ -124,20 +127,23 @@ class Module:
         if isinstance(container, Tuple):
             return f"item{name}"
         assert isinstance(container, Struct)
-        self.types.spell(container)
-        return field_name(name)
+        return self.types.field(container, name)
+
+    def output(self, name: str) -> str:
+        """The field of `Outputs` that holds an array's element, or a sum."""
+        return self._outputs.make(name, name)
+
+    def sum(self, name: str, suffix: str = "") -> str:
+        """The field of `Sums` for what threads sum under `name`."""
+        return self._sums.make(name + suffix, (name, suffix))
 
     # -- what the host provides -----------------------------------------------------------------
 
     def word(self, word: Word, name: str, slang_type: str = "uint") -> str:
         """Reads a word of the constant buffer."""
         if word not in self.words:
-            stem, number = name, 1
-            while name in self.word_types:
-                number += 1
-                name = f"{stem}_{number}"
-            self.words[word] = name
-            self.word_types[name] = slang_type
+            self.words[word] = self._word_names.make(name, word)
+            self.word_types[self.words[word]] = slang_type
         return f"parameters.{self.words[word]}"
 
     def declare(self, piece: Piece, binding: Binding, declaration: str) -> None:

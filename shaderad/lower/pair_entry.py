@@ -13,7 +13,7 @@ from shaderad.lower.entry_points import EntryWriter
 from shaderad.lower.entry_scope import EntryScope
 from shaderad.lower.operators import Operator
 from shaderad.lower.pass_fold import Fold, called, note_needs
-from shaderad.lower.piece import Piece, field_name
+from shaderad.lower.piece import Piece
 
 Names = tuple[str, str]
 """The array of each scan."""
@@ -79,8 +79,10 @@ def _note(entry: EntryScope, operator: Operator, results: Names) -> None:
 
 
 def _store(fold: Fold, operator: Operator, arrays: Names, places: Names, value: str) -> None:
-    for array, place, (field, t) in zip(arrays, places, fields_of(operator.state), strict=True):
-        fold.entry.piece.add(fold.store(array, t, place, f"{value}.{field_name(field)}"))
+    fields = fields_of(operator.state)
+    for array, place, (field, t) in zip(arrays, places, fields, strict=True):
+        part = f"{value}.{fold.entry.module.field(operator.state, field)}"
+        fold.entry.piece.add(fold.store(array, t, place, part))
 
 
 def fields_of(pair: Type) -> tuple[tuple[str, Type], ...]:

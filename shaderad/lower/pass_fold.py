@@ -19,7 +19,7 @@ from shaderad.lower.entry_needs import note_uniforms
 from shaderad.lower.entry_points import send_report, write_indices
 from shaderad.lower.entry_scope import INDEX, EntryScope
 from shaderad.lower.operators import Operator
-from shaderad.lower.piece import Piece, field_name
+from shaderad.lower.piece import Piece
 from shaderad.lower.slang import FunctionWriter
 
 _GROUP_MEMORY = 16 * 1024
@@ -138,7 +138,7 @@ class Fold:
         write_indices(entry)
         entry.call_body(entry.arguments())
         (own,) = entry.own
-        entry.piece.add(f"return outputs.{field_name(own.name)};")
+        entry.piece.add(f"return outputs.{entry.module.output(own.name)};")
         entry.piece.close()
 
     def close(self, pass_name: str, function: str = "") -> tuple[str, Piece, Piece]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shaderad.diagnostics import Span
-from shaderad.lower.names import RESERVED
 
 LINE_LENGTH = 100
 """Calls beyond it are broken; other lines may be longer."""
@@ -50,8 +49,3 @@ class Piece:
 
     def close(self, tail: str = "}") -> None:
         self.add(tail)
-
-
-def field_name(name: str) -> str:
-    """Struct fields keep their names; Slang's reserved words get an underscore."""
-    return f"{name}_" if name in RESERVED else name

@@ -22,7 +22,7 @@ from shaderad.ir.types import (
     is_differentiable,
     tangent,
 )
-from shaderad.lower.names import Names
+from shaderad.lower.names import Names, member_names
 
 
 class Types:
@@ -32,6 +32,7 @@ class Types:
         self._names = names
         self.structs: dict[Struct, str] = {}
         self.tuples: dict[Tuple, str] = {}
+        self._fields: dict[Struct, Names] = {}
 
     def spell(self, t: Type) -> str:
         """The Slang type of a value of type `t`."""
@@ -81,19 +82,28 @@ class Types:
             return f"{self.spell(t)}({', '.join(map(self.zero, fields))})"
         raise TypeError(f"{t} has no zero")
 
+    def all_names(self) -> list[str]:
+        """The structs and tuples that have been named."""
+        return [*self.structs.values(), *self.tuples.values()]
+
+    def field(self, t: Struct, name: str) -> str:
+        """A field's name, which no type of a field has."""
+        self.spell(t)
+        return self._fields[_annotated(t)].make(name, name)
+
     def _struct(self, t: Struct) -> str:
-        annotated = without_targets(t)
-        assert isinstance(annotated, Struct)
-        t = annotated
+        t = _annotated(t)
         if t not in self.structs:
             if t.name.endswith(".Differential"):
                 stem = t.name.removesuffix(".Differential")
                 primal = next((s for s in self.structs if s.name == stem and tangent(s) == t), None)
                 if primal is not None:
+                    self._fields[t] = self._fields[primal]
                     return f"{self.structs[primal]}.Differential"
             for _, field in t.fields:
                 self.spell(field)
             self.structs[t] = self._names.make(t.name)
+            self._fields[t] = member_names(self.all_names())
         return self.structs[t]
 
     def _tuple(self, t: Tuple) -> str:
@@ -102,6 +112,13 @@ class Types:
                      for e in t.elements]  # fmt: skip
             self.tuples[t] = self._names.make("Tuple_" + "_".join(parts))
         return self.tuples[t]
+
+
+def _annotated(t: Struct) -> Struct:
+    """`t` as the user wrote it."""
+    annotated = without_targets(t)
+    assert isinstance(annotated, Struct)
+    return annotated
 
 
 def is_plain_number(value: float, t: Scalar) -> bool:

@@ -14,7 +14,7 @@ from shaderad.ir.types import (
     word_bytes,
 )
 from shaderad.lower.accumulate import widened
-from shaderad.lower.piece import Piece, field_name
+from shaderad.lower.piece import Piece
 
 if TYPE_CHECKING:
     from shaderad.lower.module import Module
@@ -26,7 +26,7 @@ def write_struct(module: Module, t: Struct, name: str) -> Piece:
     base = " : IDifferentiable" if is_differentiable(t) else ""
     piece.open(f"public struct {name}{base}")
     for field, inner in t.fields:
-        piece.add(f"public {module.types.spell(inner)} {field_name(field)};")
+        piece.add(f"public {module.types.spell(inner)} {module.field(t, field)};")
     piece.close()
     return piece
 
@@ -51,7 +51,7 @@ class _Layout:
         self.offsets: list[tuple[str, Type, int]] = []
         offset = 0
         for name, field in t.fields:
-            self.offsets.append((field_name(name), field, offset // self.unit))
+            self.offsets.append((module.field(t, name), field, offset // self.unit))
             offset += -(-byte_count(field) // self.unit) * self.unit
 
     def each(self, place: str, t: Type, offset: int) -> list[tuple[str, Type, int]]:
@@ -101,7 +101,7 @@ def _read(
             continue
         for place, inner, at in layout.each(f"{name}.{field}", t, offset):
             if layout.shares_words(inner):
-                _read_halves(piece, inner, place, at)
+                _read_halves(piece, layout.module, inner, place, at)
                 continue
             method = "readDifferential" if is_differential else "read"
             spelled = layout.module.types.spell(inner)
@@ -110,18 +110,27 @@ def _read(
     piece.close()
 
 
-def _half_places(t: Type, place: str) -> list[tuple[str, int]]:
+def _half_places(module: Module, t: Type, place: str) -> list[tuple[str, int]]:
     """The text of each half of `t`, and its number."""
-    return [(place + _path_text(leaf.path), leaf.offset // 2) for leaf in leaves(t)]
+    return [(place + _path_text(module, t, leaf.path), leaf.offset // 2) for leaf in leaves(t)]
 
 
-def _path_text(path: tuple[str | int, ...]) -> str:
-    return "".join(f"[{p}]" if isinstance(p, int) else f".{field_name(p)}" for p in path)
+def _path_text(module: Module, t: Type, path: tuple[str | int, ...]) -> str:
+    text = ""
+    for part in path:
+        if isinstance(t, Struct):
+            assert isinstance(part, str)
+            text += f".{module.field(t, part)}"
+            t = dict(t.fields)[part]
+        else:
+            text += f"[{part}]"
+            t = t.element if isinstance(t, LocalArray) else t
+    return text
 
 
-def _read_halves(piece: Piece, t: Type, place: str, offset: int) -> None:
+def _read_halves(piece: Piece, module: Module, t: Type, place: str, offset: int) -> None:
     """Reads halves that share words: the low half comes first."""
-    for part, k in _half_places(t, place):
+    for part, k in _half_places(module, t, place):
         side = "highHalf" if k % 2 else "lowHalf"
         piece.add(f"{part} = {side}(Buffer.word(offset + {offset + k // 2}));")
 
@@ -142,7 +151,7 @@ def _write_field(
     piece: Piece, layout: _Layout, t: Type, place: str, offset: int, is_differential: bool
 ) -> None:
     if layout.shares_words(t):
-        parts = [part for part, _ in _half_places(t, place)]
+        parts = [part for part, _ in _half_places(layout.module, t, place)]
         for k in range(0, len(parts), 2):
             high = parts[k + 1] if k + 1 < len(parts) else "half(0.0)"
             word = f"wordOfHalves({parts[k]}, {high})"
@@ -159,7 +168,7 @@ def _add(piece: Piece, module: Module, t: Struct) -> None:
     offset = 0
     for name, field in t.fields:
         if is_differentiable(field):
-            _add_field(piece, module, f"value.{field_name(name)}", field, offset)
+            _add_field(piece, module, f"value.{module.field(t, name)}", field, offset)
         offset += byte_count(widened(field)) // 4
     piece.close()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from shaderad.ir import ops
+from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import (
     Accumulate,
     Apply,
@@ -129,10 +130,7 @@ class _Numbering:
         return Const(type=UINT, value=self.site_count)
 
     def local(self, stem: str) -> Var:
-        name, number = stem, 1
-        while name in self.local_types:
-            number += 1
-            name = f"{stem}_{number}"
+        name = made_name(stem, self.local_types)
         self.local_types[name] = UINT
         return Var(type=UINT, name=name)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
+from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import Expr, Function, Parameter
 from shaderad.ir.types import LocalArray, Pair, Struct, Tuple, Type, is_differentiable, tangent
 from shaderad.ir.walk import reachable
@@ -87,16 +88,18 @@ def push_function(f: Function) -> Push:
     """
     _check(f, "SR0412")
     body = _Body()
+    taken = {p.name for p in f.parameters}
     dots: list[Parameter] = []
     args: list[Expr] = []
     for p in f.parameters:
         primal = c.variable(p.name, p.type)
         if is_differentiable(p.type):
-            dots.append(Parameter(name=f"{p.name}_dot", type=p.type))
+            dots.append(Parameter(name=made_name(f"{p.name}_dot", taken), type=p.type))
+            taken.add(dots[-1].name)
             primal = body.pair(p.type, p.name, primal, c.variable(dots[-1].name, p.type))
         args.append(primal)
     both = nodes.ForwardDiff(type=Pair(f.result), function=f, args=tuple(args))
-    name = "result_pair"
+    name = made_name("result_pair")
     body.assign(name, both)
     body.give(body.derivative(f.result, c.variable(name, Pair(f.result))))
     return Push(name=f"{f.name}_push", parameters=(*f.parameters, *dots), result=f.result,
@@ -117,7 +120,7 @@ def pull_function(f: Function) -> Pull:
     for p in f.parameters:
         primal = c.variable(p.name, p.type)
         args.append(body.pair(p.type, p.name, primal) if is_differentiable(p.type) else primal)
-    bar = Parameter(name="result_bar", type=f.result)
+    bar = Parameter(name=made_name("result_bar", [p.name for p in f.parameters]), type=f.result)
     given = c.variable(bar.name, bar.type)
     if tangent(f.result) != f.result:
         held = body.pair(f.result, "result", c.zero(f.result), given)
@@ -151,7 +154,7 @@ class _Body:
 
     def pair(self, t: Type, name: str, primal: Expr, derivative: Expr | None = None) -> Expr:
         """A local pair of `primal` and `derivative`, zero where none is given."""
-        name, is_plain = f"{name}_pair", tangent(t) == t
+        name, is_plain = made_name(f"{name}_pair", self.local_types), tangent(t) == t
         start = derivative if derivative is not None and is_plain else c.zero(tangent(t))
         self.assign(name, nodes.MakePair(type=Pair(t), primal=primal, derivative=start))
         if derivative is not None and not is_plain:

@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 
 from shaderad.ir import ops
+from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import (
     Assign,
     Break,
@@ -162,7 +163,7 @@ def test_a_single_return_at_the_end_needs_no_flag() -> None:
 def test_the_result_takes_no_name_of_the_users() -> None:
     types = TYPES | {"result": FLOAT, "returned": FLOAT}
     structured = without_jumps(BODIES["return in a branch"], FLOAT, types)
-    assert structured.local_types["result_2"] == FLOAT
+    assert structured.local_types[made_name("result")] == FLOAT
     assert structured.local_types["result"] == FLOAT
 
 

@@ -6,36 +6,60 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.lower.names import RESERVED, Names, imported_modules, library_names
+from shaderad.frontend.decorators import KernelFunction
+from shaderad.interpret import interpret
+from shaderad.ir.made_names import made_name
+from shaderad.lower.names import imported_modules, member_names, module_names
 
 
 def test_a_free_name_stays_as_it_is() -> None:
-    assert Names().make("albedo") == "albedo"
+    assert module_names().make("albedo") == "albedo"
 
 
-@pytest.mark.parametrize("name", ["float", "This", "outside", "load", "at", "sin"])
+@pytest.mark.parametrize("name", ["float", "float2x2", "This", "outside", "load", "at", "sin"])
 def test_names_of_slang_and_the_library_get_an_underscore(name: str) -> None:
-    assert name in RESERVED | library_names() | {"sin"}
-    assert Names().make(name) == f"{name}_"
+    assert module_names().make(name) == f"{name}_"
+    assert module_names().child().make(name) == f"{name}_"
 
 
 def test_a_name_taken_twice_is_numbered() -> None:
-    names = Names()
+    names = module_names()
     assert [names.make("x") for _ in range(3)] == ["x", "x_", "x_2"]
 
 
 def test_a_key_keeps_its_name() -> None:
-    names = Names()
+    names = module_names()
     assert names.make("x", key=1) == names.make("x", key=1) == names.of(1)
     assert names.make("x", key=2) != names.of(1)
 
 
-def test_a_child_knows_its_parents_names_and_keeps_its_own() -> None:
-    names = Names()
+def test_no_scope_sees_one_name_twice_whatever_was_named_first() -> None:
+    names = module_names()
     names.make("x")
-    child = names.child()
+    child, other = names.child(), names.child()
     assert child.make("x") == "x_"
-    assert names.make("y") == child.make("y") == "y"
+    assert child.make("y") == other.make("y") == "y"
+    assert names.make("y") == "y_"
+    assert child.make("y_") == "y_2"
+
+
+def test_what_the_text_declares_by_itself_hides_no_function() -> None:
+    names = module_names()
+    assert names.child().make("index") == "index"
+    assert names.make("index") == "index_"
+
+
+def test_a_field_may_be_called_like_a_function_and_not_like_a_type() -> None:
+    fields = member_names(["Ray"])
+    given = ("step", "distance", "read", "uint", "Differential", "Ray")
+    wanted = ["step", "distance", "read_", "uint_", "Differential_", "Ray_"]
+    assert [fields.make(name, name) for name in given] == wanted
+
+
+def test_made_up_names_are_no_names_of_the_users_and_read_like_what_they_are() -> None:
+    made = made_name("broke", {"broke'"})
+    assert not made.isidentifier()
+    assert module_names().make(made) == "broke"
 
 
 @pytest.mark.parametrize(
@@ -43,7 +67,14 @@ def test_a_child_knows_its_parents_names_and_keeps_its_own() -> None:
     [("a__b", "a_b"), ("_", "value"), ("gr\u00f6\u00dfe", "gruue"), ("_x", "x")],
 )
 def test_what_targets_cannot_spell_is_changed(given: str, wanted: str) -> None:
-    assert Names().make(given) == wanted
+    assert module_names().child().make(given) == wanted
+
+
+def test_long_names_are_cut_and_stay_apart() -> None:
+    names = module_names()
+    first, second = names.make("a" * 5000 + "b"), names.make("a" * 5000 + "c")
+    assert first != second
+    assert max(len(first), len(second)) <= 90
 
 
 @sad.kernel
@@ -70,6 +101,55 @@ def test_a_uniform_on_the_device_may_bear_the_name_of_the_threads_number(
         np.testing.assert_allclose(out, x + 0.5)
         np.testing.assert_allclose(to_x.numpy(), np.full(5, 2.0))
         assert float(to_index) == pytest.approx(2.0 * 2.5 + 5.0)
+
+
+@sad.kernel
+def named_as_lowering_names_its_flags(
+    i: sad.Index, x: sad.In[float], broke: float, returned: float, out: sad.Out[float]
+):
+    total = 0.0
+    for k in range(4):
+        if x[i] < float(k):
+            break
+        total += broke * x[i]
+    if total > 100.0:
+        out[i] = returned
+        return
+    out[i] = total + returned
+
+
+@sad.kernel
+def named_as_tags_and_buffers(
+    i: sad.Index, x: sad.In[float], x_in: float, report: sad.In[float], out: sad.Out[float]
+):
+    x_words = x[i] * x_in
+    out_store = x[i // 2] * report[i]
+    x_gradient = x_words * out_store
+    out[i] = x_gradient * x_words
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("kernel", "arguments"),
+    [
+        (named_as_lowering_names_its_flags,
+         (np.float32([-1.0, 0.5, 2.5, 9.0]), np.float32(2.0), np.float32(3.0))),
+        (named_as_tags_and_buffers,
+         (np.float32([0.5, 1.5, -2.0, 3.0]), np.float32(1.5), np.float32([2.0, 1.0, 0.5, -1.0]))),
+    ],
+)  # fmt: skip
+def test_values_and_gradients_are_those_of_the_users_names(
+    device: sad.Device, kernel: KernelFunction, arguments: tuple[np.ndarray, ...]
+) -> None:
+    bars = {"out": np.float32([1.0, -2.0, 0.5, 1.0])}
+    names = [p.name for p in kernel.specialise({}).parameters if p.name != "out"]
+    run = interpret(kernel.specialise({}), dim=4, arrays=dict(zip(names, arguments, strict=True)))
+    wanted = run.pull(bars)
+    with device:
+        out, pullback = sad.vjp(kernel, *arguments, dim=4)
+        np.testing.assert_allclose(out.numpy(), run.outputs["out"], rtol=1e-6)
+        for name, gradient in zip(names, pullback(bars["out"]), strict=True):
+            np.testing.assert_allclose(gradient.numpy(), wanted[name], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
