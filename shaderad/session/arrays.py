@@ -21,6 +21,7 @@ from shaderad.runtime import buffers
 from shaderad.session.array_operators import ArrayOperators
 from shaderad.session.devices import Device, asked_device, current_device
 from shaderad.session.dtypes import ArrayAnnotation, element_type, shown_dtype
+from shaderad.session.lines import user_span
 from shaderad.session.pointers import StructArray, is_pointer_structs
 
 if TYPE_CHECKING:
@@ -313,7 +314,7 @@ def unknown_attribute(element: types.Type, name: str) -> Error:
 
     functions = {*INTRINSICS, *(name for name in vars(public) if name.islower())}
     remedy = remedy_for_attribute(name, functions)
-    return error("SR0290", element=element, name=name, remedy=remedy)
+    return error("SR0290", user_span(), element=element, name=name, remedy=remedy)
 
 
 def vector_of(given: Any) -> types.Type | None:
