@@ -23,6 +23,11 @@ def twice_product(a: float, b: float) -> float:
     return 2.0 * a * b
 
 
+@sad.function
+def quotient(a: float, b: float) -> float:
+    return a / b
+
+
 def test_gather_reads_zero_out_of_range() -> None:
     found = run(lambda x, i: indexing.gather(x, i, bounds="ignore"), ROWS, I)
     np.testing.assert_array_equal(found, [ROWS[3], ROWS[0], [0, 0], [0, 0], ROWS[3]])
@@ -63,6 +68,11 @@ def test_sorting_is_stable_and_puts_nan_last() -> None:
         (sad.mul, 1.0, [-2.0, 1.0, 1.0, 0.375]),
         (sad.max, -1000.0, [-2.0, -1000.0, -1000.0, 1.5]),
         (twice_product, 0.5, [-2.0, 0.5, 0.5, 0.75]),
+        (sad.add, 10.0, [8.0, 10.0, 10.0, 11.75]),
+        (sad.mul, 3.0, [-6.0, 3.0, 3.0, 1.125]),
+        (sad.max, 1.0, [1.0, 1.0, 1.0, 1.5]),
+        (sad.min, 1.0, [-2.0, 1.0, 1.0, 0.25]),
+        (twice_product, 1.0, [-4.0, 1.0, 1.0, 1.5]),
     ],
 )
 def test_histograms_fold_each_bin_in_order(op: Any, init: float, expected: list[float]) -> None:
@@ -71,6 +81,30 @@ def test_histograms_fold_each_bin_in_order(op: Any, init: float, expected: list[
 
     np.testing.assert_allclose(run(counted, X, I), expected)
     check_derivatives(counted, X, I)
+
+
+@pytest.mark.parametrize("op", [sad.add, sad.mul, sad.max, sad.min, twice_product])
+def test_histograms_start_each_bin_from_its_init(op: Any) -> None:
+    init = np.array([0.75, -0.5, 2.0, 1.25])
+
+    def counted(x: Any, i: Any, init: Any) -> Any:
+        return sorting.histogram(op, init, 4, i, x)
+
+    expected = init.copy()
+    fold = {sad.add: np.add, sad.mul: np.multiply, sad.max: np.maximum, sad.min: np.minimum}
+    for j, k in enumerate(I):
+        if 0 <= k < 4:
+            expected[k] = fold.get(op, lambda a, b: 2 * a * b)(expected[k], X[j])
+    np.testing.assert_allclose(run(counted, X, I, init), expected)
+    check_derivatives(counted, X, I, init, order=2)
+
+
+def test_histograms_of_empty_bins_evaluate_no_operator() -> None:
+    def counted(x: Any, i: Any, init: Any) -> Any:
+        return sorting.histogram(quotient, init, 4, i, x)
+
+    np.testing.assert_array_equal(run(counted, X[:0], I[:0], np.ones(4)), np.ones(4))
+    check_derivatives(counted, X, I, np.ones(4))
 
 
 def test_histograms_take_rows() -> None:

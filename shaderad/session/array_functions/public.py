@@ -173,7 +173,7 @@ def histogram(op: Operator, init: Any, size: Any, index: Any, values: Any) -> Ar
 
     Args:
         op: Associative.
-        init: Its neutral element, which an empty bin holds.
+        init: Comes before the first value of each bin; one element, or one a bin.
         size: How many bins; an index out of their range is ignored.
         index: The bin of each value.
         values: Elements, or rows.
