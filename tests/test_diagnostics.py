@@ -9,7 +9,7 @@ from string import Formatter
 import pytest
 
 import shaderad as sad
-from shaderad.diagnostics import MESSAGES, Error, Span, error
+from shaderad.diagnostics import MESSAGES, NO_SPAN, Error, Span, error
 from shaderad.diagnostics.wording import sentence
 
 
@@ -23,6 +23,13 @@ def test_an_error_survives_the_way_to_another_process() -> None:
         raised.help,
         str(raised),
     )
+
+
+def test_a_place_that_is_no_python_line_is_not_shown() -> None:
+    raised = error("SR0203", NO_SPAN, name="speed", remedy="")
+    assert raised.span is None
+    assert raised.at(NO_SPAN).span is None
+    assert "<shaderad>" not in str(raised)
 
 
 @pytest.mark.parametrize("kind", [Error, *Error.__subclasses__()], ids=lambda kind: kind.__name__)

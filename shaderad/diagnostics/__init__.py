@@ -21,6 +21,7 @@ from shaderad.diagnostics import (
     types,
 )
 from shaderad.diagnostics.errors import (
+    NO_SPAN,
     BoundsError,
     CompileError,
     DerivativeError,
@@ -69,6 +70,7 @@ def error(code: str, span: Span | None = None, **values: object) -> Error:
 
 __all__ = [
     "MESSAGES",
+    "NO_SPAN",
     "BoundsError",
     "CompileError",
     "DerivativeError",

@@ -14,7 +14,7 @@ class Error(Exception):
 
     Attributes:
         code: Stable identifier such as ``"SR0207"``.
-        span: The Python source it speaks of, or `None`.
+        span: The Python source it speaks of, or `None`; never `NO_SPAN`.
         message: What is wrong, one line.
     """
 
@@ -34,7 +34,7 @@ class Error(Exception):
         help: str = "",  # noqa: A002 - the word users see
     ) -> None:
         self.code = code
-        self.span = span
+        self.span = None if span == NO_SPAN else span
         self.message = message
         self.label = label
         self.note = note
@@ -110,6 +110,10 @@ class Span:
     def text(self) -> str:
         """The source line without its newline; empty where the file is gone."""
         return linecache.getline(self.file, self.line).rstrip("\n")
+
+
+NO_SPAN = Span("<shaderad>", 0)
+"""The place of what no Python line says: no message shows it."""
 
 
 @dataclass(frozen=True, slots=True)

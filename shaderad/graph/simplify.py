@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from shaderad.graph.equality import Expressions
 from shaderad.graph.sorting import extreme_by_reduction, sort_in_rounds
+from shaderad.graph.sums import is_atomic, summed
 from shaderad.ir import arrays, ops
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.nodes import Expr
@@ -20,8 +21,8 @@ from shaderad.rules.arrays.building import elementwise
 
 
 def simplified(graph: Graph) -> Graph:
-    """`graph` without repetitions, then without subgraphs."""
-    return _inlined(_merged(graph))
+    """`graph` without repetitions, then without subgraphs and what no kernel does at once."""
+    return _spelled_out(_inlined(_merged(graph)))
 
 
 # -- common subexpressions --------------------------------------------------------------------
@@ -92,7 +93,7 @@ def _key(node: Node, exprs: Expressions) -> Hashable:
 
 
 def _inlined(graph: Graph) -> Graph:
-    """The nodes of subgraphs in place of them, and bounds that kernels leave to us."""
+    """The nodes of subgraphs in place of them, and sums that devices can run."""
     made: dict[Value, Value] = {v: v for v in graph.inputs}
     _copy(graph, made)
     return Graph(graph.inputs, tuple(made[v] for v in graph.outputs))
@@ -107,15 +108,27 @@ def _copy(graph: Graph, made: dict[Value, Value]) -> None:
             inner = dict(zip(body.inputs, given, strict=True))
             _copy(body, inner)
             results: Sequence[Value] = [inner[v] for v in body.outputs]
-        elif isinstance(node, arrays.LastWriter):
-            results = (_at_least(_with_operands(node, given).results[0], -1),)
-        elif isinstance(node, arrays.ArgSort):
-            results = (sort_in_rounds(given[0]),)
-        elif isinstance(node, arrays.ArgExtreme):
-            results = (extreme_by_reduction(given[0], node.kind),)
         else:
-            results = _with_operands(node, given).results
+            moved = _with_operands(node, given)
+            is_plain = not isinstance(moved, arrays.ScatterAdd) or is_atomic(moved.result.element)
+            results = moved.results if is_plain else (summed(moved),)
         made.update(zip(node.results, results, strict=True))
+
+
+def _spelled_out(graph: Graph) -> Graph:
+    """Sorts and searches as nodes that plans have steps for, and the bound of last writers."""
+    made: dict[Value, Value] = {v: v for v in graph.inputs}
+    for node in graph.nodes:
+        moved = _with_operands(node, tuple(made[v] for v in node.operands))
+        results: Sequence[Value] = moved.results
+        if isinstance(moved, arrays.LastWriter):
+            results = (_at_least(moved.result, -1),)
+        elif isinstance(moved, arrays.ArgSort):
+            results = (sort_in_rounds(moved.operands[0]),)
+        elif isinstance(moved, arrays.ArgExtreme):
+            results = (extreme_by_reduction(moved.operands[0], moved.kind),)
+        made.update(zip(node.results, results, strict=True))
+    return Graph(graph.inputs, tuple(made[v] for v in graph.outputs))
 
 
 def _at_least(value: Value, least: int) -> Value:

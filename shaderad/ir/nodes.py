@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from shaderad.diagnostics import Span
+from shaderad.diagnostics import NO_SPAN, Span
 from shaderad.ir.ops import Op
 from shaderad.ir.pointers import POINTED
 from shaderad.ir.shown import PrintForm
 from shaderad.ir.types import Access, BufferType, Type
-
-NO_SPAN = Span("<shaderad>", 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Mapping
+from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ from shaderad.runtime import open_runtime
 from shaderad.runtime.forks import call_in_children
 from shaderad.runtime.interrupts import turn
 from shaderad.session.kernel_facts import KernelFacts
+from shaderad.session.lines import AtUserLine
 from shaderad.session.prebuilt import PrebuiltKernel
 from shaderad.session.prints import HEADER_BYTES as PRINT_HEADER_BYTES
 from shaderad.session.prints import PRINT_BYTES, has_prints, printed
@@ -312,8 +314,10 @@ class Device:
         # Imported here: a process that runs what was built before lowers nothing.
         from shaderad.lower.kernels import lower_kernel
 
-        lowered = lower_kernel(kernel, choice.mode, self.variant(choice))
-        return tuple(self.stage(one, kernel.reported_name) for one in lowered)
+        # Kernels of ours have no line: array functions run by them do.
+        with nullcontext() if kernel.reported_name else AtUserLine():
+            lowered = lower_kernel(kernel, choice.mode, self.variant(choice))
+            return tuple(self.stage(one, kernel.reported_name) for one in lowered)
 
     def stage(self, lowered: Lowered, kernel: str) -> Stage:
         """A lowered program, compiled; reports name `kernel`, where it is not empty."""

@@ -7,8 +7,7 @@ from itertools import islice
 from pathlib import Path
 from types import FrameType
 
-from shaderad.diagnostics import Span
-from shaderad.ir.nodes import NO_SPAN
+from shaderad.diagnostics import NO_SPAN, Error, Span
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
@@ -21,6 +20,17 @@ def user_span() -> Span:
     if frame is None:
         return NO_SPAN
     return _span(frame)
+
+
+class AtUserLine:
+    """Shows errors without a line, inside of a ``with``, at the one that called into shaderad."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, failure: BaseException | None, __: object) -> None:
+        if isinstance(failure, Error) and failure.span is None:
+            raise failure.at(user_span()) from failure.__cause__
 
 
 def _span(frame: FrameType) -> Span:

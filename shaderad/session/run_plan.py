@@ -18,6 +18,7 @@ from shaderad.graph.planning import plan
 from shaderad.session.arrays import Array
 from shaderad.session.devices import check_same
 from shaderad.session.kernel_steps import StagedPasses
+from shaderad.session.lines import AtUserLine
 from shaderad.session.plan_steps import lowered_passes
 from shaderad.session.prebuilt import used_of_build
 from shaderad.session.prebuilt_graphs import PrebuiltGraph, PrebuiltPart
@@ -57,8 +58,9 @@ class DevicePrograms:
 
     def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
         device, kernel = self._device, step.producer.kernel.reported_name
-        passes = lowered_passes(step, device.variant(choice))
-        numbers = [self._number(device.stage(one.lowered, kernel)) for one in passes.steps]
+        with AtUserLine():
+            passes = lowered_passes(step, device.variant(choice))
+            numbers = [self._number(device.stage(one.lowered, kernel)) for one in passes.steps]
         return StagedPasses(passes, tuple(numbers), step.shape)
 
     def _number(self, stage: Stage) -> int:

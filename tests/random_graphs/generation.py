@@ -15,8 +15,9 @@ import numpy as np
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.sizes import Size
-from shaderad.ir.types import FLOAT, INT, Struct, Vector
+from shaderad.ir.types import DOUBLE, FLOAT, HALF, INT, Scalar, Struct, Vector
 from shaderad.rules import composing as c
+from shaderad.rules.arrays import bins
 from shaderad.rules.arrays import building as b
 
 Rng = np.random.Generator
@@ -227,6 +228,31 @@ def scattered(maker: Maker, x: Value) -> Value:
     return arrays.ScatterAdd(operands=(base, x, index)).result
 
 
+def binned(maker: Maker, x: Value) -> Value:
+    """Rows folded by bin, each from an init of its own."""
+    x = laid_out(maker, x)
+    if not x.shape:
+        return x
+    first = numbers((maker.pick(EXTENTS),), 0, 3, 0)
+    init = arrays.Gather(operands=(x, first), is_reported=False).result
+    return bins.folded(maker.pick((ops.ADD, ops.MUL)), init, x, numbers(x.shape[:1], 0, 6, -1))
+
+
+def in_other_floats(maker: Maker, x: Value) -> Value:
+    """Added to and read by index array as half or double, which no device adds atomically."""
+    x = converted(laid_out(maker, x), maker.pick((HALF, DOUBLE)))
+    if not x.shape:
+        return converted(x, FLOAT)
+    base = maker.pick((b.zeros(x.type), x))
+    added = arrays.ScatterAdd(operands=(base, x, numbers(x.shape[:1], 0, 5, -1))).result
+    index = numbers((maker.pick(EXTENTS),), 0, 4, -1)
+    return converted(arrays.Gather(operands=(added, index), is_reported=False).result, FLOAT)
+
+
+def converted(x: Value, scalar: Scalar) -> Value:
+    return b.elementwise(c.convert(scalar, c.variable("x", x.element)), {"x": x}, x.shape)
+
+
 def last_written(maker: Maker, x: Value) -> Value:
     if not x.shape:
         return x
@@ -295,6 +321,6 @@ def looped(maker: Maker, x: Value) -> Value:
 LAYOUTS: tuple[Step, ...] = (transposed, reshaped, reversed_, sliced, shifted, repeated, placed)
 STEPS: tuple[Step, ...] = (
     unary, binary, binary, chosen, in_struct, transposed, reshaped, reversed_, shifted, repeated,
-    joined, sliced, placed, gathered, gathered, scattered, last_written, reduced, scanned, ordered,
-    extreme, looped,
+    joined, sliced, placed, gathered, gathered, scattered, binned, in_other_floats, last_written,
+    reduced, scanned, ordered, extreme, looped,
 )  # fmt: skip

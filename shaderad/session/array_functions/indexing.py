@@ -9,7 +9,7 @@ from shaderad.diagnostics import error
 from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import BOOL, INT, UINT
+from shaderad.ir.types import BOOL, FLOAT_KINDS, INT, INTEGER_KINDS, UINT, scalars
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.session.array_functions.elements import as_array, cast, conform
@@ -71,8 +71,16 @@ def _index(given: Any) -> TracedArray:
 
 
 def scatter_add(base: Any, index: Any, values: Any) -> TracedArray:
-    """``result = base; result[index[j..]] += values[j..]``; out of range is ignored."""
+    """``result = base; result[index[j..]] += values[j..]``; out of range is ignored.
+
+    Raises:
+        ShapeError: SR0326 for elements that hold bools, or both floats and integers.
+    """
     target, at = as_array(base), _index(index)
+    kinds = {s.kind for s in scalars(target.element)}
+    if not (kinds <= FLOAT_KINDS or kinds <= INTEGER_KINDS):
+        raise error("SR0326", user_span(), name="scatter_add", element=target.element,
+                    takes="numbers, or structs of floats or of integers")  # fmt: skip
     added, batch = _rows_of(target, at, values)
     start = spread(target, batch, target.extents)
     whole = (*batch, *at.extents)
