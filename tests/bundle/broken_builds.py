@@ -222,7 +222,9 @@ CASES: dict[str, Broken] = {
     "compiler dies": Broken(
         "SR0502", "signal SIGSEGV", breaks=child(ChildDied("signal SIGSEGV", ""))
     ),
-    "compiler hangs": Broken("SR0503", "60 s", breaks=child(ChildTimedOut(60.0))),
+    "compiler hangs": Broken(
+        "SR0503", "60 s", breaks=child(ChildTimedOut("Slang", "used 60 s of processor time"))
+    ),
     "no compiler": Broken("SR0505", "slangpy", breaks=child({"missing": True})),
     "no process": Broken("SR0506", "no memory", breaks=child(ChildUnavailable("no memory"))),
     "validator refuses": Broken(
