@@ -48,9 +48,7 @@ def framed(plan: Prepared, inputs: Sequence[Any]) -> list[Any]:
 
 def bound(dispatch: Dispatch, frame: Sequence[Any]) -> Bound:
     found = {slot: frame[number].native for slot, number in dispatch.places}
-    if dispatch.report is not None:
-        slot, buffer = dispatch.report
-        found[slot] = buffer.native
+    found.update((slot, buffer.native) for slot, buffer in dispatch.own)
     return Bound(dispatch.pipeline, found, dispatch.words, dispatch.groups)
 
 
