@@ -110,8 +110,9 @@ def _copy(graph: Graph, made: dict[Value, Value]) -> None:
             results: Sequence[Value] = [inner[v] for v in body.outputs]
         else:
             moved = _with_operands(node, given)
-            is_plain = not isinstance(moved, arrays.ScatterAdd) or is_atomic(moved.result.element)
-            results = moved.results if is_plain else (summed(moved),)
+            results = moved.results
+            if isinstance(moved, arrays.ScatterAdd) and not is_atomic(moved.result.element):
+                results = (summed(moved),)
         made.update(zip(node.results, results, strict=True))
 
 
