@@ -310,8 +310,8 @@ def later_forgeries() -> dict[str, tuple[str, str, Callable[[dict[str, Any]], An
     def runs(m: dict[str, Any], **fields: Any) -> None:
         for one in plan(m, "scan_product")["commands"]:
             if one["do"] == "run":
-                one.update(fields, if_positive=1)
-                one["words"] = fields.get("words", [1]) * len(one["words"])
+                words = fields.get("words", [1]) * len(one["words"])
+                one.update(fields, if_positive=1, words=words)
 
     return {
         "a loop without end": (
