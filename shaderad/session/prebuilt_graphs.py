@@ -18,6 +18,7 @@ from shaderad.lower.bindings import Lowered, Mode
 from shaderad.session.arrays import Array, zeros
 from shaderad.session.built_targets import Entry, Offer
 from shaderad.session.devices import Device, Stage
+from shaderad.session.places import storage_bytes
 from shaderad.session.prebuilt import NOT_BUILT
 from shaderad.session.schedule import Schedule
 
@@ -192,3 +193,12 @@ class PrebuiltPart(Graph):
 
         pairs = zip(self.whole.inputs, self.is_given, strict=True)
         return [next(remaining) if one else zero(v) for v, one in pairs]
+
+
+def check_results(schedule: Schedule, size_by_name: Mapping[str, int]) -> None:
+    """Raises a ValueError where a result is not as long as its buffer at these sizes."""
+    for one in schedule.outputs:
+        found = sizes.evaluate(schedule.byte_counts[one.buffer], size_by_name)
+        wanted = storage_bytes(one.element, sizes.product(one.shape))
+        if found != sizes.evaluate(wanted, size_by_name):
+            raise ValueError(f"a result of the shape {one.shape} in {found} bytes")

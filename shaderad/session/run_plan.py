@@ -21,7 +21,7 @@ from shaderad.session.kernel_steps import StagedPasses
 from shaderad.session.lines import AtUserLine
 from shaderad.session.plan_steps import lowered_passes
 from shaderad.session.prebuilt import used_of_build
-from shaderad.session.prebuilt_graphs import PrebuiltGraph, PrebuiltPart
+from shaderad.session.prebuilt_graphs import PrebuiltGraph, PrebuiltPart, check_results
 from shaderad.session.prepared import Prepared, prepare
 from shaderad.session.scheduling import schedule
 from shaderad.session.weak_keys import WeakKeys
@@ -114,6 +114,8 @@ class GraphRunner:
             if len(known) >= PREPARED_LIMIT:
                 known.pop(next(iter(known)))
             made = self._made(graph)
+            if isinstance(graph, PrebuiltGraph):
+                check_results(made.schedule, sizes)
             found = prepare(self._device, made.schedule, made.stages, sizes, key[1])
             known[key] = found
         return found
