@@ -90,7 +90,7 @@ def test_histograms_with_an_init_are_built(device: sad.Device, tmp_path: Path) -
     source = tmp_path / "counts.py"
     source.write_text(
         "import shaderad as sad\n\n\n@sad.graph\n"
-        'def counts(init: sad.Array[float, "b"], x: sad.Array[float, "n"],\n'
+        'def counts(init: sad.Array[float, 4], x: sad.Array[float, "n"],\n'
         '           i: sad.Array[int, "n"]):\n'
         "    return sad.histogram(sad.mul, init, 4, i, x)\n"
     )
@@ -102,6 +102,20 @@ def test_histograms_with_an_init_are_built(device: sad.Device, tmp_path: Path) -
     bar = np.ones(4, np.float32)
     by_init = differences(lambda init: folded(sad.mul, init, X), INIT, bar)
     np.testing.assert_allclose(pullback(bar)[0].numpy(), by_init, rtol=1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("count", [0, 2, 3, 5])
+def test_an_init_of_another_size_than_the_bins_is_refused(count: int, device: sad.Device) -> None:
+    init = np.full(count, 2.0, np.float32)
+
+    @sad.graph
+    def graph(init: sad.Array[float]) -> sad.Array[float]:
+        return sad.histogram(sad.mul, init, 4, I, X)
+
+    for call in (lambda: sad.histogram(sad.mul, init, 4, I, X), lambda: graph(init)):
+        with pytest.raises(sad.ShapeError, match="SR0349"):
+            call()
 
 
 def twice_at(x: Any) -> Any:

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from types import FrameType
 
-from shaderad.diagnostics import NO_SPAN, Error, Span
+from shaderad.diagnostics import NO_SPAN, DeviceError, Error, Span
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
@@ -29,7 +29,9 @@ class AtUserLine:
         pass
 
     def __exit__(self, _: object, failure: BaseException | None, __: object) -> None:
-        if isinstance(failure, Error) and failure.span is None:
+        # A lost or closed device is no fault of the line that meets it first.
+        is_ours = isinstance(failure, Error) and not isinstance(failure, DeviceError)
+        if is_ours and failure.span is None:
             raise failure.at(user_span()) from failure.__cause__
 
 

@@ -10,7 +10,7 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.types import INT, Scalar, is_bool
 from shaderad.rules.arrays import bins
 from shaderad.rules.arrays import building as b
-from shaderad.session.array_functions.elements import as_array, conform
+from shaderad.session.array_functions.elements import as_array, conform, start_of
 from shaderad.session.array_functions.layout import moved_axis
 from shaderad.session.array_functions.operators import reducer_of
 from shaderad.session.array_functions.primitives import (
@@ -84,7 +84,7 @@ def histogram(op: Any, init: Any, size: Any, index: Any, values: Any) -> TracedA
     total, rest = sizes.product(numbers.extents), given.extents[rank:]
     rows = b.reshape(given.value, (total, *rest))
     at = b.reshape(numbers.value, (total,))
-    first = spread(start, (), (count, *rest))
+    first = spread(start_of(start, given.element, (count, *rest)), (), (count, *rest))
     reducer = reducer_of(op, given.element)
     if reducer == ops.ADD:
         node = arrays.ScatterAdd(operands=(first, rows, at), span=user_span())
