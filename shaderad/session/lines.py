@@ -30,8 +30,9 @@ class AtUserLine:
 
     def __exit__(self, _: object, failure: BaseException | None, __: object) -> None:
         # A lost or closed device is no fault of the line that meets it first.
-        is_ours = isinstance(failure, Error) and not isinstance(failure, DeviceError)
-        if is_ours and failure.span is None:
+        if isinstance(failure, DeviceError):
+            return
+        if isinstance(failure, Error) and failure.span is None:
             raise failure.at(user_span()) from failure.__cause__
 
 
