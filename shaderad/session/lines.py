@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import sys
 from itertools import islice
-from pathlib import Path
 from types import FrameType
 
 from shaderad.diagnostics import NO_SPAN, DeviceError, Error, Span
-
-_PACKAGE = str(Path(__file__).resolve().parents[1])
+from shaderad.diagnostics.tracebacks import PACKAGE
 
 
 def user_span() -> Span:
     """The line that called into shaderad; `NO_SPAN` where no Python code did."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     if frame is None:
         return NO_SPAN
