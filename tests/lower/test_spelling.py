@@ -22,7 +22,7 @@ from shaderad.ir.types import (
     Tuple,
     Vector,
 )  # fmt: skip
-from shaderad.lower.names import Names
+from shaderad.lower.names import module_names
 from shaderad.lower.spelling import Types, is_plain_number, literal
 
 
@@ -72,13 +72,13 @@ POINT = Struct("Point", (("p", Vector(FLOAT, 3)), ("n", INT)))
     ],
 )
 def test_types_and_their_zeros(t: object, spelled: str, zero: str) -> None:
-    types = Types(Names())
+    types = Types(module_names())
     assert types.spell(t) == spelled
     assert types.zero(t) == zero
 
 
 def test_structs_of_one_name_and_other_fields_are_told_apart() -> None:
-    types = Types(Names())
+    types = Types(module_names())
     other = Struct("Point", (("q", FLOAT),))
     assert types.spell(POINT) == "Point"
     assert types.spell(other) == "Point_"

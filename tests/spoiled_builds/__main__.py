@@ -38,12 +38,12 @@ def main() -> int:
     done = [json.loads(line) for line in lines]
     first = given.seed * SEEDS_A_RUN
     with tempfile.TemporaryDirectory() as folder, given.log.open("a") as log:
-        trials = Trials(built(Path(folder) / "sound", given.targets), given.runtime)
-        for found in trials.outcomes(range(first + len(done), first + given.count)):
-            log.write(json.dumps(found) + "\n")
-            log.flush()
-            done.append(found)
-        trials.close()
+        sound = built(Path(folder) / "sound", given.targets)
+        with Trials(sound, given.runtime) as trials:
+            for found in trials.outcomes(range(first + len(done), first + given.count)):
+                log.write(json.dumps(found) + "\n")
+                log.flush()
+                done.append(found)
     counts = Counter(one["outcome"] for one in done)
     print(*(f"{count:6} {outcome}" for outcome, count in counts.most_common()), sep="\n")
     faults = [one for one in done if fault(one)]

@@ -26,10 +26,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_spoiled_build_is_refused_or_right(sound: Path, device: sad.Device) -> None:
     runtime = device.capabilities.runtime
-    trials = Trials(sound, runtime)
     first = SEEDS_A_RUN + (COUNT if runtime == "slangpy" else 0)
-    outcomes = list(trials.outcomes(range(first, first + COUNT)))
-    trials.close()
+    with Trials(sound, runtime) as trials:
+        outcomes = list(trials.outcomes(range(first, first + COUNT)))
     assert [one for one in outcomes if fault(one)] == []
     kinds = {one["outcome"].split(":")[0] for one in outcomes}
     assert {"load", "right"} <= kinds

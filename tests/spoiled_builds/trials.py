@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import shaderad as sad
 
@@ -33,6 +33,15 @@ class Trials:
         self._process: subprocess.Popen[str] | None = None
         self._folder = tempfile.TemporaryDirectory()
         self._stderr: IO[str] = tempfile.TemporaryFile("w+")
+        """Of all children, one after the other; emptied for each."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_child()
+        self._stderr.close()
+        self._folder.cleanup()
 
     def outcomes(self, seeds: Iterable[int]) -> Iterator[dict[str, Any]]:
         """What came of each, in order."""
@@ -51,12 +60,13 @@ class Trials:
         code = process.wait()
         self._stderr.seek(0)
         said = self._stderr.read()
-        self.close()
+        self._end_child()
         return {"seed": seed, "outcome": _end(code, said), "stack": said[-4000:]}
 
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None:
-            self._stderr = tempfile.TemporaryFile("w+")
+            self._stderr.seek(0)
+            self._stderr.truncate()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.spoiled_builds.trial", str(self._sound),
                  f"{self._folder.name}/spoiled", self._runtime],
@@ -64,8 +74,7 @@ class Trials:
             )  # fmt: skip
         return self._process
 
-    def close(self) -> None:
-        """Ends the child."""
+    def _end_child(self) -> None:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
