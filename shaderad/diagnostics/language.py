@@ -363,4 +363,14 @@ MESSAGES: dict[str, Message] = {
         note="the name of the file says in which format",
         help="let it end in one of {formats}",
     ),
+    "SR0288": Message(
+        LanguageError,
+        "blocks nest {depth} deep",
+        label="the innermost of them",
+        note="drivers end with the process where blocks lie too deep, so {limit} is the limit; "
+        "branches, loops, `and`, `or` and conditional expressions count, with those of functions "
+        "that are called inside, and what follows a branch that returns lies in its `else`",
+        help="write one chain of `elif`, join conditions by `and`, or note what was found in a "
+        "local and ask for it after the branch",
+    ),
 }

@@ -112,8 +112,12 @@ class Body:
 
     def read_block(self, statements: list[ast.stmt]) -> tuple[Stmt, ...]:
         """The statements of a nested block."""
+        return self.block_of(lambda: self.unit.readers.block(self, statements))
+
+    def block_of(self, read: Callable[[], None]) -> tuple[Stmt, ...]:
+        """The statements that `read` emits, as a nested block."""
         self._blocks.append([])
-        self.unit.readers.block(self, statements)
+        read()
         return tuple(self._blocks.pop())
 
     # -- writing ------------------------------------------------------------------------------

@@ -44,6 +44,19 @@ class Names(ast.NodeVisitor):
             self._reads.append((node.target.id, tuple(self._active)))
         self.generic_visit(node)
 
+    def visit_If(self, node: ast.If) -> None:
+        """Each ``elif`` lies inside the one before: long chains are not visited recursively."""
+        while True:
+            self.visit(node.test)
+            for statement in node.body:
+                self.visit(statement)
+            following = node.orelse[0] if len(node.orelse) == 1 else None
+            if not isinstance(following, ast.If):
+                break
+            node = following
+        for statement in node.orelse:
+            self.visit(statement)
+
     def visit_For(self, node: ast.For) -> None:
         self.visit(node.iter)
         if not isinstance(node.target, ast.Name):

@@ -8,6 +8,7 @@ from types import EllipsisType
 
 from shaderad.frontend import assignments, derivatives, loops, operators, printing
 from shaderad.frontend.body import Body
+from shaderad.frontend.choices import chain_at, read_chain
 from shaderad.frontend.conversions import coerce, expr
 from shaderad.frontend.effects import has_effect
 from shaderad.frontend.refusals import STATEMENTS
@@ -23,7 +24,14 @@ def read_block(body: Body, statements: list[ast.stmt]) -> None:
     Raises:
         LanguageError: SR0202 for syntax that kernels do not have, and all that the parts raise.
     """
-    for node in statements:
+    position = 0
+    while position < len(statements):
+        node = statements[position]
+        chain = chain_at(statements, position)
+        if chain is not None and read_chain(body, chain):
+            position += chain.statement_count
+            continue
+        position += 1
         reader = _READERS.get(type(node))
         if reader is None:
             found, help_ = STATEMENTS.get(

@@ -441,6 +441,14 @@ class Function:
     span: Span = NO_SPAN
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chooser(Function):
+    """Says which branch of a long chain is taken: the front end makes it of their conditions.
+
+    It writes nothing, and nothing flows back through it.
+    """
+
+
 @dataclass(frozen=True, kw_only=True)
 class Buffer:
     """An array that the kernel binds: a parameter, an array field of a struct parameter, or what

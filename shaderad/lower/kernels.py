@@ -13,6 +13,7 @@ from shaderad.ir.nodes import (
     Assign,
     BackwardDiff,
     Buffer,
+    Chooser,
     ForwardDiff,
     Function,
     Kernel,
@@ -29,6 +30,7 @@ from shaderad.lower.artifact import Access as BindingAccess
 from shaderad.lower.artifact import Binding, Program
 from shaderad.lower.bindings import Lowered, Mode, Variant
 from shaderad.lower.decoder import write_decoder
+from shaderad.lower.depth import check_depth
 from shaderad.lower.entry_needs import group_limit, is_single_group
 from shaderad.lower.entry_points import KERNEL_ENTRY, EntryWriter, write_outputs
 from shaderad.lower.entry_scope import EntryScope
@@ -97,6 +99,7 @@ def _lower(
     plain = structured(body, VOID, types)
     resolved = replace(resolved, body=plain.body, local_types=plain.local_types)
     refusals.check_kernel(kernel, resolved.body)
+    check_depth(resolved.body, kernel.span)
     strategies = NOTHING_HOISTED
     if mode in (Mode.BACKWARD, Mode.FORWARD):
         elsewhere = frozenset(b.name for b in kernel.buffers) - set(resolved.own)
@@ -145,9 +148,12 @@ class _Lowering:
             self._module.twice = frozenset(g for found in inner for g in found)
 
     def _write_function(self, f: Function, name: str) -> None:
-        write_function(
-            self._module, f, name, is_differentiated=self._is_differentiated or f in self._inner
-        )
+        write_function(self._module, f, name, is_differentiated=self._differentiates(f))
+
+    def _differentiates(self, f: Function) -> bool:
+        # What Slang keeps of a chooser, to run it again, doubles with each condition.
+        has_derivative = not isinstance(f, Chooser)
+        return has_derivative and (self._is_differentiated or f in self._inner)
 
     def run(self) -> Lowered:
         module = self._module

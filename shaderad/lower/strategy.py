@@ -17,6 +17,7 @@ from shaderad.ir.nodes import (
     Assert,
     Assign,
     Buffer,
+    Chooser,
     Conditional,
     Const,
     Evaluate,
@@ -89,7 +90,8 @@ def choose(kernel: Kernel, body: tuple[Stmt, ...], wanted: frozenset[str]) -> St
     """The strategy of each wanted buffer of `kernel`, whose outputs are resolved in `body`."""
     taken = reads(body) | writes(body) | {u.name for u in kernel.uniforms}
     taken |= set(kernel.index_names)
-    in_functions = {b for f in called(body) for b in f.buffers}
+    functions = [f for f in called(body) if not isinstance(f, Chooser)]
+    in_functions = {b for f in functions for b in f.buffers}
     exclusive: dict[str, Hoisted] = {}
     by_name = {u.name: "uniform" for u in kernel.uniforms if u.name in wanted}
     candidates: list[Buffer] = []

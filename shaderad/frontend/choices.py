@@ -1,0 +1,184 @@
+"""Long chains of branches -> a function that says which branch is taken, and a tree of branches.
+
+Each ``elif`` lies inside the ``else`` before it, and so does what follows ``if c: return``. Drivers
+end with the process where blocks lie deep, and what a derivative keeps of them grows with the
+square. A tree over the number of the branch is as deep as its logarithm.
+Invariant: conditions are evaluated in order, up to the first that holds.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from shaderad.frontend import operators
+from shaderad.frontend.body import Body
+from shaderad.frontend.effects import has_effect
+from shaderad.frontend.scope import Flow, join
+from shaderad.frontend.values import Known
+from shaderad.ir import ops
+from shaderad.ir.made_names import made_name
+from shaderad.ir.nodes import (
+    Apply,
+    Assign,
+    Call,
+    Chooser,
+    Const,
+    Detach,
+    Expr,
+    If,
+    Load,
+    Parameter,
+    Return,
+    Stmt,
+    Var,
+)
+from shaderad.ir.pointers import pointers_in
+from shaderad.ir.types import BOOL, INT, Access, Pair, is_differentiable
+from shaderad.ir.walk import all_expressions, called, touched_buffers, writes
+
+_NESTED_BRANCHES = 16
+"""Branches of one chain that nest; longer chains become trees."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Branches of which at most one is taken."""
+
+    links: list[ast.If]
+    otherwise: list[ast.stmt]
+    """What is done where none is."""
+    statement_count: int
+    """Statements of the block that it stands for."""
+
+
+def chain_at(statements: list[ast.stmt], start: int) -> Chain | None:
+    """The long chain of branches that begins at a statement of a block.
+
+    An ``if`` after one whose branches all leave the block is as good as its ``elif``.
+    """
+    links: list[ast.If] = []
+    end = start
+    while end < len(statements) and isinstance(first := statements[end], ast.If):
+        links += _links(first)
+        end += 1
+        if links[-1].orelse or not all(map(_leaves, links)):
+            break
+    if len(links) <= _NESTED_BRANCHES:
+        return None
+    return Chain(links, links[-1].orelse, end - start)
+
+
+def _links(first: ast.If) -> list[ast.If]:
+    links = [first]
+    while len(links[-1].orelse) == 1 and isinstance(inner := links[-1].orelse[0], ast.If):
+        links.append(inner)
+    return links
+
+
+def _leaves(link: ast.If) -> bool:
+    return isinstance(link.body[-1], ast.Return | ast.Break | ast.Continue)
+
+
+def read_chain(body: Body, chain: Chain) -> bool:
+    """Reads a chain as a tree; false where its conditions allow no function of their own."""
+    scope = body.scope
+    before = scope.assigned
+    branch = Var(type=INT, name=made_name("branch", scope.types), span=body.span(chain.links[0]))
+    scope.types[branch.name] = INT
+    taken: list[list[ast.stmt]] = []
+    conditions = body.block_of(lambda: taken.extend(_read_conditions(body, chain, branch)))
+    scope.assigned = before
+    if not _is_pure(body, conditions):
+        return False
+    count = len(taken) - 1
+    start = Assign(name=branch.name, value=_whole(count), span=branch.span)
+    chooser = _chooser(body, (start, *conditions, Return(value=branch, span=branch.span)))
+    body.emit(Assign(name=branch.name, value=_call(chooser), span=branch.span))
+    flows: list[Flow] = []
+
+    def read(first: int, end: int) -> None:
+        if end - first == 1:
+            scope.assigned = before
+            body.unit.readers.block(body, taken[first])
+            flows.append(scope.assigned)
+            return
+        middle = (first + end) // 2
+        is_before = Apply(type=BOOL, op=ops.LT, args=(branch, _whole(middle)), span=branch.span)
+        then = body.block_of(lambda: read(first, middle))
+        otherwise = body.block_of(lambda: read(middle, end))
+        body.emit(If(condition=is_before, then=then, otherwise=otherwise, span=branch.span))
+
+    read(0, len(taken))
+    scope.assigned = join(*flows)
+    return True
+
+
+def _read_conditions(body: Body, chain: Chain, branch: Var) -> list[list[ast.stmt]]:
+    """Emits what finds the branch; gives the block of each, and last that of none of them."""
+    taken: list[list[ast.stmt]] = []
+    tests: list[tuple[tuple[Stmt, ...], Expr]] = []
+    otherwise = chain.otherwise
+    for link in chain.links:
+        hoisted, test = _test(body, link)
+        if not isinstance(test, Known):
+            tests.append((hoisted, test))
+            taken.append(link.body)
+        elif test.value:
+            otherwise = link.body
+            break
+    none = _whole(len(taken))
+    for number, (hoisted, test) in enumerate(tests):
+        at = test.span
+        found_it = Assign(name=branch.name, value=_whole(number), span=at)
+        is_open = Apply(type=BOOL, op=ops.EQ, args=(branch, none), span=at)
+        ask = (*hoisted, If(condition=test, then=(found_it,), span=at))
+        body.emit(If(condition=is_open, then=ask, span=at))
+    return [*taken, otherwise]
+
+
+def _test(body: Body, link: ast.If) -> tuple[tuple[Stmt, ...], Expr | Known]:
+    """A condition, and the statements that go before it."""
+    found: list[Expr | Known] = []
+
+    def read() -> None:
+        found.append(operators.condition(body.value(link.test), body.span(link.test)))
+
+    return body.block_of(read), found[0]
+
+
+def _is_pure(body: Body, conditions: tuple[Stmt, ...]) -> bool:
+    """Whether the conditions do nothing but ask, of what a function can be given."""
+    arrays = body.unit.arrays
+    for e in all_expressions(conditions):
+        if has_effect(e) or isinstance(e.type, Pair) or any(True for _ in pointers_in(e.type, ())):
+            return False
+        if isinstance(e, Load) and arrays[e.buffer].access is not Access.IN:
+            return False
+    return True
+
+
+def _chooser(body: Body, statements: tuple[Stmt, ...]) -> Chooser:
+    own = writes(statements)
+    given = {e.name: e.type for e in all_expressions(statements) if isinstance(e, Var)}
+    touched = {*touched_buffers(statements), *(b for f in called(statements) for b in f.buffers)}
+    return Chooser(
+        name=f"{body.function.name}_branch",
+        parameters=tuple(Parameter(name=n, type=t) for n, t in given.items() if n not in own),
+        result=INT,
+        body=statements,
+        local_types={n: body.scope.types[n] for n in sorted(own)},
+        buffers=tuple(b for b in body.buffers if b in touched),
+        span=body.function.def_span,
+    )
+
+
+def _call(chooser: Chooser) -> Call:
+    """Nothing flows back through conditions."""
+    given = (Var(type=p.type, name=p.name) for p in chooser.parameters)
+    args = tuple(Detach(type=v.type, value=v) if is_differentiable(v.type) else v for v in given)
+    return Call(type=INT, function=chooser, args=args)
+
+
+def _whole(value: int) -> Const:
+    return Const(type=INT, value=value)
