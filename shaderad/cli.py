@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shaderad.diagnostics import Error, error
+from shaderad.diagnostics.wording import shortened
 
 if TYPE_CHECKING:
     from shaderad.bundle import Built
@@ -336,14 +337,14 @@ def _as_json(*, is_asked: bool) -> Generator[None]:
 def _progress() -> Generator[Callable[[str], None]]:
     """What is being done: a line that changes where a person watches, else one a step."""
     if not sys.stderr.isatty():
-        yield lambda step: print(f"build: {step}", file=sys.stderr, flush=True)
+        yield lambda step: print(f"build: {shortened(step)}", file=sys.stderr, flush=True)
         return
     from rich.console import Console
 
     from shaderad.diagnostics.progress import TERMINAL
 
     with TERMINAL, Console(stderr=True).status("build") as status:
-        yield lambda step: status.update(f"build: {step}")
+        yield lambda step: status.update(f"build: {shortened(step)}")
 
 
 STYLES = {"area": "bold", "ok": "green", "none": "yellow", "failed": "red", "fact": ""}

@@ -28,3 +28,18 @@ def test_a_mark_longer_than_the_excerpt_ends_with_it(tmp_path: Path) -> None:
     file.write_text("x" * 4000 + "\n")
     shown = str(error("SR0203", Span(str(file), 1, 10, 3000), name="x", remedy="")).splitlines()
     assert len(shown[4].rstrip()) <= len(shown[3])
+
+
+def test_a_file_name_stays_in_its_line() -> None:
+    span = Span("folder/a\nb\x1b[2J.py", 3)
+    assert str(error("SR0203", span, name="x", remedy="")).splitlines()[1] == (
+        " --> folder/a\\nb\\x1b[2J.py:3:1"
+    )
+    assert span.file_name == "a\\nb\\x1b[2J.py"
+    assert Span("C:\\folder\\kernels.py", 1).file_name == "kernels.py"
+
+
+def test_a_name_that_nobody_reads_to_its_end_is_cut() -> None:
+    message = error("SR0203", None, name="n" * 5000, remedy="").message
+    assert message == f"name `{'n' * 100}..` is not defined"
+    assert "n" * 119 in error("SR0203", None, name="n" * 119, remedy="").message

@@ -77,7 +77,7 @@ def build(
     Raises:
         LanguageError: SR0701 to SR0707, SR0730, SR0731, SR0734, SR0735, SR0738, SR0746, SR0747, or
             what the front end refuses.
-        CompileError: SR0501 to SR0507, SR0708 to SR0713, SR0740 to SR0745, SR0750.
+        CompileError: SR0501 to SR0507, SR0708 to SR0715, SR0740 to SR0745, SR0750.
         DeviceError: SR0602, SR0603, where wgpu has no device to vet with.
         GradientError: SR0751, where `verify` finds a wrong gradient.
         ShapeError: SR0374, where there are no such `bounds`.
@@ -87,6 +87,7 @@ def build(
     from shaderad.bundle.folder import check_folder
     from shaderad.bundle.graph_entries import TracedGraph
     from shaderad.bundle.left_out import silent_kernel, silent_variant
+    from shaderad.bundle.plain_files import plain_name
     from shaderad.bundle.profile_changes import Changes, changed_profiles
     from shaderad.bundle.profiles import profiles_of
     from shaderad.bundle.programs import ChosenKernel
@@ -100,7 +101,8 @@ def build(
         raise error("SR0374", found=repr(bounds))
     path, name = split_source(str(source))
     names = [one for one in (name, *_several(entries)) if one]
-    options = Options(profiles, path.stem, bounds, require_backward, jvp, validate, vet, verify)
+    options = Options(profiles, plain_name(path.stem), bounds, require_backward, jvp, validate,
+                      vet, verify)  # fmt: skip
     if tell is not None:
         options = replace(options, tell=tell)
     folder = Path(out)

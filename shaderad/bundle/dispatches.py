@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from shaderad.bundle import description as to
 from shaderad.bundle.programs import Dispatch, Refusal
-from shaderad.diagnostics import Span
 from shaderad.lower.bindings import Lowered
 from shaderad.lower.validate import dxc_options
 
@@ -17,8 +14,7 @@ FileNames = dict[tuple[str, str, str], tuple[str, str]]
 def site_entries(lowered: Lowered) -> list[to.SiteEntry]:
     """The places in the Python source that can report."""
     return [
-        to.SiteEntry(one.kind, file_name(one.span), one.span.line, one.name)
-        for one in lowered.sites
+        to.SiteEntry(one.kind, one.span.file_name, one.span.line, one.name) for one in lowered.sites
     ]
 
 
@@ -27,11 +23,6 @@ def no_derivative(refusal: Refusal | None) -> to.NoDerivative | None:
     if refusal is None:
         return None
     return to.NoDerivative(refusal.code or None, refusal.reason, refusal.line or None)
-
-
-def file_name(span: Span) -> str:
-    """The name of a source file without its folder."""
-    return Path(span.file).name
 
 
 def compiler_options(dispatch: Dispatch) -> list[str]:

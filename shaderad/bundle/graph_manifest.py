@@ -14,7 +14,6 @@ from shaderad.bundle import graph_description as graphs
 from shaderad.bundle.dispatches import (
     FileNames,
     compiler_options,
-    file_name,
     no_derivative,
     site_entries,
 )
@@ -44,7 +43,7 @@ def graph_entry(built: BuiltGraph, file_of: FileNames, types: Types) -> graphs.G
     names = _Names(signature.names, [f"result_{k}" for k in range(len(variant.graph.outputs))])
     return graphs.GraphEntry(
         name=built.name,
-        file=file_name(built.graph.span),
+        file=built.graph.span.file_name,
         line=built.graph.span.line,
         bounds=built.bounds,
         sizes=[*signature.size_names],

@@ -19,7 +19,6 @@ from shaderad.bundle.digest import BLANK, with_digest
 from shaderad.bundle.dispatches import (
     FileNames,
     compiler_options,
-    file_name,
     no_derivative,
     site_entries,
 )
@@ -30,7 +29,7 @@ from shaderad.bundle.places import places
 from shaderad.bundle.profiles import Profile
 from shaderad.bundle.programs import ChosenKernel, Dispatch, Programs, launch_shaped_names
 from shaderad.bundle.type_names import Types
-from shaderad.diagnostics import Span
+from shaderad.diagnostics import Span, error
 from shaderad.frontend.captures import known_number
 from shaderad.ir.nodes import NO_SPAN, Kernel, KernelParameter
 from shaderad.ir.pointers import comes_apart
@@ -109,10 +108,18 @@ def _graphs(built: list[BuiltGraph], file_of: FileNames, types: Types) -> list[G
 
 
 def manifest_bytes(manifest: Manifest, hashes: Mapping[str, str]) -> bytes:
-    """The text of `manifest` with the hashes of every file of the folder but this one, by path."""
+    """The text of `manifest` with the hashes of every file of the folder but this one, by path.
+
+    Raises:
+        CompileError: SR0715, where it says more than `sad.load` takes.
+    """
     files = {path: hashes[path] for path in sorted(hashes)}
-    content = msgspec.structs.replace(manifest, files=files)
-    return with_digest(msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
+    content = msgspec.json.encode(msgspec.structs.replace(manifest, files=files))
+    try:
+        msgspec.json.decode(content, type=Manifest)
+    except msgspec.ValidationError as failure:
+        raise error("SR0715", reason=failure) from None
+    return with_digest(msgspec.json.format(content, indent=1) + b"\n")
 
 
 def listed_files(text: bytes) -> frozenset[str]:
@@ -140,7 +147,7 @@ def _kernel(built: BuiltKernel, file_of: FileNames, types: Types) -> to.KernelEn
     wanted, launch_shaped = built.chosen.wanted, launch_shaped_names(kernel)
     return to.KernelEntry(
         name=kernel.name,
-        file=file_name(kernel.span),
+        file=kernel.span.file_name,
         line=kernel.span.line,
         bounds=built.bounds,
         index_names=list(kernel.index_names),

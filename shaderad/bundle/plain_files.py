@@ -17,6 +17,11 @@ class UnreadableError(Exception):
     """A file that is not read; its text says why."""
 
 
+def plain_name(name: str) -> str:
+    """`name` without characters that no file of a build may have in its name."""
+    return "".join(c if c.isprintable() else "_" for c in name)
+
+
 def plain_path(folder: Path, name: str) -> Path:
     """Where the file `name` of `folder` lies, links followed.
 

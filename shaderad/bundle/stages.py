@@ -25,6 +25,7 @@ from shaderad.bundle.verdicts import verdicts_of
 from shaderad.diagnostics import Span, error
 from shaderad.lower.artifact import library_folder
 from shaderad.lower.compile import compile_program
+from shaderad.lower.names import abbreviated
 from shaderad.lower.validate import Judgement
 
 LIBRARY = "shaderad"
@@ -173,15 +174,19 @@ def _check_backward(name: str, start: Span, refusal: Refusal | None, options: Op
 
 
 def _file_names(entries: Iterable[BuiltKernel | BuiltGraph]) -> FileNames:
-    """File systems may not tell cases apart: names that differ in case only are numbered."""
+    """File systems may not tell cases apart: names that differ in case only are numbered.
+
+    They end names at 255 bytes.
+    """
     found: FileNames = {}
     taken: set[str] = set()
     for built in entries:
         for target, programs in built.by_target.items():
             for dispatch in programs.dispatches:
-                path, number = f"{target}/{dispatch.stem}", 2
+                start = f"{target}/{abbreviated(dispatch.stem)}"
+                path, number = start, 2
                 while path.casefold() in taken:
-                    path, number = f"{target}/{dispatch.stem}_{number}", number + 1
+                    path, number = f"{start}_{number}", number + 1
                 taken.add(path.casefold())
                 files = (path + PROFILES[target].suffix, f"{path}.slang")
                 found[target, built.name, dispatch.stem] = files

@@ -38,8 +38,7 @@ def _entry_lines(built: BuiltKernel | BuiltGraph, width: int) -> Iterator[tuple[
         yield f"{name}  {made:<16}  {' '.join(targets)}", "none" if refusals else "ok"
         for mode, refusal in refusals:
             code = f"{refusal.code}: " if refusal.code else ""
-            file = built.span.file.replace("\\", "/").rpartition("/")[2]
-            place = f" ({file}:{refusal.line})" if refusal.line else ""
+            place = f" ({built.span.file_name}:{refusal.line})" if refusal.line else ""
             yield f"{margin}  no {_SHOWN[mode]}: {code}{refusal.reason}{place}", "none"
 
 

@@ -186,6 +186,12 @@ MESSAGES: dict[str, Message] = {
         "is no binding of its class",
         help="please report it together with the kernel",
     ),
+    "SR0715": Message(
+        CompileError,
+        "`sad.load` does not take what this build says of itself",
+        note="in its manifest: {reason}",
+        help="shorten what has so long a name, or build what is so large in parts",
+    ),
     "SR0740": Message(
         CompileError,
         "`{word}` is no way to add floats atomically",

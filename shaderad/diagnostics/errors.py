@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import linecache
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from shaderad.diagnostics.wording import one_line
 
 
 class Error(Exception):
@@ -107,6 +110,16 @@ class Span:
     column: int = 0
     end_column: int = 0
 
+    @property
+    def file_name(self) -> str:
+        """The name of the file without its folder, in one line."""
+        return one_line(re.split(r"[/\\]", self.file)[-1])
+
+    @property
+    def place(self) -> str:
+        """``file:line``, in one line."""
+        return f"{one_line(self.file)}:{self.line}"
+
     def text(self) -> str:
         """The source line without its newline; empty where the file is gone."""
         return linecache.getline(self.file, self.line).rstrip("\n")
@@ -134,7 +147,7 @@ def render(shown: Error) -> str:
     if shown.span is not None:
         number = str(shown.span.line)
         gutter = " " * len(number)
-        lines.append(f"{gutter}--> {shown.span.file}:{shown.span.line}:{shown.span.column + 1}")
+        lines.append(f"{gutter}--> {shown.span.place}:{shown.span.column + 1}")
         text = shown.span.text()
         if text:
             text, column, end = _excerpt(text, shown.span.column, shown.span.end_column)

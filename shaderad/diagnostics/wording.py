@@ -1,10 +1,12 @@
 """Templates of messages -> sentences, with counts in good English.
 
-``{count:index|indices}`` becomes ``1 index`` or ``2 indices``.
+``{count:index|indices}`` becomes ``1 index`` or ``2 indices``. Names of more letters than anyone
+reads are cut.
 """
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Mapping
 
@@ -19,7 +21,20 @@ def counted(count: object, one: str, many: str = "") -> str:
 
 def sentence(template: str, values: Mapping[str, object]) -> str:
     """`template` with its ``{names}`` filled in."""
-    return _Sentence().vformat(template, (), values)
+    return shortened(_Sentence().vformat(template, (), values))
+
+
+def shortened(text: str) -> str:
+    """`text` without the ends of words that fill lines."""
+    return _LONG_WORD.sub(r"\1..", text)
+
+
+_LONG_WORD = re.compile(r"(\w{100})\w{20,}")
+
+
+def one_line(text: str) -> str:
+    """`text` with escapes for characters that end lines or move cursors, as file names may hold."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 class _Sentence(string.Formatter):

@@ -281,7 +281,7 @@ class Arrays:
             self.resources.append(Resource(slot, Role.REPORT, ()))
         if self.uses_print:
             slot = self._next_slot()
-            self.print_words = self._module.names.make("print_words")
+            self.print_words = self._module.names.make_global("print_words")
             self._declare(piece, slot, self.print_words, Cell.WORDS)
             self.resources.append(Resource(slot, Role.PRINT, ()))
         return piece
@@ -312,7 +312,7 @@ class Arrays:
                 self._declare_members(piece, name, members)
         else:
             # Other arrays may be called `x_dot`, and functions whatever the user likes.
-            name = self._module.names.make(f"{base}_words")
+            name = self._module.names.make_global(f"{base}_words")
             self._declare_members(piece, name, [need])
         if need.role in (Role.OUTPUT, Role.WINNER, Role.MARKS, Role.UNIFORM) or (
             need.role is Role.OUTPUT_TANGENT and not is_arena

@@ -276,8 +276,7 @@ def assemble(module: Module, entry: str, parts: list[Piece | None]) -> Program:
     pieces = [*types, *(part for part in parts if part is not None)]
     head = Piece()
     span = module.kernel.span
-    source = span.file.replace("\\\\", "/").rsplit("/", 1)[-1]
-    head.add(f"// {entry}: made by shaderad from `{module.kernel.name}` in {source}")
+    head.add(f"// {entry}: made by shaderad from `{module.kernel.name}` in {span.file_name}")
     head.add("import shaderad;")
     for needed in imported_modules(text for piece in pieces for text, _ in piece.lines):
         head.add(f"import {needed};")

@@ -16,12 +16,15 @@ from shaderad.lower.reserved import (
     KEYWORDS,
     MEMBERS,
     declared_names,
+    library_names,
     names_of_bodies,
     names_of_globals,
 )
 
 _LENGTH_LIMIT = 80
 """Letters of an identifier; longer ones fill lines, and their mangled forms end compilers."""
+_END_LENGTH = 20
+"""Letters at the end of those that are kept."""
 
 
 class Names:
@@ -41,17 +44,24 @@ class Names:
         if key is not None and key in self._by_key:
             return self._by_key[key]
         stem = _spelled(wanted)
-        name, number = stem, 1
-        if self._is_taken(name):
-            name = f"{stem}_"
+        name = self._take(f"{stem}_" if self._is_taken(stem) else stem, stem)
+        if key is not None:
+            self._by_key[key] = name
+        return name
+
+    def make_global(self, wanted: str) -> str:
+        """A fresh identifier for a resource: Slang drops an underscore at the end of those."""
+        stem = _spelled(wanted)
+        return self._take(stem, stem)
+
+    def _take(self, name: str, stem: str) -> str:
+        number = 1
         while self._is_taken(name):
             number += 1
             name = f"{stem}_{number}"
         self._taken.add(name)
         if self._outer is not None:
             self._outer._inside.add(name)
-        if key is not None:
-            self._by_key[key] = name
         return name
 
     def _is_taken(self, name: str) -> bool:
@@ -76,15 +86,23 @@ def module_names() -> Names:
 
 def member_names(types: Iterable[str] = ()) -> Names:
     """The fields of one struct, in which `types` keep their meaning."""
-    return Names(KEYWORDS | MEMBERS | set(types))
+    library_types = {name for name in library_names() if name[0].isupper()}
+    return Names(KEYWORDS | MEMBERS | library_types | set(types))
 
 
 def _spelled(name: str) -> str:
     """`name` in the letters that all targets have."""
     name = re.sub(r"\W", "_", re.sub(r"[^\x00-\x7f]", "u", stem_of(name)))
     # Slang and the targets keep names with two underscores for themselves.
-    name = re.sub(r"__+", "_", name).strip("_")[:_LENGTH_LIMIT].rstrip("_") or "value"
+    name = abbreviated(re.sub(r"__+", "_", name).strip("_")) or "value"
     return f"n{name}" if name[0].isdigit() else name
+
+
+def abbreviated(name: str) -> str:
+    """`name` without the middle of what is too long: its end says what it is for."""
+    if len(name) <= _LENGTH_LIMIT:
+        return name
+    return f"{name[: _LENGTH_LIMIT - _END_LENGTH].rstrip('_')}_{name[-_END_LENGTH:].lstrip('_')}"
 
 
 def imported_modules(lines: Iterable[str]) -> tuple[str, ...]:

@@ -219,9 +219,7 @@ def check_loops(loops: Iterable[LoopFunction]) -> None:
     }
     if carried_by_span:
         first, *others = sorted(carried_by_span, key=lambda span: (span.file, span.line))
-        also = (
-            f"the loop at {s.file}:{s.line} likewise, by `{carried_by_span[s]}`" for s in others
-        )
+        also = (f"the loop at {s.place} likewise, by `{carried_by_span[s]}`" for s in others)
         raise error("SR0415", first, name=carried_by_span[first], others="\n".join(also))
 
 

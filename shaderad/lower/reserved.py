@@ -19,17 +19,18 @@ uint32_t uint64_t float16_t float32_t float64_t intptr_t uintptr_t"
 KEYWORDS = frozenset(
     f"""
     {_SCALARS} size_t usize_t ssize_t void string String matrix vector vec mat
-    abstract asm associatedtype break byte case cast cbuffer char class column_major compile
-    const constexpr continue default defer delete discard do dyn each else enum expand explicit
-    export extension extern false fixed for foreach friend func functype goto groupshared if
-    implementing import in inline inout interface internal is as let line lineadj linear literal
-    long main module mutable namespace new no_diff nointerpolation none noinline noperspective
-    nullptr operator optional out override packoffset param pass pixel pixelfragment point precise
-    private property protected public register return row_major sample sampler shared short signed
-    sizeof alignof countof snorm some spirv_asm static stateblock struct switch syntax tbuffer
-    template technique pipeline texture this This throw throws triangle triangleadj true try
-    typealias typedef typename uniform union unorm unsigned using var vertex
-    vertexfragment volatile where while with fwd_diff bwd_diff __init __subscript
+    abstract asm associatedtype break byte case cast cbuffer char class coherent column_major
+    compile const constexpr continue default defer delete discard do dyn each else enum expand
+    explicit export extension extern false fixed for foreach friend func functype goto
+    groupshared highp if implementing import in inline inout interface internal is as layout let
+    line lineadj linear literal long lowp main mediump module mutable namespace new no_diff
+    nointerpolation none noinline noperspective nullptr operator optional out override
+    packoffset param pass pixel pixelfragment point precise private property protected public
+    readonly register restrict return row_major sample sampler shared short signed sizeof
+    alignof countof snorm some spirv_asm static stateblock struct switch syntax tbuffer template
+    technique pipeline texture this This throw throws triangle triangleadj true try typealias
+    typedef typename uniform union unorm unsigned using var vertex vertexfragment volatile where
+    while with writeonly fwd_diff bwd_diff __init __subscript
     """.split()
 ) | {
     f"{scalar}{shape}"
@@ -41,9 +42,9 @@ KEYWORDS = frozenset(
 
 MEMBERS = frozenset(
     "Differential dzero dadd dmul wordCount gradientWordCount read write readDifferential "
-    "writeDifferential addDifferential addTo".split()
+    "writeDifferential addDifferential addTo lowHalf highHalf wordOfHalves".split()
 )
-"""What the text, or the library, declares in each struct that the user declares."""
+"""What the text, or the library, declares in each struct of the user's, or calls there."""
 
 _BUILTINS = frozenset(
     """
@@ -59,8 +60,10 @@ _BUILTINS = frozenset(
 )
 """Of Slang's core library: what our text names, and what a reader would take for it."""
 
-_OF_THE_TEXT = frozenset("State Captured Outputs Parameters Report Printer Sums state captured "
-                         "parameters report_words groupSize thread lane".split())  # fmt: skip
+_OF_THE_TEXT = frozenset(
+    "State Captured Outputs Parameters Report Printer Sums Buffer state captured parameters "
+    "report_words groupSize thread lane".split()
+)
 """What the text that stands around bodies, and in them, declares and reads by itself."""
 
 ENTRY_WORDS = frozenset(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -75,7 +74,7 @@ def _owner(record: _Record) -> tuple[int, int]:
 
 def _place(record: _Record) -> str:
     span = record.site.span
-    return f"{record.kernel}[{record.element}] {PurePath(span.file).name}:{span.line}"
+    return f"{record.kernel}[{record.element}] {span.file_name}:{span.line}"
 
 
 def _left_out(raw: memoryview | bytes) -> Iterator[str]:

@@ -101,7 +101,7 @@ def combined(failures: Sequence[Error]) -> Error:
 
 def _line(failure: Error) -> str:
     """Code, message and place of an error."""
-    place = "" if failure.span is None else f" ({failure.span.file}:{failure.span.line})"
+    place = "" if failure.span is None else f" ({failure.span.place})"
     return f"{failure.code} {failure.message}{place}"
 
 

@@ -168,3 +168,45 @@ def test_a_backward_with_too_many_arrays_for_a_target_is_left_out_there(source: 
     assert refusal.code == "SR0417"
     assert "`less_crowded_bwd` needs" in refusal.reason
     assert "`wgsl` has 8" in refusal.reason
+
+
+NAMED = """
+import shaderad as sad
+
+
+@sad.kernel
+def LONG(i: sad.Index, x: sad.In[float], out: sad.Out[float]):
+    out[i] = 2.0 * x[i]
+"""
+
+
+@pytest.mark.parametrize("name", ['a\n#error "x".py', "a\rb.py"])
+def test_a_file_name_with_control_characters_ends_no_comment(tmp_path: Path, name: str) -> None:
+    source, out = tmp_path / name, tmp_path / "out"
+    source.write_text(NAMED)
+    sad.build(source, out, targets="spirv")
+    assert sad.load(out).LONG is not None
+    (header,) = out.glob("*.h")
+    assert header.name.isprintable()
+    for text in (header, out / "spirv/LONG_primal.slang"):
+        assert "#error" not in [line[:6] for line in text.read_text().splitlines()]
+
+
+def test_long_names_keep_what_tells_entry_points_apart(tmp_path: Path) -> None:
+    source, out = tmp_path / "long.py", tmp_path / "out"
+    source.write_text(NAMED.replace("LONG", "n" * 1000))
+    sad.build(source, out, targets="spirv")
+    ends = {path.stem.rpartition("_")[2] for path in (out / "spirv").glob("*.spv")}
+    assert ends == {"primal", "bwd"}
+    assert max(len(path.name) for path in out.rglob("*")) < 100
+    assert getattr(sad.load(out), "n" * 1000) is not None
+
+
+def test_names_that_no_manifest_takes_are_refused(tmp_path: Path) -> None:
+    source, out = tmp_path / "long.py", tmp_path / "out"
+    source.write_text(NAMED.replace("LONG", "n" * 5000))
+    with pytest.raises(sad.CompileError, match="SR0715") as caught:
+        sad.build(source, out, targets="spirv")
+    assert "$.kernels[0].name" in caught.value.note
+    assert len(str(caught.value)) < 1000
+    assert not out.exists()

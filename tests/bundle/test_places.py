@@ -232,3 +232,25 @@ def test_a_register_that_belongs_to_no_binding_is_our_bug() -> None:
             places(program, Code("hlsl", text))
         assert caught.value.code == "SR0714"
         assert "bug in shaderad" in caught.value.message
+
+
+CROWDED = """
+import shaderad as sad
+
+
+@sad.kernel
+def doubled(i: sad.Index, x: sad.In[float], x_words: sad.In[float], report: sad.Out[float]):
+    report[i] = 2.0 * x[i] + x_words[i // 2]
+"""
+
+
+def test_arrays_named_like_what_we_declare_are_told_apart(tmp_path: Path) -> None:
+    source = tmp_path / "crowded.py"
+    source.write_text(CROWDED)
+    sad.build(source, tmp_path / "out", targets="hlsl,metal", validate=False)
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    (kernel,) = manifest["kernels"]
+    for target, word in (("hlsl", "register"), ("metal", "buffer")):
+        for (point,) in kernel["targets"][target].values():
+            found = [resource["place"][word] for resource in point["resources"]]
+            assert len(set(found)) == len(found) >= 4

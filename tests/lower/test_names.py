@@ -9,7 +9,7 @@ import shaderad as sad
 from shaderad.frontend.decorators import KernelFunction
 from shaderad.interpret import interpret
 from shaderad.ir.made_names import made_name
-from shaderad.lower.names import imported_modules, member_names, module_names
+from shaderad.lower.names import abbreviated, imported_modules, member_names, module_names
 
 
 def test_a_free_name_stays_as_it_is() -> None:
@@ -51,8 +51,8 @@ def test_what_the_text_declares_by_itself_hides_no_function() -> None:
 
 def test_a_field_may_be_called_like_a_function_and_not_like_a_type() -> None:
     fields = member_names(["Ray"])
-    given = ("step", "distance", "read", "uint", "Differential", "Ray")
-    wanted = ["step", "distance", "read_", "uint_", "Differential_", "Ray_"]
+    given = ("step", "distance", "read", "uint", "Differential", "Ray", "IReadable")
+    wanted = ["step", "distance", "read_", "uint_", "Differential_", "Ray_", "IReadable_"]
     assert [fields.make(name, name) for name in given] == wanted
 
 
@@ -75,6 +75,20 @@ def test_long_names_are_cut_and_stay_apart() -> None:
     first, second = names.make("a" * 5000 + "b"), names.make("a" * 5000 + "c")
     assert first != second
     assert max(len(first), len(second)) <= 90
+
+
+def test_the_end_of_a_long_name_is_kept() -> None:
+    modes = [abbreviated("a" * 5000 + f"_{mode}") for mode in ("primal", "bwd")]
+    assert [one.rpartition("_")[2] for one in modes] == ["primal", "bwd"]
+    assert abbreviated("a" * 60 + "_bwd") == "a" * 60 + "_bwd"
+
+
+def test_names_of_resources_end_in_no_underscore() -> None:
+    names = module_names()
+    names.make("x_words")
+    assert names.make_global("report_words") == "report_words_2"
+    assert names.make_global("x_words") == "x_words_2"
+    assert names.make_global("y_words") == "y_words"
 
 
 @sad.kernel
