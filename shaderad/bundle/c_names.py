@@ -18,11 +18,14 @@ _KEYWORDS = frozenset(
     "restrict return short signed sizeof static static_assert static_cast struct switch template "
     "this thread_local throw true try typedef typeid typename typeof typeof_unqual union unsigned "
     "using virtual void volatile wchar_t while xor xor_eq "
-    # Macros of old compilers, of <stddef.h>, <assert.h> and of <windows.h>.
-    "NULL assert offsetof linux unix i386 near far small interface".split()
+    # The namespace std, and macros of old compilers, of <stddef.h>, <assert.h> and of <windows.h>.
+    "NULL assert offsetof std linux unix i386 near far small interface".split()
 )
-_MACRO = re.compile(r"U?INT[A-Z0-9_]*_(?:C|MAX|MIN)|[A-Z]+_(?:MAX|MIN)")
-"""Of <stdint.h>."""
+_OF_STDINT = re.compile(
+    r"U?INT[A-Z0-9_]*_(?:C|MAX|MIN)|[A-Z]+_(?:MAX|MIN)"
+    r"|u?int(?:_least|_fast)?\d+_t|u?int(?:ptr|max)_t|(?:r?size|ptrdiff|max_align|nullptr)_t"
+)
+"""Macros of <stdint.h>, and types of it and <stddef.h>."""
 _FOREIGN = re.compile(r"[^A-Za-z0-9]+")
 """Underscores as well: C++ reserves names with two in a row, and those that begin with one."""
 
@@ -36,7 +39,7 @@ class Identifiers:
     def claim(self, *parts: str) -> str:
         """`parts` joined by underscores; `_` follows a reserved name, a number a taken one."""
         start = identifier(*parts)
-        if start in _KEYWORDS or _MACRO.fullmatch(start):
+        if start in _KEYWORDS or _OF_STDINT.fullmatch(start):
             start += "_"
         name, number = start, 2
         while name in self._taken:

@@ -26,11 +26,11 @@ KEYWORDS = frozenset(
     line lineadj linear literal long lowp main mediump module mutable namespace new no_diff
     nointerpolation none noinline noperspective nullptr operator optional out override
     packoffset param pass pixel pixelfragment point precise private property protected public
-    readonly register restrict return row_major sample sampler shared short signed sizeof
-    alignof countof snorm some spirv_asm static stateblock struct switch syntax tbuffer template
-    technique pipeline texture this This throw throws triangle triangleadj true try typealias
-    typedef typename uniform union unorm unsigned using var vertex vertexfragment volatile where
-    while with writeonly fwd_diff bwd_diff __init __subscript
+    readonly register restrict require return row_major sample sampler shared short signed
+    sizeof alignof countof snorm some spirv_asm static stateblock struct switch syntax tbuffer
+    template technique pipeline texture this This throw throws triangle triangleadj true try
+    typealias typedef typename uniform union unorm unsigned using var vertex vertexfragment
+    volatile where while with writeonly fwd_diff bwd_diff __init __subscript
     """.split()
 ) | {
     f"{scalar}{shape}"
