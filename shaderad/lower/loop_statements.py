@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 def write_for(writer: FunctionWriter, s: For) -> None:
+    if trip_count(s) == 0:
+        return  # Slang warns of loops that do nothing, and slangpy prints what Slang says.
     variable = writer.names.make(s.variable)
     writer.bind(s.variable, variable)
     if s.is_unrolled:

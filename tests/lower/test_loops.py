@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+import shaderad as sad
 from shaderad.ir.nodes import For, Stmt, While
 from shaderad.ir.types import FLOAT, INT
+from shaderad.lower.bindings import Mode, Variant
+from shaderad.lower.kernels import lower_kernel
 from shaderad.lower.loops import Keeping, LoopFunction, Outliner, RunLoop, trip_count
 from tests.lower.bodies import add, number, positive, put, repeat, times, var, when
 
@@ -80,3 +83,20 @@ def test_a_loop_with_known_bounds_within_its_limit_cannot_overrun(
 ) -> None:
     (f,) = outlined(repeat("k", trips, GROWS, limit=limit))
     assert f.may_overrun is may
+
+
+@sad.kernel
+def without_iterations(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    total = x[i]
+    for k in range(3, 3):
+        total += x[k]
+    for k in range(2, 0, 1):
+        total *= 2.0 + k
+    y[i] = total
+
+
+def test_a_loop_without_iterations_is_left_out() -> None:
+    """Slang warns of them, which slangpy prints."""
+    variant = Variant(launch_shaped=frozenset({"y"}))
+    (lowered,) = lower_kernel(without_iterations.specialise({}), Mode.PRIMAL, variant)
+    assert "for (" not in lowered.program.slang
