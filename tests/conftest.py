@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
+
+os.environ.setdefault("SHADERAD_VERIFY", "1")  # Read when shaderad is imported.
 
 import shaderad as sad
 

@@ -24,6 +24,7 @@ from shaderad.ir.nodes import (
 from shaderad.ir.pointers import without_targets
 from shaderad.ir.prints import silent
 from shaderad.ir.types import INT, VOID, Access, LocalArray, Struct, Type, is_differentiable
+from shaderad.ir.verifier import verified
 from shaderad.ir.walk import expressions, reachable, statements, writes
 from shaderad.lower import refusals
 from shaderad.lower.artifact import Access as BindingAccess
@@ -92,11 +93,15 @@ def _lower(
     second_pass: bool = False,
     around: EntryWriter = KERNEL_ENTRY,
 ) -> Lowered:
+    verified(kernel)
     resolved = resolve_outputs(kernel, variant.launch_shaped)
     body, types = resolved.body, resolved.local_types
+    verified(kernel, body, types)
     if mode is not Mode.PRIMAL:
         body, types = number_writes(kernel, body, types)
+        verified(kernel, body, types)
     plain = structured(body, VOID, types)
+    verified(kernel, plain.body, plain.local_types)
     resolved = replace(resolved, body=plain.body, local_types=plain.local_types)
     refusals.check_kernel(kernel, resolved.body)
     check_depth(resolved.body, kernel.span)
@@ -111,6 +116,9 @@ def _lower(
         strategies = choose(kernel, resolved.body, variant.wanted)
         refusals.check_strategies(kernel, strategies)
         resolved = replace(resolved, body=strategies.apply(resolved.body))
+        hoisted = (*strategies.exclusive.values(), *strategies.uniform)
+        elements = {h.name: kernel.buffer(h.buffer).type.element for h in hoisted}
+        verified(kernel, resolved.body, {**elements, **resolved.local_types})
     return _Lowering(kernel, mode, variant, resolved, strategies, second_pass, around).run()
 
 

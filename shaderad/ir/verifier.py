@@ -1,0 +1,381 @@
+"""Whether kernel IR keeps what `nodes` promises: types agree, names are known, jumps have a target.
+
+Passes hand what they make to `verified`, which looks at it where the environment variable
+SHADERAD_VERIFY is set: the tests set it. Nodes that a pass adds of its own are not entered.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from shaderad.ir import nodes, ops
+from shaderad.ir.nodes import Buffer, Expr, Function, Kernel, Stmt
+from shaderad.ir.types import (
+    BOOL,
+    INT,
+    VOID,
+    Access,
+    Kind,
+    Matrix,
+    Pair,
+    Pointer,
+    Scalar,
+    Struct,
+    Tuple,
+    Type,
+    Vector,
+    is_bool,
+    is_differentiable,
+    is_integer,
+    scalar_of,
+    tangent,
+    with_scalar,
+)
+from shaderad.ir.walk import blocks, children, step_type, writes
+
+IS_ON = bool(os.environ.get("SHADERAD_VERIFY"))
+
+
+class MalformedIR(AssertionError):
+    """A pass made IR that breaks an invariant of `nodes`."""
+
+
+def verified(
+    kernel: Kernel, body: tuple[Stmt, ...] | None = None, types: Mapping[str, Type] | None = None
+) -> None:
+    """Looks at `kernel`, or at what a pass made of its body, whose names have `types`.
+
+    Functions that it reaches are looked at, too.
+
+    Raises:
+        MalformedIR: Where verifying is on, and an invariant does not hold.
+    """
+    if not IS_ON:
+        return
+    known: dict[str, Type] = dict.fromkeys(kernel.index_names, INT)
+    known |= {u.name: u.type for u in kernel.uniforms}
+    known |= kernel.local_types if types is None else types
+    buffers = {b.name: b for b in kernel.buffers}
+    scope = _Scope(kernel.name, known, VOID, buffers, set())
+    scope.block(kernel.body if body is None else body, loops=0)
+
+
+class _Scope:
+    """The names of one kernel or function, and what its nodes may say of them."""
+
+    def __init__(
+        self,
+        owner: str,
+        types: Mapping[str, Type],
+        result: Type,
+        buffers: Mapping[str, Buffer],
+        seen: set[Function],
+    ) -> None:
+        self._owner = owner
+        self._types = types
+        self._result = result
+        self._buffers = buffers
+        self._seen = seen
+        """Functions that were looked at."""
+
+    # -- statements -------------------------------------------------------------------------------
+
+    def block(self, body: tuple[Stmt, ...], loops: int) -> None:
+        """`loops`: how many lie around."""
+        for s in body:
+            for e in children(s):
+                self._expression(e)
+            check = _STATEMENTS.get(type(s))
+            if check is not None:
+                check(self, s)
+            if isinstance(s, nodes.Break | nodes.Continue):
+                self._hold(loops > 0, s, "it leaves no loop")
+            inside = loops + isinstance(s, nodes.For | nodes.While)
+            for block in blocks(s):
+                self.block(block, inside)
+
+    def check_assign(self, s: nodes.Assign) -> None:
+        self._place(s, self._type_of(s.name, s), s.path, s.value)
+
+    def check_store(self, s: nodes.Store) -> None:
+        buffer = self._buffer(s, s.buffer, s.indices)
+        self._hold(buffer.access is not Access.IN, s, f"`{s.buffer}` is read only")
+        self._place(s, buffer.type.element, s.path, s.value)
+
+    def check_accumulate(self, s: nodes.Accumulate) -> None:
+        buffer = self._buffer(s, s.buffer, s.indices)
+        allowed = (Access.ADD, Access.MIN, Access.MAX)
+        self._hold(buffer.access in allowed, s, f"`{s.buffer}` is added to")
+        self._place(s, buffer.type.element, s.path, s.value)
+
+    def check_accumulate_gradient(self, s: nodes.AccumulateGradient) -> None:
+        buffer = self._buffer(s, s.buffer, s.indices)
+        self._place(s, tangent(buffer.type.element), s.path, s.value)
+
+    def check_backward_diff(self, s: nodes.BackwardDiff) -> None:
+        self._pairs(s, s.function, s.args)
+        self._equal(s, "the cotangent", s.cotangent.type, tangent(s.function.result))
+        for p, a in zip(s.function.parameters, s.args, strict=True):
+            if is_differentiable(p.type):
+                self._hold(isinstance(a, nodes.Var), s, f"the pair of `{p.name}` is no variable")
+
+    def check_if(self, s: nodes.If) -> None:
+        self._equal(s, "the condition", s.condition.type, BOOL)
+
+    def check_for(self, s: nodes.For) -> None:
+        for what, e in (("start", s.start), ("stop", s.stop), ("step", s.step)):
+            self._equal(s, what, e.type, INT)
+        self._equal(s, s.variable, self._type_of(s.variable, s), INT)
+        self._hold(s.variable not in writes(s.body), s, f"the body writes `{s.variable}`")
+        if s.is_unrolled:
+            are_known = all(isinstance(e, nodes.Const) for e in (s.start, s.stop, s.step))
+            self._hold(are_known, s, "it is unrolled and its bounds are not constant")
+        self._exits(s)
+
+    def check_while(self, s: nodes.While) -> None:
+        self._equal(s, "the condition", s.condition.type, BOOL)
+        self._exits(s)
+
+    def _exits(self, s: nodes.For | nodes.While) -> None:
+        for name in s.exits:
+            self._equal(s, name, self._type_of(name, s), BOOL)
+
+    def check_return(self, s: nodes.Return) -> None:
+        self._equal(s, "the result", VOID if s.value is None else s.value.type, self._result)
+
+    def check_assert(self, s: nodes.Assert) -> None:
+        self._equal(s, "the condition", s.condition.type, BOOL)
+
+    def check_print(self, s: nodes.Print) -> None:
+        types = tuple(e.type for e in s.values)
+        self._hold(types == s.form.types, s, f"it prints {_listed(types)} as {s.form.types}")
+
+    def _place(self, s: Stmt, root: Type, path: tuple[nodes.Step, ...], value: Expr) -> None:
+        reached = root
+        for step in path:
+            if isinstance(step, nodes.ElementStep):
+                self._equal(s, "the index", step.index.type, INT)
+            inner = step_type(reached, step)
+            self._hold(inner is not None, s, f"{reached} has no {step}")
+            assert inner is not None
+            reached = inner
+        self._equal(s, "the value", value.type, reached)
+
+    # -- expressions ------------------------------------------------------------------------------
+
+    def _expression(self, e: Expr) -> None:
+        for child in children(e):
+            self._expression(child)
+        check = _EXPRESSIONS.get(type(e))
+        if check is not None:
+            check(self, e)
+
+    def check_const(self, e: nodes.Const) -> None:
+        scalar = e.type
+        self._hold(isinstance(scalar, Scalar), e, "it is no scalar")
+        assert isinstance(scalar, Scalar)
+        limits = {Kind.INT: (-(2**31), 2**31 - 1), Kind.UINT: (0, 2**32 - 1)}
+        if is_bool(scalar):
+            fits = isinstance(e.value, bool)
+        elif is_integer(scalar):
+            low, high = limits[scalar.kind]
+            fits = type(e.value) is int and low <= e.value <= high
+        else:
+            fits = type(e.value) in (float, int)
+        self._hold(fits, e, f"{e.value!r} is no {scalar}")
+
+    def check_var(self, e: nodes.Var) -> None:
+        self._equal(e, e.name, self._type_of(e.name, e), e.type)
+
+    def check_apply(self, e: nodes.Apply) -> None:
+        types = tuple(a.type for a in e.args)
+        found = ops.result_type(e.op, types)
+        self._hold(found == e.type, e, f"`{e.op.name}` of {_listed(types)} is no {e.type}")
+
+    def check_logical(self, e: nodes.Logical) -> None:
+        types = (e.left.type, e.right.type, e.type)
+        self._hold(types == (BOOL,) * 3, e, f"it joins {_listed(types)}")
+
+    def check_conditional(self, e: nodes.Conditional) -> None:
+        self._equal(e, "the condition", e.condition.type, BOOL)
+        self._equal(e, "the first side", e.if_true.type, e.type)
+        self._equal(e, "the other side", e.if_false.type, e.type)
+
+    def check_cast(self, e: nodes.Cast) -> None:
+        scalar, of_value = scalar_of(e.type), scalar_of(e.value.type)
+        fits = scalar and of_value and with_scalar(e.value.type, scalar) == e.type
+        self._hold(bool(fits), e, f"{e.value.type} has another shape than {e.type}")
+
+    def check_bitcast(self, e: nodes.Bitcast) -> None:
+        self.check_cast(nodes.Cast(type=e.type, value=e.value))
+
+    def check_construct(self, e: nodes.Construct) -> None:
+        types = [p.type for p in e.parts]
+        if isinstance(e.type, Struct):
+            fits = types == [t for _, t in e.type.fields]
+        elif isinstance(e.type, Tuple):
+            fits = types == list(e.type.elements)
+        elif isinstance(e.type, Matrix):
+            rows = [e.type.row] * e.type.row_count
+            fits = types in (rows, [e.type.element] * e.type.row_count * e.type.column_count)
+        elif isinstance(e.type, Vector):
+            counts = [t.count if isinstance(t, Vector) else 1 for t in types]
+            scalars = {scalar_of(t) for t in types if not isinstance(t, Matrix)}
+            fits = sum(counts) == e.type.count and scalars == {e.type.element}
+        else:
+            fits = False
+        self._hold(fits, e, f"{_listed(types)} make no {e.type}")
+
+    def check_splat(self, e: nodes.Splat) -> None:
+        fits = isinstance(e.type, Vector | Matrix) and e.value.type == e.type.element
+        self._hold(fits, e, f"{e.value.type} fills no {e.type}")
+
+    def check_field(self, e: nodes.Field) -> None:
+        t = e.value.type
+        if isinstance(t, Tuple):
+            is_inside = e.name.isdigit() and int(e.name) < len(t.elements)
+            found = t.elements[int(e.name)] if is_inside else None
+        else:
+            found = t.type_by_field.get(e.name) if isinstance(t, Struct) else None
+        self._hold(found == e.type, e, f"`{e.name}` of {t} is {found}, not {e.type}")
+
+    def check_swizzle(self, e: nodes.Swizzle) -> None:
+        step = nodes.SwizzleStep(components=e.components)
+        t = e.value.type
+        is_inside = isinstance(t, Vector) and set(e.components) <= set("xyzw"[: t.count])
+        self._hold(is_inside and step_type(t, step) == e.type, e, f"{t} gives no {e.type}")
+
+    def check_element(self, e: nodes.Element) -> None:
+        found = step_type(e.value.type, nodes.ElementStep(index=e.index))
+        self._hold(found == e.type, e, f"elements of {e.value.type} are {found}, not {e.type}")
+        self._equal(e, "the index", e.index.type, INT)
+
+    def check_load(self, e: nodes.Load) -> None:
+        buffer = self._buffer(e, e.buffer, e.indices)
+        self._equal(e, e.buffer, buffer.type.element, e.type)
+
+    def check_pointer_index(self, e: nodes.PointerIndex) -> None:
+        self._hold(isinstance(e.pointer.type, Pointer), e, f"{e.pointer.type} is no pointer")
+        self._equal(e, "the index", e.index.type, INT)
+
+    def check_pointer_length(self, e: nodes.PointerLength) -> None:
+        self._hold(isinstance(e.pointer.type, Pointer), e, f"{e.pointer.type} is no pointer")
+
+    def check_length(self, e: nodes.Length) -> None:
+        buffer = self._buffers.get(e.buffer)
+        self._hold(buffer is not None, e, f"there is no array `{e.buffer}`")
+        assert buffer is not None
+        self._hold(0 <= e.axis < buffer.type.rank, e, f"`{e.buffer}` has {buffer.type.rank} axes")
+
+    def check_call(self, e: nodes.Call) -> None:
+        expected = [p.type for p in e.function.parameters]
+        found = [a.type for a in e.args]
+        self._hold(found == expected, e, f"it takes {_listed(expected)}, not {_listed(found)}")
+        self._equal(e, "the result", e.function.result, e.type)
+        self._function(e.function)
+
+    def check_forward_diff(self, e: nodes.ForwardDiff) -> None:
+        self._pairs(e, e.function, e.args)
+        self._equal(e, "the result", Pair(e.function.result), e.type)
+
+    def check_make_pair(self, e: nodes.MakePair) -> None:
+        self._equal(e, "the pair", Pair(e.primal.type), e.type)
+        self._equal(e, "the derivative", e.derivative.type, tangent(e.primal.type))
+
+    def check_pair_part(self, e: nodes.PairPart) -> None:
+        t = e.value.type
+        self._hold(isinstance(t, Pair), e, f"{t} is no pair")
+        assert isinstance(t, Pair)
+        self._equal(e, e.part, t.primal if e.part == "p" else tangent(t.primal), e.type)
+
+    def check_detach(self, e: nodes.Detach) -> None:
+        self._equal(e, "the value", e.value.type, e.type)
+
+    # -- functions --------------------------------------------------------------------------------
+
+    def _pairs(self, node: Expr | Stmt, f: Function, args: tuple[Expr, ...]) -> None:
+        expected = [Pair(p.type) if is_differentiable(p.type) else p.type for p in f.parameters]
+        found = [a.type for a in args]
+        self._hold(found == expected, node, f"it takes {_listed(expected)}, not {_listed(found)}")
+        self._function(f)
+
+    def _function(self, f: Function) -> None:
+        if f in self._seen:
+            return
+        self._seen.add(f)
+        types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
+        _Scope(f.name, types, f.result, self._buffers, self._seen).block(f.body, loops=0)
+        for derivative in (f.backward, f.forward):
+            if derivative is not None:
+                self._function(derivative)
+
+    # -- what all of them ask ---------------------------------------------------------------------
+
+    def _type_of(self, name: str, node: Expr | Stmt) -> Type:
+        self._hold(name in self._types, node, f"there is no name `{name}`")
+        return self._types[name]
+
+    def _buffer(self, node: Expr | Stmt, name: str, indices: tuple[Expr, ...]) -> Buffer:
+        buffer = self._buffers.get(name)
+        self._hold(buffer is not None, node, f"there is no array `{name}`")
+        assert buffer is not None
+        found = [e.type for e in indices]
+        fits = found == [INT] * buffer.type.rank
+        self._hold(
+            fits, node, f"`{name}` of {buffer.type.rank} axes is indexed by {_listed(found)}"
+        )
+        return buffer
+
+    def _equal(self, node: Expr | Stmt, what: str, found: Type, expected: Type) -> None:
+        self._hold(found == expected, node, f"{what} is {found}, not {expected}")
+
+    def _hold(self, holds: bool, node: Expr | Stmt, reason: str) -> None:
+        if not holds:
+            raise MalformedIR(
+                f"`{self._owner}`, {node.span.place}, {type(node).__name__}: {reason}"
+            )
+
+
+def _listed(types: Iterable[Type]) -> str:
+    return ", ".join(map(str, types)) or "nothing"
+
+
+_Check = Callable[[_Scope, Any], None]
+_STATEMENTS: dict[type[Stmt], _Check] = {
+    nodes.Assign: _Scope.check_assign,
+    nodes.Store: _Scope.check_store,
+    nodes.Accumulate: _Scope.check_accumulate,
+    nodes.AccumulateGradient: _Scope.check_accumulate_gradient,
+    nodes.BackwardDiff: _Scope.check_backward_diff,
+    nodes.If: _Scope.check_if,
+    nodes.For: _Scope.check_for,
+    nodes.While: _Scope.check_while,
+    nodes.Return: _Scope.check_return,
+    nodes.Assert: _Scope.check_assert,
+    nodes.Print: _Scope.check_print,
+}
+_EXPRESSIONS: dict[type[Expr], _Check] = {
+    nodes.Const: _Scope.check_const,
+    nodes.Var: _Scope.check_var,
+    nodes.Apply: _Scope.check_apply,
+    nodes.Logical: _Scope.check_logical,
+    nodes.Conditional: _Scope.check_conditional,
+    nodes.Cast: _Scope.check_cast,
+    nodes.Bitcast: _Scope.check_bitcast,
+    nodes.Construct: _Scope.check_construct,
+    nodes.Splat: _Scope.check_splat,
+    nodes.Field: _Scope.check_field,
+    nodes.Swizzle: _Scope.check_swizzle,
+    nodes.Element: _Scope.check_element,
+    nodes.Load: _Scope.check_load,
+    nodes.PointerIndex: _Scope.check_pointer_index,
+    nodes.PointerLength: _Scope.check_pointer_length,
+    nodes.Length: _Scope.check_length,
+    nodes.Call: _Scope.check_call,
+    nodes.ForwardDiff: _Scope.check_forward_diff,
+    nodes.MakePair: _Scope.check_make_pair,
+    nodes.PairPart: _Scope.check_pair_part,
+    nodes.Detach: _Scope.check_detach,
+}
