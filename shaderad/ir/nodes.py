@@ -270,7 +270,7 @@ class Assign(Stmt):
 class Store(Stmt):
     """``out[indices]<path> = value`` on an Out buffer, any indices, as the user wrote it.
 
-    ``lower/outputs.py`` turns those at the thread's own index into local assignments.
+    ``bodies/outputs.py`` turns those at the thread's own index into local assignments.
     """
 
     buffer: str
@@ -354,7 +354,7 @@ class For(Stmt):
     is_unrolled: bool = False
     """``sad.static_range``: bounds are `Const`."""
     exits: tuple[str, ...] = ()
-    """Bool locals that end the loop when true; ``lower/jumps.py`` makes them."""
+    """Bool locals that end the loop when true; ``bodies/jumps.py`` makes them."""
     body: tuple[Stmt, ...]
 
 

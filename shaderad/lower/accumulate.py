@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.diagnostics import error
 from shaderad.ir.nodes import (
     Accumulate,
@@ -47,7 +48,6 @@ from shaderad.ir.types import (
 )
 from shaderad.ir.walk import expressions, step_type
 from shaderad.lower.bindings import SiteKind
-from shaderad.lower.write_numbers import NumberedAccumulate
 
 if TYPE_CHECKING:
     from shaderad.lower.slang import FunctionWriter

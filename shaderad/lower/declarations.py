@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from shaderad.bodies.liveness import live_before
 from shaderad.ir.nodes import Evaluate, For, If, Stmt, While
 from shaderad.ir.walk import reads, statements, writes
-from shaderad.lower.liveness import live_before
 from shaderad.lower.loops import RunLoop
 
 

@@ -7,6 +7,7 @@ with what it calls, and refused in time.
 
 from __future__ import annotations
 
+from shaderad.bodies.heads import structured
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import (
     BackwardDiff,
@@ -22,7 +23,6 @@ from shaderad.ir.nodes import (
     While,
 )
 from shaderad.ir.walk import blocks, children
-from shaderad.lower.heads import structured
 
 DEPTH_LIMIT = 64
 """What the library and derivatives add around, and inside, takes the rest of the driver's 80."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from shaderad.bodies.outputs import Resolved
 from shaderad.ir.nodes import Function
 from shaderad.ir.types import Access, is_differentiable
 from shaderad.lower.bindings import WORKGROUP_SIZE, Mode, Role, WordKind
@@ -18,7 +19,6 @@ from shaderad.lower.entry_needs import group_limit, is_reduction, note_needs
 from shaderad.lower.entry_scope import INDEX, EntryScope
 from shaderad.lower.entry_sums import add_sums, sum_fields
 from shaderad.lower.module import Module
-from shaderad.lower.outputs import Resolved
 from shaderad.lower.piece import Piece
 from shaderad.lower.tags import inner_extents
 

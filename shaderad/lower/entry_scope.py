@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from shaderad.bodies.outputs import Resolved, Sum
 from shaderad.ir.nodes import Buffer, Expr, Uniform
 from shaderad.ir.types import Type, is_differentiable
 from shaderad.lower.bindings import Role, Word, WordKind
 from shaderad.lower.entry_tags import EntryTags
 from shaderad.lower.module import Module
-from shaderad.lower.outputs import Resolved, Sum
 from shaderad.lower.piece import Piece
 from shaderad.lower.reserved import ENTRY_WORDS
 from shaderad.lower.slang import FunctionWriter

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from shaderad.bodies.outputs import Sum
 from shaderad.ir.types import Type
 from shaderad.lower.bindings import Mode, Role
 from shaderad.lower.entry_scope import EntryScope
-from shaderad.lower.outputs import Sum
 
 
 def sum_fields(entry: EntryScope) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
+from shaderad.bodies.outputs import CheckIndex
 from shaderad.diagnostics import Span
 from shaderad.ir import ops
 from shaderad.ir.nodes import (
@@ -48,7 +49,6 @@ from shaderad.ir.types import (
 )
 from shaderad.lower.bindings import SiteKind, Word, WordKind
 from shaderad.lower.known import AtRunTime, with_hidden_divisor
-from shaderad.lower.outputs import CheckIndex
 from shaderad.lower.spelling import is_plain_number, literal
 from shaderad.lower.strategy import AlreadyRead
 from shaderad.lower.watches import Watched, WatchedRead

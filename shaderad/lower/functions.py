@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from shaderad.bodies.heads import structured
+from shaderad.bodies.jumps import Structured
 from shaderad.ir.nodes import Function, Stmt
 from shaderad.ir.types import Pair, is_differentiable
 from shaderad.ir.walk import writes
-from shaderad.lower.heads import structured
-from shaderad.lower.jumps import Structured
 from shaderad.lower.known import known_names
 from shaderad.lower.loops import Outliner
 from shaderad.lower.module import Module

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from shaderad.bodies.heads import structured
+from shaderad.bodies.liveness import live_before
+from shaderad.bodies.outputs import Resolved, resolve_outputs
+from shaderad.bodies.write_numbers import number_writes
 from shaderad.diagnostics import Span, error, nesting
 from shaderad.ir.nodes import (
     Assign,
@@ -36,25 +40,21 @@ from shaderad.lower.entry_needs import group_limit, is_single_group
 from shaderad.lower.entry_points import KERNEL_ENTRY, EntryWriter, write_outputs
 from shaderad.lower.entry_scope import EntryScope
 from shaderad.lower.functions import copy_parameter, outlined, write_function
-from shaderad.lower.heads import structured
 from shaderad.lower.known import known_arguments, known_names
-from shaderad.lower.liveness import live_before
 from shaderad.lower.module import Module
 from shaderad.lower.names import imported_modules
-from shaderad.lower.outputs import Resolved, resolve_outputs
 from shaderad.lower.piece import Piece
 from shaderad.lower.slang import FunctionWriter
 from shaderad.lower.strategy import NOTHING_HOISTED, Strategies, choose
 from shaderad.lower.structs import write_layout, write_struct, write_tuple
 from shaderad.lower.tags import Tags
-from shaderad.lower.write_numbers import number_writes
 
 
 def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered, ...]:
     """The dispatches of `kernel` in `mode`, in the order in which they run.
 
     Raises:
-        LanguageError, DerivativeError: See ``lower/outputs.py`` and ``lower/refusals.py``.
+        LanguageError, DerivativeError: See ``bodies/outputs.py`` and ``lower/refusals.py``.
         CompileError: SR0753, where it was built before.
     """
     if kernel.is_built:

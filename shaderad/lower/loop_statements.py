@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shaderad.bodies.trip_counts import trip_count
 from shaderad.ir.nodes import Const, For, While
 from shaderad.lower.bindings import SiteKind
 from shaderad.lower.loop_text import LoopWriter
-from shaderad.lower.loops import RunLoop, trip_count
+from shaderad.lower.loops import RunLoop
 
 if TYPE_CHECKING:
     from shaderad.lower.slang import FunctionWriter

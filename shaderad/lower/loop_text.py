@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from shaderad.bodies.trip_counts import trip_count
 from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import Const, For, While
 from shaderad.ir.types import INT, Type
 from shaderad.lower.bindings import SiteKind
-from shaderad.lower.loops import Keeping, LoopFunction, trip_count
+from shaderad.lower.loops import Keeping, LoopFunction
 from shaderad.lower.names import member_names
 from shaderad.lower.piece import Piece
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from math import isqrt
 
+from shaderad.bodies.liveness import live_before, live_in_loop, names_in
+from shaderad.bodies.trip_counts import trip_count
 from shaderad.ir import ops
 from shaderad.ir.nodes import Apply, Assign, Const, Expr, For, If, Stmt, Var, While
 from shaderad.ir.types import INT, Tuple, Type, byte_count, is_differentiable
 from shaderad.ir.walk import path_value, statements, writes
-from shaderad.lower.liveness import live_before, live_in_loop, names_in
 
 # Words of state that the backward derivative keeps in full; beyond, checkpoints and recompute.
 KEPT_WORDS = 256
@@ -124,15 +125,6 @@ class Outliner:
 
     def _order(self, name: str) -> int:
         return list(self.types).index(name)
-
-
-def trip_count(loop: For) -> int | None:
-    """How often a loop with constant bounds runs."""
-    bounds = (loop.start, loop.stop, loop.step)
-    if not all(isinstance(b, Const) for b in bounds):
-        return None
-    start, stop, step = (int(b.value) for b in bounds if isinstance(b, Const))
-    return len(range(start, stop, step)) if step else 0
 
 
 def _limit(loop: For | While) -> int | None:

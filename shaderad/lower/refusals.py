@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from shaderad.bodies.injective import is_injective, repeated_write
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import (
     Accumulate,
@@ -33,7 +34,6 @@ from shaderad.ir.types import (
 )
 from shaderad.ir.walk import children, expressions, reachable, statements
 from shaderad.lower.bindings import Mode
-from shaderad.lower.injective import is_injective, repeated_write
 from shaderad.lower.loops import Keeping, LoopFunction
 from shaderad.lower.strategy import Strategies
 

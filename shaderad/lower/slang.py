@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.ir.nodes import (
     Accumulate,
     AccumulateGradient,
@@ -46,7 +47,6 @@ from shaderad.lower.loops import RunLoop
 from shaderad.lower.names import Names
 from shaderad.lower.piece import Piece
 from shaderad.lower.watches import watched_statement
-from shaderad.lower.write_numbers import NumberedAccumulate
 
 if TYPE_CHECKING:
     from shaderad.lower.module import Module

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from shaderad.bodies.outputs import is_own
+from shaderad.bodies.trip_counts import trip_count
 from shaderad.ir.nodes import (
     Accumulate,
     Assert,
@@ -33,8 +35,6 @@ from shaderad.ir.nodes import (
 )
 from shaderad.ir.types import Access, Kind, byte_count, is_differentiable, scalars
 from shaderad.ir.walk import all_expressions, called, children, reads, rewrite_body, writes
-from shaderad.lower.loops import trip_count
-from shaderad.lower.outputs import is_own
 
 # Registers for hoisted elements are few; more words than these are summed in memory.
 _HOISTED_WORDS = 24

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from shaderad.bodies.outputs import Resolved, resolve_outputs
+from shaderad.bodies.trip_counts import trip_count
 from shaderad.ir.nodes import (
     Accumulate,
     Break,
@@ -29,8 +31,6 @@ from shaderad.ir.nodes import (
 from shaderad.ir.types import Access, Type, byte_count, is_differentiable, leaves
 from shaderad.ir.walk import blocks, called, children, has_own_backward, statements
 from shaderad.lower.bindings import Mode, Variant
-from shaderad.lower.loops import trip_count
-from shaderad.lower.outputs import Resolved, resolve_outputs
 from shaderad.lower.strategy import Strategies, choose
 
 Count = int | None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 import shaderad as sad
+from shaderad.bodies.trip_counts import trip_count
 from shaderad.ir.nodes import For, Stmt, While
 from shaderad.ir.types import FLOAT, INT
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import lower_kernel
-from shaderad.lower.loops import Keeping, LoopFunction, Outliner, RunLoop, trip_count
+from shaderad.lower.loops import Keeping, LoopFunction, Outliner, RunLoop
 from tests.lower.bodies import add, number, positive, put, repeat, times, var, when
 
 TYPES = {"s": FLOAT, "t": FLOAT, "a": FLOAT, "n": INT, "k": INT, "m": INT}

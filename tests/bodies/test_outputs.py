@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import shaderad as sad
+from shaderad.bodies.outputs import resolve_outputs
 from shaderad.ir.nodes import Accumulate, Store
 from shaderad.ir.walk import statements
-from shaderad.lower.outputs import resolve_outputs
 
 
 @sad.kernel

@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from shaderad.bodies.jumps import without_jumps
 from shaderad.ir import ops
 from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import (
@@ -23,7 +24,6 @@ from shaderad.ir.nodes import (
 )
 from shaderad.ir.types import FLOAT, VOID
 from shaderad.ir.walk import statements
-from shaderad.lower.jumps import without_jumps
 from tests.lower.bodies import add, number, positive, put, repeat, times, var, when
 
 TYPES = {"a": FLOAT, "b": FLOAT, "s": FLOAT}

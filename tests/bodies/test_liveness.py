@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from shaderad.bodies.liveness import live_before, live_in_loop
 from shaderad.ir.nodes import Assign, FieldStep, Return, While
-from shaderad.lower.liveness import live_before, live_in_loop
 from tests.lower.bodies import add, number, positive, put, repeat, var, when
 
 NOTHING = frozenset[str]()

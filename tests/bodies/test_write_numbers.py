@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import shaderad as sad
+from shaderad.bodies.write_numbers import NumberedAccumulate, number_writes
 from shaderad.ir.nodes import Apply, Call, Const, Expr, For, Stmt
 from shaderad.ir.walk import children, expressions
-from shaderad.lower.write_numbers import NumberedAccumulate, number_writes
 
 
 @sad.kernel

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from shaderad.bodies.jumps import Structured, none_of, without_jumps
 from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import Assign, Call, Expr, For, If, Stmt, Var, While
 from shaderad.ir.types import BOOL, Type
 from shaderad.ir.walk import expressions, writes_memory
-from shaderad.lower.jumps import Structured, none_of, without_jumps
 
 
 def structured(body: tuple[Stmt, ...], result: Type, local_types: dict[str, Type]) -> Structured:

@@ -1,6 +1,6 @@
 """Which local names are read later: classic backward liveness over structured statements.
 
-Bodies have no jumps left (``lower/jumps.py``). A partial assignment counts as a read.
+Bodies have no jumps left (``bodies/jumps.py``). A partial assignment counts as a read.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from shaderad.bodies.liveness import live_before, live_in_loop
 from shaderad.ir import ops
 from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import (
@@ -31,7 +32,6 @@ from shaderad.ir.nodes import (
 )
 from shaderad.ir.types import BOOL, Type, Void
 from shaderad.ir.walk import blocks, expressions, reads, statements, writes
-from shaderad.lower.liveness import live_before, live_in_loop
 
 
 @dataclass(frozen=True, kw_only=True)

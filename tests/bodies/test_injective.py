@@ -6,8 +6,8 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2, float3
+from shaderad.bodies.injective import is_injective
 from shaderad.frontend.decorators import KernelFunction
-from shaderad.lower.injective import is_injective
 
 
 @sad.struct
