@@ -1,0 +1,113 @@
+"""Kernels of the length that users write: seconds to the first gradient, and what a step takes.
+
+    python benchmarks/real_kernels.py [--runtime wgpu slangpy] [--size 64] [PROGRAM ..]
+
+Each program is a process of its own with an empty cache; `sdf:range` is `sdf` with `range` in place
+of `static_range`. The gradient is taken by every float that goes in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+PROGRAMS = Path(__file__).parent / "programs"
+NAMES = ("sdf", "sdf:range", "mlp", "ggx", "hash_grid", "springs", "eigen", "bvh")
+STEPS = 7
+SECONDS = 600.0
+"""After which a program counts as unusable."""
+
+
+def loaded(name: str, folder: Path) -> ModuleType:
+    """A program as a module of its own, whose source lies in `folder`."""
+    stem, _, loop = name.partition(":")
+    source = (PROGRAMS / f"{stem}.py").read_text(encoding="utf-8")
+    path = folder / f"{stem}.py"
+    path.write_text(source.replace("sad.static_range", loop) if loop else source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def one(name: str, runtime: str, size: int, start: float) -> dict[str, float]:
+    """Seconds from `start` to the first gradient, and milliseconds of those after it."""
+    import numpy as np
+
+    import shaderad as sad
+
+    with tempfile.TemporaryDirectory() as folder, sad.open_device(runtime) as device:
+        program = loaded(name, Path(folder))
+        args, call = program.inputs(size)
+
+        def gradient() -> Any:
+            out, pullback = sad.vjp(program.kernel, *args, **call)
+            found = pullback(np.ones(out.numpy().shape, np.float32))
+            device.synchronize()
+            return found
+
+        gradient()
+        first = time.time() - start
+        times: list[float] = []
+        for _ in range(STEPS):
+            begin = time.perf_counter()
+            gradient()
+            times.append(1e3 * (time.perf_counter() - begin))
+    return {"first": first, "step": statistics.median(times[1:])}
+
+
+def in_child(name: str, runtime: str, size: int) -> dict[str, Any]:
+    """What `one` finds in a process with an empty cache."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "SHADERAD_CACHE": cache, "SHADERAD_PROGRESS": "0"}
+        command = [sys.executable, __file__, "--child", str(time.time()), "--runtime", runtime,
+                   "--size", str(size), name]  # fmt: skip
+        try:
+            done = subprocess.run(command, env=environment, capture_output=True, text=True,
+                                  timeout=SECONDS, check=False)  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return {"failure": f"not done after {SECONDS:.0f} s"}
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        said = [line for line in lines if "SR0" in line] or lines[-1:]
+        return {"failure": said[0]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("programs", nargs="*", default=NAMES, metavar="PROGRAM")
+    parser.add_argument("--runtime", nargs="+", choices=("wgpu", "slangpy"),
+                        default=["wgpu", "slangpy"])  # fmt: skip
+    parser.add_argument("--size", type=int, default=64)
+    parser.add_argument("--child", type=float, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child is not None:
+        print(json.dumps(one(given.programs[0], given.runtime[0], given.size, given.child)))
+        return
+    for name in given.programs:
+        for runtime in given.runtime:
+            found = in_child(name, runtime, given.size)
+            head = f"{name:10} {runtime:8}"
+            if "failure" in found:
+                print(f"{head} {found['failure']}", flush=True)
+            else:
+                print(f"{head} first gradient {found['first']:6.1f} s   "
+                      f"step {found['step']:8.2f} ms", flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
