@@ -1,0 +1,78 @@
+"""Processor seconds of Slang over every kernel of the conformance programs, in every mode.
+
+    python benchmarks/slang_seconds.py
+
+Nothing is cached; what starting the compiler and reading the library takes is part of it, once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import resource
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from shaderad.bundle.wanted_inputs import kernel_inputs
+from shaderad.diagnostics import Error
+from shaderad.frontend.decorators import KernelFunction
+from shaderad.ir.nodes import Kernel
+from shaderad.lower.bindings import Mode, Variant
+from shaderad.lower.cache import Cache
+from shaderad.lower.compile import child, compile_program
+from shaderad.lower.kernels import lower_kernel
+from tests.conformance import programs
+
+MODES = (Mode.PRIMAL, Mode.BACKWARD, Mode.FORWARD)
+
+
+def kernels() -> Iterator[Kernel]:
+    """Those that take no constants."""
+    for found in pkgutil.iter_modules(programs.__path__):
+        module = importlib.import_module(f"{programs.__name__}.{found.name}")
+        for value in vars(module).values():
+            if isinstance(value, KernelFunction) and value.__module__ == module.__name__:
+                try:
+                    yield value.specialise({})
+                except Error:
+                    continue
+
+
+def compiled(kernel: Kernel, mode: Mode) -> tuple[int, int]:
+    """Programs, and bytes of their SPIR-V."""
+    floats = frozenset(name for name, is_float in kernel_inputs(kernel).items() if is_float)
+    variant = Variant(
+        wanted=floats if mode is not Mode.PRIMAL else frozenset(),
+        launch_shaped=frozenset(b.name for b in kernel.buffers),
+        storage_buffer_limit=1000,
+    )
+    codes = [
+        compile_program(one.program, "spirv", cache=Cache(None))
+        for one in lower_kernel(kernel, mode, variant)
+    ]
+    return len(codes), sum(len(code.content) for code in codes)
+
+
+def main() -> None:
+    counts: Counter[str] = Counter()
+    for kernel in kernels():
+        for mode in MODES:
+            try:
+                count, size = compiled(kernel, mode)
+            except Error as refusal:
+                counts[f"refused {refusal.code}"] += 1
+            else:
+                counts["programs"] += count
+                counts["bytes of SPIR-V"] += size
+    child().close()
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(*(f"{count:10,} {what}" for what, count in counts.items()), sep="\n")
+    print(f"{used.ru_utime + used.ru_stime:10.1f} processor seconds")
+
+
+if __name__ == "__main__":
+    main()
