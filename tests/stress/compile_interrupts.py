@@ -46,6 +46,8 @@ def uncached() -> Generator[None]:
 def is_interrupted(work: Callable[[], Any], after: float) -> bool:
     """Whether an interrupt `after` seconds came before `work` was done."""
     before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    # Shells start what runs in the background with interrupts ignored.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, after)
         work()
@@ -55,6 +57,7 @@ def is_interrupted(work: Callable[[], Any], after: float) -> bool:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGINT, handler)
     return False
 
 

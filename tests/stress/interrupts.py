@@ -188,6 +188,8 @@ def given_up(device: sad.Device) -> list[str]:
 
 def main() -> None:
     runtime, count, seed, *how = sys.argv[1:]
+    # Shells start what runs in the background with interrupts ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     device = sad.open_device(runtime)
     if how == ["endless"]:
         sys.stdout.write(" ".join(given_up(device)) + "\n")
