@@ -127,17 +127,21 @@ def _spoil_file(folder: Path, manifest: Any, entry: Any, pick: Pick) -> str:
         used = [name for name in used if not name.endswith(".slang")]
     name = pick.choice(used)
     path = folder / name
-    if not path.is_file() or path.stat().st_size > _LARGE:
+    if not _is_readable(path):
         return f"{name}: is a trap already"
     if pick.random() < 0.2:
         return f"{name}: {_replaced(folder, path, used, pick)}"
     content, what = _bytes_spoiled(path.read_bytes(), pick)
     _put(path, content)
     slang = path.with_suffix(".slang")
-    if kind == "code" and slang.is_file():
+    if kind == "code" and _is_readable(slang):
         # A device keeps pipelines by their Slang text.
         _put(slang, slang.read_bytes() + f"// {pick.random()}\n".encode())
     return f"{name}: {what}"
+
+
+def _is_readable(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size <= _LARGE
 
 
 def _files_of(entry: Any) -> set[str]:
@@ -159,7 +163,7 @@ def _files_of(entry: Any) -> set[str]:
 def _replaced(folder: Path, path: Path, others: list[str], pick: Pick) -> str:
     what = pick.choice(("pipe", "link", "folder", "nothing", "huge", "another", "loop"))
     other = folder / pick.choice(others)
-    content = other.read_bytes() if what == "another" and other.is_file() else b""
+    content = other.read_bytes() if what == "another" and _is_readable(other) else b""
     path.unlink()
     if what == "pipe":
         os.mkfifo(path)
