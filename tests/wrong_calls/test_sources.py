@@ -76,12 +76,3 @@ def test_an_expression_too_deep_for_pythons_stack_is_refused(tmp_path: Path, cou
         module.k([1.0, 2.0], dim=2)
     assert "`k` nests deeper" in caught.value.message
     assert "several statements" in caught.value.help
-
-
-def test_a_branch_for_each_of_many_cases_is_refused_where_it_nests_too_deep(
-    tmp_path: Path,
-) -> None:
-    branches = "".join(f"\n    elif i == {n}:\n        y[i] = {n}.0" for n in range(1, 400))
-    module = imported(tmp_path / "cases.py", f"0.0\n    if i == 0:\n        pass{branches}")
-    with pytest.raises(sad.LanguageError, match="SR0106"):
-        module.k([1.0, 2.0], dim=2)
