@@ -8,7 +8,7 @@ language and the text around it use (`lower/reserved.py`). A name in use gets an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import cache
 
 from shaderad.ir.made_names import stem_of
@@ -39,12 +39,15 @@ class Names:
         """What the scopes inside of this one declare."""
         self._by_key: dict[object, str] = {}
 
-    def make(self, wanted: str, key: object = None) -> str:
-        """A fresh identifier near `wanted`; the same one for the same `key`."""
+    def make(
+        self, wanted: str, key: object = None, *, avoided: Container[str] = frozenset()
+    ) -> str:
+        """A fresh identifier near `wanted`, none of `avoided`; the same one for the same `key`."""
         if key is not None and key in self._by_key:
             return self._by_key[key]
         stem = _spelled(wanted)
-        name = self._take(f"{stem}_" if self._is_taken(stem) else stem, stem)
+        is_free = stem not in avoided and not self._is_taken(stem)
+        name = self._take(stem if is_free else f"{stem}_", stem)
         if key is not None:
             self._by_key[key] = name
         return name

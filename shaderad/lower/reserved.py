@@ -19,18 +19,17 @@ uint32_t uint64_t float16_t float32_t float64_t intptr_t uintptr_t"
 KEYWORDS = frozenset(
     f"""
     {_SCALARS} size_t usize_t ssize_t void string String matrix vector vec mat
-    abstract asm associatedtype break byte case cast cbuffer char class coherent column_major
-    compile const constexpr continue default defer delete discard do dyn each else enum expand
-    explicit export extension extern false fixed for foreach friend func functype goto
-    groupshared highp if implementing import in inline inout interface internal is as layout let
-    line lineadj linear literal long lowp main mediump module mutable namespace new no_diff
-    nointerpolation none noinline noperspective nullptr operator optional out override
-    packoffset param pass pixel pixelfragment point precise private property protected public
-    readonly register restrict require return row_major sample sampler shared short signed
-    sizeof alignof countof snorm some spirv_asm static stateblock struct switch syntax tbuffer
-    template technique pipeline texture this This throw throws triangle triangleadj true try
-    typealias typedef typename uniform union unorm unsigned using var vertex vertexfragment
-    volatile where while with writeonly fwd_diff bwd_diff __init __subscript
+    abstract asm associatedtype break byte case cast cbuffer char class column_major compile
+    const constexpr continue default defer delete discard do dyn each else enum expand explicit
+    export extension extern false fixed for foreach friend func functype goto groupshared if
+    implementing import in inline inout interface internal is as let line lineadj linear literal
+    long main module mutable namespace new no_diff nointerpolation none noinline noperspective
+    nullptr operator optional out override packoffset param pass pixel pixelfragment point
+    precise private property protected public register return row_major sample sampler shared
+    short signed sizeof alignof countof snorm some spirv_asm static stateblock struct switch
+    syntax tbuffer template technique pipeline texture this This throw throws triangle
+    triangleadj true try typealias typedef typename uniform union unorm unsigned using var
+    vertex vertexfragment volatile where while with fwd_diff bwd_diff __init __subscript
     """.split()
 ) | {
     f"{scalar}{shape}"
@@ -39,6 +38,14 @@ KEYWORDS = frozenset(
                                         for columns in range(1, 5)))
 }  # fmt: skip
 """What Slang reads as more than a name, wherever it stands: keywords, and types of numbers."""
+
+MODIFIERS = frozenset(
+    """
+    centroid coherent dynamic_uniform hitAttributeEXT highp indices layout lowp mediump
+    payload primitives readonly require restrict vertices writeonly
+    """.split()
+)
+"""What Slang reads as a modifier where a parameter's type stands: names of all but structs."""
 
 MEMBERS = frozenset(
     "Differential dzero dadd dmul wordCount gradientWordCount read write readDifferential "

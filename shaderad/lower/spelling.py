@@ -23,6 +23,7 @@ from shaderad.ir.types import (
     tangent,
 )
 from shaderad.lower.names import Names, member_names
+from shaderad.lower.reserved import MODIFIERS
 
 
 class Types:
@@ -102,7 +103,7 @@ class Types:
                     return f"{self.structs[primal]}.Differential"
             for _, field in t.fields:
                 self.spell(field)
-            self.structs[t] = self._names.make(t.name)
+            self.structs[t] = self._names.make(t.name, avoided=MODIFIERS)
             self._fields[t] = member_names(self.all_names())
         return self.structs[t]
 

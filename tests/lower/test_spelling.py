@@ -83,3 +83,8 @@ def test_structs_of_one_name_and_other_fields_are_told_apart() -> None:
     assert types.spell(POINT) == "Point"
     assert types.spell(other) == "Point_"
     assert types.spell(POINT) == "Point"
+
+
+def test_a_struct_may_be_called_like_a_modifier() -> None:
+    assert Types(module_names()).spell(Struct("vertices", POINT.fields)) == "vertices_"
+    assert module_names().make("vertices") == "vertices"
