@@ -163,3 +163,24 @@ def test_positions_out_of_range_are_reported_with_the_line(device: sad.Device, n
         graph(A, np.array([1, 0, 2], np.int32)).numpy()
     assert caught.value.code == "SR0660"
     assert __file__ in str(caught.value)
+
+
+@sad.graph
+def shifted(x: sad.Array[float, "m", "n"], i: sad.Array[int]) -> sad.Array[float, "m", "n"]:
+    return sad.sin(x + x[i, i] * x[0, i])
+
+
+def test_an_array_is_read_at_the_own_index_and_at_another(device: sad.Device) -> None:
+    """One kernel names its axes for the one and would number its elements for the other."""
+    x, one = A.reshape(2, 3), np.int32(1)
+    with device:
+        y, pullback = sad.vjp(shifted, x, one)
+        inner = x + x[1, 1] * x[0, 1]
+        assert np.allclose(y.numpy(), np.sin(inner), atol=TOLERANCE)
+        expected = np.cos(inner)
+        expected[1, 1] += np.cos(inner).sum() * x[0, 1]
+        expected[0, 1] += np.cos(inner).sum() * x[1, 1]
+        assert np.allclose(pullback(np.ones((2, 3), np.float32))[0].numpy(), expected, atol=1e-4)
+        _, tangent = sad.jvp(shifted, (x, one), (np.ones((2, 3), np.float32), None))
+        slope = np.cos(inner) * (1 + x[1, 1] + x[0, 1])
+        assert np.allclose(tangent.numpy(), slope, atol=TOLERANCE)

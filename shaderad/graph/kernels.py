@@ -87,7 +87,7 @@ def write_kernel(
     """The kernel of `body` over threads of `shape`; `outputs` are what it writes."""
     trial = Writer(shape, is_stored, None)
     body(trial)
-    trial.facts.is_flat = len(shape) != 1 and not trial.asks_index
+    trial.facts.is_flat = len(shape) != 1 and not trial.asks_index and not trial.needs_axes
     writer = Writer(shape, is_stored, trial.facts)
     return writer.finish(name, body(writer), outputs)
 
@@ -191,6 +191,11 @@ class Writer:
     def asks_index(self) -> bool:
         """Whether an expression depends on where the thread is along an axis."""
         return any(self.positions.is_asked(position) for position in self.own)
+
+    @property
+    def needs_axes(self) -> bool:
+        """Whether an array that a guarded read gives its axes is read at the own index, too."""
+        return any({"own", "checked"} <= ways for ways in self.facts.ways.values())
 
     # -- reading ---------------------------------------------------------------------------
 
