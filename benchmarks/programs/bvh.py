@@ -140,7 +140,7 @@ def _hierarchy(places: Any) -> tuple[Any, dict[str, Any]]:
     """The order of triangles, and nodes that split at the median of the longest axis."""
     centers = places.mean(1)
     order = np.arange(len(places))
-    rows: list[tuple[Any, Any, int, int]] = [None]  # type: ignore[list-item]
+    rows: list[Any] = [None]
     todo = [(0, 0, len(places))]
     while todo:
         at, first, end = todo.pop()
@@ -155,7 +155,7 @@ def _hierarchy(places: Any) -> tuple[Any, dict[str, Any]]:
         middle = (first + end) // 2
         rows[at] = (low, high, len(rows), 0)
         todo += [(len(rows), first, middle), (len(rows) + 1, middle, end)]
-        rows += [None, None]  # type: ignore[list-item]
+        rows += [None, None]
     names = ("low", "high", "first", "count")
     columns = {n: np.array([row[k] for row in rows]) for k, n in enumerate(names)}
     return order, {n: c.astype(np.int32 if c.ndim == 1 else np.float32) for n, c in columns.items()}

@@ -23,7 +23,6 @@ from shaderad.ir.nodes import (
     Assign,
     Call,
     Chooser,
-    Const,
     Detach,
     Expr,
     If,
@@ -33,9 +32,10 @@ from shaderad.ir.nodes import (
     Stmt,
     Var,
 )
-from shaderad.ir.pointers import pointers_in
+from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import BOOL, INT, Access, Pair, is_differentiable
 from shaderad.ir.walk import all_expressions, called, touched_buffers, writes
+from shaderad.rules.composing import whole
 
 _NESTED_BRANCHES = 16
 """Branches of one chain that nest; longer chains become trees."""
@@ -92,7 +92,7 @@ def read_chain(body: Body, chain: Chain) -> bool:
     if not _is_pure(body, conditions):
         return False
     count = len(taken) - 1
-    start = Assign(name=branch.name, value=_whole(count), span=branch.span)
+    start = Assign(name=branch.name, value=whole(count), span=branch.span)
     chooser = _chooser(body, (start, *conditions, Return(value=branch, span=branch.span)))
     body.emit(Assign(name=branch.name, value=_call(chooser), span=branch.span))
     flows: list[Flow] = []
@@ -104,7 +104,7 @@ def read_chain(body: Body, chain: Chain) -> bool:
             flows.append(scope.assigned)
             return
         middle = (first + end) // 2
-        is_before = Apply(type=BOOL, op=ops.LT, args=(branch, _whole(middle)), span=branch.span)
+        is_before = Apply(type=BOOL, op=ops.LT, args=(branch, whole(middle)), span=branch.span)
         then = body.block_of(lambda: read(first, middle))
         otherwise = body.block_of(lambda: read(middle, end))
         body.emit(If(condition=is_before, then=then, otherwise=otherwise, span=branch.span))
@@ -127,10 +127,10 @@ def _read_conditions(body: Body, chain: Chain, branch: Var) -> list[list[ast.stm
         elif test.value:
             otherwise = link.body
             break
-    none = _whole(len(taken))
+    none = whole(len(taken))
     for number, (hoisted, test) in enumerate(tests):
         at = test.span
-        found_it = Assign(name=branch.name, value=_whole(number), span=at)
+        found_it = Assign(name=branch.name, value=whole(number), span=at)
         is_open = Apply(type=BOOL, op=ops.EQ, args=(branch, none), span=at)
         ask = (*hoisted, If(condition=test, then=(found_it,), span=at))
         body.emit(If(condition=is_open, then=ask, span=at))
@@ -151,7 +151,7 @@ def _is_pure(body: Body, conditions: tuple[Stmt, ...]) -> bool:
     """Whether the conditions do nothing but ask, of what a function can be given."""
     arrays = body.unit.arrays
     for e in all_expressions(conditions):
-        if has_effect(e) or isinstance(e.type, Pair) or any(True for _ in pointers_in(e.type, ())):
+        if has_effect(e) or isinstance(e.type, Pair) or holds_pointers(e.type):
             return False
         if isinstance(e, Load) and arrays[e.buffer].access is not Access.IN:
             return False
@@ -178,7 +178,3 @@ def _call(chooser: Chooser) -> Call:
     given = (Var(type=p.type, name=p.name) for p in chooser.parameters)
     args = tuple(Detach(type=v.type, value=v) if is_differentiable(v.type) else v for v in given)
     return Call(type=INT, function=chooser, args=args)
-
-
-def _whole(value: int) -> Const:
-    return Const(type=INT, value=value)

@@ -116,9 +116,7 @@ def _lower(
         strategies = choose(kernel, resolved.body, variant.wanted)
         refusals.check_strategies(kernel, strategies)
         resolved = replace(resolved, body=strategies.apply(resolved.body))
-        hoisted = (*strategies.exclusive.values(), *strategies.uniform)
-        elements = {h.name: kernel.buffer(h.buffer).type.element for h in hoisted}
-        verified(kernel, resolved.body, {**elements, **resolved.local_types})
+        verified(kernel, resolved.body, {**strategies.types(kernel), **resolved.local_types})
     return _Lowering(kernel, mode, variant, resolved, strategies, second_pass, around).run()
 
 
@@ -194,7 +192,7 @@ class _Lowering:
 
     def _note_hoisted_tags(self) -> None:
         module = self._module
-        for h in (*module.strategies.exclusive.values(), *module.strategies.uniform):
+        for h in module.strategies.hoisted:
             module.arrays.tag(h.buffer)
         for s in self._resolved.sums:
             module.arrays.tag(s.buffer)
@@ -204,8 +202,7 @@ class _Lowering:
         module, kernel, resolved = self._module, self._kernel, self._resolved
         piece = Piece()
         piece.span = kernel.span
-        hoisted = [*module.strategies.exclusive.values(), *module.strategies.uniform]
-        elements = {h.name: kernel.buffer(h.buffer).type.element for h in hoisted}
+        elements = module.strategies.types(kernel)
         own = self._around.own_uniforms
         uniforms = {u.name: u.type for u in kernel.uniforms if u.name not in own}
         indices: dict[str, Type] = dict.fromkeys(kernel.index_names, INT)

@@ -33,7 +33,7 @@ from shaderad.ir.nodes import (
     Store,
     Var,
 )
-from shaderad.ir.types import Access, Kind, byte_count, is_differentiable, scalars
+from shaderad.ir.types import Access, Kind, Type, byte_count, is_differentiable, scalars
 from shaderad.ir.walk import all_expressions, called, children, reads, rewrite_body, writes
 
 # Registers for hoisted elements are few; more words than these are summed in memory.
@@ -65,6 +65,15 @@ class Strategies:
     exclusive: dict[str, Hoisted]
     uniform: tuple[Hoisted, ...]
     by_name: dict[str, str]
+
+    @property
+    def hoisted(self) -> tuple[Hoisted, ...]:
+        """All reads that become arguments."""
+        return (*self.exclusive.values(), *self.uniform)
+
+    def types(self, kernel: Kernel) -> dict[str, Type]:
+        """The arguments that they become, by name."""
+        return {h.name: kernel.buffer(h.buffer).type.element for h in self.hoisted}
 
     def apply(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """`body` with its hoisted reads replaced by the arguments."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -18,17 +17,13 @@ from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.depth import DEPTH_LIMIT
 from shaderad.lower.kernels import lower_kernel
 from tests.agreement import check_against_oracle
+from tests.samples.loading import module_of
 
 
 def loaded(lines: list[str], folder: Path) -> ModuleType:
     path = folder / "deep.py"
     path.write_text("\n".join(["import shaderad as sad", "", *lines, ""]), encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("deep", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(path)
 
 
 HEAD = ["@sad.kernel", "def deep(i: sad.Index, x: sad.In[float], out: sad.Out[float]):"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import keyword
 import re
@@ -24,6 +23,7 @@ from shaderad.lower.validate import Status, tool_names, validate
 from tests.lower.golden_kernels import FOLDER
 from tests.reserved_words import foreign
 from tests.reserved_words.roles import Role
+from tests.samples.loading import module_of
 
 _OF_THE_TEXT = {
     word
@@ -109,9 +109,4 @@ def _lowered(kernel: Kernel, mode: Mode) -> Iterator[Program]:
 def _loaded(source: str, folder: Path) -> ModuleType:
     path = folder / "words.py"
     path.write_text(source, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("words", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(path)
