@@ -18,13 +18,14 @@ from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr
 from shaderad.ir.types import (
     BOOL,
+    DOUBLE,
     FLOAT,
+    HALF,
     Matrix,
     Scalar,
     Type,
     Vector,
     is_bool,
-    is_float,
     scalar_of,
 )
 from shaderad.rules import composing as c
@@ -170,12 +171,9 @@ def _is_plain(x: Any) -> bool:
 
 
 def _shared_scalar(inputs: Sequence[Any]) -> Scalar:
-    """The float type of the operands; `float` where they are truth values and plain numbers."""
-    scalars = [scalar_of(x.expr.type) for x in inputs if isinstance(x, Symbolic)]
-    for s in scalars:
-        if s is not None and is_float(s):
-            return s
-    return FLOAT
+    """The widest float type of the operands; `float` where all are truth values and numbers."""
+    scalars = {scalar_of(x.expr.type) for x in inputs if isinstance(x, Symbolic)}
+    return next((s for s in (DOUBLE, FLOAT, HALF) if s in scalars), FLOAT)
 
 
 def _spread(x: Any, scalar: Scalar, shape: Shape) -> Expr:
