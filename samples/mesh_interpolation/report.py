@@ -125,7 +125,9 @@ def _figures(pictures: Sequence[Picture]) -> str:
 
 
 def _code(subject: Subject, build: Path) -> str:
-    """The method that reads the attribute, as it was written and as Slang; how Slang reads."""
+    """The method that reads the attribute, as it was written and as Slang;
+    how the library adds.
+    """
     entry, buffer = subject.slang
     written = method((HERE / "kernels.py").read_text(), *subject.method)
     slang = slang_function((build / f"spirv/{entry}.slang").read_text(), buffer)
@@ -159,14 +161,14 @@ def method(text: str, class_name: str, name: str) -> str:
 
 
 def slang_function(text: str, buffer: str) -> str:
-    """The first differentiable function of `text` that loads from `buffer`."""
-    functions = re.findall(r"^\[Differentiable\]\n.*\n\{\n(?:.*\n)*?\}\n", text, re.MULTILINE)
-    return next(found for found in functions if f", {buffer}>" in found)
+    """The first function of `text` that adds to the gradient of `buffer`."""
+    functions = re.findall(r"^void \w+\(.*\n\{\n(?:.*\n)*?\}\n", text, re.MULTILINE)
+    return next(f for f in functions if re.search(rf"addGradient<\w+, {buffer}>", f))
 
 
 def reading(library: str) -> str:
-    """`load` of the Slang library, and its derivative."""
-    pattern = r"^\[BackwardDerivative\(loadBwd\)\]\n.*?^internal void loadBwd.*?^\}\n"
+    """`addGradient` of the Slang library."""
+    pattern = r"^public void addGradient<.*?^\}\n"
     found = re.search(pattern, library, re.MULTILINE | re.DOTALL)
     assert found
     return found[0]

@@ -209,6 +209,15 @@ class CheckIndex(Expr):
     indices: tuple[Expr, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class AlreadyRead(Expr):
+    """A hoisted read where the program makes it: the argument, and the report of its indices."""
+
+    value: Var
+    buffer: str
+    indices: tuple[Expr, ...]
+
+
 def scattered_buffers(body: tuple[Stmt, ...]) -> frozenset[str]:
     """Buffers that a body and the functions it calls touch in memory."""
     found = set(touched_buffers(body))

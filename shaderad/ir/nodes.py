@@ -159,6 +159,16 @@ class PointerIndex(Expr):
 
 
 @dataclass(frozen=True, kw_only=True)
+class KnownNumber(Expr):
+    """The number of an element whose indices were checked before, a uint that says so.
+
+    Stands only as the one index of an access, whatever its axes.
+    """
+
+    number: Expr
+
+
+@dataclass(frozen=True, kw_only=True)
 class PointerLength(Expr):
     """``len(pointer)``, an int."""
 

@@ -322,7 +322,8 @@ class _Scope:
         self._hold(buffer is not None, node, f"there is no array `{name}`")
         assert buffer is not None
         found = [e.type for e in indices]
-        fits = found == [INT] * buffer.type.rank
+        is_known = len(indices) == 1 and isinstance(indices[0], nodes.KnownNumber)
+        fits = is_known or found == [INT] * buffer.type.rank
         self._hold(
             fits, node, f"`{name}` of {buffer.type.rank} axes is indexed by {_listed(found)}"
         )

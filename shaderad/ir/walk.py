@@ -36,7 +36,7 @@ from shaderad.ir.nodes import (
     Var,
     While,
 )
-from shaderad.ir.types import LocalArray, Matrix, Pair, Struct, Type, Vector, tangent
+from shaderad.ir.types import LocalArray, Matrix, Pair, Struct, Tuple, Type, Vector, tangent
 
 ExprRewrite = Callable[[Expr], Expr]
 _Node = TypeVar("_Node", Expr, Stmt)
@@ -221,6 +221,8 @@ def step_type(t: Type, step: Step) -> Type | None:
     """The type of what `step` reaches inside a value of type `t`."""
     if isinstance(step, FieldStep) and isinstance(t, Struct):
         return t.type_by_field.get(step.name)
+    if isinstance(step, FieldStep) and isinstance(t, Tuple):
+        return t.elements[int(step.name)]
     if isinstance(step, SwizzleStep) and isinstance(t, Vector):
         count = len(step.components)
         return t.element if count == 1 else Vector(t.element, count)

@@ -21,6 +21,7 @@ from shaderad.ir.nodes import (
     Expr,
     Field,
     FieldStep,
+    KnownNumber,
     Step,
     Store,
     Swizzle,
@@ -48,6 +49,7 @@ from shaderad.ir.types import (
 )
 from shaderad.ir.walk import expressions, step_type
 from shaderad.lower.bindings import SiteKind
+from shaderad.rules.pulling import Cotangent
 
 if TYPE_CHECKING:
     from shaderad.lower.slang import FunctionWriter
@@ -168,6 +170,8 @@ def _place(writer: FunctionWriter, element: Type, index: str, path: tuple[Step, 
 
 
 def _index(writer: FunctionWriter, s: Store | Accumulate | AccumulateGradient) -> str:
+    if isinstance(s.indices[0], KnownNumber):
+        return writer.expressions.checked_index(s.buffer, s.indices, s.span)
     name = writer.names.make("element")
     text = writer.expressions.checked_index(s.buffer, s.indices, s.span)
     writer.piece.add(f"uint {name} = {text};")
@@ -282,6 +286,20 @@ def words_of(writer: FunctionWriter, value: Expr) -> Iterator[str]:
             yield f"uint({text})"
         else:
             yield f"asuint(float({text}))" if part.type == HALF else f"asuint({text})"
+
+
+def cotangent_text(writer: FunctionWriter, e: Cotangent) -> str:
+    """The cotangent of what a write put where ``buffer[indices]<path>`` is, a float or several."""
+    buffer = writer.module.kernel.buffer(e.buffer)
+    index = writer.expressions.checked_index(e.buffer, e.indices, e.span)
+    place = _place(writer, buffer.type.element, index, e.path)
+    tag = writer.module.arrays.tag(e.buffer)
+    head = f"{place.index}, {place.word_count}, {place.offset()}"
+    if e.write_number is not None:
+        name = "tangentCotangentOfWinner" if e.is_tangent else "cotangentOfWinner"
+        return f"{name}<{tag}>({head}, {writer.text(e.write_number)})"
+    name = "summedCotangent" if buffer.access is Access.ADD else "storedCotangent"
+    return f"{name}<{writer.module.types.spell(e.type)}, {tag}>({head})"
 
 
 def write_gradient(writer: FunctionWriter, s: AccumulateGradient) -> None:

@@ -232,7 +232,7 @@ class Arrays:
         if mode is Mode.FORWARD and is_float:
             self.need(Role.OUTPUT_TANGENT, b.name, t, cell, fill_word=0)
         if mode is Mode.BACKWARD:
-            self.uses_report = True
+            self.uses_report |= not self._module.is_pulled
             if is_float:
                 self.need(Role.COTANGENT, b.name, t, read_cell(t))
 
@@ -246,7 +246,7 @@ class Arrays:
             fill = None if self._module.is_second_winner_pass else 0xFFFFFFFF
             self.need(Role.WINNER, b.name, t, Cell.WORDS, fill_word=fill)
         if mode in (Mode.BACKWARD, Mode.FORWARD):
-            self.uses_report = True
+            self.uses_report |= not self._module.is_pulled
             if is_float:
                 self.need(Role.WINNER, b.name, t, Cell.READ)
         tangent = self._module.tangent_of(b.name)

@@ -12,16 +12,16 @@ from shaderad.ir import ops
 from shaderad.ir.nodes import (
     Apply,
     Assign,
-    Const,
     ElementStep,
     Expr,
     FieldStep,
+    KnownNumber,
     PartStep,
     Step,
     SwizzleStep,
     Var,
 )
-from shaderad.ir.types import LocalArray, Pair, Type, is_differentiable, tangent
+from shaderad.ir.types import Pair, Type, tangent
 from shaderad.ir.walk import path_value, reads, step_type
 from shaderad.lower.replacements import write_replacement
 
@@ -90,7 +90,7 @@ def _assign_place(
         write_replacement(writer, target, t, path, value)
         return
     for position, step in enumerate(path):
-        if isinstance(step, ElementStep) and not isinstance(step.index, Const):
+        if isinstance(step, ElementStep) and not writer.is_inside(step.index, t):
             _assign_element(writer, target, t, path[position:], value, s)
             return
         target += _step_text(writer, t, step)
@@ -107,8 +107,8 @@ def _step_text(writer: FunctionWriter, t: Type, step: Step) -> str:
     if isinstance(step, SwizzleStep):
         return f".{step.components}"
     assert isinstance(step, ElementStep)
-    assert isinstance(step.index, Const)
-    return f"[{int(step.index.value)}]"
+    index = step.index.number if isinstance(step.index, KnownNumber) else step.index
+    return f"[{writer.text(index)}]"
 
 
 def _assign_element(
@@ -120,19 +120,10 @@ def _assign_element(
     writer.piece.add(f"uint {index} = {writer.expressions.local_index(step.index, t)};")
     inner = step_type(t, step)
     assert inner is not None
-    text = writer.text(value)
-    if rest:
-        part = writer.names.make("part")
-        read = "at" if is_differentiable(inner) else "atPlain"
-        if not isinstance(t, LocalArray):
-            read = "row"
-        zero = f", {writer.module.types.zero(inner)}" if isinstance(t, LocalArray) else ""
-        spelled = writer.module.types.spell(inner)
-        writer.piece.add(f"{spelled} {part} = {read}({target}, {index}{zero});")
-        _assign_place(writer, part, inner, rest, value, s)
-        text = part
     if writer.module.is_unchecked:
-        writer.piece.add(f"{target}[{index}] = {text};")
+        _assign_place(writer, f"{target}[{index}]", inner, rest, value, s)
         return
     writer.piece.add(f"if ({index} != outside)")
-    writer.piece.indented(f"{target}[{index}] = {text};")
+    writer.piece.add("{")
+    _assign_place(writer, f"{target}[{index}]", inner, rest, value, s)
+    writer.piece.add("}")

@@ -13,7 +13,63 @@ from shaderad.lower.entry_sums import summed_types
 from shaderad.lower.strategy import Hoisted
 
 
+def write_adjoint(entry: EntryScope) -> None:
+    """Calls the body's adjoint, whose sums grow in place, and stores what is this thread's own."""
+    assert entry.adjoint is not None
+    types, arrays = entry.module.types, entry.module.arrays
+    arguments = entry.arguments()
+    for h in entry.module.strategies.exclusive.values():
+        entry.places[h.name] = entry.element_number(h)
+        spelled = types.spell(entry.element(h.buffer))
+        arguments.append(f"read<{spelled}, {arrays.tag(h.buffer)}>({entry.places[h.name]})")
+    arguments += [entry.values[h.name] for h in entry.module.strategies.uniform]
+    for b in entry.float_own:
+        tag = entry.tags.reader(Role.COTANGENT, b.name, b.type.element)
+        spelled = types.spell(b.type.element)
+        arguments.append(f"{spelled}.read<{tag}>({INDEX} * {spelled}.wordCount)")
+    arguments += [entry.values[s.name] for s in entry.resolved.sums]
+    summed, own = summed_types(entry), entry.module.strategies.exclusive.values()
+    bars = {name: f"sums.{entry.module.sum(name)}" for name in summed}
+    for h in own:
+        bars[h.name] = entry.names.make(f"{h.name}_bar")
+        t = entry.element(h.buffer)
+        start = _start_of(entry, h, types.spell(t)) or types.zero(t)
+        entry.piece.add(f"{types.spell(t)} {bars[h.name]} = {start};")
+    given = [*(u.name for u in entry.kernel.uniforms), *(h.name for h in own)]
+    given += [h.name for h in entry.module.strategies.uniform]
+    arguments += [bars[name] for name in given if name in bars]
+    entry.piece.call(entry.body, arguments)
+    for h in own:
+        _store_own(entry, h, bars[h.name], entry.places[h.name])
+
+
+def _store_own(entry: EntryScope, h: Hoisted, bar: str, number: str) -> None:
+    arrays, t = entry.module.arrays, entry.element(h.buffer)
+    spelled = entry.module.types.spell(t)
+    entry.piece.add(f"if ({number} != outside)")
+    if arrays.is_atomic(Role.GRADIENT, h.buffer):
+        tag, place = f"{arrays.tag(h.buffer)}.Gradient", f"{number} * {spelled}.gradientWordCount"
+        entry.piece.indented(f"{spelled}.addCotangent<{tag}>({place}, {bar});")
+        return
+    tag = entry.tags.writer(Role.GRADIENT, h.buffer, t)
+    place = f"{number} * {spelled}.wordCount"
+    entry.piece.indented(f"{spelled}.write<{tag}>({place}, {bar});")
+
+
+def _start_of(entry: EntryScope, h: Hoisted, spelled: str) -> str:
+    """What a gradient that is added to holds already; empty where it starts at 0."""
+    if not entry.module.variant.accumulate or entry.module.arrays.is_atomic(
+        Role.GRADIENT, h.buffer
+    ):
+        return ""
+    tag = entry.tags.writer(Role.GRADIENT, h.buffer, entry.element(h.buffer))
+    return f"read<{spelled}, {tag}>({entry.places[h.name]})"
+
+
 def write_backward(entry: EntryScope) -> None:
+    if entry.adjoint is not None:
+        write_adjoint(entry)
+        return
     piece = entry.piece
     arguments = [entry.index_name(n) for n in entry.kernel.index_names]
     pairs: dict[str, str] = {}

@@ -22,6 +22,9 @@ from shaderad.lower.module import Module
 from shaderad.lower.piece import Piece
 from shaderad.lower.tags import inner_extents
 
+ENTRY_NAME = ("entry point",)
+"""The key of its name."""
+
 
 @dataclass(frozen=True, slots=True)
 class EntryWriter:
@@ -39,7 +42,7 @@ class EntryWriter:
 
 def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     """The name of the entry point, its tags and its text."""
-    name = entry.module.names.make(f"{entry.body}_{entry.module.mode.value}")
+    name = entry.module.names.make(f"{entry.body}_{entry.module.mode.value}", ENTRY_NAME)
     piece = entry.piece
     sums = sum_fields(entry) if is_reduction(entry) else []
     if sums:

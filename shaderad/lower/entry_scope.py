@@ -13,6 +13,7 @@ from shaderad.lower.reserved import ENTRY_WORDS
 from shaderad.lower.slang import FunctionWriter
 from shaderad.lower.strategy import Hoisted
 from shaderad.lower.uniforms import Uniforms
+from shaderad.rules.pulling import Adjoint
 
 INDEX = "index"
 """The number of a thread, as the emitted text calls it."""
@@ -26,6 +27,8 @@ class EntryScope:
     ) -> None:
         self.module = module
         self.own_uniforms = own_uniforms
+        self.adjoint: Adjoint | None = None
+        """The body's adjoint, where it was made here and not by the compiler."""
         """Uniforms that the body does not take."""
         self.kernel = module.kernel
         self.resolved = resolved

@@ -12,9 +12,8 @@ def sum_fields(entry: EntryScope) -> list[tuple[str, str]]:
     """Name and Slang type of everything that this dispatch sums."""
     module, types = entry.module, entry.module.types
     if module.mode is Mode.BACKWARD:
-        return [
-            (module.sum(name), types.differential(t)) for name, t in summed_types(entry).items()
-        ]
+        spell = types.spell if entry.adjoint is not None else types.differential
+        return [(module.sum(name), spell(t)) for name, t in summed_types(entry).items()]
     suffixes = ("", "_dot") if module.mode is Mode.FORWARD else ("",)
     return [
         (module.sum(s.name, suffix), types.spell(s.type))
@@ -58,7 +57,8 @@ def _guard(entry: EntryScope, number: str) -> None:
 def _add_gradient(entry: EntryScope, name: str, field: str, t: Type, place: str) -> None:
     tag, field = entry.tags.adder(Role.GRADIENT, name, t), entry.module.sum(field)
     spelled = entry.module.types.spell(t)
-    text = f"{spelled}.addDifferential<{_over(entry, tag)}>({place}, sums.{field});"
+    method = "addCotangent" if entry.adjoint is not None else "addDifferential"
+    text = f"{spelled}.{method}<{_over(entry, tag)}>({place}, sums.{field});"
     if place == "0" or entry.module.is_unchecked:
         entry.piece.add(text)
     else:

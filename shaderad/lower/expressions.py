@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
-from shaderad.bodies.outputs import CheckIndex
+from shaderad.bodies.outputs import AlreadyRead, CheckIndex
 from shaderad.diagnostics import Span
 from shaderad.ir import ops
 from shaderad.ir.nodes import (
@@ -21,6 +21,7 @@ from shaderad.ir.nodes import (
     Expr,
     Field,
     ForwardDiff,
+    KnownNumber,
     Length,
     Load,
     Logical,
@@ -35,6 +36,7 @@ from shaderad.ir.nodes import (
 )
 from shaderad.ir.types import (
     FLOAT,
+    UINT,
     Kind,
     LocalArray,
     Matrix,
@@ -47,11 +49,12 @@ from shaderad.ir.types import (
     is_integer,
     scalar_of,
 )
+from shaderad.lower import accumulate
 from shaderad.lower.bindings import SiteKind, Word, WordKind
 from shaderad.lower.known import AtRunTime, with_hidden_divisor
 from shaderad.lower.spelling import is_plain_number, literal
-from shaderad.lower.strategy import AlreadyRead
 from shaderad.lower.watches import Watched, WatchedRead
+from shaderad.rules.pulling import Cotangent
 
 if TYPE_CHECKING:
     from shaderad.lower.slang import FunctionWriter
@@ -134,14 +137,18 @@ class ExpressionWriter:
         if "{" in spelling:
             return self._operator(e, spelling)
         if e.op in (ops.FLOOR_DIV, ops.MOD) and is_integer(e.type):
-            site = self._module.site(SiteKind.DIVISION, e.span, e.op.name)
-            report = self._module.report
+            report, site = self._report(SiteKind.DIVISION, e.span, e.op.name)
             return f"{spelling}<{report}>({self._arguments(e.args)}, {site})", _PRIMARY
         return f"{spelling}({self._arguments(e.args)})", _PRIMARY
 
     def _operator(self, e: Apply, spelling: str) -> tuple[str, int]:
         if self.has_matrix_form(e):
             return self._matrix_operator(e)
+        if e.op is ops.NEG and isinstance(e.type, Vector):
+            # In WGSL Slang makes `vec3(0) - a + b` of `-(a + b)`, also where that had a name.
+            factor = 2**32 - 1 if e.type.element == UINT else -1
+            text = self.text(e.args[0], _PRECEDENCE["*"] + 1)
+            return f"{literal(factor, e.type.element)} * {text}", _PRECEDENCE["*"]
         if len(e.args) == 1:
             symbol = spelling[0]
             if e.op in (ops.BIT_NOT, ops.NOT) and scalar_of(e.args[0].type) == Scalar(Kind.BOOL):
@@ -260,11 +267,14 @@ class ExpressionWriter:
             index = int(e.index.value)
             if isinstance(container, Vector):
                 return f"{self.text(e.value, _PRIMARY)}.{'xyzw'[index]}", _PRIMARY
-            if not isinstance(container, LocalArray):
+            if not isinstance(container, LocalArray) or not self._function.is_differentiated:
                 return f"{self.text(e.value, _PRIMARY)}[{index}]", _PRIMARY
         return self._dynamic_element(e, container)
 
     def _dynamic_element(self, e: Element, container: Type) -> tuple[str, int]:
+        if not self._function.is_differentiated and self._function.is_inside(e.index, container):
+            index = e.index.number if isinstance(e.index, KnownNumber) else e.index
+            return f"{self.text(e.value, _PRIMARY)}[{self.text(index)}]", _PRIMARY
         index = self.local_index(e.index, container)
         return self.element_text(self.text(e.value), container, index, e.type), _PRIMARY
 
@@ -288,8 +298,8 @@ class ExpressionWriter:
             return f"{int(index.value)}u"
         if self._module.is_unchecked:
             return f"uint({self.text(index)})"
-        site = self._module.site(SiteKind.BOUNDS, index.span, str(container))
-        return f"localIndex<{self._module.report}>({self.text(index)}, {count}, {site})"
+        report, site = self._report(SiteKind.BOUNDS, index.span, str(container))
+        return f"localIndex<{report}>({self.text(index)}, {count}, {site})"
 
     # -- buffers --------------------------------------------------------------------------------
 
@@ -304,23 +314,37 @@ class ExpressionWriter:
             return self._constant(f"{read}<{element}, {tag}>({index})")
         return f"load<{element}, {tag}>({index})", _PRIMARY
 
+    def _report(self, kind: SiteKind, span: Span, name: str) -> tuple[str, str]:
+        """To whom a place reports, and its number; what runs again reports nothing."""
+        if self._function.is_silent:
+            return "NoReport", "0"
+        return self._module.report, self._module.site(kind, span, name)
+
     def already_read(self, e: AlreadyRead) -> tuple[str, int]:
         name = self.text(e.value)
         if self._module.is_unchecked:
             return name, _PRIMARY
         return f"alreadyRead({self.checked_index(e.buffer, e.indices, e.span)}, {name})", _PRIMARY
 
+    def cotangent(self, e: Cotangent) -> tuple[str, int]:
+        """What is read where a write of the primal put something."""
+        return accumulate.cotangent_text(self._function, e), _PRIMARY
+
     def check_index(self, e: CheckIndex) -> tuple[str, int]:
         return self.checked_index(e.buffer, e.indices, e.span), _PRIMARY
 
     def checked_index(self, buffer: str, indices: tuple[Expr, ...], span: Span) -> str:
         """The number of an element: `outside` where an index is out of range."""
+        if isinstance(indices[0], KnownNumber):
+            return self.text(indices[0].number)
         if isinstance(indices[0], PointerIndex):
             return self._pointed_index(buffer, indices[0], span)
         tag = self._module.arrays.tag(buffer)
         values = self._arguments(indices)
         if self._module.is_unchecked:
             return f"{tag}.at({values})"
+        if self._function.is_silent:
+            return f"elementIndex<{tag}, NoReport>({values}, 0)"
         site = self._module.site(SiteKind.BOUNDS, span, buffer)
         return f"{tag}.at({values}, {site})"
 
@@ -331,8 +355,8 @@ class ExpressionWriter:
         if self._module.is_unchecked:
             return f"{pointer}.at({index})"
         name = self._module.kernel.buffer(buffer).shown_name
-        site = self._module.site(SiteKind.BOUNDS, span, name)
-        return f"{pointer}.at<{self._module.report}>({index}, {site})"
+        report, site = self._report(SiteKind.BOUNDS, span, name)
+        return f"{pointer}.at<{report}>({index}, {site})"
 
     def pointer_length(self, e: PointerLength) -> tuple[str, int]:
         return f"int({self.text(e.pointer, _PRIMARY)}.count)", _PRIMARY
@@ -406,6 +430,7 @@ _WRITERS: dict[type[Expr], Callable[..., tuple[str, int]]] = {
     AlreadyRead: ExpressionWriter.already_read,
     AtRunTime: ExpressionWriter.at_run_time,
     CheckIndex: ExpressionWriter.check_index,
+    Cotangent: ExpressionWriter.cotangent,
     Watched: ExpressionWriter.watched,
     WatchedRead: ExpressionWriter.watched_read,
     Call: ExpressionWriter.call,

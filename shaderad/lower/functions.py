@@ -12,6 +12,7 @@ from shaderad.lower.loops import Outliner
 from shaderad.lower.module import Module
 from shaderad.lower.piece import Piece
 from shaderad.lower.slang import FunctionWriter
+from shaderad.rules.pulling import Adjoint, Place
 
 
 def outlined(
@@ -37,16 +38,24 @@ def write_function(module: Module, f: Function, name: str, *, is_differentiated:
     piece = Piece()
     piece.span = f.span
     types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
-    plain = structured(f.body, f.result, types)
+    plain = (
+        Structured(body=f.body, local_types=types)
+        if isinstance(f, Adjoint)
+        else structured(f.body, f.result, types)
+    )
     writer = _writer(module, f, plain, piece, is_differentiated=is_differentiated)
     attributes, derivatives = _attributes(module, f, is_differentiated)
     for attribute in attributes:
         piece.add(attribute)
     assigned = writes(plain.body)
-    parameters = [f"{module.types.spell(p.type)} {writer.parameter(p.name)}" for p in f.parameters]
+    parameters = [
+        f"{'inout ' if isinstance(p, Place) else ''}"
+        f"{module.types.spell(p.type)} {writer.parameter(p.name)}"
+        for p in f.parameters
+    ]
     piece.open(f"{module.types.spell(f.result)} {name}({', '.join(parameters)})")
     for p in f.parameters:
-        if p.name in assigned and not isinstance(p.type, Pair):
+        if p.name in assigned and not isinstance(p.type, Pair) and not isinstance(p, Place):
             copy_parameter(writer, p.name)
     is_reversed = module.is_reversed(f)
     writer.block(outlined(writer, name, plain.body, frozenset(), is_reversed=is_reversed))

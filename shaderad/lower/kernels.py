@@ -37,7 +37,7 @@ from shaderad.lower.bindings import Lowered, Mode, Variant
 from shaderad.lower.decoder import write_decoder
 from shaderad.lower.depth import check_depth
 from shaderad.lower.entry_needs import group_limit, is_single_group
-from shaderad.lower.entry_points import KERNEL_ENTRY, EntryWriter, write_outputs
+from shaderad.lower.entry_points import ENTRY_NAME, KERNEL_ENTRY, EntryWriter, write_outputs
 from shaderad.lower.entry_scope import EntryScope
 from shaderad.lower.functions import copy_parameter, outlined, write_function
 from shaderad.lower.known import known_arguments, known_names
@@ -48,6 +48,8 @@ from shaderad.lower.slang import FunctionWriter
 from shaderad.lower.strategy import NOTHING_HOISTED, Strategies, choose
 from shaderad.lower.structs import write_layout, write_struct, write_tuple
 from shaderad.lower.tags import Tags
+from shaderad.rules.pulling import Adjoint, Functions, NotPulled, pull_function, pull_kernel_body
+from shaderad.rules.transforms import Transforms
 
 
 def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered, ...]:
@@ -117,7 +119,17 @@ def _lower(
         refusals.check_strategies(kernel, strategies)
         resolved = replace(resolved, body=strategies.apply(resolved.body))
         verified(kernel, resolved.body, {**strategies.types(kernel), **resolved.local_types})
-    return _Lowering(kernel, mode, variant, resolved, strategies, second_pass, around).run()
+    lowering = _Lowering(kernel, mode, variant, resolved, strategies, second_pass, around)
+    if mode is not Mode.BACKWARD:
+        return lowering.run()
+    try:
+        if variant.checks:
+            raise NotPulled("checks of values")
+        return _Lowering(
+            kernel, mode, variant, resolved, strategies, second_pass, around, is_pulled=True
+        ).run()
+    except NotPulled as reason:
+        return replace(lowering.run(), not_pulled=str(reason))
 
 
 class _Lowering:
@@ -132,18 +144,26 @@ class _Lowering:
         strategies: Strategies,
         second_pass: bool,
         around: EntryWriter,
+        *,
+        is_pulled: bool = False,
     ) -> None:
         self._kernel = kernel
+        self._is_pulled = is_pulled
+        transforms = None
+        if mode not in (Mode.BACKWARD, Mode.FORWARD):
+            resolved, transforms = _without_transforms(kernel, resolved, around.functions)
         self._around = around
         self._resolved = resolved
         self._module = Module(kernel, mode, variant, strategies)
         self._module.is_second_winner_pass = second_pass
+        self._module.is_pulled = is_pulled
+        self._module.transforms = transforms
         for s in resolved.sums:
             self._module.shown_names[s.name] = kernel.buffer(s.buffer).shown_name
         self._module.set_function_writer(self._write_function)
-        self._is_differentiated = mode in (Mode.BACKWARD, Mode.FORWARD)
+        self._is_differentiated = mode in (Mode.BACKWARD, Mode.FORWARD) and not is_pulled
         self._module.known_arguments = known_arguments(resolved.body)
-        bodies = (resolved.body, *(f.body for f in around.functions))
+        bodies = [] if is_pulled else [resolved.body, *(self._body_of(f) for f in around.functions)]
         self._module.inside_backward = _reached_by(BackwardDiff, *bodies)
         inside_forward = _reached_by(ForwardDiff, *bodies)
         self._inner = inside_forward | self._module.inside_backward
@@ -152,6 +172,10 @@ class _Lowering:
         else:
             inner = (_reached_by(ForwardDiff, f.body) for f in self._inner)
             self._module.twice = frozenset(g for found in inner for g in found)
+
+    def _body_of(self, f: Function) -> tuple[Stmt, ...]:
+        transforms = self._module.transforms
+        return f.body if transforms is None else transforms.function(f).body
 
     def _write_function(self, f: Function, name: str) -> None:
         write_function(self._module, f, name, is_differentiated=self._differentiates(f))
@@ -163,9 +187,18 @@ class _Lowering:
 
     def run(self) -> Lowered:
         module = self._module
+        adjoint = self._adjoint() if self._is_pulled else None
         name = module.names.make(self._kernel.name)
-        body = self._write_body(name)
+        # First of all: what functions are called must not change it.
+        if adjoint is not None:
+            module.names.make(f"{name}_{module.mode.value}", ENTRY_NAME)
+        if adjoint is None:
+            body: Piece | None = self._write_body(name)
+        else:
+            module.known_arguments = known_arguments(adjoint.body)
+            name, body = module.function(adjoint), None
         entry = EntryScope(module, self._resolved, name, self._around.own_uniforms)
+        entry.adjoint = adjoint
         self._around.note_needs(entry)
         # Tags may ask for more words, and the entry point for more tags: text first, bindings last.
         self._note_hoisted_tags()
@@ -175,7 +208,7 @@ class _Lowering:
         declarations = module.arrays.bind()
         entry_name, entry_tags, entry_text = self._around.write(entry)
         tags = Tags(module).write()
-        outputs = write_outputs(module, self._resolved)
+        outputs = write_outputs(module, self._resolved) if adjoint is None else None
         refusals.check_loops(module.reversed_loops)
         parts = [declarations, tags, entry_tags, *module.pieces, outputs, body, entry_text]
         program = assemble(module, entry_name, parts)
@@ -189,6 +222,35 @@ class _Lowering:
             is_single_group=is_single_group(entry),
             strategies=dict(strategies.by_name),
         )
+
+    def _adjoint(self) -> Adjoint:
+        """What the kernel's body adds to the cotangents of what it reads."""
+        kernel, module, resolved = self._kernel, self._module, self._resolved
+        elements = module.strategies.types(kernel)
+        wanted = module.variant.wanted
+        given = {u.name: u.type for u in kernel.uniforms} | elements
+        floats = {n for n in given if is_differentiable(given[n])}
+        hoisted = {h.buffer for h in module.strategies.exclusive.values()}
+        summed = {b.name for b in kernel.buffers if b.access is Access.IN and b.name in wanted}
+        written = {b.name for b in kernel.buffers if b.access is not Access.IN}
+        functions = Functions(
+            frozenset(summed - hoisted), frozenset(written - set(resolved.own)), pull_function
+        )
+        results = [n for n in resolved.own if is_differentiable(kernel.buffer(n).type.element)]
+        types: dict[str, Type] = {**resolved.local_types, **elements}
+        body, types = Transforms().body(resolved.body, types)
+        adjoint = pull_kernel_body(
+            functions,
+            kernel,
+            body,
+            types,
+            given,
+            frozenset(floats & (wanted | elements.keys())),
+            (*results, *(s.name for s in resolved.sums)),
+        )
+        given_types = {p.name: p.type for p in adjoint.parameters}
+        verified(kernel, adjoint.body, {**adjoint.local_types, **given_types})
+        return adjoint
 
     def _note_hoisted_tags(self) -> None:
         module = self._module
@@ -248,6 +310,21 @@ class _Lowering:
             return frozenset()
         floats = {u.name for u in self._kernel.uniforms if is_differentiable(u.type)}
         return frozenset(floats - self._module.variant.wanted)
+
+
+def _without_transforms(
+    kernel: Kernel, resolved: Resolved, functions: tuple[Function, ...]
+) -> tuple[Resolved, Transforms | None]:
+    """A body whose ``fwd_diff`` and ``bwd_diff`` are calls, and what says so of other functions."""
+    transforms = Transforms(Functions(frozenset(), frozenset(), pull_function))
+    try:
+        body, types = transforms.body(resolved.body, resolved.local_types)
+        for f in functions:
+            transforms.function(f)
+    except NotPulled:
+        return resolved, None
+    verified(kernel, body, types)
+    return replace(resolved, body=body, local_types=types), transforms
 
 
 def _reached_by(

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from shaderad.bodies.outputs import AlreadyRead
 from shaderad.ir import ops
 from shaderad.ir.nodes import (
     Apply,
@@ -40,7 +41,6 @@ from shaderad.ir.nodes import (
 )
 from shaderad.ir.types import is_float
 from shaderad.ir.walk import children, expressions, statements
-from shaderad.lower.strategy import AlreadyRead
 
 _DIVISIONS = frozenset({ops.DIV, ops.FLOOR_DIV, ops.MOD, ops.FMOD})
 

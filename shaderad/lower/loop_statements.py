@@ -12,16 +12,22 @@ from shaderad.ir.nodes import Const, For, While
 from shaderad.lower.bindings import SiteKind
 from shaderad.lower.loop_text import LoopWriter
 from shaderad.lower.loops import RunLoop
+from shaderad.rules.pulling import ReverseFor
 
 if TYPE_CHECKING:
     from shaderad.lower.slang import FunctionWriter
 
 
 def write_for(writer: FunctionWriter, s: For) -> None:
-    if trip_count(s) == 0:
+    trips = trip_count(s)
+    if trips == 0:
         return  # Slang warns of loops that do nothing, and slangpy prints what Slang says.
     variable = writer.names.make(s.variable)
     writer.bind(s.variable, variable)
+    if trips is not None:
+        counted = [int(e.value) for e in (s.start, s.step) if isinstance(e, Const)]
+        ends = (counted[0], counted[0] + (trips - 1) * counted[1])
+        writer.bounds[s.variable] = max(ends) + 1 if min(ends) >= 0 else 0
     if s.is_unrolled:
         _unrolled_loop(writer, s, variable)
     else:
@@ -85,6 +91,18 @@ def _report_overrun(writer: FunctionWriter, overrun: str, going: list[str], s: F
     site = writer.module.site(SiteKind.LIMIT, s.span, str(s.limit))
     writer.piece.add(f"if ({' && '.join([overrun, *going])})")
     writer.piece.indented(f"report<{writer.module.report}>({site}, 0, {s.limit});")
+
+
+def write_reverse(writer: FunctionWriter, s: ReverseFor) -> None:
+    """What a loop ran is run again step by step, in silence."""
+    outer, writer.is_silent = writer.is_silent, True
+    variable = writer.names.make(s.variable)
+    writer.bind(s.variable, variable)
+    writer.bounds[s.variable] = s.limit or 0
+    head = f"int {variable} = {writer.text(s.start)}; {variable} >= 0; {variable}--"
+    writer.piece.add(f"for ({head})")
+    writer.nested(s.body)
+    writer.is_silent = outer
 
 
 def write_while(writer: FunctionWriter, s: While) -> None:

@@ -31,6 +31,7 @@ from shaderad.lower.piece import Piece
 from shaderad.lower.spelling import Types
 from shaderad.lower.strategy import Strategies
 from shaderad.rules.pushing import PushedKernel
+from shaderad.rules.transforms import Transforms
 
 
 class Module:
@@ -57,6 +58,11 @@ class Module:
         self.shown_names = {b.name: b.shown_name for b in kernel.buffers}
         """What messages call arrays, and locals that lowering made."""
         self.is_second_winner_pass = False
+        self.transforms: Transforms | None = None
+        """What makes calls of ``fwd_diff`` and ``bwd_diff`` in functions; `None` where the compiler
+        differentiates."""
+        self.is_pulled = False
+        """Whether derivatives are made of the IR, not by the compiler."""
         self.workgroup_size = variant.workgroup
         self.stored_types: set[Type] = set()
         """Element types of buffers that are no parameters of the kernel."""
@@ -94,13 +100,13 @@ class Module:
 
     def is_reversed(self, f: Function | None) -> bool:
         """Whether `f`, or the kernel's body, is run in reverse, which keeps its loops' states."""
-        return self.mode is Mode.BACKWARD or f in self.inside_backward
+        return not self.is_pulled and (self.mode is Mode.BACKWARD or f in self.inside_backward)
 
     # -- functions ------------------------------------------------------------------------------
 
     def keeps_calls_apart(self, f: Function) -> bool:
         """Whether two calls of `f` with equal arguments must not become one: see `ofCall`."""
-        if self.mode is not Mode.BACKWARD and not self.inside_backward:
+        if self.is_pulled or (self.mode is not Mode.BACKWARD and not self.inside_backward):
             return False
         if f not in self._has_own_backward:
             self._has_own_backward[f] = has_own_backward(f)
@@ -116,6 +122,8 @@ class Module:
 
     def function(self, f: Function) -> str:
         """The Slang name of a user function, which is written at its first use."""
+        if self.transforms is not None:
+            f = self.transforms.function(f)
         if f not in self._functions:
             self._functions[f] = self.names.make(f.name)
             assert self._write is not None

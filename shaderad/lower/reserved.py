@@ -49,13 +49,14 @@ MODIFIERS = frozenset(
 
 MEMBERS = frozenset(
     "Differential dzero dadd dmul wordCount gradientWordCount read write readDifferential "
-    "writeDifferential addDifferential addTo lowHalf highHalf wordOfHalves".split()
+    "writeDifferential addDifferential addCotangent addTo lowHalf highHalf wordOfHalves".split()
 )
 """What the text, or the library, declares in each struct of the user's, or calls there."""
 
 _BUILTINS = frozenset(
     """
-    diffPair detach DifferentialPair IDifferentiable Array Optional Tuple Ptr Atomic all any
+    diffPair detach DifferentialPair IDifferentiable makeArrayFromElement Array Optional Tuple Ptr
+    Atomic all any
     asdouble asfloat asint asuint clamp clip ddx ddy dst exp exp2 fma fmod frexp isfinite isinf
     isnan ldexp lit log log2 log10 modf mul noise pow printf rcp reflect refract round rsqrt
     saturate sign sin sincos sinh smoothstep sqrt step tan tanh transpose trunc tex1D tex2D tex3D

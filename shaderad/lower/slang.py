@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from shaderad.bodies.outputs import CheckIndex
 from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.ir.nodes import (
     Accumulate,
@@ -17,10 +18,12 @@ from shaderad.ir.nodes import (
     Assert,
     Assign,
     BackwardDiff,
+    Const,
     Evaluate,
     Expr,
     For,
     If,
+    KnownNumber,
     Load,
     Print,
     Return,
@@ -30,8 +33,11 @@ from shaderad.ir.nodes import (
     While,
 )
 from shaderad.ir.types import (
+    LocalArray,
+    Matrix,
     Pair,
     Type,
+    Vector,
     Void,
     is_differentiable,
 )
@@ -42,11 +48,12 @@ from shaderad.lower.bindings import Mode, SiteKind
 from shaderad.lower.declarations import is_inside_one_block, mentions
 from shaderad.lower.expressions import ExpressionWriter
 from shaderad.lower.known import Known, has_own_quotient
-from shaderad.lower.loop_statements import write_for, write_run_loop, write_while
+from shaderad.lower.loop_statements import write_for, write_reverse, write_run_loop, write_while
 from shaderad.lower.loops import RunLoop
 from shaderad.lower.names import Names
 from shaderad.lower.piece import Piece
 from shaderad.lower.watches import watched_statement
+from shaderad.rules.pulling import ReverseFor
 
 if TYPE_CHECKING:
     from shaderad.lower.module import Module
@@ -76,6 +83,10 @@ class FunctionWriter:
         """What a compiler may know of the names: see ``lower/known.py``."""
         self.names = names or module.names.child()
         self.expressions = ExpressionWriter(self)
+        self.bounds: dict[str, int] = {}
+        """Variables of loops that count from 0 or above, by name: what they stay below."""
+        self.is_silent = False
+        """What is written runs again, and has reported what there was to report."""
         self._text_by_name: dict[str, str] = {}
         self._accumulators: dict[str, str] = {}
         self._declared: set[str] = set()
@@ -110,6 +121,14 @@ class FunctionWriter:
     def add_accumulator(self, pair: str) -> str:
         self._accumulators[pair] = self.names.make(f"{pair}_d")
         return self._accumulators[pair]
+
+    def is_inside(self, index: Expr, container: Type) -> bool:
+        """Whether an index of a local array, vector or matrix is known to be in range."""
+        if isinstance(index, Const | KnownNumber):
+            return True
+        assert isinstance(container, Vector | Matrix | LocalArray)
+        count = container.row_count if isinstance(container, Matrix) else container.count
+        return isinstance(index, Var) and 0 < self.bounds.get(index.name, 0) <= count
 
     def text(self, e: Expr, strength: int = 0) -> str:
         return self.expressions.text(e, strength)
@@ -185,6 +204,8 @@ class FunctionWriter:
     # -- statements -----------------------------------------------------------------------------
 
     def evaluate(self, s: Evaluate) -> None:
+        if self.is_silent and isinstance(s.call, CheckIndex):
+            return
         self.piece.add(f"{self.text(s.call)};")
 
     def backward_diff(self, s: BackwardDiff) -> None:
@@ -222,6 +243,8 @@ class FunctionWriter:
             self.piece.add(f"return {self.text(s.value)};")
 
     def check(self, s: Assert) -> None:
+        if self.is_silent:
+            return
         site = self.module.site(SiteKind.ASSERT, s.span, s.text)
         self.piece.add(f"if (!({self.text(s.condition)}))")
         self.piece.indented(f"report<{self.module.report}>({site}, 0, 0);")
@@ -248,6 +271,7 @@ _WRITERS: dict[type[Stmt], Callable[..., None]] = {
     Assert: FunctionWriter.check,
     Print: FunctionWriter.print,
     For: write_for,
+    ReverseFor: write_reverse,
     While: write_while,
     RunLoop: write_run_loop,
 }

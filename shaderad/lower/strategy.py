@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shaderad.bodies.outputs import is_own
+from shaderad.bodies.outputs import AlreadyRead, is_own
 from shaderad.bodies.trip_counts import trip_count
 from shaderad.ir.nodes import (
     Accumulate,
@@ -45,15 +45,6 @@ class Hoisted:
     """An element that the entry point reads and hands to the body as argument `name`."""
 
     name: str
-    buffer: str
-    indices: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class AlreadyRead(Expr):
-    """A hoisted read where the program makes it: the argument, and the report of its indices."""
-
-    value: Var
     buffer: str
     indices: tuple[Expr, ...]
 

@@ -86,7 +86,8 @@ def write_layout(module: Module, t: Struct, name: str) -> Piece:
               is_differential=True)  # fmt: skip
         head = "void writeDifferential<Buffer : IWritable>(uint offset, Differential value)"
         _write(piece, layout, head, True)
-        _add(piece, module, t)
+        _add(piece, module, t, "addDifferential", "Differential")
+        _add(piece, module, t, "addCotangent", name)
     piece.close()
     return piece
 
@@ -162,22 +163,23 @@ def _write_field(
     piece.add(f"{spelled}.{method}<Buffer>(offset + {offset}, {place});")
 
 
-def _add(piece: Piece, module: Module, t: Struct) -> None:
-    head = "void addDifferential<Buffer : IAddable>(uint offset, Differential value)"
+def _add(piece: Piece, module: Module, t: Struct, method: str, given: str) -> None:
+    head = f"void {method}<Buffer : IAddable>(uint offset, {given} value)"
     piece.open(f"public static {head}")
     offset = 0
     for name, field in t.fields:
         if is_differentiable(field):
-            _add_field(piece, module, f"value.{module.field(t, name)}", field, offset)
+            place = f"value.{module.field(t, name)}"
+            _add_field(piece, module, place, field, offset, method)
         offset += byte_count(widened(field)) // 4
     piece.close()
 
 
-def _add_field(piece: Piece, module: Module, place: str, t: Type, offset: int) -> None:
+def _add_field(piece: Piece, module: Module, place: str, t: Type, offset: int, method: str) -> None:
     if isinstance(t, LocalArray):
         stride = byte_count(widened(t.element)) // 4
         for k in range(t.count):
-            _add_field(piece, module, f"{place}[{k}]", t.element, offset + k * stride)
+            _add_field(piece, module, f"{place}[{k}]", t.element, offset + k * stride, method)
         return
     spelled = module.types.spell(t)
-    piece.add(f"{spelled}.addDifferential<Buffer>(offset + {offset}, {place});")
+    piece.add(f"{spelled}.{method}<Buffer>(offset + {offset}, {place});")

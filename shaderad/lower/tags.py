@@ -224,7 +224,7 @@ class Tags:
 
     def _value_lines(self, b: Buffer) -> list[str]:
         if self._module.mode is Mode.BACKWARD:
-            return self._kept_lines(b)
+            return [] if self._module.is_pulled else self._kept_lines(b)
         is_int_sum = b.access is ArrayAccess.ADD and not is_differentiable(b.type.element)
         if is_int_sum or not self._arrays.has(Role.OUTPUT, b.name):
             return []
@@ -253,7 +253,8 @@ class Tags:
         elif self._module.mode is Mode.WINNER:
             self._write_winner(piece, b, head)
         else:
-            piece.add(f"{head} {{ keep<Report>(offset, bits); }}")
+            kept = "" if self._module.is_pulled else "keep<Report>(offset, bits); "
+            piece.add(f"{head} {{ {kept}}}")
             if self._arrays.has(Role.WINNER, b.name):
                 self._write_wins(piece, b)
         piece.close()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from shaderad.bodies.outputs import AlreadyRead
 from shaderad.ir import ops
 from shaderad.ir.nodes import (
     Accumulate,
@@ -38,7 +39,6 @@ from shaderad.ir.nodes import (
 )
 from shaderad.ir.types import is_differentiable, is_float
 from shaderad.ir.walk import children, map_children
-from shaderad.lower.strategy import AlreadyRead
 
 
 @dataclass(frozen=True, kw_only=True)

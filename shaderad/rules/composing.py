@@ -6,6 +6,7 @@ that happens to be 0 is a number, and multiplying by it follows IEEE.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from shaderad.ir import nodes, ops
@@ -92,12 +93,16 @@ def apply(op: ops.Op, *args: Expr) -> Expr:
     assert t is not None, f"{op} of {[str(a.type) for a in args]}"
     if (op in _ABSORBING and any(map(is_zero, args))) or (op == ops.DIV and is_zero(args[0])):
         return zero(t)
+    if op == ops.ISNAN and isinstance(number_of(args[0]), float | int):
+        return truth(t, math.isnan(number_of(args[0]) or 0))
     kept = _without_neutral(op, args)
     return kept if kept is not None and kept.type == t else nodes.Apply(type=t, op=op, args=args)
 
 
 def _without_neutral(op: ops.Op, args: Sequence[Expr]) -> Expr | None:
     """The operand that alone makes the result, as ``x`` does ``1 * x``."""
+    if op in (ops.BIT_OR, ops.BIT_AND):
+        return _of_truths(op == ops.BIT_AND, args)
     if op == ops.ADD and is_zero(args[0]):
         return args[1]
     if op in (ops.ADD, ops.SUB) and is_zero(args[1]):
@@ -109,6 +114,21 @@ def _without_neutral(op: ops.Op, args: Sequence[Expr]) -> Expr | None:
     if op in (ops.MUL, ops.DIV) and number_of(args[1]) == 1:
         return args[0]
     return None
+
+
+def _of_truths(is_and: bool, args: Sequence[Expr]) -> Expr | None:
+    """What a known truth value leaves of ``a & b`` or ``a | b``."""
+    for known, other in (args, reversed(args)):
+        if number_of(known) is is_and:
+            return other
+        if number_of(known) is (not is_and):
+            return known
+    return None
+
+
+def truth(t: Type, value: bool) -> Expr:
+    """A truth value in every component of `t`."""
+    return splat(t, nodes.Const(type=BOOL, value=value))
 
 
 def select(condition: Expr, a: Expr, b: Expr) -> Expr:

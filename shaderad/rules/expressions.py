@@ -79,10 +79,15 @@ def pull(e: Expr, e_bar: Expr, wanted: Iterable[str]) -> dict[str, Expr]:
                 _accumulate(found, name, part)
         else:
             args = operands(node)
-            for position, part in _PULL[type(node)](node, bar).items():
+            for position, part in pull_node(node, bar).items():
                 if id(args[position]) in depends:
                     _accumulate(bars, id(args[position]), part)
     return {name: bar for name, bar in found.items() if not c.is_zero(bar)}
+
+
+def pull_node(e: Expr, bar: Expr) -> Bars:
+    """The cotangents of the operands of `e`; of a conditional they come by names (`pull`)."""
+    return _PULL[type(e)](e, bar)
 
 
 def in_order(e: Expr) -> list[Expr]:

@@ -19,6 +19,13 @@ from shaderad.ir.types import (
 from shaderad.rules import composing as c
 
 
+def holds_array(t: Type) -> bool:
+    """Whether values of type `t` are places: they have elements that are reached by number."""
+    if isinstance(t, Struct | Tuple):
+        return any(holds_array(part) for _, part in c.named_parts(t))
+    return isinstance(t, LocalArray)
+
+
 def added(a: Expr, b: Expr) -> Expr:
     """The sum of two derivatives of one type."""
     if c.is_zero(a) or c.is_zero(b):

@@ -240,7 +240,7 @@ import shaderad as sad
 
 @sad.kernel
 def doubled(i: sad.Index, x: sad.In[float], x_words: sad.In[float], report: sad.Out[float]):
-    report[i] = 2.0 * x[i] + x_words[i // 2]
+    report[i] = x[i] * x[i] * x_words[i // 2]
 """
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -115,6 +116,12 @@ def test_wgsl_compare_exchange_drops_whether_it_exchanged() -> None:
     assert ".exchanged" not in text
 
 
+def test_a_negated_sum_of_vectors_has_no_parentheses_in_wgsl() -> None:
+    """Why vectors are multiplied by -1."""
+    assert re.search(r"vec2<f32>\(0\) - \w+ \*", code_of("negated_sum", "wgsl"))
+    assert "f32>(0) -" not in code_of("negated_sum", "wgsl", "mended")
+
+
 def test_a_pointer_type_in_a_branch_ends_the_compiler() -> None:
     """Why pointers are plain values: a struct that is an `IDifferentiablePtrType` has no zero."""
     with pytest.raises(CompileError) as caught:
@@ -155,5 +162,5 @@ def test_every_fault_file_is_run_here_or_named_in_another_test() -> None:
     tested = {*FAULTS, "raw_pointers", "weak_exchange", "infinite_literal", "loop_left_from_switch",
               "pointer_type_in_branch", "pointer_value_in_branch",
               "nested_value_forward_then_reverse", "no_diff_in_vector",
-              "spread_parameter"}  # fmt: skip
+              "spread_parameter", "negated_sum"}  # fmt: skip
     assert {path.stem for path in FOLDER.glob("*.slang")} == tested

@@ -10,6 +10,7 @@ import pytest
 import shaderad as sad
 from tests.agreement import check_against_oracle
 from tests.lower import (
+    adjoint_cases,
     checking,
     crowded_cases,
     function_cases,
@@ -22,7 +23,7 @@ from tests.lower.checking import check
 
 pytestmark = pytest.mark.gpu
 
-CASES = loop_cases.CASES | guard_cases.CASES | output_cases.CASES
+CASES = adjoint_cases.CASES | loop_cases.CASES | guard_cases.CASES | output_cases.CASES
 CHECKED = function_cases.ARGUMENTS | typed_cases.ARGUMENTS
 
 
@@ -33,9 +34,9 @@ def test_results_and_derivatives_are_those_of_the_python_text(
     check(CASES[name], device)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", CASES | adjoint_cases.BY_ORACLE)
 def test_results_and_derivatives_are_those_of_the_oracle(name: str, device: sad.Device) -> None:
-    case = CASES[name]
+    case = (CASES | adjoint_cases.BY_ORACLE)[name]
     check_against_oracle(case.kernel, *case.args, **case.call)
     device.synchronize()
 

@@ -18,8 +18,8 @@ WRITTEN = {
     "loss.svg", "fit.webp", "report.html", "build",
 }  # fmt: skip
 
-SLANG = "[Differentiable]\nfloat3 color()\n{\n    return load<float3, mesh_colors_in>();\n}\n"
-LIBRARY = "[BackwardDerivative(loadBwd)]\n..\ninternal void loadBwd()\n{\n}\n"
+SLANG = "void color_bwd()\n{\n    addGradient<float3, mesh_colors_in>();\n}\n"
+LIBRARY = "public void addGradient<T>()\n{\n}\n"
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from shaderad.ir.nodes import Expr
 from shaderad.ir.types import BOOL, is_differentiable
 from shaderad.ir.walk import children, expressions, map_children
 from shaderad.rules import composing as c
+from shaderad.rules.body import Body
 from shaderad.rules.calls import differentiable
 from shaderad.rules.expressions import push_node
-from shaderad.rules.pushing.bodies import Body
 from shaderad.rules.pushing.functions import Functions
 
 Both = tuple[Expr, "Expr | None"]

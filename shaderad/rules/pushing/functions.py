@@ -16,7 +16,7 @@ from shaderad.ir.nodes import Function, Parameter
 from shaderad.ir.types import Tuple, Type, is_differentiable
 from shaderad.ir.walk import reachable, reads, statements, writes
 from shaderad.rules import calls
-from shaderad.rules.pushing.bodies import Body
+from shaderad.rules.body import Body
 
 WriteBody = Callable[["Functions", Body, tuple[nodes.Stmt, ...], Mapping[str, Type]], None]
 
@@ -30,6 +30,8 @@ class Functions:
     extremes: frozenset[str]
     """The Min and Max arrays among them."""
     write: WriteBody
+    is_first: bool = False
+    """Whether a first derivative is asked for: one of the user's own is what they say it is."""
     _pushed: dict[Function, Function] = field(default_factory=dict[Function, Function])
     _own: dict[Function, Function] = field(default_factory=dict[Function, Function])
     _effects: dict[Function, bool] = field(default_factory=dict[Function, bool])
@@ -61,7 +63,7 @@ class Functions:
             DerivativeError: SR0412 where it has no forward one, SR0429 where it has one that is
                 not meant to be the derivative of its value.
         """
-        if not f.is_checked:
+        if not (f.is_checked or self.is_first):
             raise error("SR0429", f.span, function=f.name)
         if f not in self._own:
             self._own[f] = calls.push_function(f)

@@ -20,7 +20,7 @@ from shaderad.ir.nodes import Buffer, Kernel, KernelParameter, Uniform
 from shaderad.ir.pointers import POINTED
 from shaderad.ir.types import Access, BufferType, is_differentiable
 from shaderad.ir.walk import expressions, reachable, reads, statements, writes
-from shaderad.rules.pushing.bodies import Body
+from shaderad.rules.body import Body
 from shaderad.rules.pushing.functions import Functions
 from shaderad.rules.pushing.statements import push_body
 

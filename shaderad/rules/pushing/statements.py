@@ -16,8 +16,8 @@ from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import BOOL, Tuple, Type, Void, is_differentiable
 from shaderad.ir.walk import path_value
 from shaderad.rules import composing as c
+from shaderad.rules.body import Body
 from shaderad.rules.expressions import in_order
-from shaderad.rules.pushing.bodies import Body
 from shaderad.rules.pushing.expressions import Expressions
 from shaderad.rules.pushing.functions import Functions
 

@@ -96,5 +96,5 @@ def is_cheap(e: Expr) -> bool:
         e = e.value
     if isinstance(e, nodes.Apply) and e.op == ops.NEG:
         return is_cheap(e.args[0])
-    kinds = nodes.Var | nodes.Const | nodes.Zero | nodes.Length | nodes.PointerIndex
-    return isinstance(e, kinds)
+    names = nodes.Var | nodes.Const | nodes.Zero | nodes.Length
+    return isinstance(e, names | nodes.PointerIndex | nodes.KnownNumber)

@@ -1,0 +1,22 @@
+"""Bodies, functions and kernels -> their adjoints: reverse mode as a transformation of the IR.
+
+An adjoint runs forward, keeping what partial derivatives need, then goes back over what it ran and
+adds cotangents in place.
+"""
+
+from __future__ import annotations
+
+from shaderad.rules.pulling.bodies import pull_function, pull_kernel_body
+from shaderad.rules.pulling.functions import Functions, NotPulled
+from shaderad.rules.pulling.nodes import Adjoint, Cotangent, Place, ReverseFor
+
+__all__ = [
+    "Adjoint",
+    "Cotangent",
+    "Functions",
+    "NotPulled",
+    "Place",
+    "ReverseFor",
+    "pull_function",
+    "pull_kernel_body",
+]

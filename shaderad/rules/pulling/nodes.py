@@ -1,0 +1,46 @@
+"""What adjoints need beyond the IR: parameters that are added to, cotangents of writes.
+
+No other pass knows these nodes: an adjoint is never differentiated itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shaderad.ir.nodes import Expr, For, Function, Parameter, Step
+
+
+class NotPulled(Exception):
+    """Something whose adjoint is not made here yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place(Parameter):
+    """A parameter that the function changes for its caller: the argument is a `Var`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cotangent(Expr):
+    """The cotangent of what a write put into ``buffer[indices]<path>``; 0 out of range."""
+
+    buffer: str
+    indices: tuple[Expr, ...]
+    path: tuple[Step, ...]
+    write_number: Expr | None = None
+    """Of a write to Min or Max: only the write that won has one."""
+    is_tangent: bool = False
+    """It is that of the write's tangent, in kernels with tangents."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Adjoint(Function):
+    """A function that adds cotangents to its `Place` parameters: ``f_bwd`` of ``f``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReverseFor(For):
+    """The loop that goes back over the iterations of another: what it runs again is silent.
+
+    `variable` counts from `start`, the last iteration, down to 0; `stop` and `step` say the same.
+    There are at most `limit` of them.
+    """
