@@ -181,7 +181,7 @@ def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any], **c
 
     Raises:
         DerivativeError: SR0457 for the result, SR0459 where counts differ, and where there is no
-            second derivative: SR0411, SR0412, SR0413, SR0419, SR0429.
+            second derivative: SR0411, SR0412, SR0419, SR0429.
     """
     primals, tangents = _as_arguments(primals), _as_arguments(tangents)
     if len(primals) != len(tangents):

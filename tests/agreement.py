@@ -43,6 +43,18 @@ def check_second_order(
     close(tuple(found), judge.moved(bars, tangents), "moved gradient", rtol)
 
 
+def check_moved(
+    kernel: KernelFunction, *args: Any, rtol: float = 2e-3, seed: int = 7, **call: Any
+) -> None:
+    """The same against central differences of the oracle's gradients."""
+    judge = oracle(kernel, *args, **call)
+    bars, tangents = drawn_for(judge, args, seed)
+    at = linearised(kernel, args, call, is_lazy=True)
+    found = tuple(at.pull_moved(bars, None, tangents, range(len(args))))
+    close(found, judge.moved_between(bars, tangents), "moved gradient", rtol)
+    close(found, judge.moved(bars, tangents), "moved gradient", RTOL)
+
+
 def drawn_for(judge: Oracle, args: tuple[Any, ...], seed: int = 7) -> tuple[Any, tuple[Any, ...]]:
     """Cotangents of the results, and tangents of the arguments."""
     rng = np.random.default_rng(seed)

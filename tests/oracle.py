@@ -18,7 +18,7 @@ from shaderad.interpret import Report, interpret
 from shaderad.interpret.run import Run
 from shaderad.ir import nodes
 from shaderad.ir.types import Access, Type, is_differentiable
-from shaderad.rules.pushing import push_kernel
+from shaderad.rules.transforms import push_kernel
 from shaderad.runtime import buffers
 from shaderad.session.arguments import at_path
 from shaderad.session.arrays import Array
@@ -77,7 +77,7 @@ class Oracle:
 
     def moved(self, cotangents: Any, tangents: Sequence[Any]) -> tuple[Any, ...]:
         """How the gradients of `vjp` move along `tangents`."""
-        found = self.moved_by_name(cotangents, tangents)
+        found = self.run.move(self._cotangents(cotangents), self._tangents(tangents))
         return tuple(self._gradient(name, found) for name in self._positional)
 
     def moved_by_name(self, cotangents: Any, tangents: Sequence[Any]) -> dict[str, Any]:
@@ -112,6 +112,11 @@ class Oracle:
             found.append(run.pull(bars))
         above, below = found
         return {n: _difference(above[n], below[n], 2 * step) for n in above}
+
+    def moved_between(self, cotangents: Any, tangents: Sequence[Any]) -> tuple[Any, ...]:
+        """The same for every positional argument."""
+        found = self.differences(cotangents, tangents, 1e-5)
+        return tuple(self._gradient(name, found) for name in self._positional)
 
     def _tangents(self, tangents: Sequence[Any]) -> dict[str, Any]:
         """By the names that the kernel's IR has for the arguments."""

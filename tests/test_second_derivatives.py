@@ -288,11 +288,12 @@ def test_what_goes_wrong_is_reported_at_its_line(device: sad.Device) -> None:
         device.synchronize()
     assert caught.value.span is not None
     line = caught.value.span.line
-    sad.hvp(lambda x: roots_of(x, np.int32([0, 1, 2]), **call, checks="nan"), x, x)
-    with pytest.raises(sad.BoundsError, match="is inf in kernel `roots_of`") as caught:
+    ones = np.ones(3, np.float32)
+    sad.hvp(lambda x: roots_of(x, np.int32([0, 1, 2]), **call, checks="nan"), x, ones)
+    with pytest.raises(sad.GradientError, match="`x` is inf in kernel `roots_of`") as caught:
         device.synchronize()
     assert caught.value.span is not None
-    assert caught.value.span.line == line
+    assert caught.value.span.line in (line, line + 1)
 
 
 def test_the_result_must_be_one_float_and_counts_must_match(device: sad.Device) -> None:

@@ -187,8 +187,13 @@ def test_own_backward_adds_and_stores_behind_pointers(device: sad.Device) -> Non
 
 def test_an_own_backward_behind_pointers_has_no_jvp(device: sad.Device) -> None:
     with pytest.raises(sad.DerivativeError) as caught:
-        sad.jvp(seed, (scene_of(numbers(1, 0)), WEIGHT), (None, WEIGHT), dim=THREADS)
+        sad.jvp(
+            seed, (scene_of(numbers(1, 0)), WEIGHT), (scene_of(numbers(1, 1)), None), dim=THREADS
+        )
     assert caught.value.code == "SR0412"
+    # No derivative goes through it where its arguments have none.
+    out, moved = sad.jvp(seed, (scene_of(numbers(1, 0)), WEIGHT), (None, WEIGHT), dim=THREADS)
+    np.testing.assert_array_equal(moved.numpy(), out.numpy())
 
 
 def test_a_python_function_gathers_the_gradient_of_an_array_behind_many_pointers(

@@ -150,10 +150,8 @@ def _product(mixed: Apply) -> Expr:
     return Apply(type=UINT, op=ops.MUL, args=(mixed, Const(type=UINT, value=_MULTIPLIER)))
 
 
-def number_writes(
-    kernel: Kernel, body: tuple[Stmt, ...], local_types: dict[str, Type]
-) -> tuple[tuple[Stmt, ...], dict[str, Type]]:
-    """`body` with its writes to Min and Max arrays of floats numbered, in functions too.
+def numbered(kernel: Kernel) -> Kernel:
+    """`kernel` with its writes to Min and Max arrays of floats numbered, in functions too.
 
     Functions with derivatives of their own write none (SR0248).
     """
@@ -163,7 +161,7 @@ def number_writes(
         if b.access in (Access.MIN, Access.MAX) and is_differentiable(b.type.element)
     )
     if not extremes:
-        return body, local_types
-    types = dict(local_types)
-    numbering = _Numbering(_Functions(extremes), types)
-    return numbering.block(body, Const(type=UINT, value=0)), types
+        return kernel
+    types = dict(kernel.local_types)
+    body = _Numbering(_Functions(extremes), types).block(kernel.body, Const(type=UINT, value=0))
+    return replace(kernel, body=body, local_types=types)

@@ -13,9 +13,9 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0410": Message(
         DerivativeError,
-        "`{transform}` of `{function}`, which reads or writes an array differentiably",
-        label="inside a kernel there is no buffer for that array's gradient",
-        help="pass the elements as arguments, or wrap the reads in `sad.detach(..)`",
+        "`{transform}` of `{function}`, which writes floats to an array",
+        label="a derivative inside a kernel is of values, and writes nothing",
+        help="return the value, and write it where the function is called",
     ),
     "SR0411": Message(
         DerivativeError,
@@ -29,13 +29,6 @@ MESSAGES: dict[str, Message] = {
         note="forward mode cannot follow from a custom backward derivative",
         help="add one with `@{function}.forward_derivative`, or use `vjp`",
     ),
-    "SR0413": Message(
-        DerivativeError,
-        "{mode} of a kernel that calls `bwd_diff`",
-        label="its result may reach an output",
-        note="reverse mode inside reverse mode would replay the inner gradient",
-        help="use `sad.fwd_diff` inside the kernel; it can be differentiated again",
-    ),
     "SR0414": Message(
         DerivativeError,
         "`{array}` is written at indices that may repeat, so `{kernel}` has no gradient",
@@ -45,10 +38,9 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0415": Message(
         DerivativeError,
-        "loop has no compile-time bound, and carries `{name}`, whose states reverse mode must keep",
-        label="runs a number of times known only at run time",
-        note="{others}",
-        help="write `sad.range(.., limit=64)` or `while sad.limit(condition, 64)`",
+        "reverse mode through `{name}` must keep more than {bytes:byte|bytes} a thread",
+        label="one state of each loop takes more",
+        help="carry less through the loops: smaller local arrays, or fewer of them",
     ),
     "SR0416": Message(
         DerivativeError,
@@ -191,12 +183,6 @@ MESSAGES: dict[str, Message] = {
         "`{array}` is written again at an index that `sad.unique` promises for one write",
         label="the same part of the same element as before, so `{kernel}` has no gradient",
         help="write each part of an element once: compute the value in a local first",
-    ),
-    "SR0428": Message(
-        DerivativeError,
-        "vjp through `fwd_diff` of `{function}`, where `{type}` holds a struct or an array",
-        note="the Slang compiler ends on values within values whose derivative is taken twice",
-        help="keep the inner values in names of their own, or take the derivative with `jvp`",
     ),
     "SR0429": Message(
         DerivativeError,

@@ -23,8 +23,10 @@ from shaderad.interpret.cells import (
 )
 from shaderad.interpret.machine import Frame, Machine
 from shaderad.interpret.tape import Cotangents, Tangents, Tape
+from shaderad.ir import ops
 from shaderad.ir.nodes import Function
 from shaderad.ir.types import Pair, Type, is_differentiable
+from shaderad.rules import row_of
 
 
 def call(machine: Machine, function: Function, args: list[Value], threads: AnyArray) -> Value:
@@ -163,6 +165,8 @@ def _moved(tape: Tape, dots: Tangents, pair: dict[str, Value]) -> Value:
 
 def backward_diff(machine: Machine, derived: Derived, cotangent: Value) -> list[Value | None]:
     """``sad.bwd_diff(f)(..)``: for each argument that is a pair, its new ``.d``."""
+    if machine.tape.is_recording:
+        return _transposed(machine, derived, cotangent)
     primals = [
         mapped(lambda c: Cell(c.data, is_tracked=c.is_float), parts(value)["p"])
         if is_pair
@@ -185,6 +189,58 @@ def backward_diff(machine: Machine, derived: Derived, cotangent: Value) -> list[
         _taken(bars, primal, p.type) if is_pair else None
         for p, primal, is_pair in zip(function.parameters, primals, derived.is_pair, strict=True)
     ]
+
+
+def _transposed(machine: Machine, derived: Derived, cotangent: Value) -> list[Value | None]:
+    """``J^T y_bar`` as a record: its components are ``<y_bar, J e>`` for the unit vectors e."""
+    tape, start = machine.tape, len(machine.tape.entries)
+    primals = [
+        mapped(lambda c: tape.fresh(c) if c.is_float else c, parts(value)["p"])
+        if is_pair
+        else value
+        for value, is_pair in zip(derived.args, derived.is_pair, strict=True)
+    ]
+    found = call(machine, derived.function, primals, derived.threads)
+    entries = tape.entries[start:]
+    results = list(zip(float_cells(found), cells(cotangent), strict=True))
+
+    def component(c: Cell, index: tuple[int, ...]) -> Cell:
+        unit = np.zeros_like(c.data)
+        unit[(slice(None), *index)] = 1
+        dots = Tangents()
+        dots.set(c, Cell(unit))
+        tape.push(entries, dots)
+        return _summed(tape, [(bar, dots.get(y)) for y, bar in results], len(c.data))
+
+    def bar(c: Cell) -> Cell:
+        indices = np.ndindex(*c.data.shape[1:])
+        return tape.join([component(c, index) for index in indices], c.data.shape)
+
+    return [
+        mapped(bar, float_part(primal, p.type)) if is_pair else None
+        for p, primal, is_pair in zip(
+            derived.function.parameters, primals, derived.is_pair, strict=True
+        )
+    ]
+
+
+def _summed(tape: Tape, pairs: list[tuple[Cell, Cell | None]], count: int) -> Cell:
+    """The inner product of cotangents and tangents, for each thread."""
+    total = Cell(np.zeros(count))
+    for bar, dot in pairs:
+        if dot is None:
+            continue
+        product = tape.apply(row_of(ops.MUL), bar.data * dot.data, (bar, dot))
+        shape = product.data.shape
+        sums = tape.rearrange(
+            product,
+            lambda data: data.reshape(len(data), -1).sum(1),
+            lambda data, shape=shape: np.broadcast_to(
+                data.reshape(-1, *[1] * (len(shape) - 1)), shape
+            ),
+        )
+        total = tape.apply(row_of(ops.ADD), total.data + sums.data, (total, sums))
+    return total
 
 
 def _pass_on(machine: Machine, bars: Cotangents) -> None:

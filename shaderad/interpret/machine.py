@@ -8,7 +8,7 @@ another thread, so divergence costs no masks and leaves no trace in values, repo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,8 +38,6 @@ class Machine:
     """Whether numbers of the program are those that a device's types hold: 0.1 as a ``float``."""
     gradients: Cotangents | None = None
     """Where ``w.d[i] += v`` adds while cotangents are pulled back."""
-    pulled_inside: list[nodes.BackwardDiff] = field(default_factory=list[nodes.BackwardDiff])
-    """Uses of ``bwd_diff`` while recording: their results carry no derivative."""
 
     def zero(self, t: Type, count: int) -> Value:
         """All-zero values of type `t` for `count` threads."""

@@ -6,13 +6,12 @@ device computes are held against.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from shaderad.diagnostics import error
 from shaderad.interpret import functions
 from shaderad.interpret.cells import (
     AnyArray,
@@ -63,15 +62,9 @@ class Run:
         """Tangents of the written arrays that hold floats.
 
         Raises:
-            DerivativeError: SR0412, SR0413 where the language has no such derivative.
+            DerivativeError: SR0412 where the language has no such derivative.
         """
-        self._refuse_pulled("jvp")
-        machine, dots = self._machine, Tangents()
-        for name, given in tangents.items():
-            known = self._inputs[name]
-            value = from_host(given, known.type, known.shape, machine.precision)
-            for c, dot in zip(float_cells(known.value), float_cells(value), strict=True):
-                dots.set(c, dot)
+        machine, dots = self._machine, self._given(tangents)
         with machine.tape.paused():
             machine.tape.push(machine.tape.entries, dots)
         return {
@@ -84,16 +77,50 @@ class Run:
         """Gradients of the arrays read and of the uniforms that hold floats.
 
         Raises:
-            DerivativeError: SR0411, SR0413 where the language has no such derivative.
+            DerivativeError: SR0411 where the language has no such derivative.
         """
-        self._refuse_pulled("vjp")
-        machine, bars = self._machine, Cotangents()
+        bars = Cotangents()
+        for c, bar in self._results(cotangents):
+            bars.add(c, bar.data)
+        return self._pulled(bars)
+
+    def move(self, cotangents: Mapping[str, Any], tangents: Mapping[str, Any]) -> dict[str, Any]:
+        """How the gradients that `pull` gives move along `tangents`.
+
+        With ``<y_bar, J x_dot>`` recorded, that is its gradient by x.
+
+        Raises:
+            DerivativeError: SR0412 where the language has no such derivative.
+        """
+        machine, dots, bars = self._machine, self._given(tangents), Cotangents()
+        machine.tape.push(list(machine.tape.entries), dots)
+        for c, bar in self._results(cotangents):
+            dot = dots.get(c)
+            if dot is not None:
+                bars.add(dot, bar.data)
+        return self._pulled(bars)
+
+    def _given(self, tangents: Mapping[str, Any]) -> Tangents:
+        """The tangents of inputs."""
+        dots = Tangents()
+        for name, given in tangents.items():
+            known = self._inputs[name]
+            value = from_host(given, known.type, known.shape, self._machine.precision)
+            for c, dot in zip(float_cells(known.value), float_cells(value), strict=True):
+                dots.set(c, dot)
+        return dots
+
+    def _results(self, cotangents: Mapping[str, Any]) -> Iterator[tuple[Cell, Cell]]:
+        """What was written, and its cotangent."""
         for name, given in cotangents.items():
-            stored = machine.memory[name]
-            value = from_host(given, stored.buffer.type.element, stored.shape, machine.precision)
-            for c, bar in zip(float_cells(stored.value), float_cells(value), strict=True):
-                bars.add(c, bar.data)
-        machine.tape.pull(bars)
+            stored = self._machine.memory[name]
+            t = stored.buffer.type.element
+            value = from_host(given, t, stored.shape, self._machine.precision)
+            yield from zip(float_cells(stored.value), float_cells(value), strict=True)
+
+    def _pulled(self, bars: Cotangents) -> dict[str, Any]:
+        """The gradients of inputs."""
+        self._machine.tape.pull(bars)
         return {
             name: to_host(mapped(lambda c: _cotangent(bars, c), known.value), known.shape)
             for name, known in self._inputs.items()
@@ -103,10 +130,6 @@ class Run:
     def _written(self) -> list[tuple[str, Stored]]:
         names = [b.name for b in self._kernel.buffers if b.access is not Access.IN]
         return [(name, self._machine.memory[name]) for name in names]
-
-    def _refuse_pulled(self, mode: str) -> None:
-        for s in self._machine.pulled_inside:
-            raise error("SR0413", s.span, mode=mode)
 
 
 def _cotangent(bars: Cotangents, c: Cell) -> Cell:

@@ -225,8 +225,6 @@ class Runner:
     def backward_diff(self, s: nodes.BackwardDiff, rows: Rows) -> Rows:
         args = [self.value(a, rows) for a in s.args]
         cotangent = self.value(s.cotangent, rows)
-        if self.machine.tape.is_recording:
-            self.machine.pulled_inside.append(s)
         threads = self.frame.threads[rows]
         pairs = [isinstance(a.type, Pair) for a in s.args]
         derived = Derived(s.function, args, pairs, threads)

@@ -190,6 +190,13 @@ def _pcg(x: np.ndarray) -> np.ndarray:
     return (word >> np.uint32(22)) ^ word
 
 
+def _times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        product = np.multiply(a, b)
+        is_void = np.isnan(product) & (np.equal(a, 0) | np.equal(b, 0))
+    return np.where(is_void, product.dtype.type(0), product)
+
+
 def _nothing(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)))
 
@@ -267,6 +274,8 @@ COPYSIGN = _op("copysign", Rule.FLOATS, "copysignOf", np.copysign, POSITIVE, POS
 # What a float product loses in rounding: with it a long product can be carried in two floats.
 PRODUCT_ERROR = _op("product_error", Rule.FLOATS, "productErrorOf", _nothing, ANY, ANY,
                     public=False)  # fmt: skip
+# What derivatives multiply by: zero times infinity is zero.
+TIMES = _op("times", Rule.FLOATS, "timesOf", _times, ANY, ANY, public=False)
 STEP = _op("step", Rule.FLOATS, "stepOf", _step, (-2.0, -1.0), POSITIVE)
 # The first operand that attains the result takes the whole derivative; NaN never wins.
 MIN = _op("min", Rule.NUMBERS, "minFirst", np.fmin, (1.0, 2.0), (2.5, 3.0))

@@ -128,6 +128,20 @@ class Tuple(Type):
 
 
 @dataclass(frozen=True)
+class FloatFields(Struct):
+    """The type of a derivative of `whole`, a struct that also holds what has none."""
+
+    whole: Struct
+
+
+@dataclass(frozen=True)
+class FloatElements(Tuple):
+    """The type of a derivative of `whole`, a tuple that also holds what has none."""
+
+    whole: Tuple
+
+
+@dataclass(frozen=True)
 class Pair(Type):
     """``sad.DifferentialPair[T]``: a primal ``.p`` and a tangent or cotangent ``.d``."""
 
@@ -231,11 +245,12 @@ def tangent(t: Type) -> Type:
     """The type of ``.d`` of a pair: `t` itself where all of it is float, else its float part."""
     if isinstance(t, Struct):
         kept = tuple((n, tangent(f)) for n, f in t.fields if is_differentiable(f))
-        return t if kept == t.fields else Struct(f"{t.name}.Differential", kept)
+        return t if kept == t.fields else FloatFields(f"{t.name}.Differential", kept, t)
     if isinstance(t, LocalArray):
         return LocalArray(tangent(t.element), t.count)
     if isinstance(t, Tuple):
-        return Tuple(tuple(tangent(e) for e in t.elements if is_differentiable(e)))
+        elements = tuple(tangent(e) for e in t.elements if is_differentiable(e))
+        return t if elements == t.elements else FloatElements(elements, t)
     return t
 
 

@@ -43,12 +43,11 @@ from shaderad.ir.types import (
     Type,
     Vector,
     byte_count,
-    is_differentiable,
     is_float,
     word_bytes,
 )
 from shaderad.ir.walk import expressions, step_type
-from shaderad.lower.bindings import SiteKind
+from shaderad.lower.bindings import Mode, SiteKind
 from shaderad.rules.pulling import Cotangent
 
 if TYPE_CHECKING:
@@ -204,15 +203,12 @@ def write_store(writer: FunctionWriter, s: Store) -> None:
         place = _place(writer, element, index, path)
         if path and place.shares_words:
             raise error("SR0285", s.span, array=s.buffer, type=s.value.type)
-        accessor = "write"
-        if writer.is_differentiated and is_differentiable(part.type):
-            accessor = "store"
         spelled = writer.module.types.spell(part.type)
         head = f"{place.index}, {place.word_count}, {place.offset()}"
         if writer.module.counts_writes:
             site = writer.module.site(SiteKind.WRITES, s.span, s.buffer)
             writer.piece.add(f"markWrite<{spelled}, {tag}, Report>({head}, {site});")
-        writer.piece.add(f"{accessor}<{spelled}, {tag}>({head}, {writer.text(part)});")
+        writer.piece.add(f"write<{spelled}, {tag}>({head}, {writer.text(part)});")
 
 
 def _is_multi_swizzle(path: tuple[Step, ...]) -> bool:
@@ -254,12 +250,13 @@ def _write_extreme(writer: FunctionWriter, s: Accumulate, element: Type) -> None
         place = _place(writer, element, index, path)
         head = f"{place.index}, {place.word_count}, {place.offset()}, {number}"
         texts = [writer.text(part) for _, part in parts]
-        if not (is_float(value.type) and writer.is_differentiated):
-            spelled = writer.module.types.spell(value.type)
-            writer.piece.add(f"competePlain<{spelled}, {tag}>({head}, {texts[0]});")
-        else:
-            accessor = "compete" if s.tangent is None else "competeWithTangent"
-            writer.piece.add(f"{accessor}<{tag}>({head}, {', '.join(texts)});")
+        if writer.module.mode is Mode.FORWARD:
+            if s.tangent is not None:
+                part = writer.module.part_of_winner(s.buffer, s.tangent_buffer)
+                writer.piece.add(f"setTangentOfWinner<{tag}, {tag}.{part}>({head}, {texts[1]});")
+            continue
+        spelled = writer.module.types.spell(value.type)
+        writer.piece.add(f"compete<{spelled}, {tag}>({head}, {texts[0]});")
 
 
 def _scalars(
@@ -296,8 +293,8 @@ def cotangent_text(writer: FunctionWriter, e: Cotangent) -> str:
     tag = writer.module.arrays.tag(e.buffer)
     head = f"{place.index}, {place.word_count}, {place.offset()}"
     if e.write_number is not None:
-        name = "tangentCotangentOfWinner" if e.is_tangent else "cotangentOfWinner"
-        return f"{name}<{tag}>({head}, {writer.text(e.write_number)})"
+        part = writer.module.part_of_winner(e.buffer, e.of)
+        return f"cotangentOfWinner<{tag}, {tag}.{part}>({head}, {writer.text(e.write_number)})"
     name = "summedCotangent" if buffer.access is Access.ADD else "storedCotangent"
     return f"{name}<{writer.module.types.spell(e.type)}, {tag}>({head})"
 

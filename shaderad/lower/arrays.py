@@ -17,6 +17,7 @@ from shaderad.lower.accumulate import widened
 from shaderad.lower.artifact import Access, Binding
 from shaderad.lower.bindings import Mode, Resource, Role, Word, WordKind
 from shaderad.lower.piece import Piece
+from shaderad.rules.pushed import primal_name
 
 if TYPE_CHECKING:
     from shaderad.lower.module import Module
@@ -119,6 +120,7 @@ class Arrays:
 
     def extent(self, buffer: str, axis: int) -> str:
         rank = self._module.kernel.buffer(buffer).type.rank
+        buffer = self._module.shaped_as(buffer)
         suffix = f"_{axis}" if rank > 1 else ""
         word = Word(WordKind.SHAPE, buffer, axis)
         return self._module.word(word, f"{buffer}_length{suffix}")
@@ -136,7 +138,8 @@ class Arrays:
         is_covered: bool = False,
     ) -> None:
         """Notes that array `name` must be bound in `role`."""
-        self._needs.setdefault((role, name), _Need(role, name, t, cell, fill_word, is_covered))
+        bound = self._module.bound_as(role, name)
+        self._needs.setdefault((role, name), _Need(*bound, t, cell, fill_word, is_covered))
 
     def has(self, role: Role, name: str) -> bool:
         return (role, name) in self._needs
@@ -195,8 +198,6 @@ class Arrays:
         self.need(Role.INPUT, b.name, t, read_cell(t))
         if self._module.mode is Mode.BACKWARD and is_summed is not None:
             self.need_gradient(b.name, t, is_summed=is_summed)
-        if self._module.mode is Mode.FORWARD and self._module.is_wanted(b.name):
-            self.need(Role.TANGENT, b.name, t, read_cell(t))
 
     def need_gradient(self, name: str, t: Type, *, is_summed: bool) -> None:
         """The gradient of an input or uniform, stored once or summed."""
@@ -229,12 +230,8 @@ class Arrays:
             self.need(Role.OUTPUT, b.name, t, cell, fill_word=0)
         if self._module.counts_writes and not is_add:
             self.need(Role.MARKS, b.name, UINT, Cell.WORDS, fill_word=0)
-        if mode is Mode.FORWARD and is_float:
-            self.need(Role.OUTPUT_TANGENT, b.name, t, cell, fill_word=0)
-        if mode is Mode.BACKWARD:
-            self.uses_report |= not self._module.is_pulled
-            if is_float:
-                self.need(Role.COTANGENT, b.name, t, read_cell(t))
+        if mode is Mode.BACKWARD and is_float:
+            self.need(Role.COTANGENT, b.name, t, read_cell(t))
 
     def _note_extreme(self, b: Buffer) -> None:
         mode, t = self._module.mode, b.type.element
@@ -245,16 +242,15 @@ class Arrays:
             self.need(Role.RESULT, b.name, t, Cell.READ)
             fill = None if self._module.is_second_winner_pass else 0xFFFFFFFF
             self.need(Role.WINNER, b.name, t, Cell.WORDS, fill_word=fill)
-        if mode in (Mode.BACKWARD, Mode.FORWARD):
-            self.uses_report |= not self._module.is_pulled
-            if is_float:
-                self.need(Role.WINNER, b.name, t, Cell.READ)
-        tangent = self._module.tangent_of(b.name)
-        for name in (b.name,) if tangent is None else (b.name, tangent):
-            if mode is Mode.BACKWARD and is_float:
+        if mode in (Mode.BACKWARD, Mode.FORWARD) and is_float:
+            self.need(Role.WINNER, b.name, t, Cell.READ)
+        tangents = self._module.tangents_of(b.name)
+        if mode is Mode.BACKWARD and is_float:
+            for name in (b.name, *tangents):
                 self.need(Role.COTANGENT, name, t, Cell.READ)
-            if mode is Mode.FORWARD and is_float:
-                self.need(Role.OUTPUT_TANGENT, name, t, Cell.WRITE, fill_word=0)
+        if mode is Mode.FORWARD:
+            for name in tangents:
+                self.need(Role.OUTPUT, name, t, Cell.WRITE, fill_word=0)
 
     # -- bindings -------------------------------------------------------------------------------
 
@@ -273,8 +269,8 @@ class Arrays:
                 needs = [n for n in needs if n.role is not role or _is_first(n, needs)]
         if len(needs) + own_count > limit:
             raise self._too_many(needs, arenas)
-        for need in self._needs.values():
-            self._bind_one(piece, need, need.role in arenas)
+        for key, need in self._needs.items():
+            self._word_text[key] = self._bound_text(piece, need, need.role in arenas)
         if self.uses_report:
             slot = self._next_slot()
             self._declare(piece, slot, "report_words", Cell.WORDS)
@@ -297,12 +293,13 @@ class Arrays:
         names += ["print"] if self.uses_print else []
         # The primal alone is no matter of derivatives; its decoder binds one array.
         code = "SR0507" if module.mode is Mode.PRIMAL else "SR0417"
-        return error(code, module.kernel.span, kernel=module.kernel.name, mode=module.mode.value,
-                     count=len(names), host=module.variant.host,
+        return error(code, module.kernel.span, kernel=primal_name(module.kernel),
+                     mode=module.mode.value, count=len(names), host=module.variant.host,
                      limit=module.variant.storage_buffer_limit,
                      names=", ".join(f"`{name}`" for name in names))  # fmt: skip
 
-    def _bind_one(self, piece: Piece, need: _Need, is_arena: bool) -> None:
+    def _bound_text(self, piece: Piece, need: _Need, is_arena: bool) -> str:
+        """Declares an array in its slot, and gives the text of a word at `offset`."""
         base = f"{need.name}{_ROLE_SUFFIX[need.role]}"
         if is_arena:
             name = _ARENA_NAMES[need.role]
@@ -317,10 +314,9 @@ class Arrays:
         if need.role in (Role.OUTPUT, Role.WINNER, Role.MARKS, Role.UNIFORM) or (
             need.role is Role.OUTPUT_TANGENT and not is_arena
         ):
-            self._word_text[need.role, need.name] = f"{name}[{{offset}}]"
-            return
+            return f"{name}[{{offset}}]"
         word = self._module.offset_word(need.role, need.name, _ROLE_SUFFIX[need.role])
-        self._word_text[need.role, need.name] = f"{name}[{word} + {{offset}}]"
+        return f"{name}[{word} + {{offset}}]"
 
     def _declare_members(self, piece: Piece, name: str, members: list[_Need]) -> None:
         slot = self._next_slot()

@@ -1,7 +1,6 @@
 """Assignments to locals as Slang text: whole, in part, and at indices known at run time.
 
-A part is written in place, unless Slang differentiates the function (`replacements.py`); an index
-that is known only at run time is checked, and what lies beyond is copied, changed and stored back.
+A part is written in place; an index that is known only at run time is checked.
 """
 
 from __future__ import annotations
@@ -16,14 +15,13 @@ from shaderad.ir.nodes import (
     Expr,
     FieldStep,
     KnownNumber,
-    PartStep,
     Step,
     SwizzleStep,
     Var,
 )
-from shaderad.ir.types import Pair, Type, tangent
+from shaderad.ir.types import Type
 from shaderad.ir.walk import path_value, reads, step_type
-from shaderad.lower.replacements import write_replacement
+from shaderad.lower.known import with_hidden_divisor
 
 if TYPE_CHECKING:
     from shaderad.lower.slang import FunctionWriter
@@ -34,9 +32,6 @@ _COMPOUND = {ops.ADD: "+=", ops.SUB: "-=", ops.MUL: "*=", ops.DIV: "/="}
 def write_assign(writer: FunctionWriter, s: Assign) -> None:
     if not s.path:
         _assign_name(writer, s)
-        return
-    if isinstance(s.path[0], PartStep):
-        _assign_part(writer, s)
         return
     _assign_place(writer, writer.variable(s.name), writer.types[s.name], s.path, s.value, s)
 
@@ -60,35 +55,16 @@ def _update(writer: FunctionWriter, target: str, place: Expr | None, value: Expr
         and value.op in _COMPOUND
         and value.args[0] == place
         and not writer.expressions.has_matrix_form(value)
-        and not writer.has_own_quotient(value)
+        and with_hidden_divisor(value, writer.known) is value
     ):
         return f"{target} {_COMPOUND[value.op]} {writer.text(value.args[1])};"
     return f"{target} = {writer.text(value)};"
-
-
-def _assign_part(writer: FunctionWriter, s: Assign) -> None:
-    """``x.d = ..``: pairs are rebuilt whole, or summed in the accumulator of a parameter."""
-    pair = writer.types[s.name]
-    assert isinstance(pair, Pair)
-    t = tangent(pair.primal)
-    name = writer.variable(s.name)
-    accumulator = writer.accumulator(s.name)
-    if accumulator is not None:
-        _assign_place(writer, accumulator, t, s.path[1:], s.value, s)
-        return
-    part = writer.names.make(f"{s.name}_d")
-    writer.piece.add(f"{writer.module.types.differential(pair.primal)} {part} = {name}.d;")
-    _assign_place(writer, part, t, s.path[1:], s.value, s)
-    writer.piece.add(f"{name} = diffPair({name}.p, {part});")
 
 
 def _assign_place(
     writer: FunctionWriter, target: str, t: Type, path: tuple[Step, ...], value: Expr, s: Assign
 ) -> None:
     """``target<path> = value``; elements at a variable index are guarded."""
-    if writer.is_differentiated:
-        write_replacement(writer, target, t, path, value)
-        return
     for position, step in enumerate(path):
         if isinstance(step, ElementStep) and not writer.is_inside(step.index, t):
             _assign_element(writer, target, t, path[position:], value, s)

@@ -155,8 +155,6 @@ class Lowered:
     """Empty: one thread an index of ``dim``. Else: one thread a word of this array."""
     strategies: dict[str, str] = field(default_factory=dict[str, str])
     """How each gradient is summed: exclusive, uniform, scattered."""
-    not_pulled: str = ""
-    """Why the compiler differentiates the body, and not `rules/pulling`."""
 
     @cached_property
     def has_offset(self) -> frozenset[tuple[Role, str]]:

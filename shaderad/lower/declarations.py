@@ -5,21 +5,11 @@ from __future__ import annotations
 from shaderad.bodies.liveness import live_before
 from shaderad.ir.nodes import Evaluate, For, If, Stmt, While
 from shaderad.ir.walk import reads, statements, writes
-from shaderad.lower.loops import RunLoop
 
 
 def mentions(s: Stmt) -> set[str]:
-    """The locals that a statement reads or writes, in outlined loops too."""
-    if isinstance(s, RunLoop):
-        f = s.function
-        names = {n for n, _ in (*f.state, *f.captured)}
-        if isinstance(f.loop, For):
-            for e in (f.loop.start, f.loop.stop, f.loop.step):
-                names |= reads((Evaluate(call=e),))
-        return names
+    """The locals that a statement reads or writes."""
     found = (reads((s,)) | writes((s,))) - _loop_variables(s)
-    for inner in _nested_loops(s):
-        found |= mentions(inner)
     if isinstance(s, For | While):
         found |= set(s.exits)
     return found
@@ -28,16 +18,6 @@ def mentions(s: Stmt) -> set[str]:
 def _loop_variables(s: Stmt) -> set[str]:
     """Variables of loops that stay loops: their `for` declares them."""
     return {t.variable for t in statements((s,)) if isinstance(t, For)}
-
-
-def _nested_loops(s: Stmt) -> list[RunLoop]:
-    if isinstance(s, If):
-        inner = (*s.then, *s.otherwise)
-    elif isinstance(s, For | While):
-        inner = s.body
-    else:
-        return []
-    return [r for t in inner for r in ([t] if isinstance(t, RunLoop) else _nested_loops(t))]
 
 
 def is_inside_one_block(s: Stmt, name: str) -> bool:

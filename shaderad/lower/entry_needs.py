@@ -20,14 +20,10 @@ def note_needs(entry: EntryScope) -> None:
     for u in entry.wanted_uniforms():
         if mode is Mode.BACKWARD:
             arrays.need_gradient(u.name, u.type, is_summed=True)
-        if mode is Mode.FORWARD:
-            arrays.need(Role.TANGENT, u.name, u.type, read_cell(u.type))
     for b in entry.own:
         t = b.type.element
         if mode in (Mode.PRIMAL, Mode.FORWARD):
             arrays.need(Role.OUTPUT, b.name, t, write_cell(t))
-        if mode is Mode.FORWARD and is_differentiable(t):
-            arrays.need(Role.OUTPUT_TANGENT, b.name, t, write_cell(t))
         if mode is Mode.BACKWARD and is_differentiable(t):
             arrays.need(Role.COTANGENT, b.name, t, read_cell(t))
     _note_sums(entry)
@@ -45,9 +41,6 @@ def _note_sums(entry: EntryScope) -> None:
     for s in entry.resolved.sums:
         if mode in (Mode.PRIMAL, Mode.FORWARD):
             arrays.need(Role.OUTPUT, s.buffer, s.type, arrays.float_cell(), fill_word=0)
-        if mode is Mode.FORWARD:
-            cell = arrays.float_cell()
-            arrays.need(Role.OUTPUT_TANGENT, s.buffer, s.type, cell, fill_word=0)
         if mode is Mode.BACKWARD:
             arrays.need(Role.COTANGENT, s.buffer, s.type, Cell.READ)
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from shaderad.bodies.outputs import Resolved
 from shaderad.ir.nodes import Function
-from shaderad.ir.types import Access, is_differentiable
+from shaderad.ir.types import Access
 from shaderad.lower.bindings import WORKGROUP_SIZE, Mode, Role, WordKind
-from shaderad.lower.entry_derivatives import write_backward, write_forward
+from shaderad.lower.entry_derivatives import write_backward
 from shaderad.lower.entry_needs import group_limit, is_reduction, note_needs
 from shaderad.lower.entry_scope import INDEX, EntryScope
 from shaderad.lower.entry_sums import add_sums, sum_fields
@@ -42,7 +42,7 @@ class EntryWriter:
 
 def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     """The name of the entry point, its tags and its text."""
-    name = entry.module.names.make(f"{entry.body}_{entry.module.mode.value}", ENTRY_NAME)
+    name = entry.module.names.of(ENTRY_NAME)
     piece = entry.piece
     sums = sum_fields(entry) if is_reduction(entry) else []
     if sums:
@@ -169,7 +169,7 @@ _THREADS: dict[Mode, Callable[[EntryScope], None]] = {
     Mode.PRIMAL: _primal,
     Mode.WINNER: _winner,
     Mode.BACKWARD: write_backward,
-    Mode.FORWARD: write_forward,
+    Mode.FORWARD: _primal,
 }
 
 
@@ -184,8 +184,7 @@ def write_outputs(module: Module, resolved: Resolved) -> Piece | None:
     if not fields:
         return None
     piece = Piece()
-    base = " : IDifferentiable" if any(is_differentiable(t) for _, t in fields) else ""
-    piece.open(f"struct Outputs{base}")
+    piece.open("struct Outputs")
     for name, t in fields:
         piece.add(f"{module.types.spell(t)} {module.output(name)};")
     piece.close()

@@ -13,7 +13,6 @@ from shaderad.lower.reserved import ENTRY_WORDS
 from shaderad.lower.slang import FunctionWriter
 from shaderad.lower.strategy import Hoisted
 from shaderad.lower.uniforms import Uniforms
-from shaderad.rules.pulling import Adjoint
 
 INDEX = "index"
 """The number of a thread, as the emitted text calls it."""
@@ -27,8 +26,6 @@ class EntryScope:
     ) -> None:
         self.module = module
         self.own_uniforms = own_uniforms
-        self.adjoint: Adjoint | None = None
-        """The body's adjoint, where it was made here and not by the compiler."""
         """Uniforms that the body does not take."""
         self.kernel = module.kernel
         self.resolved = resolved
@@ -66,7 +63,7 @@ class EntryScope:
     def _fixed_text(self, e: Expr) -> str:
         """An index made of constants, Index names and uniforms."""
         types = {u.name: u.type for u in self.kernel.uniforms}
-        writer = FunctionWriter(self.module, Piece(), types, is_differentiated=False)
+        writer = FunctionWriter(self.module, Piece(), types)
         for name in self.kernel.index_names:
             writer.bind(name, self.index_name(name))
         for u in self.kernel.uniforms:

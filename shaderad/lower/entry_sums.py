@@ -12,14 +12,8 @@ def sum_fields(entry: EntryScope) -> list[tuple[str, str]]:
     """Name and Slang type of everything that this dispatch sums."""
     module, types = entry.module, entry.module.types
     if module.mode is Mode.BACKWARD:
-        spell = types.spell if entry.adjoint is not None else types.differential
-        return [(module.sum(name), spell(t)) for name, t in summed_types(entry).items()]
-    suffixes = ("", "_dot") if module.mode is Mode.FORWARD else ("",)
-    return [
-        (module.sum(s.name, suffix), types.spell(s.type))
-        for s in entry.resolved.sums
-        for suffix in suffixes
-    ]
+        return [(module.sum(name), types.spell(t)) for name, t in summed_types(entry).items()]
+    return [(module.sum(s.name), types.spell(s.type)) for s in entry.resolved.sums]
 
 
 def summed_types(entry: EntryScope) -> dict[str, Type]:
@@ -43,9 +37,7 @@ def add_sums(entry: EntryScope) -> None:
     for s in entry.resolved.sums:
         number = entry.names.make(f"{s.name}_number")
         entry.piece.add(f"uint {number} = {entry.sum_number(s)};")
-        _add_element(entry, s, Role.OUTPUT, "", number)
-        if entry.module.mode is Mode.FORWARD:
-            _add_element(entry, s, Role.OUTPUT_TANGENT, "_dot", number)
+        _add_element(entry, s, number)
 
 
 def _guard(entry: EntryScope, number: str) -> None:
@@ -57,17 +49,16 @@ def _guard(entry: EntryScope, number: str) -> None:
 def _add_gradient(entry: EntryScope, name: str, field: str, t: Type, place: str) -> None:
     tag, field = entry.tags.adder(Role.GRADIENT, name, t), entry.module.sum(field)
     spelled = entry.module.types.spell(t)
-    method = "addCotangent" if entry.adjoint is not None else "addDifferential"
-    text = f"{spelled}.{method}<{_over(entry, tag)}>({place}, sums.{field});"
+    text = f"{spelled}.addCotangent<{_over(entry, tag)}>({place}, sums.{field});"
     if place == "0" or entry.module.is_unchecked:
         entry.piece.add(text)
     else:
         entry.piece.indented(text)
 
 
-def _add_element(entry: EntryScope, s: Sum, role: Role, suffix: str, number: str) -> None:
-    field = entry.module.sum(s.name, suffix)
-    tag = entry.tags.adder(role, s.buffer, s.type)
+def _add_element(entry: EntryScope, s: Sum, number: str) -> None:
+    field = entry.module.sum(s.name)
+    tag = entry.tags.adder(Role.OUTPUT, s.buffer, s.type)
     spelled = entry.module.types.spell(s.type)
     text = f"{spelled}.addTo<{_over(entry, tag)}>({number} * {spelled}.wordCount, sums.{field});"
     _guard(entry, number)

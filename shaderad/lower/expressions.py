@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from shaderad.bodies.outputs import AlreadyRead, CheckIndex
 from shaderad.diagnostics import Span
@@ -20,13 +20,10 @@ from shaderad.ir.nodes import (
     Element,
     Expr,
     Field,
-    ForwardDiff,
     KnownNumber,
     Length,
     Load,
     Logical,
-    MakePair,
-    PairPart,
     PointerIndex,
     PointerLength,
     Splat,
@@ -40,11 +37,9 @@ from shaderad.ir.types import (
     Kind,
     LocalArray,
     Matrix,
-    Pair,
     Scalar,
     Type,
     Vector,
-    is_differentiable,
     is_float,
     is_integer,
     scalar_of,
@@ -53,8 +48,8 @@ from shaderad.lower import accumulate
 from shaderad.lower.bindings import SiteKind, Word, WordKind
 from shaderad.lower.known import AtRunTime, with_hidden_divisor
 from shaderad.lower.spelling import is_plain_number, literal
-from shaderad.lower.watches import Watched, WatchedRead
-from shaderad.rules.pulling import Cotangent
+from shaderad.lower.watches import Watched
+from shaderad.rules.pulling import Cotangent, Leap
 
 if TYPE_CHECKING:
     from shaderad.lower.slang import FunctionWriter
@@ -70,12 +65,6 @@ _PRECEDENCE = {
 _UNARY = 95
 _CONDITIONAL = 10
 _BITCASTS = {Kind.FLOAT: "asfloat", Kind.INT: "asint", Kind.UINT: "asuint"}
-
-
-def _scalar(t: Type) -> Scalar:
-    scalar = scalar_of(t)
-    assert scalar is not None
-    return scalar
 
 
 class ExpressionWriter:
@@ -95,15 +84,6 @@ class ExpressionWriter:
         if write is None:
             raise TypeError(f"no Slang text for {type(e).__name__}")
         return write(self, e)
-
-    def _constant(self, call: str) -> tuple[str, int]:
-        """A call without a derivative: Slang wants to be told where it differentiates.
-
-        Binds like a sign: ``no_diff f(x).y`` would mark the component, which Slang refuses.
-        """
-        return (
-            (f"no_diff({call})", _UNARY) if self._function.is_differentiated else (call, _PRIMARY)
-        )
 
     def _arguments(self, args: tuple[Expr, ...]) -> str:
         return ", ".join(self.text(a) for a in args)
@@ -129,10 +109,7 @@ class ExpressionWriter:
     # -- operators ------------------------------------------------------------------------------
 
     def apply(self, e: Apply) -> tuple[str, int]:
-        own_quotient = self._function.has_own_quotient(e)
         e = with_hidden_divisor(e, self._function.known)
-        if own_quotient:
-            return f"quotientOf({self._arguments(e.args)})", _PRIMARY
         spelling = ops.slang_function(e.op, e.type)
         if "{" in spelling:
             return self._operator(e, spelling)
@@ -174,7 +151,7 @@ class ExpressionWriter:
             return False
         if e.op is ops.MUL:
             sides = self._sides(e)
-            return self._function.is_differentiated or all(s.type == e.type for s in sides)
+            return all(s.type == e.type for s in sides)
         if e.op is ops.SUB and isinstance(e.args[1], Splat):
             return False
         return e.op in (ops.NEG, ops.SUB, ops.DIV)
@@ -184,22 +161,14 @@ class ExpressionWriter:
             return self._matrix_product(e), _PRIMARY
         if e.op is ops.DIV:
             return f"divideMatrix({self._arguments(e.args)})", _PRIMARY
-        if self._function.is_differentiated:
-            minus_one = literal(-1.0, _scalar(e.type))
-            negated = f"scaleMatrix({self.text(e.args[-1])}, {minus_one})"
-        else:
-            negated = f"{self.text(e.args[-1], _PRECEDENCE['*'])} * -1.0"
+        negated = f"{self.text(e.args[-1], _PRECEDENCE['*'])} * -1.0"
         if e.op is ops.NEG:
             return negated, _PRECEDENCE["*"]
         left = self.text(self._sides(e)[0], _PRECEDENCE["+"])
         return f"{left} + {negated}", _PRECEDENCE["+"]
 
     def _matrix_product(self, e: Apply) -> str:
-        """By component, or by a scalar that stands on either side."""
-        left, right = e.args
-        for m, scale in ((left, right), (right, left)):
-            if isinstance(scale, Splat) and isinstance(scale.value.type, Scalar):
-                return f"scaleMatrix({self.text(m)}, {self.text(scale.value)})"
+        """By component."""
         return f"multiplyMatrix({self._arguments(e.args)})"
 
     def at_run_time(self, e: AtRunTime) -> tuple[str, int]:
@@ -211,17 +180,11 @@ class ExpressionWriter:
     def _sides(self, e: Apply) -> tuple[Expr, Expr]:
         """Operands without splats: Slang spreads a scalar over a vector or matrix itself."""
         left, right = e.args
-        if self._spreads(left) and not isinstance(right, Splat):
+        if isinstance(left, Splat) and not isinstance(right, Splat):
             return left.value, right
-        if self._spreads(right) and not isinstance(left, Splat):
+        if isinstance(right, Splat) and not isinstance(left, Splat):
             return left, right.value
         return left, right
-
-    def _spreads(self, side: Expr) -> TypeGuard[Splat]:
-        """Not a name where Slang differentiates: a parameter spread in a branch ends it."""
-        if not isinstance(side, Splat):
-            return False
-        return not (self._function.is_differentiated and isinstance(side.value, Var))
 
     def logical(self, e: Logical) -> tuple[str, int]:
         symbol = "&&" if e.is_and else "||"
@@ -242,8 +205,6 @@ class ExpressionWriter:
         scalar = scalar_of(e.type)
         assert scalar is not None
         call = f"{_BITCASTS[scalar.kind]}({self.text(e.value)})"
-        if is_float(e.type) or is_float(e.value.type):
-            return self._constant(call)
         return call, _PRIMARY
 
     def construct(self, e: Construct) -> tuple[str, int]:
@@ -267,12 +228,11 @@ class ExpressionWriter:
             index = int(e.index.value)
             if isinstance(container, Vector):
                 return f"{self.text(e.value, _PRIMARY)}.{'xyzw'[index]}", _PRIMARY
-            if not isinstance(container, LocalArray) or not self._function.is_differentiated:
-                return f"{self.text(e.value, _PRIMARY)}[{index}]", _PRIMARY
+            return f"{self.text(e.value, _PRIMARY)}[{index}]", _PRIMARY
         return self._dynamic_element(e, container)
 
     def _dynamic_element(self, e: Element, container: Type) -> tuple[str, int]:
-        if not self._function.is_differentiated and self._function.is_inside(e.index, container):
+        if self._function.is_inside(e.index, container):
             index = e.index.number if isinstance(e.index, KnownNumber) else e.index
             return f"{self.text(e.value, _PRIMARY)}[{self.text(index)}]", _PRIMARY
         index = self.local_index(e.index, container)
@@ -281,14 +241,11 @@ class ExpressionWriter:
     def element_text(self, value: str, container: Type, index: str, element: Type) -> str:
         """The element of `value` at a checked position, through the library."""
         zero = self._module.types.zero(element)
-        if isinstance(container, Vector) and is_float(container):
-            return f"component({value}, {index})"
         if isinstance(container, Vector):
-            return f"componentPlain({value}, {index}, {zero})"
+            return f"component({value}, {index}, {zero})"
         if isinstance(container, Matrix):
             return f"row({value}, {index})"
-        name = "at" if is_differentiable(element) else "atPlain"
-        return f"{name}({value}, {index}, {zero})"
+        return f"at({value}, {index}, {zero})"
 
     def local_index(self, index: Expr, container: Type) -> str:
         """The checked position: `outside` where it is out of range."""
@@ -308,11 +265,7 @@ class ExpressionWriter:
         tag = self._module.arrays.tag(e.buffer)
         element = self._module.types.spell(e.type)
         read = "readInside" if self._module.is_unchecked else "read"
-        if not is_differentiable(e.type):
-            return f"{read}<{element}, {tag}>({index})", _PRIMARY
-        if not (self._module.is_wanted(e.buffer) and self._function.is_differentiated):
-            return self._constant(f"{read}<{element}, {tag}>({index})")
-        return f"load<{element}, {tag}>({index})", _PRIMARY
+        return f"{read}<{element}, {tag}>({index})", _PRIMARY
 
     def _report(self, kind: SiteKind, span: Span, name: str) -> tuple[str, str]:
         """To whom a place reports, and its number; what runs again reports nothing."""
@@ -330,6 +283,9 @@ class ExpressionWriter:
         """What is read where a write of the primal put something."""
         return accumulate.cotangent_text(self._function, e), _PRIMARY
 
+    def leap(self, e: Leap) -> tuple[str, int]:
+        return f"leap({self.text(e.count)}, {self.text(e.states)})", _PRIMARY
+
     def check_index(self, e: CheckIndex) -> tuple[str, int]:
         return self.checked_index(e.buffer, e.indices, e.span), _PRIMARY
 
@@ -339,11 +295,13 @@ class ExpressionWriter:
             return self.text(indices[0].number)
         if isinstance(indices[0], PointerIndex):
             return self._pointed_index(buffer, indices[0], span)
-        tag = self._module.arrays.tag(buffer)
+        primal = self._module.shaped_as(buffer)
+        tag = self._module.arrays.tag(primal)
         values = self._arguments(indices)
         if self._module.is_unchecked:
             return f"{tag}.at({values})"
-        if self._function.is_silent:
+        # What holds tangents is read and written where the array is whose they are.
+        if self._function.is_silent or primal != buffer:
             return f"elementIndex<{tag}, NoReport>({values}, 0)"
         site = self._module.site(SiteKind.BOUNDS, span, buffer)
         return f"{tag}.at({values}, {site})"
@@ -362,52 +320,19 @@ class ExpressionWriter:
         return f"int({self.text(e.pointer, _PRIMARY)}.count)", _PRIMARY
 
     def watched(self, e: Watched) -> tuple[str, int]:
-        return self._watched("watched", e), _PRIMARY
-
-    def watched_read(self, e: WatchedRead) -> tuple[str, int]:
-        return self._watched("watchedRead", e), _PRIMARY
-
-    def _watched(self, function: str, e: Watched | WatchedRead) -> str:
         name = self._module.shown_names.get(e.name, e.name)
         site = self._module.site(SiteKind.FINITE, e.span, name)
         spelled = self._module.types.spell(e.type)
-        return f"{function}<{spelled}, Report>({self.text(e.value)}, {site})"
+        return f"watched<{spelled}, Report>({self.text(e.value)}, {site}, {e.kind})", _PRIMARY
 
     # -- calls and derivatives ------------------------------------------------------------------
 
     def call(self, e: Call) -> tuple[str, int]:
         name = self._module.function(e.function)
-        arguments = [self.text(a) for a in e.args]
-        if self._function.is_differentiated and self._module.keeps_calls_apart(e.function):
-            for k, given in enumerate(e.args):
-                if is_differentiable(given.type):
-                    arguments[k] = f"ofCall({arguments[k]}, {self._module.next_call()})"
-        return f"{name}({', '.join(arguments)})", _PRIMARY
-
-    def forward_diff(self, e: ForwardDiff) -> tuple[str, int]:
-        name = self._module.function(e.function)
-        return f"fwd_diff({name})({self._arguments(e.args)})", _PRIMARY
-
-    def make_pair(self, e: MakePair) -> tuple[str, int]:
-        if isinstance(e.derivative, Zero):
-            assert isinstance(e.type, Pair)
-            spelled = self._module.types.spell(e.type.primal)
-            return f"diffPair({self.text(e.primal)}, {spelled}.dzero())", _PRIMARY
-        return f"diffPair({self.text(e.primal)}, {self.text(e.derivative)})", _PRIMARY
-
-    def pair_part(self, e: PairPart) -> tuple[str, int]:
-        if isinstance(e.value.type, Pair) and not is_differentiable(e.value.type.primal):
-            return self._spelled(e.value)  # only pointers: see ir/pointers.py
-        if e.part == "d" and isinstance(e.value, Var):
-            accumulator = self._function.accumulator(e.value.name)
-            if accumulator is not None:
-                return accumulator, _PRIMARY
-        return f"{self.text(e.value, _PRIMARY)}.{e.part}", _PRIMARY
+        return f"{name}({self._arguments(e.args)})", _PRIMARY
 
     def detach(self, e: Detach) -> tuple[str, int]:
-        if not self._function.is_differentiated:
-            return self._spelled(e.value)
-        return f"detach({self.text(e.value)})", _PRIMARY
+        return self._spelled(e.value)
 
 
 _WRITERS: dict[type[Expr], Callable[..., tuple[str, int]]] = {
@@ -431,11 +356,8 @@ _WRITERS: dict[type[Expr], Callable[..., tuple[str, int]]] = {
     AtRunTime: ExpressionWriter.at_run_time,
     CheckIndex: ExpressionWriter.check_index,
     Cotangent: ExpressionWriter.cotangent,
+    Leap: ExpressionWriter.leap,
     Watched: ExpressionWriter.watched,
-    WatchedRead: ExpressionWriter.watched_read,
     Call: ExpressionWriter.call,
-    ForwardDiff: ExpressionWriter.forward_diff,
-    MakePair: ExpressionWriter.make_pair,
-    PairPart: ExpressionWriter.pair_part,
     Detach: ExpressionWriter.detach,
 }

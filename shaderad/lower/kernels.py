@@ -11,15 +11,11 @@ from dataclasses import replace
 from shaderad.bodies.heads import structured
 from shaderad.bodies.liveness import live_before
 from shaderad.bodies.outputs import Resolved, resolve_outputs
-from shaderad.bodies.write_numbers import number_writes
+from shaderad.bodies.write_numbers import numbered
 from shaderad.diagnostics import Span, error, nesting
 from shaderad.ir.nodes import (
     Assign,
-    BackwardDiff,
     Buffer,
-    Chooser,
-    ForwardDiff,
-    Function,
     Kernel,
     Return,
     Stmt,
@@ -29,7 +25,7 @@ from shaderad.ir.pointers import without_targets
 from shaderad.ir.prints import silent
 from shaderad.ir.types import INT, VOID, Access, LocalArray, Struct, Type, is_differentiable
 from shaderad.ir.verifier import verified
-from shaderad.ir.walk import expressions, reachable, statements, writes
+from shaderad.ir.walk import writes
 from shaderad.lower import refusals
 from shaderad.lower.artifact import Access as BindingAccess
 from shaderad.lower.artifact import Binding, Program
@@ -39,16 +35,19 @@ from shaderad.lower.depth import check_depth
 from shaderad.lower.entry_needs import group_limit, is_single_group
 from shaderad.lower.entry_points import ENTRY_NAME, KERNEL_ENTRY, EntryWriter, write_outputs
 from shaderad.lower.entry_scope import EntryScope
-from shaderad.lower.functions import copy_parameter, outlined, write_function
+from shaderad.lower.functions import copy_parameter, write_function
 from shaderad.lower.known import known_arguments, known_names
 from shaderad.lower.module import Module
 from shaderad.lower.names import imported_modules
 from shaderad.lower.piece import Piece
 from shaderad.lower.slang import FunctionWriter
-from shaderad.lower.strategy import NOTHING_HOISTED, Strategies, choose
+from shaderad.lower.strategy import NOTHING_HOISTED, choose
 from shaderad.lower.structs import write_layout, write_struct, write_tuple
 from shaderad.lower.tags import Tags
-from shaderad.rules.pulling import Adjoint, Functions, NotPulled, pull_function, pull_kernel_body
+from shaderad.lower.watches import Watch
+from shaderad.rules.pulling import Adjoint, Functions, pull_function, pull_kernel_body
+from shaderad.rules.pushed import PushedKernel, primal_name
+from shaderad.rules.pushing import push_kernel
 from shaderad.rules.transforms import Transforms
 
 
@@ -70,27 +69,52 @@ def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered,
 def lower_around(kernel: Kernel, variant: Variant, around: EntryWriter) -> Lowered:
     """One dispatch that computes `kernel` as `around` asks for it, element by element."""
     with nesting(kernel.name, kernel.span):
-        return _lower(kernel, Mode.PRIMAL, variant, around=around)
+        transforms = Transforms()
+        return _lower(transforms.kernel(kernel), Mode.PRIMAL, variant, transforms, around=around)
 
 
 def _dispatches(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered, ...]:
+    transforms = Transforms()
+    kernel = transforms.kernel(kernel)
+    if mode is not Mode.PRIMAL:
+        kernel = numbered(kernel)
     extremes = [b for b in kernel.buffers if b.access in (Access.MIN, Access.MAX)]
-    main = _lower(kernel, mode, variant)
+    if mode is Mode.FORWARD:
+        main = _forward(kernel, transforms, variant)
+    else:
+        main = _lower(kernel, mode, variant, transforms)
     if mode is Mode.PRIMAL:
         used = {name for r in main.resources for name in r.members}
         decoders = (_decoder(kernel, b, variant, is_first=b.name not in used) for b in extremes)
         return (main, *decoders)
     if any(is_differentiable(b.type.element) for b in extremes):
         plain = replace(variant, wanted=frozenset(), accumulate=False, checks="")
-        winners = (_lower(kernel, Mode.WINNER, plain, second_pass=p) for p in (False, True))
+        winners = (
+            _lower(kernel, Mode.WINNER, plain, transforms, second_pass=p) for p in (False, True)
+        )
         return (*winners, main)
     return (main,)
+
+
+def _forward(kernel: Kernel, transforms: Transforms, variant: Variant) -> Lowered:
+    """The dispatch of the kernel with tangents, whose arrays are tangents to the host."""
+    pushed = push_kernel(kernel, variant.wanted, transforms, is_first=True)
+    names = {n for n in variant.launch_shaped if n in pushed.dots}
+    uniforms = {u.name for u in kernel.uniforms} & pushed.dots.keys()
+    given = replace(
+        variant,
+        wanted=frozenset(),
+        launch_shaped=variant.launch_shaped | {pushed.dots[n] for n in names},
+        device_uniforms=variant.device_uniforms | {pushed.dots[n] for n in uniforms},
+    )
+    return _lower(pushed, Mode.FORWARD, given, transforms)
 
 
 def _lower(
     kernel: Kernel,
     mode: Mode,
     variant: Variant,
+    transforms: Transforms,
     *,
     second_pass: bool = False,
     around: EntryWriter = KERNEL_ENTRY,
@@ -99,106 +123,54 @@ def _lower(
     resolved = resolve_outputs(kernel, variant.launch_shaped)
     body, types = resolved.body, resolved.local_types
     verified(kernel, body, types)
-    if mode is not Mode.PRIMAL:
-        body, types = number_writes(kernel, body, types)
-        verified(kernel, body, types)
     plain = structured(body, VOID, types)
     verified(kernel, plain.body, plain.local_types)
     resolved = replace(resolved, body=plain.body, local_types=plain.local_types)
-    refusals.check_kernel(kernel, resolved.body)
+    refusals.check_kernel(kernel)
     check_depth(resolved.body, kernel.span)
     strategies = NOTHING_HOISTED
     if mode in (Mode.BACKWARD, Mode.FORWARD):
         elsewhere = frozenset(b.name for b in kernel.buffers) - set(resolved.own)
         at_zero = kernel.index_names if variant.is_one_thread else ()
-        refusals.check_mode(kernel, resolved.body, mode, elsewhere, at_zero)
-    refusals.check_order(resolved.body, 1 if mode in (Mode.BACKWARD, Mode.FORWARD) else 0)
+        refusals.check_writes(kernel, resolved.body, elsewhere, at_zero)
     if mode is Mode.BACKWARD:
-        refusals.check_nesting(resolved.body)
         strategies = choose(kernel, resolved.body, variant.wanted)
         refusals.check_strategies(kernel, strategies)
         resolved = replace(resolved, body=strategies.apply(resolved.body))
         verified(kernel, resolved.body, {**strategies.types(kernel), **resolved.local_types})
-    lowering = _Lowering(kernel, mode, variant, resolved, strategies, second_pass, around)
-    if mode is not Mode.BACKWARD:
-        return lowering.run()
-    try:
-        if variant.checks:
-            raise NotPulled("checks of values")
-        return _Lowering(
-            kernel, mode, variant, resolved, strategies, second_pass, around, is_pulled=True
-        ).run()
-    except NotPulled as reason:
-        return replace(lowering.run(), not_pulled=str(reason))
+    module = Module(kernel, mode, variant, strategies, transforms)
+    module.is_second_winner_pass = second_pass
+    return _Lowering(module, resolved, around).run()
 
 
 class _Lowering:
     """One module from its parts."""
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        mode: Mode,
-        variant: Variant,
-        resolved: Resolved,
-        strategies: Strategies,
-        second_pass: bool,
-        around: EntryWriter,
-        *,
-        is_pulled: bool = False,
-    ) -> None:
-        self._kernel = kernel
-        self._is_pulled = is_pulled
-        transforms = None
-        if mode not in (Mode.BACKWARD, Mode.FORWARD):
-            resolved, transforms = _without_transforms(kernel, resolved, around.functions)
+    def __init__(self, module: Module, resolved: Resolved, around: EntryWriter) -> None:
+        self._kernel = module.kernel
         self._around = around
         self._resolved = resolved
-        self._module = Module(kernel, mode, variant, strategies)
-        self._module.is_second_winner_pass = second_pass
-        self._module.is_pulled = is_pulled
-        self._module.transforms = transforms
+        self._module = module
         for s in resolved.sums:
-            self._module.shown_names[s.name] = kernel.buffer(s.buffer).shown_name
-        self._module.set_function_writer(self._write_function)
-        self._is_differentiated = mode in (Mode.BACKWARD, Mode.FORWARD) and not is_pulled
-        self._module.known_arguments = known_arguments(resolved.body)
-        bodies = [] if is_pulled else [resolved.body, *(self._body_of(f) for f in around.functions)]
-        self._module.inside_backward = _reached_by(BackwardDiff, *bodies)
-        inside_forward = _reached_by(ForwardDiff, *bodies)
-        self._inner = inside_forward | self._module.inside_backward
-        if self._is_differentiated:
-            self._module.twice = inside_forward
-        else:
-            inner = (_reached_by(ForwardDiff, f.body) for f in self._inner)
-            self._module.twice = frozenset(g for found in inner for g in found)
-
-    def _body_of(self, f: Function) -> tuple[Stmt, ...]:
-        transforms = self._module.transforms
-        return f.body if transforms is None else transforms.function(f).body
-
-    def _write_function(self, f: Function, name: str) -> None:
-        write_function(self._module, f, name, is_differentiated=self._differentiates(f))
-
-    def _differentiates(self, f: Function) -> bool:
-        # What Slang keeps of a chooser, to run it again, doubles with each condition.
-        has_derivative = not isinstance(f, Chooser)
-        return has_derivative and (self._is_differentiated or f in self._inner)
+            module.shown_names[s.name] = self._kernel.buffer(s.buffer).shown_name
+        module.set_function_writer(lambda f, name: write_function(module, f, name))
+        module.known_arguments = known_arguments(resolved.body)
 
     def run(self) -> Lowered:
         module = self._module
-        adjoint = self._adjoint() if self._is_pulled else None
-        name = module.names.make(self._kernel.name)
-        # First of all: what functions are called must not change it.
-        if adjoint is not None:
-            module.names.make(f"{name}_{module.mode.value}", ENTRY_NAME)
+        adjoint = self._adjoint() if module.mode is Mode.BACKWARD else None
+        # First of all: what functions are called must not change them.
+        name = stem = module.names.make(self._kernel.name)
+        if module.mode is Mode.FORWARD:
+            stem = module.names.make(primal_name(self._kernel))
+        if self._around is KERNEL_ENTRY:
+            module.names.make(f"{stem}_{module.mode.value}", ENTRY_NAME)
         if adjoint is None:
             body: Piece | None = self._write_body(name)
         else:
             module.known_arguments = known_arguments(adjoint.body)
             name, body = module.function(adjoint), None
         entry = EntryScope(module, self._resolved, name, self._around.own_uniforms)
-        entry.adjoint = adjoint
         self._around.note_needs(entry)
         # Tags may ask for more words, and the entry point for more tags: text first, bindings last.
         self._note_hoisted_tags()
@@ -209,7 +181,6 @@ class _Lowering:
         entry_name, entry_tags, entry_text = self._around.write(entry)
         tags = Tags(module).write()
         outputs = write_outputs(module, self._resolved) if adjoint is None else None
-        refusals.check_loops(module.reversed_loops)
         parts = [declarations, tags, entry_tags, *module.pieces, outputs, body, entry_text]
         program = assemble(module, entry_name, parts)
         return Lowered(
@@ -234,16 +205,17 @@ class _Lowering:
         summed = {b.name for b in kernel.buffers if b.access is Access.IN and b.name in wanted}
         written = {b.name for b in kernel.buffers if b.access is not Access.IN}
         functions = Functions(
-            frozenset(summed - hoisted), frozenset(written - set(resolved.own)), pull_function
+            wanted=frozenset(summed - hoisted),
+            seeds=frozenset(written - set(resolved.own)),
+            write=pull_function,
+            derivatives=module.transforms,
         )
         results = [n for n in resolved.own if is_differentiable(kernel.buffer(n).type.element)]
-        types: dict[str, Type] = {**resolved.local_types, **elements}
-        body, types = Transforms().body(resolved.body, types)
         adjoint = pull_kernel_body(
             functions,
             kernel,
-            body,
-            types,
+            resolved.body,
+            {**resolved.local_types, **elements},
             given,
             frozenset(floats & (wanted | elements.keys())),
             (*results, *(s.name for s in resolved.sums)),
@@ -269,27 +241,20 @@ class _Lowering:
         uniforms = {u.name: u.type for u in kernel.uniforms if u.name not in own}
         indices: dict[str, Type] = dict.fromkeys(kernel.index_names, INT)
         types = {**indices, **uniforms, **elements, **resolved.local_types}
-        constants = self._constants()
         writer = FunctionWriter(
             module,
             piece,
             types,
-            is_differentiated=self._is_differentiated,
-            constants=constants,
             known=known_names(resolved.body, {}),
+            watch=Watch(module.mode, kernel.shown if isinstance(kernel, PushedKernel) else {}),
         )
-        if self._is_differentiated:
-            piece.add("[Differentiable]")
         parameters = [
-            f"{'no_diff ' if n in constants else ''}{module.types.spell(t)} {writer.parameter(n)}"
+            f"{module.types.spell(t)} {writer.parameter(n)}"
             for n, t in {**indices, **uniforms, **elements}.items()
         ]
         locals_ = [*resolved.own, *(s.name for s in resolved.sums)]
         result = "Outputs" if locals_ else "void"
         piece.open(f"{result} {name}({', '.join(parameters)})")
-        for n in constants:
-            # Read bare, a `no_diff` parameter in a vector ends the compiler.
-            writer.bind(n, f"detach({writer.variable(n)})")
         for n in sorted(writes(resolved.body) & uniforms.keys()):
             copy_parameter(writer, n)
         # A `return` at the end leaves nothing out: what follows it here reads the outputs.
@@ -297,50 +262,15 @@ class _Lowering:
         read_early = live_before(body, frozenset(locals_))
         start = tuple(Assign(name=n, value=Zero(type=types[n])) for n in locals_ if n in read_early)
         body = (*start, *body)
-        is_reversed = module.is_reversed(None)
-        writer.block(outlined(writer, name, body, frozenset(locals_), is_reversed=is_reversed))
+        writer.block(body)
         if locals_:
             piece.add(f"return Outputs({', '.join(writer.variable(n) for n in locals_)});")
         piece.close()
         return piece
 
-    def _constants(self) -> frozenset[str]:
-        """Uniforms whose derivative nobody wants are arguments without one."""
-        if not self._is_differentiated:
-            return frozenset()
-        floats = {u.name for u in self._kernel.uniforms if is_differentiable(u.type)}
-        return frozenset(floats - self._module.variant.wanted)
-
-
-def _without_transforms(
-    kernel: Kernel, resolved: Resolved, functions: tuple[Function, ...]
-) -> tuple[Resolved, Transforms | None]:
-    """A body whose ``fwd_diff`` and ``bwd_diff`` are calls, and what says so of other functions."""
-    transforms = Transforms(Functions(frozenset(), frozenset(), pull_function))
-    try:
-        body, types = transforms.body(resolved.body, resolved.local_types)
-        for f in functions:
-            transforms.function(f)
-    except NotPulled:
-        return resolved, None
-    verified(kernel, body, types)
-    return replace(resolved, body=body, local_types=types), transforms
-
-
-def _reached_by(
-    transform: type[ForwardDiff | BackwardDiff], *bodies: tuple[Stmt, ...]
-) -> frozenset[Function]:
-    """Functions that ``fwd_diff`` or ``bwd_diff`` inside the kernel reach."""
-    found: set[Function] = set()
-    inside = (f.body for body in bodies for f in reachable(body))
-    for part in (*bodies, *inside):
-        for s in statements(part):
-            found.update(n.function for n in (s, *expressions(s)) if isinstance(n, transform))
-    return frozenset({g for f in found for g in (f, *reachable(f.body))})
-
 
 def _decoder(kernel: Kernel, b: Buffer, variant: Variant, *, is_first: bool) -> Lowered:
-    module = Module(kernel, Mode.DECODE, variant, NOTHING_HOISTED)
+    module = Module(kernel, Mode.DECODE, variant, NOTHING_HOISTED, Transforms())
     declarations, text, name = write_decoder(module, b, is_first=is_first)
     return Lowered(
         program=assemble(module, name, [declarations, text]),
@@ -358,7 +288,9 @@ def assemble(module: Module, entry: str, parts: list[Piece | None]) -> Program:
     pieces = [*types, *(part for part in parts if part is not None)]
     head = Piece()
     span = module.kernel.span
-    head.add(f"// {entry}: made by shaderad from `{module.kernel.name}` in {span.file_name}")
+    head.add(
+        f"// {entry}: made by shaderad from `{primal_name(module.kernel)}` in {span.file_name}"
+    )
     head.add("import shaderad;")
     for needed in imported_modules(text for piece in pieces for text, _ in piece.lines):
         head.add(f"import {needed};")

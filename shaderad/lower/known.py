@@ -71,17 +71,6 @@ def with_hidden_divisor(e: Apply, names: Mapping[str, Known]) -> Apply:
     return replace(e, args=(dividend, hidden))
 
 
-def has_own_quotient(e: Apply, names: Mapping[str, Known], *, is_differentiated: bool) -> bool:
-    """Whether `e` is a division of floats that the library does.
-
-    Slang's derivative of ``a / b`` divides by ``b * b``: at 0 it is NaN whatever the cotangent is.
-    """
-    if e.op is not ops.DIV or not is_float(e.type):
-        return False
-    divisor = known(e.args[1], names)
-    return divisor is Known.MAYBE_ZERO or (is_differentiated and divisor is Known.NOT)
-
-
 def known(e: Expr, names: Mapping[str, Known]) -> Known:
     """What a compiler may know of `e`, given the same of locals and parameters."""
     if isinstance(e, Const):

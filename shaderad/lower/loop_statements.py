@@ -1,4 +1,4 @@
-"""Loops as Slang statements: unrolled, counted, `while`, and calls of outlined ones.
+"""Loops as Slang statements: unrolled, counted, `while`, and those that go back.
 
 A loop with a limit runs at most that many iterations, and reports when it wanted more.
 """
@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from shaderad.bodies.trip_counts import trip_count
 from shaderad.ir.nodes import Const, For, While
 from shaderad.lower.bindings import SiteKind
-from shaderad.lower.loop_text import LoopWriter
-from shaderad.lower.loops import RunLoop
 from shaderad.rules.pulling import ReverseFor
 
 if TYPE_CHECKING:
@@ -95,6 +93,8 @@ def _report_overrun(writer: FunctionWriter, overrun: str, going: list[str], s: F
 
 def write_reverse(writer: FunctionWriter, s: ReverseFor) -> None:
     """What a loop ran is run again step by step, in silence."""
+    if isinstance(s.start, Const) and s.start.value < 0:
+        return  # As above.
     outer, writer.is_silent = writer.is_silent, True
     variable = writer.names.make(s.variable)
     writer.bind(s.variable, variable)
@@ -117,17 +117,3 @@ def write_while(writer: FunctionWriter, s: While) -> None:
     writer.piece.add(f"while ({' && '.join([f'{steps} < {s.limit}', *going, condition])})")
     writer.nested(s.body, last=f"{steps}++;")
     _report_overrun(writer, f"{steps} == {s.limit}", [*going, condition], s)
-
-
-def write_run_loop(writer: FunctionWriter, s: RunLoop) -> None:
-    f = s.function
-    loop = LoopWriter(writer, f, writer.writer_of_step)
-    runner, arguments = loop.call()
-    writer.piece.span = s.span
-    if not f.state:
-        writer.piece.call(runner, arguments)
-        return
-    after = writer.names.make("after")
-    writer.piece.call(f"let {after} = {runner}", arguments)
-    for name, _ in f.state:
-        writer.piece.add(f"{writer.variable(name)} = {after}.{loop.field(name)};")

@@ -10,9 +10,9 @@ import struct
 from collections.abc import Callable
 
 from shaderad.diagnostics import Span
-from shaderad.ir.nodes import Function, Kernel, Print
+from shaderad.ir.nodes import Accumulate, Function, Kernel, Print
 from shaderad.ir.types import Kind, Scalar, Struct, Tuple, Type
-from shaderad.ir.walk import has_own_backward
+from shaderad.ir.walk import reachable, statements
 from shaderad.lower.arrays import Arrays
 from shaderad.lower.artifact import Binding
 from shaderad.lower.bindings import (
@@ -25,25 +25,37 @@ from shaderad.lower.bindings import (
     WordKind,
 )
 from shaderad.lower.known import Known
-from shaderad.lower.loops import LoopFunction
 from shaderad.lower.names import member_names, module_names
 from shaderad.lower.piece import Piece
 from shaderad.lower.spelling import Types
 from shaderad.lower.strategy import Strategies
-from shaderad.rules.pushing import PushedKernel
+from shaderad.rules.pushed import PushedKernel
 from shaderad.rules.transforms import Transforms
+
+_OF_TANGENTS = {
+    Role.INPUT: Role.TANGENT,
+    Role.UNIFORM: Role.TANGENT,
+    Role.OUTPUT: Role.OUTPUT_TANGENT,
+}
 
 
 class Module:
     """One kernel in one mode, being written."""
 
     def __init__(
-        self, kernel: Kernel, mode: Mode, variant: Variant, strategies: Strategies
+        self,
+        kernel: Kernel,
+        mode: Mode,
+        variant: Variant,
+        strategies: Strategies,
+        transforms: Transforms,
     ) -> None:
         self.kernel = kernel
         self.mode = mode
         self.variant = variant
         self.strategies = strategies
+        self.transforms = transforms
+        """The derivatives that functions take."""
         self.names = module_names()
         self.types = Types(self.names)
         self._outputs = member_names()
@@ -58,25 +70,17 @@ class Module:
         self.shown_names = {b.name: b.shown_name for b in kernel.buffers}
         """What messages call arrays, and locals that lowering made."""
         self.is_second_winner_pass = False
-        self.transforms: Transforms | None = None
-        """What makes calls of ``fwd_diff`` and ``bwd_diff`` in functions; `None` where the compiler
-        differentiates."""
-        self.is_pulled = False
-        """Whether derivatives are made of the IR, not by the compiler."""
         self.workgroup_size = variant.workgroup
         self.stored_types: set[Type] = set()
         """Element types of buffers that are no parameters of the kernel."""
-        self.twice: frozenset[Function] = frozenset()
-        """Functions whose forward derivative is itself differentiated."""
-        self.inside_backward: frozenset[Function] = frozenset()
-        """Functions that ``bwd_diff`` inside the kernel reaches."""
         self.known_arguments: dict[Function, dict[str, Known]] = {}
         """By function: what a compiler may know of its parameters."""
-        self.reversed_loops: list[LoopFunction] = []
+        self._primals: dict[str, str] = {}
+        if mode is Mode.FORWARD and isinstance(kernel, PushedKernel):
+            self._primals = {dot: name for name, dot in kernel.dots.items()}
+        self._tangents: dict[str, list[str]] = {}
         self.arrays = Arrays(self)
         self._functions: dict[Function, str] = {}
-        self._has_own_backward: dict[Function, bool] = {}
-        self._call_count = 0
         self._write: Callable[[Function, str], None] | None = None
 
     @property
@@ -94,36 +98,40 @@ class Module:
     def is_wanted(self, buffer: str) -> bool:
         return self.mode in (Mode.BACKWARD, Mode.FORWARD) and buffer in self.variant.wanted
 
-    def tangent_of(self, buffer: str) -> str | None:
-        """The array that holds the tangents of `buffer`, in kernels with tangents."""
-        return self.kernel.dots.get(buffer) if isinstance(self.kernel, PushedKernel) else None
+    def tangents_of(self, buffer: str) -> list[str]:
+        """The arrays that hold the tangents of a Min or Max array, in kernels with tangents."""
+        if buffer not in self._tangents:
+            inside = (self.kernel.body, *(f.body for f in reachable(self.kernel.body)))
+            writes = (s for body in inside for s in statements(body))
+            found = {
+                s.tangent_buffer: None
+                for s in writes
+                if isinstance(s, Accumulate) and s.buffer == buffer and s.tangent_buffer
+            }
+            self._tangents[buffer] = list(found)
+        return self._tangents[buffer]
 
-    def is_reversed(self, f: Function | None) -> bool:
-        """Whether `f`, or the kernel's body, is run in reverse, which keeps its loops' states."""
-        return not self.is_pulled and (self.mode is Mode.BACKWARD or f in self.inside_backward)
+    def part_of_winner(self, buffer: str, tangent: str) -> str:
+        """What of the tag of a Min or Max array stands for what a write brought, or its tangent."""
+        return f"Tangent{self.tangents_of(buffer).index(tangent)}" if tangent else "Value"
+
+    def bound_as(self, role: Role, name: str) -> tuple[Role, str]:
+        """What the host calls an array: in forward mode, those of tangents belong to others."""
+        primal = self._primals.get(name)
+        return (role, name) if primal is None else (_OF_TANGENTS[role], primal)
+
+    def shaped_as(self, buffer: str) -> str:
+        """The array whose shape the host gives for that of `buffer`."""
+        return self._primals.get(buffer, buffer)
 
     # -- functions ------------------------------------------------------------------------------
-
-    def keeps_calls_apart(self, f: Function) -> bool:
-        """Whether two calls of `f` with equal arguments must not become one: see `ofCall`."""
-        if self.is_pulled or (self.mode is not Mode.BACKWARD and not self.inside_backward):
-            return False
-        if f not in self._has_own_backward:
-            self._has_own_backward[f] = has_own_backward(f)
-        return self._has_own_backward[f]
-
-    def next_call(self) -> int:
-        """A number that no other call has."""
-        self._call_count += 1
-        return self._call_count
 
     def set_function_writer(self, write: Callable[[Function, str], None]) -> None:
         self._write = write
 
     def function(self, f: Function) -> str:
         """The Slang name of a user function, which is written at its first use."""
-        if self.transforms is not None:
-            f = self.transforms.function(f)
+        f = self.transforms.function(f)
         if f not in self._functions:
             self._functions[f] = self.names.make(f.name)
             assert self._write is not None
@@ -141,9 +149,9 @@ class Module:
         """The field of `Outputs` that holds an array's element, or a sum."""
         return self._outputs.make(name, name)
 
-    def sum(self, name: str, suffix: str = "") -> str:
+    def sum(self, name: str) -> str:
         """The field of `Sums` for what threads sum under `name`."""
-        return self._sums.make(name + suffix, (name, suffix))
+        return self._sums.make(name, name)
 
     # -- what the host provides -----------------------------------------------------------------
 

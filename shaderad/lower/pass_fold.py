@@ -218,5 +218,5 @@ class Fold:
         return f"{number} * {self.state}.wordCount"
 
     def neutral(self) -> str:
-        writer = FunctionWriter(self.entry.module, Piece(), {}, is_differentiated=False)
+        writer = FunctionWriter(self.entry.module, Piece(), {})
         return writer.text(self._operator.neutral)

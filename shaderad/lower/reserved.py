@@ -48,8 +48,8 @@ MODIFIERS = frozenset(
 """What Slang reads as a modifier where a parameter's type stands: names of all but structs."""
 
 MEMBERS = frozenset(
-    "Differential dzero dadd dmul wordCount gradientWordCount read write readDifferential "
-    "writeDifferential addDifferential addCotangent addTo lowHalf highHalf wordOfHalves".split()
+    "wordCount gradientWordCount read write addCotangent addTo lowHalf highHalf "
+    "wordOfHalves".split()
 )
 """What the text, or the library, declares in each struct of the user's, or calls there."""
 

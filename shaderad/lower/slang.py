@@ -1,7 +1,6 @@
 """IR statements -> Slang text.
 
-The user's names and order, one statement a line. Functions that take part in differentiation are
-written for Slang's AD (loops outlined, accesses with derivatives); the others as plain Slang.
+The user's names and order, one statement a line.
 """
 
 from __future__ import annotations
@@ -14,17 +13,14 @@ from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.ir.nodes import (
     Accumulate,
     AccumulateGradient,
-    Apply,
     Assert,
     Assign,
-    BackwardDiff,
     Const,
     Evaluate,
     Expr,
     For,
     If,
     KnownNumber,
-    Load,
     Print,
     Return,
     Stmt,
@@ -35,24 +31,20 @@ from shaderad.ir.nodes import (
 from shaderad.ir.types import (
     LocalArray,
     Matrix,
-    Pair,
     Type,
     Vector,
-    Void,
-    is_differentiable,
 )
 from shaderad.ir.walk import reads
 from shaderad.lower import accumulate
 from shaderad.lower.assignments import write_assign
-from shaderad.lower.bindings import Mode, SiteKind
+from shaderad.lower.bindings import SiteKind
 from shaderad.lower.declarations import is_inside_one_block, mentions
 from shaderad.lower.expressions import ExpressionWriter
-from shaderad.lower.known import Known, has_own_quotient
-from shaderad.lower.loop_statements import write_for, write_reverse, write_run_loop, write_while
-from shaderad.lower.loops import RunLoop
+from shaderad.lower.known import Known
+from shaderad.lower.loop_statements import write_for, write_reverse, write_while
 from shaderad.lower.names import Names
 from shaderad.lower.piece import Piece
-from shaderad.lower.watches import watched_statement
+from shaderad.lower.watches import Watch
 from shaderad.rules.pulling import ReverseFor
 
 if TYPE_CHECKING:
@@ -68,17 +60,14 @@ class FunctionWriter:
         piece: Piece,
         types: Mapping[str, Type],
         *,
-        is_differentiated: bool,
-        constants: frozenset[str] = frozenset(),
         known: Mapping[str, Known] | None = None,
+        watch: Watch | None = None,
         names: Names | None = None,
     ) -> None:
         self.module = module
         self.piece = piece
         self.types = dict(types)
-        self.is_differentiated = is_differentiated
-        self.constants = constants
-        """Names of floats whose derivative nobody wants."""
+        self._watch = watch or Watch(module.mode, {})
         self.known = known or {}
         """What a compiler may know of the names: see ``lower/known.py``."""
         self.names = names or module.names.child()
@@ -88,7 +77,6 @@ class FunctionWriter:
         self.is_silent = False
         """What is written runs again, and has reported what there was to report."""
         self._text_by_name: dict[str, str] = {}
-        self._accumulators: dict[str, str] = {}
         self._declared: set[str] = set()
 
     # -- names ----------------------------------------------------------------------------------
@@ -113,14 +101,6 @@ class FunctionWriter:
 
     def is_declared(self, name: str) -> bool:
         return name in self._declared
-
-    def accumulator(self, pair: str) -> str | None:
-        """The local that sums ``pair.d``, where `pair` is a parameter of a backward derivative."""
-        return self._accumulators.get(pair)
-
-    def add_accumulator(self, pair: str) -> str:
-        self._accumulators[pair] = self.names.make(f"{pair}_d")
-        return self._accumulators[pair]
 
     def is_inside(self, index: Expr, container: Type) -> bool:
         """Whether an index of a local array, vector or matrix is known to be in range."""
@@ -164,19 +144,8 @@ class FunctionWriter:
 
     def statement(self, s: Stmt) -> None:
         if self.module.variant.checks == "nan":
-            s = watched_statement(s, self._carries_cotangent)
+            s = self._watch.statement(s)
         _WRITERS[type(s)](self, s)
-
-    def has_own_quotient(self, e: Apply) -> bool:
-        """Whether `e` is a division that is a call of the library here, and no operator."""
-        return has_own_quotient(e, self.known, is_differentiated=self.is_differentiated)
-
-    def _carries_cotangent(self, source: Var | Load) -> bool:
-        if not self.is_differentiated or self.module.mode is not Mode.BACKWARD:
-            return False
-        if isinstance(source, Load):
-            return self.module.is_wanted(source.buffer)
-        return source.name not in self.constants
 
     def nested(self, body: tuple[Stmt, ...], *, first: str = "", last: str = "") -> None:
         """A block in braces, whose declarations end with it; `first` and `last` are lines of it."""
@@ -190,37 +159,12 @@ class FunctionWriter:
         self._declared = before
         self.piece.add("}")
 
-    def writer_of_step(self, piece: Piece) -> FunctionWriter:
-        """A writer for the step of an outlined loop: the same types, names of its own."""
-        return FunctionWriter(
-            self.module,
-            piece,
-            self.types,
-            is_differentiated=True,
-            constants=self.constants,
-            known=self.known,
-        )
-
     # -- statements -----------------------------------------------------------------------------
 
     def evaluate(self, s: Evaluate) -> None:
         if self.is_silent and isinstance(s.call, CheckIndex):
             return
         self.piece.add(f"{self.text(s.call)};")
-
-    def backward_diff(self, s: BackwardDiff) -> None:
-        name = self.module.function(s.function)
-        arguments: list[str] = []
-        for argument in s.args:
-            text = self.text(argument)
-            if isinstance(argument.type, Pair):
-                # A preset `.d` is overwritten by automatic and kept by custom derivatives.
-                spelled = self.module.types.spell(argument.type.primal)
-                self.piece.add(f"{text} = diffPair({text}.p, {spelled}.dzero());")
-            arguments.append(text)
-        if not isinstance(s.function.result, Void) and is_differentiable(s.function.result):
-            arguments.append(self.text(s.cotangent))
-        self.piece.add(f"bwd_diff({name})({', '.join(arguments)});")
 
     def branch(self, s: If) -> None:
         self.piece.add(f"if ({self.text(s.condition)})")
@@ -265,7 +209,6 @@ _WRITERS: dict[type[Stmt], Callable[..., None]] = {
     NumberedAccumulate: accumulate.write_accumulate,
     AccumulateGradient: accumulate.write_gradient,
     Evaluate: FunctionWriter.evaluate,
-    BackwardDiff: FunctionWriter.backward_diff,
     If: FunctionWriter.branch,
     Return: FunctionWriter.returns,
     Assert: FunctionWriter.check,
@@ -273,5 +216,4 @@ _WRITERS: dict[type[Stmt], Callable[..., None]] = {
     For: write_for,
     ReverseFor: write_reverse,
     While: write_while,
-    RunLoop: write_run_loop,
 }

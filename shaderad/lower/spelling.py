@@ -11,7 +11,6 @@ from shaderad.ir.types import (
     Kind,
     LocalArray,
     Matrix,
-    Pair,
     Pointer,
     Scalar,
     Struct,
@@ -19,8 +18,6 @@ from shaderad.ir.types import (
     Type,
     Vector,
     Void,
-    is_differentiable,
-    tangent,
 )
 from shaderad.lower.names import Names, member_names
 from shaderad.lower.reserved import MODIFIERS
@@ -43,10 +40,6 @@ class Types:
             return f"{t.element}{t.row_count}x{t.column_count}"
         if isinstance(t, LocalArray):
             return f"Array<{self.spell(t.element)}, {t.count}>"
-        if isinstance(t, Pair):
-            # Where all floats lie behind pointers, there is no differential to carry.
-            primal = self.spell(t.primal)
-            return f"DifferentialPair<{primal}>" if is_differentiable(t.primal) else primal
         if isinstance(t, Pointer):
             return f"Pointer<{self.spell(t.element)}>"
         if isinstance(t, Struct):
@@ -57,12 +50,6 @@ class Types:
             return "void"
         raise TypeError(f"{t} has no Slang type")
 
-    def differential(self, t: Type) -> str:
-        """The Slang type of a tangent or cotangent of `t`."""
-        if isinstance(t, LocalArray):
-            return f"Array<{self.differential(t.element)}, {t.count}>"
-        return f"{self.spell(t)}.Differential" if isinstance(t, Struct | Tuple) else self.spell(t)
-
     def zero(self, t: Type) -> str:
         """An all-zero value."""
         if isinstance(t, Scalar):
@@ -71,8 +58,6 @@ class Types:
             )
         if isinstance(t, Vector | Matrix):
             return f"{self.spell(t)}({self.zero(t.element)})"
-        if isinstance(t, Pair):
-            return f"diffPair({self.zero(t.primal)})"
         if isinstance(t, LocalArray):
             element = self.spell(t.element)
             return f"makeArrayFromElement<{element}, {t.count}>({self.zero(t.element)})"
@@ -95,12 +80,6 @@ class Types:
     def _struct(self, t: Struct) -> str:
         t = _annotated(t)
         if t not in self.structs:
-            if t.name.endswith(".Differential"):
-                stem = t.name.removesuffix(".Differential")
-                primal = next((s for s in self.structs if s.name == stem and tangent(s) == t), None)
-                if primal is not None:
-                    self._fields[t] = self._fields[primal]
-                    return f"{self.structs[primal]}.Differential"
             for _, field in t.fields:
                 self.spell(field)
             self.structs[t] = self._names.make(t.name, avoided=MODIFIERS)

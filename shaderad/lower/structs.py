@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 def write_struct(module: Module, t: Struct, name: str) -> Piece:
     """``struct Triangle``, as the user wrote it."""
     piece = Piece()
-    base = " : IDifferentiable" if is_differentiable(t) else ""
-    piece.open(f"public struct {name}{base}")
+    piece.open(f"public struct {name}")
     for field, inner in t.fields:
         piece.add(f"public {module.types.spell(inner)} {module.field(t, field)};")
     piece.close()
@@ -34,8 +33,7 @@ def write_struct(module: Module, t: Struct, name: str) -> Piece:
 def write_tuple(module: Module, elements: tuple[Type, ...], name: str) -> Piece:
     """Several results of one function."""
     piece = Piece()
-    base = " : IDifferentiable" if any(map(is_differentiable, elements)) else ""
-    piece.open(f"struct {name}{base}")
+    piece.open(f"struct {name}")
     for index, inner in enumerate(elements):
         piece.add(f"{module.types.spell(inner)} item{index};")
     piece.close()
@@ -77,37 +75,27 @@ def write_layout(module: Module, t: Struct, name: str) -> Piece:
     layout = _Layout(module, t)
     piece.open(f"public extension {name} : {'IFloatElement' if is_float else 'IElement'}")
     piece.add(f"public static const uint wordCount = {byte_count(t) // layout.unit};")
-    _read(piece, layout, f"{name} read", name, "value", is_differential=False)
-    _write(piece, layout, f"void write<Buffer : IWritable>(uint offset, {name} value)", False)
+    _read(piece, layout, name)
+    _write(piece, layout, name)
     if is_float:
         count = byte_count(widened(t)) // 4
         piece.add(f"public static const uint gradientWordCount = {count};")
-        _read(piece, layout, "Differential readDifferential", "Differential", "value",
-              is_differential=True)  # fmt: skip
-        head = "void writeDifferential<Buffer : IWritable>(uint offset, Differential value)"
-        _write(piece, layout, head, True)
-        _add(piece, module, t, "addDifferential", "Differential")
-        _add(piece, module, t, "addCotangent", name)
+        _add(piece, module, t, name)
     piece.close()
     return piece
 
 
-def _read(
-    piece: Piece, layout: _Layout, head: str, result: str, name: str, *, is_differential: bool
-) -> None:
-    piece.open(f"public static {head}<Buffer : IReadable>(uint offset)")
-    piece.add(f"{result} {name};")
+def _read(piece: Piece, layout: _Layout, name: str) -> None:
+    piece.open(f"public static {name} read<Buffer : IReadable>(uint offset)")
+    piece.add(f"{name} value;")
     for field, t, offset in layout.offsets:
-        if is_differential and not is_differentiable(t):
-            continue
-        for place, inner, at in layout.each(f"{name}.{field}", t, offset):
+        for place, inner, at in layout.each(f"value.{field}", t, offset):
             if layout.shares_words(inner):
                 _read_halves(piece, layout.module, inner, place, at)
                 continue
-            method = "readDifferential" if is_differential else "read"
             spelled = layout.module.types.spell(inner)
-            piece.add(f"{place} = {spelled}.{method}<Buffer>(offset + {at});")
-    piece.add(f"return {name};")
+            piece.add(f"{place} = {spelled}.read<Buffer>(offset + {at});")
+    piece.add("return value;")
     piece.close()
 
 
@@ -136,21 +124,15 @@ def _read_halves(piece: Piece, module: Module, t: Type, place: str, offset: int)
         piece.add(f"{part} = {side}(Buffer.word(offset + {offset + k // 2}));")
 
 
-def _write(piece: Piece, layout: _Layout, head: str, is_differential: bool) -> None:
-    piece.open(f"public static {head}")
+def _write(piece: Piece, layout: _Layout, name: str) -> None:
+    piece.open(f"public static void write<Buffer : IWritable>(uint offset, {name} value)")
     for field, t, offset in layout.offsets:
-        if is_differential and not is_differentiable(t):
-            for k in range(byte_count(t) // layout.unit):
-                piece.add(f"Buffer.setWord(offset + {offset + k}, 0u);")
-            continue
         for place, inner, at in layout.each(f"value.{field}", t, offset):
-            _write_field(piece, layout, inner, place, at, is_differential)
+            _write_field(piece, layout, inner, place, at)
     piece.close()
 
 
-def _write_field(
-    piece: Piece, layout: _Layout, t: Type, place: str, offset: int, is_differential: bool
-) -> None:
+def _write_field(piece: Piece, layout: _Layout, t: Type, place: str, offset: int) -> None:
     if layout.shares_words(t):
         parts = [part for part, _ in _half_places(layout.module, t, place)]
         for k in range(0, len(parts), 2):
@@ -158,28 +140,25 @@ def _write_field(
             word = f"wordOfHalves({parts[k]}, {high})"
             piece.add(f"Buffer.setWord(offset + {offset + k // 2}, {word});")
         return
-    method = "writeDifferential" if is_differential else "write"
     spelled = layout.module.types.spell(t)
-    piece.add(f"{spelled}.{method}<Buffer>(offset + {offset}, {place});")
+    piece.add(f"{spelled}.write<Buffer>(offset + {offset}, {place});")
 
 
-def _add(piece: Piece, module: Module, t: Struct, method: str, given: str) -> None:
-    head = f"void {method}<Buffer : IAddable>(uint offset, {given} value)"
-    piece.open(f"public static {head}")
+def _add(piece: Piece, module: Module, t: Struct, name: str) -> None:
+    piece.open(f"public static void addCotangent<Buffer : IAddable>(uint offset, {name} value)")
     offset = 0
-    for name, field in t.fields:
+    for field_name, field in t.fields:
         if is_differentiable(field):
-            place = f"value.{module.field(t, name)}"
-            _add_field(piece, module, place, field, offset, method)
+            _add_field(piece, module, f"value.{module.field(t, field_name)}", field, offset)
         offset += byte_count(widened(field)) // 4
     piece.close()
 
 
-def _add_field(piece: Piece, module: Module, place: str, t: Type, offset: int, method: str) -> None:
+def _add_field(piece: Piece, module: Module, place: str, t: Type, offset: int) -> None:
     if isinstance(t, LocalArray):
         stride = byte_count(widened(t.element)) // 4
         for k in range(t.count):
-            _add_field(piece, module, f"{place}[{k}]", t.element, offset + k * stride, method)
+            _add_field(piece, module, f"{place}[{k}]", t.element, offset + k * stride)
         return
     spelled = module.types.spell(t)
-    piece.add(f"{spelled}.{method}<Buffer>(offset + {offset}, {place});")
+    piece.add(f"{spelled}.addCotangent<Buffer>(offset + {offset}, {place});")

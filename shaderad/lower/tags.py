@@ -117,16 +117,13 @@ class Tags:
         if gradient and self._arrays.stores_gradient(b.name):
             store = self._arrays.write_text(Role.GRADIENT, b.name, "asuint(value)")
             gradient.append(f"override static void set(uint offset, float value) {{ {store} }}")
-        has_tangent = self._arrays.has(Role.TANGENT, b.name)
-        tangent = self.reader_lines(Role.TANGENT, b.name, t) if has_tangent else []
-        # Without a derivative it is only read: `load` and `addGradient` ask for an `IInput`.
-        bases = "IInput" if gradient or tangent else "IReadable, IExtent"
+        # Without a derivative it is only read: `addGradient` asks for an `IInput`.
+        bases = "IInput" if gradient else "IReadable, IExtent"
         piece.open(f"struct {self._arrays.tag(b.name)} : {bases}")
         self._write_extent(piece, b)
         self._write_lines(piece, self.reader_lines(Role.INPUT, b.name, t))
-        if gradient or tangent:
+        if gradient:
             self._write_part(piece, "Gradient", "IAddable", gradient, "NoSum")
-            self._write_part(piece, "Tangent", "IReadable", tangent, "NoWords")
         piece.close()
 
     def _write_lines(self, piece: Piece, lines: list[str]) -> None:
@@ -171,7 +168,7 @@ class Tags:
     def _write_cells(self, piece: Piece, b: Buffer) -> None:
         if b.access in (ArrayAccess.MIN, ArrayAccess.MAX):
             return
-        for role in (Role.OUTPUT, Role.OUTPUT_TANGENT, Role.GRADIENT):
+        for role in (Role.OUTPUT, Role.GRADIENT):
             if self._arrays.has(role, b.name) and is_differentiable(b.type.element):
                 self.write_cell_tag(piece, role, b.name)
 
@@ -204,10 +201,6 @@ class Tags:
         has_cotangent = self._arrays.has(Role.COTANGENT, b.name)
         read = self.reader_lines(Role.COTANGENT, b.name, b.type.element) if has_cotangent else []
         self._write_part(piece, "Cotangent", "IReadable", read, "NoWords")
-        tangent: list[str] = []
-        if self._arrays.has(Role.OUTPUT_TANGENT, b.name):
-            tangent = self._written_lines(Role.OUTPUT_TANGENT, b)
-        self._write_part(piece, "Tangent", base, tangent, nothing)
         if self._arrays.has(Role.MARKS, b.name):
             mark = f"return {self._arrays.words(Role.MARKS, b.name)}.add(1) == 0;"
             piece.add(f"override static bool isFirstWrite(uint offset) {{ {mark} }}")
@@ -223,24 +216,10 @@ class Tags:
         return self.writer_lines(role, b.name, b.type.element)
 
     def _value_lines(self, b: Buffer) -> list[str]:
-        if self._module.mode is Mode.BACKWARD:
-            return [] if self._module.is_pulled else self._kept_lines(b)
         is_int_sum = b.access is ArrayAccess.ADD and not is_differentiable(b.type.element)
         if is_int_sum or not self._arrays.has(Role.OUTPUT, b.name):
             return []
         return self._written_lines(Role.OUTPUT, b)
-
-    def _kept_lines(self, b: Buffer) -> list[str]:
-        """Backward modules write nothing, but the calls must not be dropped."""
-        if b.access is ArrayAccess.ADD:
-            head = "static void add(uint offset, float value)"
-            return [f"{head} {{ keep<Report>(offset, asuint(value)); }}"]
-        head = "static void setWord(uint offset, uint bits)"
-        lines = [f"{head} {{ keep<Report>(offset, bits); }}"]
-        if word_bytes(b.type.element) == 2:
-            head = "override static void setHalfWord(uint offset, half value)"
-            lines.append(f"{head} {{ keep<Report>(offset, asuint(float(value))); }}")
-        return lines
 
     def _write_extreme(self, piece: Piece, b: Buffer) -> None:
         piece.open(f"struct {self._arrays.tag(b.name)} : IExtreme")
@@ -253,8 +232,7 @@ class Tags:
         elif self._module.mode is Mode.WINNER:
             self._write_winner(piece, b, head)
         else:
-            kept = "" if self._module.is_pulled else "keep<Report>(offset, bits); "
-            piece.add(f"{head} {{ {kept}}}")
+            piece.add(f"{head} {{}}")
             if self._arrays.has(Role.WINNER, b.name):
                 self._write_wins(piece, b)
         piece.close()
@@ -282,16 +260,11 @@ class Tags:
             "override static bool wins(uint offset, uint write) "
             f"{{ return {thread_word} == thread && {write_word} == write; }}"
         )
-        self._write_flow(piece, b.name, "cotangent", "setTangent")
-        tangent = self._module.tangent_of(b.name)
-        if tangent is not None:
-            self._write_flow(piece, tangent, "tangentCotangent", "setTangentOfTangent")
-
-    def _write_flow(self, piece: Piece, name: str, read: str, write: str) -> None:
-        """What a winner reads backward and writes forward."""
-        if self._arrays.has(Role.COTANGENT, name):
-            text = self._arrays.words(Role.COTANGENT, name)
-            piece.add(f"override static float {read}(uint offset) {{ return asfloat({text}); }}")
-        if self._arrays.has(Role.OUTPUT_TANGENT, name):
-            text = self._arrays.write_text(Role.OUTPUT_TANGENT, name, "asuint(value)")
-            piece.add(f"override static void {write}(uint offset, float value) {{ {text} }}")
+        for name in ("", *self._module.tangents_of(b.name)):
+            part = self._module.part_of_winner(b.name, name)
+            if self._arrays.has(Role.COTANGENT, name or b.name):
+                lines = self.reader_lines(Role.COTANGENT, name or b.name, b.type.element)
+                self._write_part(piece, part, "IReadable", lines, "NoWords")
+            if name and self._arrays.has(Role.OUTPUT, name):
+                lines = self.writer_lines(Role.OUTPUT, name, b.type.element)
+                self._write_part(piece, part, "IWritable", lines, "NoWrites")

@@ -1,24 +1,22 @@
 """`checks="nan"`: one statement -> the same with its floats watched for NaN and infinity.
 
-The value that a statement makes is wrapped in `Watched`; the floats that it reads, whose cotangents
-it therefore gives back, in `WatchedRead`. Invariant: neither changes a value or a derivative
-(shaders/checks.slang). Constants and copies of locals are not watched: an infinity that stands in
-the source is there on purpose, and what a local holds was watched where it was computed.
+The primal watches values, forward mode tangents, backward mode what each statement adds to a
+cotangent. Invariant: no value changes (shaders/checks.slang). Constants and copies of names are not
+watched: an infinity that stands in the source is there on purpose, and what a name holds was
+watched where it was computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from shaderad.bodies.outputs import AlreadyRead
 from shaderad.ir import ops
 from shaderad.ir.nodes import (
     Accumulate,
     AccumulateGradient,
     Apply,
     Assign,
-    BackwardDiff,
     Call,
     Conditional,
     Const,
@@ -28,7 +26,6 @@ from shaderad.ir.nodes import (
     Evaluate,
     Expr,
     Field,
-    Load,
     Return,
     Splat,
     Stmt,
@@ -37,100 +34,111 @@ from shaderad.ir.nodes import (
     Var,
     Zero,
 )
-from shaderad.ir.types import is_differentiable, is_float
+from shaderad.ir.types import Tuple, is_differentiable, is_float
 from shaderad.ir.walk import children, map_children
+from shaderad.lower.bindings import Mode
+
+_KINDS = {Mode.PRIMAL: "ofValue", Mode.FORWARD: "ofTangent", Mode.BACKWARD: "ofCotangent"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Watched(Expr):
-    """`value`, reported where it or its tangent is not finite."""
+    """`value`, reported where it is not finite."""
 
     value: Expr
     name: str
     """What the report calls it: the local, array or parameter that it becomes."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class WatchedRead(Expr):
-    """`value`, reported where the cotangent that comes back to it is not finite."""
-
-    value: Expr
-    name: str
-
-
-def watched_statement(s: Stmt, carries_cotangent: Callable[[Var | Load], bool]) -> Stmt:
-    """`s` with what it computes and reads watched; statements nested in it are left alone.
-
-    Args:
-        s: A statement about to be written.
-        carries_cotangent: Whether a derivative is asked for by what a variable or element holds.
-    """
-    watch = _Watch(carries_cotangent)
-    if isinstance(s, Assign):
-        return replace(s, value=watch.value(s.value, s.name))
-    if isinstance(s, Store | Accumulate | AccumulateGradient):
-        return replace(s, value=watch.value(s.value, s.buffer))
-    if isinstance(s, Return) and s.value is not None:
-        return replace(s, value=watch.value(s.value, "the result"))
-    if isinstance(s, Evaluate):
-        return replace(s, call=watch.operands(s.call))
-    if isinstance(s, BackwardDiff):
-        return replace(s, cotangent=watch.value(s.cotangent, "the cotangent"))
-    return s
+    kind: str
+    """What it is of that: see shaders/checks.slang."""
 
 
 @dataclass(frozen=True)
-class _Watch:
-    carries_cotangent: Callable[[Var | Load], bool]
+class Watch:
+    """What is watched in one function."""
 
-    def value(self, e: Expr, name: str) -> Expr:
+    mode: Mode
+    shown: Mapping[str, str]
+    """Names and arrays that hold tangents or cotangents, by name: whose they are."""
+
+    def statement(self, s: Stmt) -> Stmt:
+        """`s` with what it computes watched; statements nested in it are left alone."""
+        if self.mode not in _KINDS:
+            return s
+        if isinstance(s, Assign):
+            return replace(s, value=self._assigned(s))
+        if isinstance(s, Store | Accumulate):
+            return replace(s, value=self._value(s.value, s.buffer))
+        if isinstance(s, AccumulateGradient):
+            return replace(s, value=self._watched(s.value, s.buffer))
+        if isinstance(s, Return) and s.value is not None:
+            return replace(s, value=self._result(s.value))
+        return replace(s, call=self._arguments(s.call)) if isinstance(s, Evaluate) else s
+
+    def _assigned(self, s: Assign) -> Expr:
+        value = s.value
+        if self.mode is Mode.BACKWARD and isinstance(value, Apply) and value.op is ops.ADD:
+            place, added = value.args
+            if _root(place) == s.name:
+                return replace(value, args=(place, self._value(added, s.name)))
+        return self._value(value, s.name)
+
+    def _result(self, e: Expr) -> Expr:
+        """Of a function with tangents, the second of two."""
+        if self.mode is Mode.PRIMAL:
+            return self._watched(e, "the result")
+        if self.mode is Mode.FORWARD and isinstance(e, Construct) and isinstance(e.type, Tuple):
+            value, *dots = e.parts
+            return replace(e, parts=(value, *(self._watched(d, "the result") for d in dots)))
+        return e
+
+    def _value(self, e: Expr, name: str) -> Expr:
         """`e` as a value that gets a name."""
-        if _is_settled(e):
+        if self.mode is Mode.PRIMAL:
+            return self._watched(e, self.shown.get(name, name))
+        return self._watched(e, self.shown[name]) if name in self.shown else e
+
+    def _watched(self, e: Expr, name: str) -> Expr:
+        if self._is_settled(e):
             return e
         if is_float(e.type):
-            return Watched(type=e.type, value=self.operands(e), name=name, span=e.span)
+            kind = _KINDS[self.mode]
+            value = self._arguments(e)
+            return Watched(type=e.type, value=value, name=name, kind=kind, span=e.span)
         if isinstance(e, Construct):
-            return replace(e, parts=tuple(self.value(p, name) for p in e.parts))
+            return replace(e, parts=tuple(self._watched(p, name) for p in e.parts))
         if isinstance(e, Conditional):
-            sides = (self.value(side, name) for side in (e.if_true, e.if_false))
-            if_true, if_false = sides
+            if_true, if_false = (self._watched(side, name) for side in (e.if_true, e.if_false))
             return replace(e, if_true=if_true, if_false=if_false)
-        return self.operands(e)
+        return self._arguments(e)
 
-    def operands(self, e: Expr) -> Expr:
-        """`e` with the floats that it reads, and the arguments of calls, watched."""
-        root = _root(e)
-        if root is not None:
-            return self._read(e, root)
+    def _arguments(self, e: Expr) -> Expr:
+        """`e` with the arguments of its calls watched."""
         if isinstance(e, Detach) or not (is_differentiable(e.type) or isinstance(e, Call)):
             return e
         if isinstance(e, Call):
             named = zip(e.args, e.function.parameters, strict=True)
-            return replace(e, args=tuple(self.value(a, p.name) for a, p in named))
-        return map_children(e, self.operands)
+            return replace(e, args=tuple(self._argument(a, p.name) for a, p in named))
+        return map_children(e, self._arguments)
 
-    def _read(self, e: Expr, root: Var | Load | AlreadyRead) -> Expr:
-        source = root.value if isinstance(root, AlreadyRead) else root
-        if not is_float(e.type) or not self.carries_cotangent(source):
-            return e
-        name = source.name if isinstance(source, Var) else source.buffer
-        if isinstance(root, AlreadyRead):
-            name = root.buffer
-        return WatchedRead(type=e.type, value=e, name=name, span=e.span)
+    def _argument(self, e: Expr, name: str) -> Expr:
+        if self.mode is Mode.PRIMAL:
+            return self._watched(e, name)
+        return self._arguments(e)
+
+    def _is_settled(self, e: Expr) -> bool:
+        """Whether `e` is a constant, or a copy of constants and of what was watched."""
+        if isinstance(e, Var):
+            return self.mode is Mode.PRIMAL or e.name in self.shown
+        if isinstance(e, Const | Zero):
+            return True
+        is_negation = isinstance(e, Apply) and e.op is ops.NEG
+        if is_negation or isinstance(e, Field | Swizzle | Element | Construct | Splat | Detach):
+            return all(self._is_settled(child) for child in children(e))
+        return False
 
 
-def _root(e: Expr) -> Var | Load | AlreadyRead | None:
-    """The variable or element of which `e` is a part; `None` for what is computed."""
+def _root(e: Expr) -> str:
+    """The name of which `e` is a part; empty for what is computed."""
     while isinstance(e, Field | Swizzle | Element):
         e = e.value
-    return e if isinstance(e, Var | Load | AlreadyRead) else None
-
-
-def _is_settled(e: Expr) -> bool:
-    """Whether `e` is a constant, or a copy of locals and constants."""
-    if isinstance(e, Const | Zero | Var):
-        return True
-    is_negation = isinstance(e, Apply) and e.op is ops.NEG
-    if is_negation or isinstance(e, Field | Swizzle | Element | Construct | Splat | Detach):
-        return all(_is_settled(child) for child in children(e))
-    return False
+    return e.name if isinstance(e, Var) else ""

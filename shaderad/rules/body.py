@@ -45,6 +45,16 @@ class Body:
             self._dots[name] = self.fresh(f"{name}_dot")
         return self._dots[name]
 
+    @property
+    def shown(self) -> dict[str, str]:
+        """The names of tangents: whose they are."""
+        return {dot: name for name, dot in self._dots.items()}
+
+    @property
+    def temporaries(self) -> frozenset[str]:
+        """The names that stand for parts of expressions."""
+        return frozenset(self.local_types.keys() - self._dots.values())
+
     def add(self, statement: Stmt) -> None:
         """Adds a statement; what the rules made in it comes from the line that is being written."""
         if not blocks(statement):

@@ -30,7 +30,7 @@ from shaderad.ir.types import (
 _LETTERS = "xyzw"
 _RANGE = {INT: (-(2**31), 2**31 - 1), UINT: (0, 2**32 - 1)}
 _ALL_ONES: dict[Type, int | bool] = {INT: -1, UINT: 2**32 - 1, BOOL: True}
-_ABSORBING = frozenset({ops.MUL, ops.DOT, ops.CROSS, ops.MATMUL, ops.NEG, ops.TRANSPOSE})
+_ABSORBING = frozenset({ops.MUL, ops.TIMES, ops.DOT, ops.CROSS, ops.MATMUL, ops.NEG, ops.TRANSPOSE})
 
 
 def variable(name: str, t: Type) -> Expr:
@@ -109,9 +109,9 @@ def _without_neutral(op: ops.Op, args: Sequence[Expr]) -> Expr | None:
         return args[0]
     if op == ops.SUB and is_zero(args[0]):
         return apply(ops.NEG, args[1])
-    if op == ops.MUL and number_of(args[0]) == 1:
+    if op in (ops.MUL, ops.TIMES) and number_of(args[0]) == 1:
         return args[1]
-    if op in (ops.MUL, ops.DIV) and number_of(args[1]) == 1:
+    if op in (ops.MUL, ops.TIMES, ops.DIV) and number_of(args[1]) == 1:
         return args[0]
     return None
 

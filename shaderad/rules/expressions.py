@@ -9,7 +9,7 @@ Invariant: a side of a `Conditional` that is not chosen contributes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from shaderad.rules import composing as c
 from shaderad.rules.local_arrays import added, placed_in_array
 from shaderad.rules.partials import carries_derivative, row_of
 from shaderad.rules.symbolic import Symbolic, expression
-from shaderad.rules.table import ByComponent, Zero, times
+from shaderad.rules.table import ByComponent, Zero
 
 Dots = Mapping[str, "Expr | None"]
 """The tangent of each variable."""
@@ -275,10 +275,9 @@ def _scaled(row: ByComponent, partial: Any, d: Expr, e: nodes.Apply) -> Expr | N
         mask = partial.expr
         if isinstance(mask, nodes.Cast) and is_bool(mask.value.type):
             return c.select(mask.value, d, c.zero(d.type))
-        product: Any = (
-            times(cast("Any", partial), _array(d)) if row.zero_wins else partial * Symbolic(d)
-        )
-        return expression(product, e.type)
+        if not row.zero_wins:
+            return expression(partial * Symbolic(d), e.type)
+        return c.apply(ops.TIMES, expression(partial, e.type), d)
     factor = float(partial)
     if factor == 0:
         return None

@@ -76,6 +76,7 @@ PARTIALS: dict[ops.Op, Row] = {
     ops.TRUNC: unary(lambda y, x: ZERO),
     ops.SIGN: unary(lambda y, x: ZERO),
     ops.PRODUCT_ERROR: binary(lambda y, a, b: (ZERO, ZERO)),
+    ops.TIMES: binary(lambda y, a, b: (b, a)),
     ops.STEP: binary(lambda y, edge, x: (ZERO, ZERO)),
     ops.FRAC: unary(lambda y, x: 1.0),
     # -- roots, exponentials, logarithms; -0 counts as 0 -----------------------------------------
@@ -101,8 +102,9 @@ PARTIALS: dict[ops.Op, Row] = {
     ops.SINH: ieee(unary(lambda y, x: np.cosh(x))),
     ops.COSH: ieee(unary(lambda y, x: np.sinh(x))),
     ops.TANH: ieee(unary(lambda y, x: 1 - y * y)),
-    ops.ASINH: unary(lambda y, x: 1 / np.sqrt(x * x + 1)),
-    ops.ACOSH: unary(lambda y, x: 1 / np.sqrt((x - 1) * (x + 1))),
+    # Without the squares that overflow.
+    ops.ASINH: unary(lambda y, x: 1 / np.hypot(x, 1.0)),
+    ops.ACOSH: unary(lambda y, x: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1))),
     ops.ATANH: unary(lambda y, x: 1 / ((1 - x) * (1 + x))),
     ops.RADIANS: unary(lambda y, x: np.pi / 180),
     ops.DEGREES: unary(lambda y, x: 180 / np.pi),

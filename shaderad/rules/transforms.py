@@ -1,70 +1,114 @@
 """``fwd_diff`` and ``bwd_diff`` inside bodies -> calls of functions that were pushed and pulled.
 
-A pair becomes a tuple of its primal and its derivative, so that what handles pairs is ordinary code
-to whatever differentiates it again.
+Pairs become tuples, so that all of it is ordinary code to whatever differentiates it again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from shaderad.diagnostics import error
 from shaderad.ir import nodes
 from shaderad.ir.made_names import made_name
-from shaderad.ir.nodes import Expr, Function, Stmt
-from shaderad.ir.types import VOID, LocalArray, Pair, Tuple, Type, is_differentiable, tangent
-from shaderad.ir.walk import blocks, expressions, map_children, reachable, rewrite_body, statements
+from shaderad.ir.nodes import Expr, Function, Kernel, Stmt
+from shaderad.ir.types import Tuple, Type, is_differentiable
+from shaderad.ir.walk import blocks, map_children, reachable, statements
 from shaderad.rules import composing as c
+from shaderad.rules import pushing
+from shaderad.rules.pairs import (
+    DERIVATIVE,
+    PRIMAL,
+    holds_pairs,
+    plain,
+    plain_path,
+    plain_type,
+)
+from shaderad.rules.pulling.bodies import pull_function
 from shaderad.rules.pulling.functions import Functions as Adjoints
-from shaderad.rules.pulling.functions import NotPulled
+from shaderad.rules.pulling.nodes import Adjoint
+from shaderad.rules.pulling.pulls import pull_of
+from shaderad.rules.pushed import PushedKernel
 from shaderad.rules.pushing.functions import Functions as Tangents
 from shaderad.rules.pushing.statements import push_body
+
+_Pulls = dict[tuple[Function, tuple[int, ...]], Function]
+
+
+def push_kernel(kernel: Kernel, given: Iterable[str], *, is_first: bool = False) -> PushedKernel:
+    """`kernel` with tangents of `given`: see `rules/pushing/kernels.py`."""
+    transforms = Transforms()
+    return pushing.push_kernel(transforms.kernel(kernel), given, transforms, is_first=is_first)
+
+
+def _check(f: Function, transform: str, span: nodes.Span) -> None:
+    """What is differentiated inside a kernel writes no floats."""
+    for g in (f, *reachable(f.body)):
+        for s in statements(g.body):
+            is_write = isinstance(s, nodes.Store | nodes.Accumulate)
+            if is_write and is_differentiable(s.value.type):
+                raise error("SR0410", span, transform=transform, function=g.name)
 
 
 @dataclass
 class Transforms:
-    """The transforms of one kernel."""
+    """The transforms of one kernel; arrays are constants to them."""
 
-    adjoints: Adjoints | None = None
-    """What makes adjoints; `None` where ``bwd_diff`` stands in the way of another derivative."""
-    _tangents: Tangents = field(
-        default_factory=lambda: Tangents({}, frozenset(), push_body, is_first=True)
-    )
     _made: dict[Function, Function] = field(default_factory=dict[Function, Function])
+    _pulls: _Pulls = field(default_factory=_Pulls)
 
-    def body(
-        self, body: tuple[Stmt, ...], types: dict[str, Type]
-    ) -> tuple[tuple[Stmt, ...], dict[str, Type]]:
-        """`body` without transforms and pairs, and the types of its names.
+    def __post_init__(self) -> None:
+        none: frozenset[str] = frozenset()
+        self._first = Tangents({}, none, push_body, self, is_first=True)
+        self._second = Tangents({}, none, push_body, self)
+        self._adjoints = Adjoints(none, none, pull_function, self)
 
-        Raises:
-            NotPulled: Where something stands in the way.
-        """
-        if not _has_any(body) and not any(isinstance(t, Pair) for t in types.values()):
-            return rewrite_body(body, self._called), types
-        types = {name: _plain(t) for name, t in types.items()}
-        return self._block(body, types), types
+    def kernel(self, kernel: Kernel) -> Kernel:
+        """`kernel` without them."""
+        body, types = self.body(kernel.body, kernel.local_types)
+        return kernel if body == kernel.body else replace(kernel, body=body, local_types=types)
 
     def function(self, f: Function) -> Function:
         """`f` without them; itself where there are none."""
         if f not in self._made:
-            types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
-            body, types = self.body(f.body, types)
-            parameters = tuple(replace(p, type=_plain(p.type)) for p in f.parameters)
-            if body == f.body and parameters == f.parameters:
-                self._made[f] = f
-            else:
-                locals_ = {n: t for n, t in types.items() if n not in {p.name for p in parameters}}
-                self._made[f] = replace(
-                    f, parameters=parameters, result=_plain(f.result), body=body,
-                    local_types=locals_,
-                )  # fmt: skip
+            self._made[f] = f if isinstance(f, Adjoint) else self._plain_function(f)
         return self._made[f]
 
-    def _called(self, e: Expr) -> Expr:
-        if isinstance(e, nodes.Call):
-            f = self.function(e.function)
-            return e if f is e.function else replace(e, function=f)
-        return e
+    def pushed(self, f: Function, moving: tuple[int, ...]) -> Function:
+        return self.function(self._second.of(self.function(f), frozenset(moving)))
+
+    def pulled(self, f: Function, wanted: tuple[int, ...]) -> Function:
+        f = self.function(f)
+        if (f, wanted) not in self._pulls:
+            adjoint = self._adjoints.adjoint(f, frozenset(wanted))
+            self._pulls[f, wanted] = pull_of(f, adjoint, wanted)
+        return self._pulls[f, wanted]
+
+    def body(
+        self, body: tuple[Stmt, ...], types: Mapping[str, Type]
+    ) -> tuple[tuple[Stmt, ...], dict[str, Type]]:
+        """`body` without transforms and pairs, and the types of its names."""
+        has_pairs = holds_pairs(body) or any(plain_type(t) != t for t in types.values())
+        if has_pairs or any(isinstance(s, nodes.BackwardDiff) for s in statements(body)):
+            return self.plain(body, types)
+        return self._block(body, made := dict(types)), made
+
+    def plain(
+        self, body: tuple[Stmt, ...], types: Mapping[str, Type]
+    ) -> tuple[tuple[Stmt, ...], dict[str, Type]]:
+        made = {name: plain_type(t) for name, t in types.items()}
+        return self._block(body, made), made
+
+    def _plain_function(self, f: Function) -> Function:
+        given = {p.name for p in f.parameters}
+        body, types = self.body(f.body, {**f.local_types, **{p.name: p.type for p in f.parameters}})
+        parameters = tuple(replace(p, type=plain_type(p.type)) for p in f.parameters)
+        if body == f.body and parameters == f.parameters:
+            return f
+        locals_ = {n: t for n, t in types.items() if n not in given}
+        return replace(
+            f, parameters=parameters, result=plain_type(f.result), body=body, local_types=locals_
+        )
 
     # -- statements -------------------------------------------------------------------------------
 
@@ -73,7 +117,7 @@ class Transforms:
 
     def _statement(self, s: Stmt, types: dict[str, Type]) -> tuple[Stmt, ...]:
         if isinstance(s, nodes.BackwardDiff):
-            return self._pulled(s, types)
+            return self._pulled_statement(s, types)
         inner = {
             name: self._block(getattr(s, name), types)
             for name in ("then", "otherwise", "body")
@@ -81,109 +125,57 @@ class Transforms:
         }
         bare = replace(s, **dict.fromkeys(inner, ())) if inner else s
         made = map_children(bare, self._expression)
-        if isinstance(made, nodes.Assign) and any(
-            isinstance(step, nodes.PartStep) for step in made.path
-        ):
-            path = tuple(
-                nodes.FieldStep(name="1") if isinstance(step, nodes.PartStep) else step
-                for step in made.path
-            )
-            made = replace(made, path=path)
+        if isinstance(made, nodes.Assign):
+            made = replace(made, path=plain_path(made.path))
         return (replace(made, **inner) if inner else made,)
 
-    def _pulled(self, s: nodes.BackwardDiff, types: dict[str, Type]) -> tuple[Stmt, ...]:
-        """The adjoint of the function, which adds to cotangents that start at 0."""
-        if self.adjoints is None:
-            raise NotPulled("bwd_diff inside")
+    def _pulled_statement(self, s: nodes.BackwardDiff, types: dict[str, Type]) -> tuple[Stmt, ...]:
+        """``.d`` of each pair becomes what the function's adjoint gives."""
         f = s.function
-        _check(f)
-        wanted = [k for k, p in enumerate(f.parameters) if is_differentiable(p.type)]
-        adjoint = self.adjoints.adjoint(self.function(f), frozenset(wanted))
+        _check(f, "bwd_diff", s.span)
+        wanted = tuple(k for k, p in enumerate(f.parameters) if is_differentiable(p.type))
+        if not wanted:
+            return ()
+        pulled = self.pulled(f, wanted)
         args = [self._expression(a) for a in s.args]
-        bars: list[nodes.Var] = []
-        before: list[Stmt] = []
-        after: list[Stmt] = []
+        pairs = [args[k] for k in wanted]
         for k in wanted:
-            pair, t = args[k], f.parameters[k].type
-            if tangent(t) != t or not isinstance(pair, nodes.Var):
-                raise NotPulled("a pair of more than floats")
-            name = made_name(f"{pair.name}_bar", types)
-            types[name] = t
-            bars.append(nodes.Var(type=t, name=name))
-            before.append(nodes.Assign(name=name, value=nodes.Zero(type=t), span=s.span))
-            after.append(
-                nodes.Assign(
-                    name=pair.name, path=(nodes.FieldStep(name="1"),), value=bars[-1], span=s.span
-                )
-            )
-            args[k] = c.field(pair, "0")
-        given = [*args]
+            args[k] = c.field(args[k], PRIMAL)
         if is_differentiable(f.result):
-            if tangent(f.result) != f.result:
-                raise NotPulled("a cotangent of more than floats")
-            given.append(self._expression(s.cotangent))
-        call = nodes.Call(type=VOID, function=adjoint, args=(*given, *bars), span=s.span)
-        return (*before, nodes.Evaluate(call=call, span=s.span), *after)
+            args.append(self._expression(s.cotangent))
+        name = made_name("pulled", types)
+        types[name] = pulled.result
+        call = nodes.Call(type=pulled.result, function=pulled, args=tuple(args), span=s.span)
+        found = nodes.Var(type=pulled.result, name=name)
+        made: list[Stmt] = [nodes.Assign(name=name, value=call, span=s.span)]
+        for k, pair in enumerate(pairs):
+            assert isinstance(pair, nodes.Var)
+            path = (nodes.FieldStep(name=DERIVATIVE),)
+            part = c.field(found, str(k))
+            made.append(nodes.Assign(name=pair.name, path=path, value=part, span=s.span))
+        return tuple(made)
 
     # -- expressions ------------------------------------------------------------------------------
 
     def _expression(self, e: Expr) -> Expr:
-        e = map_children(e, self._expression)
-        if isinstance(e, nodes.ForwardDiff):
-            return self._pushed(e)
-        if isinstance(e, nodes.MakePair):
-            return nodes.Construct(type=_plain(e.type), parts=(e.primal, e.derivative), span=e.span)
-        if isinstance(e, nodes.PairPart) and isinstance(e.value.type, Tuple):
-            return c.field(e.value, "0" if e.part == "p" else "1")
-        if isinstance(e.type, Pair):
-            e = replace(e, type=_plain(e.type))
-        return self._called(e)
+        made = plain(map_children(e, self._expression), e)
+        if isinstance(made, nodes.ForwardDiff):
+            return self._pushed_call(made)
+        if isinstance(made, nodes.Call):
+            f = self.function(made.function)
+            return made if f is made.function else replace(made, function=f)
+        return made
 
-    def _pushed(self, e: nodes.ForwardDiff) -> Expr:
-        _check(e.function)
-        f = self.function(e.function)
-        if tangent(f.result) != f.result or not is_differentiable(f.result):
-            raise NotPulled("a tangent of more than floats")
-        if f.forward is not None:
-            own = self.function(f.forward)
-            return nodes.Call(type=own.result, function=own, args=e.args, span=e.span)
+    def _pushed_call(self, e: nodes.ForwardDiff) -> Expr:
+        """The arguments that have derivatives are pairs."""
+        _check(e.function, "fwd_diff", e.span)
         args: list[Expr] = []
-        dots: list[Expr] = []
-        for p, arg in zip(f.parameters, e.args, strict=True):
-            if not is_differentiable(p.type):
-                args.append(arg)
-                continue
-            if tangent(p.type) != p.type or not isinstance(arg, nodes.Construct | nodes.Var):
-                raise NotPulled("a pair of more than floats")
-            args.append(c.field(arg, "0"))
-            dots.append(c.field(arg, "1"))
-        pushed = self.function(self._tangents.of(f))
-        return nodes.Call(type=pushed.result, function=pushed, args=(*args, *dots), span=e.span)
-
-
-def _check(f: Function) -> None:
-    """An adjoint is neither pushed nor pulled."""
-    for g in (f, *reachable(f.body)):
-        if any(isinstance(s, nodes.BackwardDiff) for s in statements(g.body)):
-            raise NotPulled("a derivative of bwd_diff")
-
-
-def _has_any(body: tuple[Stmt, ...]) -> bool:
-    kinds = nodes.ForwardDiff | nodes.MakePair | nodes.PairPart
-    return any(
-        isinstance(s, nodes.BackwardDiff) or any(isinstance(e, kinds) for e in expressions(s))
-        for s in statements(body)
-    )
-
-
-def _plain(t: Type) -> Type:
-    """`t` with a tuple for a pair."""
-    if isinstance(t, Pair):
-        if tangent(t.primal) != t.primal:
-            raise NotPulled("a pair of more than floats")
-        return Tuple((t.primal, tangent(t.primal)))
-    if isinstance(t, LocalArray):
-        return LocalArray(_plain(t.element), t.count)
-    if isinstance(t, Tuple):
-        return Tuple(tuple(map(_plain, t.elements)))
-    return t
+        dots: dict[int, Expr] = {}
+        for k, (p, arg) in enumerate(zip(e.function.parameters, e.args, strict=True)):
+            is_pair = isinstance(arg.type, Tuple) and is_differentiable(p.type)
+            args.append(c.field(arg, PRIMAL) if is_pair else arg)
+            dot = c.field(arg, DERIVATIVE) if is_pair else None
+            if dot is not None and not c.is_zero(dot):
+                dots[k] = dot
+        f = self.function(self._first.of(self.function(e.function), frozenset(dots)))
+        return nodes.Call(type=f.result, function=f, args=(*args, *dots.values()), span=e.span)

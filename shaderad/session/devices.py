@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from shaderad.ir import nodes
-    from shaderad.rules.pushing import PushedKernel
+    from shaderad.rules.pushed import PushedKernel
     from shaderad.runtime import Buffer, Capabilities, Pipeline, Runtime
 
 T = TypeVar("T")
@@ -281,7 +281,7 @@ class Device:
         with self._lock:
             by_given = self._pushed.setdefault(kernel, {})
             if given not in by_given:
-                from shaderad.rules.pushing import push_kernel
+                from shaderad.rules.transforms import push_kernel
 
                 by_given[given] = push_kernel(kernel, given)
             return by_given[given]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import shaderad as sad
-from shaderad.bodies.write_numbers import NumberedAccumulate, number_writes
+from shaderad.bodies.write_numbers import NumberedAccumulate, numbered
 from shaderad.ir.nodes import Apply, Call, Const, Expr, For, Stmt
 from shaderad.ir.walk import children, expressions
 
@@ -73,22 +73,20 @@ def value_of(e: Expr, values: dict[str, int]) -> int:
 
 def test_no_two_writes_of_a_thread_share_a_number() -> None:
     ir = lowest.specialise({})
-    body, types = number_writes(ir, ir.body, dict(ir.local_types))
-    found = numbers(body, {})
+    made = numbered(ir)
+    found = numbers(made.body, {})
     assert len(found) == 1 + 4 * (1 + 5 * 2)
     assert len(np.unique(found)) == len(found)
-    assert set(types) > set(ir.local_types)
+    assert set(made.local_types) > set(ir.local_types)
 
 
 def test_writes_of_one_function_differ_by_the_calls_that_lead_to_them() -> None:
     ir = lowest_by_functions.specialise({})
-    body, _ = number_writes(ir, ir.body, dict(ir.local_types))
-    found = numbers(body, {})
+    found = numbers(numbered(ir).body, {})
     assert len(found) == 2 * (1 + 4 * (1 + 1 + 2) + 2) + 1
     assert len(np.unique(found)) == len(found)
 
 
 def test_writes_of_integers_need_no_number() -> None:
     ir = lowest.specialise({})
-    body, _ = number_writes(ir, ir.body, dict(ir.local_types))
-    assert not isinstance(body[-1], NumberedAccumulate)
+    assert not isinstance(numbered(ir).body[-1], NumberedAccumulate)

@@ -14,7 +14,7 @@ from shaderad.ir.types import Access, is_differentiable
 from shaderad.lower.bindings import Lowered, Mode, Variant
 from shaderad.lower.kernels import lower_kernel
 from shaderad.lower.refusals import reachable
-from shaderad.rules.pushing import push_kernel
+from shaderad.rules.transforms import push_kernel
 
 FOLDER = Path(__file__).parent / "golden"
 

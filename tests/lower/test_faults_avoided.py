@@ -1,6 +1,6 @@
-"""Where Slang itself is silently wrong (tests/compiler_faults), what we emit is right.
+"""Kernels whose derivatives Slang's own differentiation gets wrong without a word, or not at all.
 
-Each test is a kernel that a user could write and that would meet the fault of its name.
+Each is one that a user could write.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ def pulls_inside(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
     y[i] = p.d
 
 
-def test_backward_inside_backward_is_refused(device: sad.Device) -> None:
+def test_a_second_derivative_of_what_has_a_backward_alone_is_refused(device: sad.Device) -> None:
     out, pullback = sad.vjp(pulls_inside, np.float32([3.0]), dim=1)
     assert out.numpy().tolist() == [6.0]
-    with pytest.raises(sad.DerivativeError, match="SR0413"):
+    with pytest.raises(sad.DerivativeError, match="SR0412"):
         pullback(np.ones(1, np.float32))
 
 

@@ -50,9 +50,7 @@ def lowered(mode: Mode, checks: str = "nan") -> Lowered:
         launch_shaped=frozenset({"y"}),
         storage_buffer_limit=16,
     )
-    return lower_kernel(everything.specialise({}), mode, variant)[
-        -1 if mode is Mode.BACKWARD else 0
-    ]
+    return lower_kernel(everything.specialise({}), mode, variant)[0 if mode is Mode.PRIMAL else -1]
 
 
 def test_constants_copies_and_conditions_are_left_alone() -> None:
@@ -65,15 +63,22 @@ def test_constants_copies_and_conditions_are_left_alone() -> None:
 
 def test_results_of_statements_and_arguments_of_calls_are_watched() -> None:
     module = lowered(Mode.PRIMAL)
-    assert "watchedRead" not in module.program.slang
+    assert "ofCotangent" not in module.program.slang
     names = {site.name for site in module.sites if site.kind is SiteKind.FINITE}
     assert names == {"v", "best", "scattered", "total", "x", "x_1"}
 
 
-def test_backward_modules_watch_what_is_read_and_wanted() -> None:
+def test_backward_modules_watch_what_is_added_to_cotangents() -> None:
     slang = lowered(Mode.BACKWARD).program.slang
-    assert "watchedRead<float, Report>(v.x" in slang
-    assert "watchedRead<float, Report>(s" not in slang
+    assert "v_bar.x += watched<float, Report>(s * best_bar" in slang
+    assert "ofValue" not in slang
+    assert "ofTangent" not in slang
+
+
+def test_forward_modules_watch_tangents() -> None:
+    slang = lowered(Mode.FORWARD).program.slang
+    assert "best_dot = watched<float, Report>(s * v_dot.x" in slang
+    assert "ofValue" not in slang
 
 
 def test_without_checks_a_module_is_as_if_there_were_none() -> None:

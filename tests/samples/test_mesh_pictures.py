@@ -157,7 +157,7 @@ def test_a_report_holds_all_that_it_shows_and_runs_no_script(page: str) -> None:
     assert "void Mesh_interpolate_bwd(int face, float2 uv)" in shown
     assert "void other" not in shown
     assert "of_a_normal" not in shown
-    assert "T.addDifferential" in shown
+    assert "T.addCotangent" in shown
     assert "storedCotangent" not in shown
 
 

@@ -28,7 +28,7 @@ def main() -> int:
         expected = [exact(f, points) for f in (one.exact, *one.partials)]
         for name, runtime in zip(given.runtime, runtimes, strict=True):
             found = evaluated(runtime, one.op, points)
-            values, *partials = errors(found, expected)
+            values, *partials = errors(found, expected, one.flat)
             worst = int(np.argmax(values))
             at = ", ".join(repr(float(x[worst])) for x in points)
             slopes = max(e.max() for e in partials)

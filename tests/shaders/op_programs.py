@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from shaderad.ir import ops
-from shaderad.ir.types import DOUBLE, FLOAT
 from shaderad.lower.artifact import Access, Binding, Program
+from tests.shaders.op_functions import Functions
 
 Shape = tuple[int, ...]
 WORDS_BY_KIND = {"float": 1, "half": 1, "double": 2}
@@ -59,19 +59,6 @@ def type_name(kind: str, shape: Shape) -> str:
     return kind + "x".join(map(str, shape))
 
 
-def call(kind: str, trial: Trial, names: Sequence[str]) -> str:
-    if trial.op is ops.SELECT:
-        names = (f"{names[0]} > 0", *names[1:])
-    if trial.exponent is not None:
-        names = (*names, str(trial.exponent))
-    if trial.op is ops.DIV:
-        return f"quotientOf({', '.join(names)})"
-    spelled = ops.slang_function(trial.op, DOUBLE if kind == "double" else FLOAT)
-    if "{" in spelled:
-        return spelled.format(*names)
-    return f"{spelled}({', '.join(names)})"
-
-
 def elements(shape: Shape) -> list[str]:
     """Subscripts of the components, row by row."""
     return ["".join(f"[{k}]" for k in index) for index in np.ndindex(*shape)]
@@ -90,68 +77,41 @@ class _Text:
         self.lines += [f"    {name}{e} = take(at);" for e in elements(shape)]
         return name
 
-    def variables(self, trial: Trial, name: str, primal: str) -> str:
-        """Declares pairs with zero differentials, and lists them."""
-        for k, shape in enumerate(trial.shapes):
-            zero = f"{type_name(self.kind, shape)}({self.kind}(0))"
-            self.lines.append(f"    var {name}{k} = diffPair({primal}{k}, {zero});")
-        return ", ".join(f"{name}{k}" for k in range(len(trial.shapes)))
-
-    @staticmethod
-    def pairs(primal: str, tangent: str, count: range) -> str:
-        return ", ".join(f"diffPair({primal}{k}, {tangent}{k})" for k in count)
-
     def write(self, value: str, shape: Shape) -> None:
         self.lines += [f"    put(to, {value}{e});" for e in elements(shape)]
 
 
-def _function(kind: str, number: int, trial: Trial) -> str:
-    names = [f"a{k}" for k in range(len(trial.shapes))]
-    parameters = [f"{type_name(kind, s)} {n}" for s, n in zip(trial.shapes, names, strict=True)]
-    # Not `no_diff`: Slang crashes on the forward derivative of a function that has such
-    # parameters and itself calls `fwd_diff`.
-    tangents = [f"{type_name(kind, s)} t{k}" for k, s in enumerate(trial.shapes)]
-    pairs = ", ".join(f"diffPair({n}, t{k})" for k, n in enumerate(names))
-    result = type_name(kind, trial.result)
-    return f"""
-[Differentiable]
-{result} f{number}({", ".join(parameters)})
-{{
-    return {call(kind, trial, names)};
-}}
-
-[Differentiable]
-{result} g{number}({", ".join(parameters + tangents)})
-{{
-    return fwd_diff(f{number})({pairs}).d;
-}}
-"""
-
-
-def _statements(kind: str, number: int, trial: Trial, with_second: bool) -> str:
+def _statements(
+    kind: str, number: int, trial: Trial, functions: Functions, with_second: bool
+) -> str:
+    spelled = functions.spelled(
+        trial.op, kind, trial.shapes, trial.result, trial.exponent, with_second=with_second
+    )
     text = _Text(kind, number)
     count = range(len(trial.shapes))
+    names = {prefix: [f"{prefix}{k}" for k in count] for prefix in "xtu"}
     for prefix in "xtu":
-        for k, shape in zip(count, trial.shapes, strict=True):
-            text.read(f"{prefix}{k}", shape)
+        for name, shape in zip(names[prefix], trial.shapes, strict=True):
+            text.read(name, shape)
     text.read("bar", trial.result)
-    xs = ", ".join(f"x{k}" for k in count)
-    text.write(f"f{number}({xs})", trial.result)
-    text.lines.append(f"    let forward = fwd_diff(f{number})({text.pairs('x', 't', count)});")
-    text.write("forward.d", trial.result)
-    arguments = text.variables(trial, "p", "x")
-    text.lines.append(f"    bwd_diff(f{number})({arguments}, bar);")
-    for k, shape in zip(count, trial.shapes, strict=True):
-        text.write(f"p{k}.d", shape)
+
+    def call(function: str, *given: str) -> str:
+        return f"{function}({', '.join(given)})"
+
+    x, t, u = (names[prefix] for prefix in "xtu")
+    text.write(call(spelled.value, *x), trial.result)
+    text.lines.append(f"    let forward = {call(spelled.push, *x, *t)};")
+    text.write("forward.item1", trial.result)
+    text.lines.append(f"    let pulled = {call(spelled.pull, *x, 'bar')};")
+    for k, shape in enumerate(trial.shapes):
+        text.write(f"pulled.item{k}", shape)
     if with_second:
-        fixed = text.variables(trial, "s", "t")
-        dual = text.pairs("x", "u", count)
-        text.lines.append(f"    let second = fwd_diff(g{number})({dual}, {fixed});")
-        text.write("second.d", trial.result)
-        arguments = text.variables(trial, "q", "x")
-        text.lines.append(f"    bwd_diff(g{number})({arguments}, {fixed}, bar);")
-        for k, shape in zip(count, trial.shapes, strict=True):
-            text.write(f"q{k}.d", shape)
+        fixed = [f"{type_name(kind, s)}({kind}(0))" for s in trial.shapes]
+        text.lines.append(f"    let second = {call(spelled.second_push, *x, *t, *u, *fixed)};")
+        text.write("second.item1", trial.result)
+        text.lines.append(f"    let moved = {call(spelled.second_pull, *x, *t, 'bar')};")
+        for k, shape in enumerate(trial.shapes):
+            text.write(f"moved.item{k}", shape)
     body = "\n".join(text.lines)
     return f"void trial{number}(inout uint at, inout uint to)\n{{\n{body}\n}}\n"
 
@@ -184,8 +144,10 @@ void put(inout uint to, double value)
 
 def program(kind: str, trials: Sequence[Trial], with_second: bool) -> Program:
     """A program that runs all `trials`; without second derivatives their outputs are left out."""
-    functions = "".join(_function(kind, n, t) for n, t in enumerate(trials))
-    statements = "\n".join(_statements(kind, n, t, with_second) for n, t in enumerate(trials))
+    functions = Functions()
+    statements = "\n".join(
+        _statements(kind, n, t, functions, with_second) for n, t in enumerate(trials)
+    )
     calls = "\n".join(_branches(kind, trials, with_second))
     text = f"""
 import shaderad;
@@ -193,7 +155,7 @@ import safe_math;
 {"import double_math;" if kind == "double" else ""}
 [[vk::binding(0, 0)]] StructuredBuffer<uint> words;
 [[vk::binding(1, 0)]] RWStructuredBuffer<uint> results;
-{_WORDS[kind]}{functions}
+{_WORDS[kind]}{functions.text}
 {statements}
 [shader("compute")]
 [numthreads({WORKGROUP}, 1, 1)]

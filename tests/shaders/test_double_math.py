@@ -38,7 +38,7 @@ def test_a_function_of_doubles_is_right_to_its_last_bits(runtime: Runtime, index
     one: Function = FUNCTIONS[index]
     points = one.points(POINTS)
     found = evaluated(runtime, one.op, points)
-    for k, error in enumerate(errors(found, expected(index))):
+    for k, error in enumerate(errors(found, expected(index), one.flat)):
         worst = int(np.argmax(error))
         limit = LARGEST_ERROR if k == 0 else LARGEST_ERROR_OF_PARTIALS
         at = [float(x[worst]) for x in points]

@@ -13,7 +13,7 @@ from shaderad.ir import arrays
 from shaderad.ir.arrays import Value
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives
-from shaderad.rules.pushing import push_kernel
+from shaderad.rules.transforms import push_kernel
 
 Named = list[tuple[str, Value]]
 """Values by the names that a kernel has for them."""

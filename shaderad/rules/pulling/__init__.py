@@ -7,14 +7,14 @@ adds cotangents in place.
 from __future__ import annotations
 
 from shaderad.rules.pulling.bodies import pull_function, pull_kernel_body
-from shaderad.rules.pulling.functions import Functions, NotPulled
-from shaderad.rules.pulling.nodes import Adjoint, Cotangent, Place, ReverseFor
+from shaderad.rules.pulling.functions import Functions
+from shaderad.rules.pulling.nodes import Adjoint, Cotangent, Leap, Place, ReverseFor
 
 __all__ = [
     "Adjoint",
     "Cotangent",
     "Functions",
-    "NotPulled",
+    "Leap",
     "Place",
     "ReverseFor",
     "pull_function",

@@ -10,7 +10,6 @@ from shaderad.ir.nodes import Expr, Function, Stmt
 from shaderad.ir.types import is_differentiable
 from shaderad.ir.walk import all_expressions, reachable, statements
 from shaderad.rules.expressions import in_order, operands
-from shaderad.rules.pulling.nodes import NotPulled
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,6 @@ def moving_parts(
     """The ids of the parts, in order, that move with the names that vary and with `wanted`."""
     found: set[int] = set()
     for e in order:
-        if isinstance(e, nodes.ForwardDiff | nodes.MakePair | nodes.PairPart):
-            raise NotPulled("a pair")
         if not is_differentiable(e.type) or isinstance(e, nodes.Detach | nodes.Bitcast):
             continue
         if isinstance(e, nodes.Var):

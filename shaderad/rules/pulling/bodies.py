@@ -2,40 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from shaderad.bodies.dead_code import without_dead
 from shaderad.bodies.heads import structured
+from shaderad.diagnostics import error
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Function, Kernel, Parameter, Stmt
-from shaderad.ir.types import INT, VOID, LocalArray, Type, is_differentiable
+from shaderad.ir.types import INT, VOID, Type, is_differentiable
 from shaderad.ir.walk import reads, statements, writes
 from shaderad.rules.body import Body
 from shaderad.rules.pulling.activity import activity
 from shaderad.rules.pulling.functions import Functions, parameters_of
-from shaderad.rules.pulling.loops import UNBOUNDED, kept_bytes
-from shaderad.rules.pulling.nodes import Adjoint, NotPulled, Place
+from shaderad.rules.pulling.loops import memory_of
+from shaderad.rules.pulling.nodes import Adjoint, Place
 from shaderad.rules.pulling.sweeps import Sweeps
 from shaderad.rules.pulling.tidying import tidied
+from shaderad.rules.pushed import Pushed, PushedKernel
 
 MEMORY = 16384
 """Bytes a thread for the states of loops."""
+_SHARES = (MEMORY, MEMORY // 4, MEMORY // 16, MEMORY // 64, 0)
+"""Bytes for those of one loop, as they are tried: with none, one state is kept."""
 
 
 def pull_function(functions: Functions, f: Function, wanted: frozenset[int]) -> Adjoint:
-    """The adjoint of a function without derivatives of its own."""
+    """The adjoint of a function without derivatives of its own.
+
+    Raises:
+        DerivativeError: SR0415 where the states of its loops take more than there is.
+    """
     types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
     plain = structured(f.body, f.result, types)
-    body = Body({*plain.local_types, *reads(plain.body), *writes(plain.body)})
-    bars = {p.name: body.fresh(f"{p.name}_bar") for k, p in enumerate(f.parameters) if k in wanted}
-    result_bar = body.fresh("result_bar")
-    active = activity(plain.body, bars, (), functions.wanted, functions.seeds)
-    given = nodes.Var(type=f.result, name=result_bar) if is_differentiable(f.result) else None
-    names = [p.name for p in f.parameters]
-    sweeps = Sweeps(functions, body, plain.local_types, active, names, bars, given)
-    sweeps.run(plain.body)
-    parameters = parameters_of(f, wanted, bars, result_bar)
-    return _adjoint(f"{f.name}_bwd", body, parameters, f, plain.local_types, sweeps.kept)
+
+    def pulled(memory: int) -> _Pulled:
+        body = Body({*plain.local_types, *reads(plain.body), *writes(plain.body)})
+        bars = {
+            p.name: body.fresh(f"{p.name}_bar") for k, p in enumerate(f.parameters) if k in wanted
+        }
+        result_bar = body.fresh("result_bar")
+        active = activity(plain.body, bars, (), functions.wanted, functions.seeds)
+        given = nodes.Var(type=f.result, name=result_bar) if is_differentiable(f.result) else None
+        names = [p.name for p in f.parameters]
+        known = plain.local_types
+        sweeps = Sweeps(functions, body, known, active, names, bars, memory, given)
+        sweeps.run(plain.body)
+        return _Pulled(body, parameters_of(f, wanted, bars, result_bar), known, sweeps)
+
+    return _adjoint(f"{f.name}_bwd", f, pulled)
 
 
 def pull_kernel_body(
@@ -62,52 +77,76 @@ def pull_kernel_body(
         results: Locals whose cotangents are given.
     """
     known = {**types, **given, **dict.fromkeys(kernel.index_names, INT)}
-    written = Body({*known, *reads(body), *writes(body)})
-    bars = {name: written.fresh(f"{name}_bar") for name in (*results, *sorted(wanted))}
-    active = activity(body, wanted, results, functions.wanted, functions.seeds)
-    sweeps = Sweeps(functions, written, known, active, (*kernel.index_names, *given), bars)
-    sweeps.run(body)
-    parameters = (
-        *(Parameter(name=n, type=INT) for n in kernel.index_names),
-        *(Parameter(name=n, type=t) for n, t in given.items()),
-        *(Parameter(name=bars[n], type=known[n]) for n in results),
-        *(Place(name=bars[n], type=known[n]) for n in given if n in wanted),
-    )
-    return _adjoint(f"{kernel.name}_adjoint", written, parameters, kernel, known, sweeps.kept)
+
+    def pulled(memory: int) -> _Pulled:
+        written = Body({*known, *reads(body), *writes(body)})
+        bars = {name: written.fresh(f"{name}_bar") for name in (*results, *sorted(wanted))}
+        active = activity(body, wanted, results, functions.wanted, functions.seeds)
+        names = (*kernel.index_names, *given)
+        sweeps = Sweeps(functions, written, known, active, names, bars, memory)
+        sweeps.run(body)
+        parameters = (
+            *(Parameter(name=n, type=INT) for n in kernel.index_names),
+            *(Parameter(name=n, type=t) for n, t in given.items()),
+            *(Parameter(name=bars[n], type=known[n]) for n in results),
+            *(Place(name=bars[n], type=known[n]) for n in given if n in wanted),
+        )
+        return _Pulled(written, parameters, known, sweeps)
+
+    return _adjoint(f"{kernel.name}_adjoint", kernel, pulled)
 
 
-def _adjoint(
+@dataclass(frozen=True)
+class _Pulled:
+    """What both sweeps made of a body."""
+
+    body: Body
+    parameters: tuple[Parameter, ...]
+    known: Mapping[str, Type]
+    """Types of the names that were there before."""
+    sweeps: Sweeps
+
+
+def _adjoint(name: str, of: Function | Kernel, pull: Callable[[int], _Pulled]) -> Adjoint:
+    """The adjoint that `pull` makes, whose loops keep as many states as there is room for."""
+    for memory in _SHARES:
+        pulled = pull(memory)
+        taken = frozenset(p.name for p in pulled.parameters)
+        places = frozenset(p.name for p in pulled.parameters if isinstance(p, Place))
+        made = tidied(tuple(pulled.body.statements), pulled.body.local_types, taken)
+        made = without_dead(made, places)
+        types = {**pulled.known, **pulled.body.local_types}
+        names = _names_in(made)
+        kept = {n: loop for n, loop in pulled.sweeps.kept.items() if n in names}
+        if sum(memory_of(types[n]) for n in kept) <= MEMORY:
+            return _made(name, of, pulled, made, {n: types[n] for n in types if n in names - taken})
+        largest = max(kept, key=lambda n: memory_of(types[n]))
+        if memory == 0:
+            raise error("SR0415", kept[largest].span, name=of.name, bytes=MEMORY)
+    raise AssertionError
+
+
+def _made(
     name: str,
-    body: Body,
-    parameters: tuple[Parameter, ...],
     of: Function | Kernel,
-    known: Mapping[str, Type],
-    kept: set[str],
+    pulled: _Pulled,
+    body: tuple[Stmt, ...],
+    local_types: dict[str, Type],
 ) -> Adjoint:
-    places = frozenset(p.name for p in parameters if isinstance(p, Place))
-    taken = {p.name for p in parameters}
-    made = without_dead(tidied(tuple(body.statements), body.local_types, frozenset(taken)), places)
-    types = {**known, **body.local_types}
-    names = reads(made) | writes(made)
-    names |= {
-        n for s in statements(made) if isinstance(s, nodes.For | nodes.While) for n in s.exits
-    }
-    _check_memory([types[n] for n in sorted(kept & names)])
+    made = of.temporaries if isinstance(of, Pushed | PushedKernel) else frozenset[str]()
     buffers = of.buffers if isinstance(of, Function) else tuple(b.name for b in of.buffers)
     return Adjoint(
         name=name,
-        parameters=parameters,
+        parameters=pulled.parameters,
         result=VOID,
-        body=made,
-        local_types={n: t for n, t in types.items() if n in names and n not in taken},
+        body=body,
+        local_types=local_types,
         buffers=buffers,
         span=of.span,
+        shown={bar: n for n, bar in pulled.sweeps.bars.items() if n in pulled.known.keys() - made},
     )
 
 
-def _check_memory(kept: list[Type]) -> None:
-    """States of loops are kept whole, where there is room."""
-    if any(isinstance(t, LocalArray) and t.count == UNBOUNDED for t in kept):
-        raise NotPulled("states of a loop without a limit")
-    if kept_bytes(kept) > MEMORY:
-        raise NotPulled("too many states of loops")
+def _names_in(body: tuple[Stmt, ...]) -> set[str]:
+    loops = (s for s in statements(body) if isinstance(s, nodes.For | nodes.While))
+    return reads(body) | writes(body) | {n for s in loops for n in s.exits}

@@ -6,8 +6,9 @@ function with a backward derivative of the user's own has that for its adjoint.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from shaderad.bodies.heads import structured
 from shaderad.diagnostics import error
@@ -15,8 +16,8 @@ from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Function, Parameter, Stmt
 from shaderad.ir.types import VOID, Pair, Type, is_differentiable, tangent
 from shaderad.ir.walk import (
-    all_expressions,
-    reachable,
+    children,
+    expressions,
     reads,
     rewrite_body,
     rewrite_statement,
@@ -24,12 +25,31 @@ from shaderad.ir.walk import (
     writes,
     writes_memory,
 )
+from shaderad.rules import composing as c
 from shaderad.rules.body import Body
+from shaderad.rules.pairs import DERIVATIVE, plain_type
 from shaderad.rules.pulling.activity import writes_cotangents
-from shaderad.rules.pulling.nodes import Adjoint, NotPulled, Place
+from shaderad.rules.pulling.nodes import Adjoint, Place
 from shaderad.rules.pulling.sums import add_to
 
 Write = Callable[["Functions", Function, frozenset[int]], Adjoint]
+
+
+class Derivatives(Protocol):
+    """What adjoints ask of other derivatives."""
+
+    def pushed(self, f: Function, moving: tuple[int, ...]) -> Function:
+        """``f_push(x, n, x_dot)``, which gives the tuple of ``f(x, n)`` and its tangent.
+
+        The parameters `moving` have tangents.
+        """
+        ...
+
+    def plain(
+        self, body: tuple[Stmt, ...], types: Mapping[str, Type]
+    ) -> tuple[tuple[Stmt, ...], dict[str, Type]]:
+        """A body without pairs and derivatives, and the types of its names."""
+        ...
 
 
 @dataclass
@@ -41,8 +61,9 @@ class Functions:
     seeds: frozenset[str]
     """Written arrays that have cotangents."""
     write: Write
-    _adjoints: dict[tuple[Function, frozenset[int]], Function] = field(
-        default_factory=dict[tuple[Function, frozenset[int]], Function]
+    derivatives: Derivatives
+    _adjoints: dict[tuple[Function, frozenset[int]], Adjoint] = field(
+        default_factory=dict[tuple[Function, frozenset[int]], Adjoint]
     )
     _primals: dict[Function, Function] = field(default_factory=dict[Function, Function])
 
@@ -50,7 +71,7 @@ class Functions:
         """Whether a call of `f` writes what has a cotangent."""
         return writes_cotangents(f, self.seeds)
 
-    def adjoint(self, f: Function, wanted: frozenset[int]) -> Function:
+    def adjoint(self, f: Function, wanted: frozenset[int]) -> Adjoint:
         """The adjoint of `f` that adds to the cotangents of the parameters `wanted`."""
         key = (f, wanted)
         if key not in self._adjoints:
@@ -84,74 +105,96 @@ def parameters_of(
     return (*f.parameters, *given, *places)
 
 
-def _own_adjoint(_: Functions, f: Function, wanted: frozenset[int]) -> Adjoint:
-    """What the user wrote, whose pairs start at 0 and are added to the caller's cotangents."""
+def _own_adjoint(functions: Functions, f: Function, wanted: frozenset[int]) -> Adjoint:
+    """What the user wrote, whose pairs start at 0 and are added to the caller's cotangents.
+
+    A pair that only `.p` and `.d` are read of becomes two names.
+    """
     own = f.backward
     assert own is not None
-    primals = {p.name: p.type.primal for p in own.parameters if isinstance(p.type, Pair)}
-    if any(tangent(t) != t for t in primals.values()):
-        raise NotPulled("a pair of more than floats")
     types = {**own.local_types, **{p.name: p.type for p in own.parameters}}
     plain = structured(own.body, VOID, types)
-    body = Body({*plain.local_types, *reads(plain.body), *writes(plain.body)})
-    dots = {name: body.fresh(f"{name}_d") for name in primals}
-    made = tuple(_unpaired_statement(s, primals, dots) for s in plain.body)
-    inside = [made, *(g.body for g in reachable(made))]
-    if any(_takes_derivatives(part) for part in inside):
-        raise NotPulled("a derivative that takes derivatives")
+    body = Body({*types, *plain.local_types, *reads(plain.body), *writes(plain.body)})
+    pairs = {p.name: p.type for p in own.parameters if isinstance(p.type, Pair)}
+    whole = _used_whole(plain.body) & pairs.keys()
+    dots = {name: body.fresh(f"{name}_d") for name in pairs if name not in whole}
+    held = {name: body.fresh(f"{name}_pair") for name in whole}
+    made = tuple(_unpaired_statement(s, dots, held) for s in plain.body)
+    start: list[Stmt] = []
+    local_types = {n: t for n, t in plain.local_types.items() if n not in pairs}
+    for name, t in pairs.items():
+        zero = nodes.Zero(type=tangent(t.primal))
+        if name in dots:
+            local_types[dots[name]] = tangent(t.primal)
+            start.append(nodes.Assign(name=dots[name], value=zero, span=own.span))
+        else:
+            local_types[held[name]] = t
+            primal = nodes.Var(type=t.primal, name=name)
+            pair = nodes.MakePair(type=t, primal=primal, derivative=zero)
+            start.append(nodes.Assign(name=held[name], value=pair, span=own.span))
+    made, local_types = functions.derivatives.plain((*start, *made), local_types)
     names = [p.name for p in own.parameters[: len(f.parameters)]]
-    bars = {name: body.fresh(f"{name}_bar") for name in names}
-    start = tuple(
-        nodes.Assign(name=d, value=nodes.Zero(type=primals[name])) for name, d in dots.items()
-    )
+    bars = {k: body.fresh(f"{names[k]}_bar") for k in sorted(wanted)}
     end = Body(())
-    for k in sorted(wanted):
-        t = f.parameters[k].type
-        bar, dot = nodes.Var(type=t, name=bars[names[k]]), nodes.Var(type=t, name=dots[names[k]])
-        add_to(end, bar, (), dot)
-    given = [Parameter(name=p.name, type=primals.get(p.name, p.type)) for p in own.parameters]
-    places = [
-        Place(name=bars[names[k]], type=f.parameters[k].type)
-        for k in range(len(names))
-        if k in wanted
-    ]
-    local_types = {n: t for n, t in plain.local_types.items() if not isinstance(t, Pair)}
+    for k, bar in bars.items():
+        t, name = f.parameters[k].type, names[k]
+        if name in dots:
+            dot: Expr = nodes.Var(type=t, name=dots[name])
+        else:
+            dot = c.field(nodes.Var(type=local_types[held[name]], name=held[name]), DERIVATIVE)
+        add_to(end, nodes.Var(type=t, name=bar), (), dot)
+    given = [Parameter(name=p.name, type=plain_type(_primal(p.type))) for p in own.parameters]
+    places = [Place(name=bar, type=f.parameters[k].type) for k, bar in bars.items()]
     return Adjoint(
         name=own.name,
         parameters=(*given, *places),
         result=VOID,
-        body=(*start, *made, *end.statements),
-        local_types={**local_types, **{d: primals[n] for n, d in dots.items()}},
+        body=(*made, *end.statements),
+        local_types=local_types,
         buffers=f.buffers,
         span=own.span,
+        shown={dot: name for name, dot in dots.items()},
+        is_own=True,
     )
 
 
-def _takes_derivatives(body: tuple[Stmt, ...]) -> bool:
-    return any(isinstance(s, nodes.BackwardDiff) for s in statements(body)) or any(
-        isinstance(e.type, Pair) for e in all_expressions(body)
-    )
+def _primal(t: Type) -> Type:
+    return t.primal if isinstance(t, Pair) else t
 
 
-def _unpaired_statement(s: Stmt, primals: dict[str, Type], dots: dict[str, str]) -> Stmt:
-    """A statement of a derivative, with the two parts of each pair as names of their own."""
-    if isinstance(s, nodes.Assign) and s.name in primals:
-        if not s.path or not isinstance(s.path[0], nodes.PartStep):
-            raise NotPulled("a pair that is assigned whole")
+def _used_whole(body: tuple[Stmt, ...]) -> set[str]:
+    """The names of pairs that stand elsewhere than before ``.p`` and ``.d``."""
+    found: set[str] = set()
+    for s in statements(body):
+        if isinstance(s, nodes.Assign) and not (s.path and isinstance(s.path[0], nodes.PartStep)):
+            found.add(s.name)
+        for e in (s, *expressions(s)):
+            if not isinstance(e, nodes.PairPart):
+                found |= {part.name for part in children(e) if isinstance(part, nodes.Var)}
+    return found
+
+
+def _unpaired_statement(s: Stmt, dots: Mapping[str, str], held: Mapping[str, str]) -> Stmt:
+    """A statement of a derivative under the names of pairs and of their derivatives."""
+    if isinstance(s, nodes.Assign) and s.name in dots:
         s = replace(s, name=dots[s.name], path=s.path[1:])
+    elif isinstance(s, nodes.Assign) and s.name in held:
+        s = replace(s, name=held[s.name])
     if isinstance(s, nodes.If):
         then, otherwise = (
-            tuple(_unpaired_statement(t, primals, dots) for t in block)
+            tuple(_unpaired_statement(t, dots, held) for t in block)
             for block in (s.then, s.otherwise)
         )
         s = replace(s, then=then, otherwise=otherwise)
     elif isinstance(s, nodes.For | nodes.While):
-        s = replace(s, body=tuple(_unpaired_statement(t, primals, dots) for t in s.body))
-    return rewrite_statement(s, lambda e: _unpaired(e, dots))
+        s = replace(s, body=tuple(_unpaired_statement(t, dots, held) for t in s.body))
+    return rewrite_statement(s, lambda e: _unpaired(e, dots, held))
 
 
-def _unpaired(e: Expr, dots: dict[str, str]) -> Expr:
-    if isinstance(e, nodes.PairPart) and isinstance(e.value, nodes.Var):
+def _unpaired(e: Expr, dots: Mapping[str, str], held: Mapping[str, str]) -> Expr:
+    if isinstance(e, nodes.Var) and e.name in held:
+        return replace(e, name=held[e.name])
+    if isinstance(e, nodes.PairPart) and isinstance(e.value, nodes.Var) and e.value.name in dots:
         name = e.value.name if e.part == "p" else dots[e.value.name]
         return nodes.Var(type=e.type, name=name, span=e.span)
     return e

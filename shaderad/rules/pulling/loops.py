@@ -2,6 +2,11 @@
 
 Forward, each iteration keeps what it starts from. Back, the iterations come last first: each starts
 from what was kept, runs once more, and is gone back over.
+
+Where there is no room for all states, or nobody knows how many there are, a few are kept. Forward,
+that is the first. Back, an iteration is reached from the last state before it, and keeps others on
+the way, where Griewank and Walther's `revolve` (ACM TOMS 26, 2000) would: with n of them, each
+iteration of C(n + r, r) runs at most r times more.
 """
 
 from __future__ import annotations
@@ -12,15 +17,15 @@ from dataclasses import dataclass, replace
 from shaderad.bodies.trip_counts import trip_count
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr, Stmt
-from shaderad.ir.types import INT, LocalArray, Type, byte_count
+from shaderad.ir.types import INT, LocalArray, Struct, Tuple, Type, byte_count
 from shaderad.ir.walk import blocks, map_children, statements
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
 from shaderad.rules.pulling.functions import Functions
-from shaderad.rules.pulling.nodes import ReverseFor
+from shaderad.rules.pulling.nodes import Leap, ReverseFor
 
-UNBOUNDED = 0
-"""The length of what would keep the states of a loop whose count nobody knows."""
+_CHECKPOINTS = 16
+"""The most states of a loop that does not keep all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class Repeated:
         names: Mapping[str, str],
         loop: nodes.For | nodes.While,
         before: Mapping[str, str],
+        memory: int,
     ) -> None:
         """Args:
         body: Where the sweeps go.
@@ -51,6 +57,7 @@ class Repeated:
         names: The versions that the loop assigns and reads.
         loop: As it was written.
         before: The versions that its bounds read.
+        memory: Bytes for its states.
         """
         self._body = body
         self._functions = functions
@@ -58,6 +65,10 @@ class Repeated:
         self._loop = loop
         self._before = before
         self._count = self._bound()
+        """Iterations at most; 0 where nobody knows."""
+        self._memory = memory
+        self._kept_count = 0
+        """States that are kept."""
         self._trips = ""
         """Counts iterations where nothing else does."""
         self._variable = ""
@@ -74,24 +85,41 @@ class Repeated:
         if isinstance(self._loop, nodes.For):
             counts.append(trip_count(self._loop))
         known = [n for n in counts if n is not None]
-        return max(min(known), 1) if known else UNBOUNDED
+        return max(min(known), 1) if known else 0
 
     # -- what is kept -------------------------------------------------------------------------
 
-    def state(self, name: str, t: Type, version: str) -> State:
-        """A name that iterations carry, for which there is a place each; back it is `version`."""
-        kept = self._body.local(f"{name}_kept", LocalArray(t, self._count))
-        return State(nodes.Var(type=t, name=self._names[name]), kept, version)
+    def states(self, carried: Mapping[str, Type], versions: Mapping[str, str]) -> list[State]:
+        """The names that iterations carry, with a place for each state that is kept of them."""
+        most = self._memory // max(sum(map(memory_of, carried.values())), 1)
+        fits = 0 < self._count <= most
+        self._kept_count = self._count if fits else max(min(most, _CHECKPOINTS), 1)
+        return [
+            State(
+                nodes.Var(type=t, name=self._names[name]),
+                self._body.local(f"{name}_kept", LocalArray(t, self._kept_count)),
+                versions[name],
+            )
+            for name, t in carried.items()
+        ]
+
+    @property
+    def keeps_all(self) -> bool:
+        return self._kept_count == self._count
 
     def keep(self, state: State) -> Stmt:
-        step = nodes.ElementStep(index=self._at(self._position()))
-        return nodes.Assign(
-            name=state.kept.name, path=(step,), value=state.now, span=self._loop.span
-        )
+        """Forward, in each iteration, or before the first."""
+        return self._kept(state, state.now, self._position() if self.keeps_all else c.whole(0))
 
     def restore(self, state: State) -> Stmt:
-        at = self._at(nodes.Var(type=INT, name=self._reverse_variable()))
-        value = nodes.Element(type=state.now.type, value=state.kept, index=at)
+        return self._restored(state, nodes.Var(type=INT, name=self._reverse_variable()))
+
+    def _kept(self, state: State, value: Expr, number: Expr) -> Stmt:
+        step = nodes.ElementStep(index=self._at(number))
+        return nodes.Assign(name=state.kept.name, path=(step,), value=value, span=self._loop.span)
+
+    def _restored(self, state: State, number: Expr) -> Stmt:
+        value = nodes.Element(type=state.now.type, value=state.kept, index=self._at(number))
         return nodes.Assign(name=state.version, value=value, span=self._loop.span)
 
     def _at(self, number: Expr) -> Expr:
@@ -150,7 +178,7 @@ class Repeated:
     def forward(self, keeping: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """The loop as it ran, and how often it did."""
         s = self._loop
-        body = tuple(new for t in s.body for new in self._forward(t))
+        body = tuple(new for t in s.body for new in self._forward(t, self._names))
         counting: tuple[Stmt, ...] = ()
         start: tuple[Stmt, ...] = ()
         if self._trips:
@@ -205,23 +233,84 @@ class Repeated:
             span=s.span, limit=self._count or None,
         )  # fmt: skip
 
+    def reached(
+        self, states: list[State], versions: Mapping[str, str]
+    ) -> tuple[list[Stmt], list[Stmt]]:
+        """What comes before the loop back, and what leads to where one of its iterations starts.
+
+        Args:
+            states: Some of which are kept.
+            versions: Of the names that the loop assigns, as the way back starts from them.
+        """
+        s, body = self._loop, self._body
+        back = nodes.Var(type=INT, name=self._reverse_variable())
+        top, at = body.local("top", INT), body.local("kept_at", LocalArray(INT, self._kept_count))
+        position, following = body.local("position", INT), body.local("following", INT)
+
+        def assign(name: nodes.Var, value: Expr) -> Stmt:
+            return nodes.Assign(name=name.name, value=value, span=s.span)
+
+        def set_following() -> Stmt:
+            count = c.apply(ops.SUB, c.apply(ops.ADD, back, c.whole(1)), position)
+            free = c.apply(ops.SUB, c.whole(self._kept_count), top)
+            leap = Leap(type=INT, count=count, states=free)
+            return assign(following, c.apply(ops.ADD, position, leap))
+
+        place = nodes.ElementStep(index=self._at(top))
+        start = [
+            assign(top, c.whole(0)),
+            nodes.Assign(name=at.name, value=nodes.Zero(type=at.type), span=s.span),
+        ]
+        keeping: list[Stmt] = [
+            assign(top, c.apply(ops.ADD, top, c.whole(1))),
+            nodes.Assign(name=at.name, path=(place,), value=position, span=s.span),
+            *(self._kept(one, nodes.Var(type=one.now.type, name=one.version), top)
+              for one in states),
+            set_following(),
+        ]  # fmt: skip
+        is_due = c.apply(ops.EQ, position, following)
+        step: list[Stmt] = []
+        if isinstance(s, nodes.For):
+            value: Expr = position
+            if not self._counts_plainly():
+                value = c.apply(ops.ADD, self._start, c.apply(ops.MUL, position, self._step))
+            variable = body.local(s.variable, INT)
+            step.append(assign(variable, value))
+            versions = {**versions, s.variable: variable.name}
+        step += [
+            *(new for t in s.body for new in self._forward(t, versions)),
+            assign(position, c.apply(ops.ADD, position, c.whole(1))),
+            nodes.If(condition=is_due, then=tuple(keeping), otherwise=(), span=s.span),
+        ]
+        is_before = c.apply(ops.LT, position, back)
+        newest = nodes.Element(type=INT, value=at, index=self._at(top))
+        is_used = c.apply(ops.EQ, newest, back)
+        less = assign(top, c.apply(ops.SUB, top, c.whole(1)))
+        return start, [
+            assign(position, newest),
+            *(self._restored(one, top) for one in states),
+            set_following(),
+            nodes.While(condition=is_before, body=tuple(step), limit=None, span=s.span),
+            nodes.If(condition=is_used, then=(less,), otherwise=(), span=s.span),
+        ]
+
     # -- names --------------------------------------------------------------------------------
 
-    def _forward(self, s: Stmt) -> tuple[Stmt, ...]:
-        """A statement under today's names, without what it writes to arrays."""
+    def _forward(self, s: Stmt, names: Mapping[str, str]) -> tuple[Stmt, ...]:
+        """A statement under the names it has, without what it writes to arrays."""
         if isinstance(s, nodes.Store | nodes.Accumulate | nodes.Print):
             return ()
         inner = {
-            name: tuple(new for t in getattr(s, name) for new in self._forward(t))
+            name: tuple(new for t in getattr(s, name) for new in self._forward(t, names))
             for name in ("then", "otherwise", "body")
             if blocks(s) and hasattr(s, name)
         }
         bare = replace(s, **dict.fromkeys(inner, ())) if inner else s
-        made = map_children(bare, lambda e: self._renamed(e, self._names))
+        made = map_children(bare, lambda e: self._renamed(e, names))
         if isinstance(made, nodes.Assign):
-            made = replace(made, name=self._names.get(made.name, made.name))
+            made = replace(made, name=names.get(made.name, made.name))
         if isinstance(made, nodes.For | nodes.While):
-            made = replace(made, exits=tuple(self._names.get(n, n) for n in made.exits))
+            made = replace(made, exits=tuple(names.get(n, n) for n in made.exits))
         if isinstance(made, nodes.For):
             made = replace(made, is_unrolled=False)
         return (replace(made, **inner) if inner else made,)
@@ -235,12 +324,14 @@ class Repeated:
         return made
 
 
+def memory_of(t: Type) -> int:
+    """Bytes of a local."""
+    if isinstance(t, Struct | Tuple):
+        return sum(memory_of(part) for _, part in c.named_parts(t))
+    return t.count * memory_of(t.element) if isinstance(t, LocalArray) else byte_count(t)
+
+
 def assigned_names(body: Iterable[Stmt]) -> list[str]:
     """The names that a body assigns, in order, without variables of loops."""
     found = {s.name: None for s in statements(body) if isinstance(s, nodes.Assign)}
     return list(found)
-
-
-def kept_bytes(types: Iterable[Type]) -> int:
-    """Bytes of the arrays that keep states."""
-    return sum(byte_count(t) for t in types)

@@ -5,13 +5,10 @@ No other pass knows these nodes: an adjoint is never differentiated itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from shaderad.ir.nodes import Expr, For, Function, Parameter, Step
-
-
-class NotPulled(Exception):
-    """Something whose adjoint is not made here yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,13 +25,26 @@ class Cotangent(Expr):
     path: tuple[Step, ...]
     write_number: Expr | None = None
     """Of a write to Min or Max: only the write that won has one."""
-    is_tangent: bool = False
-    """It is that of the write's tangent, in kernels with tangents."""
+    of: str = ""
+    """The array that holds the tangent which the write brought, where it is that one's."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Adjoint(Function):
     """A function that adds cotangents to its `Place` parameters: ``f_bwd`` of ``f``."""
+
+    shown: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The names of cotangents: whose they are."""
+    is_own: bool = False
+    """Whether the user wrote it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leap(Expr):
+    """After how many of `count` iterations the next of `states` states is kept: see `loops.py`."""
+
+    count: Expr
+    states: Expr
 
 
 @dataclass(frozen=True, kw_only=True)

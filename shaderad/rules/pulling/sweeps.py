@@ -16,7 +16,7 @@ from shaderad.bodies.liveness import live_before
 from shaderad.bodies.outputs import AlreadyRead, CheckIndex
 from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.ir import nodes
-from shaderad.ir.nodes import Expr, Stmt
+from shaderad.ir.nodes import Expr, Function, Stmt
 from shaderad.ir.types import (
     BOOL,
     INT,
@@ -31,13 +31,14 @@ from shaderad.rules import composing as c
 from shaderad.rules.body import Body, is_cheap
 from shaderad.rules.expressions import in_order, operands
 from shaderad.rules.local_arrays import holds_array
-from shaderad.rules.pulling.activity import Activity, moving_parts, reached_from
+from shaderad.rules.pulling.activity import Activity, moving_parts, reached_from, reads_wanted
 from shaderad.rules.pulling.cotangents import parts_of
 from shaderad.rules.pulling.expressions import Additions, Target, target_of
-from shaderad.rules.pulling.functions import Functions, NotPulled
+from shaderad.rules.pulling.functions import Functions
 from shaderad.rules.pulling.loops import Repeated, assigned_names
 from shaderad.rules.pulling.names import Names
-from shaderad.rules.pulling.nodes import Adjoint, Cotangent
+from shaderad.rules.pulling.nodes import Cotangent
+from shaderad.rules.pulling.pulls import Pull
 from shaderad.rules.pulling.sharing import Shared
 from shaderad.rules.pulling.sums import add_to, add_to_gradient, reached
 
@@ -53,6 +54,7 @@ class Sweeps:
         activity: Activity,
         given: Iterable[str],
         bars: Mapping[str, str],
+        memory: int,
         result_bar: Expr | None = None,
     ) -> None:
         """Args:
@@ -62,6 +64,7 @@ class Sweeps:
         activity: What carries derivatives.
         given: Names that have values before the body.
         bars: The cotangents of some names: parameters of the adjoint.
+        memory: Bytes for the states of a loop.
         result_bar: The cotangent of what the body returns.
         """
         self._functions = functions
@@ -69,14 +72,20 @@ class Sweeps:
         self._names = Names(body, types, activity, given, bars)
         self._result_bar = result_bar
         self._tape: list[tuple[Stmt, ...]] = []
-        self.kept: set[str] = set()
-        """The arrays that keep the states of loops."""
+        self._memory = memory
+        self.kept: dict[str, nodes.For | nodes.While] = {}
+        """The arrays that keep the states of loops, and whose they are."""
         self._loads: dict[str, nodes.Load] = {}
         """The reads that names stand for: their cotangents go to the gradients of arrays."""
         self._elements: dict[tuple[str, tuple[Expr, ...]], Expr] = {}
         """Elements that were read, in the block that is being written."""
         self._numbers: dict[tuple[str, tuple[Expr, ...]], Expr] = {}
         """Elements whose indices were checked, in the block that is being written."""
+
+    @property
+    def bars(self) -> dict[str, str]:
+        """By name: that of its cotangent."""
+        return self._names.bars
 
     def run(self, body: tuple[Stmt, ...]) -> None:
         """Adds the forward sweep, then the way back."""
@@ -97,10 +106,7 @@ class Sweeps:
         for position, s in enumerate(body):
             self._body.span = s.span
             own = {n: t for n, t in targets.items() if last.get(n) == position}
-            write = _WRITE.get(type(s))
-            if write is None:
-                raise NotPulled(f"a statement: {type(s).__name__}")
-            write(self, s, own)
+            _WRITE[type(s)](self, s, own)
         back = tuple(s for part in reversed(self._tape) for s in part)
         self._tape = outer
         self._numbers, self._elements = known
@@ -355,6 +361,9 @@ class Sweeps:
     def _call(self, e: nodes.Call, version: str) -> None:
         """``version = f(args)``, and its way back; `version` is empty where `f` has no result."""
         is_pulled = self._names.is_active(version) or self._functions.has_cotangents(e.function)
+        if is_pulled and isinstance(e.function, Pull):
+            self._call_of_pull(e, e.function, version)
+            return
         call = replace(e, function=self._functions.primal(e.function))
 
         def write(args: list[Expr]) -> None:
@@ -370,6 +379,55 @@ class Sweeps:
         later += [index for target, _ in after for index in _indices(target)]
         shared = self._forward(e.args, later, write)
         self._back(shared, lambda back: self._call_back(e, version, bars, after, back))
+
+    def _call_of_pull(self, e: nodes.Call, f: Pull, version: str) -> None:
+        """``version = f_pull(x, y_bar)``, and its way back: see `rules/pulling/pulls.py`."""
+        pushed = self._functions.derivatives.pushed(f.primal, f.wanted)
+        count = len(f.primal.parameters)
+        x, y_bar = e.args[:count], e.args[count:]
+        bars, after = self._argument_bars(replace(e, function=pushed, args=x))
+        moved = [self._names.local("moved", b.type) for b in y_bar if self._names.moves(b)]
+        for bar, place in zip(y_bar, moved, strict=bool(moved)):
+            after += self._names.additions(bar, place)
+        later = [*e.args, *(bar for _, bar in after)]
+        later += [index for target, _ in after for index in _indices(target)]
+        shared = self._forward(e.args, later, lambda args: self._body.add(
+            nodes.Assign(name=version, value=replace(e, args=tuple(args)), span=e.span)
+        ))  # fmt: skip
+
+        def give(back: Callable[[Expr], Expr]) -> None:
+            bar = self._names.bar(version)
+            z = self._body.local(f"{version}_taken", bar.type)
+            self._body.add(nodes.Assign(name=z.name, value=bar))
+            self._clear(bar)
+            dots = (c.field(z, str(k)) for k in range(len(f.wanted)))
+            args = (*(back(a) for a in x), *dots)
+            for place in moved:
+                both = nodes.Call(type=pushed.result, function=pushed, args=args, span=e.span)
+                self._body.add(nodes.Assign(name=place.name, value=c.field(both, "1")))
+            if bars or reads_wanted(pushed, self._functions.wanted):
+                seed = [
+                    nodes.Construct(type=pushed.result, parts=(c.zero(b.type), back(b)))
+                    for b in y_bar
+                ]
+                self._adjoint_call(pushed, (*args, *seed), bars, e.span)
+            for target, value in after:
+                self._add(target, back(value), back)
+
+        self._back(shared, give)
+
+    def _adjoint_call(
+        self, f: Function, given: tuple[Expr, ...], bars: dict[int, nodes.Var], span: nodes.Span
+    ) -> None:
+        """Calls the adjoint of `f`, which adds to `bars`."""
+        known = set(self._names.bars.values())
+        for bar in bars.values():
+            if bar.name not in known:
+                self._clear(bar)
+        adjoint = self._functions.adjoint(f, frozenset(bars))
+        args = (*given, *(bars[k] for k in sorted(bars)))
+        call = nodes.Call(type=VOID, function=adjoint, args=args, span=span)
+        self._body.add(nodes.Evaluate(call=call, span=span))
 
     def _argument_bars(self, e: nodes.Call) -> tuple[dict[int, nodes.Var], Additions]:
         """What takes the cotangent of each argument that has one: its name's, where it is a name.
@@ -401,11 +459,6 @@ class Sweeps:
         back: Callable[[Expr], Expr],
     ) -> None:
         """Calls the adjoint, which takes the cotangent of the result."""
-        adjoint = self._functions.adjoint(e.function, frozenset(bars))
-        known = set(self._names.bars.values())
-        for bar in bars.values():
-            if bar.name not in known:
-                self._body.add(nodes.Assign(name=bar.name, value=c.zero(bar.type)))
         args = [back(a) for a in e.args]
         given: Expr | None = None
         if version and is_differentiable(e.type):
@@ -417,9 +470,7 @@ class Sweeps:
                 self._clear(given)
                 given = taken
             args.append(given)
-        args += [bars[k] for k in sorted(bars)]
-        call = nodes.Call(type=VOID, function=adjoint, args=tuple(args), span=e.span)
-        self._body.add(nodes.Evaluate(call=call, span=e.span))
+        self._adjoint_call(e.function, tuple(args), bars, e.span)
         if given is not None and given == self._names.bar(version):
             self._clear(self._names.bar(version))
         for target, value in after:
@@ -430,8 +481,6 @@ class Sweeps:
 
     def evaluate(self, s: nodes.Evaluate, _: Mapping[str, str]) -> None:
         call = s.call
-        if isinstance(call, nodes.Call) and isinstance(call.function, Adjoint):
-            raise NotPulled("an adjoint")
         if not isinstance(call, nodes.Call):
             self._body.add(replace(s, call=self._names.now(call)))
             return
@@ -446,11 +495,11 @@ class Sweeps:
 
     def store(self, s: nodes.Store | nodes.Accumulate, _: Mapping[str, str]) -> None:
         """Nothing is written again; the cotangent is read where it was."""
-        self._stored(s, s.value, is_tangent=False)
+        self._stored(s, s.value, "")
         if isinstance(s, nodes.Accumulate) and s.tangent is not None:
-            self._stored(s, s.tangent, is_tangent=True)
+            self._stored(s, s.tangent, s.tangent_buffer)
 
-    def _stored(self, s: nodes.Store | nodes.Accumulate, stored: Expr, *, is_tangent: bool) -> None:
+    def _stored(self, s: nodes.Store | nodes.Accumulate, stored: Expr, of: str) -> None:
         if not is_differentiable(stored.type) or s.buffer not in self._functions.seeds:
             return
         value = self._value(stored)
@@ -463,7 +512,7 @@ class Sweeps:
             indices=(index,),
             path=self._path(s.path),
             write_number=self._write_number(s),
-            is_tangent=is_tangent,
+            of=of,
             span=s.span,
         )
         held = self._body.local("cotangent", value.type)
@@ -535,7 +584,7 @@ class Sweeps:
                     nodes.Assign(name=self._names.versions[name], value=start, span=s.span)
                 )
         after = dict(self._names.versions)
-        run = Repeated(self._body, self._functions, after, s, before)
+        run = Repeated(self._body, self._functions, after, s, before, self._memory)
         if not self._has_derivative(s):
             self._body.statements += run.forward(())
             return
@@ -548,13 +597,20 @@ class Sweeps:
         # A place must come back to what it held before the loop, whoever reads it in there.
         exposed = live_before(s.body, frozenset())
         carried = [n for n in written if n in exposed or self._names.is_array(n)]
-        states = [run.state(n, self._names.type_of(n), self._names.versions[n]) for n in carried]
-        self.kept |= {state.kept.name for state in states}
+        versions = dict(self._names.versions)
+        states = run.states({n: self._names.type_of(n) for n in carried}, versions)
+        self.kept.update({state.kept.name: s for state in states})
         again, back = self._body.captured(lambda: self.block(s.body, {}))
         self._names.versions = after
-        self._body.statements += run.forward(tuple(map(run.keep, states)))
-        restored = map(run.restore, states)
-        self._tape.append((run.backward((*restored, *again, *back)),))
+        keeping = tuple(map(run.keep, states))
+        if run.keeps_all or not states:
+            self._body.statements += run.forward(keeping)
+            first: list[Stmt] = []
+            reached: list[Stmt] = [run.restore(state) for state in states]
+        else:
+            self._body.statements += [*keeping, *run.forward(())]
+            first, reached = run.reached(states, versions)
+        self._tape.append((*first, run.backward((*reached, *again, *back))))
 
     def _has_derivative(self, s: Stmt) -> bool:
         """Whether anything in a loop has a way back."""

@@ -10,14 +10,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from shaderad.bodies.outputs import CheckIndex
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr
-from shaderad.ir.types import BOOL, is_differentiable
+from shaderad.ir.types import BOOL, INT, UINT, is_differentiable
 from shaderad.ir.walk import children, expressions, map_children
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
-from shaderad.rules.calls import differentiable
 from shaderad.rules.expressions import push_node
+from shaderad.rules.pulling.pulls import Pull
 from shaderad.rules.pushing.functions import Functions
 
 Both = tuple[Expr, "Expr | None"]
@@ -97,7 +98,13 @@ class Expressions:
     def load(self, e: nodes.Load) -> Both:
         value = replace(e, indices=tuple(self.fixed(i) for i in e.indices))
         name = self._functions.dots.get(e.buffer)
-        return value, None if name is None else replace(value, buffer=name)
+        if name is None:
+            return value, None
+        if e.buffer in self._functions.read_together:
+            check = CheckIndex(type=UINT, buffer=e.buffer, indices=value.indices, span=e.span)
+            number = self._body.bound(check, f"{e.buffer}_at")
+            value = replace(value, indices=(nodes.KnownNumber(type=INT, number=number),))
+        return value, replace(value, buffer=name)
 
     # -- choices ------------------------------------------------------------------------------
 
@@ -150,34 +157,30 @@ class Expressions:
     # -- calls --------------------------------------------------------------------------------
 
     def call(self, e: nodes.Call) -> Both:
-        f = e.function
         found = [self.both(a) for a in e.args]
-        args = tuple(value for value, _ in found)
+        value = replace(e, args=tuple(primal for primal, _ in found))
         is_constant = all(dot is None for _, dot in found)
-        wanted = differentiable(f)
-        if f.backward is not None or f.forward is not None:
-            value = replace(e, args=args)
-            if is_constant and not self._functions.reads_tangents(f):
-                return value, None
-            return self._call_of_own(value, [found[k][1] for k in wanted])
-        if is_constant and not (self._functions.reads_tangents(f)):
-            return replace(e, args=args), None
+        if is_constant and not self._functions.reads_tangents(e.function):
+            return value, None
+        if isinstance(e.function, Pull):
+            return self._moved_pull(value, e.function, found)
         return self._results(self.pushed_call(e, found))
 
     def pushed_call(self, e: nodes.Call, found: list[Both]) -> nodes.Call:
         """The call of the function with tangents, for arguments with theirs."""
-        f = self._functions.of(e.function)
-        args = [value for value, _ in found]
-        for k in differentiable(e.function):
-            value, dot = found[k]
-            args.append(c.zero(value.type) if dot is None else dot)
-        return nodes.Call(type=f.result, function=f, args=tuple(args), span=e.span)
+        f = self._functions.of(e.function, _moving(found))
+        return nodes.Call(type=f.result, function=f, args=_with_tangents(found), span=e.span)
 
-    def _call_of_own(self, value: nodes.Call, dots: list[Expr | None]) -> Both:
-        f = self._functions.of_own(value.function)
-        given = [value.args[k] for k in differentiable(value.function)]
-        full = [c.zero(a.type) if d is None else d for a, d in zip(given, dots, strict=True)]
-        dot = nodes.Call(type=f.result, function=f, args=(*value.args, *full), span=value.span)
+    def _moved_pull(self, value: nodes.Call, f: Pull, found: list[Both]) -> Both:
+        """See `rules/pulling/pulls.py`."""
+        count = len(f.primal.parameters)
+        pushed = self._functions.of(f.primal, _moving(found[:count]))
+        args = [*_with_tangents(found[:count])]
+        for bar, bar_dot in found[count:]:
+            moved = c.zero(bar.type) if bar_dot is None else bar_dot
+            args.append(nodes.Construct(type=pushed.result, parts=(moved, bar)))
+        pulled = self._functions.derivatives.pulled(pushed, f.wanted)
+        dot = nodes.Call(type=pulled.result, function=pulled, args=tuple(args), span=value.span)
         value_made, dot_made = self._body.shared(value, dot)
         return value_made, dot_made
 
@@ -187,6 +190,16 @@ class Expressions:
         if not is_differentiable(call.type):
             return result, None
         return c.field(result, "0"), c.field(result, "1")
+
+
+def _moving(found: list[Both]) -> frozenset[int]:
+    """The positions of arguments that have tangents."""
+    return frozenset(k for k, (_, dot) in enumerate(found) if dot is not None)
+
+
+def _with_tangents(found: list[Both]) -> tuple[Expr, ...]:
+    """Arguments, then the tangents of those that have one."""
+    return (*(value for value, _ in found), *(dot for _, dot in found if dot is not None))
 
 
 def _chosen(e: nodes.Conditional, condition: Expr, sides: list[Expr]) -> Expr:

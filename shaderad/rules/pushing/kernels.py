@@ -5,53 +5,42 @@ results have the cotangents ``(u, v)``:
     by x_dot                                      J^T v
     by x                                          J^T u + d/dx <v, J x_dot>
 So one backward dispatch of `push(f)` with ``v = y_bar`` and ``u = y_bar_dot`` gives the gradient
-``J^T y_bar`` and how it moves along ``x_dot``. No derivative of a derivative is taken: `push` is
-made here, by the rules, and what the compiler is given is an ordinary kernel.
+``J^T y_bar`` and how it moves along ``x_dot``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Buffer, Kernel, KernelParameter, Uniform
 from shaderad.ir.pointers import POINTED
 from shaderad.ir.types import Access, BufferType, is_differentiable
-from shaderad.ir.walk import expressions, reachable, reads, statements, writes
+from shaderad.ir.walk import reachable, reads, writes
 from shaderad.rules.body import Body
-from shaderad.rules.pushing.functions import Functions
+from shaderad.rules.pushed import PushedKernel, primal_name
+from shaderad.rules.pushing.functions import Derivatives, Functions
 from shaderad.rules.pushing.statements import push_body
 
-_ORDER_INSIDE = 3
-"""Of a derivative that a kernel takes itself, once the kernel is differentiated twice."""
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PushedKernel(Kernel):
-    """A kernel that also gives the tangents of the float arrays that it writes.
-
-    Those of Min and Max are known to its derivatives alone: who wins is found before they run.
-    """
-
-    primal_name: str
-    dots: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The name of the tangent of each array and uniform that has one."""
-
-    @property
-    def reported_name(self) -> str:
-        return self.primal_name if self.span != nodes.NO_SPAN else ""
-
-
-def push_kernel(kernel: Kernel, given: Iterable[str]) -> PushedKernel:
+def push_kernel(
+    kernel: Kernel, given: Iterable[str], derivatives: Derivatives, *, is_first: bool = False
+) -> PushedKernel:
     """`kernel` with tangents of the arrays and uniforms `given`, which hold floats.
 
     Min and Max arrays are written as before; the tangent of one is that of the write that wins.
 
+    Args:
+        kernel: Without ``fwd_diff`` and ``bwd_diff``.
+        given: What has tangents.
+        derivatives: The other derivatives that it takes.
+        is_first: Whether the tangents are not differentiated again.
+
     Raises:
-        DerivativeError: SR0419 for a third derivative, SR0413 for one of ``bwd_diff``, SR0412,
-            SR0429 for what has no second one, SR0752 for a kernel that was built before.
+        DerivativeError: SR0412 and SR0429 for what has no such derivative, SR0752 for a kernel that
+            was built before.
     """
     _check(kernel)
     wanted = frozenset(given)
@@ -63,7 +52,16 @@ def push_kernel(kernel: Kernel, given: Iterable[str]) -> PushedKernel:
     uniforms = [u for u in kernel.uniforms if u.name in wanted]
     dots = {one.name: body.dot(one.name) for one in (*buffers, *uniforms)}
     extremes = frozenset(b.name for b in buffers if b.access in (Access.MIN, Access.MAX))
-    functions = Functions({b.name: dots[b.name] for b in buffers}, extremes, push_body)
+    # Reverse mode over tangents asks for indices as they are: see `lower/strategy.py`.
+    inputs = [b.name for b in buffers if b.access is Access.IN and is_first]
+    functions = Functions(
+        dots={b.name: dots[b.name] for b in buffers},
+        extremes=extremes,
+        write=push_body,
+        derivatives=derivatives,
+        is_first=is_first,
+        read_together=frozenset(inputs),
+    )
     types = {**kernel.local_types, **{u.name: u.type for u in kernel.uniforms}}
     constants = frozenset(u.name for u in kernel.uniforms) - wanted
     for name in sorted(constants & writes(kernel.body)):
@@ -81,8 +79,10 @@ def push_kernel(kernel: Kernel, given: Iterable[str]) -> PushedKernel:
         body=tuple(body.statements),
         local_types={**kernel.local_types, **body.local_types},
         span=kernel.span,
-        primal_name=kernel.name,
+        primal_name=primal_name(kernel),
         dots=dots,
+        shown=body.shown,
+        temporaries=body.temporaries,
     )  # fmt: skip
 
 
@@ -105,12 +105,3 @@ def _uniform_of(u: Uniform, name: str) -> Uniform:
 def _check(kernel: Kernel) -> None:
     if kernel.is_built:
         raise error("SR0752", name=kernel.name)
-    if isinstance(kernel, PushedKernel):
-        raise error("SR0419", kernel.span, function=kernel.primal_name, order=_ORDER_INSIDE)
-    for part in (kernel.body, *(f.body for f in reachable(kernel.body))):
-        for s in statements(part):
-            if isinstance(s, nodes.BackwardDiff):
-                raise error("SR0413", s.span, mode="hvp")
-            for e in expressions(s):
-                if isinstance(e, nodes.ForwardDiff):
-                    raise error("SR0419", e.span, function=e.function.name, order=_ORDER_INSIDE)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import BOOL, Tuple, Type, Void, is_differentiable
@@ -103,10 +104,20 @@ class Statements:
             return
         dot = c.zero(value.type) if dot is None else dot
         if s.buffer in self._functions.extremes:
-            self._body.add(replace(made, tangent=dot, tangent_buffer=name))
+            self._compete(s, made, dot)
             return
         self._body.add(made)
         self._body.add(replace(made, buffer=name, value=dot))
+
+    def _compete(self, s: nodes.Accumulate, made: nodes.Accumulate, dot: Expr) -> None:
+        """A write to Min or Max; where it brings a tangent, the tangent of that comes as well."""
+        dots = self._functions.dots
+        if s.tangent is not None:
+            tangent, tangent_dot = self._expressions.full(s.tangent)
+            self._body.add(replace(made, tangent=tangent))
+            name = dots[s.tangent_buffer]
+            self._body.add(replace(made, tangent=tangent_dot, tangent_buffer=name))
+        self._body.add(replace(made, tangent=dot, tangent_buffer=dots[s.buffer]))
 
     def _before_write(self, value: Expr, dot: Expr | None, written: str) -> Expr:
         """The tangent as it is before `written` changes."""
@@ -201,6 +212,7 @@ _WRITE: dict[type[Stmt], Callable[[Statements, Any], None]] = {
     nodes.Assign: Statements.assign,
     nodes.Store: Statements.store,
     nodes.Accumulate: Statements.accumulate,
+    NumberedAccumulate: Statements.accumulate,
     nodes.Evaluate: Statements.evaluate,
     nodes.Assert: Statements.hold,
     nodes.Print: Statements.leave_out,

@@ -14,7 +14,7 @@ import pytest
 import shaderad as sad
 from shaderad.diagnostics import DerivativeError
 from shaderad.ir.printer import kernel_text
-from shaderad.rules.pushing import push_kernel
+from shaderad.rules.transforms import push_kernel
 from tests.agreement import close, drawn_for
 from tests.lower import function_cases, guard_cases, loop_cases, output_cases, typed_cases
 from tests.oracle import oracle
@@ -109,25 +109,11 @@ def pulls(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
     y[i] = backward_only(x[i]) * x[i]
 
 
-@sad.kernel
-def has_slope(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
-    y[i] = sad.fwd_diff(cases.cubed)(sad.diff_pair(x[i], 1.0)).d
-
-
-@sad.kernel
-def has_pull(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
-    pair = sad.diff_pair(x[i])
-    sad.bwd_diff(cases.cubed)(pair, 1.0)
-    y[i] = pair.d
-
-
 @pytest.mark.parametrize(
     ("kernel", "code"),
     [
         (rounds, "SR0429"),
         (pulls, "SR0412"),
-        (has_slope, "SR0419"),
-        (has_pull, "SR0413"),
     ],
 )
 def test_what_has_no_second_derivative_is_refused_with_its_line(kernel: Any, code: str) -> None:
@@ -135,12 +121,6 @@ def test_what_has_no_second_derivative_is_refused_with_its_line(kernel: Any, cod
         push_kernel(kernel.specialise({}), ["x"])
     assert caught.value.span is not None
     assert caught.value.span.file == __file__
-
-
-def test_a_third_derivative_is_refused() -> None:
-    once = push_kernel(cases.own.specialise({}), ["x"])
-    with pytest.raises(DerivativeError, match="SR0419"):
-        push_kernel(once, ["x"])
 
 
 def test_arrays_without_tangents_are_read_once() -> None:

@@ -1,0 +1,56 @@
+"""``bwd_diff`` as a value: functions that give the cotangents of their arguments.
+
+With ``y = f(x)``, J its Jacobian at x and ``pull(f)(x, y_bar) = J^T y_bar``, no derivative of an
+adjoint is ever taken, because J is one matrix in both of these:
+    J^T y_bar moved along (x_dot, y_bar_dot)    = pull(push(f))(x, x_dot, (y_bar_dot, y_bar)) by x
+    the cotangent of x in <z, J^T y_bar>        = pull(push(f))(x, z, (0, y_bar)) by x
+    that of y_bar                               = push(f)(x, z), its tangent
+where ``push(f)(x, x_dot) = (f(x), J x_dot)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shaderad.ir import nodes
+from shaderad.ir.nodes import Function
+from shaderad.ir.types import VOID, Tuple
+from shaderad.rules.pulling.nodes import Adjoint, Place
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pull(Function):
+    """``f_pull(x, n, y_bar)``, whose result is a tuple of the cotangents of its parameters."""
+
+    primal: Function
+    wanted: tuple[int, ...]
+    """The parameters whose cotangents it gives, in order."""
+
+
+def pull_of(f: Function, adjoint: Adjoint, wanted: tuple[int, ...]) -> Function:
+    """The function that calls `adjoint`, of `f`, with cotangents that start at 0.
+
+    Where the user says that it is not the Jacobian of `f`, the derivative is a function like any
+    other.
+    """
+    places = [p for p in adjoint.parameters if isinstance(p, Place)]
+    given = tuple(p for p in adjoint.parameters if not isinstance(p, Place))
+    bars = [nodes.Var(type=p.type, name=p.name) for p in places]
+    result = Tuple(tuple(bar.type for bar in bars))
+    start = tuple(
+        nodes.Assign(name=bar.name, value=nodes.Zero(type=bar.type), span=f.span) for bar in bars
+    )
+    end = nodes.Return(value=nodes.Construct(type=result, parts=tuple(bars)), span=f.span)
+    local_types = {bar.name: bar.type for bar in bars}
+    name, buffers, span = f"{f.name}_pull", f.buffers, f.span
+    if f.backward is not None and not f.is_checked:
+        return Function(
+            name=name, parameters=given, result=result, body=(*start, *adjoint.body, end),
+            local_types={**adjoint.local_types, **local_types}, buffers=buffers, span=span,
+        )  # fmt: skip
+    args = (*(nodes.Var(type=p.type, name=p.name) for p in given), *bars)
+    call = nodes.Evaluate(call=nodes.Call(type=VOID, function=adjoint, args=args), span=f.span)
+    return Pull(
+        name=name, parameters=given, result=result, body=(*start, call, end),
+        local_types=local_types, buffers=buffers, span=span, primal=f, wanted=wanted,
+    )  # fmt: skip
