@@ -83,9 +83,8 @@ class Expressions(Parts):
         if not able:
             return None
         function = self._choices.of(able)
-        # Derivatives go up to the second, and every kernel is differentiated once.
-        can_differentiate = self._scope.is_kernel and function.is_pure and t == FLOAT
-        if can_differentiate and self._choices.chance(40):
+        chance = 40 if self._scope.is_kernel else 12
+        if function.is_pure and t == FLOAT and self._choices.chance(chance):
             return self._forward(function, depth)
         return self.call_of(function, depth)
 

@@ -15,10 +15,11 @@ from shaderad.ir.types import (
     Tuple,
     Type,
     Vector,
+    tangent,
 )
 from tests.random_programs.choices import Choices
 from tests.random_programs.expressions import Expressions
-from tests.random_programs.scope import ArrayName, Scope, Value
+from tests.random_programs.scope import ArrayName, FunctionName, Scope, Value
 from tests.random_programs.spelling import (
     FLOAT2,
     FLOAT2X2,
@@ -28,6 +29,7 @@ from tests.random_programs.spelling import (
     FLOAT4,
     INT2,
     INT3,
+    has_float,
     spell,
 )
 
@@ -90,7 +92,7 @@ class Statements:
             (4, self._if), (5 if can_loop else 0, self._for), (2 if can_loop else 0, self._while),
             (1 if can_loop else 0, self._sum_loop), (5, self._write_array), (1, self._swap),
             (8 if deep else 2, self._jump), (1, self._unpack), (1, self._effect),
-            (1, self._copy_and_change), (1, self._assert), (1, self._print),
+            (1, self._copy_and_change), (1, self._assert), (1, self._print), (1, self._pull),
         ])  # fmt: skip
         kind(indent)
 
@@ -244,6 +246,9 @@ class Statements:
         if kind == 0:
             return f"range({count})"
         number = self._write.value(INT, 1)
+        if kind == 1 and self._choices.chance(50):
+            # Enough that not all states are kept.
+            return f"range(({number}) % {most if self._scope.loop_depth else 23})"
         if kind == 1:
             return f"sad.range(({number}) % {most}, limit={max(most - 1, 1)})"
         if kind == 2:
@@ -257,7 +262,9 @@ class Statements:
         self._scope.values.append(Value(name, INT))
         more = f" and {self._write.condition(1)}" if self._choices.chance(60) else ""
         most = 1 + self._choices.below(4)
-        self._line(indent, f"while sad.limit({name} < {most}{more}, {most}):")
+        condition = f"{name} < {most}{more}"
+        limited = f"sad.limit({condition}, {most})" if self._choices.chance(50) else condition
+        self._line(indent, f"while {limited}:")
         with self._scope.block(is_loop=True):
             self._line(indent + INDENT, f"{name} += 1")
             self._block(indent + INDENT)
@@ -275,6 +282,37 @@ class Statements:
             self._accumulate(self._choices.of(adds), indent + INDENT)
         self._scope.values.pop()
         self._scope.values.append(Value(total, FLOAT, is_bound=True, is_own=True))
+
+    def _pull(self, indent: str) -> None:
+        """``bwd_diff`` of a function; what it gives are values like any other."""
+        scope = self._scope
+        able: list[FunctionName] = []
+        for f in scope.functions:
+            floats = [t for _, t in f.parameters if has_float(t)]
+            if not f.is_pure or f.owner is not None or f.result is None:
+                continue
+            if has_float(f.result) and floats and all(tangent(t) == t for t in floats):
+                able.append(f)
+        if not able:
+            self._assign(indent)
+            return
+        function = self._choices.of(able)
+        assert function.result is not None
+        args: list[str] = []
+        found: list[Value] = []
+        for _, t in function.parameters:
+            value = self._write.value(t, 1)
+            if not has_float(t):
+                args.append(value)
+                continue
+            name = scope.names.fresh("p")
+            self._line(indent, f"{name} = sad.diff_pair({value})")
+            args.append(name)
+            found.append(Value(f"{name}.d", t))
+        cotangent = self._write.leaf(function.result)
+        self._line(indent, f"sad.bwd_diff({function.name})({', '.join([*args, cotangent])})")
+        for value in found:
+            self._declare(value.type, value.text, indent)
 
     def _jump(self, indent: str) -> None:
         """``break``, ``continue`` or ``return`` behind a condition."""
