@@ -32,7 +32,7 @@ from shaderad.rules.pushed import PushedKernel
 from shaderad.rules.pushing.functions import Functions as Tangents
 from shaderad.rules.pushing.statements import push_body
 
-_Pulls = dict[tuple[Function, tuple[int, ...]], Function]
+_Pulls = dict[tuple[Function, tuple[int, ...], bool], Function]
 
 
 def push_kernel(kernel: Kernel, given: Iterable[str], *, is_first: bool = False) -> PushedKernel:
@@ -54,14 +54,20 @@ def _check(f: Function, transform: str, span: nodes.Span) -> None:
 class Transforms:
     """The transforms of one kernel; arrays are constants to them."""
 
-    _made: dict[Function, Function] = field(default_factory=dict[Function, Function])
+    _made: dict[tuple[Function, bool], Function] = field(
+        default_factory=dict[tuple[Function, bool], Function]
+    )
     _pulls: _Pulls = field(default_factory=_Pulls)
+    _adds: bool = False
+    """Whether what is transformed is a derivative of the user's own, which adds to gradients."""
 
     def __post_init__(self) -> None:
         none: frozenset[str] = frozenset()
         self._first = Tangents({}, none, push_body, self, is_first=True)
         self._second = Tangents({}, none, push_body, self)
-        self._adjoints = Adjoints(none, none, pull_function, self)
+        self._adjoints = {
+            adds: Adjoints(none, none, pull_function, self, adds=adds) for adds in (False, True)
+        }
 
     def kernel(self, kernel: Kernel) -> Kernel:
         """`kernel` without them."""
@@ -70,19 +76,21 @@ class Transforms:
 
     def function(self, f: Function) -> Function:
         """`f` without them; itself where there are none."""
-        if f not in self._made:
-            self._made[f] = f if isinstance(f, Adjoint) else self._plain_function(f)
-        return self._made[f]
+        key = (f, self._adds)
+        if key not in self._made:
+            self._made[key] = f if isinstance(f, Adjoint) else self._plain_function(f)
+        return self._made[key]
 
     def pushed(self, f: Function, moving: tuple[int, ...]) -> Function:
         return self.function(self._second.of(self.function(f), frozenset(moving)))
 
     def pulled(self, f: Function, wanted: tuple[int, ...]) -> Function:
         f = self.function(f)
-        if (f, wanted) not in self._pulls:
-            adjoint = self._adjoints.adjoint(f, frozenset(wanted))
-            self._pulls[f, wanted] = pull_of(f, adjoint, wanted)
-        return self._pulls[f, wanted]
+        key = (f, wanted, self._adds)
+        if key not in self._pulls:
+            adjoint = self._adjoints[self._adds].adjoint(f, frozenset(wanted))
+            self._pulls[key] = pull_of(f, adjoint, wanted)
+        return self._pulls[key]
 
     def body(
         self, body: tuple[Stmt, ...], types: Mapping[str, Type]
@@ -90,14 +98,18 @@ class Transforms:
         """`body` without transforms and pairs, and the types of its names."""
         has_pairs = holds_pairs(body) or any(plain_type(t) != t for t in types.values())
         if has_pairs or any(isinstance(s, nodes.BackwardDiff) for s in statements(body)):
-            return self.plain(body, types)
+            return self.plain(body, types, adds=self._adds)
         return self._block(body, made := dict(types)), made
 
     def plain(
-        self, body: tuple[Stmt, ...], types: Mapping[str, Type]
+        self, body: tuple[Stmt, ...], types: Mapping[str, Type], *, adds: bool = False
     ) -> tuple[tuple[Stmt, ...], dict[str, Type]]:
         made = {name: plain_type(t) for name, t in types.items()}
-        return self._block(body, made), made
+        outer, self._adds = self._adds, adds
+        try:
+            return self._block(body, made), made
+        finally:
+            self._adds = outer
 
     def _plain_function(self, f: Function) -> Function:
         given = {p.name for p in f.parameters}

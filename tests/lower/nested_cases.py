@@ -218,6 +218,41 @@ def own_that_derive(i: sad.Index, x: sad.In[float], a: float, y: sad.Out[float])
     y[i] = smooth(x[i], a) + p.d * q.d
 
 
+@sad.function
+def weighted(w: sad.In[float], k: int, x: float) -> float:
+    return w[k] * x * x
+
+
+@weighted.backward_derivative
+def weighted_bwd(
+    w: sad.DifferentialPair[sad.In[float]], k: int, x: sad.DifferentialPair[float], d_out: float
+):
+    w.d[k] += x.p * x.p * d_out
+    x.d += 2.0 * w.p[k] * x.p * d_out
+
+
+@sad.function
+def through_own(w: sad.In[float], k: int, x: float) -> float:
+    return weighted(w, k, x)
+
+
+@through_own.backward_derivative
+def through_own_bwd(
+    w: sad.DifferentialPair[sad.In[float]], k: int, x: sad.DifferentialPair[float], d_out: float
+):
+    p = sad.diff_pair(x.p)
+    sad.bwd_diff(weighted)(w.p, k, p, d_out)
+    x.d += p.d
+
+
+@sad.kernel
+def gradients_inside(i: sad.Index, w: sad.In[float], x: sad.In[float], y: sad.Out[float]):
+    """What `bwd_diff` in a kernel adds to arrays is nobody's; in a derivative, the caller's."""
+    p = sad.diff_pair(sad.detach(x[i]))
+    sad.bwd_diff(weighted)(w, i % 3, p, 1.0)
+    y[i] = sad.detach(p.d) * x[i] * through_own(w, i % 3, x[i])
+
+
 CASES = {
     "powers": Case(powers, (floats(N), COUNTS, 0.8), N),
     "backwards": Case(backwards, (floats(N), COUNTS % 23), N),

@@ -139,4 +139,15 @@ def _results(body: tuple[Stmt, ...], seeds: frozenset[str]) -> set[str]:
 
 def _floats_in(e: Expr) -> set[str]:
     """Names through which a derivative may flow into `e`."""
-    return {p.name for p in in_order(e) if isinstance(p, nodes.Var) and is_differentiable(p.type)}
+    found: set[str] = set()
+    seen: set[int] = set()
+    stack = [e]
+    while stack:
+        part = stack.pop()
+        if id(part) in seen or isinstance(part, nodes.Detach | nodes.Bitcast):
+            continue
+        seen.add(id(part))
+        if isinstance(part, nodes.Var) and is_differentiable(part.type):
+            found.add(part.name)
+        stack += operands(part)
+    return found

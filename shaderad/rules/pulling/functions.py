@@ -46,9 +46,12 @@ class Derivatives(Protocol):
         ...
 
     def plain(
-        self, body: tuple[Stmt, ...], types: Mapping[str, Type]
+        self, body: tuple[Stmt, ...], types: Mapping[str, Type], *, adds: bool = False
     ) -> tuple[tuple[Stmt, ...], dict[str, Type]]:
-        """A body without pairs and derivatives, and the types of its names."""
+        """A body without pairs and derivatives, and the types of its names.
+
+        Where it `adds`, what its ``bwd_diff`` add to gradients of arrays is the caller's.
+        """
         ...
 
 
@@ -62,6 +65,8 @@ class Functions:
     """Written arrays that have cotangents."""
     write: Write
     derivatives: Derivatives
+    adds: bool = True
+    """Whether what derivatives of the user's own add to gradients of arrays is added."""
     _adjoints: dict[tuple[Function, frozenset[int]], Adjoint] = field(
         default_factory=dict[tuple[Function, frozenset[int]], Adjoint]
     )
@@ -132,7 +137,11 @@ def _own_adjoint(functions: Functions, f: Function, wanted: frozenset[int]) -> A
             primal = nodes.Var(type=t.primal, name=name)
             pair = nodes.MakePair(type=t, primal=primal, derivative=zero)
             start.append(nodes.Assign(name=held[name], value=pair, span=own.span))
-    made, local_types = functions.derivatives.plain((*start, *made), local_types)
+    if not functions.adds:
+        made = _without_gradients(made)
+    made, local_types = functions.derivatives.plain(
+        (*start, *made), local_types, adds=functions.adds
+    )
     names = [p.name for p in own.parameters[: len(f.parameters)]]
     bars = {k: body.fresh(f"{names[k]}_bar") for k in sorted(wanted)}
     end = Body(())
@@ -201,15 +210,22 @@ def _unpaired(e: Expr, dots: Mapping[str, str], held: Mapping[str, str]) -> Expr
 
 
 def _without_writes(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    return tuple(new for s in body for new in _silent(s))
+    return _without(body, (nodes.Store, nodes.Accumulate, nodes.Print))
 
 
-def _silent(s: Stmt) -> tuple[Stmt, ...]:
-    if isinstance(s, nodes.Store | nodes.Accumulate | nodes.Print):
-        return ()
+def _without_gradients(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    return _without(body, (nodes.AccumulateGradient,))
+
+
+def _without(body: tuple[Stmt, ...], kinds: tuple[type[Stmt], ...]) -> tuple[Stmt, ...]:
+    """`body` without statements of some kinds."""
+    return tuple(_inner_without(s, kinds) for s in body if not isinstance(s, kinds))
+
+
+def _inner_without(s: Stmt, kinds: tuple[type[Stmt], ...]) -> Stmt:
     if isinstance(s, nodes.If):
-        then, otherwise = _without_writes(s.then), _without_writes(s.otherwise)
-        return (replace(s, then=then, otherwise=otherwise),)
+        then, otherwise = _without(s.then, kinds), _without(s.otherwise, kinds)
+        return replace(s, then=then, otherwise=otherwise)
     if isinstance(s, nodes.For | nodes.While):
-        return (replace(s, body=_without_writes(s.body)),)
-    return (s,)
+        return replace(s, body=_without(s.body, kinds))
+    return s
