@@ -59,7 +59,8 @@ def silent_function(function: Function) -> Function:
 def without_prints(kernel: Kernel) -> tuple[Kernel, list[Print]]:
     """`kernel` without a ``print`` anywhere, and those that were left out."""
     silence = _Silence(with_derivatives=True)
-    return silence.kernel(kernel), silence.left_out
+    made = silence.kernel(kernel)
+    return (made if silence.left_out else kernel), silence.left_out
 
 
 class _Silence:
@@ -68,20 +69,26 @@ class _Silence:
     def __init__(self, *, with_derivatives: bool = False) -> None:
         self._with_derivatives = with_derivatives
         self._made: dict[Function, Function] = {}
+        self._with_own: list[Function] = []
+        """Made functions whose derivatives are still those of before: these may call them."""
         self.left_out: list[Print] = []
 
     def kernel(self, kernel: AnyKernel) -> AnyKernel:
         body = self._body(kernel.body)
+        while self._with_own:
+            made = self._with_own.pop()
+            for name, own in (("backward", made.backward), ("forward", made.forward)):
+                if own is not None:
+                    object.__setattr__(made, name, self.function(own))
         return kernel if body is kernel.body else replace(kernel, body=body)
 
     def function(self, f: Function) -> Function:
         if f not in self._made:
-            changes: dict[str, object] = {"body": self._body(f.body)}
-            if self._with_derivatives:
-                for name, own in (("backward", f.backward), ("forward", f.forward)):
-                    changes[name] = None if own is None else self.function(own)
-            is_same = all(getattr(f, name) is new for name, new in changes.items())
-            self._made[f] = f if is_same else replace(f, **changes)
+            body = self._body(f.body)
+            has_own = self._with_derivatives and (f.backward or f.forward) is not None
+            self._made[f] = f if body is f.body and not has_own else replace(f, body=body)
+            if has_own:
+                self._with_own.append(self._made[f])
         return self._made[f]
 
     def _body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -21,7 +21,7 @@ def told(x: float) -> float:
 @told.backward_derivative
 def told_bwd(x: sad.DifferentialPair[float], d: float):
     print("d", d)
-    x.d += 2.0 * x.p * d
+    x.d += 2.0 * told(x.p) / x.p * d
 
 
 @sad.kernel

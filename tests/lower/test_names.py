@@ -51,8 +51,8 @@ def test_what_the_text_declares_by_itself_hides_no_function() -> None:
 
 def test_a_field_may_be_called_like_a_function_and_not_like_a_type() -> None:
     fields = member_names(["Ray"])
-    given = ("step", "distance", "read", "uint", "Differential", "Ray", "IReadable")
-    wanted = ["step", "distance", "read_", "uint_", "Differential_", "Ray_", "IReadable_"]
+    given = ("step", "distance", "read", "uint", "Gradient", "Ray", "IReadable")
+    wanted = ["step", "distance", "read_", "uint_", "Gradient_", "Ray_", "IReadable_"]
     assert [fields.make(name, name) for name in given] == wanted
 
 

@@ -16,7 +16,6 @@ from shaderad.ir.types import (
     UINT,
     LocalArray,
     Matrix,
-    Pair,
     Scalar,
     Struct,
     Tuple,
@@ -67,7 +66,6 @@ POINT = Struct("Point", (("p", Vector(FLOAT, 3)), ("n", INT)))
             "makeArrayFromElement<Array<float, 2>, 3>(makeArrayFromElement<float, 2>(0.0))",
         ),
         (POINT, "Point", "Point(float3(0.0), 0)"),
-        (Pair(FLOAT), "DifferentialPair<float>", "diffPair(0.0)"),
         (Tuple((FLOAT, INT)), "Tuple_float_int", "Tuple_float_int(0.0, 0)"),
     ],
 )

@@ -39,10 +39,22 @@ def shuffled(i: sad.Index, x: sad.In[float], target: sad.In[int], y: sad.Out[flo
     y[sad.unique(target[i])] = x[i] * x[i]
 
 
-@sad.kernel
-def powered(i: sad.Index, x: sad.In[float], count: int, y: sad.Out[float]):
-    """Powers of ``x``, to ``2 ** count``, by a loop without a limit: it has no derivative."""
-    total = x[i]
+@sad.function
+def raised(x: float, count: int) -> float:
+    """``x`` to ``2 ** count``."""
+    total = x
     for _ in range(count):
         total = total * total
-    y[i] = total
+    return total
+
+
+@raised.forward_derivative
+def raised_forward(x: sad.DifferentialPair[float], count: int) -> sad.DifferentialPair[float]:
+    y = raised(x.p, count)
+    return sad.diff_pair(y, 2.0**count * y / x.p * x.d)
+
+
+@sad.kernel
+def powered(i: sad.Index, x: sad.In[float], count: int, y: sad.Out[float]):
+    """By a function with a forward derivative alone, so that this has no backward one."""
+    y[i] = raised(x[i], count)
