@@ -19,6 +19,7 @@ from wgpu.backends.wgpu_native import extras
 from shaderad.diagnostics import Error
 from shaderad.runtime.guard import is_loss, is_out_of_memory
 from shaderad.runtime.spirv_loops import leaves_loop_from_switch
+from shaderad.runtime.wgpu_modules import create_module
 
 
 def vet(
@@ -65,7 +66,7 @@ def _refusal(request: dict[str, Any], at_stage: Callable[[str], None]) -> str:
     try:
         at_stage("naga")
         code = content if request["target"] == "spirv" else content.decode()
-        module = device.create_shader_module(code=code)
+        module = create_module(device, code)
         at_stage("driver")
         device.create_compute_pipeline(
             layout="auto", compute={"module": module, "entry_point": request["entry"]}

@@ -24,6 +24,7 @@ from shaderad.runtime.idle_buffers import BufferPool, NativeBuffer
 from shaderad.runtime.pipelines import PipelineKeeper
 from shaderad.runtime.protocol import SMALLEST_ALLOCATION, Capabilities, Route
 from shaderad.runtime.routes import choose_code
+from shaderad.runtime.wgpu_modules import create_module
 
 STORAGE_USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 STAGING_USAGE = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
@@ -255,7 +256,7 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
                     bind_group_layouts=[*self._empty_layouts(program.space), layout]
                 ),
                 compute={
-                    "module": device.create_shader_module(code=text),
+                    "module": create_module(device, text),
                     "entry_point": program.name,
                 },
             )
