@@ -2,8 +2,8 @@
 
     python benchmarks/real_kernels.py [--runtime wgpu slangpy] [--size 64] [PROGRAM ..]
 
-Each program is a process of its own with an empty cache; `sdf:range` is `sdf` with `range` in place
-of `static_range`. The gradient is taken by every float that goes in.
+Each program is a process of its own with empty caches, the driver's among them; `sdf:range` is
+`sdf` with `range` in place of `static_range`. The gradient is taken by every float that goes in.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def one(name: str, runtime: str, size: int, start: float) -> dict[str, float]:
 def in_child(name: str, runtime: str, size: int) -> dict[str, Any]:
     """What `one` finds in a process with an empty cache."""
     with tempfile.TemporaryDirectory() as cache:
-        environment = {**os.environ, "SHADERAD_CACHE": cache, "SHADERAD_PROGRESS": "0"}
+        caches = {"SHADERAD_CACHE": cache, "MESA_SHADER_CACHE_DIR": cache}
+        environment = {**os.environ, **caches, "SHADERAD_PROGRESS": "0"}
         command = [sys.executable, __file__, "--child", str(time.time()), "--runtime", runtime,
                    "--size", str(size), name]  # fmt: skip
         try:
