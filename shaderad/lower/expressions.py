@@ -45,7 +45,7 @@ from shaderad.ir.types import (
     scalar_of,
 )
 from shaderad.lower import accumulate
-from shaderad.lower.bindings import SiteKind, Word, WordKind
+from shaderad.lower.bindings import SiteKind
 from shaderad.lower.known import AtRunTime, with_hidden_divisor
 from shaderad.lower.spelling import is_plain_number, literal
 from shaderad.lower.watches import Watched
@@ -172,7 +172,7 @@ class ExpressionWriter:
         return f"multiplyMatrix({self._arguments(e.args)})"
 
     def at_run_time(self, e: AtRunTime) -> tuple[str, int]:
-        zero = self._module.word(Word(WordKind.BITS), "zero", "float")
+        zero = self._module.zero()
         if e.type != FLOAT:
             zero = f"{self._module.types.spell(e.type)}({zero})"
         return f"atRunTime({self.text(e.value)}, {zero})", _PRIMARY

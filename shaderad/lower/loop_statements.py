@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shaderad.bodies.code_size import may_unroll, unrolls
 from shaderad.bodies.trip_counts import trip_count
 from shaderad.ir.nodes import Const, For, While
 from shaderad.lower.bindings import SiteKind
@@ -26,7 +27,7 @@ def write_for(writer: FunctionWriter, s: For) -> None:
         counted = [int(e.value) for e in (s.start, s.step) if isinstance(e, Const)]
         ends = (counted[0], counted[0] + (trips - 1) * counted[1])
         writer.bounds[s.variable] = max(ends) + 1 if min(ends) >= 0 else 0
-    if s.is_unrolled:
+    if unrolls(s):
         _unrolled_loop(writer, s, variable)
     else:
         _counted_loop(writer, s, variable)
@@ -60,6 +61,7 @@ def _counted_loop(writer: FunctionWriter, s: For, variable: str) -> None:
     is_plain = start == "0" and step == "1"
     count, limit = _trips(writer, s, stop if is_plain else f"rangeCount({start}, {stop}, {step})")
     bound = count if limit is None else f"min({count}, {limit})"
+    bound = _hidden(writer, s, bound)
     counter = variable if is_plain else writer.names.make("k")
     condition = " && ".join([f"{counter} < {bound}", *going])
     first = writer.names.make("first")
@@ -68,7 +70,7 @@ def _counted_loop(writer: FunctionWriter, s: For, variable: str) -> None:
     stride = writer.names.make("stride")
     if not is_plain:
         writer.piece.add(f"int {stride} = {step};")
-    writer.piece.add(f"for (int {counter} = 0; {condition}; {counter}++)")
+    _head(writer, s, f"int {counter} = 0; {condition}; {counter}++")
     position = f"int {variable} = {first} + {counter} * {stride};"
     writer.nested(s.body, first="" if is_plain else position)
     if limit is not None:
@@ -85,6 +87,20 @@ def _trips(writer: FunctionWriter, s: For, counted: str) -> tuple[str, int | Non
     return count, s.limit
 
 
+def _hidden(writer: FunctionWriter, s: For, number: str) -> str:
+    """What `s` counts to or from, at run time where compilers must not unroll it.
+
+    naga drops attributes, and Mesa guesses counts from the sizes of arrays: it takes both.
+    """
+    return number if may_unroll(s) else f"countAtRunTime({number}, {writer.module.zero()})"
+
+
+def _head(writer: FunctionWriter, s: For, head: str) -> None:
+    if not may_unroll(s):
+        writer.piece.add("[loop]")
+    writer.piece.add(f"for ({head})")
+
+
 def _report_overrun(writer: FunctionWriter, overrun: str, going: list[str], s: For | While) -> None:
     site = writer.module.site(SiteKind.LIMIT, s.span, str(s.limit))
     writer.piece.add(f"if ({' && '.join([overrun, *going])})")
@@ -99,8 +115,8 @@ def write_reverse(writer: FunctionWriter, s: ReverseFor) -> None:
     variable = writer.names.make(s.variable)
     writer.bind(s.variable, variable)
     writer.bounds[s.variable] = s.limit or 0
-    head = f"int {variable} = {writer.text(s.start)}; {variable} >= 0; {variable}--"
-    writer.piece.add(f"for ({head})")
+    last = _hidden(writer, s, writer.text(s.start))
+    _head(writer, s, f"int {variable} = {last}; {variable} >= 0; {variable}--")
     writer.nested(s.body)
     writer.is_silent = outer
 

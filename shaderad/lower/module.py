@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 
 from shaderad.diagnostics import Span
-from shaderad.ir.nodes import Accumulate, Function, Kernel, Print
+from shaderad.ir.nodes import Accumulate, AccumulateGradient, Function, Kernel, Print
 from shaderad.ir.types import Kind, Scalar, Struct, Tuple, Type
 from shaderad.ir.walk import reachable, statements
 from shaderad.lower.arrays import Arrays
@@ -75,6 +75,8 @@ class Module:
         """Element types of buffers that are no parameters of the kernel."""
         self.known_arguments: dict[Function, dict[str, Known]] = {}
         """By function: what a compiler may know of its parameters."""
+        self.uniform_additions: list[AccumulateGradient] = []
+        """Those that the threads of a wave make together, at one address."""
         self._primals: dict[str, str] = {}
         if mode is Mode.FORWARD and isinstance(kernel, PushedKernel):
             self._primals = {dot: name for name, dot in kernel.dots.items()}
@@ -161,6 +163,17 @@ class Module:
             self.words[word] = self._word_names.make(name, word)
             self.word_types[self.words[word]] = slang_type
         return f"parameters.{self.words[word]}"
+
+    def adder_of_gradient(self, s: AccumulateGradient) -> str:
+        """The function of the library that makes an addition."""
+        if any(s is one for one in self.uniform_additions):
+            self.features.add("subgroups")
+            return "addUniformGradient"
+        return "addGradient"
+
+    def zero(self) -> str:
+        """A zero that compilers do not know, for `atRunTime` and `countAtRunTime`."""
+        return self.word(Word(WordKind.BITS), "zero", "float")
 
     def declare(self, piece: Piece, binding: Binding, declaration: str) -> None:
         """A resource in its slot.
