@@ -144,6 +144,25 @@ def test_conditions_of_branches_that_do_nothing_add_still(device: sad.Device) ->
     np.testing.assert_allclose(gradient, 4.0 * X, rtol=1e-6)
 
 
+@sad.kernel
+def counts_to_what_is_written_later(
+    i: sad.Index, x: sad.In[float], y: sad.Out[float], count: sad.Out[int]
+):
+    total = x[i]
+    for _ in range(2):
+        for _ in range(count[i] + 1):
+            total *= x[i]
+    y[i] = total
+    count[i] = 4
+
+
+def test_the_way_back_counts_to_what_an_output_held_before(device: sad.Device) -> None:
+    out, pullback = sad.vjp(counts_to_what_is_written_later, X, dim=3)
+    np.testing.assert_allclose(out[0].numpy(), X**3, rtol=1e-6)
+    (gradient,) = pullback((np.ones_like(X), None))
+    np.testing.assert_allclose(gradient.numpy(), 3.0 * X * X, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("kernel", "argument"), [(reads_in_condition, X), (divides_in_condition, np.int32([1, 0, 2]))]
 )

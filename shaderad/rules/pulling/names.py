@@ -50,11 +50,16 @@ class Names:
 
     def renamed(self, e: Expr) -> Expr:
         if isinstance(e, nodes.Var):
-            # What is read before it is assigned is 0, and goes on being read as that.
-            version = self.versions.setdefault(e.name, e.name)
-            self._used.add(version)
+            version = self.read(e.name)
             return e if version == e.name else replace(e, name=version)
         return e
+
+    def read(self, name: str) -> str:
+        """The version of a name that is read here."""
+        # What is read before it is assigned is 0, and goes on being read as that.
+        version = self.versions.setdefault(name, name)
+        self._used.add(version)
+        return version
 
     def new_version(self, name: str, targets: Mapping[str, str]) -> str:
         if name in targets:
