@@ -11,7 +11,7 @@ iteration of C(n + r, r) runs at most r times more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from shaderad.bodies.trip_counts import trip_count
@@ -24,6 +24,7 @@ from shaderad.rules.body import Body
 from shaderad.rules.pulling.functions import Functions
 from shaderad.rules.pulling.nodes import Leap, ReverseFor
 
+NO_RESULTS: Mapping[int, list[State]] = {}
 _CHECKPOINTS = 16
 """The most states of a loop that does not keep all."""
 
@@ -69,6 +70,8 @@ class Repeated:
         self._memory = memory
         self._kept_count = 0
         """States that are kept."""
+        self._room = 0
+        """Bytes for what else is kept of each iteration."""
         self._trips = ""
         """Counts iterations where nothing else does."""
         self._variable = ""
@@ -94,6 +97,7 @@ class Repeated:
         most = self._memory // max(sum(map(memory_of, carried.values())), 1)
         fits = 0 < self._count <= most
         self._kept_count = self._count if fits else max(min(most, _CHECKPOINTS), 1)
+        self._room = self._memory - self._kept_count * sum(map(memory_of, carried.values()))
         return [
             State(
                 nodes.Var(type=t, name=self._names[name]),
@@ -113,6 +117,28 @@ class Repeated:
 
     def restore(self, state: State) -> Stmt:
         return self._restored(state, nodes.Var(type=INT, name=self._reverse_variable()))
+
+    def results(
+        self, names: Mapping[str, str], type_of: Callable[[str], Type]
+    ) -> list[State] | None:
+        """A place for what names hold after a statement of each iteration; `None` without room.
+
+        Args:
+            names: By name: the version of it on the way back.
+            type_of: Of names.
+        """
+        size = sum(memory_of(type_of(name)) for name in names) * self._count
+        if size > self._room:
+            return None
+        self._room -= size
+        return [
+            State(
+                nodes.Var(type=type_of(name), name=self._names[name]),
+                self._body.local(f"{name}_kept", LocalArray(type_of(name), self._count)),
+                version,
+            )
+            for name, version in names.items()
+        ]
 
     def _kept(self, state: State, value: Expr, number: Expr) -> Stmt:
         step = nodes.ElementStep(index=self._at(number))
@@ -175,10 +201,21 @@ class Repeated:
         self._body.add(nodes.Assign(name=name.name, value=value, span=self._loop.span))
         return name
 
-    def forward(self, keeping: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """The loop as it ran, and how often it did."""
+    def forward(
+        self, keeping: tuple[Stmt, ...], results: Mapping[int, list[State]] = NO_RESULTS
+    ) -> tuple[Stmt, ...]:
+        """The loop as it ran, and how often it did.
+
+        Args:
+            keeping: What starts each iteration.
+            results: By the position of a statement in the body: what is kept after it.
+        """
         s = self._loop
-        body = tuple(new for t in s.body for new in self._forward(t, self._names))
+        body = tuple(
+            new
+            for k, t in enumerate(s.body)
+            for new in (*self._forward(t, self._names), *map(self.keep, results.get(k, ())))
+        )
         counting: tuple[Stmt, ...] = ()
         start: tuple[Stmt, ...] = ()
         if self._trips:
@@ -187,7 +224,7 @@ class Repeated:
             more = nodes.Apply(type=INT, op=ops.ADD, args=(counter, c.whole(1)))
             counting = (nodes.Assign(name=counter.name, value=more, span=s.span),)
         exits = tuple(self._names.get(n, n) for n in s.exits)
-        body = (*keeping, *counting, *body)
+        body = (*keeping, *body, *counting)
         if isinstance(s, nodes.While):
             condition = self._renamed(s.condition, self._names)
             return (*start, replace(s, condition=condition, exits=exits, body=body))

@@ -39,6 +39,7 @@ from shaderad.rules.pulling.loops import Repeated, assigned_names
 from shaderad.rules.pulling.names import Names
 from shaderad.rules.pulling.nodes import Cotangent
 from shaderad.rules.pulling.pulls import Pull
+from shaderad.rules.pulling.replays import Replay
 from shaderad.rules.pulling.sharing import Shared
 from shaderad.rules.pulling.sums import add_to, add_to_gradient, reached
 
@@ -92,12 +93,18 @@ class Sweeps:
         back = self.block(body, {})
         self._body.statements += back
 
-    def block(self, body: tuple[Stmt, ...], targets: Mapping[str, str]) -> tuple[Stmt, ...]:
+    def block(
+        self,
+        body: tuple[Stmt, ...],
+        targets: Mapping[str, str],
+        note: Callable[[Stmt], None] = lambda s: None,
+    ) -> tuple[Stmt, ...]:
         """Writes the forward sweep and gives the way back.
 
         Args:
             body: A block.
             targets: By name: the version that holds its value after the block.
+            note: Called with each statement of it when it has been written.
         """
         outer, self._tape = self._tape, []
         known = self._numbers, self._elements
@@ -107,6 +114,7 @@ class Sweeps:
             self._body.span = s.span
             own = {n: t for n, t in targets.items() if last.get(n) == position}
             _WRITE[type(s)](self, s, own)
+            note(s)
         back = tuple(s for part in reversed(self._tape) for s in part)
         self._tape = outer
         self._numbers, self._elements = known
@@ -572,6 +580,8 @@ class Sweeps:
 
     def loop(self, s: nodes.For | nodes.While, targets: Mapping[str, str]) -> None:
         """The loop again, keeping what each iteration started from; back, each runs once more."""
+        for name in live_before((s,), frozenset()):
+            self._names.read(name)
         before = dict(self._names.versions)
         written = assigned_names((s,))
         for name in written:
@@ -600,11 +610,14 @@ class Sweeps:
         versions = dict(self._names.versions)
         states = run.states({n: self._names.type_of(n) for n in carried}, versions)
         self.kept.update({state.kept.name: s for state in states})
-        again, back = self._body.captured(lambda: self.block(s.body, {}))
+        replay = Replay(self._body, self._names)
+        again, back = self._body.captured(lambda: self.block(s.body, {}, replay.note))
         self._names.versions = after
         keeping = tuple(map(run.keep, states))
         if run.keeps_all or not states:
-            self._body.statements += run.forward(keeping)
+            again = replay.shortened(again, back, run)
+            self.kept.update({r.kept.name: s for found in replay.kept.values() for r in found})
+            self._body.statements += run.forward(keeping, replay.kept)
             first: list[Stmt] = []
             reached: list[Stmt] = [run.restore(state) for state in states]
         else:

@@ -1,0 +1,143 @@
+"""The way back over a loop finds what its inner loops came to, and does not run them again."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import shaderad as sad
+from shaderad.frontend.decorators import KernelFunction
+from tests.agreement import check_against_oracle
+from tests.lower.golden_kernels import text_of
+from tests.lower.loop_cases import floats
+from tests.lower.reference import Case
+
+N = 6
+
+
+@sad.kernel
+def linear_inside(i: sad.Index, w: sad.In[float], x: sad.In[float], y: sad.Out[float]):
+    """The inner loop is linear in what it carries: only its result matters."""
+    total = 0.0
+    for j in range(4):
+        part = x[i]
+        for k in range(3):
+            part += w[3 * j + k] * x[(i + k) % 6]
+        total += sad.max(part, 0.2) * part
+    y[i] = total
+
+
+@sad.kernel
+def nonlinear_inside(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    """The inner loop has states of its own, and runs again for them."""
+    total = x[i]
+    for _ in range(4):
+        part = total
+        for _ in range(3):
+            part = sad.sin(part) + x[i]
+        total = total * part
+    y[i] = total
+
+
+@sad.function
+def nearest(w: sad.In[float], p: float) -> float:
+    d = 10.0
+    for k in range(3):
+        d = sad.min(d, sad.abs(p - 3.0 * float(k) * w[k]))
+    return d
+
+
+@sad.kernel
+def calls_inside(i: sad.Index, w: sad.In[float], x: sad.In[float], y: sad.Out[float]):
+    """A call of a function with a loop, in a loop that may be left, after its result changes."""
+    t = x[i]
+    for step in range(1, 20, 2):
+        d = nearest(w, t)
+        d = d * d
+        if d < 0.01:
+            break
+        t += 0.2 * nearest(w, d) + 0.01 * float(step)
+    y[i] = t
+
+
+@sad.kernel
+def while_inside(i: sad.Index, n: int, x: sad.In[float], y: sad.Out[float]):
+    """An inner loop whose count only its results tell, in two loops that have a limit."""
+    t = x[i]
+    for _ in sad.range(n, limit=8):
+        for _ in range(2):
+            part, steps = t, 0
+            while steps < n + i % 2:
+                part += 0.3 * x[(i + steps) % 6]
+                steps += 1
+            t = 0.5 * sad.sin(part * t) + 0.1 * float(steps)
+    y[i] = t
+
+
+@sad.kernel
+def branches_inside(i: sad.Index, w: sad.In[float], x: sad.In[float], y: sad.Out[float]):
+    """Loops in branches of a loop, and a name that two loops of an iteration write."""
+    total = x[i]
+    for j in range(5):
+        part = 0.0
+        if (i + j) % 2 == 0:
+            for k in range(3):
+                part += w[k] * total
+        else:
+            part = total * total
+        for k in range(2):
+            part += w[k + 3] * x[i]
+        total = sad.sin(part)
+        for k in range(2):
+            part += w[k] * w[k]
+        total += sad.sin(part)
+    y[i] = total
+
+
+@sad.kernel
+def many_iterations(i: sad.Index, w: sad.In[float], x: sad.In[float], y: sad.Out[float]):
+    """There is no room for results beside the states."""
+    t = x[i]
+    for j in range(3000):
+        part = 0.0
+        for k in range(2):
+            part += w[k] * x[(i + j) % 6]
+        t = 0.9 * t + part * part
+    y[i] = t
+
+
+W, X = floats(16, seed=50), floats(N, seed=51)
+CASES = {
+    "linear": Case(linear_inside, (W, X), N),
+    "nonlinear": Case(nonlinear_inside, (X,), N),
+    "calls": Case(calls_inside, (W, X), N),
+    "while": Case(while_inside, (3, X), N),
+    "branches": Case(branches_inside, (W, X), N),
+    "many": Case(many_iterations, (W, X), N),
+}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "kept"),
+    [
+        (linear_inside, ["part_kept"]),
+        (nonlinear_inside, ["part_kept", "total_kept"]),
+        (calls_inside, ["d_kept", "d_kept", "t_kept"]),
+        (branches_inside, ["part_kept", "part_kept", "total_kept"]),
+    ],
+)
+def test_what_is_kept_is_what_partial_derivatives_read(
+    kernel: KernelFunction, kept: list[str]
+) -> None:
+    """By name: the states of `nearest` are its own."""
+    found = re.findall(r"Array<float, \d+> (\w+_kept)", text_of(kernel))
+    assert sorted(found) == kept
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_are_those_of_the_oracle(name: str, device: sad.Device) -> None:
+    case = CASES[name]
+    check_against_oracle(case.kernel, *case.args, **case.call)
+    device.synchronize()
