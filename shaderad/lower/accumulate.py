@@ -320,7 +320,6 @@ def write_gradient(writer: FunctionWriter, s: AccumulateGradient) -> None:
             )
             continue
         spelled = writer.module.types.spell(part.type)
-        writer.piece.add(
-            f"addGradient<{spelled}, {tag}>({place.index}, {place.word_count}, "
-            f"{place.offset()}, {writer.text(part)});"
-        )
+        function = f"{writer.module.adder_of_gradient(s)}<{spelled}, {tag}>"
+        head = f"{place.index}, {place.word_count}, {place.offset()}"
+        writer.piece.add(f"{function}({head}, {writer.text(part)});")

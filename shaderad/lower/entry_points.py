@@ -52,6 +52,8 @@ def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
         piece.add(f"{t} {variable} = {text};")
     count = entry.word(WordKind.THREAD_COUNT, "thread_count")
     _before_threads(entry)
+    if entry.module.uniform_additions:
+        piece.add("findLeaders();")
     if sums:
         piece.add("Sums sums = {};")
     if group_limit(entry):
@@ -61,11 +63,13 @@ def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
         piece.add(f"uint {end} = min({count}, {first} + {tile});")
         head = f"uint {INDEX} = {first} + lane; {INDEX} < {end}; {INDEX} += groupSize"
         piece.open(f"for ({head})")
+        _note_whole_group(entry, end)
         _thread(entry)
         piece.close()
     else:
         row = entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
         piece.add(f"uint {INDEX} = threadNumber(group, {row});")
+        _note_whole_group(entry, count)
         piece.add(f"if ({INDEX} >= {count})")
         piece.indented("return;")
         _thread(entry)
@@ -122,6 +126,11 @@ def _before_threads(entry: EntryScope) -> None:
         value = entry.names.make(f"{s.name}_bar")
         entry.values[s.name] = value
         entry.piece.add(f"{spelled} {value} = read<{spelled}, {tag}>({entry.sum_number(s)});")
+
+
+def _note_whole_group(entry: EntryScope, end: str) -> None:
+    if entry.module.uniform_additions:
+        entry.piece.add(f"isWholeGroup = {INDEX} - lane + groupSize <= {end};")
 
 
 def _thread(entry: EntryScope) -> None:

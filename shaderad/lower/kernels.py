@@ -14,6 +14,7 @@ from shaderad.bodies.outputs import Resolved, resolve_outputs
 from shaderad.bodies.write_numbers import numbered
 from shaderad.diagnostics import Span, error, nesting
 from shaderad.ir.nodes import (
+    AccumulateGradient,
     Assign,
     Buffer,
     Kernel,
@@ -45,7 +46,13 @@ from shaderad.lower.strategy import NOTHING_HOISTED, choose
 from shaderad.lower.structs import write_layout, write_struct, write_tuple
 from shaderad.lower.tags import Tags
 from shaderad.lower.watches import Watch
-from shaderad.rules.pulling import Adjoint, Functions, pull_function, pull_kernel_body
+from shaderad.rules.pulling import (
+    Adjoint,
+    Functions,
+    pull_function,
+    pull_kernel_body,
+    uniform_additions,
+)
 from shaderad.rules.pushed import PushedKernel, primal_name
 from shaderad.rules.pushing import push_kernel
 from shaderad.rules.transforms import Transforms
@@ -169,6 +176,8 @@ class _Lowering:
             body: Piece | None = self._write_body(name)
         else:
             module.known_arguments = known_arguments(adjoint.body)
+            if self._around is KERNEL_ENTRY and module.variant.subgroups:
+                module.uniform_additions = self._uniform_additions(adjoint)
             name, body = module.function(adjoint), None
         entry = EntryScope(module, self._resolved, name, self._around.own_uniforms)
         self._around.note_needs(entry)
@@ -223,6 +232,12 @@ class _Lowering:
         given_types = {p.name: p.type for p in adjoint.parameters}
         verified(kernel, adjoint.body, {**adjoint.local_types, **given_types})
         return adjoint
+
+    def _uniform_additions(self, adjoint: Adjoint) -> list[AccumulateGradient]:
+        uniform = [u.name for u in self._kernel.uniforms]
+        uniform += [h.name for h in self._module.strategies.uniform]
+        inputs = frozenset(b.name for b in self._kernel.buffers if b.access is Access.IN)
+        return uniform_additions(adjoint, uniform, inputs)
 
     def _note_hoisted_tags(self) -> None:
         module = self._module

@@ -9,6 +9,7 @@ from __future__ import annotations
 from shaderad.rules.pulling.bodies import pull_function, pull_kernel_body
 from shaderad.rules.pulling.functions import Functions
 from shaderad.rules.pulling.nodes import Adjoint, Cotangent, Leap, Place, ReverseFor
+from shaderad.rules.pulling.uniformity import uniform_additions
 
 __all__ = [
     "Adjoint",
@@ -19,4 +20,5 @@ __all__ = [
     "ReverseFor",
     "pull_function",
     "pull_kernel_body",
+    "uniform_additions",
 ]
