@@ -133,6 +133,12 @@ def reachable(body: tuple[Stmt, ...]) -> list[Function]:
     return list(found)
 
 
+def has_loops(f: Function) -> bool:
+    """Whether a call of `f` runs a loop."""
+    inside = (s for g in (f, *reachable(f.body)) for s in statements(g.body))
+    return any(isinstance(s, For | While) for s in inside)
+
+
 def has_own_backward(f: Function) -> bool:
     """Whether `f`, or anything it calls, has a backward derivative of the user's."""
     return f.backward is not None or any(g.backward is not None for g in reachable(f.body))

@@ -51,6 +51,7 @@ from shaderad.rules.pulling import (
     Functions,
     pull_function,
     pull_kernel_body,
+    split_function,
     uniform_additions,
 )
 from shaderad.rules.pushed import PushedKernel, primal_name
@@ -217,6 +218,7 @@ class _Lowering:
             wanted=frozenset(summed - hoisted),
             seeds=frozenset(written - set(resolved.own)),
             write=pull_function,
+            write_split=split_function,
             derivatives=module.transforms,
         )
         results = [n for n in resolved.own if is_differentiable(kernel.buffer(n).type.element)]

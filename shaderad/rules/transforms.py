@@ -24,7 +24,7 @@ from shaderad.rules.pairs import (
     plain_path,
     plain_type,
 )
-from shaderad.rules.pulling.bodies import pull_function
+from shaderad.rules.pulling.bodies import pull_function, split_function
 from shaderad.rules.pulling.functions import Functions as Adjoints
 from shaderad.rules.pulling.nodes import Adjoint
 from shaderad.rules.pulling.pulls import pull_of
@@ -66,7 +66,8 @@ class Transforms:
         self._first = Tangents({}, none, push_body, self, is_first=True)
         self._second = Tangents({}, none, push_body, self)
         self._adjoints = {
-            adds: Adjoints(none, none, pull_function, self, adds=adds) for adds in (False, True)
+            adds: Adjoints(none, none, pull_function, split_function, self, adds=adds)
+            for adds in (False, True)
         }
 
     def kernel(self, kernel: Kernel) -> Kernel:

@@ -7,6 +7,7 @@ import re
 import pytest
 
 import shaderad as sad
+from shaderad import float3
 from shaderad.frontend.decorators import KernelFunction
 from tests.agreement import check_against_oracle
 from tests.lower.golden_kernels import text_of
@@ -107,6 +108,52 @@ def many_iterations(i: sad.Index, w: sad.In[float], x: sad.In[float], y: sad.Out
     y[i] = t
 
 
+@sad.function
+def settled(w: sad.In[float], x: float, n: int) -> float3:
+    """Both what it adds to its carry and how often are known at run time."""
+    at = float3(x, 0.5, 1.0)
+    for k in sad.range(n, limit=9):
+        at = sad.sin(at) + w[k] * at.yzx
+        if at.x > 1.3:
+            break
+    return at * at.y
+
+
+@sad.function
+def settled_twice(w: sad.In[float], x: float, n: int) -> float:
+    first = settled(w, x, n)
+    return sad.dot(first, settled(w, first.z, n - 1))
+
+
+@sad.kernel
+def calls_in_front(i: sad.Index, w: sad.In[float], n: int, x: sad.In[float], y: sad.Out[float]):
+    """Calls outside of loops, in a branch, one in another, with what they gave used on."""
+    value = nearest(w, x[i])
+    if i % 2 == 0:
+        value = value * settled_twice(w, value, n + i % 3)
+    y[i] = sad.sin(value) + nearest(w, value) * settled(w, value, 3).x
+
+
+@sad.function
+def shifted(points: sad.LocalArray[float, 3], by: float) -> float:
+    """Its own copy is a place, which what is kept of it must not be mixed up with."""
+    own = points
+    for k in range(3):
+        own[k] = own[k] * by + points[2 - k]
+    by = by * own[0]
+    return own[0] * own[1] + by
+
+
+@sad.kernel
+def calls_that_write(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    points = sad.LocalArray[float, 3]()
+    for k in range(3):
+        points[k] = x[(i + k) % 6]
+    value = shifted(points, x[i])
+    points[1] = value
+    y[i] = shifted(points, value) * points[0]
+
+
 W, X = floats(16, seed=50), floats(N, seed=51)
 CASES = {
     "linear": Case(linear_inside, (W, X), N),
@@ -115,6 +162,8 @@ CASES = {
     "while": Case(while_inside, (3, X), N),
     "branches": Case(branches_inside, (W, X), N),
     "many": Case(many_iterations, (W, X), N),
+    "in_front": Case(calls_in_front, (W, 3, X), N),
+    "that_write": Case(calls_that_write, (X,), N),
 }
 
 
@@ -133,6 +182,14 @@ def test_what_is_kept_is_what_partial_derivatives_read(
     """By name: the states of `nearest` are its own."""
     found = re.findall(r"Array<float, \d+> (\w+_kept)", text_of(kernel))
     assert sorted(found) == kept
+
+
+def test_a_function_with_a_loop_runs_once_before_the_way_back() -> None:
+    backward = re.split(r"// \w+_(?:bwd|fwd): ", text_of(calls_in_front))[1]
+    assert not re.search(r"\b(nearest|settled|settled_twice)\(", backward)
+    assert {"nearest", "settled", "settled_twice"} == set(
+        re.findall(r"void (\w+)_keeping", backward)
+    )
 
 
 @pytest.mark.gpu

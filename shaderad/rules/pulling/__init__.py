@@ -6,7 +6,7 @@ adds cotangents in place.
 
 from __future__ import annotations
 
-from shaderad.rules.pulling.bodies import pull_function, pull_kernel_body
+from shaderad.rules.pulling.bodies import pull_function, pull_kernel_body, split_function
 from shaderad.rules.pulling.functions import Functions
 from shaderad.rules.pulling.nodes import Adjoint, Cotangent, Leap, Place, ReverseFor
 from shaderad.rules.pulling.uniformity import uniform_additions
@@ -20,5 +20,6 @@ __all__ = [
     "ReverseFor",
     "pull_function",
     "pull_kernel_body",
+    "split_function",
     "uniform_additions",
 ]

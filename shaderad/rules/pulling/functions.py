@@ -18,6 +18,7 @@ from shaderad.ir.types import VOID, Pair, Type, is_differentiable, tangent
 from shaderad.ir.walk import (
     children,
     expressions,
+    has_loops,
     reads,
     rewrite_body,
     rewrite_statement,
@@ -29,10 +30,11 @@ from shaderad.rules import composing as c
 from shaderad.rules.body import Body
 from shaderad.rules.pairs import DERIVATIVE, plain_type
 from shaderad.rules.pulling.activity import writes_cotangents
-from shaderad.rules.pulling.nodes import Adjoint, Place
+from shaderad.rules.pulling.nodes import Adjoint, Place, Split
 from shaderad.rules.pulling.sums import add_to
 
 Write = Callable[["Functions", Function, frozenset[int]], Adjoint]
+WriteSplit = Callable[["Functions", Function, frozenset[int]], Split]
 
 
 class Derivatives(Protocol):
@@ -64,11 +66,15 @@ class Functions:
     seeds: frozenset[str]
     """Written arrays that have cotangents."""
     write: Write
+    write_split: WriteSplit
     derivatives: Derivatives
     adds: bool = True
     """Whether what derivatives of the user's own add to gradients of arrays is added."""
     _adjoints: dict[tuple[Function, frozenset[int]], Adjoint] = field(
         default_factory=dict[tuple[Function, frozenset[int]], Adjoint]
+    )
+    _splits: dict[tuple[Function, frozenset[int]], Split | None] = field(
+        default_factory=dict[tuple[Function, frozenset[int]], Split | None]
     )
     _primals: dict[Function, Function] = field(default_factory=dict[Function, Function])
 
@@ -85,6 +91,15 @@ class Functions:
             make = self.write if f.backward is None else _own_adjoint
             self._adjoints[key] = make(self, f, wanted)
         return self._adjoints[key]
+
+    def split(self, f: Function, wanted: frozenset[int]) -> Split | None:
+        """The adjoint of `f` in two parts, where running it again would take a loop."""
+        key = (f, wanted)
+        if key not in self._splits:
+            is_ours = f.backward is None and f.forward is None and not writes_memory(f)
+            is_worth_it = is_ours and has_loops(f)
+            self._splits[key] = self.write_split(self, f, wanted) if is_worth_it else None
+        return self._splits[key]
 
     def primal(self, f: Function) -> Function:
         """`f` as it runs on the way to its derivative: it writes nothing."""

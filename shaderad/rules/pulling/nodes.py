@@ -39,6 +39,21 @@ class Adjoint(Function):
     """Whether the user wrote it."""
 
 
+@dataclass(frozen=True)
+class Split:
+    """An adjoint in two parts, of which the second does not run the function again.
+
+    ``f_keeping(x, n, y, saved)`` sets y to ``f(x, n)``, and `saved` to what the way back,
+    ``f_bwd(x, n, saved, y_bar, x_bar)``, asks for.
+    """
+
+    keeping: Adjoint
+    without_result: Adjoint
+    """`keeping` where nobody reads y: it computes what is saved, no more."""
+    adjoint: Adjoint
+    saved: tuple[Parameter, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Leap(Expr):
     """After how many of `count` iterations the next of `states` states is kept: see `loops.py`."""

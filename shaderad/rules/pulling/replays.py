@@ -12,7 +12,7 @@ from shaderad.bodies.dead_code import without_dead
 from shaderad.bodies.liveness import live_before
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Stmt
-from shaderad.ir.walk import reachable, statements, writes
+from shaderad.ir.walk import has_loops, writes
 from shaderad.rules.body import Body
 from shaderad.rules.local_arrays import holds_array
 from shaderad.rules.pulling.loops import Repeated, State, assigned_names
@@ -79,6 +79,4 @@ def _is_slow(s: Stmt) -> bool:
         return False
     if not isinstance(s.value, nodes.Call):
         return False
-    f = s.value.function
-    inside = (t for g in (f, *reachable(f.body)) for t in statements(g.body))
-    return any(isinstance(t, nodes.For | nodes.While) for t in inside)
+    return has_loops(s.value.function)

@@ -35,9 +35,9 @@ from shaderad.rules.pulling.activity import Activity, moving_parts, reached_from
 from shaderad.rules.pulling.cotangents import parts_of
 from shaderad.rules.pulling.expressions import Additions, Target, target_of
 from shaderad.rules.pulling.functions import Functions
-from shaderad.rules.pulling.loops import Repeated, assigned_names
+from shaderad.rules.pulling.loops import Repeated, assigned_names, memory_of
 from shaderad.rules.pulling.names import Names
-from shaderad.rules.pulling.nodes import Cotangent
+from shaderad.rules.pulling.nodes import Adjoint, Cotangent, Split
 from shaderad.rules.pulling.pulls import Pull
 from shaderad.rules.pulling.replays import Replay
 from shaderad.rules.pulling.sharing import Shared
@@ -57,6 +57,7 @@ class Sweeps:
         bars: Mapping[str, str],
         memory: int,
         result_bar: Expr | None = None,
+        result: nodes.Var | None = None,
     ) -> None:
         """Args:
         functions: Those of the kernel.
@@ -67,15 +68,20 @@ class Sweeps:
         bars: The cotangents of some names: parameters of the adjoint.
         memory: Bytes for the states of a loop.
         result_bar: The cotangent of what the body returns.
+        result: A name for what it returns.
         """
         self._functions = functions
         self._body = body
         self._names = Names(body, types, activity, given, bars)
-        self._result_bar = result_bar
+        self._result_bar, self._result = result_bar, result
+        self._loops = 0
+        """How many loops are around what is being written."""
         self._tape: list[tuple[Stmt, ...]] = []
         self._memory = memory
-        self.kept: dict[str, nodes.For | nodes.While] = {}
-        """The arrays that keep the states of loops, and whose they are."""
+        self.kept: dict[str, nodes.Span] = {}
+        """The names that keep what loops passed through, and the lines that want them."""
+        self.splits: dict[Function, Split] = {}
+        """By the first part: the adjoints in two parts that were called."""
         self._loads: dict[str, nodes.Load] = {}
         """The reads that names stand for: their cotangents go to the gradients of arrays."""
         self._elements: dict[tuple[str, tuple[Expr, ...]], Expr] = {}
@@ -88,10 +94,12 @@ class Sweeps:
         """By name: that of its cotangent."""
         return self._names.bars
 
-    def run(self, body: tuple[Stmt, ...]) -> None:
-        """Adds the forward sweep, then the way back."""
+    def run(self, body: tuple[Stmt, ...]) -> int:
+        """Adds the forward sweep, then the way back; gives where that starts."""
         back = self.block(body, {})
+        start = len(self._body.statements)
         self._body.statements += back
+        return start
 
     def block(
         self,
@@ -385,8 +393,46 @@ class Sweeps:
         bars, after = self._argument_bars(e)
         later = [*e.args, *(bar for _, bar in after)]
         later += [index for target, _ in after for index in _indices(target)]
-        shared = self._forward(e.args, later, write)
-        self._back(shared, lambda back: self._call_back(e, version, bars, after, back))
+        split = self._split(e, version, frozenset(bars))
+        if split is None:
+            adjoint, saved = self._functions.adjoint(e.function, frozenset(bars)), []
+            shared = self._forward(e.args, later, write)
+        else:
+            adjoint = split.adjoint
+            saved = [self._body.local(p.name, p.type) for p in split.saved]
+            self.kept.update({name.name: e.span for name in saved})
+            shared = self._forward(
+                e.args, later, lambda args: self._run_keeping(split, args, version, saved, e.span)
+            )
+        self._back(
+            shared, lambda back: self._call_back(e, adjoint, saved, version, bars, after, back)
+        )
+
+    def _split(self, e: nodes.Call, version: str, bars: frozenset[int]) -> Split | None:
+        """The adjoint of a call that need not run the function again, if there is room.
+
+        In a loop the iteration runs again anyway, and what it came to is kept: see `Replay`.
+        """
+        if self._loops or not version or not is_differentiable(e.type) or holds_array(e.type):
+            return None
+        split = self._functions.split(e.function, bars)
+        size = 0 if split is None else sum(memory_of(p.type) for p in split.saved)
+        return split if size <= self._memory else None
+
+    def _run_keeping(
+        self,
+        split: Split,
+        args: list[Expr],
+        version: str,
+        saved: list[nodes.Var],
+        span: nodes.Span,
+    ) -> None:
+        """``f_keeping(args, version, saved)``."""
+        self.splits[split.keeping] = split
+        result = nodes.Var(type=split.keeping.parameters[len(args)].type, name=version)
+        args = [*args, result, *saved]
+        call = nodes.Call(type=VOID, function=split.keeping, args=tuple(args), span=span)
+        self._body.add(nodes.Evaluate(call=call, span=span))
 
     def _call_of_pull(self, e: nodes.Call, f: Pull, version: str) -> None:
         """``version = f_pull(x, y_bar)``, and its way back: see `rules/pulling/pulls.py`."""
@@ -418,21 +464,25 @@ class Sweeps:
                     nodes.Construct(type=pushed.result, parts=(c.zero(b.type), back(b)))
                     for b in y_bar
                 ]
-                self._adjoint_call(pushed, (*args, *seed), bars, e.span)
+                adjoint = self._functions.adjoint(pushed, frozenset(bars))
+                self._adjoint_call(adjoint, (*args, *seed), bars, e.span)
             for target, value in after:
                 self._add(target, back(value), back)
 
         self._back(shared, give)
 
     def _adjoint_call(
-        self, f: Function, given: tuple[Expr, ...], bars: dict[int, nodes.Var], span: nodes.Span
+        self,
+        adjoint: Adjoint,
+        given: tuple[Expr, ...],
+        bars: dict[int, nodes.Var],
+        span: nodes.Span,
     ) -> None:
-        """Calls the adjoint of `f`, which adds to `bars`."""
+        """Calls an adjoint, which adds to `bars`."""
         known = set(self._names.bars.values())
         for bar in bars.values():
             if bar.name not in known:
                 self._clear(bar)
-        adjoint = self._functions.adjoint(f, frozenset(bars))
         args = (*given, *(bars[k] for k in sorted(bars)))
         call = nodes.Call(type=VOID, function=adjoint, args=args, span=span)
         self._body.add(nodes.Evaluate(call=call, span=span))
@@ -461,13 +511,15 @@ class Sweeps:
     def _call_back(
         self,
         e: nodes.Call,
+        adjoint: Adjoint,
+        saved: list[nodes.Var],
         version: str,
         bars: dict[int, nodes.Var],
         after: Additions,
         back: Callable[[Expr], Expr],
     ) -> None:
         """Calls the adjoint, which takes the cotangent of the result."""
-        args = [back(a) for a in e.args]
+        args = [*(back(a) for a in e.args), *saved]
         given: Expr | None = None
         if version and is_differentiable(e.type):
             given = self._names.bar(version)
@@ -478,7 +530,7 @@ class Sweeps:
                 self._clear(given)
                 given = taken
             args.append(given)
-        self._adjoint_call(e.function, tuple(args), bars, e.span)
+        self._adjoint_call(adjoint, tuple(args), bars, e.span)
         if given is not None and given == self._names.bar(version):
             self._clear(self._names.bar(version))
         for target, value in after:
@@ -580,19 +632,8 @@ class Sweeps:
 
     def loop(self, s: nodes.For | nodes.While, targets: Mapping[str, str]) -> None:
         """The loop again, keeping what each iteration started from; back, each runs once more."""
-        for name in live_before((s,), frozenset()):
-            self._names.read(name)
-        before = dict(self._names.versions)
         written = assigned_names((s,))
-        for name in written:
-            if self._names.is_array(name) and name in before:
-                continue
-            self._names.versions[name] = self._names.new_version(name, targets)
-            if name in before and before[name] != self._names.versions[name]:
-                start = nodes.Var(type=self._names.type_of(name), name=before[name])
-                self._body.add(
-                    nodes.Assign(name=self._names.versions[name], value=start, span=s.span)
-                )
+        before = self._enter_loop(s, written, targets)
         after = dict(self._names.versions)
         run = Repeated(self._body, self._functions, after, s, before, self._memory)
         if not self._has_derivative(s):
@@ -609,14 +650,17 @@ class Sweeps:
         carried = [n for n in written if n in exposed or self._names.is_array(n)]
         versions = dict(self._names.versions)
         states = run.states({n: self._names.type_of(n) for n in carried}, versions)
-        self.kept.update({state.kept.name: s for state in states})
+        self.kept.update({state.kept.name: s.span for state in states})
         replay = Replay(self._body, self._names)
+        self._loops += 1
         again, back = self._body.captured(lambda: self.block(s.body, {}, replay.note))
+        self._loops -= 1
         self._names.versions = after
         keeping = tuple(map(run.keep, states))
         if run.keeps_all or not states:
             again = replay.shortened(again, back, run)
-            self.kept.update({r.kept.name: s for found in replay.kept.values() for r in found})
+            results = [r for found in replay.kept.values() for r in found]
+            self.kept.update({r.kept.name: s.span for r in results})
             self._body.statements += run.forward(keeping, replay.kept)
             first: list[Stmt] = []
             reached: list[Stmt] = [run.restore(state) for state in states]
@@ -624,6 +668,23 @@ class Sweeps:
             self._body.statements += [*keeping, *run.forward(())]
             first, reached = run.reached(states, versions)
         self._tape.append((*first, run.backward((*reached, *again, *back))))
+
+    def _enter_loop(
+        self, s: nodes.For | nodes.While, written: list[str], targets: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Gives what the loop writes versions of its own; returns those of before."""
+        for name in live_before((s,), frozenset()):
+            self._names.read(name)
+        before = dict(self._names.versions)
+        for name in written:
+            if self._names.is_array(name) and name in before:
+                continue
+            version = self._names.new_version(name, targets)
+            self._names.versions[name] = version
+            if name in before and before[name] != version:
+                start = nodes.Var(type=self._names.type_of(name), name=before[name])
+                self._body.add(nodes.Assign(name=version, value=start, span=s.span))
+        return before
 
     def _has_derivative(self, s: Stmt) -> bool:
         """Whether anything in a loop has a way back."""
@@ -644,7 +705,13 @@ class Sweeps:
         value = self._value(s.value)
         found = self._names.additions(value, self._result_bar)
         parts = [b for _, b in found] + [i for t, _ in found for i in _indices(t)]
-        shared = self._forward((value,), parts, lambda made: None)
+        name = self._result
+
+        def write(made: list[Expr]) -> None:
+            if name is not None:
+                self._body.add(nodes.Assign(name=name.name, value=made[0], span=s.span))
+
+        shared = self._forward((value,), parts, write)
 
         def add_all(back: Callable[[Expr], Expr]) -> None:
             for target, bar in found:
