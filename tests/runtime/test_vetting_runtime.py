@@ -235,11 +235,11 @@ def test_memory_that_runs_out_is_no_verdict(
 
     from shaderad.runtime import vetting_runtime
 
-    class Full:
-        def create_shader_module(self, *, code: bytes) -> None:
-            raise wgpu.GPUOutOfMemoryError(f"no room for {len(code)} bytes")
+    def full(device: object, code: bytes) -> None:
+        raise wgpu.GPUOutOfMemoryError(f"no room for {len(code)} bytes")
 
-    monkeypatch.setattr(vetting_runtime, "_device", lambda *key: Full())
+    monkeypatch.setattr(vetting_runtime, "_device", lambda *key: None)
+    monkeypatch.setattr(vetting_runtime, "create_module", full)
     request = {
         "target": "spirv", "content": b"words", "entry": "main", "adapter": device.adapter,
         "api": device.api, "driver": device.driver, "features": [], "limits": {},
