@@ -162,10 +162,12 @@ class PointerIndex(Expr):
 class KnownNumber(Expr):
     """The number of an element whose indices were checked before, a uint that says so.
 
-    Stands only as the one index of an access, whatever its axes.
+    Stands only as the one index of an access, whatever its axes, or of a part of a value.
     """
 
     number: Expr
+    is_inside: bool = False
+    """Whether the element is there in any case."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -114,6 +114,10 @@ class _Place:
             self.constant += int(step.index.value) * words
             return
         writer = self._writer
+        if writer.is_inside(step.index):
+            part = writer.text(step.index)
+            self.variable.append(f"({part}) * {words}" if words > 1 else part)
+            return
         part = writer.names.make("part")
         text = writer.expressions.local_index(step.index, self.type)
         writer.piece.add(f"uint {part} = {text};")

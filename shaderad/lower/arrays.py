@@ -94,6 +94,7 @@ class Arrays:
         self.uses_print = False
         self.print_words = ""
         """The name of the print buffer."""
+        self._checked: set[str] = set()
         self._stored_gradients: set[str] = set()
 
     # -- what the functions ask for -------------------------------------------------------------
@@ -107,6 +108,14 @@ class Arrays:
 
     def has_tag(self, buffer: str) -> bool:
         return buffer in self._tags
+
+    def checked_index(self, buffer: str, values: str, site: str) -> str:
+        """The number of an element, whose indices are checked and reported."""
+        self._checked.add(buffer)
+        return f"{self.tag(buffer)}.at({values}, {site})"
+
+    def is_checked(self, buffer: str) -> bool:
+        return buffer in self._checked
 
     def note_stored_gradient(self, buffer: str) -> None:
         """Notes that a derivative of the user's own stores to the gradient of an array."""

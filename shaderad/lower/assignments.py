@@ -14,7 +14,6 @@ from shaderad.ir.nodes import (
     ElementStep,
     Expr,
     FieldStep,
-    KnownNumber,
     Step,
     SwizzleStep,
     Var,
@@ -66,7 +65,7 @@ def _assign_place(
 ) -> None:
     """``target<path> = value``; elements at a variable index are guarded."""
     for position, step in enumerate(path):
-        if isinstance(step, ElementStep) and not writer.is_inside(step.index, t):
+        if isinstance(step, ElementStep) and not writer.is_inside(step.index):
             _assign_element(writer, target, t, path[position:], value, s)
             return
         target += _step_text(writer, t, step)
@@ -83,8 +82,7 @@ def _step_text(writer: FunctionWriter, t: Type, step: Step) -> str:
     if isinstance(step, SwizzleStep):
         return f".{step.components}"
     assert isinstance(step, ElementStep)
-    index = step.index.number if isinstance(step.index, KnownNumber) else step.index
-    return f"[{writer.text(index)}]"
+    return f"[{writer.text(step.index)}]"
 
 
 def _assign_element(

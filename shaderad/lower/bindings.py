@@ -182,6 +182,8 @@ class Variant:
     """Uniforms given as 0-d device arrays."""
     accumulate: bool = False
     """Gradients are added to what the buffers hold instead of stored."""
+    natural: frozenset[Size] = frozenset()
+    """Of the sizes that `bodies/ranges.py` asks for, those that are 0 or more."""
     is_one_thread: bool = False
     """The dispatch has one thread at most: every Index is 0."""
     atomics: str = "native"

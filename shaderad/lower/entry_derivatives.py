@@ -17,7 +17,8 @@ def write_backward(entry: EntryScope) -> None:
     for h in entry.module.strategies.exclusive.values():
         entry.places[h.name] = entry.element_number(h)
         spelled = types.spell(entry.element(h.buffer))
-        arguments.append(f"read<{spelled}, {arrays.tag(h.buffer)}>({entry.places[h.name]})")
+        read = entry.reader(h.buffer, h.indices)
+        arguments.append(f"{read}<{spelled}, {arrays.tag(h.buffer)}>({entry.places[h.name]})")
     arguments += [entry.values[h.name] for h in entry.module.strategies.uniform]
     for b in entry.float_own:
         tag = entry.tags.reader(Role.COTANGENT, b.name, b.type.element)
@@ -42,14 +43,13 @@ def write_backward(entry: EntryScope) -> None:
 def _store_own(entry: EntryScope, h: Hoisted, bar: str, number: str) -> None:
     arrays, t = entry.module.arrays, entry.element(h.buffer)
     spelled = entry.module.types.spell(t)
-    entry.piece.add(f"if ({number} != outside)")
     if arrays.is_atomic(Role.GRADIENT, h.buffer):
         tag, place = f"{arrays.tag(h.buffer)}.Gradient", f"{number} * {spelled}.gradientWordCount"
-        entry.piece.indented(f"{spelled}.addCotangent<{tag}>({place}, {bar});")
-        return
-    tag = entry.tags.writer(Role.GRADIENT, h.buffer, t)
-    place = f"{number} * {spelled}.wordCount"
-    entry.piece.indented(f"{spelled}.write<{tag}>({place}, {bar});")
+        text = f"{spelled}.addCotangent<{tag}>({place}, {bar});"
+    else:
+        tag = entry.tags.writer(Role.GRADIENT, h.buffer, t)
+        text = f"{spelled}.write<{tag}>({number} * {spelled}.wordCount, {bar});"
+    entry.guarded(text, number, is_there=entry.is_there(h.buffer, h.indices))
 
 
 def _start_of(entry: EntryScope, h: Hoisted, spelled: str) -> str:

@@ -119,13 +119,15 @@ def _before_threads(entry: EntryScope) -> None:
         tag = entry.module.arrays.tag(h.buffer)
         value = entry.names.make(h.name)
         entry.values[h.name] = value
-        entry.piece.add(f"{spelled} {value} = read<{spelled}, {tag}>({entry.places[h.name]});")
+        read = entry.reader(h.buffer, h.indices)
+        entry.piece.add(f"{spelled} {value} = {read}<{spelled}, {tag}>({entry.places[h.name]});")
     for s in entry.resolved.sums:
         tag = entry.tags.reader(Role.COTANGENT, s.buffer, s.type)
         spelled = entry.module.types.spell(s.type)
         value = entry.names.make(f"{s.name}_bar")
         entry.values[s.name] = value
-        entry.piece.add(f"{spelled} {value} = read<{spelled}, {tag}>({entry.sum_number(s)});")
+        read = entry.reader(s.buffer, (s.index,))
+        entry.piece.add(f"{spelled} {value} = {read}<{spelled}, {tag}>({entry.sum_number(s)});")
 
 
 def _note_whole_group(entry: EntryScope, end: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shaderad.bodies.outputs import Resolved, Sum
+from shaderad.bodies.ranges import is_in_range
 from shaderad.ir.nodes import Buffer, Expr, Uniform
 from shaderad.ir.types import Type, is_differentiable
 from shaderad.lower.bindings import Role, Word, WordKind
@@ -57,8 +58,16 @@ class EntryScope:
         number = self.names.make(f"{h.name}_number")
         tag = self.module.arrays.tag(h.buffer)
         values = ", ".join(self._fixed_text(e) for e in h.indices)
-        self.piece.add(f"uint {number} = {self.checked(tag, values)};")
+        is_there = self.is_there(h.buffer, h.indices)
+        self.piece.add(f"uint {number} = {self._number(tag, values, is_there=is_there)};")
         return number
+
+    def is_there(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
+        """Whether an element that is read or added to once is known to be in range."""
+        module = self.module
+        return module.is_unchecked or is_in_range(
+            self.kernel, buffer, indices, module.variant.natural
+        )
 
     def _fixed_text(self, e: Expr) -> str:
         """An index made of constants, Index names and uniforms."""
@@ -72,13 +81,26 @@ class EntryScope:
 
     def sum_number(self, s: Sum) -> str:
         tag = self.module.arrays.tag(s.buffer)
-        return self.checked(tag, self._fixed_text(s.index))
+        is_there = self.is_there(s.buffer, (s.index,))
+        return self._number(tag, self._fixed_text(s.index), is_there=is_there)
 
-    def checked(self, array: str, values: str) -> str:
+    def _number(self, array: str, values: str, *, is_there: bool) -> str:
         """The number of an element, `outside` where there is none; without a report."""
-        if self.module.is_unchecked:
-            return f"{array}.at({values})"
+        if is_there:
+            return f"elementNumber<{array}>({values})"
         return f"elementIndex<{array}, NoReport>({values}, 0)"
+
+    def reader(self, buffer: str, indices: tuple[Expr, ...]) -> str:
+        """The function that reads such an element."""
+        return "readInside" if self.is_there(buffer, indices) else "read"
+
+    def guarded(self, text: str, number: str, *, is_there: bool) -> None:
+        """A line that runs where the element of this number exists."""
+        if is_there:
+            self.piece.add(text)
+        else:
+            self.piece.add(f"if ({number} != outside)")
+            self.piece.indented(text)
 
     def arguments(self) -> list[str]:
         """The body's arguments as plain values."""

@@ -6,6 +6,7 @@ from shaderad.bodies.outputs import Sum
 from shaderad.ir.types import Type
 from shaderad.lower.bindings import Mode, Role
 from shaderad.lower.entry_scope import EntryScope
+from shaderad.lower.strategy import Hoisted
 
 
 def sum_fields(entry: EntryScope) -> list[tuple[str, str]]:
@@ -27,12 +28,9 @@ def add_sums(entry: EntryScope) -> None:
     """Adds every sum once a group."""
     if entry.module.mode is Mode.BACKWARD:
         for u in entry.wanted_uniforms():
-            _add_gradient(entry, u.name, u.name, u.type, "0")
+            entry.piece.add(_added(entry, u.name, u.name, u.type, "0"))
         for h in entry.module.strategies.uniform:
-            t, number = entry.element(h.buffer), entry.places[h.name]
-            place = f"{number} * {entry.module.types.spell(t)}.gradientWordCount"
-            _guard(entry, number)
-            _add_gradient(entry, h.buffer, h.name, t, place)
+            _add_element_gradient(entry, h)
         return
     for s in entry.resolved.sums:
         number = entry.names.make(f"{s.name}_number")
@@ -40,20 +38,18 @@ def add_sums(entry: EntryScope) -> None:
         _add_element(entry, s, number)
 
 
-def _guard(entry: EntryScope, number: str) -> None:
-    """The next line runs only where the element exists; the same for all threads."""
-    if not entry.module.is_unchecked:
-        entry.piece.add(f"if ({number} != outside)")
-
-
-def _add_gradient(entry: EntryScope, name: str, field: str, t: Type, place: str) -> None:
+def _added(entry: EntryScope, name: str, field: str, t: Type, place: str) -> str:
+    """The line that adds a sum to a gradient."""
     tag, field = entry.tags.adder(Role.GRADIENT, name, t), entry.module.sum(field)
     spelled = entry.module.types.spell(t)
-    text = f"{spelled}.addCotangent<{_over(entry, tag)}>({place}, sums.{field});"
-    if place == "0" or entry.module.is_unchecked:
-        entry.piece.add(text)
-    else:
-        entry.piece.indented(text)
+    return f"{spelled}.addCotangent<{_over(entry, tag)}>({place}, sums.{field});"
+
+
+def _add_element_gradient(entry: EntryScope, h: Hoisted) -> None:
+    t, number = entry.element(h.buffer), entry.places[h.name]
+    place = f"{number} * {entry.module.types.spell(t)}.gradientWordCount"
+    text = _added(entry, h.buffer, h.name, t, place)
+    entry.guarded(text, number, is_there=entry.is_there(h.buffer, h.indices))
 
 
 def _add_element(entry: EntryScope, s: Sum, number: str) -> None:
@@ -61,11 +57,7 @@ def _add_element(entry: EntryScope, s: Sum, number: str) -> None:
     tag = entry.tags.adder(Role.OUTPUT, s.buffer, s.type)
     spelled = entry.module.types.spell(s.type)
     text = f"{spelled}.addTo<{_over(entry, tag)}>({number} * {spelled}.wordCount, sums.{field});"
-    _guard(entry, number)
-    if entry.module.is_unchecked:
-        entry.piece.add(text)
-    else:
-        entry.piece.indented(text)
+    entry.guarded(text, number, is_there=entry.is_there(s.buffer, (s.index,)))
 
 
 def _over(entry: EntryScope, tag: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from shaderad.bodies.outputs import AlreadyRead, CheckIndex
+from shaderad.bodies.ranges import InRange
 from shaderad.diagnostics import Span
 from shaderad.ir import ops
 from shaderad.ir.nodes import (
@@ -232,9 +233,8 @@ class ExpressionWriter:
         return self._dynamic_element(e, container)
 
     def _dynamic_element(self, e: Element, container: Type) -> tuple[str, int]:
-        if self._function.is_inside(e.index, container):
-            index = e.index.number if isinstance(e.index, KnownNumber) else e.index
-            return f"{self.text(e.value, _PRIMARY)}[{self.text(index)}]", _PRIMARY
+        if self._function.is_inside(e.index):
+            return f"{self.text(e.value, _PRIMARY)}[{self.text(e.index)}]", _PRIMARY
         index = self.local_index(e.index, container)
         return self.element_text(self.text(e.value), container, index, e.type), _PRIMARY
 
@@ -253,7 +253,7 @@ class ExpressionWriter:
         count = container.row_count if isinstance(container, Matrix) else container.count
         if isinstance(index, Const):
             return f"{int(index.value)}u"
-        if self._module.is_unchecked:
+        if self._module.is_unchecked or self._function.is_inside(index):
             return f"uint({self.text(index)})"
         report, site = self._report(SiteKind.BOUNDS, index.span, str(container))
         return f"localIndex<{report}>({self.text(index)}, {count}, {site})"
@@ -264,8 +264,20 @@ class ExpressionWriter:
         index = self.checked_index(e.buffer, e.indices, e.span)
         tag = self._module.arrays.tag(e.buffer)
         element = self._module.types.spell(e.type)
-        read = "readInside" if self._module.is_unchecked else "read"
+        read = "readInside" if self._is_there(e.indices[0]) else "read"
         return f"{read}<{element}, {tag}>({index})", _PRIMARY
+
+    def _is_there(self, index: Expr) -> bool:
+        """Whether an access finds its element in any case, as its first index says."""
+        if isinstance(index, KnownNumber):
+            return index.is_inside or self._module.is_unchecked
+        return isinstance(index, InRange) or self._module.is_unchecked
+
+    def in_range(self, e: InRange) -> tuple[str, int]:
+        return self._spelled(e.value)
+
+    def known_number(self, e: KnownNumber) -> tuple[str, int]:
+        return self._spelled(e.number)
 
     def _report(self, kind: SiteKind, span: Span, name: str) -> tuple[str, str]:
         """To whom a place reports, and its number; what runs again reports nothing."""
@@ -275,7 +287,7 @@ class ExpressionWriter:
 
     def already_read(self, e: AlreadyRead) -> tuple[str, int]:
         name = self.text(e.value)
-        if self._module.is_unchecked:
+        if self._is_there(e.indices[0]):
             return name, _PRIMARY
         return f"alreadyRead({self.checked_index(e.buffer, e.indices, e.span)}, {name})", _PRIMARY
 
@@ -292,19 +304,19 @@ class ExpressionWriter:
     def checked_index(self, buffer: str, indices: tuple[Expr, ...], span: Span) -> str:
         """The number of an element: `outside` where an index is out of range."""
         if isinstance(indices[0], KnownNumber):
-            return self.text(indices[0].number)
+            return self.text(indices[0])
         if isinstance(indices[0], PointerIndex):
             return self._pointed_index(buffer, indices[0], span)
         primal = self._module.shaped_as(buffer)
         tag = self._module.arrays.tag(primal)
         values = self._arguments(indices)
-        if self._module.is_unchecked:
-            return f"{tag}.at({values})"
+        if self._is_there(indices[0]):
+            return f"elementNumber<{tag}>({values})"
         # What holds tangents is read and written where the array is whose they are.
         if self._function.is_silent or primal != buffer:
             return f"elementIndex<{tag}, NoReport>({values}, 0)"
         site = self._module.site(SiteKind.BOUNDS, span, buffer)
-        return f"{tag}.at({values}, {site})"
+        return self._module.arrays.checked_index(buffer, values, site)
 
     def _pointed_index(self, buffer: str, e: PointerIndex, span: Span) -> str:
         """A pointer's own range is the guard: what it leads to lies inside its array."""
@@ -358,6 +370,8 @@ _WRITERS: dict[type[Expr], Callable[..., tuple[str, int]]] = {
     Cotangent: ExpressionWriter.cotangent,
     Leap: ExpressionWriter.leap,
     Watched: ExpressionWriter.watched,
+    InRange: ExpressionWriter.in_range,
+    KnownNumber: ExpressionWriter.known_number,
     Call: ExpressionWriter.call,
     Detach: ExpressionWriter.detach,
 }

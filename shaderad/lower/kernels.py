@@ -11,6 +11,7 @@ from dataclasses import replace
 from shaderad.bodies.heads import structured
 from shaderad.bodies.liveness import live_before
 from shaderad.bodies.outputs import Resolved, resolve_outputs
+from shaderad.bodies.ranges import marked
 from shaderad.bodies.write_numbers import numbered
 from shaderad.diagnostics import Span, error, nesting
 from shaderad.ir.nodes import (
@@ -145,8 +146,11 @@ def _lower(
         strategies = choose(kernel, resolved.body, variant.wanted)
         refusals.check_strategies(kernel, strategies)
         resolved = replace(resolved, body=strategies.apply(resolved.body))
-        verified(kernel, resolved.body, {**strategies.types(kernel), **resolved.local_types})
+    types = {**strategies.types(kernel), **resolved.local_types}
     module = Module(kernel, mode, variant, strategies, transforms)
+    marks = marked(kernel, resolved.body, types, variant.natural, module.primals)
+    resolved = replace(resolved, body=marks)
+    verified(kernel, resolved.body, types)
     module.is_second_winner_pass = second_pass
     return _Lowering(module, resolved, around).run()
 

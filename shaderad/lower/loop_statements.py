@@ -23,10 +23,6 @@ def write_for(writer: FunctionWriter, s: For) -> None:
         return  # Slang warns of loops that do nothing, and slangpy prints what Slang says.
     variable = writer.names.make(s.variable)
     writer.bind(s.variable, variable)
-    if trips is not None:
-        counted = [int(e.value) for e in (s.start, s.step) if isinstance(e, Const)]
-        ends = (counted[0], counted[0] + (trips - 1) * counted[1])
-        writer.bounds[s.variable] = max(ends) + 1 if min(ends) >= 0 else 0
     if unrolls(s):
         _unrolled_loop(writer, s, variable)
     else:
@@ -114,7 +110,6 @@ def write_reverse(writer: FunctionWriter, s: ReverseFor) -> None:
     outer, writer.is_silent = writer.is_silent, True
     variable = writer.names.make(s.variable)
     writer.bind(s.variable, variable)
-    writer.bounds[s.variable] = s.limit or 0
     last = _hidden(writer, s, writer.text(s.start))
     _head(writer, s, f"int {variable} = {last}; {variable} >= 0; {variable}--")
     writer.nested(s.body)

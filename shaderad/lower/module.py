@@ -77,9 +77,10 @@ class Module:
         """By function: what a compiler may know of its parameters."""
         self.uniform_additions: list[AccumulateGradient] = []
         """Those that the threads of a wave make together, at one address."""
-        self._primals: dict[str, str] = {}
+        self.primals: dict[str, str] = {}
+        """By array of tangents, whose they are: of kernels that the host sees as theirs."""
         if mode is Mode.FORWARD and isinstance(kernel, PushedKernel):
-            self._primals = {dot: name for name, dot in kernel.dots.items()}
+            self.primals = {dot: name for name, dot in kernel.dots.items()}
         self._tangents: dict[str, list[str]] = {}
         self.arrays = Arrays(self)
         self._functions: dict[Function, str] = {}
@@ -119,12 +120,12 @@ class Module:
 
     def bound_as(self, role: Role, name: str) -> tuple[Role, str]:
         """What the host calls an array: in forward mode, those of tangents belong to others."""
-        primal = self._primals.get(name)
+        primal = self.primals.get(name)
         return (role, name) if primal is None else (_OF_TANGENTS[role], primal)
 
     def shaped_as(self, buffer: str) -> str:
         """The array whose shape the host gives for that of `buffer`."""
-        return self._primals.get(buffer, buffer)
+        return self.primals.get(buffer, buffer)
 
     # -- functions ------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from shaderad.bodies.outputs import CheckIndex
+from shaderad.bodies.ranges import InRange
 from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.ir.nodes import (
     Accumulate,
@@ -25,14 +26,10 @@ from shaderad.ir.nodes import (
     Return,
     Stmt,
     Store,
-    Var,
     While,
 )
 from shaderad.ir.types import (
-    LocalArray,
-    Matrix,
     Type,
-    Vector,
 )
 from shaderad.ir.walk import reads
 from shaderad.lower import accumulate
@@ -72,8 +69,6 @@ class FunctionWriter:
         """What a compiler may know of the names: see ``lower/known.py``."""
         self.names = names or module.names.child()
         self.expressions = ExpressionWriter(self)
-        self.bounds: dict[str, int] = {}
-        """Variables of loops that count from 0 or above, by name: what they stay below."""
         self.is_silent = False
         """What is written runs again, and has reported what there was to report."""
         self._text_by_name: dict[str, str] = {}
@@ -102,13 +97,9 @@ class FunctionWriter:
     def is_declared(self, name: str) -> bool:
         return name in self._declared
 
-    def is_inside(self, index: Expr, container: Type) -> bool:
+    def is_inside(self, index: Expr) -> bool:
         """Whether an index of a local array, vector or matrix is known to be in range."""
-        if isinstance(index, Const | KnownNumber):
-            return True
-        assert isinstance(container, Vector | Matrix | LocalArray)
-        count = container.row_count if isinstance(container, Matrix) else container.count
-        return isinstance(index, Var) and 0 < self.bounds.get(index.name, 0) <= count
+        return isinstance(index, Const | KnownNumber)
 
     def text(self, e: Expr, strength: int = 0) -> str:
         return self.expressions.text(e, strength)
@@ -162,7 +153,9 @@ class FunctionWriter:
     # -- statements -----------------------------------------------------------------------------
 
     def evaluate(self, s: Evaluate) -> None:
-        if self.is_silent and isinstance(s.call, CheckIndex):
+        if isinstance(s.call, CheckIndex) and (
+            self.is_silent or isinstance(s.call.indices[0], InRange)
+        ):
             return
         self.piece.add(f"{self.text(s.call)};")
 

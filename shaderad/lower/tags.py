@@ -95,14 +95,10 @@ class Tags:
         for axis in reversed(range(rank - 1)):
             text = f"axis == {axis} ? {lengths[axis]} : {text}"
         piece.add(f"static uint length(int axis) {{ return {text}; }}")
+        if not self._arrays.is_checked(b.name):
+            return
         names = ["i", "j", "k", "l"][:rank]
         given = ", ".join(f"int {n}" for n in names)
-        if self._module.is_unchecked:
-            flat = "uint(i)"
-            for axis, n in enumerate(names[1:], 1):
-                flat = f"({flat} * {lengths[axis]} + uint({n}))"
-            piece.add(f"static uint at({given}) {{ return {flat}; }}")
-            return
         report = self._module.report if self._arrays.uses_report else "NoReport"
         call = f"elementIndex<{self._arrays.tag(b.name)}, {report}>"
         piece.add(

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from shaderad.ir import nodes
+    from shaderad.ir.sizes import Size
     from shaderad.rules.pushed import PushedKernel
     from shaderad.runtime import Buffer, Capabilities, Pipeline, Runtime
 
@@ -79,6 +80,8 @@ class Choice:
     device_uniforms: frozenset[str]
     wanted: frozenset[str] = frozenset()
     accumulate: bool = False
+    natural: frozenset[Size] = frozenset()
+    """What is known of indices: see `bodies/ranges.py`."""
     is_one_thread: bool = False
     """Of derivatives alone: code of the primal is the same for any launch."""
 
@@ -336,6 +339,7 @@ class Device:
             launch_shaped=choice.launch_shaped,
             device_uniforms=choice.device_uniforms,
             accumulate=choice.accumulate,
+            natural=choice.natural,
             is_one_thread=choice.is_one_thread,
             atomics=known.atomics,
             subgroups="subgroups" in known.features,

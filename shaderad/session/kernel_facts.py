@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from shaderad.ir import types
+from shaderad.bodies.ranges import conditions
+from shaderad.ir import sizes, types
 from shaderad.ir.pointers import is_pooled
 from shaderad.ir.prints import prints
 from shaderad.ir.types import Access
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
     from shaderad.ir import nodes
+    from shaderad.ir.sizes import Size
+
+    _Known = tuple[tuple[int, ...], Mapping[str, tuple[int, ...]], Mapping[str, Any]]
+    """Extents of a launch, shapes of arrays, words of uniforms."""
 
 
 class KernelFacts:
@@ -36,6 +45,7 @@ class KernelFacts:
         )
         self.is_prebuilt = kernel.is_built
         self.has_prints = bool(prints(kernel.body))
+        self.ranges = KernelRanges(kernel)
         self.name_by_path = {one.path: one.name for one in (*kernel.buffers, *kernel.uniforms)}
         """Where the host finds the value of each array and uniform."""
 
@@ -47,3 +57,48 @@ class KernelFacts:
             for at, name in self.name_by_path.items()
             if name in self.differentiable and at[:depth] == path
         )
+
+
+class KernelRanges:
+    """What the extents and whole-number uniforms of a launch say of a kernel's indices."""
+
+    def __init__(self, kernel: nodes.Kernel) -> None:
+        self._conditions = conditions(kernel)
+        names = sorted(frozenset[str]().union(*map(sizes.symbols, self._conditions)))
+        signed = {u.name: u.type == types.INT for u in kernel.uniforms}
+        self._readers = {name: _reader(name, signed) for name in names}
+        self._found = lru_cache(maxsize=64)(self._natural_where)
+
+    def natural(
+        self,
+        dim: tuple[int, ...],
+        shapes: Mapping[str, tuple[int, ...]],
+        uniforms: Mapping[str, Any],
+    ) -> frozenset[Size]:
+        """The conditions that hold: see `bodies/ranges.py`."""
+        if not self._conditions:
+            return self._conditions
+        known = (dim, shapes, uniforms)
+        return self._found(tuple(read(known) for read in self._readers.values()))
+
+    def _natural_where(self, numbers: tuple[int | None, ...]) -> frozenset[Size]:
+        values = {name: n for name, n in zip(self._readers, numbers, strict=True) if n is not None}
+        return frozenset(
+            size
+            for size in self._conditions
+            if sizes.symbols(size) <= values.keys() and sizes.evaluate(size, values) >= 0
+        )
+
+
+def _reader(name: str, signed: Mapping[str, bool]) -> Callable[[_Known], int | None]:
+    """What finds a symbol of `bodies/ranges.py`; `None` where only the device knows it."""
+    if name in signed:
+        return lambda known: _whole(known[2][name], is_signed=signed[name])
+    buffer, _, axis = name.rpartition(".")
+    if buffer:
+        return lambda known: known[1][buffer][int(axis)] if buffer in known[1] else None
+    return lambda known: known[0][int(axis)]
+
+
+def _whole(words: Any, *, is_signed: bool) -> int | None:
+    return int.from_bytes(words, "little", signed=is_signed) if isinstance(words, bytes) else None

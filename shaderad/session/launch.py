@@ -22,6 +22,7 @@ from shaderad.session.prebuilt import used
 
 if TYPE_CHECKING:
     from shaderad.ir import nodes
+    from shaderad.ir.sizes import Size
     from shaderad.session.kernel_facts import KernelFacts
     from shaderad.session.pools import Pools
 
@@ -146,6 +147,12 @@ class Launch:
         """Shape of an input; ``()`` for a uniform."""
         return self.inputs[name].shape if name in self.inputs else ()
 
+    def _natural(self) -> frozenset[Size]:
+        """What its extents and uniforms say of the indices that are in range."""
+        if self.bounds == "unchecked":
+            return frozenset()
+        return self.facts.ranges.natural(self.dim, self.shapes, self.uniforms)
+
     def _give_arguments(self, placed: Placement) -> None:
         for name, given in self.inputs.items():
             placed.give(Role.INPUT, name, given)
@@ -171,6 +178,7 @@ class Launch:
             device_uniforms=self.device_uniforms,
             wanted=wanted,
             accumulate=accumulate,
+            natural=self._natural(),
             is_one_thread=mode is not Mode.PRIMAL and prod(self.dim) <= 1,
         )
         with used(self.kernel):

@@ -14,6 +14,7 @@ from typing import Any
 
 from shaderad.bodies.liveness import live_before
 from shaderad.bodies.outputs import AlreadyRead, CheckIndex
+from shaderad.bodies.ranges import InRange
 from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Function, Stmt
@@ -194,7 +195,8 @@ class Sweeps:
         if key not in self._numbers or not self._names.are_settled(indices):
             check = CheckIndex(type=UINT, buffer=buffer, indices=indices, span=span)
             name = self._body.bound(check, f"{buffer}_at")
-            self._numbers[key] = nodes.KnownNumber(type=INT, number=name)
+            is_inside = isinstance(indices[0], InRange)
+            self._numbers[key] = nodes.KnownNumber(type=INT, number=name, is_inside=is_inside)
         return self._numbers[key]
 
     def _choice(self, e: nodes.Conditional) -> Expr:

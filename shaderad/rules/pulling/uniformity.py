@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from shaderad.bodies.outputs import CheckIndex
+from shaderad.bodies.ranges import InRange
 from shaderad.ir import nodes
 from shaderad.ir.nodes import AccumulateGradient, Expr, Function, Stmt
 from shaderad.ir.walk import all_expressions, called, children, reachable
@@ -32,6 +33,7 @@ _UNIFORM = (
     nodes.Length,
     nodes.Detach,
     CheckIndex,
+    InRange,
     Leap,
 )
 """Expressions that are uniform where their operands are."""
