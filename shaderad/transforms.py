@@ -23,7 +23,7 @@ from shaderad.session.arrays import Array, array
 from shaderad.session.bindable_graphs import BindableGraph
 from shaderad.session.linearised import Linearised
 from shaderad.session.nested import linearised_within
-from shaderad.session.tape import is_taped
+from shaderad.session.tape import When, is_taped
 from shaderad.session.traced import TracedArray, current_trace
 
 Function = Callable[..., Any]
@@ -81,7 +81,7 @@ def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
         DerivativeError: SR0451 for an array of a transform around this one that `function` takes
             along without an argument, SR0453 for a differentiable keyword.
     """
-    at = linearised_within(function, args, call, is_lazy=False)
+    at = linearised_within(function, args, call, when=When.NOW)
     return at.out, Pullback(at, len(args))
 
 
@@ -107,7 +107,7 @@ def jvp(
     tangents = _as_arguments(tangents)
     if len(primals) != len(tangents):
         raise error("SR0459", primals=len(primals), tangents=len(tangents))
-    at = linearised_within(function, primals, call, is_lazy=False)
+    at = linearised_within(function, primals, call, when=When.NOW)
     return at.out, at.push(tangents)
 
 
@@ -131,18 +131,22 @@ def grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
 
     @api_boundary
     def gradient(*args: Any, **call: Any) -> Any:
-        return _value_and_grad(function, argnums, args, call, is_lazy=True)[1]
+        return _value_and_grad(function, argnums, args, call, when=When.IF_NEEDED)[1]
 
     return gradient
 
 
 @api_boundary
 def value_and_grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
-    """Like `grad`, returning ``(value, gradient)``."""
+    """Like `grad`, returning ``(value, gradient)``.
+
+    A kernel whose threads write elements of their own, or add to elements that all of them share,
+    computes both by one dispatch, unless what its result becomes is needed before.
+    """
 
     @api_boundary
     def value_and_gradient(*args: Any, **call: Any) -> Any:
-        return _value_and_grad(function, argnums, args, call, is_lazy=False)
+        return _value_and_grad(function, argnums, args, call, when=When.WITH_GRADIENTS)
 
     return value_and_gradient
 
@@ -153,12 +157,16 @@ def _value_and_grad(
     args: Sequence[Any],
     call: dict[str, Any],
     *,
-    is_lazy: bool,
+    when: When,
 ) -> tuple[Any, Any]:
     positions = _positions(argnums, len(args))
-    at = linearised_within(function, args, call, is_lazy=is_lazy)
+    at = linearised_within(function, args, call, when=when)
     _check_differentiable(at, positions)
     found = at.pull(_ones(function, at.out), positions, None)
+    if when is When.WITH_GRADIENTS:
+        for leaf in trees.leaves(at.out):
+            if isinstance(leaf, Array):
+                leaf.settle()
     return at.out, found[0] if isinstance(argnums, int) else tuple(found)
 
 
@@ -186,7 +194,7 @@ def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any], **c
     primals, tangents = _as_arguments(primals), _as_arguments(tangents)
     if len(primals) != len(tangents):
         raise error("SR0459", primals=len(primals), tangents=len(tangents))
-    at = linearised_within(function, primals, call, is_lazy=True)
+    at = linearised_within(function, primals, call, when=When.IF_NEEDED)
     found = at.pull_moved(_ones(function, at.out), None, tangents, range(len(primals)))
     return found[0] if len(primals) == 1 else tuple(found)
 
@@ -220,7 +228,7 @@ def jacobian(
         if is_open and not isinstance(function, Launchable | BindableGraph):
             from shaderad.session.linearised_graphs import graph_within
 
-            graph = graph_within(jacobians, args, call, is_lazy=False)
+            graph = graph_within(jacobians, args, call, when=When.NOW)
             if graph is not None:
                 return graph.out
         found = _jacobians(function, args, call, positions, mode)
@@ -233,7 +241,7 @@ def _jacobians(
     function: Function, args: Sequence[Any], call: dict[str, Any], positions: list[int], mode: str
 ) -> list[Array]:
     def linearise() -> Linearised:
-        return linearised_within(function, args, call, is_lazy=False)
+        return linearised_within(function, args, call, when=When.NOW)
 
     at = linearise()
     _check_differentiable(at, positions)

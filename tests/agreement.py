@@ -11,6 +11,7 @@ import shaderad as sad
 from shaderad.frontend.decorators import KernelFunction
 from shaderad.session.arguments import rebuilt, struct_fields
 from shaderad.session.linearised import linearised
+from shaderad.session.tape import When
 from tests.oracle import Oracle, oracle
 
 # float32, up to a few thousand operations; adds of many threads come in any order.
@@ -38,7 +39,7 @@ def check_second_order(
     """Raises where a device and the rules disagree on how gradients move."""
     judge = oracle(kernel, *args, **call)
     bars, tangents = drawn_for(judge, args, seed)
-    at = linearised(kernel, args, call, is_lazy=True)
+    at = linearised(kernel, args, call, when=When.IF_NEEDED)
     found = at.pull_moved(bars, None, tangents, range(len(args)))
     close(tuple(found), judge.moved(bars, tangents), "moved gradient", rtol)
 
@@ -49,7 +50,7 @@ def check_moved(
     """The same against central differences of the oracle's gradients."""
     judge = oracle(kernel, *args, **call)
     bars, tangents = drawn_for(judge, args, seed)
-    at = linearised(kernel, args, call, is_lazy=True)
+    at = linearised(kernel, args, call, when=When.IF_NEEDED)
     found = tuple(at.pull_moved(bars, None, tangents, range(len(args))))
     close(found, judge.moved_between(bars, tangents), "moved gradient", rtol)
     close(found, judge.moved(bars, tangents), "moved gradient", RTOL)

@@ -64,6 +64,11 @@ class Resolved:
     """Out buffers held in a local of their name and stored once."""
     sums: tuple[Sum, ...]
 
+    @property
+    def locals(self) -> tuple[str, ...]:
+        """The names that hold results when the thread ends."""
+        return (*self.own, *(s.name for s in self.sums))
+
 
 def resolve_outputs(kernel: Kernel, launch_shaped: frozenset[str]) -> Resolved:
     """Turns own writes into local ones.
@@ -89,6 +94,13 @@ def resolve_outputs(kernel: Kernel, launch_shaped: frozenset[str]) -> Resolved:
         own=own,
         sums=tuple(sums.values()),
     )
+
+
+def are_local(kernel: Kernel, launch_shaped: frozenset[str]) -> bool:
+    """Whether a kernel writes nothing but what its threads hold until they end."""
+    touched = scattered_buffers(resolve_outputs(kernel, launch_shaped).body)
+    written = {b.name for b in kernel.buffers if b.access is not Access.IN}
+    return touched.isdisjoint(written)
 
 
 def is_own(indices: tuple[Expr, ...], index_names: tuple[str, ...]) -> bool:

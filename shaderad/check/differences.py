@@ -14,6 +14,7 @@ from shaderad.check.slots import Slot, with_leaves
 from shaderad.check.vectors import Vector
 from shaderad.diagnostics import error
 from shaderad.session.linearised import linearised
+from shaderad.session.tape import When
 
 # Relative to the argument. Large steps keep rounding small, small ones stay clear of kinks; a
 # right gradient agrees at one of them.
@@ -49,7 +50,7 @@ class Problem:
         changed = self.slots[slot].leaf(values)
         leaves = [changed if k == slot else one.like for k, one in enumerate(self.slots)]
         args = with_leaves(self.args, leaves)
-        return result_floats(linearised(self.function, args, self.call, is_lazy=False).out)
+        return result_floats(linearised(self.function, args, self.call, when=When.NOW).out)
 
 
 def check_slot(problem: Problem, k: int, random: np.random.Generator) -> ArgumentReport:

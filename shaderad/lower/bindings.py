@@ -184,6 +184,8 @@ class Variant:
     """Gradients are added to what the buffers hold instead of stored."""
     natural: frozenset[Size] = frozenset()
     """Of the sizes that `bodies/ranges.py` asks for, those that are 0 or more."""
+    with_results: bool = False
+    """A backward dispatch computes the results of the primal, too. They are local: `are_local`."""
     is_one_thread: bool = False
     """The dispatch has one thread at most: every Index is 0."""
     atomics: str = "native"

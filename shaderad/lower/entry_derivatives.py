@@ -35,9 +35,34 @@ def write_backward(entry: EntryScope) -> None:
     given = [*(u.name for u in entry.kernel.uniforms), *(h.name for h in own)]
     given += [h.name for h in entry.module.strategies.uniform]
     arguments += [bars[name] for name in given if name in bars]
-    entry.piece.call(entry.body, arguments)
+    results = _results(entry)
+    entry.piece.call(entry.body, [*arguments, *results.values()])
+    _store_results(entry, results)
     for h in own:
         _store_own(entry, h, bars[h.name], entry.places[h.name])
+
+
+def _results(entry: EntryScope) -> dict[str, str]:
+    """The places of what the primal gives, by name, where it is computed, too."""
+    if not entry.module.gives_results:
+        return {}
+    types = {b.name: b.type.element for b in entry.own} | {
+        s.name: s.type for s in entry.resolved.sums
+    }
+    found = {name: entry.names.make(f"{name}_value") for name in types}
+    for name, t in types.items():
+        spelled, zero = entry.module.types.spell(t), entry.module.types.zero(t)
+        entry.piece.add(f"{spelled} {found[name]} = {zero};")
+    return found
+
+
+def _store_results(entry: EntryScope, results: dict[str, str]) -> None:
+    if not results:
+        return
+    for b in entry.own:
+        entry.store(b, results[b.name])
+    for s in entry.resolved.sums:
+        entry.piece.add(f"sums.{entry.module.sum(s.name)} += {results[s.name]};")
 
 
 def _store_own(entry: EntryScope, h: Hoisted, bar: str, number: str) -> None:

@@ -22,7 +22,7 @@ def note_needs(entry: EntryScope) -> None:
             arrays.need_gradient(u.name, u.type, is_summed=True)
     for b in entry.own:
         t = b.type.element
-        if mode in (Mode.PRIMAL, Mode.FORWARD):
+        if entry.module.gives_results:
             arrays.need(Role.OUTPUT, b.name, t, write_cell(t))
         if mode is Mode.BACKWARD and is_differentiable(t):
             arrays.need(Role.COTANGENT, b.name, t, read_cell(t))
@@ -39,7 +39,7 @@ def note_uniforms(entry: EntryScope) -> None:
 def _note_sums(entry: EntryScope) -> None:
     mode, arrays = entry.module.mode, entry.module.arrays
     for s in entry.resolved.sums:
-        if mode in (Mode.PRIMAL, Mode.FORWARD):
+        if entry.module.gives_results:
             arrays.need(Role.OUTPUT, s.buffer, s.type, arrays.float_cell(), fill_word=0)
         if mode is Mode.BACKWARD:
             arrays.need(Role.COTANGENT, s.buffer, s.type, Cell.READ)
@@ -47,9 +47,10 @@ def _note_sums(entry: EntryScope) -> None:
 
 def is_reduction(entry: EntryScope) -> bool:
     """Whether threads sum something over the whole dispatch."""
+    has_sums = entry.module.gives_results and bool(entry.resolved.sums)
     if entry.module.mode is Mode.BACKWARD:
-        return bool(entry.wanted_uniforms() or entry.module.strategies.uniform)
-    return entry.module.mode is not Mode.WINNER and bool(entry.resolved.sums)
+        return has_sums or bool(entry.wanted_uniforms() or entry.module.strategies.uniform)
+    return has_sums
 
 
 def group_limit(entry: EntryScope) -> int:

@@ -166,7 +166,7 @@ def write_indices(entry: EntryScope) -> None:
 def _primal(entry: EntryScope) -> None:
     entry.call_body(entry.arguments())
     for b in entry.own:
-        entry.store(b, Role.OUTPUT, "outputs", "write")
+        entry.store(b, f"outputs.{entry.module.output(b.name)}")
     for s in entry.resolved.sums:
         total, output = entry.module.sum(s.name), entry.module.output(s.name)
         entry.piece.add(f"sums.{total} += outputs.{output};")

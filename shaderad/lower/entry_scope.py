@@ -113,11 +113,11 @@ class EntryScope:
         has_outputs = bool(self.own or self.resolved.sums)
         self.piece.call(f"Outputs outputs = {self.body}" if has_outputs else self.body, arguments)
 
-    def store(self, b: Buffer, role: Role, place: str, method: str) -> None:
-        tag = self.tags.writer(role, b.name, b.type.element)
+    def store(self, b: Buffer, value: str) -> None:
+        """Stores a result at the thread's own index."""
+        tag = self.tags.writer(Role.OUTPUT, b.name, b.type.element)
         spelled = self.module.types.spell(b.type.element)
-        value = f"{place}.{self.module.output(b.name)}"
-        self.piece.add(f"{spelled}.{method}<{tag}>({INDEX} * {spelled}.wordCount, {value});")
+        self.piece.add(f"{spelled}.write<{tag}>({INDEX} * {spelled}.wordCount, {value});")
 
     def wanted_uniforms(self) -> list[Uniform]:
         wanted = self.module.variant.wanted

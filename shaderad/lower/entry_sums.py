@@ -12,9 +12,10 @@ from shaderad.lower.strategy import Hoisted
 def sum_fields(entry: EntryScope) -> list[tuple[str, str]]:
     """Name and Slang type of everything that this dispatch sums."""
     module, types = entry.module, entry.module.types
-    if module.mode is Mode.BACKWARD:
-        return [(module.sum(name), types.spell(t)) for name, t in summed_types(entry).items()]
-    return [(module.sum(s.name), types.spell(s.type)) for s in entry.resolved.sums]
+    summed = summed_types(entry) if module.mode is Mode.BACKWARD else {}
+    found = [(module.sum(name), types.spell(t)) for name, t in summed.items()]
+    sums = entry.resolved.sums if module.gives_results else ()
+    return [*found, *((module.sum(s.name), types.spell(s.type)) for s in sums)]
 
 
 def summed_types(entry: EntryScope) -> dict[str, Type]:
@@ -31,8 +32,7 @@ def add_sums(entry: EntryScope) -> None:
             entry.piece.add(_added(entry, u.name, u.name, u.type, "0"))
         for h in entry.module.strategies.uniform:
             _add_element_gradient(entry, h)
-        return
-    for s in entry.resolved.sums:
+    for s in entry.resolved.sums if entry.module.gives_results else ():
         number = entry.names.make(f"{s.name}_number")
         entry.piece.add(f"uint {number} = {entry.sum_number(s)};")
         _add_element(entry, s, number)

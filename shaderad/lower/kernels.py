@@ -234,6 +234,7 @@ class _Lowering:
             given,
             frozenset(floats & (wanted | elements.keys())),
             (*results, *(s.name for s in resolved.sums)),
+            resolved.locals if module.gives_results else (),
         )
         given_types = {p.name: p.type for p in adjoint.parameters}
         verified(kernel, adjoint.body, {**adjoint.local_types, **given_types})
@@ -273,7 +274,7 @@ class _Lowering:
             f"{module.types.spell(t)} {writer.parameter(n)}"
             for n, t in {**indices, **uniforms, **elements}.items()
         ]
-        locals_ = [*resolved.own, *(s.name for s in resolved.sums)]
+        locals_ = resolved.locals
         result = "Outputs" if locals_ else "void"
         piece.open(f"{result} {name}({', '.join(parameters)})")
         for n in sorted(writes(resolved.body) & uniforms.keys()):

@@ -91,6 +91,12 @@ class Module:
         return self.variant.bounds == "unchecked"
 
     @property
+    def gives_results(self) -> bool:
+        """Whether its threads have results of their own, and sums, to write."""
+        is_primal = self.mode in (Mode.PRIMAL, Mode.FORWARD)
+        return is_primal or (self.mode is Mode.BACKWARD and self.variant.with_results)
+
+    @property
     def sends_reports(self) -> bool:
         return self.arrays.uses_report and (self.report == "Report" or bool(self.variant.checks))
 

@@ -110,7 +110,7 @@ class Array(ArrayOperators):
     @property
     def buffer(self) -> Buffer:
         """The device memory; the array starts at byte `offset`."""
-        self._settle()
+        self.settle()
         if self._buffer is None:
             raise RuntimeError("an array was left without content")
         return self._buffer
@@ -118,10 +118,11 @@ class Array(ArrayOperators):
     @property
     def offset(self) -> int:
         """Bytes before the first element in `buffer`."""
-        self._settle()
+        self.settle()
         return self._offset
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
+        """Has it computed, if it waits for someone to look at it."""
         pending = self._pending  # read once: another thread may fill the array in meanwhile
         if pending is not None:
             pending.run()

@@ -82,6 +82,7 @@ class Choice:
     accumulate: bool = False
     natural: frozenset[Size] = frozenset()
     """What is known of indices: see `bodies/ranges.py`."""
+    with_results: bool = False
     is_one_thread: bool = False
     """Of derivatives alone: code of the primal is the same for any launch."""
 
@@ -340,6 +341,7 @@ class Device:
             device_uniforms=choice.device_uniforms,
             accumulate=choice.accumulate,
             natural=choice.natural,
+            with_results=choice.with_results,
             is_one_thread=choice.is_one_thread,
             atomics=known.atomics,
             subgroups="subgroups" in known.features,

@@ -25,7 +25,7 @@ from shaderad.session.results import (
     holds_floats,
     tangents_of,
 )
-from shaderad.session.tape import LaunchStep, Moving, Trace, Values, taped, trace_of
+from shaderad.session.tape import LaunchStep, Moving, Trace, Values, When, taped, trace_of
 
 if TYPE_CHECKING:
     from shaderad.ir.nodes import Kernel
@@ -110,10 +110,10 @@ class FunctionAt:
 
 
 def function_at(
-    function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], *, is_lazy: bool
+    function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], *, when: When
 ) -> FunctionAt:
     check_keywords(keywords)
-    trace = Trace(is_lazy=is_lazy)
+    trace = Trace(when)
     device = device_of(keywords.get("device"), args)
 
     def lift(leaf: Any) -> Any:

@@ -15,7 +15,7 @@ from shaderad.session.call import bound_call, launch_of, results_of
 from shaderad.session.gradients import gradient_form
 from shaderad.session.results import accumulated, check_sum, cotangents_of, tangents_of
 from shaderad.session.tangents import Tangents
-from shaderad.session.tape import trace_of
+from shaderad.session.tape import When, start, trace_of
 
 if TYPE_CHECKING:
     from shaderad.ir.nodes import Kernel
@@ -106,7 +106,7 @@ class KernelAt:
 
 
 def kernel_at(
-    function: Launchable, args: Sequence[Any], keywords: Mapping[str, Any], *, is_lazy: bool
+    function: Launchable, args: Sequence[Any], keywords: Mapping[str, Any], *, when: When
 ) -> KernelAt:
     call = bound_call(function, args, keywords)
     type_by_name = {p.name: p.type for p in function.signature.parameters if not p.is_const}
@@ -117,8 +117,7 @@ def kernel_at(
     launch = launch_of(call)
     if trace_of(launch.sources.values()) is not None:
         raise error("SR0451")
-    if launch.is_needed or not is_lazy:
-        launch.run()
+    start(launch, when)
     arguments = [
         # A constant has no derivative, whatever its type.
         (name, type_by_name.get(name, types.VOID), call.given[name])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from shaderad.bodies.outputs import are_local
 from shaderad.bodies.ranges import conditions
 from shaderad.ir import sizes, types
 from shaderad.ir.pointers import is_pooled
@@ -46,8 +47,20 @@ class KernelFacts:
         self.is_prebuilt = kernel.is_built
         self.has_prints = bool(prints(kernel.body))
         self.ranges = KernelRanges(kernel)
+        self._are_local: dict[frozenset[str], bool] = {}
         self.name_by_path = {one.path: one.name for one in (*kernel.buffers, *kernel.uniforms)}
         """Where the host finds the value of each array and uniform."""
+
+    def are_results_local(self, kernel: nodes.Kernel, launch_shaped: frozenset[str]) -> bool:
+        """Whether a backward dispatch of `kernel` can compute its results, too.
+
+        Its threads hold them until they end: elements of their own, and sums.
+        """
+        if launch_shaped not in self._are_local:
+            self._are_local[launch_shaped] = not self.is_prebuilt and are_local(
+                kernel, launch_shaped
+            )
+        return self._are_local[launch_shaped]
 
     def names_under(self, path: tuple[str, ...]) -> frozenset[str]:
         """The differentiable arrays and uniforms of one argument."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
+from shaderad.diagnostics import CompileError
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
 from shaderad.runtime.interrupts import held_back
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from shaderad.ir.sizes import Size
     from shaderad.session.kernel_facts import KernelFacts
     from shaderad.session.pools import Pools
+
+
+_TOO_MANY_BUFFERS = "SR0417"
 
 
 @dataclass(eq=False, slots=True)
@@ -51,6 +55,8 @@ class Launch:
     device_uniforms: frozenset[str]
     pools: Pools | None = None
     """Where its pointers lead."""
+    is_joined: bool = False
+    """Whether its gradients may compute its results on the way."""
     has_run: bool = False
 
     @property
@@ -91,11 +97,30 @@ class Launch:
                 placed.give(Role.COTANGENT, name, cotangent)
         for name, gradient in (into or {}).items():
             placed.accumulate_in(name, gradient)
-        self._dispatch(Mode.BACKWARD, placed, wanted, accumulate=into is not None)
+        if not self._ran_with_gradients(placed, wanted, accumulate=into is not None):
+            self._dispatch(Mode.BACKWARD, placed, wanted, accumulate=into is not None)
         gradients = {name: placed.found(Role.GRADIENT, name) for name in sorted(wanted)}
         for name, target in (into or {}).items():
             copied(gradients[name], target)
         return gradients
+
+    def _ran_with_gradients(
+        self, placed: Placement, wanted: frozenset[str], *, accumulate: bool
+    ) -> bool:
+        """Whether one dispatch computed the results and the gradients."""
+        if not self.is_joined or self.has_run:
+            return False
+        if not self.facts.are_results_local(self.kernel, self.launch_shaped):
+            return False
+        try:
+            self._dispatch(Mode.BACKWARD, placed, wanted, accumulate=accumulate, with_results=True)
+        except CompileError as failure:
+            if failure.code != _TOO_MANY_BUFFERS:
+                raise
+            return False
+        self.has_run = True
+        self._fill_in(placed)
+        return True
 
     def forward(self, tangents: Mapping[str, Array]) -> dict[str, Array]:
         """Tangents of the float results, by name, for tangents of inputs and uniforms."""
@@ -168,7 +193,13 @@ class Launch:
             result.fill_in(found.buffer, found.offset)
 
     def _dispatch(
-        self, mode: Mode, placed: Placement, wanted: frozenset[str], *, accumulate: bool = False
+        self,
+        mode: Mode,
+        placed: Placement,
+        wanted: frozenset[str],
+        *,
+        accumulate: bool = False,
+        with_results: bool = False,
     ) -> None:
         choice = Choice(
             mode=mode,
@@ -179,6 +210,7 @@ class Launch:
             wanted=wanted,
             accumulate=accumulate,
             natural=self._natural(),
+            with_results=with_results,
             is_one_thread=mode is not Mode.PRIMAL and prod(self.dim) <= 1,
         )
         with used(self.kernel):

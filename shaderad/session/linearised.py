@@ -15,6 +15,7 @@ from shaderad.session.bindable_graphs import BindableGraph
 from shaderad.session.function_at import function_at
 from shaderad.session.kernel_at import kernel_at
 from shaderad.session.results import check_keywords
+from shaderad.session.tape import When
 from shaderad.session.traced import current_trace
 
 if TYPE_CHECKING:
@@ -51,9 +52,9 @@ class Linearised(Protocol):
 
 
 def linearised(
-    function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], *, is_lazy: bool
+    function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], *, when: When
 ) -> Linearised:
-    """Runs `function` (lazily: leaves out what nobody looks at) and remembers what it did.
+    """Runs `function` and remembers what it did.
 
     Raises:
         DerivativeError: SR0451 inside another transform, SR0453 for a differentiable argument
@@ -70,7 +71,7 @@ def linearised(
         from shaderad.session.linearised_graphs import graph_at
 
         check_keywords(keywords)
-        return graph_at(function.bound(args, keywords), args, is_lazy=is_lazy)
+        return graph_at(function.bound(args, keywords), args, when=when)
     if isinstance(function, Launchable):
-        return kernel_at(function, args, keywords, is_lazy=is_lazy)
-    return function_at(function, args, keywords, is_lazy=is_lazy)
+        return kernel_at(function, args, keywords, when=when)
+    return function_at(function, args, keywords, when=when)

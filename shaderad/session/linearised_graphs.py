@@ -30,7 +30,7 @@ from shaderad.session.devices import Device
 from shaderad.session.graphs import BoundGraph
 from shaderad.session.results import accumulated, check_keywords, cotangents_of, tangents_of
 from shaderad.session.run_graph import kernels_of, moved_gradients, pulled, pushed, run_graph
-from shaderad.session.tape import recorded_form, trace_of
+from shaderad.session.tape import When, recorded_form, trace_of
 from shaderad.session.traced_calls import Form, Placeholder, Variant, traced_variant
 
 
@@ -46,8 +46,7 @@ class GraphAt:
     operands: list[Array]
     size_by_name: Mapping[str, int]
     device: Device
-    is_lazy: bool
-    """Whether the results are not wanted."""
+    when: When
     out: Any = None
     _results: list[Array] = field(default_factory=list[Array])
 
@@ -129,7 +128,7 @@ class GraphAt:
 
     def _is_waiting(self) -> bool:
         """Whether the results are to be computed with the next derivative."""
-        return not self.is_lazy and any(one.is_pending for one in self._results)
+        return self.when is not When.IF_NEEDED and any(one.is_pending for one in self._results)
 
     def _with_results(
         self, graph: Graph, given: Sequence[Array], with_outputs: bool
@@ -207,7 +206,7 @@ def _in_form_given(gradient: Array, given: Any) -> Array:
     return recorded_form(gradient, element, shape)
 
 
-def graph_at(bound: BoundGraph | Bound, args: Sequence[Any], *, is_lazy: bool) -> GraphAt:
+def graph_at(bound: BoundGraph | Bound, args: Sequence[Any], *, when: When) -> GraphAt:
     """A graph at its arguments; nothing runs before someone looks at a result."""
     found = GraphAt(
         variant=bound.variant,
@@ -216,7 +215,7 @@ def graph_at(bound: BoundGraph | Bound, args: Sequence[Any], *, is_lazy: bool) -
         operands=bound.operands,
         size_by_name=bound.form.size_by_name,
         device=bound.device,
-        is_lazy=is_lazy,
+        when=when,
     )
     found.start()
     return found
@@ -238,7 +237,7 @@ class Bound:
 
 
 def graph_within(
-    function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], *, is_lazy: bool
+    function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], *, when: When
 ) -> GraphAt | None:
     """A function of array functions alone, traced; `None` for one that calls kernels."""
     check_keywords(keywords)
@@ -250,7 +249,7 @@ def graph_within(
         return None
     if kernels_of(bound.variant.graph):
         return None
-    return graph_at(bound, args, is_lazy=is_lazy)
+    return graph_at(bound, args, when=when)
 
 
 def bound_once(

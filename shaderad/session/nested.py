@@ -18,7 +18,7 @@ from shaderad.session import trees
 from shaderad.session.arrays import Array
 from shaderad.session.bindable_graphs import BindableGraph
 from shaderad.session.linearised import Linearised, linearised
-from shaderad.session.tape import Moving, Trace, Values, is_taped, trace_of
+from shaderad.session.tape import Moving, Trace, Values, When, is_taped, trace_of
 from shaderad.session.traced import current_trace
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _ORDER = 3
 
 
 def linearised_within(
-    function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], *, is_lazy: bool
+    function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], *, when: When
 ) -> Linearised:
     """`linearised`, also where arrays belong to a transform around this one.
 
@@ -38,16 +38,16 @@ def linearised_within(
     """
     is_graph = isinstance(function, BindableGraph) and not function.is_variadic
     if current_trace() is not None or is_graph:
-        return linearised(function, args, keywords, is_lazy=is_lazy)
+        return linearised(function, args, keywords, when=when)
     if is_taped() and not isinstance(function, Launchable):
         from shaderad.session.linearised_graphs import graph_within
 
-        graph = graph_within(function, args, keywords, is_lazy=is_lazy)
+        graph = graph_within(function, args, keywords, when=when)
         if graph is not None:
             return graph
     trace = _trace_around(args)
     unseen = args if trace is None else [trees.mapped(_unseen, given) for given in args]
-    at = linearised(function, unseen, keywords, is_lazy=is_lazy)
+    at = linearised(function, unseen, keywords, when=when)
     return Nested(_Inner(at, getattr(function, "__name__", repr(function)), args), trace)
 
 

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from shaderad.diagnostics import error
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class When(Enum):
+    """When the results of a function are computed that is differentiated."""
+
+    NOW = "now"
+    WITH_GRADIENTS = "with gradients"
+    """By the same dispatches where that can be; the caller settles what is left."""
+    IF_NEEDED = "if needed"
+    """Only what gradients are made of, or what somebody looks at."""
 
 
 class Step(Protocol):
@@ -80,8 +91,8 @@ class Moving:
 class Trace:
     """The steps of one transformed function."""
 
-    is_lazy: bool = False
-    """Whether launches wait until someone looks at their results."""
+    when: When = When.NOW
+    """When launches run; all do where someone looks at their results."""
     is_open: bool = True
     steps: list[Step] = field(default_factory=list[Step])
     _members: list[Any] = field(default_factory=list[Any])
@@ -177,9 +188,14 @@ def launched(launch: Launch) -> None:
     trace = trace_of(launch.sources.values())
     if trace is not None:
         trace.record(LaunchStep(launch))
-        if trace.is_lazy and not launch.is_needed:
-            return
-    launch.run()
+    start(launch, When.NOW if trace is None else trace.when)
+
+
+def start(launch: Launch, when: When) -> None:
+    """Runs a launch, or leaves it to its gradients or to who looks at its results."""
+    launch.is_joined = when is When.WITH_GRADIENTS
+    if when is When.NOW or launch.is_needed:
+        launch.run()
 
 
 @dataclass(eq=False)

@@ -91,11 +91,12 @@ def pull_kernel_body(
     given: Mapping[str, Type],
     wanted: frozenset[str],
     results: tuple[str, ...],
+    kept: tuple[str, ...] = (),
 ) -> Adjoint:
     """The adjoint of a kernel's body, whose own outputs are locals.
 
-    Its parameters: the Index names, `given`, a cotangent of each of `results`, and a place for
-    that of each of `wanted`.
+    Its parameters: the Index names, `given`, a cotangent of each of `results`, a place for
+    that of each of `wanted`, and one for the value of each of `kept`.
 
     Args:
         functions: Those of the kernel.
@@ -105,6 +106,7 @@ def pull_kernel_body(
         given: Uniforms and elements that were read before.
         wanted: Those whose cotangents are wanted.
         results: Locals whose cotangents are given.
+        kept: Locals that it computes, too.
     """
     known = {**types, **given, **dict.fromkeys(kernel.index_names, INT)}
 
@@ -114,12 +116,14 @@ def pull_kernel_body(
         active = activity(body, wanted, results, functions.wanted, functions.seeds)
         names = (*kernel.index_names, *given)
         sweeps = Sweeps(functions, written, known, active, names, bars, memory)
-        back = sweeps.run(body)
+        values = {name: written.fresh(f"{name}_value") for name in kept}
+        back = sweeps.run(body, values)
         parameters = (
             *(Parameter(name=n, type=INT) for n in kernel.index_names),
             *(Parameter(name=n, type=t) for n, t in given.items()),
             *(Parameter(name=bars[n], type=known[n]) for n in results),
             *(Place(name=bars[n], type=known[n]) for n in given if n in wanted),
+            *(Place(name=values[n], type=known[n]) for n in kept),
         )
         return _Pulled(written, parameters, known, sweeps, back)
 

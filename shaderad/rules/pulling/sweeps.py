@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from shaderad.bodies.liveness import live_before
@@ -95,9 +96,17 @@ class Sweeps:
         """By name: that of its cotangent."""
         return self._names.bars
 
-    def run(self, body: tuple[Stmt, ...]) -> int:
-        """Adds the forward sweep, then the way back; gives where that starts."""
+    def run(self, body: tuple[Stmt, ...], results: Mapping[str, str] = MappingProxyType({})) -> int:
+        """Adds the forward sweep, then the way back; gives where that starts.
+
+        Args:
+            body: All statements.
+            results: By name: where its value goes when the forward sweep has ended.
+        """
         back = self.block(body, {})
+        for name, place in results.items():
+            value = nodes.Var(type=self._names.type_of(name), name=self._names.read(name))
+            self._body.add(nodes.Assign(name=place, value=value))
         start = len(self._body.statements)
         self._body.statements += back
         return start
