@@ -150,7 +150,7 @@ def _request(program: Program, target: str, cache: Cache, library: Path) -> dict
         "slang": program.slang,
         "entry": program.name,
         "target": TARGETS[target],
-        "folders": [str(one) for one in _library_path_of(program, cache, library)],
+        "folders": [str(one) for one in library_path_of(program, cache=cache, library=library)],
         "digest": _library_digest(library),
         "lines": False,
     }
@@ -181,7 +181,9 @@ def library_path(
     return [*found, folder]
 
 
-def _library_path_of(program: Program, cache: Cache, library: Path) -> list[Path]:
+def library_path_of(
+    program: Program, *, cache: Cache | None = None, library: Path | None = None
+) -> list[Path]:
     """As `library_path`, with the modules that `program` imports."""
     imports = frozenset(_IMPORT.findall(program.slang))
     modules = [one for one in precompiled.MODULES if one in imports]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ import slangpy as spy
 
 from shaderad.diagnostics import error
 from shaderad.lower.cache import default_cache
-from shaderad.lower.compile import library_path
 from shaderad.runtime.checks import limited
 from shaderad.runtime.choice import DeviceInfo, choose
 from shaderad.runtime.guard import shortened
@@ -115,10 +114,10 @@ def _create(info: DeviceInfo, luid: list[int]) -> Any:
         ) from None
 
 
-def _session(device: Any, library: Path | None) -> Any:
+def _session(device: Any, folders: Sequence[Path]) -> Any:
     """A Slang session that finds our library, or that of a build, and nothing of slangpy's."""
     options = spy.SlangCompilerOptions()
-    options.include_paths = library_path(library=library)
+    options.include_paths = list(folders)
     options.matrix_layout = spy.SlangMatrixLayout.row_major
     return device.create_slang_session(compiler_options=options, add_default_include_paths=False)
 

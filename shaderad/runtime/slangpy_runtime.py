@@ -23,6 +23,7 @@ import slangpy as spy
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.progress import Work
 from shaderad.lower.artifact import Code, Program
+from shaderad.lower.compile import library_path_of
 from shaderad.runtime import checks
 from shaderad.runtime.forks import keep_for_ever
 from shaderad.runtime.guard import guarded, shortened
@@ -67,7 +68,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
     def __init__(
         self,
         device: Any,
-        make_session: Callable[[Path | None], Any],
+        make_session: Callable[[Sequence[Path]], Any],
         capabilities: Capabilities,
         *,
         owns_device: bool = True,
@@ -75,7 +76,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         super().__init__(capabilities)
         self.native = device
         self._make_session = make_session
-        self._sessions: dict[Path | None, Any] = {None: make_session(None)}
+        self._sessions: dict[tuple[Path, ...], Any] = {}
         self._owns_device = owns_device
         self._encoder: Any = None
         self._compute: Any = None
@@ -192,7 +193,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         name = f"{program.name}_{hashlib.sha256(program.slang.encode()).hexdigest()[:16]}"
         try:
             with Work(program.name, "Slang and driver, in slangpy", blocks_python=True):
-                session = self._session(program.library)
+                session = self._session(program)
                 module = session.load_module_from_source(name, _in_first_space(program.slang))
                 entry_point = module.entry_point(program.name)
                 linked = session.link_program([module], [entry_point])
@@ -201,11 +202,12 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
             raise error("SR0617", program=program.name, reason=shortened(str(failure))) from None
         return SlangpyPipeline(program, linked, native, self.native)
 
-    def _session(self, library: Path | None) -> Any:
-        """The Slang session of one library: a folder, or the installed one."""
-        if library not in self._sessions:
-            self._sessions[library] = self._make_session(library)
-        return self._sessions[library]
+    def _session(self, program: Program) -> Any:
+        """The Slang session of the library, or of that of a build, as far as a program needs it."""
+        folders = tuple(library_path_of(program, library=program.library))
+        if folders not in self._sessions:
+            self._sessions[folders] = self._make_session(folders)
+        return self._sessions[folders]
 
     @guarded
     def dispatch(
