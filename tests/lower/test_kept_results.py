@@ -154,6 +154,50 @@ def calls_that_write(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
     y[i] = shifted(points, value) * points[0]
 
 
+@sad.function
+def scaled(w: sad.In[float], p: float, by: float) -> float:
+    return nearest(w, p) * by
+
+
+@sad.kernel
+def calls_in_calls(i: sad.Index, w: sad.In[float], x: sad.In[float], y: sad.Out[float]):
+    """What the inner call gives is read by the way back of the outer one alone."""
+    y[i] = scaled(w, x[i], x[(i + 1) % 6])
+
+
+@sad.struct
+class Bag:
+    items: sad.LocalArray[float, 4]
+    scale: float
+
+
+@sad.function
+def total_of(items: sad.LocalArray[float, 4], count: int) -> float:
+    total = 0.0
+    for k in range(count):
+        total += items[k % 4] * items[(k + 1) % 4]
+    return total
+
+
+@sad.function
+def total_of_bag(bag: Bag, count: int) -> float:
+    return total_of(bag.items, count) * bag.scale
+
+
+@sad.kernel
+def parts_of_arrays(i: sad.Index, x: sad.In[float], count: int, y: sad.Out[float]):
+    """Arrays that are fields, elements of other arrays, and results of nothing but a name."""
+    bag = Bag(sad.LocalArray[float, 4](), x[i])
+    for k in range(4):
+        bag.items[k] = x[(i + k) % 6]
+    bags = sad.LocalArray[Bag, 2]()
+    bags[0] = bag
+    bag.items[count % 4] = bag.scale * 2.0
+    bags[i % 2] = bag
+    whole = total_of_bag(bag, count) + total_of(bag.items, 3)
+    y[i] = whole + total_of(bags[count % 2].items, count)
+
+
 W, X = floats(16, seed=50), floats(N, seed=51)
 CASES = {
     "linear": Case(linear_inside, (W, X), N),
@@ -164,6 +208,8 @@ CASES = {
     "many": Case(many_iterations, (W, X), N),
     "in_front": Case(calls_in_front, (W, 3, X), N),
     "that_write": Case(calls_that_write, (X,), N),
+    "in_calls": Case(calls_in_calls, (W, X), N),
+    "parts_of_arrays": Case(parts_of_arrays, (X, 6), N),
 }
 
 

@@ -179,7 +179,8 @@ def _made(
     pulled: _Pulled,
     body: tuple[Stmt, ...],
 ) -> Adjoint:
-    body = _without_unread_results(body, pulled.sweeps.splits)
+    places = frozenset(p.name for p in parameters if isinstance(p, Place))
+    body = _without_unread_results(body, pulled.sweeps.splits, places)
     made = of.temporaries if isinstance(of, Pushed | PushedKernel) else frozenset[str]()
     buffers = of.buffers if isinstance(of, Function) else tuple(b.name for b in of.buffers)
     types = {**pulled.known, **pulled.body.local_types}
@@ -204,9 +205,12 @@ def _set_in(body: tuple[Stmt, ...]) -> set[str]:
 
 
 def _without_unread_results(
-    body: tuple[Stmt, ...], splits: Mapping[Function, Split]
+    body: tuple[Stmt, ...], splits: Mapping[Function, Split], places: frozenset[str]
 ) -> tuple[Stmt, ...]:
-    """`body`, whose calls of the first parts of splits leave out results that nothing reads."""
+    """`body`, whose calls of the first parts of splits leave out results that nothing reads.
+
+    Its caller reads what is in its `places`.
+    """
     counts = Counter(e.name for e in all_expressions(body) if isinstance(e, nodes.Var))
 
     def change(e: Expr) -> Expr:
@@ -215,7 +219,8 @@ def _without_unread_results(
         split = splits[e.function]
         at = len(split.keeping.parameters) - len(split.saved) - 1
         result = e.args[at]
-        if not isinstance(result, nodes.Var) or counts[result.name] > 1:
+        assert isinstance(result, nodes.Var)
+        if result.name in places or counts[result.name] > 1:
             return e
         return replace(e, function=split.without_result, args=(*e.args[:at], *e.args[at + 1 :]))
 
