@@ -3,7 +3,9 @@
     python benchmarks/real_kernels.py [--runtime wgpu slangpy] [--size 64] [PROGRAM ..]
 
 Each program is a process of its own with empty caches, the driver's among them; `sdf:range` is
-`sdf` with `range` in place of `static_range`. The gradient is taken by every float that goes in.
+`sdf` with `range` in place of `static_range`. The gradient is taken by every float that goes in. A
+step is a backward dispatch, its cotangents resident. Where there is an adjoint written by hand,
+slangpy runs it in the same process.
 """
 
 from __future__ import annotations
@@ -21,9 +23,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from one_dispatch import OneDispatch
+from timing import alternated, median_ratio
+
 PROGRAMS = Path(__file__).parent / "programs"
 NAMES = ("sdf", "sdf:range", "mlp", "ggx", "hash_grid", "springs", "eigen", "bvh")
-STEPS = 7
+STEPS = 15
 SECONDS = 600.0
 """After which a program counts as unusable."""
 
@@ -52,21 +57,29 @@ def one(name: str, runtime: str, size: int, start: float) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder, sad.open_device(runtime) as device:
         program = loaded(name, Path(folder))
         args, call = program.inputs(size)
+        out, pullback = sad.vjp(program.kernel, *args, **call)
+        bar = sad.array(np.ones(out.numpy().shape, np.float32), dtype=out.dtype)
 
-        def gradient() -> Any:
-            out, pullback = sad.vjp(program.kernel, *args, **call)
-            found = pullback(np.ones(out.numpy().shape, np.float32))
+        def step() -> Any:
+            found = pullback(bar)
             device.synchronize()
             return found
 
-        gradient()
+        found = step()
         first = time.time() - start
-        times: list[float] = []
-        for _ in range(STEPS):
-            begin = time.perf_counter()
-            gradient()
-            times.append(1e3 * (time.perf_counter() - begin))
-    return {"first": first, "step": statistics.median(times[1:])}
+        sides, told = {"step": step}, {"first": first}
+        text = PROGRAMS / f"{name.partition(':')[0]}.slang"
+        if text.is_file():
+            begin = time.time()
+            by_hand = OneDispatch(text, program.by_hand(size))
+            by_hand.step()
+            told["first_by_hand"] = time.time() - begin
+            told["error"] = program.error(found, by_hand)
+            sides["by_hand"] = by_hand.step
+        times = alternated(sides, STEPS)
+        if text.is_file():
+            told["ratio"] = median_ratio(times["step"], times["by_hand"])
+    return told | {side: statistics.median(took) for side, took in times.items()}
 
 
 def in_child(name: str, runtime: str, size: int) -> dict[str, Any]:
@@ -88,6 +101,16 @@ def in_child(name: str, runtime: str, size: int) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def _told(found: dict[str, float]) -> str:
+    text = f"first gradient {found['first']:6.1f} s   step {found['step']:8.2f} ms"
+    if "ratio" not in found:
+        return text
+    return (
+        f"{text}, {found['ratio']:.2f}x of by hand ({found['by_hand']:.2f} ms, its first dispatch "
+        f"{found['first_by_hand']:.1f} s, gradients differ by {found['error']:.0e})"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("programs", nargs="*", default=NAMES, metavar="PROGRAM")
@@ -106,8 +129,7 @@ def main() -> None:
             if "failure" in found:
                 print(f"{head} {found['failure']}", flush=True)
             else:
-                print(f"{head} first gradient {found['first']:6.1f} s   "
-                      f"step {found['step']:8.2f} ms", flush=True)  # fmt: skip
+                print(f"{head} {_told(found)}", flush=True)
 
 
 if __name__ == "__main__":

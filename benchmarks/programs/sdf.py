@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from one_dispatch import ByHand, OneDispatch
+from timing import relative_error
 
 import shaderad as sad
 from shaderad import float2, float3
 
 N = 8
 K = 0.25
+LIGHT = (0.57735, 0.57735, -0.57735)
 
 
 @sad.struct
@@ -100,13 +103,37 @@ def kernel(
         out[y, x] = color_at(p, s) * (0.15 + 0.85 * lam * shadow(p + 0.02 * n, light, s))
 
 
-def inputs(size: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """A picture of `size` x `size` pixels."""
+def _spheres() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(7)
-    spheres = {
+    return {
         "center": rng.uniform(-1.0, 1.0, (N, 3)).astype(np.float32),
         "radius": rng.uniform(0.2, 0.5, N).astype(np.float32),
         "color": rng.uniform(0.1, 0.9, (N, 3)).astype(np.float32),
     }
-    light = float3(0.57735, 0.57735, -0.57735)
-    return (sad.array(spheres, dtype=Sphere), light, size), {"dim": (size, size)}
+
+
+def by_hand(size: int) -> ByHand:
+    """What `sdf.slang` takes, with ones for cotangents."""
+    parts = [part.reshape(N, -1) for part in _spheres().values()]
+    light = {f"light_{k}": LIGHT[k] for k in range(3)}
+    ones = np.ones((size * size, 3), np.float32)
+    return ByHand(
+        {"size": size, **light},
+        {"spheres": np.concatenate(parts, 1), "out_bar_words": ones},
+        {"spheres_bar": (N, 7), "light_bar_words": (3,)},
+        size * size,
+    )
+
+
+def error(found: Any, other: OneDispatch) -> float:
+    """How far the gradients by the spheres and by the light are apart."""
+    spheres = found[0].numpy()
+    parts = [np.asarray(spheres[name]).reshape(N, -1) for name in ("center", "radius", "color")]
+    by_spheres = relative_error(np.concatenate(parts, 1), other.gradient("spheres_bar"))
+    return max(by_spheres, relative_error(found[1].numpy(), other.gradient("light_bar_words")))
+
+
+def inputs(size: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A picture of `size` x `size` pixels."""
+    given = (sad.array(_spheres(), dtype=Sphere), float3(*LIGHT), size)
+    return given, {"dim": (size, size)}

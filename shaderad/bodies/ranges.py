@@ -126,9 +126,7 @@ class _Ranges:
         return made
 
     def _function(self, f: Function) -> Function:
-        """`f`, of whose parameters nothing is known. Adjoints stay as they are."""
-        if type(f) is not Function:
-            return f
+        """`f`, of whose parameters nothing is known."""
         if f not in self._functions:
             self._functions[f] = f  # Its own derivatives may call it.
             body = self.body(f.body, {}, {p.name: p.type for p in f.parameters} | f.local_types)
@@ -155,7 +153,7 @@ class _Ranges:
             return self._assigned(made, names)
         if isinstance(made, nodes.BackwardDiff):
             made = replace(made, function=self._function(made.function))
-        for name in writes((s,)):
+        for name in writes((s,)) | _given_names(s):
             names.pop(name, None)
         return made
 
@@ -365,6 +363,13 @@ _Access = (
     | CheckIndex
     | AlreadyRead
 )
+
+
+def _given_names(s: Stmt) -> set[str]:
+    """What a call may change that is made for its effect."""
+    call = s.call if isinstance(s, nodes.Evaluate) else None
+    args = call.args if isinstance(call, nodes.Call) else ()
+    return {a.name for a in args if isinstance(a, nodes.Var)}
 
 
 def _set(names: _Names, name: str, value: Interval | None) -> None:

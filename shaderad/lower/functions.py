@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shaderad.bodies.heads import structured
 from shaderad.bodies.jumps import Structured
-from shaderad.ir.nodes import Function
+from shaderad.ir.nodes import Function, Parameter
 from shaderad.ir.walk import writes
 from shaderad.lower.bindings import Mode
 from shaderad.lower.known import known_names
@@ -12,6 +12,7 @@ from shaderad.lower.module import Module
 from shaderad.lower.piece import Piece
 from shaderad.lower.slang import FunctionWriter
 from shaderad.lower.watches import Watch
+from shaderad.rules.local_arrays import holds_array
 from shaderad.rules.pulling import Adjoint, Place
 from shaderad.rules.pushed import Pushed
 
@@ -31,9 +32,7 @@ def write_function(module: Module, f: Function, name: str) -> None:
     writer = FunctionWriter(module, piece, plain.local_types, known=known, watch=watch)
     assigned = writes(plain.body)
     parameters = [
-        f"{'inout ' if isinstance(p, Place) else ''}"
-        f"{module.types.spell(p.type)} {writer.parameter(p.name)}"
-        for p in f.parameters
+        f"{_passed(p)}{module.types.spell(p.type)} {writer.parameter(p.name)}" for p in f.parameters
     ]
     piece.open(f"{module.types.spell(f.result)} {name}({', '.join(parameters)})")
     for p in f.parameters:
@@ -42,6 +41,13 @@ def write_function(module: Module, f: Function, name: str) -> None:
     writer.block(plain.body)
     piece.close()
     module.pieces.append(piece)
+
+
+def _passed(p: Parameter) -> str:
+    """How an argument is handed over: compilers keep copies of arrays."""
+    if isinstance(p, Place):
+        return "inout "
+    return "__constref " if holds_array(p.type) else ""
 
 
 def _watch_of(f: Function, mode: Mode) -> Watch:

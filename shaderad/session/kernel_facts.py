@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from shaderad.bodies.outputs import are_local
 from shaderad.bodies.ranges import conditions
+from shaderad.diagnostics import nesting
 from shaderad.ir import sizes, types
 from shaderad.ir.pointers import is_pooled
 from shaderad.ir.prints import prints
@@ -76,7 +77,8 @@ class KernelRanges:
     """What the extents and whole-number uniforms of a launch say of a kernel's indices."""
 
     def __init__(self, kernel: nodes.Kernel) -> None:
-        self._conditions = conditions(kernel)
+        with nesting(kernel.name, kernel.span):
+            self._conditions = conditions(kernel)
         names = sorted(frozenset[str]().union(*map(sizes.symbols, self._conditions)))
         signed = {u.name: u.type == types.INT for u in kernel.uniforms}
         self._readers = {name: _reader(name, signed) for name in names}
