@@ -152,13 +152,17 @@ class Definitions:
         result = self._choices.of([FLOAT, vector])
         text, scope = self._body(self._scope(parameters, result), self._choices.below(3))
         self._add(name, parameters, result, text, is_pure=scope.is_pure)
-        by_t, by_a = self._slopes(parameters), self._slopes(parameters)
+        by_t, by_a = (self._slope(parameters, name) for name in ("t", "a"))
         self._backward(name, parameters, result, by_t, by_a)
         self._forward(name, parameters, result, by_t, by_a)
 
-    def _slopes(self, parameters: tuple[tuple[str, Type], ...]) -> str:
-        """A float made from the primals."""
-        values = [Value(f"{n}.p" if has_float(t) else n, t) for n, t in parameters]
+    def _slope(self, parameters: tuple[tuple[str, Type], ...], by: str) -> str:
+        """A float, made so that second derivatives do not depend on their order."""
+        values = [
+            Value(f"{n}.p" if has_float(t) else n, t)
+            for n, t in parameters
+            if not has_float(t) or (n == by and t == FLOAT)
+        ]
         scope = Scope(self._names, [], [], values)
         return Expressions(self._choices, scope).value(FLOAT, 2)
 
