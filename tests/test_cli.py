@@ -337,3 +337,34 @@ def test_the_installed_command_ends_as_the_function_does(run: Run) -> None:
     done = subprocess.run([*command, "-o", "out"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error[SR0701]: there is no file `missing.py`")
+
+
+SHARED = """
+import shaderad as sad
+
+
+@sad.function
+def weight(w: sad.In[float], k: int) -> float:
+    return w[k + 1]
+
+
+@sad.kernel
+def shared(i: sad.Index, w: sad.In[float], at: sad.In[int], x: sad.In[float], y: sad.Out[float]):
+    total = w[at[i]] * x[i]
+    for k in range(9):
+        total += w[k] * weight(w, k)
+    y[i] = total
+"""
+
+
+@pytest.mark.parametrize(("target", "by"), [("spirv", "wave"), ("wgsl", "thread")])
+def test_a_report_tells_how_each_read_is_added(run: Run, target: str, by: str) -> None:
+    Path("shared.py").write_text(SHARED, encoding="utf-8")
+    options = ("--target", target, "--no-validate", "--wrt", "w", "--report")
+    lines = run("build", "shared.py", "-o", "out", *options).out.splitlines()
+    start = lines.index("    gradient of w: scattered")
+    assert lines[start + 1 :][:3] == [
+        f"        line 7, `w[k + 1]`: one add a {by}",
+        "        line 12, `w[at[i]]`: one add a thread",
+        f"        line 14, `w[k]`: one add a {by}",
+    ]

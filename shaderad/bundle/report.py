@@ -14,7 +14,20 @@ from shaderad.bundle.graph_entries import BuiltGraph
 from shaderad.bundle.manifest import BuiltKernel
 from shaderad.bundle.programs import Dispatch
 from shaderad.lower.artifact import Access
+from shaderad.lower.bindings import Addition
 from shaderad.lower.traffic import Traffic, traffic_of
+
+
+class AdditionRow(msgspec.Struct):
+    """A read whose cotangents are added to memory."""
+
+    array: str
+    line: int
+    """Of the Python file; 0 where no line of it says so."""
+    read: str
+    """As Python has it."""
+    by: str
+    """``wave``, where the threads of a wave sum theirs first, or ``thread``."""
 
 
 class ReportRow(msgspec.Struct):
@@ -32,6 +45,8 @@ class ReportRow(msgspec.Struct):
     group_atomics: int | None
     """Of a workgroup, after its threads have summed."""
     strategies: dict[str, str]
+    additions: list[AdditionRow]
+    """Of ``scattered`` gradients."""
     storage_bindings: int
     code_bytes: int
 
@@ -59,9 +74,17 @@ def _row(entry: str, target: str, dispatch: Dispatch) -> ReportRow:
         atomics=known.atomics,
         group_atomics=known.group_atomics,
         strategies=dict(sorted(lowered.strategies.items())),
+        additions=[_addition(one, target) for one in lowered.additions],
         storage_bindings=sum(b.access is not Access.UNIFORM for b in lowered.program.bindings),
         code_bytes=len(dispatch.code.content),
     )
+
+
+def _addition(one: Addition, target: str) -> AdditionRow:
+    # WGSL has no waves that are known to be whole: see shaders/sums.slang.
+    by = "wave" if one.is_of_wave and target != "wgsl" else "thread"
+    read = one.span.text()[one.span.column : one.span.end_column]
+    return AdditionRow(one.array, one.span.line, read, by)
 
 
 def _traffic(dispatch: Dispatch) -> Traffic | None:
@@ -75,7 +98,7 @@ _HEAD = ("entry point", "target", "read", "written", "atomics", "a group", "buff
 
 
 def report_lines(rows: Iterable[ReportRow]) -> Iterator[str]:
-    """A table; under each row the strategies by which its gradients are summed."""
+    """A table; under each row how its gradients are summed, those in memory read by read."""
     rows = list(rows)
     cells = [_HEAD, *(_cells(row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -85,8 +108,16 @@ def report_lines(rows: Iterable[ReportRow]) -> Iterator[str]:
         left = [text.ljust(width) for text, width in zip(texts, widths, strict=False)]
         right = [text.rjust(width) for text, width in zip(numbers, widths[2:], strict=True)]
         yield "  ".join((*left, *right))
-        for name, strategy in row.strategies.items() if row else ():
-            yield f"    gradient of {name}: {strategy}"
+        if row is not None:
+            yield from _gradient_lines(row)
+
+
+def _gradient_lines(row: ReportRow) -> Iterator[str]:
+    for name, strategy in row.strategies.items():
+        yield f"    gradient of {name}: {strategy}"
+        for one in row.additions:
+            if one.array == name:
+                yield f"        line {one.line}, `{one.read}`: one add a {one.by}"
 
 
 def _cells(row: ReportRow) -> tuple[str, ...]:

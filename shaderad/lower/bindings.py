@@ -139,6 +139,16 @@ class Site:
 
 
 @dataclass(frozen=True)
+class Addition:
+    """A read whose cotangents are added to memory, which other threads may add to."""
+
+    array: str
+    span: Span
+    is_of_wave: bool
+    """Whether waves that have subgroups sum them before one thread adds."""
+
+
+@dataclass(frozen=True)
 class Lowered:
     """One dispatch: the program and all that a host needs to run it."""
 
@@ -155,6 +165,8 @@ class Lowered:
     """Empty: one thread an index of ``dim``. Else: one thread a word of this array."""
     strategies: dict[str, str] = field(default_factory=dict[str, str])
     """How each gradient is summed: exclusive, uniform, scattered."""
+    additions: tuple[Addition, ...] = ()
+    """What scattered ones are made of."""
 
     @cached_property
     def has_offset(self) -> frozenset[tuple[Role, str]]:

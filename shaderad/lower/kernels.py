@@ -27,11 +27,11 @@ from shaderad.ir.pointers import without_targets
 from shaderad.ir.prints import silent
 from shaderad.ir.types import INT, VOID, Access, LocalArray, Struct, Type, is_differentiable
 from shaderad.ir.verifier import verified
-from shaderad.ir.walk import writes
+from shaderad.ir.walk import reachable, statements, writes
 from shaderad.lower import refusals
 from shaderad.lower.artifact import Access as BindingAccess
 from shaderad.lower.artifact import Binding, Program
-from shaderad.lower.bindings import Lowered, Mode, Variant
+from shaderad.lower.bindings import Addition, Lowered, Mode, Variant
 from shaderad.lower.decoder import write_decoder
 from shaderad.lower.depth import check_depth
 from shaderad.lower.entry_needs import group_limit, is_single_group
@@ -206,6 +206,7 @@ class _Lowering:
             group_limit=group_limit(entry) if self._around is KERNEL_ENTRY else 0,
             is_single_group=is_single_group(entry),
             strategies=dict(strategies.by_name),
+            additions=() if adjoint is None else _additions(module, adjoint),
         )
 
     def _adjoint(self) -> Adjoint:
@@ -289,6 +290,19 @@ class _Lowering:
             piece.add(f"return Outputs({', '.join(writer.variable(n) for n in locals_)});")
         piece.close()
         return piece
+
+
+def _additions(module: Module, adjoint: Adjoint) -> tuple[Addition, ...]:
+    """The reads whose cotangents a kernel's adjoint adds to memory, in the order of their lines."""
+    found: dict[tuple[str, Span], bool] = {}
+    for f in (adjoint, *reachable(adjoint.body)):
+        for s in statements(f.body):
+            if isinstance(s, AccumulateGradient):
+                is_of_wave = any(s is one for one in module.uniform_additions)
+                key = (s.buffer, s.span)
+                found[key] = found.get(key, True) and is_of_wave
+    ordered = sorted(found, key=lambda key: (key[1].line, key[1].column, key[0]))
+    return tuple(Addition(*key, found[key]) for key in ordered)
 
 
 def _decoder(kernel: Kernel, b: Buffer, variant: Variant, *, is_first: bool) -> Lowered:
