@@ -249,6 +249,8 @@ class _Ranges:
     def _expression(self, e: Expr, names: _Names) -> Expr:
         if isinstance(e, nodes.Conditional):
             return self._choice(e, names)
+        if isinstance(e, nodes.Logical):
+            return self._logical(e, names)
         made = self._marked(e, names)
         if isinstance(made, nodes.Element):
             return replace(made, index=self._element_index(made.index, made.value.type, names))
@@ -262,6 +264,13 @@ class _Ranges:
         condition = self._expression(e.condition, names)
         if_true, if_false = map(self._expression, (e.if_true, e.if_false), sides)
         return replace(e, condition=condition, if_true=if_true, if_false=if_false)
+
+    def _logical(self, e: nodes.Logical, names: _Names) -> Expr:
+        """The right side is evaluated where the left one does not decide."""
+        inside = dict(names)
+        self._assume(e.left, inside, holds=e.is_and)
+        left, right = self._expression(e.left, names), self._expression(e.right, inside)
+        return replace(e, left=left, right=right)
 
     def _path(self, t: Type, path: tuple[nodes.Step, ...], names: _Names) -> Iterator[nodes.Step]:
         """The steps into a value of type `t`."""

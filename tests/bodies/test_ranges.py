@@ -35,6 +35,8 @@ def stencil(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
     if i > 0 and i < x.shape[0] - 1:
         here = 0.5 * here + 0.25 * (x[i - 1] + x[i + 1])
     left = x[i - 1] if i >= 1 else 0.0
+    if i == x.shape[0] - 1 or i >= 5 or x[i + 1] > 0.7:
+        left = left * here
     y[i] = here * left
 
 
