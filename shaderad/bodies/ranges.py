@@ -20,7 +20,7 @@ from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.nodes import Expr, Function, Kernel, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, UINT, LocalArray, Matrix, Type, Vector
-from shaderad.ir.walk import map_children, step_type, writes
+from shaderad.ir.walk import map_children, reachable, step_type, writes
 
 _ALL: dict[Type, Interval] = {
     INT: Interval(-(1 << 31), (1 << 31) - 1),
@@ -56,7 +56,7 @@ def value_of(uniform: str) -> Size:
 def conditions(kernel: Kernel) -> frozenset[Size]:
     """The sizes that matter: `marked` may be told which of them are 0 or more."""
     ranges = _Ranges(frozenset())
-    ranges.body(kernel.body, _given(kernel), kernel.local_types)
+    ranges.kernel_body(kernel, kernel.body, kernel.local_types)
     return frozenset(ranges.asked)
 
 
@@ -76,7 +76,7 @@ def marked(
         natural: Sizes of `conditions` that are 0 or more in every launch.
         shaped_as: By array, another one that has its shape: tangents are not in `conditions`.
     """
-    return _Ranges(natural, shaped_as).body(body, _given(kernel), types)
+    return _Ranges(natural, shaped_as).kernel_body(kernel, body, types)
 
 
 def is_in_range(
@@ -108,13 +108,31 @@ class _Ranges:
         self._natural = natural
         self._shaped_as = shaped_as
         self._functions: dict[Function, Function] = {}
+        self._arguments: dict[Function, list[Interval | None]] = {}
+        """What is known of the parameters of functions, from all their calls together."""
+        self._called_elsewhere: set[Function] = set()
+        """Those of whose parameters nothing is known."""
+        self._is_noting = False
         self._types: Mapping[str, Type] = {}
         self._numbers: set[str] = set()
         """Names of numbers of elements that are there."""
         self.asked: set[Size] = set()
         """What was to be 0 or more, and is no constant."""
 
-    def body(
+    def kernel_body(
+        self, kernel: Kernel, body: tuple[Stmt, ...], types: Mapping[str, Type]
+    ) -> tuple[Stmt, ...]:
+        """Looks at all calls first, callers before what they call."""
+        self._is_noting = True
+        self._body(body, _given(kernel), types)
+        functions = reachable(body)
+        self._called_elsewhere = _called_by_derivatives(functions)
+        for f in reversed(functions):
+            self._function_body(f)
+        self._is_noting = False
+        return self._body(body, _given(kernel), types)
+
+    def _body(
         self, body: tuple[Stmt, ...], names: _Names, types: Mapping[str, Type]
     ) -> tuple[Stmt, ...]:
         """The body of a kernel or function, given what is known of the names before."""
@@ -125,11 +143,27 @@ class _Ranges:
         self._types, self._numbers = outer
         return made
 
+    def _function_body(self, f: Function) -> tuple[Stmt, ...]:
+        types = {p.name: p.type for p in f.parameters} | f.local_types
+        known = [] if f in self._called_elsewhere else self._arguments.get(f, [])
+        names = {p.name: v for p, v in zip(f.parameters, known, strict=False) if v is not None}
+        return self._body(f.body, names, types)
+
+    def _note_call(self, e: nodes.Call, names: _Names) -> None:
+        found = [self._interval(a, names) for a in e.args]
+        before = self._arguments.get(e.function, found)
+        self._arguments[e.function] = [
+            None if a is None or b is None else intervals.hull(a, b)
+            for a, b in zip(before, found, strict=True)
+        ]
+
     def _function(self, f: Function) -> Function:
-        """`f`, of whose parameters nothing is known."""
+        """`f` with marks."""
+        if self._is_noting:
+            return f
         if f not in self._functions:
             self._functions[f] = f  # Its own derivatives may call it.
-            body = self.body(f.body, {}, {p.name: p.type for p in f.parameters} | f.local_types)
+            body = self._function_body(f)
             own = (None if g is None else self._function(g) for g in (f.backward, f.forward))
             made = (body, *own)
             if made != (f.body, f.backward, f.forward):
@@ -254,6 +288,8 @@ class _Ranges:
         made = self._marked(e, names)
         if isinstance(made, nodes.Element):
             return replace(made, index=self._element_index(made.index, made.value.type, names))
+        if isinstance(made, nodes.Call) and self._is_noting:
+            self._note_call(made, names)
         if isinstance(made, nodes.Call | nodes.ForwardDiff):
             return replace(made, function=self._function(made.function))
         return made
@@ -372,6 +408,19 @@ _Access = (
     | CheckIndex
     | AlreadyRead
 )
+
+
+def _called_by_derivatives(functions: Iterable[Function]) -> set[Function]:
+    """What the users' own derivatives call, wherever they are called from."""
+    found: set[Function] = set()
+    left = list(functions)
+    while left:
+        f = left.pop()
+        own = [g for g in (f.backward, f.forward) if g is not None]
+        new = {h for g in own for h in (g, *reachable(g.body))} - found
+        found |= new
+        left += new
+    return found
 
 
 def _given_names(s: Stmt) -> set[str]:

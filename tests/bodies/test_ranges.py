@@ -85,6 +85,47 @@ def changed(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
     y[i] = y[i] + x[k - 1]
 
 
+@sad.function
+def element(w: sad.In[float], row: int, k: int) -> float:
+    return w[4 * row + k] * 2.0
+
+
+@sad.function
+def pair(w: sad.In[float], row: int) -> float:
+    return element(w, row, 0) * element(w, row, 3)
+
+
+@sad.kernel
+def called(i: sad.Index, w: sad.In[float], x: sad.In[float], y: sad.Out[float]):
+    total = x[i]
+    for row in range(3):
+        total = total * pair(w, row)
+    y[i] = total * element(w, 2, i % 4)
+
+
+@sad.function
+def picked(values: sad.LocalArray[float, 4], k: int) -> float:
+    return values[k]
+
+
+@sad.function
+def own(x: float, k: int) -> float:
+    return x
+
+
+@own.backward_derivative
+def own_bwd(x: sad.DifferentialPair[float], k: int, bar: float):
+    values = sad.LocalArray[float, 4]()
+    x.d += bar * (1.0 + picked(values, k + 90))
+
+
+@sad.kernel
+def derived(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    values = sad.LocalArray[float, 4]()
+    values[i % 4] = 2.0
+    y[i] = own(x[i], i) * picked(values, i % 4)
+
+
 @dataclass(frozen=True)
 class Case:
     kernel: KernelFunction
@@ -106,8 +147,8 @@ CASES = {
         Case(stencil, (_floats(6),), {"dim": 6}, 0),
         Case(clamped, (_floats(6), _FAR), {"dim": 6}, 0),
         Case(rows, (_floats(3, 4), _floats(12)), {"dim": (3, 4)}, 0),
-        # A parameter of a function may be anything.
-        Case(layer, (_floats(5), _floats(20), 5), {"dim": 2}, 1),
+        Case(layer, (_floats(5), _floats(20), 5), {"dim": 2}, 0),
+        Case(called, (_floats(12), _floats(6)), {"dim": 6}, 0),
         Case(gathered, (_floats(6), np.arange(6, dtype=np.int32)),
              {"dim": 6, "shapes": {"s": 2}}, 1),
         Case(changed, (_floats(9),), {"dim": 6}, 2),
@@ -158,6 +199,23 @@ def test_values_and_derivatives_are_those_of_the_oracle(name: str, device: sad.D
     case = CASES[name]
     check_against_oracle(case.kernel, *case.args, **case.call)
     device.synchronize()
+
+
+@pytest.mark.gpu
+def test_what_derivatives_of_the_user_call_may_be_anywhere(device: sad.Device) -> None:
+    x = _floats(6)
+    _, pullback = sad.vjp(derived, x, dim=6, bounds="ignore")
+    np.testing.assert_allclose(pullback(np.ones(6))[0].numpy(), np.full(6, 2.0), rtol=1e-6)
+    with pytest.raises(sad.Error) as caught:
+        sad.vjp(derived, x, dim=6)[1](np.ones(6))[0].numpy()
+    assert caught.value.code == "SR0660"
+
+
+@pytest.mark.gpu
+def test_one_call_out_of_range_is_found(device: sad.Device) -> None:
+    with pytest.raises(sad.Error) as caught:
+        np.asarray(called(_floats(11), _floats(6), dim=6))
+    assert caught.value.code == "SR0660"
 
 
 @pytest.mark.gpu
