@@ -20,7 +20,7 @@ from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.nodes import Expr, Function, Kernel, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, UINT, LocalArray, Matrix, Type, Vector
-from shaderad.ir.walk import map_children, reachable, step_type, writes
+from shaderad.ir.walk import changed, map_children, reachable, step_type
 
 _ALL: dict[Type, Interval] = {
     INT: Interval(-(1 << 31), (1 << 31) - 1),
@@ -138,7 +138,7 @@ class _Ranges:
         """The body of a kernel or function, given what is known of the names before."""
         outer = self._types, self._numbers
         self._types, self._numbers = types, set()
-        assigned = writes(body)
+        assigned = changed(body)
         made = self._block(body, {n: v for n, v in names.items() if n not in assigned})
         self._types, self._numbers = outer
         return made
@@ -187,7 +187,7 @@ class _Ranges:
             return self._assigned(made, names)
         if isinstance(made, nodes.BackwardDiff):
             made = replace(made, function=self._function(made.function))
-        for name in writes((s,)) | _given_names(s):
+        for name in changed((s,)):
             names.pop(name, None)
         return made
 
@@ -201,7 +201,7 @@ class _Ranges:
         condition = self._expression(s.condition, names)
         sides = self._sides(s.condition, names)
         then, otherwise = map(self._block, (s.then, s.otherwise), sides)
-        for name in writes((s,)):
+        for name in changed((s,)):
             known = [side[name] for side in sides if name in side]
             _set(names, name, intervals.hull(*known) if len(known) == len(sides) else None)
         return replace(s, condition=condition, then=then, otherwise=otherwise)
@@ -210,7 +210,7 @@ class _Ranges:
         """What the loop assigns is unknown in it and behind it, its counter apart."""
         counter = self._counter(s, names) if isinstance(s, nodes.For) else None
         bounds = self._bounds(s, names) if isinstance(s, nodes.For) else {}
-        for name in writes((s,)):
+        for name in changed((s,)):
             names.pop(name, None)
         if isinstance(s, nodes.While):
             bounds = {"condition": self._expression(s.condition, names)}
@@ -421,13 +421,6 @@ def _called_by_derivatives(functions: Iterable[Function]) -> set[Function]:
         found |= new
         left += new
     return found
-
-
-def _given_names(s: Stmt) -> set[str]:
-    """What a call may change that is made for its effect."""
-    call = s.call if isinstance(s, nodes.Evaluate) else None
-    args = call.args if isinstance(call, nodes.Call) else ()
-    return {a.name for a in args if isinstance(a, nodes.Var)}
 
 
 def _set(names: _Names, name: str, value: Interval | None) -> None:

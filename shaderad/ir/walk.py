@@ -18,6 +18,7 @@ from shaderad.ir.nodes import (
     Call,
     Element,
     ElementStep,
+    Evaluate,
     Expr,
     Field,
     FieldStep,
@@ -107,6 +108,14 @@ def writes(body: Iterable[Stmt]) -> set[str]:
         elif isinstance(statement, BackwardDiff):
             found |= {a.name for a in statement.args if isinstance(a, Var)}
     return found
+
+
+def changed(body: Iterable[Stmt]) -> set[str]:
+    """Names that a body may change: those it assigns, or gives to calls made for their effect."""
+    body = tuple(body)
+    calls = (s.call for s in statements(body) if isinstance(s, Evaluate))
+    args = (a for call in calls if isinstance(call, Call) for a in call.args)
+    return writes(body) | {a.name for a in args if isinstance(a, Var)}
 
 
 def called(body: Iterable[Stmt]) -> Iterator[Function]:

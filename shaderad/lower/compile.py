@@ -145,12 +145,13 @@ def code_with_lines(program: Program, target: str) -> Code | None:
 
 def _request(program: Program, target: str, cache: Cache, library: Path) -> dict[str, Any]:
     """What the child is told to compile."""
+    folders = library_path(cache=cache, library=library, modules=modules_of(program))
     return {
         "kind": "compile",
         "slang": program.slang,
         "entry": program.name,
         "target": TARGETS[target],
-        "folders": [str(one) for one in library_path_of(program, cache=cache, library=library)],
+        "folders": [str(one) for one in folders],
         "digest": _library_digest(library),
         "lines": False,
     }
@@ -181,13 +182,10 @@ def library_path(
     return [*found, folder]
 
 
-def library_path_of(
-    program: Program, *, cache: Cache | None = None, library: Path | None = None
-) -> list[Path]:
-    """As `library_path`, with the modules that `program` imports."""
+def modules_of(program: Program) -> tuple[str, ...]:
+    """The modules of the library that `program` imports."""
     imports = frozenset(_IMPORT.findall(program.slang))
-    modules = [one for one in precompiled.MODULES if one in imports]
-    return library_path(cache=cache, library=library, modules=modules)
+    return tuple(one for one in precompiled.MODULES if one in imports)
 
 
 _FORMS = {"spirv": "SPIR-V", "wgsl": "WGSL"}

@@ -37,7 +37,8 @@ def write_backward(entry: EntryScope) -> None:
     arguments += [bars[name] for name in given if name in bars]
     results = _results(entry)
     entry.piece.call(entry.body, [*arguments, *results.values()])
-    _store_results(entry, results)
+    if results:
+        entry.store_results(results)
     for h in own:
         _store_own(entry, h, bars[h.name], entry.places[h.name])
 
@@ -46,23 +47,12 @@ def _results(entry: EntryScope) -> dict[str, str]:
     """The places of what the primal gives, by name, where it is computed, too."""
     if not entry.module.gives_results:
         return {}
-    types = {b.name: b.type.element for b in entry.own} | {
-        s.name: s.type for s in entry.resolved.sums
-    }
-    found = {name: entry.names.make(f"{name}_value") for name in types}
-    for name, t in types.items():
+    found = {name: entry.names.make(f"{name}_value") for name in entry.resolved.locals}
+    for name, place in found.items():
+        t = entry.resolved.local_types[name]
         spelled, zero = entry.module.types.spell(t), entry.module.types.zero(t)
-        entry.piece.add(f"{spelled} {found[name]} = {zero};")
+        entry.piece.add(f"{spelled} {place} = {zero};")
     return found
-
-
-def _store_results(entry: EntryScope, results: dict[str, str]) -> None:
-    if not results:
-        return
-    for b in entry.own:
-        entry.store(b, results[b.name])
-    for s in entry.resolved.sums:
-        entry.piece.add(f"sums.{entry.module.sum(s.name)} += {results[s.name]};")
 
 
 def _store_own(entry: EntryScope, h: Hoisted, bar: str, number: str) -> None:

@@ -165,11 +165,8 @@ def write_indices(entry: EntryScope) -> None:
 
 def _primal(entry: EntryScope) -> None:
     entry.call_body(entry.arguments())
-    for b in entry.own:
-        entry.store(b, f"outputs.{entry.module.output(b.name)}")
-    for s in entry.resolved.sums:
-        total, output = entry.module.sum(s.name), entry.module.output(s.name)
-        entry.piece.add(f"sums.{total} += outputs.{output};")
+    names = entry.resolved.locals
+    entry.store_results({name: f"outputs.{entry.module.output(name)}" for name in names})
 
 
 def _winner(entry: EntryScope) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from shaderad.bodies.outputs import Resolved, Sum
 from shaderad.bodies.ranges import is_in_range
 from shaderad.ir.nodes import Buffer, Expr, Uniform
@@ -113,8 +115,14 @@ class EntryScope:
         has_outputs = bool(self.own or self.resolved.sums)
         self.piece.call(f"Outputs outputs = {self.body}" if has_outputs else self.body, arguments)
 
-    def store(self, b: Buffer, value: str) -> None:
-        """Stores a result at the thread's own index."""
+    def store_results(self, values: Mapping[str, str]) -> None:
+        """Stores what the thread holds in the end, by name: its own elements, and parts of sums."""
+        for b in self.own:
+            self._store(b, values[b.name])
+        for s in self.resolved.sums:
+            self.piece.add(f"sums.{self.module.sum(s.name)} += {values[s.name]};")
+
+    def _store(self, b: Buffer, value: str) -> None:
         tag = self.tags.writer(Role.OUTPUT, b.name, b.type.element)
         spelled = self.module.types.spell(b.type.element)
         self.piece.add(f"{spelled}.write<{tag}>({INDEX} * {spelled}.wordCount, {value});")

@@ -253,7 +253,7 @@ class ExpressionWriter:
         count = container.row_count if isinstance(container, Matrix) else container.count
         if isinstance(index, Const):
             return f"{int(index.value)}u"
-        if self._module.is_unchecked or self._function.is_inside(index):
+        if self._module.is_unchecked:
             return f"uint({self.text(index)})"
         report, site = self._report(SiteKind.BOUNDS, index.span, str(container))
         return f"localIndex<{report}>({self.text(index)}, {count}, {site})"

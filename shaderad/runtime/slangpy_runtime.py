@@ -23,7 +23,7 @@ import slangpy as spy
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.progress import Work
 from shaderad.lower.artifact import Code, Program
-from shaderad.lower.compile import library_path_of
+from shaderad.lower.compile import library_path, modules_of
 from shaderad.runtime import checks
 from shaderad.runtime.forks import keep_for_ever
 from shaderad.runtime.guard import guarded, shortened
@@ -76,7 +76,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         super().__init__(capabilities)
         self.native = device
         self._make_session = make_session
-        self._sessions: dict[tuple[Path, ...], Any] = {}
+        self._sessions: dict[tuple[Path | None, tuple[str, ...]], Any] = {}
         self._owns_device = owns_device
         self._encoder: Any = None
         self._compute: Any = None
@@ -204,10 +204,11 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
 
     def _session(self, program: Program) -> Any:
         """The Slang session of the library, or of that of a build, as far as a program needs it."""
-        folders = tuple(library_path_of(program, library=program.library))
-        if folders not in self._sessions:
-            self._sessions[folders] = self._make_session(folders)
-        return self._sessions[folders]
+        key = (program.library, modules_of(program))
+        if key not in self._sessions:
+            library, modules = key
+            self._sessions[key] = self._make_session(library_path(library=library, modules=modules))
+        return self._sessions[key]
 
     @guarded
     def dispatch(

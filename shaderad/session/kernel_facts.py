@@ -47,10 +47,16 @@ class KernelFacts:
         )
         self.is_prebuilt = kernel.is_built
         self.has_prints = bool(prints(kernel.body))
-        self.ranges = KernelRanges(kernel)
+        self._ranges: KernelRanges | None = None
         self._are_local: dict[frozenset[str], bool] = {}
         self.name_by_path = {one.path: one.name for one in (*kernel.buffers, *kernel.uniforms)}
         """Where the host finds the value of each array and uniform."""
+
+    def ranges(self, kernel: nodes.Kernel) -> KernelRanges:
+        """What a launch of `kernel` says of its indices."""
+        if self._ranges is None:
+            self._ranges = KernelRanges(kernel)
+        return self._ranges
 
     def are_results_local(self, kernel: nodes.Kernel, launch_shaped: frozenset[str]) -> bool:
         """Whether a backward dispatch of `kernel` can compute its results, too.

@@ -176,7 +176,7 @@ class Launch:
         """What its extents and uniforms say of the indices that are in range."""
         if self.bounds == "unchecked":
             return frozenset()
-        return self.facts.ranges.natural(self.dim, self.shapes, self.uniforms)
+        return self.facts.ranges(self.kernel).natural(self.dim, self.shapes, self.uniforms)
 
     def _give_arguments(self, placed: Placement) -> None:
         for name, given in self.inputs.items():

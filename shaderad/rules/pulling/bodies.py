@@ -13,7 +13,7 @@ from shaderad.diagnostics import error
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Function, Kernel, Parameter, Stmt
 from shaderad.ir.types import INT, VOID, Type, is_differentiable
-from shaderad.ir.walk import all_expressions, reads, rewrite_body, statements, writes
+from shaderad.ir.walk import all_expressions, changed, reads, rewrite_body, statements, writes
 from shaderad.rules.body import Body
 from shaderad.rules.pulling.activity import activity
 from shaderad.rules.pulling.functions import Functions, parameters_of
@@ -45,7 +45,7 @@ def split_function(functions: Functions, f: Function, wanted: frozenset[int]) ->
     given = frozenset(p.name for p in pulled.parameters)
     places = frozenset(p.name for p in pulled.parameters if isinstance(p, Place))
     back = without_dead(made[start:], places)
-    saved = (live_before(back, frozenset()) - given) & _set_in(made[:start])
+    saved = (live_before(back, frozenset()) - given) & changed(made[:start])
     types = {**pulled.known, **pulled.body.local_types}
     kept = tuple(Parameter(name=n, type=types[n]) for n in sorted(saved))
 
@@ -195,13 +195,6 @@ def _made(
         span=of.span,
         shown={bar: n for n, bar in pulled.sweeps.bars.items() if n in pulled.known.keys() - made},
     )
-
-
-def _set_in(body: tuple[Stmt, ...]) -> set[str]:
-    """The names that a body assigns, or calls set."""
-    calls = (s.call for s in statements(body) if isinstance(s, nodes.Evaluate))
-    args = (a for call in calls if isinstance(call, nodes.Call) for a in call.args)
-    return writes(body) | {a.name for a in args if isinstance(a, nodes.Var)}
 
 
 def _without_unread_results(
