@@ -7,39 +7,23 @@ Nothing is cached; what starting the compiler and reading the library takes is p
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import resource
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from shaderad.bundle.wanted_inputs import kernel_inputs
 from shaderad.diagnostics import Error
-from shaderad.frontend.decorators import KernelFunction
 from shaderad.ir.nodes import Kernel
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.cache import Cache
 from shaderad.lower.compile import child, compile_program
 from shaderad.lower.kernels import lower_kernel
-from tests.conformance import programs
+from tests.conformance.kernels import kernels
 
 MODES = (Mode.PRIMAL, Mode.BACKWARD, Mode.FORWARD)
-
-
-def kernels() -> Iterator[Kernel]:
-    """Those that take no constants."""
-    for found in pkgutil.iter_modules(programs.__path__):
-        module = importlib.import_module(f"{programs.__name__}.{found.name}")
-        for value in vars(module).values():
-            if isinstance(value, KernelFunction) and value.__module__ == module.__name__:
-                try:
-                    yield value.specialise({})
-                except Error:
-                    continue
 
 
 def compiled(kernel: Kernel, mode: Mode) -> tuple[int, int]:

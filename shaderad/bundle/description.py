@@ -252,6 +252,8 @@ class ProgramsEntry(msgspec.Struct, omit_defaults=True):
     forward: list[DispatchEntry] = []
     no_backward: NoDerivative | None = None
     no_forward: NoDerivative | None = None
+    functions: Name = ""
+    """The Slang module of the kernel's functions, for shaders that import it."""
 
 
 class KernelEntry(msgspec.Struct):

@@ -80,7 +80,8 @@ def manifest_of(
         kernels: In the order of the file.
         graphs: Likewise.
         profiles: Of all targets.
-        file_of: By target, entry and stem: the files of the code and of its Slang text.
+        file_of: By target, entry and stem: the files of the code and of its Slang text. A module
+            of functions goes by its name, and has no code.
         library: The folder of the Slang library.
         header: The file for C and C++.
     """
@@ -206,6 +207,7 @@ def _programs(
         forward=described(programs.forward),
         no_backward=no_derivative(programs.refusal),
         no_forward=no_derivative(programs.forward_refusal),
+        functions=file_of[*at, programs.functions.name][1] if programs.functions else "",
     )
 
 

@@ -6,7 +6,7 @@ Invariant: what comes out was compiled.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shaderad.bundle.profiles import Profile
 from shaderad.bundle.wanted_inputs import kernel_inputs
@@ -16,6 +16,7 @@ from shaderad.ir.types import Access, Kind, is_differentiable, scalars
 from shaderad.lower.artifact import Code, Program
 from shaderad.lower.bindings import Lowered, Mode, Variant
 from shaderad.lower.compile import compile_program
+from shaderad.lower.importable import lower_importable
 from shaderad.lower.kernels import lower_kernel
 from shaderad.session.devices import Choice
 
@@ -74,6 +75,8 @@ class Programs:
     refusal: Refusal | None
     forward: tuple[Dispatch, ...] = ()
     forward_refusal: Refusal | None = None
+    functions: Program | None = None
+    """The module for shaders that call the kernel's functions."""
 
     @property
     def dispatches(self) -> tuple[Dispatch, ...]:
@@ -118,10 +121,14 @@ def build_programs(
 
     primal = compiled(lower_kernel(kernel, Mode.PRIMAL, variant))
     backward, refusal = _derivative(kernel, Mode.BACKWARD, variant)
+    functions = lower_importable(kernel, variant) if variant.wanted else None
+    if functions is not None:
+        compile_with(functions, profile.name)
+    made = Programs(primal, compiled(backward), refusal, functions=functions)
     if not with_forward:
-        return Programs(primal, compiled(backward), refusal)
+        return made
     forward, forward_refusal = _derivative(kernel, Mode.FORWARD, variant)
-    return Programs(primal, compiled(backward), refusal, compiled(forward), forward_refusal)
+    return replace(made, forward=compiled(forward), forward_refusal=forward_refusal)
 
 
 def _derivative(

@@ -6,7 +6,7 @@ Nothing is written before everything is built and judged.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from shaderad.bundle.profiles import PROFILES, Profile
 from shaderad.bundle.programs import ChosenKernel, Dispatch, Programs, Refusal, build_programs
 from shaderad.bundle.verdicts import verdicts_of
 from shaderad.diagnostics import Span, error
-from shaderad.lower.artifact import library_folder
+from shaderad.lower.artifact import Program, library_folder
 from shaderad.lower.compile import compile_program
 from shaderad.lower.names import abbreviated
 from shaderad.lower.validate import Judgement
@@ -173,7 +173,7 @@ def _check_backward(name: str, start: Span, refusal: Refusal | None, options: Op
     raise error("SR0710", span, kernel=name, reason=refusal.reason)
 
 
-def _file_names(entries: Iterable[BuiltKernel | BuiltGraph]) -> FileNames:
+def _file_names(entries: Sequence[BuiltKernel | BuiltGraph]) -> FileNames:
     """File systems may not tell cases apart: names that differ in case only are numbered.
 
     They end names at 255 bytes.
@@ -183,14 +183,33 @@ def _file_names(entries: Iterable[BuiltKernel | BuiltGraph]) -> FileNames:
     for built in entries:
         for target, programs in built.by_target.items():
             for dispatch in programs.dispatches:
-                start = f"{target}/{abbreviated(dispatch.stem)}"
-                path, number = start, 2
-                while path.casefold() in taken:
-                    path, number = f"{start}_{number}", number + 1
-                taken.add(path.casefold())
+                path = _free(f"{target}/{abbreviated(dispatch.stem)}", taken)
                 files = (path + PROFILES[target].suffix, f"{path}.slang")
                 found[target, built.name, dispatch.stem] = files
+    for built, target, functions in _importable(entries):
+        path = _free(f"{target}/{abbreviated(functions.name)}", taken)
+        found[target, built.name, functions.name] = ("", f"{path}.slang")
     return found
+
+
+def _free(start: str, taken: set[str]) -> str:
+    """`start`, or a number after it, which is taken from now on."""
+    path, number = start, 2
+    while path.casefold() in taken:
+        path, number = f"{start}_{number}", number + 1
+    taken.add(path.casefold())
+    return path
+
+
+def _importable(
+    entries: Iterable[BuiltKernel | BuiltGraph],
+) -> Iterator[tuple[BuiltKernel, str, Program]]:
+    """The modules of functions, which are no entry points, with their kernels and targets."""
+    for built in entries:
+        if isinstance(built, BuiltKernel):
+            for target, programs in built.by_target.items():
+                if programs.functions is not None:
+                    yield built, target, programs.functions
 
 
 def _dispatches(
@@ -203,7 +222,7 @@ def _dispatches(
                 yield names[target, built.name, dispatch.stem][0], dispatch
 
 
-def _programs(entries: Iterable[BuiltKernel | BuiltGraph], names: FileNames) -> dict[str, bytes]:
+def _programs(entries: Sequence[BuiltKernel | BuiltGraph], names: FileNames) -> dict[str, bytes]:
     contents: dict[str, bytes] = {}
     for built in entries:
         for target, programs in built.by_target.items():
@@ -211,6 +230,9 @@ def _programs(entries: Iterable[BuiltKernel | BuiltGraph], names: FileNames) -> 
                 code, slang = names[target, built.name, dispatch.stem]
                 contents[code] = dispatch.code.content
                 contents[slang] = dispatch.lowered.program.slang.encode()
+    for built, target, functions in _importable(entries):
+        _, slang = names[target, built.name, functions.name]
+        contents[slang] = functions.slang.encode()
     return contents
 
 

@@ -60,6 +60,8 @@ class Program:
     """The folder of the library that `slang` imports, where it is not the installed one."""
     space: int = 0
     """The descriptor set, bind group or register space of all bindings."""
+    is_module: bool = False
+    """It has no entry point: other programs import it."""
     code: Code | None = field(default=None, compare=False)
     """What a build compiled it to; `None`: it is compiled when it is needed."""
 

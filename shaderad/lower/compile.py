@@ -94,6 +94,8 @@ def compile_program(
 ) -> Code:
     """Compiles the entry point of `program` for `target`, or finds it in the cache.
 
+    The code of a module is its binary form.
+
     Args:
         program: What to compile.
         target: A key of `TARGETS`.
@@ -149,7 +151,7 @@ def _request(program: Program, target: str, cache: Cache, library: Path) -> dict
     return {
         "kind": "compile",
         "slang": program.slang,
-        "entry": program.name,
+        "entry": "" if program.is_module else program.name,
         "target": TARGETS[target],
         "folders": [str(one) for one in folders],
         "digest": _library_digest(library),

@@ -8,7 +8,7 @@ from shaderad.ir.nodes import Function, Parameter
 from shaderad.ir.walk import writes
 from shaderad.lower.bindings import Mode
 from shaderad.lower.known import known_names
-from shaderad.lower.module import Module
+from shaderad.lower.module import Derivatives, Module
 from shaderad.lower.piece import Piece
 from shaderad.lower.slang import FunctionWriter
 from shaderad.lower.watches import Watch
@@ -31,10 +31,17 @@ def write_function(module: Module, f: Function, name: str) -> None:
     watch = _watch_of(f, module.mode)
     writer = FunctionWriter(module, piece, plain.local_types, known=known, watch=watch)
     assigned = writes(plain.body)
+    derivatives = module.derivatives.get(f)
     parameters = [
-        f"{_passed(p)}{module.types.spell(p.type)} {writer.parameter(p.name)}" for p in f.parameters
+        f"{_passed(p, derivatives)}{module.types.spell(p.type)} {writer.parameter(p.name)}"
+        for p in f.parameters
     ]
-    piece.open(f"{module.types.spell(f.result)} {name}({', '.join(parameters)})")
+    head = f"{module.types.spell(f.result)} {name}({', '.join(parameters)})"
+    if derivatives:
+        for line in derivatives.attributes:
+            piece.add(line)
+        head = f"public {head}"
+    piece.open(head)
     for p in f.parameters:
         if p.name in assigned and not isinstance(p, Place):
             copy_parameter(writer, p.name)
@@ -43,11 +50,11 @@ def write_function(module: Module, f: Function, name: str) -> None:
     module.pieces.append(piece)
 
 
-def _passed(p: Parameter) -> str:
-    """How an argument is handed over: compilers keep copies of arrays."""
+def _passed(p: Parameter, derivatives: Derivatives | None) -> str:
+    """How an argument is handed over: compilers keep copies of arrays, Slang's AD takes values."""
     if isinstance(p, Place):
         return "inout "
-    return "__constref " if holds_array(p.type) else ""
+    return "__constref " if holds_array(p.type) and derivatives is None else ""
 
 
 def _watch_of(f: Function, mode: Mode) -> Watch:

@@ -366,7 +366,7 @@ def _struct_pieces(module: Module) -> list[Piece]:
     return [
         *(write_struct(module, t, names[t]) for t in list(names)),
         *(write_layout(module, t, names[t]) for t in list(names) if t in elements),
-        *(write_tuple(module, t.elements, n) for t, n in list(module.types.tuples.items())),
+        *(write_tuple(module, t, n) for t, n in list(module.types.tuples.items())),
     ]
 
 

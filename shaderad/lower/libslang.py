@@ -208,15 +208,16 @@ class Session:
 
     def serialised(self, module: str) -> bytes:
         """The module that `import` finds, in the compiler's binary form; empty on failure."""
-        name, said, content = ctypes.c_char_p(module.encode()), _Out(), _Out()
+        name, said = ctypes.c_char_p(module.encode()), _Out()
         loaded = _call(self._this, _SESSION_LOAD, ctypes.c_void_p, name, said.pointer)
         said.take_bytes()
-        if loaded:
-            _call(loaded, _MODULE_SERIALIZE, ctypes.c_int32, content.pointer)
-        return content.take_bytes()
+        return _serialised(loaded) if loaded else b""
 
     def compile(self, module: str, path: str, text: str, entry: str) -> tuple[bytes, str]:
-        """Code (empty where the compiler made none) and everything the compiler said."""
+        """Code (empty where the compiler made none) and everything the compiler said.
+
+        Without an `entry` it is the module in the compiler's binary form.
+        """
         said = _Out()
         loaded = _call(
             self._this,
@@ -231,6 +232,8 @@ class Session:
         log = said.take_text()
         if not loaded:
             return b"", log
+        if not entry:
+            return _serialised(loaded), log
         steps = _Steps(log)
         point = steps.make(
             loaded,
@@ -254,6 +257,12 @@ class Session:
         for part in (point, whole, linked):
             _release(part)
         return code.take_bytes(), steps.log
+
+
+def _serialised(module: int) -> bytes:
+    content = _Out()
+    _call(module, _MODULE_SERIALIZE, ctypes.c_int32, content.pointer)
+    return content.take_bytes()
 
 
 class _Steps:

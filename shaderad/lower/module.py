@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from shaderad.diagnostics import Span
 from shaderad.ir.nodes import Accumulate, AccumulateGradient, Function, Kernel, Print
@@ -37,6 +38,19 @@ _OF_TANGENTS = {
     Role.UNIFORM: Role.TANGENT,
     Role.OUTPUT: Role.OUTPUT_TANGENT,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Derivatives:
+    """The names of a function's derivatives in Slang's own convention."""
+
+    backward: str
+    forward: str
+
+    @property
+    def attributes(self) -> tuple[str, str]:
+        """The lines above the function."""
+        return f"[BackwardDerivative({self.backward})]", f"[ForwardDerivative({self.forward})]"
 
 
 class Module:
@@ -77,6 +91,10 @@ class Module:
         """By function: what a compiler may know of its parameters."""
         self.uniform_additions: list[AccumulateGradient] = []
         """Those that the threads of a wave make together, at one address."""
+        self.is_importable = False
+        """Whether programs of others import it: its types and functions are theirs to use."""
+        self.derivatives: dict[Function, Derivatives] = {}
+        """Of functions that such programs may differentiate."""
         self.primals: dict[str, str] = {}
         """By array of tangents, whose they are: of kernels that the host sees as theirs."""
         if mode is Mode.FORWARD and isinstance(kernel, PushedKernel):

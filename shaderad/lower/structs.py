@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from shaderad.ir.types import (
     LocalArray,
     Struct,
+    Tuple,
     Type,
     byte_count,
     is_differentiable,
@@ -22,22 +23,55 @@ if TYPE_CHECKING:
 
 def write_struct(module: Module, t: Struct, name: str) -> Piece:
     """``struct Triangle``, as the user wrote it."""
-    piece = Piece()
-    piece.open(f"public struct {name}")
-    for field, inner in t.fields:
-        piece.add(f"public {module.types.spell(inner)} {module.field(t, field)};")
-    piece.close()
-    return piece
+    fields = [(module.field(t, field), inner) for field, inner in t.fields]
+    return _struct(module, name, fields, is_differential=module.is_importable)
 
 
-def write_tuple(module: Module, elements: tuple[Type, ...], name: str) -> Piece:
+def write_tuple(module: Module, t: Tuple, name: str) -> Piece:
     """Several results of one function."""
+    fields = [(f"item{k}", inner) for k, inner in enumerate(t.elements)]
+    is_result = any(f.result == t for f in module.derivatives)
+    return _struct(module, name, fields, is_differential=is_result)
+
+
+def _struct(
+    module: Module, name: str, fields: list[tuple[str, Type]], *, is_differential: bool
+) -> Piece:
+    """A struct; where it `is_differential`, Slang can differentiate what holds it."""
     piece = Piece()
-    piece.open(f"struct {name}")
-    for index, inner in enumerate(elements):
-        piece.add(f"{module.types.spell(inner)} item{index};")
+    moving = [(field, t) for field, t in fields if is_differentiable(t)]
+    is_moving = is_differential and bool(moving)
+    piece.open(f"public struct {name}{' : IDifferentiable' if is_moving else ''}")
+    if is_moving:
+        piece.add(f"public typealias Differential = {name};")
+    for field, t in fields:
+        member = f"[DerivativeMember({name}.{field})] " * (is_moving and is_differentiable(t))
+        piece.add(f"{member}public {module.types.spell(t)} {field};")
+    if is_moving:
+        _write_differential(piece, module, name, moving)
     piece.close()
     return piece
+
+
+def _write_differential(
+    piece: Piece, module: Module, name: str, moving: list[tuple[str, Type]]
+) -> None:
+    """What Slang asks of a type that is its own differential: what has no derivative is 0."""
+    piece.add("[Differentiable]")
+    piece.add(f"public static {name} dzero() {{ return {{}}; }}")
+    piece.add("[Differentiable]")
+    piece.open(f"public static {name} dadd({name} a, {name} b)")
+    piece.add(f"{name} sum = {{}};")
+    for field, t in moving:
+        is_plain = not isinstance(t, LocalArray | Struct | Tuple)
+        sum_ = (
+            f"a.{field} + b.{field}"
+            if is_plain
+            else f"{module.types.spell(t)}.dadd(a.{field}, b.{field})"
+        )
+        piece.add(f"sum.{field} = {sum_};")
+    piece.add("return sum;")
+    piece.close()
 
 
 class _Layout:

@@ -251,6 +251,7 @@ def test_arrays_named_like_what_we_declare_are_told_apart(tmp_path: Path) -> Non
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     (kernel,) = manifest["kernels"]
     for target, word in (("hlsl", "register"), ("metal", "buffer")):
-        for (point,) in kernel["targets"][target].values():
+        programs = kernel["targets"][target]
+        for (point,) in (programs["primal"], programs["backward"]):
             found = [resource["place"][word] for resource in point["resources"]]
             assert len(set(found)) == len(found) >= 4
