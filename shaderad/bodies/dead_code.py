@@ -43,7 +43,12 @@ def _kept_branch(s: If, live: frozenset[str]) -> If | None:
 
 
 def _kept_loop(s: For | While, live: frozenset[str]) -> For | While | None:
-    """A loop keeps what its exits, its condition and later iterations need."""
+    """A loop keeps what its exits, its condition and later iterations need.
+
+    One that does nothing that is read later is not there: that it ends is not asked.
+    """
+    if not without_dead(s.body, live):
+        return None
     live |= frozenset(s.exits)
     if isinstance(s, While):
         live |= names_in([s.condition])
