@@ -14,6 +14,7 @@ from shaderad.lower.artifact import Code, Program
 from shaderad.lower.compile import VettingDevice, compile_program, vet
 from shaderad.runtime.protocol import Capabilities, Route
 from shaderad.runtime.spirv_comparisons import with_ordered_comparisons
+from shaderad.runtime.spirv_pointers import with_pointers_in_place
 
 WGPU_TARGETS = ("spirv", "wgsl")
 """In the order they are tried."""
@@ -59,7 +60,8 @@ def choose_code(
 def readable_by_naga(code: Code) -> Code:
     """`code` without what naga takes for something else, or does not know but does anyway."""
     if code.target == "spirv":
-        return replace(code, content=with_ordered_comparisons(code.content))
+        content = with_pointers_in_place(with_ordered_comparisons(code.content))
+        return replace(code, content=content)
     without = code.content.replace(b"enable subgroups;", b"").replace(b"enable subgroups_f16;", b"")
     return replace(code, content=without)
 

@@ -6,6 +6,9 @@ import struct
 from collections.abc import Iterator
 
 HEADER_WORDS = 5
+BOUND = 3
+"""Which of them all numbers of results are below."""
+LAST_ID = 0xFFFFFFFF
 
 Instruction = tuple[int, tuple[int, ...]]
 """Opcode and operands."""

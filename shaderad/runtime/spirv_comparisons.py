@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import struct
 
-from shaderad.runtime.spirv import HEADER_WORDS, MalformedSpirvError, instructions, words_of
+from shaderad.runtime.spirv import (
+    BOUND,
+    HEADER_WORDS,
+    LAST_ID,
+    MalformedSpirvError,
+    instructions,
+    words_of,
+)
 
-_BOUND = 3
-_LAST_ID = 0xFFFFFFFF
 _LOGICAL_NOT = 168
 # FUnordEqual, NotEqual, LessThan, GreaterThan, LessThanEqual, GreaterThanEqual -> the ordered
 # comparison that holds exactly where it does not.
@@ -28,18 +33,18 @@ def with_ordered_comparisons(module: bytes) -> bytes:
 
 
 def _rewritten(words: tuple[int, ...]) -> bytes:
-    bound = words[_BOUND]
+    bound = words[BOUND]
     out = list(words[:HEADER_WORDS])
     for opcode, operands in instructions(words):
         opposite = _OPPOSITES.get(opcode)
         if opposite is None:
             out += [(len(operands) + 1) << 16 | opcode, *operands]
             continue
-        if len(operands) != 4 or bound == _LAST_ID:
+        if len(operands) != 4 or bound == LAST_ID:
             raise MalformedSpirvError(f"a comparison of {len(operands)} operands")
         result_type, result, left, right = operands
         out += [5 << 16 | opposite, result_type, bound, left, right]
         out += [4 << 16 | _LOGICAL_NOT, result_type, result, bound]
         bound += 1
-    out[_BOUND] = bound
+    out[BOUND] = bound
     return struct.pack(f"<{len(out)}I", *out)

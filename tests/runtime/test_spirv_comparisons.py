@@ -8,11 +8,10 @@ import pytest
 
 from shaderad.runtime.spirv_comparisons import with_ordered_comparisons
 from shaderad.runtime.spirv_loops import leaves_loop_from_switch
+from tests.runtime.spirv_modules import HEADER, MALFORMED, UNORDERED, module, words
 
-HEADER = [0x07230203, 0x00010500, 0, 50, 0]
 # OpLabel %7, OpFUnordNotEqual %3 %10 = %8 %9, OpFOrdLessThan %3 %11 = %8 %9, OpReturn.
 LABEL, ORDERED, RETURN = [2 << 16 | 248, 7], [5 << 16 | 184, 3, 11, 8, 9], [1 << 16 | 253]
-UNORDERED = [5 << 16 | 183, 3, 10, 8, 9]
 
 
 def test_an_unordered_comparison_becomes_the_negated_opposite() -> None:
@@ -24,16 +23,6 @@ def test_an_unordered_comparison_becomes_the_negated_opposite() -> None:
 def test_a_module_without_them_is_unchanged() -> None:
     given = module(LABEL, ORDERED, RETURN)
     assert with_ordered_comparisons(given) == given
-
-
-MALFORMED = {
-    "no words": [0],
-    "an instruction of no words": [*HEADER, 0, *UNORDERED],
-    "more words than there are": [*HEADER, *UNORDERED[:3]],
-    "a comparison without operands": [*HEADER, 1 << 16 | 183],
-    "a comparison of five": [*HEADER, 6 << 16 | 183, 3, 10, 8, 9, 9],
-    "no number is left": [*HEADER[:3], 0xFFFFFFFF, 0, *UNORDERED],
-}
 
 
 @pytest.mark.parametrize("name", MALFORMED)
@@ -53,12 +42,3 @@ def test_a_switch_to_a_block_that_is_missing_leaves_no_loop() -> None:
     switch, merge = [3 << 16 | 251, 1, 99], [3 << 16 | 247, 98, 0]
     assert not leaves_loop_from_switch(module(LABEL, merge, switch))
     assert not leaves_loop_from_switch(module(LABEL, merge, [1 << 16 | 251]))
-
-
-def module(*instructions: list[int]) -> bytes:
-    flat = [*HEADER, *(word for instruction in instructions for word in instruction)]
-    return struct.pack(f"<{len(flat)}I", *flat)
-
-
-def words(found: bytes) -> list[int]:
-    return list(struct.unpack(f"<{len(found) // 4}I", found))

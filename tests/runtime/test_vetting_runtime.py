@@ -16,6 +16,7 @@ from shaderad.lower.cache import Cache
 from shaderad.lower.child import ChildDied, ChildTimedOut
 from shaderad.lower.compile import VettingDevice, compile_program, vet
 from shaderad.runtime.spirv_loops import leaves_loop_from_switch
+from shaderad.runtime.spirv_pointers import with_pointers_in_place
 
 FAULTS = Path(__file__).parents[1] / "compiler_faults"
 
@@ -46,6 +47,18 @@ def test_good_code_is_accepted(target: str, device: VettingDevice) -> None:
     code = code_of("loop_left_from_switch", "mended", target)
     assert vet(code, "mended", device, cache=Cache(None)).reason == ""
     assert vet(code, "mended", device, cache=Cache(None)).is_accepted
+
+
+@pytest.mark.gpu
+def test_a_pointer_kept_from_a_loop_is_refused_and_one_made_again_is_not(
+    device: VettingDevice,
+) -> None:
+    code = code_of("pointer_kept_from_loop", "fault", "spirv")
+    verdict = vet(code, "fault", device, cache=Cache(None))
+    assert not verdict.is_accepted
+    assert "can't be stored in a local variable" in verdict.reason
+    mended = replace(code, content=with_pointers_in_place(code.content))
+    assert vet(mended, "fault", device, cache=Cache(None)).is_accepted
 
 
 @pytest.mark.gpu
