@@ -124,7 +124,7 @@ def _read(module: Module, b: Buffer) -> tuple[Piece, ...]:
     else:
         number, reader = f"elementIndex<{array}, NoReport>({values}, 0)", "read"
     read, pulled, pushed = Piece(), Piece(), Piece()
-    read.add(f"/// `{b.shown_name}[{values}]`; `bwd_diff` adds to the gradient of the array.")
+    read.add(f"/// `{'.'.join(b.path)}[{values}]`; `bwd_diff` adds to the gradient of the array.")
     for line in derivatives.attributes:
         read.add(line)
     read.open(f"public {t} {name}({given})")
