@@ -19,7 +19,7 @@ from shaderad.diagnostics import Error
 from shaderad.ir.nodes import Kernel
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.cache import Cache
-from shaderad.lower.compile import child, compile_program
+from shaderad.lower.compile import children, compile_program
 from shaderad.lower.kernels import lower_kernel
 from tests.conformance.kernels import kernels
 
@@ -52,7 +52,7 @@ def main() -> None:
             else:
                 counts["programs"] += count
                 counts["bytes of SPIR-V"] += size
-    child().close()
+    children().close()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(*(f"{count:10,} {what}" for what, count in counts.items()), sep="\n")
     print(f"{used.ru_utime + used.ru_stime:10.1f} processor seconds")

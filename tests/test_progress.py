@@ -186,7 +186,7 @@ from shaderad.lower.cache import Cache
 from shaderad.lower.child import Child
 progress.SHOWN_AFTER_SECONDS = 0.1
 one = Child("tests.lower.misbehaving_worker")
-compiling.child = lambda: one
+compiling.children = lambda: one
 program = Program("f_primal", "creep 2", (1, 1, 1), ())
 compiling.compile_program(program, "spirv", cache=Cache(None), library=Path(sys.argv[1]))
 assert not {"rich", "IPython"} & set(sys.modules)

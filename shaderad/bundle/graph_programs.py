@@ -28,7 +28,7 @@ from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Lowered, Mode
-from shaderad.lower.compile import compile_program
+from shaderad.lower.compile import compile_programs
 from shaderad.lower.kernels import lower_kernel
 from shaderad.session.devices import Choice
 from shaderad.session.kernel_steps import StagedPasses
@@ -77,7 +77,7 @@ def build_graph(
     bounds: str,
     *,
     with_forward: bool,
-    compile_with: Compile = compile_program,
+    compile_with: Compile = compile_programs,
 ) -> GraphPrograms:
     """Plans, lowers and compiles the modes of `graph`.
 
@@ -167,10 +167,11 @@ class _Programs:
         """The first `count` programs; what a refused mode added is left out."""
         found: list[GraphProgram] = []
         stems: list[str] = []
-        rows = zip(self.lowered[:count], self._kernels, self._sources, strict=False)
-        for one, kernel, source in rows:
+        lowered = self.lowered[:count]
+        codes = compile_with([one.program for one in lowered], self.profile.name)
+        rows = zip(lowered, codes, self._kernels, self._sources, strict=False)
+        for one, code, kernel, source in rows:
             stems.append(stem_of(self.graph, one.program, stems))
-            code = compile_with(one.program, self.profile.name)
             found.append(GraphProgram(Dispatch(one, code, stems[-1], source), kernel))
         return tuple(found)
 

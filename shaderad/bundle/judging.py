@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import re
+import threading
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -38,12 +39,14 @@ class Judges:
         self._tool_thread = ThreadPoolExecutor(1, "validators")
         self._asked: list[tuple[Dispatch, Span, Future[Judgement | None]]] = []
         self._wakes_naga = expects_wgsl
+        self._waking = threading.Lock()
 
     def compilation_starts(self) -> None:
         """Opens naga's device beside the compiler, since new code will be there to judge."""
-        if self._wakes_naga:
-            self._wakes_naga = False
-            self._naga_thread.submit(self._naga.open)
+        with self._waking:  # Programs are compiled side by side.
+            if self._wakes_naga:
+                self._wakes_naga = False
+                self._naga_thread.submit(self._naga.open)
 
     def ask(self, dispatches: Iterable[Dispatch], span: Span) -> None:
         """Has `dispatches` of what is at `span` judged."""

@@ -5,8 +5,8 @@ Invariant: what comes out was compiled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from shaderad.bundle.profiles import Profile
 from shaderad.bundle.wanted_inputs import kernel_inputs
@@ -15,13 +15,13 @@ from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import Access, Kind, is_differentiable, scalars
 from shaderad.lower.artifact import Code, Program
 from shaderad.lower.bindings import Lowered, Mode, Variant
-from shaderad.lower.compile import compile_program
+from shaderad.lower.compile import compile_programs
 from shaderad.lower.importable import lower_importable
 from shaderad.lower.kernels import lower_kernel
 from shaderad.session.devices import Choice
 
-Compile = Callable[[Program, str], Code]
-"""`lower.compile.compile_program`, with what a build adds to it."""
+Compile = Callable[[Sequence[Program], str], list[Code]]
+"""`lower.compile.compile_programs`, with what a build adds to it."""
 
 Source = tuple[Kernel, Variant]
 """What a dispatch was lowered from."""
@@ -104,7 +104,7 @@ def build_programs(
     bounds: str,
     *,
     with_forward: bool = False,
-    compile_with: Compile = compile_program,
+    compile_with: Compile = compile_programs,
 ) -> Programs:
     """Lowers and compiles the modes of a kernel.
 
@@ -116,19 +116,19 @@ def build_programs(
     _check_features(kernel, profile)
     variant = _variant(chosen, profile, bounds)
 
-    def compiled(lowered: tuple[Lowered, ...]) -> tuple[Dispatch, ...]:
-        return _compiled((kernel, variant), lowered, profile, compile_with)
-
-    primal = compiled(lower_kernel(kernel, Mode.PRIMAL, variant))
+    primal = lower_kernel(kernel, Mode.PRIMAL, variant)
     backward, refusal = _derivative(kernel, Mode.BACKWARD, variant)
+    forward, forward_refusal = (
+        _derivative(kernel, Mode.FORWARD, variant) if with_forward else ((), None)
+    )
     functions = lower_importable(kernel, variant) if variant.wanted else None
-    if functions is not None:
-        compile_with(functions, profile.name)
-    made = Programs(primal, compiled(backward), refusal, functions=functions)
-    if not with_forward:
-        return made
-    forward, forward_refusal = _derivative(kernel, Mode.FORWARD, variant)
-    return replace(made, forward=compiled(forward), forward_refusal=forward_refusal)
+    modes = (primal, backward, forward)
+    programs = [one.program for lowered in modes for one in lowered]
+    whole = [*programs, functions] if functions is not None else programs
+    codes = iter(compile_with(whole, profile.name))
+    made = (_dispatches((kernel, variant), lowered, codes) for lowered in modes)
+    primals, backwards, forwards = made
+    return Programs(primals, backwards, refusal, forwards, forward_refusal, functions)
 
 
 def _derivative(
@@ -210,15 +210,14 @@ def refusal_of(failure: Error) -> Refusal:
     return Refusal(failure.code, reason, failure.span.line if failure.span else 0)
 
 
-def _compiled(
-    source: Source, lowered: tuple[Lowered, ...], profile: Profile, compile_with: Compile
+def _dispatches(
+    source: Source, lowered: tuple[Lowered, ...], codes: Iterator[Code]
 ) -> tuple[Dispatch, ...]:
     stems: list[str] = []
     for one in lowered:
         stems.append(stem_of(source[0].name, one.program, stems))
     return tuple(
-        Dispatch(one, compile_with(one.program, profile.name), stem, source)
-        for one, stem in zip(lowered, stems, strict=True)
+        Dispatch(one, next(codes), stem, source) for one, stem in zip(lowered, stems, strict=True)
     )
 
 

@@ -24,7 +24,7 @@ from shaderad.bundle.programs import ChosenKernel, Dispatch, Programs, Refusal, 
 from shaderad.bundle.verdicts import verdicts_of
 from shaderad.diagnostics import Span, error
 from shaderad.lower.artifact import Program, library_folder
-from shaderad.lower.compile import compile_program
+from shaderad.lower.compile import compile_programs
 from shaderad.lower.names import abbreviated
 from shaderad.lower.validate import Judgement
 
@@ -125,7 +125,7 @@ class _Building:
         self._options = options
         targets = {profile.name for profile in options.profiles}
         self.judges = Judges(expects_wgsl=options.validates and "wgsl" in targets)
-        self._compile = partial(compile_program, before=self.judges.compilation_starts)
+        self._compile = partial(compile_programs, before=self.judges.compilation_starts)
 
     def __enter__(self) -> Self:
         return self

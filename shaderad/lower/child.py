@@ -1,4 +1,4 @@
-"""The host's end of the child process: one request at a time, with a time limit.
+"""The host's end of a child process: one request at a time, with a time limit.
 
 Whatever the child does, a request ends: with its reply, with `ChildDied`, or, once the limit has
 passed and the child is killed, with `ChildTimedOut`. Invariant: only a child that has answered
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,7 +26,10 @@ import msgspec
 from shaderad.diagnostics import progress
 from shaderad.lower.watchdog import Watchdog
 
+WORKER = "shaderad.lower.worker"
 _SHOWN_STDERR_BYTES = 2000
+_START_SECONDS = 0.6
+_LOOK_SECONDS = 0.005
 # Sent by somebody else: the out-of-memory killer, a shell, a terminal, a limit of processor time.
 _FOREIGN_DEATHS = frozenset(
     f"signal {name}" for name in ("SIGKILL", "SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGXCPU")
@@ -69,7 +73,7 @@ class ChildUnavailable(Exception):
 class Child:
     """A lazily started `worker.py`, or another `module` that speaks like it; threads take turns."""
 
-    def __init__(self, module: str = "shaderad.lower.worker") -> None:
+    def __init__(self, module: str = WORKER) -> None:
         self._module = module
         self._is_ready = False
         """It has said that it runs."""
@@ -77,10 +81,20 @@ class Child:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
+        self._is_over = False
         # A forked host must not share its parent's pipe, nor wait on a lock nobody will release.
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
-        atexit.register(self.close)
+        atexit.register(self._end)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a thread waits for its reply."""
+        return self._lock.locked()
+
+    @property
+    def is_started(self) -> bool:
+        return self._process is not None
 
     def request(self, message: dict[str, Any], timeout: float) -> dict[str, Any]:
         """Sends `message` and waits for the reply.
@@ -157,11 +171,21 @@ class Child:
         with self._lock:
             self._stop()
 
+    def _end(self) -> None:
+        """Ends it with the host: what a thread in the background asked for is asked no more."""
+        self._is_over = True
+        process = self._process
+        if process is not None:
+            process.kill()
+        self.close()
+
     def _running(self) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
         if self._owes_reply or (self._process is not None and self._process.poll() is not None):
             # An interrupt came between, or it died between requests, which is nobody's fault.
             self._stop()
         self._owes_reply = False
+        if self._is_over:
+            raise ChildUnavailable("this process ends")
         if self._process is None or self._stderr is None:
             self._is_ready = False
             self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
@@ -198,6 +222,35 @@ class Child:
                 if pipe is not None:
                     pipe.close()
         self._stderr = None
+
+
+class Children:
+    """Several children, each of which answers a request at a time.
+
+    Another is started where those that run have been busy for as long as a start takes.
+    """
+
+    def __init__(self, count: int, module: str = WORKER) -> None:
+        self._children = [Child(module) for _ in range(count)]
+
+    def request(self, message: dict[str, Any], timeout: float) -> dict[str, Any]:
+        """As `Child.request`."""
+        return self._free().request(message, timeout)
+
+    def _free(self) -> Child:
+        start = time.monotonic()
+        while True:
+            free = [one for one in self._children if not one.is_busy]
+            running = [one for one in free if one.is_started]
+            is_due = len(free) == len(self._children) or time.monotonic() - start > _START_SECONDS
+            if running or (free and is_due):
+                return (running or free)[0]
+            time.sleep(_LOOK_SECONDS)
+
+    def close(self) -> None:
+        """Ends them all; later requests start others."""
+        for one in self._children:
+            one.close()
 
 
 def _start(module: str, stderr: IO[bytes]) -> subprocess.Popen[bytes]:

@@ -1,4 +1,4 @@
-"""A `Program` -> `Code` of one target, through libslang in the child process and the disk cache.
+"""A `Program` -> `Code` of one target, through libslang in a child process and the disk cache.
 
 The same program, library and compiler give the same bytes, whoever compiled them. A compiler that
 refuses, crashes or hangs becomes a `CompileError`; it never takes the host down.
@@ -6,10 +6,14 @@ refuses, crashes or hangs becomes a `CompileError`; it never takes the host down
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
+import os
 import re
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +25,7 @@ from shaderad.diagnostics.progress import Work
 from shaderad.lower import precompiled, slang_log
 from shaderad.lower.artifact import Code, Diagnostic, Program, library_folder
 from shaderad.lower.cache import Cache, default_cache, key_of
-from shaderad.lower.child import Child, ChildDied, ChildTimedOut, ChildUnavailable
+from shaderad.lower.child import Child, ChildDied, Children, ChildTimedOut, ChildUnavailable
 from shaderad.lower.options import FORMATS, OPTIONS
 
 if TYPE_CHECKING:
@@ -32,6 +36,8 @@ _IMPORT = re.compile(r"^import (\w+);", re.MULTILINE)
 
 TIMEOUT_SECONDS = 60.0
 """Of the child's processor time."""
+PROCESSES = min(os.cpu_count() or 1, 4)
+"""That compile side by side."""
 # Raised whenever the child asks more of a module, so that earlier verdicts are forgotten.
 _VETTING = "verdict 3"
 
@@ -131,6 +137,18 @@ def compile_program(
     return Code(target, reply["code"], diagnostics)
 
 
+def compile_programs(
+    programs: Sequence[Program], target: str, *, before: Callable[[], object] | None = None
+) -> list[Code]:
+    """As `compile_program`, side by side; the error is that of the first that has one."""
+    threads = ThreadPoolExecutor(PROCESSES, "compilers")
+    try:
+        codes = [threads.submit(compile_program, p, target, before=before) for p in programs]
+        return [code.result() for code in codes]
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
 def code_with_lines(program: Program, target: str) -> Code | None:
     """As `compile_program`, but the code says which lines of `program.slang` it comes from.
 
@@ -176,12 +194,35 @@ def library_path(
         return [folder]
     root, digest = kept / "library", _library_digest(folder)
     found: list[Path] = []
-    for module in modules:
-        key = key_of("library", module, repr(OPTIONS), digest, compiler_version())
-        if (folder / f"{module}.slang").is_file():
-            made = precompiled.find_or_make(root, module, folder, key, child())
-            found += [made] if made is not None else []
+    with _making.lock:
+        for module in modules:
+            key = key_of("library", module, repr(OPTIONS), digest, compiler_version())
+            if (folder / f"{module}.slang").is_file():
+                made = precompiled.find_or_make(root, module, folder, key, children())
+                found += [made] if made is not None else []
     return [*found, folder]
+
+
+class _Making:
+    """Threads make modules of the library in turn, each of them once."""
+
+    def __init__(self) -> None:
+        self.forget()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.forget)
+
+    def forget(self) -> None:
+        self.lock = threading.Lock()
+
+
+_making = _Making()
+
+
+def prepare() -> None:
+    """Begins, beside what goes on, what the first compilation on a machine would wait for."""
+    if compiler_version():
+        modules = precompiled.MODULES[:2]
+        threading.Thread(target=library_path, kwargs={"modules": modules}, daemon=True).start()
 
 
 def modules_of(program: Program) -> tuple[str, ...]:
@@ -215,21 +256,39 @@ def vet(
         "target": TARGETS[code.target],
         "content": code.content,
         "entry": entry,
-        "adapter": device.adapter,
-        "api": device.api,
-        "driver": device.driver,
-        "features": list(device.features),
-        "limits": dict(sorted(device.limits.items())),
+        **_identity(device),
     }
     key = key_of(_VETTING, device.version, msgspec.msgpack.encode(request))
     stored = _decoded(cache.get(key), Verdict)
     if stored is not None:
         return stored
     with Work(entry, "naga"):
-        verdict = _verdict(request, timeout, child())
+        verdict = _verdict(request, timeout, vetter())
     if verdict.is_final:
         cache.put(key, msgspec.msgpack.encode(verdict))
     return verdict
+
+
+def prepare_to_vet(device: VettingDevice) -> None:
+    """Opens the device of the process that vets, beside what goes on, where there is none yet."""
+    if not vetter().is_started:
+        threading.Thread(target=_open, args=(device,), daemon=True).start()
+
+
+def _open(device: VettingDevice) -> None:
+    with contextlib.suppress(ChildDied, ChildTimedOut, ChildUnavailable):
+        vetter().request({"kind": "open", **_identity(device)}, TIMEOUT_SECONDS)
+
+
+def _identity(device: VettingDevice) -> dict[str, Any]:
+    """What the process that vets finds the device by."""
+    return {
+        "adapter": device.adapter,
+        "api": device.api,
+        "driver": device.driver,
+        "features": list(device.features),
+        "limits": dict(sorted(device.limits.items())),
+    }
 
 
 def ask_naga(
@@ -255,8 +314,14 @@ def compiler_version() -> str:
 
 
 @functools.cache
-def child() -> Child:
-    """The one child of this process, not started before its first request."""
+def children() -> Children:
+    """The processes that compile, none of which is started before it is asked."""
+    return Children(PROCESSES)
+
+
+@functools.cache
+def vetter() -> Child:
+    """The process that vets: it has a device open, and may end by any code."""
     return Child()
 
 
@@ -283,7 +348,7 @@ def _ask(
     values: dict[str, Any] = {"entry": program.name, "target": target}
     size = len(program.slang.encode())
     try:
-        reply = child().request(request, timeout)
+        reply = children().request(request, timeout)
     except ChildDied as death:
         stderr = death.stderr[-500:] or "it printed nothing"
         values |= {"cause": death.cause, "stderr": stderr}

@@ -15,10 +15,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from shaderad.lower.child import Child, ChildDied, ChildTimedOut, ChildUnavailable
+from shaderad.lower.child import ChildDied, Children, ChildTimedOut, ChildUnavailable
 
 MODULES = ("shaderad", "safe_math", "double_math")
-"""What the library consists of; the others take longer to read, and not all programs need them."""
+"""What the library consists of; not all programs need the last."""
 
 TIMEOUT_SECONDS = 60.0
 _KEPT = 8  # Up to 8 MB each; versions of shaderad that are used side by side.
@@ -29,7 +29,9 @@ def file_of(module: str) -> str:
     return f"{module}.slang-module"
 
 
-def find_or_make(root: Path, module: str, library: Path, key: str, child: Child) -> Path | None:
+def find_or_make(
+    root: Path, module: str, library: Path, key: str, children: Children
+) -> Path | None:
     """The folder of a module, to be searched before the library's own.
 
     Args:
@@ -37,7 +39,7 @@ def find_or_make(root: Path, module: str, library: Path, key: str, child: Child)
         module: One of `MODULES`.
         library: The folder of its source.
         key: Names the module, the library's content, the compiler and its options.
-        child: The process that makes a module where there is none.
+        children: The processes that make a module where there is none.
     """
     try:
         for folder in root.glob(f"{key[:16]}-*"):
@@ -46,19 +48,19 @@ def find_or_make(root: Path, module: str, library: Path, key: str, child: Child)
             shutil.rmtree(folder)
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(suffix=".new", dir=root) as scratch:
-            made = _made(Path(scratch), module, library, key, child)
+            made = _made(Path(scratch), module, library, key, children)
         _drop_all_but_newest(root)
     except (OSError, ChildDied, ChildTimedOut, ChildUnavailable):
         return None
     return made
 
 
-def _made(scratch: Path, module: str, library: Path, key: str, child: Child) -> Path | None:
+def _made(scratch: Path, module: str, library: Path, key: str, children: Children) -> Path | None:
     folder = scratch / "module"
     folder.mkdir()
     path = str(folder / file_of(module))
     request = {"kind": "library", "library": str(library), "module": module, "path": path}
-    digest = child.request(request, TIMEOUT_SECONDS).get("digest")
+    digest = children.request(request, TIMEOUT_SECONDS).get("digest")
     if not digest:
         return None
     made = scratch.parent / f"{key[:16]}-{digest}"

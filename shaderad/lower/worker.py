@@ -87,10 +87,18 @@ class _Slang:
 
 
 def _vet(request: Message, at_stage: AtStage) -> Message:
+    return _vetting(at_stage).vet(request, at_stage)
+
+
+def _open(request: Message, at_stage: AtStage) -> Message:
+    _vetting(at_stage).open_device(request)
+    return {}
+
+
+def _vetting(at_stage: AtStage) -> Any:
     at_stage("device")  # What is imported loads drivers, too.
     # By name, because only files of `runtime` may know wgpu, and `lower` knows nothing of them.
-    vetting = importlib.import_module("shaderad.runtime.vetting_runtime")
-    return vetting.vet(request, at_stage)
+    return importlib.import_module("shaderad.runtime.vetting_runtime")
 
 
 def _ping(_request: Message, _at_stage: AtStage) -> Message:
@@ -180,7 +188,8 @@ def serve(answers: Mapping[str, Callable[[Message, AtStage], Message]]) -> None:
 def main() -> None:
     """Serves the compiler and naga."""
     slang = _Slang()
-    serve({"compile": slang.compile, "library": slang.library, "vet": _vet, "ping": _ping})
+    compiling = {"compile": slang.compile, "library": slang.library}
+    serve({**compiling, "vet": _vet, "open": _open, "ping": _ping})
 
 
 if __name__ == "__main__":

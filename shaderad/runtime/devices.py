@@ -13,7 +13,7 @@ from typing import Any
 
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.lower.compile import VettingDevice
+from shaderad.lower.compile import VettingDevice, prepare
 from shaderad.runtime.choice import DeviceInfo
 from shaderad.runtime.forks import check_process, note_opened
 from shaderad.runtime.interrupts import held_back
@@ -59,6 +59,7 @@ def open_runtime(
         DeviceError: SR0601, SR0602, SR0603, SR0616, SR0620, SR0622.
     """
     check_process()
+    prepare()
     with held_back():
         opened = _opened(name, adapter, native, limits or {})
     note_opened()

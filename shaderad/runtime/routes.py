@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from shaderad.diagnostics import Error, error
 from shaderad.lower.artifact import Code, Program
-from shaderad.lower.compile import VettingDevice, compile_program, vet
+from shaderad.lower.compile import VettingDevice, compile_program, prepare_to_vet, vet
 from shaderad.runtime.protocol import Capabilities, Route
 from shaderad.runtime.spirv_comparisons import with_ordered_comparisons
 from shaderad.runtime.spirv_pointers import with_pointers_in_place
@@ -36,7 +36,9 @@ def choose_code(
     is_final = True
     for target in WGPU_TARGETS if program.code is None else (program.code.target,):
         try:
-            code = program.code or compile_program(program, target, library=program.library)
+            code = program.code or compile_program(
+                program, target, library=program.library, before=lambda: prepare_to_vet(device)
+            )
         except Error as failure:
             # SPIR-V takes all that Slang does; that WGSL cannot express a program is no news.
             if not reasons:

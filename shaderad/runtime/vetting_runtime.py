@@ -60,8 +60,7 @@ def _refusal(request: dict[str, Any], at_stage: Callable[[str], None]) -> str:
         MemoryError: Where memory ran out.
     """
     at_stage("device")
-    identity = (request["adapter"], request["api"], request["driver"])
-    device = _device(identity, tuple(request["features"]), tuple(sorted(request["limits"].items())))
+    device = open_device(request)
     content = request["content"]
     try:
         at_stage("naga")
@@ -76,6 +75,12 @@ def _refusal(request: dict[str, Any], at_stage: Callable[[str], None]) -> str:
             raise MemoryError(str(refusal)) from None
         return str(refusal) or type(refusal).__name__
     return ""
+
+
+def open_device(request: dict[str, Any]) -> Any:
+    """The device that a request names, opened once."""
+    identity = (request["adapter"], request["api"], request["driver"])
+    return _device(identity, tuple(request["features"]), tuple(sorted(request["limits"].items())))
 
 
 @functools.cache

@@ -59,7 +59,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             shown.append(message["target"])
             return {"refused": "by this test"}
 
-    monkeypatch.setattr(compiling, "child", Child)
+    monkeypatch.setattr(compiling, "vetter", Child)
     monkeypatch.setattr(compiling, "default_cache", lambda: Cache(None))
     return shown
 
@@ -109,7 +109,7 @@ def test_what_a_build_asked_is_known_on_its_machine(
     def no_child() -> None:
         pytest.fail("the child is asked again")
 
-    monkeypatch.setattr(compiling, "child", no_child)
+    monkeypatch.setattr(compiling, "vetter", no_child)
     assert gradient(tmp_path / "out") == ([2.0, 6.0], {"spirv"})
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from shaderad.lower import compile as compiling
 from shaderad.lower import watchdog
 from shaderad.lower.artifact import Program
 from shaderad.lower.cache import Cache
-from shaderad.lower.child import Child, ChildDied, ChildUnavailable
+from shaderad.lower.child import Child, ChildDied, Children, ChildUnavailable
 from shaderad.lower.compile import compile_program
 from tests.lower.misbehaving_worker import MODULE
 
@@ -27,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[Child]:
     one = Child(MODULE)
-    monkeypatch.setattr(compiling, "child", lambda: one)
+    monkeypatch.setattr(compiling, "children", lambda: one)
     yield one
     one.close()
 
@@ -101,6 +102,43 @@ def test_a_child_without_memory_is_no_verdict(child: Child, library: Path) -> No
 
 def test_a_crash_is_one(child: Child, library: Path) -> None:
     assert refused("end_by SIGSEGV", library).code == "SR0502"
+
+
+def test_another_child_is_started_where_one_is_busy_for_long() -> None:
+    ours = Children(2, MODULE)
+    answers: list[int] = []
+
+    def ask(work: str, count: int) -> None:
+        for _ in range(count):
+            ours.request({"kind": "compile", "slang": work}, 60.0)
+            answers.append(ours.request({"kind": "ping"}, 60.0)["pid"])
+
+    ask("creep 0", 2)
+    assert len(set(answers)) == 1
+    busy = threading.Thread(target=ask, args=("creep 3", 1))
+    busy.start()
+    time.sleep(0.5)
+    assert ours.request({"kind": "ping"}, 60.0)["pid"] not in answers
+    busy.join()
+    ours.close()
+
+
+def test_who_waits_for_a_child_when_the_host_ends_starts_no_other() -> None:
+    script = (
+        "import threading\n"
+        "from shaderad.lower.child import Child\n"
+        f"one = Child({MODULE!r})\n"
+        "print(one.request({'kind': 'ping'}, 60.0)['pid'])\n"
+        "stand = {'kind': 'compile', 'slang': 'stand_still'}\n"
+        "threading.Thread(target=one.request, args=(stand, 60.0), daemon=True).start()\n"
+        "while not one.is_busy: pass\n"
+    )
+    start = time.monotonic()
+    host = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+    assert time.monotonic() - start < 20.0
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(host.stdout), 0)
 
 
 def test_an_interrupt_that_reaches_the_child_does_nothing(child: Child, library: Path) -> None:

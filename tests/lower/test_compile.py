@@ -1,4 +1,4 @@
-"""Compiling through the child process: every target, every way to fail, the cache in front."""
+"""Compiling through child processes: every target, every way to fail, the cache in front."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shaderad.lower import compile as compiling
 from shaderad.lower.artifact import Code, Program
 from shaderad.lower.cache import Cache
 from shaderad.lower.child import Child, ChildTimedOut
-from shaderad.lower.compile import TARGETS, child, compile_program
+from shaderad.lower.compile import TARGETS, children, compile_program, compile_programs
 
 LIBRARY = "module shaderad;\npublic float twice(float x) { return 2.0 * x; }\n"
 TEXT = """import shaderad;
@@ -75,7 +75,7 @@ def test_bytes_do_not_depend_on_what_was_compiled_before(target: str, library: P
     first = compile_program(program(), target, cache=Cache(None), library=library)
     compile_program(program("cos(v)"), target, cache=Cache(None), library=library)
     assert compile_program(program(), target, cache=Cache(None), library=library) == first
-    child().close()
+    children().close()
     assert compile_program(program(), target, cache=Cache(None), library=library) == first
 
 
@@ -194,14 +194,14 @@ def test_a_compiler_that_takes_too_long_is_stopped(library: Path, cache: Cache) 
 
 
 def test_a_child_killed_between_requests_is_replaced(library: Path, cache: Cache) -> None:
-    os.kill(child().request({"kind": "ping"}, 60.0)["pid"], 9)
+    os.kill(children().request({"kind": "ping"}, 60.0)["pid"], 9)
     assert compile_program(program(), "spirv", cache=cache, library=library).content
 
 
 def test_no_interpreter_is_a_coded_error(
     monkeypatch: pytest.MonkeyPatch, library: Path, cache: Cache
 ) -> None:
-    child().close()
+    children().close()
     monkeypatch.setenv("SHADERAD_PYTHON", "/no/such/python")
     with pytest.raises(CompileError, match="/no/such/python") as caught:
         compile_program(program(), "spirv", cache=cache, library=library)
@@ -211,7 +211,7 @@ def test_no_interpreter_is_a_coded_error(
 def test_no_compiler_is_a_coded_error(
     monkeypatch: pytest.MonkeyPatch, library: Path, cache: Cache
 ) -> None:
-    monkeypatch.setattr(compiling, "child", NoSlang)
+    monkeypatch.setattr(compiling, "children", NoSlang)
     with pytest.raises(CompileError, match="not installed") as caught:
         compile_program(program(), "spirv", cache=cache, library=library)
     assert caught.value.code == "SR0505"
@@ -224,7 +224,7 @@ class NoSlang:
         return {"missing": bool(message) and timeout > 0}
 
 
-def test_threads_share_the_child(library: Path, cache: Cache) -> None:
+def test_threads_compile_side_by_side(library: Path, cache: Cache) -> None:
     compiled: dict[int, Code] = {}
 
     def compile_one(number: int) -> None:
@@ -239,6 +239,21 @@ def test_threads_share_the_child(library: Path, cache: Cache) -> None:
     assert sorted(compiled) == list(range(11, 17))
     for number, code in compiled.items():
         assert f"{number}.0f".encode() in code.content
+
+
+def test_programs_are_compiled_side_by_side_in_order(
+    library: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling, "default_cache", lambda: cache)
+    monkeypatch.setattr(compiling, "library_folder", lambda: library)
+    bodies = [program(f"cos(v) + {number}.0") for number in range(21, 27)]
+    codes = compile_programs(bodies, "wgsl")
+    for number, code in zip(range(21, 27), codes, strict=True):
+        assert f"{number}.0f".encode() in code.content
+    broken = program("no_such_name")
+    with pytest.raises(CompileError) as caught:
+        compile_programs([*bodies, broken], "wgsl")
+    assert caught.value.code == "SR0501"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -258,8 +273,8 @@ def test_a_forked_host_gets_its_own_child() -> None:
 
 def test_the_child_ends_with_its_host() -> None:
     script = (
-        "import os; from shaderad.lower.compile import child\n"
-        "print(child().request({'kind': 'ping'}, 60.0)['pid'], flush=True); os._exit(9)"
+        "import os; from shaderad.lower.compile import children\n"
+        "print(children().request({'kind': 'ping'}, 60.0)['pid'], flush=True); os._exit(9)"
     )
     host = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=paths()
@@ -304,7 +319,7 @@ from pathlib import Path
 from shaderad.lower.artifact import Program
 from shaderad.lower.cache import Cache
 from shaderad.lower import compile as compiling
-compiling.child = None  # A miss would fail.
+compiling.children = None  # A miss would fail.
 program = Program("f_primal", {program().slang!r}, (64, 1, 1), ())
 arguments = dict(cache=Cache(Path({str(cache.folder)!r})), library=Path({str(library)!r}))
 compiling.compile_program(program, "spirv", **arguments)

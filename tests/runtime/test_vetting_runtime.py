@@ -135,7 +135,7 @@ def test_a_verdict_is_asked_for_once(
     tmp_path: Path,
 ) -> None:
     dying = Dying(answer)
-    monkeypatch.setattr(compiling, "child", dying)
+    monkeypatch.setattr(compiling, "vetter", dying)
     code = Code("spirv", b"words")
     device = VettingDevice("adapter", "vulkan", "driver 1", (), {}, "0.32")
     for _asked_then_remembered in range(2):
@@ -166,7 +166,7 @@ def test_no_answer_is_no_verdict(
     tmp_path: Path,
 ) -> None:
     dying = Dying(answer)
-    monkeypatch.setattr(compiling, "child", dying)
+    monkeypatch.setattr(compiling, "vetter", dying)
     code = Code("spirv", b"words")
     device = VettingDevice("adapter", "vulkan", "driver 1", (), {}, "0.32")
     for asked_times in (1, 2):

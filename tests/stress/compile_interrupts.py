@@ -71,14 +71,15 @@ def compiled_under_interrupts(device: sad.Device, count: int, seed: int) -> list
     numbers = iter(range(3, 1_000_000))
     found: list[bool] = []
     with uncached():
-        compiling.child().close()
+        compiling.children().close()
         start = time.perf_counter()
         assert is_right(device, next(numbers))
         longest = time.perf_counter() - start  # with the start of a child
         while len(found) < count:
             # As often into a running child as into one that starts.
             if choose.random() < 0.5:
-                compiling.child().close()
+                compiling.children().close()
+                compiling.vetter().close()
             program = times(next(numbers))
             moment = choose.uniform(1e-4, longest)
             if is_interrupted(lambda program=program: device.runtime.pipeline(program), moment):

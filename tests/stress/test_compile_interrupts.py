@@ -33,7 +33,7 @@ def test_an_interrupt_does_not_wait_for_the_compiler(
     device: sad.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = Child(MODULE)
-    monkeypatch.setattr(compiling, "child", lambda: ours)
+    monkeypatch.setattr(compiling, "children", lambda: ours)
     endless = replace(times(2), slang="stand_still")  # Only an interrupt ends the call.
     with uncached():
         assert is_interrupted(lambda: device.runtime.pipeline(endless), 0.5)
