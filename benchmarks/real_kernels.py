@@ -27,7 +27,8 @@ from one_dispatch import OneDispatch
 from timing import alternated, median_ratio
 
 PROGRAMS = Path(__file__).parent / "programs"
-NAMES = ("sdf", "sdf:range", "mlp", "ggx", "hash_grid", "springs", "eigen", "bvh")
+NAMES = ("sdf", "sdf:range", "mlp", "wide_mlp", "ggx", "hash_grid", "springs", "eigen", "bvh",
+         "many_fields", "long_array", "long_static")  # fmt: skip
 STEPS = 15
 SECONDS = 600.0
 """After which a program counts as unusable."""
@@ -125,7 +126,7 @@ def main() -> None:
     for name in given.programs:
         for runtime in given.runtime:
             found = in_child(name, runtime, given.size)
-            head = f"{name:10} {runtime:8}"
+            head = f"{name:11} {runtime:8}"
             if "failure" in found:
                 print(f"{head} {found['failure']}", flush=True)
             else:

@@ -288,6 +288,15 @@ def byte_count(t: Type) -> int:
     raise TypeError(f"{t} has no layout")
 
 
+def memory_of(t: Type) -> int:
+    """Bytes of a local."""
+    if isinstance(t, Struct):
+        return sum(memory_of(part) for _, part in t.fields)
+    if isinstance(t, Tuple):
+        return sum(map(memory_of, t.elements))
+    return t.count * memory_of(t.element) if isinstance(t, LocalArray) else byte_count(t)
+
+
 def word_bytes(t: Type) -> int:
     """2 for elements made of half alone, else 4."""
     return 2 if {s.kind for s in scalars(t)} == {Kind.HALF} else 4

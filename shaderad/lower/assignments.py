@@ -17,6 +17,7 @@ from shaderad.ir.nodes import (
     Step,
     SwizzleStep,
     Var,
+    Zero,
 )
 from shaderad.ir.types import Type
 from shaderad.ir.walk import path_value, reads, step_type
@@ -38,8 +39,11 @@ def write_assign(writer: FunctionWriter, s: Assign) -> None:
 def _assign_name(writer: FunctionWriter, s: Assign) -> None:
     name = writer.variable(s.name)
     is_new = not writer.is_declared(s.name)
-    spelled = f"{writer.module.types.spell(writer.types[s.name])} " if is_new else ""
     writer.declare(s.name)
+    if isinstance(s.value, Zero):
+        writer.make_zero(name, writer.types[s.name], is_new=is_new)
+        return
+    spelled = f"{writer.module.types.spell(writer.types[s.name])} " if is_new else ""
     if not is_new and s.name in reads((s,)):
         place = Var(type=writer.types[s.name], name=s.name)
         writer.piece.add(_update(writer, name, place, s.value))

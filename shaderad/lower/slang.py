@@ -28,9 +28,7 @@ from shaderad.ir.nodes import (
     Store,
     While,
 )
-from shaderad.ir.types import (
-    Type,
-)
+from shaderad.ir.types import LocalArray, Type, memory_of
 from shaderad.ir.walk import reads
 from shaderad.lower import accumulate
 from shaderad.lower.assignments import write_assign
@@ -46,6 +44,10 @@ from shaderad.rules.pulling import ReverseFor
 
 if TYPE_CHECKING:
     from shaderad.lower.module import Module
+
+
+_LONG_BYTES = 256
+"""Of a local array; compilers write one that is shorter as quickly as a loop over it."""
 
 
 class FunctionWriter:
@@ -128,10 +130,18 @@ class FunctionWriter:
         if is_bound_whole and name not in reads((first,)):
             return  # declared by its first assignment
         self.declare(name)
-        t = self.types[name]
-        spelled = self.module.types.spell(t)
-        value = self.module.types.zero(t)
-        self.piece.add(f"{spelled} {self.variable(name)} = {value};")
+        self.make_zero(self.variable(name), self.types[name], is_new=True)
+
+    def make_zero(self, variable: str, t: Type, *, is_new: bool) -> None:
+        """Declares a variable as 0, or makes it so again."""
+        types = self.module.types
+        start = f"{types.spell(t)} {variable}" if is_new else variable
+        if not (isinstance(t, LocalArray) and memory_of(t) > _LONG_BYTES):
+            self.piece.add(f"{start} = {types.zero(t)};")
+            return
+        if is_new:
+            self.piece.add(f"{start};")
+        self.piece.add(f"clear({variable}, {types.zero(t.element)}, {self.module.zero()});")
 
     def statement(self, s: Stmt) -> None:
         if self.module.variant.checks == "nan":

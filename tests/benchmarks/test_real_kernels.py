@@ -13,7 +13,20 @@ from tests.benchmarks.test_benchmarks import imported
 pytestmark = pytest.mark.gpu
 
 
-@pytest.mark.parametrize("name", ["mlp", "ggx", "hash_grid", "springs", "eigen"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mlp",
+        "wide_mlp",
+        "ggx",
+        "hash_grid",
+        "springs",
+        "eigen",
+        "many_fields",
+        "long_array",
+        "long_static",
+    ],
+)
 def test_a_program_agrees_with_the_oracle(
     name: str, device: sad.Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

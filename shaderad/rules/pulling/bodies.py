@@ -12,12 +12,11 @@ from shaderad.bodies.liveness import live_before
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Function, Kernel, Parameter, Stmt
-from shaderad.ir.types import INT, VOID, Type, is_differentiable
+from shaderad.ir.types import INT, VOID, Type, is_differentiable, memory_of
 from shaderad.ir.walk import all_expressions, changed, reads, rewrite_body, statements, writes
 from shaderad.rules.body import Body
 from shaderad.rules.pulling.activity import activity
 from shaderad.rules.pulling.functions import Functions, parameters_of
-from shaderad.rules.pulling.loops import memory_of
 from shaderad.rules.pulling.nodes import Adjoint, Place, Split
 from shaderad.rules.pulling.sweeps import Sweeps
 from shaderad.rules.pulling.tidying import tidied

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from shaderad.bodies.trip_counts import trip_count
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr, Stmt
-from shaderad.ir.types import INT, LocalArray, Struct, Tuple, Type, byte_count
+from shaderad.ir.types import INT, LocalArray, Type, memory_of
 from shaderad.ir.walk import blocks, map_children, statements
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
@@ -359,13 +359,6 @@ class Repeated:
         if isinstance(made, nodes.Call):
             return replace(made, function=self._functions.primal(made.function))
         return made
-
-
-def memory_of(t: Type) -> int:
-    """Bytes of a local."""
-    if isinstance(t, Struct | Tuple):
-        return sum(memory_of(part) for _, part in c.named_parts(t))
-    return t.count * memory_of(t.element) if isinstance(t, LocalArray) else byte_count(t)
 
 
 def assigned_names(body: Iterable[Stmt]) -> list[str]:

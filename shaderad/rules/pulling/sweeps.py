@@ -27,6 +27,7 @@ from shaderad.ir.types import (
     Type,
     Void,
     is_differentiable,
+    memory_of,
 )
 from shaderad.ir.walk import expressions, map_children, path_value, statements
 from shaderad.rules import composing as c
@@ -37,7 +38,7 @@ from shaderad.rules.pulling.activity import Activity, moving_parts, reached_from
 from shaderad.rules.pulling.cotangents import parts_of
 from shaderad.rules.pulling.expressions import Additions, Target, target_of
 from shaderad.rules.pulling.functions import Functions
-from shaderad.rules.pulling.loops import Repeated, assigned_names, memory_of
+from shaderad.rules.pulling.loops import Repeated, assigned_names
 from shaderad.rules.pulling.names import Names
 from shaderad.rules.pulling.nodes import Adjoint, Cotangent, Split
 from shaderad.rules.pulling.pulls import Pull
