@@ -1,4 +1,4 @@
-"""Bodies without what nobody reads: no dead assignments, no empty ifs and loops.
+"""Bodies without what nobody reads: no dead assignments, no empty ifs, loops and calls.
 
 Bodies have no jumps left (``bodies/jumps.py``). What a dead value would have reported is not.
 """
@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from shaderad.bodies.liveness import live_before, names_in
 from shaderad.ir import ops
-from shaderad.ir.nodes import Apply, Assign, For, If, Stmt, While
+from shaderad.ir.nodes import Apply, Assign, Call, Evaluate, For, If, Stmt, While
 from shaderad.ir.types import BOOL
 
 
@@ -27,6 +27,8 @@ def without_dead(body: tuple[Stmt, ...], live: frozenset[str]) -> tuple[Stmt, ..
 def _kept(s: Stmt, live: frozenset[str]) -> Stmt | None:
     if isinstance(s, Assign):
         return s if s.name in live else None
+    if isinstance(s, Evaluate) and isinstance(s.call, Call):
+        return s if s.call.function.body else None
     if isinstance(s, If):
         return _kept_branch(s, live)
     if isinstance(s, For | While):

@@ -216,7 +216,9 @@ def _without_unread_results(
             return e
         return replace(e, function=split.without_result, args=(*e.args[:at], *e.args[at + 1 :]))
 
-    return rewrite_body(body, change)
+    made = rewrite_body(body, change)
+    # Then they may leave nothing to be run for.
+    return without_dead(made, places) if made != body else body
 
 
 def _names_in(body: tuple[Stmt, ...]) -> set[str]:
