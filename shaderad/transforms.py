@@ -78,8 +78,8 @@ def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
         ``(out, pullback)`` with ``pullback(out_bar)`` a tuple, one entry a positional argument.
 
     Raises:
-        DerivativeError: SR0451 for an array of a transform around this one that `function` takes
-            along without an argument, SR0453 for a differentiable keyword.
+        DerivativeError: SR0451 for what a transform around this one does not follow, SR0453 for a
+            differentiable keyword.
     """
     at = linearised_within(function, args, call, when=When.NOW)
     return at.out, Pullback(at, len(args))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -311,3 +313,88 @@ def test_gradients_of_a_trace_are_not_added_in_place(device: sad.Device) -> None
 
     with pytest.raises(sad.DerivativeError, match="SR0451"):
         sad.jvp(summed, (X,), (V,))
+
+
+# -- of higher order -----------------------------------------------------------------------------
+
+
+@sad.function
+def swing(x: float, y: float) -> float:
+    total = 0.0
+    for k in range(3):
+        total += sad.sin(2.0 * x) * y * float(k + 1)
+    return total
+
+
+@sad.kernel
+def waves(i: sad.Index, x: sad.In[float], t: sad.Add[float]):
+    t[0] += swing(x[i], x[(i + 1) % len(x)]) + x[i] ** 4
+
+
+@sad.kernel
+def fourths(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = x[i] ** 4
+
+
+PLACES = np.array([0.5, -1.0, 1.5, 2.0])
+ALONG = np.array([1.0, -0.5, 0.25, 2.0])
+
+
+def waves_in_float64(x: np.ndarray[Any, Any]) -> float:
+    return float(np.sum(6.0 * np.sin(2.0 * x) * np.roll(x, -1) + x**4))
+
+
+def test_third_derivatives_of_a_kernel_are_those_of_differences(device: sad.Device) -> None:
+    def move(x: sad.Array) -> sad.Array:
+        return sad.hvp(waves, [x], [along], dim=4, shapes={"t": 1})
+
+    with device:
+        x, along = (sad.array(one.astype(np.float32)) for one in (PLACES, ALONG))
+        _, moved = sad.jvp(move, [x], [along])
+        gradient = sad.grad(lambda x: sad.sum(move(x) * along))(x)
+        by_hvp = sad.hvp(lambda x: sad.sum(sad.grad(waves)(x, dim=4, shapes={"t": 1}) * along),
+                         [x], [along])  # fmt: skip
+    h = 1e-3
+    steps = {k: waves_in_float64(PLACES + k * h * ALONG) for k in (-2, -1, 1, 2)}
+    third = (steps[2] - 2.0 * steps[1] + 2.0 * steps[-1] - steps[-2]) / (2.0 * h**3)
+    for found in (moved, gradient, by_hvp):
+        assert float(found.numpy() @ ALONG) == pytest.approx(third, rel=1e-4)
+
+
+def test_transforms_of_kernels_nest_in_any_order_of_modes(device: sad.Device) -> None:
+    x, v = PLACES.astype(np.float32), ALONG.astype(np.float32)
+
+    def half(x: sad.Array) -> sad.Array:
+        return fourths(x, dim=4) * 0.5
+
+    with device:
+        _, twice = sad.jvp(lambda x: sad.jvp(half, [x], [v])[1], [x], [v])
+        np.testing.assert_allclose(twice.numpy(), 6 * x**2 * v * v, rtol=1e-5)
+        # An array of the outer transform that the inner function sees without being given it.
+        found, pullback = sad.vjp(lambda x: sad.vjp(lambda y: half(x * y), PLACES)[1](v)[0], x)
+        np.testing.assert_allclose(found.numpy(), 2 * x**7 * v, rtol=1e-5)
+        np.testing.assert_allclose(pullback(v)[0].numpy(), 8 * x**6 * v * v, rtol=1e-5)
+        _, fourth = sad.jvp(
+            lambda x: sad.jvp(lambda x: sad.hvp(lambda x: sad.sum(half(x)), [x], [v]), [x], [v])[1],
+            [x], [v],
+        )  # fmt: skip
+        np.testing.assert_allclose(fourth.numpy(), 12 * v**3 * np.ones(4), rtol=1e-5)
+
+
+def test_kernels_that_no_graph_runs_have_second_derivatives_in_both_modes(
+    device: sad.Device,
+) -> None:
+    x, v = PLACES.astype(np.float32), ALONG.astype(np.float32)
+
+    def energy(x: sad.Array) -> sad.Array:
+        return waves(x, dim=4, shapes={"t": 1}, checks="nan")
+
+    def plain(x: sad.Array) -> sad.Array:
+        return waves(x, dim=4, shapes={"t": 1})
+
+    with device:
+        expected = sad.hvp(plain, [x], [v]).numpy()
+        _, pushed = sad.jvp(sad.grad(energy), [x], [v])
+        _, pullback = sad.vjp(sad.grad(energy), x)
+        np.testing.assert_allclose(pushed.numpy(), expected, rtol=1e-5)
+        np.testing.assert_allclose(pullback(v)[0].numpy(), expected, rtol=1e-5)

@@ -57,8 +57,9 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0451": Message(
         DerivativeError,
-        "a transform inside of another one uses an array of the outer one that is no argument",
-        note="the inner one sees what is passed by position, and adds to no array that exists",
+        "a transform inside of another one uses an array that the outer one does not follow",
+        note="gradients are added to no array that exists; where kernels take pointers or "
+        "`checks`, the inner transform sees what is passed by position alone",
         help="pass the array to the inner function as an argument, and add gradients with `+`",
     ),
     "SR0452": Message(
@@ -175,8 +176,8 @@ MESSAGES: dict[str, Message] = {
     "SR0419": Message(
         DerivativeError,
         "this is a derivative of order {order} of `{function}`",
-        note="`fwd_diff`, `bwd_diff`, `vjp` and `jvp` count one order each; kernels have two",
-        help="take one derivative less, or write the inner one out",
+        note="`vjp` and `jvp` count one order each; kernels with pointers or `checks` have two",
+        help="take one derivative less, leave `checks` out, or pass arrays in place of pointers",
     ),
     "SR0425": Message(
         DerivativeError,
@@ -193,7 +194,8 @@ MESSAGES: dict[str, Message] = {
     "SR0431": Message(
         DerivativeError,
         "forward mode over forward mode, of `{function}`",
-        note="second derivatives of kernels are taken in reverse over forward mode",
+        note="second derivatives of kernels with pointers or `checks` are taken in reverse over "
+        "forward mode",
         help="take `sad.jvp` of a `sad.grad`, or `sad.hvp`",
     ),
     "SR0471": Message(

@@ -6,7 +6,7 @@ With ``y = f(x)`` and J its Jacobian at x,
 and the second order, which needs no derivative of `bwd_diff`, because J is one matrix in both:
     J^T y_bar moved along x_dot                 = d/dx <y_bar, J x_dot>  = pull(push(f)) by x
     the cotangent of x in <z, J^T y_bar>        = d/dx <y_bar, J z>      = pull(push(f)) by x
-Beyond that kernels have no derivative: SR0419.
+What comes out are functions like any other, whose derivatives are made alike.
 """
 
 from __future__ import annotations
@@ -23,23 +23,12 @@ from shaderad.ir.walk import reachable
 from shaderad.rules import composing as c
 from shaderad.rules.local_arrays import added, with_zeros
 
-MAX_ORDER = 2
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Push(Function):
-    """``push(f)``: takes the arguments of `primal`, then a tangent each; gives its tangent."""
-
-    primal: Function
-    order: int
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pull(Function):
     """``pull(f)``: takes the arguments of `primal` and its cotangent; gives theirs, as a tuple."""
 
     primal: Function
-    order: int
 
 
 def differentiable(function: Function) -> list[int]:
@@ -79,12 +68,11 @@ def _pull_of_pull(f: Pull, e: nodes.Call, z: Expr) -> dict[int, Expr]:
     return found | {len(args): _call(pushed, [*args, *tangents])}
 
 
-def push_function(f: Function) -> Push:
-    """``push(f)``.
+def push_function(f: Function) -> Function:
+    """``push(f)``: takes the arguments of `f`, then a tangent each; gives that of its result.
 
     Raises:
-        DerivativeError: SR0412 where `f` calls a function that has only a backward derivative,
-            SR0419 beyond second order.
+        DerivativeError: SR0412 where `f` calls a function that has only a backward derivative.
     """
     _check(f, "SR0412")
     body = _Body()
@@ -102,17 +90,16 @@ def push_function(f: Function) -> Push:
     name = made_name("result_pair")
     body.assign(name, both)
     body.give(body.derivative(f.result, c.variable(name, Pair(f.result))))
-    return Push(name=f"{f.name}_push", parameters=(*f.parameters, *dots), result=f.result,
-                body=tuple(body.statements), local_types=body.local_types, span=f.span,
-                primal=f, order=_order(f) + 1)  # fmt: skip
+    return Function(name=f"{f.name}_push", parameters=(*f.parameters, *dots), result=f.result,
+                    body=tuple(body.statements), local_types=body.local_types,
+                    span=f.span)  # fmt: skip
 
 
 def pull_function(f: Function) -> Pull:
     """``pull(f)``.
 
     Raises:
-        DerivativeError: SR0411 where `f` calls a function that has only a forward derivative,
-            SR0419 beyond second order.
+        DerivativeError: SR0411 where `f` calls a function that has only a forward derivative.
     """
     _check(f, "SR0411")
     body = _Body()
@@ -131,7 +118,7 @@ def pull_function(f: Function) -> Pull:
     body.give(nodes.Construct(type=result, parts=tuple(found)))
     return Pull(name=f"{f.name}_pull", parameters=(*f.parameters, bar), result=result,
                 body=tuple(body.statements), local_types=body.local_types, span=f.span,
-                primal=f, order=_order(f) + 1)  # fmt: skip
+                primal=f)  # fmt: skip
 
 
 class _Body:
@@ -194,13 +181,7 @@ def _call(f: Function, args: Sequence[Expr]) -> Expr:
     return nodes.Call(type=f.result, function=f, args=tuple(args))
 
 
-def _order(f: Function) -> int:
-    return f.order if isinstance(f, Push | Pull) else 0
-
-
 def _check(f: Function, code: str) -> None:
-    if _order(f) >= MAX_ORDER:
-        raise error("SR0419", f.span, order=_order(f) + 1, function=_user_function(f).name)
     for g in _called(f):
         has, lacks = (g.backward, g.forward) if code == "SR0412" else (g.forward, g.backward)
         if has is not None and lacks is None:
@@ -211,9 +192,3 @@ def _called(f: Function) -> Iterator[Function]:
     yield f
     if f.backward is None and f.forward is None:
         yield from reachable(f.body)
-
-
-def _user_function(f: Function) -> Function:
-    while isinstance(f, Push | Pull):
-        f = f.primal
-    return f

@@ -239,15 +239,13 @@ class Bound:
 def graph_within(
     function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], *, when: When
 ) -> GraphAt | None:
-    """A function of array functions alone, traced; `None` for one that calls kernels."""
+    """A function, traced; `None` for one that calls kernels that no graph runs."""
     check_keywords(keywords)
     try:
         bound = bound_once(function, args, keywords)
     except LanguageError as failure:
         if failure.code != "SR0339":
             raise
-        return None
-    if kernels_of(bound.variant.graph):
         return None
     return graph_at(bound, args, when=when)
 

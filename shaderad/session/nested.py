@@ -1,4 +1,5 @@
-"""Transforms inside of transforms: what the inner one does is a step of the outer one's trace.
+"""Transforms inside of transforms, of kernels that no graph runs: what the inner one does is a step
+of the outer one's trace.
 
 The inner function runs on arrays that the outer trace does not see; its result, its pullback and
 its tangents come back as results of steps, whose derivatives are the second ones that
@@ -12,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shaderad.diagnostics import error
-from shaderad.frontend.launchable import Launchable
 from shaderad.ir import types
 from shaderad.session import trees
 from shaderad.session.arrays import Array
@@ -33,13 +33,13 @@ def linearised_within(
 ) -> Linearised:
     """`linearised`, also where arrays belong to a transform around this one.
 
-    Array functions alone are traced to a graph, which has derivatives of any order; where kernels
-    are called, too, the function runs once more, and what it does is noted.
+    There the function is traced to a graph, which has derivatives of any order. Where it calls
+    kernels that no graph runs, with pointers or `checks`, what it does is noted instead.
     """
     is_graph = isinstance(function, BindableGraph) and not function.is_variadic
     if current_trace() is not None or is_graph:
         return linearised(function, args, keywords, when=when)
-    if is_taped() and not isinstance(function, Launchable):
+    if is_taped():
         from shaderad.session.linearised_graphs import graph_within
 
         graph = graph_within(function, args, keywords, when=when)

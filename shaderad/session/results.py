@@ -16,6 +16,7 @@ from shaderad.session.arrays import Array, Shape, zeros
 from shaderad.session.convert import summed
 from shaderad.session.devices import Device, check_same
 from shaderad.session.dispatch import copied
+from shaderad.session.tape import trace_of
 
 
 def holds_floats(leaf: Any) -> bool:
@@ -76,12 +77,18 @@ def check_sum(total: Any, element: types.Type, shape: Shape, device: Device) -> 
 
 
 def accumulated(gradients: list[Any], into: Sequence[Any]) -> list[Any]:
-    """Adds `gradients` to the arrays of `into`, in place, and returns those."""
+    """Adds `gradients` to the arrays of `into`, in place, and returns those.
+
+    Raises:
+        DerivativeError: SR0451 within a transform, which does not follow what changes in place.
+    """
 
     def add(gradient: Any, total: Any) -> Any:
         if total is None or not isinstance(gradient, Array):
             return gradient
         check_sum(total, gradient.element, gradient.shape, gradient.device)
+        if trace_of([gradient, total]) is not None:
+            raise error("SR0451")
         copied(summed(forms.in_form(gradient, total.element, total.shape), total), total)
         return total
 

@@ -1,7 +1,7 @@
 """Derivatives of kernel calls: the kernel's own backward and forward entry points.
 
 Of a derivative of a kernel the derivative is one of the kernel with tangents, `push(f)`
-(`rules/pushing`), with ``push(f)(x, x_dot) = (y, J x_dot)``. A third is refused there (SR0419).
+(`rules/pushing`), with ``push(f)(x, x_dot) = (y, J x_dot)``, and so on.
 """
 
 from __future__ import annotations
