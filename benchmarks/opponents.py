@@ -10,29 +10,17 @@ from __future__ import annotations
 import re
 import statistics
 import sys
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from raw_slang import Pass, RawSlang
 from timing import Floats, alternated, relative_error
 from workloads import WORKLOADS, Workload
 
 
-@dataclass(frozen=True)
-class Pass:
-    """One dispatch of a gradient; its text knows the number of its threads as `threads`."""
-
-    slang: str
-    threads: int
-
-    @property
-    def text(self) -> str:
-        return f"static const uint threads = {self.threads};\n{self.slang}"
-
-    @property
-    def buffers(self) -> list[str]:
-        """The names of the buffers that it declares."""
-        return re.findall(r"Buffer<[\w<>]+> (\w+);", self.slang)
+def in_threads(slang: str, threads: int) -> Pass:
+    """A dispatch whose text knows the number of its threads as `threads`."""
+    text = f"static const uint threads = {threads};\n{slang}"
+    return Pass(text, threads, re.findall(r"Buffer<[\w<>]+> (\w+);", slang))
 
 
 INTERPOLATION_SLANG = """
@@ -178,7 +166,7 @@ void main(uint3 thread : SV_DispatchThreadID)
     {body}
 }}
 """
-        found.append(Pass(text, chunks if "i * chunk" in body else 1))
+        found.append(in_threads(text, chunks if "i * chunk" in body else 1))
     return found
 
 
@@ -188,63 +176,27 @@ def passes_of(name: str, inputs: dict[str, Floats]) -> list[Pass]:
     W2 takes multiples of 64 samples, W4 multiples of `CHUNK`.
     """
     if name == "W1":
-        return [Pass(INTERPOLATION_SLANG, len(inputs["face"]))]
+        return [in_threads(INTERPOLATION_SLANG, len(inputs["face"]))]
     count = len(inputs["x"])
     if name == "W2":
-        return [Pass(PARABOLA_SLANG, count // 64)]
-    return [Pass(CHAIN_SLANG, count)] if name == "W3" else products_passes(count)
+        return [in_threads(PARABOLA_SLANG, count // 64)]
+    return [in_threads(CHAIN_SLANG, count)] if name == "W3" else products_passes(count)
 
 
-class Opponent:
-    """One workload's hand-written gradient on slangpy's Vulkan device."""
+class Opponent(RawSlang):
+    """One workload's gradient."""
 
     def __init__(self, name: str, workload: Workload) -> None:
-        import slangpy as spy
-
-        self._device = spy.create_device(type=spy.DeviceType.vulkan)
-        self._shape = workload.reference.shape
-        self._is_added_to = name in ("W1", "W2")
-        zeros = {"gradient": np.zeros(self._shape, np.float32)}
+        arrays = {**workload.inputs, "gradient": np.zeros(workload.reference.shape, np.float32)}
         if name == "W4":
             count = len(workload.inputs["x"])
             lengths = {"m": count, "c": count // CHUNK, "s": count // CHUNK}
-            zeros |= {key: np.zeros(length, np.float32) for key, length in lengths.items()}
-        arrays = {**workload.inputs, **zeros}
-        self._buffers = {key: self._buffer(data) for key, data in arrays.items()}
-        self._passes = [self._pass(f"{name}_{k}", one)
-                        for k, one in enumerate(passes_of(name, workload.inputs))]  # fmt: skip
-
-    def _buffer(self, data: Floats) -> Any:
-        import slangpy as spy
-
-        usage = spy.BufferUsage
-        flags = usage.shader_resource | usage.unordered_access
-        flags |= usage.copy_source | usage.copy_destination
-        return self._device.create_buffer(
-            element_count=data.size, struct_size=4, usage=flags, data=data.ravel()
-        )
-
-    def _pass(self, name: str, one: Pass) -> tuple[Any, dict[str, Any], list[int]]:
-        """The kernel, its buffers, and its threads."""
-        module = self._device.load_module_from_source(name, one.text)
-        program = self._device.link_program([module], [module.entry_point("main")])
-        bound = {key: self._buffers[key] for key in one.buffers}
-        return self._device.create_compute_kernel(program), bound, [one.threads, 1, 1]
-
-    def step(self) -> None:
-        """One gradient: zero what is added to, dispatch, wait."""
-        encoder = self._device.create_command_encoder()
-        if self._is_added_to:
-            encoder.clear_buffer(self._buffers["gradient"])
-        for kernel, bound, threads in self._passes:
-            kernel.dispatch(thread_count=threads, vars=bound, command_encoder=encoder)
-        self._device.submit_command_buffer(encoder.finish())
-        self._device.wait()
+            arrays |= {key: np.zeros(length, np.float32) for key, length in lengths.items()}
+        added_to = ("gradient",) if name in ("W1", "W2") else ()
+        super().__init__(passes_of(name, workload.inputs), arrays, added_to)
 
     def gradient(self) -> Floats:
-        """What the last step found."""
-        found = self._buffers["gradient"].to_numpy().view(np.float32)
-        return found.reshape(self._shape)
+        return self.found("gradient")
 
 
 def main() -> None:

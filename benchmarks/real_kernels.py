@@ -23,10 +23,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from one_dispatch import OneDispatch
+from raw_slang import PROGRAMS
 from timing import alternated, median_ratio
 
-PROGRAMS = Path(__file__).parent / "programs"
 NAMES = ("sdf", "sdf:range", "mlp", "wide_mlp", "ggx", "hash_grid", "springs", "eigen", "bvh",
          "many_fields", "long_array", "long_static")  # fmt: skip
 STEPS = 15
@@ -69,16 +68,15 @@ def one(name: str, runtime: str, size: int, start: float) -> dict[str, float]:
         found = step()
         first = time.time() - start
         sides, told = {"step": step}, {"first": first}
-        text = PROGRAMS / f"{name.partition(':')[0]}.slang"
-        if text.is_file():
+        if hasattr(program, "by_hand"):
             begin = time.time()
-            by_hand = OneDispatch(text, program.by_hand(size))
+            by_hand = program.by_hand(size)
             by_hand.step()
             told["first_by_hand"] = time.time() - begin
             told["error"] = program.error(found, by_hand)
             sides["by_hand"] = by_hand.step
         times = alternated(sides, STEPS)
-        if text.is_file():
+        if "by_hand" in sides:
             told["ratio"] = median_ratio(times["step"], times["by_hand"])
     return told | {side: statistics.median(took) for side, took in times.items()}
 

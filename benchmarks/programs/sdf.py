@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from one_dispatch import ByHand, OneDispatch
+from raw_slang import PROGRAMS, Pass, RawSlang
 from timing import relative_error
 
 import shaderad as sad
@@ -112,25 +112,27 @@ def _spheres() -> dict[str, np.ndarray]:
     }
 
 
-def by_hand(size: int) -> ByHand:
-    """What `sdf.slang` takes, with ones for cotangents."""
+def by_hand(size: int) -> RawSlang:
+    """`sdf.slang`, with ones for cotangents."""
     parts = [part.reshape(N, -1) for part in _spheres().values()]
-    light = {f"light_{k}": LIGHT[k] for k in range(3)}
-    ones = np.ones((size * size, 3), np.float32)
-    return ByHand(
-        {"size": size, **light},
-        {"spheres": np.concatenate(parts, 1), "out_bar_words": ones},
-        {"spheres_bar": (N, 7), "light_bar_words": (3,)},
-        size * size,
-    )
+    arrays = {
+        "spheres": np.concatenate(parts, 1),
+        "out_bar_words": np.ones((size * size, 3), np.float32),
+        "spheres_bar": np.zeros((N, 7), np.float32),
+        "light_bar_words": np.zeros(3, np.float32),
+    }
+    parameters = {"size": size, **{f"light_{k}": LIGHT[k] for k in range(3)}}
+    text = (PROGRAMS / "sdf.slang").read_text(encoding="utf-8")
+    passes = [Pass(text, size * size, arrays, parameters)]
+    return RawSlang(passes, arrays, ("spheres_bar", "light_bar_words"))
 
 
-def error(found: Any, other: OneDispatch) -> float:
+def error(found: Any, other: RawSlang) -> float:
     """How far the gradients by the spheres and by the light are apart."""
     spheres = found[0].numpy()
     parts = [np.asarray(spheres[name]).reshape(N, -1) for name in ("center", "radius", "color")]
-    by_spheres = relative_error(np.concatenate(parts, 1), other.gradient("spheres_bar"))
-    return max(by_spheres, relative_error(found[1].numpy(), other.gradient("light_bar_words")))
+    by_spheres = relative_error(np.concatenate(parts, 1), other.found("spheres_bar"))
+    return max(by_spheres, relative_error(found[1].numpy(), other.found("light_bar_words")))
 
 
 def inputs(size: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
