@@ -221,8 +221,13 @@ _making = _Making()
 def prepare() -> None:
     """Begins, beside what goes on, what the first compilation on a machine would wait for."""
     if compiler_version():
-        modules = precompiled.MODULES[:2]
-        threading.Thread(target=library_path, kwargs={"modules": modules}, daemon=True).start()
+        threading.Thread(target=_make_library, daemon=True).start()
+
+
+def _make_library() -> None:
+    # Whoever compiles is told what is wrong with a cache.
+    with contextlib.suppress(Error, OSError):
+        library_path(modules=precompiled.MODULES[:2])
 
 
 def modules_of(program: Program) -> tuple[str, ...]:

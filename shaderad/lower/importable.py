@@ -179,9 +179,7 @@ def _pulled(
     for k, bar in zip(one.moving, bars, strict=True):
         t: Type = one.function.parameters[k].type
         piece.add(f"{own[k][1]} {bar} = {module.types.zero(t)};")
-    takes_result = len(one.pulled.parameters) > len(primals) + len(bars)
-    arguments = [*primals, *([result] if takes_result else []), *bars]
-    piece.call(module.function(one.pulled), arguments)
+    piece.call(module.function(one.pulled), [*primals, result, *bars])
     for k, bar in zip(one.moving, bars, strict=True):
         piece.add(f"{own[k][0]} = diffPair({own[k][0]}.p, {bar});")
     piece.close()
