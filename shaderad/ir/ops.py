@@ -193,8 +193,7 @@ def _pcg(x: np.ndarray) -> np.ndarray:
 def _times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         product = np.multiply(a, b)
-        is_void = np.isnan(product) & (np.equal(a, 0) | np.equal(b, 0))
-    return np.where(is_void, product.dtype.type(0), product)
+    return np.where(np.equal(a, 0) | np.equal(b, 0), product.dtype.type(0), product)
 
 
 def _nothing(a: np.ndarray, b: np.ndarray) -> np.ndarray:

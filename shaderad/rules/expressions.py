@@ -275,7 +275,7 @@ def _scaled(row: ByComponent, partial: Any, d: Expr, e: nodes.Apply) -> Expr | N
         mask = partial.expr
         if isinstance(mask, nodes.Cast) and is_bool(mask.value.type):
             return c.select(mask.value, d, c.zero(d.type))
-        if not row.zero_wins:
+        if not row.zero_wins or _is_plain(mask):
             return expression(partial * Symbolic(d), e.type)
         return c.apply(ops.TIMES, expression(partial, e.type), d)
     factor = float(partial)
@@ -284,6 +284,14 @@ def _scaled(row: ByComponent, partial: Any, d: Expr, e: nodes.Apply) -> Expr | N
     if factor == -1:
         return c.apply(ops.NEG, d)
     return c.apply(ops.MUL, c.number(e.type, factor), d)
+
+
+def _is_plain(e: Expr) -> bool:
+    """Whether `e` is a constant that is neither 0 nor infinite in any float type."""
+    value = c.number_of(e)
+    if isinstance(e, nodes.Apply) and e.op in (ops.DIV, ops.NEG):
+        return all(map(_is_plain, e.args))
+    return value is not None and 0.01 < abs(value) < 100.0
 
 
 # -- values made of parts, and parts of values --------------------------------------------------

@@ -258,6 +258,15 @@ def wave(**own: Any) -> Expr:
 WAVE = {"a": draw(4, 2), "i": POSITIONS, "x": draw(4)}
 
 
+@pytest.mark.parametrize(("divisor", "op"), [(0.25, ops.MUL), (0.0, ops.TIMES), (1e-9, ops.TIMES)])
+def test_a_quotient_by_a_plain_constant_needs_no_guard_against_infinity(
+    divisor: float, op: ops.Op
+) -> None:
+    found = pull(c.apply(ops.DIV, X, c.number(FLOAT, divisor)), c.variable("bar", FLOAT), ("x",))
+    assert isinstance(found["x"], nodes.Apply)
+    assert found["x"].op == op
+
+
 @pytest.mark.parametrize("order", [2, 3])
 def test_calls_have_derivatives_of_any_order(order: int) -> None:
     check(graph_of(wave(), list(WAVE)), list(WAVE.values()), order=order)
