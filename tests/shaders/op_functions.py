@@ -68,7 +68,7 @@ class Functions:
     @property
     def text(self) -> str:
         module = self._module
-        tuples = [write_tuple(module, t.elements, n) for t, n in module.types.tuples.items()]
+        tuples = [write_tuple(module, t, n) for t, n in module.types.tuples.items()]
         lines = [line for piece in (*tuples, *module.pieces) for line, _ in piece.lines]
         assert not module.word_types
         return "\n".join(lines) + "\n"
