@@ -99,7 +99,7 @@ def test_only_the_kernel_that_changed_is_compiled_and_judged(source: Path, asked
     asked.forget()
     source.write_text(TWO.replace("2.0", "3.0"), encoding="utf-8")
     after = build(source).judgements
-    assert asked.compiled == ["double_primal", "double_bwd"] * 3
+    assert Counter(asked.compiled) == {"double_primal": 3, "double_bwd": 3}
     asked_of_tools = Counter(one for one in asked.judged if one in TOOLS)
     assert set(asked_of_tools.values()) <= {2}
     assert set(asked.judged) - TOOLS <= {"double_primal", "double_bwd", "nothing"}
