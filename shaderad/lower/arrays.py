@@ -114,6 +114,12 @@ class Arrays:
         self._checked.add(buffer)
         return f"{self.tag(buffer)}.at({values}, {site})"
 
+    def silent_number(self, buffer: str, values: str, *, is_there: bool) -> str:
+        """The number of an element, `outside` where there is none; without a report."""
+        if is_there:
+            return f"elementNumber<{self.tag(buffer)}>({values})"
+        return f"elementIndex<{self.tag(buffer)}, NoReport>({values}, 0)"
+
     def is_checked(self, buffer: str) -> bool:
         return buffer in self._checked
 

@@ -218,8 +218,12 @@ class _Making:
 _making = _Making()
 
 
+@functools.cache
 def prepare() -> None:
-    """Begins, beside what goes on, what the first compilation on a machine would wait for."""
+    """Begins, beside what goes on, what the first compilation on a machine would wait for.
+
+    Once in a process: later devices find it made.
+    """
     if compiler_version():
         threading.Thread(target=_make_library, daemon=True).start()
 

@@ -58,10 +58,10 @@ class EntryScope:
     def element_number(self, h: Hoisted) -> str:
         """A hoisted read is silent: the body reports where the program reads."""
         number = self.names.make(f"{h.name}_number")
-        tag = self.module.arrays.tag(h.buffer)
         values = ", ".join(self._fixed_text(e) for e in h.indices)
         is_there = self.is_there(h.buffer, h.indices)
-        self.piece.add(f"uint {number} = {self._number(tag, values, is_there=is_there)};")
+        text = self.module.arrays.silent_number(h.buffer, values, is_there=is_there)
+        self.piece.add(f"uint {number} = {text};")
         return number
 
     def is_there(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
@@ -82,15 +82,9 @@ class EntryScope:
         return writer.text(e)
 
     def sum_number(self, s: Sum) -> str:
-        tag = self.module.arrays.tag(s.buffer)
         is_there = self.is_there(s.buffer, (s.index,))
-        return self._number(tag, self._fixed_text(s.index), is_there=is_there)
-
-    def _number(self, array: str, values: str, *, is_there: bool) -> str:
-        """The number of an element, `outside` where there is none; without a report."""
-        if is_there:
-            return f"elementNumber<{array}>({values})"
-        return f"elementIndex<{array}, NoReport>({values}, 0)"
+        values = self._fixed_text(s.index)
+        return self.module.arrays.silent_number(s.buffer, values, is_there=is_there)
 
     def reader(self, buffer: str, indices: tuple[Expr, ...]) -> str:
         """The function that reads such an element."""

@@ -119,10 +119,8 @@ def _read(module: Module, b: Buffer) -> tuple[Piece, ...]:
     derivatives = _derivatives(module, name)
     indices = ["i", "j", "k", "l"][: b.type.rank]
     given, values = ", ".join(f"int {i}" for i in indices), ", ".join(indices)
-    if module.is_unchecked:
-        number, reader = f"elementNumber<{array}>({values})", "readInside"
-    else:
-        number, reader = f"elementIndex<{array}, NoReport>({values}, 0)", "read"
+    number = module.arrays.silent_number(b.name, values, is_there=module.is_unchecked)
+    reader = "readInside" if module.is_unchecked else "read"
     read, pulled, pushed = Piece(), Piece(), Piece()
     read.add(f"/// `{'.'.join(b.path)}[{values}]`; `bwd_diff` adds to the gradient of the array.")
     for line in derivatives.attributes:

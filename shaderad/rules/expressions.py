@@ -287,11 +287,10 @@ def _scaled(row: ByComponent, partial: Any, d: Expr, e: nodes.Apply) -> Expr | N
 
 
 def _is_plain(e: Expr) -> bool:
-    """Whether `e` is a constant that is neither 0 nor infinite in any float type."""
-    value = c.number_of(e)
-    if isinstance(e, nodes.Apply) and e.op in (ops.DIV, ops.NEG):
-        return all(map(_is_plain, e.args))
-    return value is not None and 0.01 < abs(value) < 100.0
+    """Whether `e` is a constant, or a quotient of two, neither 0 nor infinite in any float type."""
+    parts = e.args if isinstance(e, nodes.Apply) and e.op == ops.DIV else (e,)
+    values = map(c.number_of, parts)
+    return all(value is not None and 0.01 < abs(value) < 100.0 for value in values)
 
 
 # -- values made of parts, and parts of values --------------------------------------------------
