@@ -81,7 +81,7 @@ def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
         DerivativeError: SR0451 for what a transform around this one does not follow, SR0453 for a
             differentiable keyword.
     """
-    at = linearised_within(function, args, call, when=When.NOW)
+    at = linearised_within(function, args, call, when=When.BEFORE_PULLBACK)
     return at.out, Pullback(at, len(args))
 
 

@@ -97,6 +97,9 @@ class FakeRuntime:
     def pipeline(self, program: Program) -> FakePipeline:
         return FakePipeline(program)
 
+    def prepare(self, program: Program) -> None:
+        pass
+
     def dispatch(
         self,
         pipeline: FakePipeline,

@@ -40,6 +40,10 @@ class PipelineKeeper(Guarded, Generic[P]):
             found = self._made(program, code, route)
         return found
 
+    def prepare(self, program: Program) -> None:
+        checks.check_program(self.capabilities, program)
+        self.compiled(program)
+
     @guarded
     def _known(self, program: Program) -> P | None:
         found = self._pipelines.get(program)

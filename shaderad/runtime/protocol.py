@@ -146,6 +146,13 @@ class Runtime(Protocol):
         """Compiles `program` (disk cache), vets it where that is needed, keeps it by content."""
         ...
 
+    def prepare(self, program: Program) -> None:
+        """Fills the disk cache with what `pipeline` will look for, without touching the device.
+
+        Any thread may call it.
+        """
+        ...
+
     def dispatch(
         self,
         pipeline: Pipeline,

@@ -22,6 +22,7 @@ from shaderad.lower.bindings import Lowered, Mode, Site, Variant
 from shaderad.runtime import open_runtime
 from shaderad.runtime.forks import call_in_children
 from shaderad.runtime.interrupts import turn
+from shaderad.session.foreseen import Foreseen, lowered_now
 from shaderad.session.kernel_facts import KernelFacts
 from shaderad.session.lines import AtUserLine
 from shaderad.session.prebuilt import PrebuiltKernel
@@ -100,6 +101,7 @@ class Device:
         self._renew_lock()
         call_in_children(self._renew_lock)
         self._stages: WeakKeys[nodes.Kernel, dict[Choice, tuple[Stage, ...]]] = WeakKeys()
+        self._foreseen: WeakKeys[nodes.Kernel, dict[Choice, Foreseen]] = WeakKeys()
         self._pushed: WeakKeys[nodes.Kernel, dict[frozenset[str], PushedKernel]] = WeakKeys()
         self._facts: WeakKeys[nodes.Kernel, KernelFacts] = WeakKeys()
         self._sites: list[tuple[str, Site]] = []
@@ -146,6 +148,7 @@ class Device:
         """Ends the device; using it or its arrays afterwards is a `DeviceError`."""
         self.is_closed = True
         self._stages.clear()
+        self._foreseen.clear()
         self._kept.clear()
         self.runtime.close()
 
@@ -302,6 +305,20 @@ class Device:
                     by_choice[choice] = self._made(kernel, choice)
             return by_choice[choice]
 
+    def has_stages(self, kernel: nodes.Kernel, mode: Mode) -> bool:
+        """Whether `kernel` has been run in `mode`."""
+        return any(choice.mode is mode for choice in self._stages.get(kernel) or ())
+
+    def foresee(self, kernel: nodes.Kernel, choice: Choice) -> None:
+        """Begins to lower and to compile, beside what goes on, what `stages` will be asked for."""
+        if isinstance(kernel, PrebuiltKernel):
+            return
+        with self._lock:
+            by_choice = self._foreseen.setdefault(kernel, {})
+            if choice not in by_choice:
+                variant = self.variant(choice)
+                by_choice[choice] = Foreseen(kernel, choice.mode, variant, self.runtime)
+
     def _made(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
         if not isinstance(kernel, PrebuiltKernel):
             return self._lowered(kernel, choice)
@@ -315,12 +332,12 @@ class Device:
         raise refusal
 
     def _lowered(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
-        # Imported here: a process that runs what was built before lowers nothing.
-        from shaderad.lower.kernels import lower_kernel
-
         # Kernels of ours have no line: array functions run by them do.
         with nullcontext() if kernel.reported_name else AtUserLine():
-            lowered = lower_kernel(kernel, choice.mode, self.variant(choice))
+            foreseen = self._foreseen.setdefault(kernel, {}).pop(choice, None)
+            lowered = None if foreseen is None else foreseen.found()
+            if lowered is None:
+                lowered = lowered_now(kernel, choice.mode, self.variant(choice))
             return tuple(self.stage(one, kernel.reported_name) for one in lowered)
 
     def stage(self, lowered: Lowered, kernel: str) -> Stage:

@@ -117,7 +117,7 @@ def kernel_at(
     launch = launch_of(call)
     if trace_of(launch.sources.values()) is not None:
         raise error("SR0451")
-    start(launch, when)
+    start(launch, when, launch.facts.differentiable)
     arguments = [
         # A constant has no derivative, whatever its type.
         (name, type_by_name.get(name, types.VOID), call.given[name])

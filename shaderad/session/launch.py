@@ -57,6 +57,8 @@ class Launch:
     """Where its pointers lead."""
     is_joined: bool = False
     """Whether its gradients may compute its results on the way."""
+    expected: frozenset[str] = frozenset()
+    """By what `backward` will probably be asked for gradients."""
     has_run: bool = False
 
     @property
@@ -69,6 +71,8 @@ class Launch:
         if self.has_run:
             return
         self.has_run = True
+        if self.expected and not self.device.has_stages(self.kernel, Mode.BACKWARD):
+            self.device.foresee(self.kernel, self._choice(Mode.BACKWARD, self.expected))
         placed = Placement(self.device, self.shapes, self.facts.element_types, self.dim)
         self._give_arguments(placed)
         self._dispatch(Mode.PRIMAL, placed, frozenset())
@@ -201,7 +205,22 @@ class Launch:
         accumulate: bool = False,
         with_results: bool = False,
     ) -> None:
-        choice = Choice(
+        choice = self._choice(mode, wanted, accumulate=accumulate, with_results=with_results)
+        with used(self.kernel):
+            stages = self.device.stages(self.kernel, choice)
+            with held_back():
+                for stage in stages:
+                    run(stage, placed, self.uniforms)
+
+    def _choice(
+        self,
+        mode: Mode,
+        wanted: frozenset[str],
+        *,
+        accumulate: bool = False,
+        with_results: bool = False,
+    ) -> Choice:
+        return Choice(
             mode=mode,
             bounds=self.bounds,
             checks=self.checks,
@@ -213,11 +232,6 @@ class Launch:
             with_results=with_results,
             is_one_thread=mode is not Mode.PRIMAL and prod(self.dim) <= 1,
         )
-        with used(self.kernel):
-            stages = self.device.stages(self.kernel, choice)
-            with held_back():
-                for stage in stages:
-                    run(stage, placed, self.uniforms)
 
 
 def new_launch(

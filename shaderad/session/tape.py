@@ -31,6 +31,8 @@ class When(Enum):
     """When the results of a function are computed that is differentiated."""
 
     NOW = "now"
+    BEFORE_PULLBACK = "before pullback"
+    """As `NOW`; gradients will be asked for next."""
     WITH_GRADIENTS = "with gradients"
     """By the same dispatches where that can be; the caller settles what is left."""
     IF_NEEDED = "if needed"
@@ -186,15 +188,26 @@ def trace_of(arrays: Iterable[Array]) -> Trace | None:
 def launched(launch: Launch) -> None:
     """Runs a launch, or lets a trace record it."""
     trace = trace_of(launch.sources.values())
-    if trace is not None:
-        trace.record(LaunchStep(launch))
-    start(launch, When.NOW if trace is None else trace.when)
+    if trace is None:
+        launch.run()
+        return
+    trace.record(LaunchStep(launch))
+    traced = (name for name, array in launch.sources.items() if array.trace is trace)
+    start(launch, trace.when, traced)
 
 
-def start(launch: Launch, when: When) -> None:
-    """Runs a launch, or leaves it to its gradients or to who looks at its results."""
+def start(launch: Launch, when: When, names: Iterable[str]) -> None:
+    """Runs a launch, or leaves it to its gradients or to who looks at its results.
+
+    Args:
+        launch: What runs.
+        when: When it does.
+        names: The arrays and uniforms by which it is differentiated, as far as they hold floats.
+    """
     launch.is_joined = when is When.WITH_GRADIENTS
-    if when is When.NOW or launch.is_needed:
+    if when is not When.NOW:
+        launch.expected = launch.facts.differentiable.intersection(names)
+    if when in (When.NOW, When.BEFORE_PULLBACK) or launch.is_needed:
         launch.run()
 
 
