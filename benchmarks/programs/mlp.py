@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from raw_slang import PROGRAMS, Pass, RawSlang
+from timing import Floats, relative_error
 
 import shaderad as sad
 from shaderad import float2, float3
@@ -45,11 +47,30 @@ def kernel(
         loss[0] += error * error
 
 
+def _data(size: int) -> dict[str, Floats]:
+    rng = np.random.default_rng(5)
+    return {
+        "points": rng.uniform(-1.0, 1.0, (size * size, 2)).astype(np.float32),
+        "colors": rng.uniform(0.0, 1.0, (size * size, 3)).astype(np.float32),
+        "w": rng.normal(0.0, 0.3, WEIGHTS).astype(np.float32),
+    }
+
+
+def by_hand(size: int) -> RawSlang:
+    """`mlp.slang`: the gradient by the weights alone, for a cotangent of one."""
+    arrays = _data(size) | {"w_bar": np.zeros(WEIGHTS, np.float32)}
+    text = (PROGRAMS / "mlp.slang").read_text(encoding="utf-8")
+    return RawSlang([Pass(text, size * size, arrays)], arrays, ["w_bar"])
+
+
+def error(found: Any, other: RawSlang) -> float:
+    """How far the gradients by the weights are apart."""
+    return relative_error(found[2].numpy(), other.found("w_bar"))
+
+
 def inputs(size: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """`size` squared points of a picture."""
-    rng = np.random.default_rng(5)
-    points = rng.uniform(-1.0, 1.0, (size * size, 2)).astype(np.float32)
-    colors = rng.uniform(0.0, 1.0, (size * size, 3)).astype(np.float32)
-    w = rng.normal(0.0, 0.3, WEIGHTS).astype(np.float32)
-    given = (sad.array(points, dtype=float2), sad.array(colors, dtype=float3), sad.array(w))
+    data = _data(size)
+    types = {"points": float2, "colors": float3, "w": float}
+    given = tuple(sad.array(data[name], dtype=dtype) for name, dtype in types.items())
     return given, {"dim": size * size, "shapes": {"loss": 1}}
