@@ -17,6 +17,7 @@ from shaderad.graph.elements import base_of
 from shaderad.graph.epilogues import with_epilogues
 from shaderad.graph.exact import exact_products
 from shaderad.graph.finishes import finishes
+from shaderad.graph.joined_sums import joined_sums
 from shaderad.graph.loops import loop_kernels
 from shaderad.graph.narrow import narrowed
 from shaderad.graph.plan import CallKernel, Plan, RunKernel, RunPass, Step
@@ -59,7 +60,7 @@ def plan(
         is_parallel: Whether the device's threads run side by side.
     """
     graph = recomputed(simplified(narrowed(graph, _read_limit(buffer_limit))))
-    graph = exact_products(graph)
+    graph = joined_sums(exact_products(graph), buffer_limit - 1 - PASS_BUFFERS)
     return _Planner(graph, buffer_limit, depth, is_parallel=is_parallel).run()
 
 
