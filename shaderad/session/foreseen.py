@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from shaderad.diagnostics import Error
+from shaderad.runtime.interrupts import let_through
 
 if TYPE_CHECKING:
     from shaderad.ir import nodes
@@ -40,12 +40,13 @@ class Foreseen:
         self._thread.start()
 
     def _run(self, kernel: nodes.Kernel, mode: Mode, variant: Variant, runtime: Runtime) -> None:
-        with suppress(Error):
+        with suppress(Exception):
             self._found = lowered_now(kernel, mode, variant)
             for one in self._found:
                 runtime.prepare(one.program)
 
     def found(self) -> Sequence[Lowered] | None:
         """Waits for them; `None` where they cannot be made."""
-        self._thread.join()
+        with let_through():
+            self._thread.join()
         return self._found
