@@ -357,7 +357,9 @@ def shared(i: sad.Index, w: sad.In[float], at: sad.In[int], x: sad.In[float], y:
 """
 
 
-@pytest.mark.parametrize(("target", "by"), [("spirv", "wave"), ("wgsl", "thread")])
+@pytest.mark.parametrize(
+    ("target", "by"), [("spirv", "wave"), ("spirv-core", "group"), ("wgsl", "group")]
+)
 def test_a_report_tells_how_each_read_is_added(run: Run, target: str, by: str) -> None:
     Path("shared.py").write_text(SHARED, encoding="utf-8")
     options = ("--target", target, "--no-validate", "--wrt", "w", "--report")

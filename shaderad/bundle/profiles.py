@@ -38,6 +38,8 @@ class Profile:
     possible_atomics: tuple[str, ...]
     limits: Limits
     has_double: bool = True
+    are_waves_free: bool = True
+    """See `lower.bindings.Variant`."""
     workgroup: int = WORKGROUP_SIZE
     space: int = 0
     first_binding: int = 0
@@ -93,6 +95,7 @@ PROFILES: dict[str, Profile] = {
             atomics="exchange",
             possible_atomics=("exchange",),
             has_subgroups=False,
+            are_waves_free=False,
             has_double=False,
             limits=_PORTABLE,
         ),

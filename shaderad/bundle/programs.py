@@ -167,6 +167,7 @@ def variant_for(choice: Choice, profile: Profile) -> Variant:
         is_one_thread=choice.is_one_thread,
         atomics=profile.atomics,
         subgroups=profile.has_subgroups,
+        are_waves_free=profile.are_waves_free,
         storage_buffer_limit=profile.limits.storage_buffers,
         workgroup=profile.workgroup,
         space=profile.space,

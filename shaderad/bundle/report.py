@@ -74,17 +74,15 @@ def _row(entry: str, target: str, dispatch: Dispatch) -> ReportRow:
         atomics=known.atomics,
         group_atomics=known.group_atomics,
         strategies=dict(sorted(lowered.strategies.items())),
-        additions=[_addition(one, target) for one in lowered.additions],
+        additions=[_addition(one) for one in lowered.additions],
         storage_bindings=sum(b.access is not Access.UNIFORM for b in lowered.program.bindings),
         code_bytes=len(dispatch.code.content),
     )
 
 
-def _addition(one: Addition, target: str) -> AdditionRow:
-    # WGSL has no waves that are known to be whole: see shaders/sums.slang.
-    by = "wave" if one.is_of_wave and target != "wgsl" else "thread"
+def _addition(one: Addition) -> AdditionRow:
     read = one.span.text()[one.span.column : one.span.end_column]
-    return AdditionRow(one.array, one.span.line, read, by)
+    return AdditionRow(one.array, one.span.line, read, one.by)
 
 
 def _traffic(dispatch: Dispatch) -> Traffic | None:

@@ -174,17 +174,22 @@ class Arrays:
     def add_text(self, role: Role, name: str) -> str:
         """One statement that adds `value` at `offset`."""
         if self._needs[role, name].cell == Cell.FLOATS:
-            return f"{self.words(role, name)}.add(value);"
+            return f"{self.guard}{self.words(role, name)}.add(value);"
         how = "Exchange" if self._module.variant.atomics == "exchange" else "CompareExchange"
-        return f"addBy{how}<{self.cell_name(role, name)}>(offset, value);"
+        return f"{self.guard}addBy{how}<{self.cell_name(role, name)}>(offset, value);"
 
     def write_text(self, role: Role, name: str, bits: str) -> str:
         """One statement that stores a word at `offset`, also where an arena made it atomic."""
-        text = self.words(role, name)
+        text = f"{self.guard}{self.words(role, name)}"
         cell = self._needs[role, name].cell
         if cell == Cell.FLOATS:
             return f"{text}.store(asfloat({bits}));"
         return f"{text}.store({bits});" if cell == Cell.WORDS else f"{text} = {bits};"
+
+    @property
+    def guard(self) -> str:
+        """What keeps threads past the end of the launch from writing."""
+        return "if (isThere) " if self._module.sums_in_groups else ""
 
     def cell_name(self, role: Role, name: str) -> str:
         return self._module.names.make(f"{name}{_ROLE_SUFFIX[role]}_cell", ("cell", role, name))

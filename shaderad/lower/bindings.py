@@ -144,8 +144,8 @@ class Addition:
 
     array: str
     span: Span
-    is_of_wave: bool
-    """Whether waves that have subgroups sum them before one thread adds."""
+    by: str
+    """Who adds once, of ``thread``, ``wave`` and ``group``."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +203,8 @@ class Variant:
     atomics: str = "native"
     """Of `ATOMICS`."""
     subgroups: bool = True
+    are_waves_free: bool = True
+    """Whether waves may sum wherever all their threads come; browsers must see it themselves."""
     storage_buffer_limit: int = 8
     workgroup: int = WORKGROUP_SIZE
     """Threads of a workgroup; reductions and scans of rows choose their own."""
@@ -216,6 +218,16 @@ class Variant:
     host: str = "the device"
     """Whose limit that is, as messages call it."""
     features: frozenset[str] = frozenset()
+
+    @property
+    def adds_in_waves(self) -> bool:
+        """Whether waves sum what all threads add at one address; else groups do, at barriers."""
+        return self.subgroups and self.are_waves_free
+
+    @property
+    def adds_together(self) -> bool:
+        """Whether one of them does: barriers cost more than they save where threads run in turn."""
+        return self.adds_in_waves or self.is_parallel
 
 
 def thread_groups(lowered: Lowered, threads: Size) -> Size:

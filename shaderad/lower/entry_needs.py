@@ -57,7 +57,8 @@ def group_limit(entry: EntryScope) -> int:
     """How many groups share the indices; 0: as many as there are indices for."""
     if not entry.module.variant.is_parallel:
         return SERIAL_GROUP_LIMIT
-    return REDUCTION_GROUP_LIMIT if is_reduction(entry) else 0
+    sums = is_reduction(entry) or entry.module.sums_in_groups
+    return REDUCTION_GROUP_LIMIT if sums else 0
 
 
 def is_single_group(entry: EntryScope) -> bool:

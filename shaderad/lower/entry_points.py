@@ -52,20 +52,12 @@ def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
         piece.add(f"{t} {variable} = {text};")
     count = entry.word(WordKind.THREAD_COUNT, "thread_count")
     _before_threads(entry)
-    if entry.module.uniform_additions:
+    if entry.module.sums_in_waves:
         piece.add("findLeaders();")
     if sums:
         piece.add("Sums sums = {};")
     if group_limit(entry):
-        tile = entry.word(WordKind.TILE, "tile")
-        first, end = entry.names.make("first"), entry.names.make("end")
-        piece.add(f"uint {first} = group.x * {tile};")
-        piece.add(f"uint {end} = min({count}, {first} + {tile});")
-        head = f"uint {INDEX} = {first} + lane; {INDEX} < {end}; {INDEX} += groupSize"
-        piece.open(f"for ({head})")
-        _note_whole_group(entry, end)
-        _thread(entry)
-        piece.close()
+        _tile(entry, count, has_sums=bool(sums))
     else:
         row = entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
         piece.add(f"uint {INDEX} = threadNumber(group, {row});")
@@ -130,8 +122,37 @@ def _before_threads(entry: EntryScope) -> None:
         entry.piece.add(f"{spelled} {value} = {read}<{spelled}, {tag}>({entry.sum_number(s)});")
 
 
+def _tile(entry: EntryScope, count: str, *, has_sums: bool) -> None:
+    """The loop of a group over its part of the indices.
+
+    Where groups sum inside of it, all their threads go through it together: those past the end run
+    along as the last thread, and neither write nor report.
+    """
+    piece, is_together = entry.piece, entry.module.sums_in_groups
+    tile = entry.word(WordKind.TILE, "tile")
+    first, end = entry.names.make("first"), entry.names.make("end")
+    piece.add(f"uint {first} = group.x * {tile};")
+    piece.add(f"uint {end} = min({count}, {first} + {tile});")
+    if is_together:
+        start = entry.names.make("start")
+        piece.open(f"for (uint {start} = {first}; {start} < {end}; {start} += groupSize)")
+        piece.add(f"isThere = {start} + lane < {end};")
+        piece.add(f"uint {INDEX} = min({start} + lane, {end} - 1);")
+        if has_sums:
+            piece.add("Sums before = sums;")
+    else:
+        head = f"uint {INDEX} = {first} + lane; {INDEX} < {end}; {INDEX} += groupSize"
+        piece.open(f"for ({head})")
+    _note_whole_group(entry, end)
+    _thread(entry)
+    if is_together and has_sums:
+        piece.add("if (!isThere)")
+        piece.indented("sums = before;")
+    piece.close()
+
+
 def _note_whole_group(entry: EntryScope, end: str) -> None:
-    if entry.module.uniform_additions:
+    if entry.module.sums_in_waves:
         entry.piece.add(f"isWholeGroup = {INDEX} - lane + groupSize <= {end};")
 
 

@@ -181,7 +181,7 @@ class _Lowering:
             body: Piece | None = self._write_body(name)
         else:
             module.known_arguments = known_arguments(adjoint.body)
-            if self._around is KERNEL_ENTRY and module.variant.subgroups:
+            if self._around is KERNEL_ENTRY and module.variant.adds_together:
                 module.uniform_additions = self._uniform_additions(adjoint)
             name, body = module.function(adjoint), None
         entry = EntryScope(module, self._resolved, name, self._around.own_uniforms)
@@ -245,7 +245,8 @@ class _Lowering:
         uniform = [u.name for u in self._kernel.uniforms]
         uniform += [h.name for h in self._module.strategies.uniform]
         inputs = frozenset(b.name for b in self._kernel.buffers if b.access is Access.IN)
-        return uniform_additions(adjoint, uniform, inputs)
+        found = uniform_additions(adjoint, uniform, inputs)
+        return [s for s in found if self._module.is_wanted(s.buffer)]
 
     def _note_hoisted_tags(self) -> None:
         module = self._module
@@ -295,14 +296,14 @@ class _Lowering:
 def _additions(module: Module, adjoint: Adjoint) -> tuple[Addition, ...]:
     """The reads whose cotangents a kernel's adjoint adds to memory, in the order of their lines."""
     found: dict[tuple[str, Span], bool] = {}
+    by = "wave" if module.sums_in_waves else "group"
     for f in (adjoint, *reachable(adjoint.body)):
         for s in statements(f.body):
             if isinstance(s, AccumulateGradient):
-                is_of_wave = any(s is one for one in module.uniform_additions)
                 key = (s.buffer, s.span)
-                found[key] = found.get(key, True) and is_of_wave
+                found[key] = found.get(key, True) and module.is_uniform(s)
     ordered = sorted(found, key=lambda key: (key[1].line, key[1].column, key[0]))
-    return tuple(Addition(*key, found[key]) for key in ordered)
+    return tuple(Addition(*key, by if found[key] else "thread") for key in ordered)
 
 
 def _decoder(kernel: Kernel, b: Buffer, variant: Variant, *, is_first: bool) -> Lowered:

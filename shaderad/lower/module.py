@@ -90,7 +90,7 @@ class Module:
         self.known_arguments: dict[Function, dict[str, Known]] = {}
         """By function: what a compiler may know of its parameters."""
         self.uniform_additions: list[AccumulateGradient] = []
-        """Those that the threads of a wave make together, at one address."""
+        """Those that the threads of a wave or group make together, at one address."""
         self.is_importable = False
         """Whether programs of others import it: its types and functions are theirs to use."""
         self.derivatives: dict[Function, Derivatives] = {}
@@ -191,10 +191,25 @@ class Module:
 
     def adder_of_gradient(self, s: AccumulateGradient) -> str:
         """The function of the library that makes an addition."""
-        if any(s is one for one in self.uniform_additions):
-            self.features.add("subgroups")
-            return "addUniformGradient"
-        return "addGradient"
+        if not self.is_uniform(s):
+            return "addGradient"
+        if self.sums_in_groups:
+            return "addGroupGradient"
+        self.features.add("subgroups")
+        return "addUniformGradient"
+
+    def is_uniform(self, s: AccumulateGradient) -> bool:
+        return any(s is one for one in self.uniform_additions)
+
+    @property
+    def sums_in_waves(self) -> bool:
+        """Whether waves sum what their threads add at one address."""
+        return bool(self.uniform_additions) and self.variant.adds_in_waves
+
+    @property
+    def sums_in_groups(self) -> bool:
+        """Whether groups do, whose threads must all run along."""
+        return bool(self.uniform_additions) and not self.variant.adds_in_waves
 
     def zero(self) -> str:
         """A zero that compilers do not know, for `atRunTime` and `countAtRunTime`."""

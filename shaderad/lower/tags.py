@@ -69,6 +69,8 @@ class Tags:
             "static void record(uint offset, uint word) { report_words[offset].store(word); }"
         )
         piece.add(f"static uint siteBase() {{ return {base}; }}")
+        if self._module.sums_in_groups:
+            piece.add("override static bool isSilent() { return !isThere; }")
         if self._module.variant.checks:
             piece.add("override static uint raise(uint word) { return report_words[4].max(word); }")
             piece.add("override static uint claim() { return report_words[5].add(1); }")
@@ -153,7 +155,7 @@ class Tags:
         if word_bytes(t) == 2 and not self._arrays.is_atomic(role, name):
             text = self._arrays.words(role, name)
             half_head = "override static void setHalfWord(uint offset, half value)"
-            return [f"{head} {{}}", f"{half_head} {{ {text} = value; }}"]
+            return [f"{head} {{}}", f"{half_head} {{ {self._arrays.guard}{text} = value; }}"]
         return [f"{head} {{ {self._arrays.write_text(role, name, 'bits')} }}"]
 
     def adder_lines(self, role: Role, name: str) -> list[str]:

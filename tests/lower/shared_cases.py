@@ -99,6 +99,14 @@ def marched(i: sad.Index, w: sad.In[float], x: sad.In[float], y: sad.Out[float])
     y[i] = t
 
 
+@sad.kernel
+def windowed(i: sad.Index, w: sad.In[float], x: sad.In[float], y: sad.Out[float]):
+    total = w[3]
+    for k in range(3):
+        total += w[k] * x[i + k]
+    y[i] = total
+
+
 def _cases() -> dict[str, Case]:
     w, x = floats(16, seed=40), floats(7, seed=41)
     rows = floats(9, seed=42).reshape(3, 3)
