@@ -72,7 +72,8 @@ class RunPass:
 
     node: arrays.Reduce | arrays.Scan
     producer: Work
-    """The kernel whose Out is the element; it never runs by itself."""
+    """The kernel whose first Out is the element; a reduction stores the others. It never runs by
+    itself."""
     init: Value | None = None
     """What comes before each row."""
     finish: arrays.Elementwise | None = None
@@ -105,7 +106,7 @@ class RunPass:
 
     @property
     def writes(self) -> tuple[Value, ...]:
-        return (self.result,)
+        return (self.result, *(v for _, v in self.producer.writes[1:]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,8 @@
 
 A value's level is the number of steps that must run before the one that computes it. Stored
 values of one shape and level are computed by one kernel, so that they share what they have in
-common. Invariant: a step reads only what steps of lower levels write.
+common; a sum of elements that read the same is found in passing. Invariant: a step reads only what
+steps of lower levels write.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from shaderad.graph.epilogues import with_epilogues
 from shaderad.graph.exact import exact_products
 from shaderad.graph.finishes import finishes
 from shaderad.graph.joined_sums import joined_sums
+from shaderad.graph.kernels import Work
 from shaderad.graph.loops import loop_kernels
 from shaderad.graph.narrow import narrowed
 from shaderad.graph.plan import CallKernel, Plan, RunKernel, RunPass, Step
@@ -26,7 +28,7 @@ from shaderad.graph.repeats import repeat, repeat_while
 from shaderad.graph.shared_totals import with_shared_totals
 from shaderad.graph.simplify import simplified
 from shaderad.graph.storage import is_fused_node, stored_values
-from shaderad.ir import arrays
+from shaderad.ir import arrays, ops
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.graph_prints import printing_kernels
 from shaderad.ir.prints import prints, silent
@@ -97,7 +99,7 @@ class _Planner:
         self._stored = (stored - self._finishes.keys()) | self._finished
         self._levels: dict[Value, _Level] = {}
         self._groups: dict[tuple[Shape, int], _Group] = {}
-        self._ordered: list[tuple[int, _Group | Node]] = []
+        self._ordered: list[tuple[int, _Group | Node | RunPass]] = []
         self._calls: dict[Hashable, arrays.KernelCall] = {}
 
     def run(self) -> Plan:
@@ -108,6 +110,7 @@ class _Planner:
                 self._place_fused(node, node.result)
             else:
                 self._place_step(node)
+        self._sum_in_passing()
         self._ordered.sort(key=lambda entry: entry[0])
         outputs = tuple((base_of(v), v.shape) for v in self._graph.outputs)
         steps = [step for _, one in self._ordered for step in self._steps(one)]
@@ -160,13 +163,51 @@ class _Planner:
             self._ordered.append((level, self._groups[key]))
         self._groups[key].values.append(value)
 
+    def _sum_in_passing(self) -> None:
+        """Puts passes that store the values of a group, too, in the place of the group."""
+        for node in [one for _, one in self._ordered if isinstance(one, arrays.Reduce)]:
+            key = (node.operands[0].shape, self._level(node.operands[0]).own)
+            group = self._groups.get(key)
+            both = None if group is None else self._beside(node, group)
+            if both is None:
+                continue
+            del self._groups[key]
+            self._ordered = [
+                (level, both if one is group else one)
+                for level, one in self._ordered
+                if one is not node
+            ]
+
+    def _beside(self, node: arrays.Reduce, group: _Group) -> RunPass | None:
+        """The pass of a sum that stores what a group does, where both read an array."""
+        x, *init = node.operands
+        # Where the order of elements counts, threads would store far apart.
+        if init or node.op != ops.ADD:
+            return None
+        elements, kept, both = (
+            self._cluster(values, frozenset(group.values))
+            for values in ([x], group.values, [x, *group.values])
+        )
+        read = {v for _, v in elements.reads if v.shape}
+        if read.isdisjoint(v for _, v in kept.reads):
+            return None
+        if len(both.reads) + len(group.values) + PASS_BUFFERS > self._buffer_limit:
+            return None
+        return RunPass(node, both, None, self._finishes.get(node.result))
+
+    def _cluster(self, values: Sequence[Value], inside: frozenset[Value]) -> Work:
+        """The kernel of `values`, which computes those `inside` itself."""
+        return cluster(values, lambda v: self._is_stored(v) and v not in inside)
+
     def _level(self, value: Value) -> _Level:
         return self._levels.get(value, _AT_ONCE)
 
     def _is_stored(self, value: Value) -> bool:
         return value.producer is None or value in self._stored
 
-    def _steps(self, one: _Group | Node) -> Sequence[Step]:
+    def _steps(self, one: _Group | Node | RunPass) -> Sequence[Step]:
+        if isinstance(one, RunPass):
+            return [one]
         if isinstance(one, arrays.Loop | arrays.WhileLoop):
             return self._loop(one)
         if isinstance(one, arrays.Reduce | arrays.Scan):
@@ -177,8 +218,7 @@ class _Planner:
 
     def _kernels(self, values: Sequence[Value]) -> list[Step]:
         """One kernel that computes `values`, or several that bind fewer buffers each."""
-        inside = frozenset(values)
-        work = cluster(values, lambda v: self._is_stored(v) and v not in inside)
+        work = self._cluster(values, frozenset(values))
         middle = len(values) // 2
         step = RunKernel(work)
         if not middle or self._binds_few(step):

@@ -112,11 +112,11 @@ class EntryScope:
     def store_results(self, values: Mapping[str, str]) -> None:
         """Stores what the thread holds in the end, by name: its own elements, and parts of sums."""
         for b in self.own:
-            self._store(b, values[b.name])
+            self.store(b, values[b.name])
         for s in self.resolved.sums:
             self.piece.add(f"sums.{self.module.sum(s.name)} += {values[s.name]};")
 
-    def _store(self, b: Buffer, value: str) -> None:
+    def store(self, b: Buffer, value: str) -> None:
         tag = self.tags.writer(Role.OUTPUT, b.name, b.type.element)
         spelled = self.module.types.spell(b.type.element)
         self.piece.add(f"{spelled}.write<{tag}>({INDEX} * {spelled}.wordCount, {value});")

@@ -29,6 +29,8 @@ class ReductionEntry:
     """The array whose values come before the rows."""
     finish: Function | None = None
     """What is made of each result before it is stored."""
+    is_commutative: bool = False
+    """Whether elements may be combined in any order."""
 
     @property
     def writer(self) -> EntryWriter:
@@ -38,11 +40,14 @@ class ReductionEntry:
         state = self.operator.state
         written = {self.result: stored_type(self.operator, self.finish)}
         written |= {self.totals: state} if self.totals else {}
+        written |= {b.name: b.type.element for b in entry.own[1:]}
         note_needs(entry, self.operator, self.finish, [self.init] if self.init else [], written)
 
     def _write(self, entry: EntryScope) -> tuple[str, Piece, Piece]:
         fold = Fold(entry, self.operator, self.words, self.finish)
         fold.open("Reduction : IReduction")
+        if self.is_commutative:
+            entry.piece.add("override static bool isCommutative() { return true; }")
         self._write_total(fold)
         self._write_empty(fold)
         return fold.close("reduce")

@@ -137,7 +137,9 @@ class Fold:
             entry.piece.add(f"thread = {INDEX};")
         write_indices(entry)
         entry.call_body(entry.arguments())
-        (own,) = entry.own
+        own, *kept = entry.own
+        for b in kept:
+            entry.store(b, f"outputs.{entry.module.output(b.name)}")
         entry.piece.add(f"return outputs.{entry.module.output(own.name)};")
         entry.piece.close()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from shaderad.ir import sizes
+from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Ending, Reducer, SharedTotals
 from shaderad.ir.nodes import (
     Buffer,
@@ -94,7 +94,8 @@ def lower_reduce(
     """Reduces the last axis of what `producer` computes.
 
     Args:
-        producer: Has one Out, written at its own index, whose shape is that of the dispatch.
+        producer: Its Outs are written at its own index, and have the shape of the dispatch. The
+            first is the element; others are stored.
         op: What combines elements.
         variant: What the passes are specialised for.
         has_init: Whether `INIT` comes before each row.
@@ -105,8 +106,9 @@ def lower_reduce(
     chunks = cut_rows(formulas, cut, width)
     rows = whole_rows(formulas, "last_", "chunk_count", cut, width)
     init = INIT if has_init else ""
-    first = ReductionEntry(operator, chunks.words, RESULT, TOTALS, init, finish)
-    last = ReductionEntry(operator, rows.words, RESULT, "", init, finish)
+    is_sum = op == ops.ADD
+    first = ReductionEntry(operator, chunks.words, RESULT, TOTALS, init, finish, is_sum)
+    last = ReductionEntry(operator, rows.words, RESULT, "", init, finish, is_sum)
     steps = (
         around(producer, first, variant, chunks, 1),
         around(
@@ -182,8 +184,7 @@ def with_reader(producer: Kernel, reader: Kernel) -> Kernel:
 
 
 def element_of(producer: Kernel) -> Type:
-    (out,) = (b for b in producer.buffers if b.access is Access.OUT)
-    return out.type.element
+    return next(b.type.element for b in producer.buffers if b.access is Access.OUT)
 
 
 def cut_of(state: Type, variant: Variant) -> Cut:

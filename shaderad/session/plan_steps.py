@@ -46,6 +46,7 @@ def pass_step(step: RunPass, programs: Programs, befores: Value | None = None) -
         shapes |= dict(end.shapes)
         sized, scalars = sized + end.sizes, scalars | end.scalars
     values[Role.OUTPUT, RESULT] = step.result
+    values |= {(Role.OUTPUT, name): value for name, value in work.writes[1:]}
     if step.init is not None:
         values[Role.INPUT, INIT] = step.init
     if befores is not None:

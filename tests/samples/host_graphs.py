@@ -44,3 +44,10 @@ def halved(x: sad.Array[float, "n"]):
 @sad.graph
 def swapped(x: sad.Array[float, "n"], y: sad.Array[float, "n"]):
     return y, x
+
+
+@sad.graph
+def scored(x: sad.Array[float, "n"], y: sad.Array[float, "n"]):
+    """A sum, and what is stored in passing."""
+    error = x * y - 0.5
+    return sad.sum(error * error), error

@@ -128,6 +128,7 @@ def graph_arguments() -> list[tuple[str, list[Any]]]:
         ("repeated", [floats(4), floats(4, 1)[:, 0]]),
         ("repeated", [floats(300), floats(300, 1)[:, 0]]),
         ("halved", [floats(5) + 1.0]),
+        ("scored", [floats(3000), floats(3000, 1)[:, 0]]),
     ]
 
 
