@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad import float2
 
 pytestmark = pytest.mark.gpu
 
@@ -161,6 +162,26 @@ def test_the_way_back_counts_to_what_an_output_held_before(device: sad.Device) -
     np.testing.assert_allclose(out[0].numpy(), X**3, rtol=1e-6)
     (gradient,) = pullback((np.ones_like(X), None))
     np.testing.assert_allclose(gradient.numpy(), 3.0 * X * X, rtol=1e-6)
+
+
+@sad.kernel
+def rewrites_in_branches(i: sad.Index, x: sad.In[float], y: sad.Out[float], z: sad.Out[float2]):
+    if i != 1:
+        y[i] = sad.sin(2.0 + y[i] * x[i])
+        if x[i] > 0.0:
+            z[i].x = x[i] * (z[i].y + 1.5) * sad.cos(z[i].x * x[i] + 0.5)
+            z[i].y = z[i].x * z[i].y * x[i] + x[i]
+            z[i] = z[i] * z[i].yx
+    else:
+        z[i] = float2(x[i] * z[i].x, y[i] * x[i] + 1.0)
+
+
+def test_what_an_output_holds_before_a_branch_writes_it_is_zero(device: sad.Device) -> None:
+    sad.gradcheck(rewrites_in_branches, X, dim=3)
+    (y, _), pullback = sad.vjp(rewrites_in_branches, X, dim=3)
+    np.testing.assert_allclose(y.numpy(), np.sin([2.0, 0.0, 2.0]), atol=1e-6)
+    (gradient,) = pullback((np.ones(3, np.float32), None))
+    np.testing.assert_array_equal(gradient.numpy(), [0.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize(

@@ -615,6 +615,7 @@ class Sweeps:
             name = self._body.local("holds", BOOL)
             self._body.add(nodes.Assign(name=name.name, value=condition, span=s.span))
             condition = name
+        self._read_before(s)
         for name in assigned_names((s,)):
             if self._names.is_array(name) and name not in self._names.versions:
                 self._names.versions[name] = self._names.new_version(name, targets)
@@ -685,8 +686,7 @@ class Sweeps:
         self, s: nodes.For | nodes.While, written: list[str], targets: Mapping[str, str]
     ) -> dict[str, str]:
         """Gives what the loop writes versions of its own; returns those of before."""
-        for name in live_before((s,), frozenset()):
-            self._names.read(name)
+        self._read_before(s)
         before = dict(self._names.versions)
         for name in written:
             if self._names.is_array(name) and name in before:
@@ -697,6 +697,11 @@ class Sweeps:
                 start = nodes.Var(type=self._names.type_of(name), name=before[name])
                 self._body.add(nodes.Assign(name=version, value=start, span=s.span))
         return before
+
+    def _read_before(self, s: Stmt) -> None:
+        """Keeps the values that names have before `s` and that it reads, 0 where they have none."""
+        for name in live_before((s,), frozenset()):
+            self._names.read(name)
 
     def _has_derivative(self, s: Stmt) -> bool:
         """Whether anything in a loop has a way back."""
