@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from timing import Floats
@@ -23,6 +23,25 @@ class Pass:
     buffers: Collection[str]
     """The names of those that it declares."""
     parameters: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+class ByHand(NamedTuple):
+    """A gradient written by hand."""
+
+    passes: Sequence[Pass]
+    """In their order."""
+    arrays: Mapping[str, Floats]
+    """What the buffers hold, by name."""
+    added_to: Collection[str]
+    """Those that each step makes zero first."""
+
+
+class Found(Protocol):
+    """What such a gradient gave."""
+
+    def found(self, name: str) -> Floats:
+        """What the last step left in a buffer."""
+        ...
 
 
 class RawSlang:

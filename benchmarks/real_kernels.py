@@ -4,8 +4,8 @@
 
 Each program is a process of its own with empty caches, the driver's among them; `sdf:range` is
 `sdf` with `range` in place of `static_range`. The gradient is taken by every float that goes in. A
-step is a backward dispatch, its cotangents resident. Where there is an adjoint written by hand,
-slangpy runs it in the same process.
+step is a backward dispatch, its cotangents resident. Where there is an adjoint written by hand, the
+same runtime runs it in the same process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from raw_slang import PROGRAMS
+from raw_slang import PROGRAMS, ByHand, RawSlang
+from raw_wgpu import RawWgpu
 from timing import alternated, median_ratio
 
 NAMES = ("sdf", "sdf:range", "mlp", "wide_mlp", "ggx", "hash_grid", "springs", "eigen", "bvh",
@@ -48,6 +49,13 @@ def loaded(name: str, folder: Path) -> ModuleType:
     return module
 
 
+def dispatched(by_hand: ByHand, device: Any) -> RawSlang | RawWgpu:
+    """By the runtime of `device`; slangpy opens one of its own."""
+    if device.capabilities.runtime == "slangpy":
+        return RawSlang(*by_hand)
+    return RawWgpu(device.runtime.native, *by_hand)
+
+
 def one(name: str, runtime: str, size: int, start: float) -> dict[str, float]:
     """Seconds from `start` to the first gradient, and milliseconds of those after it."""
     import numpy as np
@@ -70,7 +78,7 @@ def one(name: str, runtime: str, size: int, start: float) -> dict[str, float]:
         sides, told = {"step": step}, {"first": first}
         if hasattr(program, "by_hand"):
             begin = time.time()
-            by_hand = program.by_hand(size)
+            by_hand = dispatched(program.by_hand(size), device)
             by_hand.step()
             told["first_by_hand"] = time.time() - begin
             told["error"] = program.error(found, by_hand)

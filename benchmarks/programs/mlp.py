@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from raw_slang import PROGRAMS, Pass, RawSlang
+from raw_slang import PROGRAMS, ByHand, Found, Pass
 from timing import Floats, relative_error
 
 import shaderad as sad
@@ -56,14 +56,14 @@ def _data(size: int) -> dict[str, Floats]:
     }
 
 
-def by_hand(size: int) -> RawSlang:
+def by_hand(size: int) -> ByHand:
     """`mlp.slang`: the gradient by the weights alone, for a cotangent of one."""
     arrays = _data(size) | {"w_bar": np.zeros(WEIGHTS, np.float32)}
     text = (PROGRAMS / "mlp.slang").read_text(encoding="utf-8")
-    return RawSlang([Pass(text, size * size, arrays)], arrays, ["w_bar"])
+    return ByHand([Pass(text, size * size, arrays)], arrays, ["w_bar"])
 
 
-def error(found: Any, other: RawSlang) -> float:
+def error(found: Any, other: Found) -> float:
     """How far the gradients by the weights are apart."""
     return relative_error(found[2].numpy(), other.found("w_bar"))
 

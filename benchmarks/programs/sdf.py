@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from raw_slang import PROGRAMS, Pass, RawSlang
+from raw_slang import PROGRAMS, ByHand, Found, Pass
 from timing import relative_error
 
 import shaderad as sad
@@ -112,7 +112,7 @@ def _spheres() -> dict[str, np.ndarray]:
     }
 
 
-def by_hand(size: int) -> RawSlang:
+def by_hand(size: int) -> ByHand:
     """`sdf.slang`, with ones for cotangents."""
     parts = [part.reshape(N, -1) for part in _spheres().values()]
     arrays = {
@@ -124,10 +124,10 @@ def by_hand(size: int) -> RawSlang:
     parameters = {"size": size, **{f"light_{k}": LIGHT[k] for k in range(3)}}
     text = (PROGRAMS / "sdf.slang").read_text(encoding="utf-8")
     passes = [Pass(text, size * size, arrays, parameters)]
-    return RawSlang(passes, arrays, ("spheres_bar", "light_bar_words"))
+    return ByHand(passes, arrays, ("spheres_bar", "light_bar_words"))
 
 
-def error(found: Any, other: RawSlang) -> float:
+def error(found: Any, other: Found) -> float:
     """How far the gradients by the spheres and by the light are apart."""
     spheres = found[0].numpy()
     parts = [np.asarray(spheres[name]).reshape(N, -1) for name in ("center", "radius", "color")]
