@@ -275,6 +275,8 @@ def _scaled(row: ByComponent, partial: Any, d: Expr, e: nodes.Apply) -> Expr | N
         mask = partial.expr
         if isinstance(mask, nodes.Cast) and is_bool(mask.value.type):
             return c.select(mask.value, d, c.zero(d.type))
+        if isinstance(mask, nodes.Apply) and mask.op == ops.SIGN:
+            return _signed(mask.args[0], d)
         if not row.zero_wins or _is_plain(mask):
             return expression(partial * Symbolic(d), e.type)
         return c.apply(ops.TIMES, expression(partial, e.type), d)
@@ -284,6 +286,14 @@ def _scaled(row: ByComponent, partial: Any, d: Expr, e: nodes.Apply) -> Expr | N
     if factor == -1:
         return c.apply(ops.NEG, d)
     return c.apply(ops.MUL, c.number(e.type, factor), d)
+
+
+def _signed(x: Expr, d: Expr) -> Expr:
+    """``sign(x) * d``, where zero wins."""
+    nothing = c.number(x.type, 0)
+    is_positive, is_negative = c.apply(ops.GT, x, nothing), c.apply(ops.LT, x, nothing)
+    below = c.select(is_negative, c.apply(ops.NEG, d), c.zero(d.type))
+    return c.select(is_positive, d, below)
 
 
 def _is_plain(e: Expr) -> bool:
