@@ -104,6 +104,8 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         self._queue = device.queue
         self._pipeline_count = 0
         self._recording: _Recording | None = None
+        self._submissions = self._ended = 0
+        """How many there were, and how many of them are known to have ended."""
         self._bind_groups = BindGroups()
         self._pool = BufferPool()
         self._alignment = max(
@@ -121,8 +123,10 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         checks.check_bytes(self.capabilities, byte_count, self.capabilities.binding_bytes_limit)
         size = max(SMALLEST_ALLOCATION, checks.padded(byte_count))
         self._bind_groups.forget(self._pool.settle())
-        reused = None if zeroed else self._pool.reuse(byte_count, size)  # WebGPU promises zeros
+        reused = self._pool.reuse(byte_count, size)
         if reused is not None:
+            if zeroed:  # new ones are zeros, as WebGPU promises
+                self.zero(reused)
             return reused
         native = self.allocated(
             lambda: self.native.create_buffer(size=size, usage=STORAGE_USAGE), byte_count
@@ -168,7 +172,6 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
             if size:
                 encoder.copy_buffer_to_buffer(buffer.native, offset, staging, start, size)
             start += size
-        self.submit()
         return checks.split(self._mapped(staging, total), [count for _, _, count in requests])
 
     def _staging_buffer(self, byte_count: int) -> Any:
@@ -182,7 +185,9 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         return self.native.create_buffer(size=byte_count, usage=STAGING_USAGE)
 
     def _mapped(self, staging: Any, byte_count: int) -> memoryview:
-        """Waits for `staging` and copies it out."""
+        """Submits what fills `staging`, waits for it, and copies it out."""
+        self.submit()
+        submissions = self._submissions
         kept, self._staging = self._staging, None  # what ends the wait leaves it mapped
         # READ_NOSYNC: wgpu-py would submit once more before mapping; we have just submitted.
         promise = staging.map_async("READ_NOSYNC", 0, byte_count)
@@ -190,7 +195,7 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
             self.await_device(functools.partial(self._is_settled, promise))
         content = staging.read_mapped(0, byte_count)
         staging.unmap()
-        self._staging = kept
+        self._staging, self._ended = kept, submissions
         return content
 
     def _is_settled(self, promise: Any) -> bool:
@@ -344,20 +349,26 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
             used = min(recording.words_used, WORDS_PAGE_BYTES)
             self._queue.write_buffer(self._words_buffer, 0, memoryview(self._words)[:used])
         self._queue.submit([commands])
+        self._submissions += 1
         self._bind_groups.forget(self._pool.settle())
 
     @guarded
     def wait(self) -> None:
+        # Others may submit to a device of theirs.
+        is_idle = self._recording is None and self._ended == self._submissions
+        if not (is_idle and self._owns_device):
+            self._make_round_trip()
+
+    def _make_round_trip(self) -> None:
         # wgpu-py has no public wait that works (`on_submitted_work_done_sync` is broken in 0.32).
         staging = self._staging_buffer(checks.WORD_BYTES)
         self._recorded().end_pass().clear_buffer(staging, 0, checks.WORD_BYTES)
-        self.submit()
         self._mapped(staging, checks.WORD_BYTES)
 
     def give_up_idle(self) -> None:
         self.submit()
         self._bind_groups.forget(self._pool.give_up_idle())
-        self.wait()
+        self._make_round_trip()  # only then does wgpu free them
 
     def drop_recorded(self) -> None:
         self._recording = None
