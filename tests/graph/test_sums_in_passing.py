@@ -18,7 +18,7 @@ from shaderad.rules.arrays import building as b
 from tests.array_check import array
 
 M, N = sizes.symbol("m"), sizes.symbol("n")
-LENGTHS = (0, 1, 2, 7, 64, 1000, 1025, 9000)
+LENGTHS = (0, 1, 64, 1025, 9000)
 
 
 def planned(inputs: tuple[Value, ...], *outputs: Value) -> Plan:
@@ -132,7 +132,7 @@ def test_values_and_gradients_are_those_of_float64(length: int, either: sad.Devi
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("shape", [(0, 5), (3, 0), (1, 1), (5, 129), (300, 70), (2, 9000)])
+@pytest.mark.parametrize("shape", [(0, 5), (3, 0), (5, 129), (2, 9000)])
 def test_sums_of_rows_and_of_vectors(shape: tuple[int, int], either: sad.Device) -> None:
     pairs = np.random.default_rng(shape).uniform(-1, 1, (*shape, 2)).astype(np.float32)
 

@@ -15,14 +15,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.ir.types import Access
-from tests.lower import (
-    adjoint_cases,
-    loop_cases,
-    nested_cases,
-    output_cases,
-    reported_cases,
-    shared_cases,
-)
+from tests.lower import loop_cases, nested_cases, reported_cases, shared_cases
 from tests.lower.reference import Case
 from tests.samples import browser
 from tests.samples.test_hosts_web import CALLS_PAGE, check_alike, given, results_of
@@ -88,9 +81,7 @@ def test_gradients_that_groups_sum_are_those_of_the_python_api(
         check_alike(found, wanted)
 
 
-@pytest.mark.parametrize(
-    "module", [adjoint_cases, loop_cases, nested_cases, output_cases, reported_cases]
-)
+@pytest.mark.parametrize("module", [loop_cases, nested_cases, reported_cases])
 def test_chromium_sees_that_all_threads_come_to_the_barriers(
     module: ModuleType, tmp_path: Path
 ) -> None:
