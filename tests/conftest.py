@@ -10,15 +10,11 @@ import pytest
 os.environ.setdefault("SHADERAD_VERIFY", "1")  # Read when shaderad is imported.
 
 import shaderad as sad
+from tests.devices import entered
 
 
 @pytest.fixture(scope="module", params=["wgpu", "slangpy"])
 def device(request: pytest.FixtureRequest) -> Iterator[sad.Device]:
     """Each runtime's device in turn, entered."""
-    try:
-        opened = sad.open_device(request.param)
-    except sad.DeviceError as failure:
-        pytest.skip(f"{request.param}: {failure.message}")
-    with opened:
+    with entered(request.param) as opened:
         yield opened
-    opened.close()

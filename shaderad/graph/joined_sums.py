@@ -82,7 +82,7 @@ def _is_sum(node: Node) -> bool:
 def _width(t: Type) -> int:
     if isinstance(t, Vector):
         return t.count if t.element == FLOAT else 0
-    return int(isinstance(t, Scalar) and t == FLOAT)
+    return int(t == FLOAT)
 
 
 def _levels(graph: Sequence[Node]) -> Mapping[Value, int]:

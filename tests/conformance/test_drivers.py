@@ -18,6 +18,7 @@ from shaderad.lower.artifact import Access
 from tests import swiftshader
 from tests.conformance import checks
 from tests.conformance.programs import atomic, contention, gather, minmax
+from tests.devices import entered
 
 pytestmark = pytest.mark.gpu
 
@@ -47,11 +48,10 @@ ELEMENTS = 7
 def lesser(request: pytest.FixtureRequest) -> Iterator[sad.Device]:
     """A device with limits forced upon it, entered; its dispatches are held to them."""
     runtime, limits = DEVICES[request.param]
-    try:
-        opened = sad.open_device(runtime, limits=limits)
-    except sad.DeviceError as failure:
-        pytest.skip(f"{request.param}: {failure.message}")
-    with opened, pytest.MonkeyPatch.context() as patch:
+    with (
+        entered(runtime, limits, request.param) as opened,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         dispatch = opened.runtime.dispatch
 
         def counted(pipeline: Any, *rest: Any) -> None:
@@ -62,7 +62,6 @@ def lesser(request: pytest.FixtureRequest) -> Iterator[sad.Device]:
 
         patch.setattr(opened.runtime, "dispatch", counted)
         yield opened
-    opened.close()
 
 
 def drawn() -> np.random.Generator:

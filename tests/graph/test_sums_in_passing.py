@@ -16,6 +16,7 @@ from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Graph, Value
 from shaderad.rules.arrays import building as b
 from tests.array_check import array
+from tests.devices import entered
 
 M, N = sizes.symbol("m"), sizes.symbol("n")
 LENGTHS = (0, 1, 64, 1025, 9000)
@@ -102,13 +103,8 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=["wgpu", "slangpy"], scope="module")
 def either(request: pytest.FixtureRequest, kind: str) -> Iterator[sad.Device]:
     """Devices whose threads take runs of elements, or every so many an element."""
-    try:
-        opened = sad.open_device(request.param, limits={"kind": kind})
-    except sad.DeviceError as failure:
-        pytest.skip(f"{request.param}: {failure.message}")
-    with opened:
+    with entered(request.param, {"kind": kind}) as opened:
         yield opened
-    opened.close()
 
 
 def fitted(x: Any, y: Any, a: Any) -> Any:

@@ -11,6 +11,7 @@ import pytest
 import shaderad as sad
 from shaderad.frontend.decorators import KernelFunction
 from tests.agreement import check_against_oracle
+from tests.devices import entered
 from tests.lower import shared_cases
 from tests.lower.golden_kernels import text_of
 from tests.lower.shared_cases import CASES
@@ -51,16 +52,10 @@ def test_gradients_are_those_of_the_oracle(name: str, device: sad.Device) -> Non
 @pytest.fixture(scope="module", params=["wgpu", "slangpy"])
 def waveless(request: pytest.FixtureRequest) -> Iterator[sad.Device]:
     """A device whose threads run at once and that has no waves, entered."""
-    try:
-        with sad.open_device(request.param) as plain:
-            features = plain.capabilities.features - {"subgroups"}
-        plain.close()
-    except sad.DeviceError as failure:
-        pytest.skip(f"{request.param}: {failure.message}")
-    limits = {"features": features, "kind": "discrete"}
-    with sad.open_device(request.param, limits=limits) as opened:
+    with entered(request.param) as plain:
+        features = plain.capabilities.features - {"subgroups"}
+    with entered(request.param, {"features": features, "kind": "discrete"}) as opened:
         yield opened
-    opened.close()
 
 
 @pytest.mark.gpu
