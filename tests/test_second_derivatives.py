@@ -381,6 +381,25 @@ def test_transforms_of_kernels_nest_in_any_order_of_modes(device: sad.Device) ->
         np.testing.assert_allclose(fourth.numpy(), 12 * v**3 * np.ones(4), rtol=1e-5)
 
 
+@sad.function
+def squared(t: float) -> float:
+    return t * t
+
+
+@sad.kernel
+def rewritten(i: sad.Index, count: int, x: sad.In[float], y: sad.Out[float]):
+    for _ in range(count):
+        y[i] = sad.sin(squared(x[i]))
+
+
+def test_loops_of_unknown_count_keep_no_results(device: sad.Device) -> None:
+    x, v = PLACES.astype(np.float32), ALONG.astype(np.float32)
+    with device:
+        found = sad.hvp(lambda x: sad.sum(rewritten(3, x, dim=4)), [x], [v])
+        second = 2 * np.cos(x * x) - 4 * x * x * np.sin(x * x)
+        np.testing.assert_allclose(found.numpy(), second * v, rtol=1e-4)
+
+
 def test_kernels_that_no_graph_runs_have_second_derivatives_in_both_modes(
     device: sad.Device,
 ) -> None:

@@ -121,14 +121,16 @@ class Repeated:
     def results(
         self, names: Mapping[str, str], type_of: Callable[[str], Type]
     ) -> list[State] | None:
-        """A place for what names hold after a statement of each iteration; `None` without room.
+        """A place for what names hold after a statement of each iteration.
+
+        `None` without room, which loops of unknown count never have.
 
         Args:
             names: By name: the version of it on the way back.
             type_of: Of names.
         """
         size = sum(memory_of(type_of(name)) for name in names) * self._count
-        if size > self._room:
+        if not self._count or size > self._room:
             return None
         self._room -= size
         return [
