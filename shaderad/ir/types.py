@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from math import gcd
 
 
 class Type:
@@ -286,6 +287,11 @@ def byte_count(t: Type) -> int:
         align = word_bytes(t)
         return sum(-(-byte_count(f) // align) * align for _, f in t.fields)
     raise TypeError(f"{t} has no layout")
+
+
+def alignment(t: Type) -> int:
+    """Bytes: an array of `t` starts at a multiple of it in its buffer, where vectors are read."""
+    return gcd(byte_count(t), 16)
 
 
 def memory_of(t: Type) -> int:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 
 from shaderad.diagnostics import error
 from shaderad.ir.nodes import Buffer
-from shaderad.ir.types import UINT, Kind, Type, is_differentiable, scalars, word_bytes
+from shaderad.ir.types import (
+    UINT,
+    Kind,
+    Matrix,
+    Type,
+    Vector,
+    byte_count,
+    is_differentiable,
+    scalars,
+    word_bytes,
+)
 from shaderad.ir.types import Access as ArrayAccess
 from shaderad.lower.accumulate import widened
 from shaderad.lower.artifact import Access, Binding
@@ -67,6 +77,11 @@ class Cell:
     FLOATS = "RWStructuredBuffer<Atomic<float>>"
     WORDS = "RWStructuredBuffer<Atomic<uint>>"
 
+    @staticmethod
+    def wide(cell: str, width: int) -> str:
+        """The same for reading `width` words at once."""
+        return cell if width == 1 else cell.replace(">", f"{width}>")
+
 
 @dataclass
 class _Need:
@@ -78,6 +93,8 @@ class _Need:
     cell: str
     fill_word: int | None = None
     is_covered: bool = False
+    width: int = 1
+    """Words that one load reads."""
 
 
 class Arrays:
@@ -87,7 +104,8 @@ class Arrays:
         self._module = module
         self._tags: dict[str, str] = {}
         self._needs: dict[tuple[Role, str], _Need] = {}
-        self._word_text: dict[tuple[Role, str], str] = {}
+        self._place: dict[tuple[Role, str], tuple[str, str]] = {}
+        """The names of buffers, and what stands before the offset of a word of an array."""
         self.resources: list[Resource] = []
         self.bindings: list[Binding] = []
         self.uses_report = False
@@ -156,6 +174,11 @@ class Arrays:
         bound = self._module.bound_as(role, name)
         self._needs.setdefault((role, name), _Need(*bound, t, cell, fill_word, is_covered))
 
+    def need_elements(self, role: Role, name: str, t: Type) -> None:
+        """Notes that array `name` must be bound in `role`, to be read by whole elements."""
+        self.need(role, name, t, read_cell(t))
+        self._needs[role, name].width = load_width(t)
+
     def has(self, role: Role, name: str) -> bool:
         return (role, name) in self._needs
 
@@ -164,7 +187,18 @@ class Arrays:
 
     def words(self, role: Role, name: str, offset: str = "offset") -> str:
         """The text of one word (or cell) of an array."""
-        return self._word_text[role, name].format(offset=offset)
+        buffer, start = self._place[role, name]
+        return f"{buffer}[{start}{offset}]"
+
+    def width(self, role: Role, name: str) -> int:
+        """How many words of an array one load reads."""
+        return self._needs[role, name].width
+
+    def wide_words(self, role: Role, name: str) -> str:
+        """The text of so many words, among them the one at `offset`."""
+        buffer, start = self._place[role, name]
+        at = f"({start}offset)" if start else "offset"
+        return f"{buffer}[{at} / {self.width(role, name)}]"
 
     # -- how words are added to ----------------------------------------------------------------
 
@@ -215,7 +249,7 @@ class Arrays:
 
     def _note_input(self, b: Buffer, is_summed: bool | None) -> None:
         t = b.type.element
-        self.need(Role.INPUT, b.name, t, read_cell(t))
+        self.need_elements(Role.INPUT, b.name, t)
         if self._module.mode is Mode.BACKWARD and is_summed is not None:
             self.need_gradient(b.name, t, is_summed=is_summed)
 
@@ -290,7 +324,7 @@ class Arrays:
         if len(needs) + own_count > limit:
             raise self._too_many(needs, arenas)
         for key, need in self._needs.items():
-            self._word_text[key] = self._bound_text(piece, need, need.role in arenas)
+            self._place[key] = self._bound(piece, need, is_arena=need.role in arenas)
         if self.uses_report:
             slot = self._next_slot()
             self._declare(piece, slot, "report_words", Cell.WORDS)
@@ -318,8 +352,8 @@ class Arrays:
                      limit=module.variant.storage_buffer_limit,
                      names=", ".join(f"`{name}`" for name in names))  # fmt: skip
 
-    def _bound_text(self, piece: Piece, need: _Need, is_arena: bool) -> str:
-        """Declares an array in its slot, and gives the text of a word at `offset`."""
+    def _bound(self, piece: Piece, need: _Need, *, is_arena: bool) -> tuple[str, str]:
+        """Declares an array in its slot; gives the buffer, and what an offset is added to."""
         base = f"{need.name}{_ROLE_SUFFIX[need.role]}"
         if is_arena:
             name = _ARENA_NAMES[need.role]
@@ -334,9 +368,9 @@ class Arrays:
         if need.role in (Role.OUTPUT, Role.WINNER, Role.MARKS, Role.UNIFORM) or (
             need.role is Role.OUTPUT_TANGENT and not is_arena
         ):
-            return f"{name}[{{offset}}]"
+            return name, ""
         word = self._module.offset_word(need.role, need.name, _ROLE_SUFFIX[need.role])
-        return f"{name}[{word} + {{offset}}]"
+        return name, f"{word} + "
 
     def _declare_members(self, piece: Piece, name: str, members: list[_Need]) -> None:
         slot = self._next_slot()
@@ -345,8 +379,8 @@ class Arrays:
         cell = first.cell if len(cells) == 1 else self.float_cell()
         if len(members) > 1:
             for m in members:
-                m.cell = cell
-        self._declare(piece, slot, name, cell)
+                m.cell, m.width = cell, 1
+        self._declare(piece, slot, name, Cell.wide(cell, first.width))
         self.resources.append(
             Resource(
                 slot,
@@ -377,8 +411,20 @@ def extreme_fill(b: Buffer) -> int:
 
 
 def read_cell(t: Type) -> str:
-    """How a buffer of `t` is declared for reading."""
+    """How a buffer of `t` is declared for reading parts of its elements."""
     return Cell.READ_HALF if word_bytes(t) == 2 else Cell.READ
+
+
+def load_width(t: Type) -> int:
+    """The most words of an element `t` that one load reads.
+
+    As `read` of the types in elements.slang, and of structs, goes about it.
+    """
+    if isinstance(t, Matrix):
+        return load_width(Vector(t.element, t.column_count))
+    count = byte_count(t) // word_bytes(t)
+    is_pairs = isinstance(t, Vector) and t.element.kind is Kind.DOUBLE
+    return next(n for n in ((2, 1) if is_pairs else (4, 2, 1)) if count % n == 0)
 
 
 def write_cell(t: Type) -> str:

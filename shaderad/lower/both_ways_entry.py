@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from shaderad.ir.nodes import Function
 from shaderad.ir.types import Tuple, Type
-from shaderad.lower.arrays import read_cell, write_cell
+from shaderad.lower.arrays import write_cell
 from shaderad.lower.bindings import Role
 from shaderad.lower.entry_points import EntryWriter
 from shaderad.lower.entry_scope import EntryScope
@@ -59,7 +59,7 @@ class BothWaysEntry:
         for function in (start.operator.combine, start.finish, self.restored, self.function):
             entry.module.function(function)
         entry.module.stored_types.add(state)
-        arrays.need(Role.INPUT, start.befores, state, read_cell(state))
+        arrays.need_elements(Role.INPUT, start.befores, state)
         arrays.need(Role.OUTPUT, self.result, self._stored, write_cell(self._stored))
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shaderad.ir.types import Kind, is_differentiable, scalars
-from shaderad.lower.arrays import Cell, read_cell, write_cell
+from shaderad.lower.arrays import Cell, write_cell
 from shaderad.lower.bindings import (
     REDUCTION_GROUP_LIMIT,
     SERIAL_GROUP_LIMIT,
@@ -25,7 +25,7 @@ def note_needs(entry: EntryScope) -> None:
         if entry.module.gives_results:
             arrays.need(Role.OUTPUT, b.name, t, write_cell(t))
         if mode is Mode.BACKWARD and is_differentiable(t):
-            arrays.need(Role.COTANGENT, b.name, t, read_cell(t))
+            arrays.need_elements(Role.COTANGENT, b.name, t)
     _note_sums(entry)
 
 
@@ -33,7 +33,7 @@ def note_uniforms(entry: EntryScope) -> None:
     """Those that are device arrays are bound like any other."""
     for u in entry.kernel.uniforms:
         if u.name in entry.module.variant.device_uniforms:
-            entry.module.arrays.need(Role.UNIFORM, u.name, u.type, read_cell(u.type))
+            entry.module.arrays.need_elements(Role.UNIFORM, u.name, u.type)
 
 
 def _note_sums(entry: EntryScope) -> None:

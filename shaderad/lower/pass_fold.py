@@ -13,7 +13,7 @@ from shaderad.ir.arrays import Ending
 from shaderad.ir.nodes import Function, Kernel
 from shaderad.ir.types import Tuple, Type, byte_count, leaves
 from shaderad.ir.walk import all_expressions, reachable
-from shaderad.lower.arrays import read_cell, write_cell
+from shaderad.lower.arrays import write_cell
 from shaderad.lower.bindings import Role, Word, WordKind
 from shaderad.lower.entry_needs import note_uniforms
 from shaderad.lower.entry_points import send_report, write_indices
@@ -80,7 +80,7 @@ def note_needs(
     for function in called(operator, finish):
         module.function(function)
     for name in read:
-        module.arrays.need(Role.INPUT, name, state, read_cell(state))
+        module.arrays.need_elements(Role.INPUT, name, state)
     for name, t in written.items():
         module.arrays.need(Role.OUTPUT, name, t, write_cell(t))
 

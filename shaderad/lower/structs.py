@@ -5,16 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shaderad.ir.types import (
+    UINT,
+    Kind,
     LocalArray,
+    Matrix,
+    Pointer,
+    Scalar,
     Struct,
     Tuple,
     Type,
+    Vector,
     byte_count,
     is_differentiable,
     leaves,
     word_bytes,
 )
 from shaderad.lower.accumulate import widened
+from shaderad.lower.arrays import load_width
 from shaderad.lower.piece import Piece
 
 if TYPE_CHECKING:
@@ -79,7 +86,9 @@ class _Layout:
 
     def __init__(self, module: Module, t: Struct) -> None:
         self.module = module
+        self.struct = t
         self.unit = word_bytes(t)
+        self.width = load_width(t)
         self.offsets: list[tuple[str, Type, int]] = []
         offset = 0
         for name, field in t.fields:
@@ -122,6 +131,16 @@ def write_layout(module: Module, t: Struct, name: str) -> Piece:
 def _read(piece: Piece, layout: _Layout, name: str) -> None:
     piece.open(f"public static {name} read<Buffer : IReadable>(uint offset)")
     piece.add(f"{name} value;")
+    if layout.width > 1:
+        _Loaded(piece, layout).assign("value", layout.struct, 0)
+    else:
+        _read_fields(piece, layout)
+    piece.add("return value;")
+    piece.close()
+
+
+def _read_fields(piece: Piece, layout: _Layout) -> None:
+    """Each field by itself."""
     for field, t, offset in layout.offsets:
         for place, inner, at in layout.each(f"value.{field}", t, offset):
             if layout.shares_words(inner):
@@ -129,8 +148,66 @@ def _read(piece: Piece, layout: _Layout, name: str) -> None:
                 continue
             spelled = layout.module.types.spell(inner)
             piece.add(f"{place} = {spelled}.read<Buffer>(offset + {at});")
-    piece.add("return value;")
-    piece.close()
+
+
+class _Loaded:
+    """An element read by vectors of words, while its fields are taken out of them."""
+
+    def __init__(self, piece: Piece, layout: _Layout) -> None:
+        self._piece = piece
+        self._types = layout.module.types
+        self._field = layout.module.field
+        self._unit = layout.unit
+        self._width = layout.width
+        scalar, function = ("half", "halfWords") if self._unit == 2 else ("uint", "words")
+        for k in range(byte_count(layout.struct) // self._unit // self._width):
+            load = f"Buffer.{function}{self._width}(offset + {k * self._width})"
+            piece.add(f"{scalar}{self._width} words_{k} = {load};")
+
+    def assign(self, place: str, t: Type, at: int) -> None:
+        """Gives `place` what lies `at` bytes into the element."""
+        if isinstance(t, Struct):
+            align = word_bytes(t)
+            for name, field in t.fields:
+                self.assign(f"{place}.{self._field(t, name)}", field, at)
+                at += -(-byte_count(field) // align) * align
+        elif isinstance(t, LocalArray):
+            for k in range(t.count):
+                self.assign(f"{place}[{k}]", t.element, at + k * byte_count(t.element))
+        elif isinstance(t, Pointer):
+            self.assign(f"{place}.base", UINT, at)
+            self.assign(f"{place}.count", UINT, at + 4)
+        else:
+            self._piece.add(f"{place} = {self._value(t, at)};")
+
+    def _value(self, t: Type, at: int) -> str:
+        if isinstance(t, Matrix):
+            row = Vector(t.element, t.column_count)
+            rows = (self._value(row, at + k * byte_count(row)) for k in range(t.row_count))
+            return f"{self._types.spell(t)}({', '.join(rows)})"
+        if isinstance(t, Vector):
+            first, part = divmod(at // self._unit, self._width)
+            if byte_count(t.element) == self._unit and part + t.count <= self._width:
+                return _of_words(t.element, f"words_{first}.{'xyzw'[part : part + t.count]}")
+            size = byte_count(t.element)
+            parts = (self._value(t.element, at + k * size) for k in range(t.count))
+            return f"{self._types.spell(t)}({', '.join(parts)})"
+        assert isinstance(t, Scalar)
+        if t.kind is Kind.DOUBLE:
+            return f"doubleOf({self._word(at)}, {self._word(at + 4)})"
+        if t.kind is Kind.HALF and self._unit == 4:
+            return f"{'highHalf' if at % 4 else 'lowHalf'}({self._word(at)})"
+        return _of_words(t, self._word(at))
+
+    def _word(self, at: int) -> str:
+        block, part = divmod(at // self._unit, self._width)
+        return f"words_{block}.{'xyzw'[part]}"
+
+
+def _of_words(t: Scalar, words: str) -> str:
+    """The value of scalars `t` whose bits are given."""
+    as_ = {Kind.FLOAT: "asfloat({})", Kind.INT: "asint({})", Kind.BOOL: "{} != 0"}
+    return as_.get(t.kind, "{}").format(words)
 
 
 def _half_places(module: Module, t: Type, place: str) -> list[tuple[str, int]]:

@@ -116,7 +116,7 @@ class Tags:
             store = self._arrays.write_text(Role.GRADIENT, b.name, "asuint(value)")
             gradient.append(f"override static void set(uint offset, float value) {{ {store} }}")
         # Without a derivative it is only read: `addGradient` asks for an `IInput`.
-        bases = "IInput" if gradient else "IReadable, IExtent"
+        bases = "IReadable, IInput" if gradient else "IReadable, IExtent"
         piece.open(f"struct {self._arrays.tag(b.name)} : {bases}")
         self._write_extent(piece, b)
         self._write_lines(piece, self.reader_lines(Role.INPUT, b.name, t))
@@ -141,13 +141,18 @@ class Tags:
 
     def reader_lines(self, role: Role, name: str, t: Type) -> list[str]:
         """The functions that read 32-bit or 16-bit words of an array."""
+        kind, word = ("half", "halfWord") if word_bytes(t) == 2 else ("uint", "word")
+        width = self._arrays.width(role, name)
         text = self._arrays.words(role, name)
-        if word_bytes(t) == 2:
-            return [
-                "static uint word(uint offset) { return 0; }",
-                f"override static half halfWord(uint offset) {{ return {text}; }}",
-            ]
-        return [f"static uint word(uint offset) {{ return {text}; }}"]
+        wide: list[str] = []
+        if width > 1:
+            head = f"override static {kind}{width} {word}s{width}(uint offset)"
+            wide = [f"{head} {{ return {self._arrays.wide_words(role, name)}; }}"]
+            text = f"{word}s{width}(offset)[offset % {width}]"
+        own = f"static {kind} {word}(uint offset) {{ return {text}; }}"
+        if kind == "half":
+            return ["static uint word(uint offset) { return 0; }", f"override {own}", *wide]
+        return [own, *wide]
 
     def writer_lines(self, role: Role, name: str, t: Type) -> list[str]:
         """The functions that write words of an array."""

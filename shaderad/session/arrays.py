@@ -299,6 +299,16 @@ class Array(ArrayOperators):
         self._vector = vector
         return self
 
+    def aligned(self) -> Array:
+        """Itself, or a copy where loads of whole elements would not find it."""
+        if not self.offset % types.alignment(self.element):
+            return self
+        runtime, size = self.device.runtime, self.byte_count
+        buffer = runtime.allocate(size, zeroed=False)
+        if size:
+            runtime.copy(self.buffer, self.offset, buffer, 0, size)
+        return Array(self.device, self.element, self.shape, buffer)
+
     def viewed(self, element: types.Type, shape: Shape, skipped: int = 0) -> Array:
         """The bytes after the first `skipped` as another array; a trace does not see it."""
         if self._pending is None:

@@ -86,7 +86,7 @@ class Placement:
         self, resource: Resource, offsets: frozenset[tuple[Role, str]], bound: Bound
     ) -> None:
         given = [self._read_by(resource, k) for k in range(len(resource.members))]
-        first = given[0]
+        first = given[0].aligned()
         if len(given) == 1 and (
             not first.offset or (resource.role, resource.members[0]) in offsets
         ):

@@ -90,6 +90,7 @@ class GraphRunner:
         self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]
     ) -> tuple[Array, ...]:
         """The outputs of `graph`."""
+        inputs = [one.aligned() for one in inputs]
         if isinstance(graph, PrebuiltGraph):
             with used_of_build(graph.built.name, graph.built.folder):
                 return self.prepared(graph, inputs, sizes).run(inputs)

@@ -115,8 +115,16 @@ def test_a_pointer_type_in_a_branch_ends_the_compiler() -> None:
     assert "fault" in code_of("pointer_value_in_branch", "hlsl")
 
 
+def test_a_function_defined_two_interfaces_up_ends_the_compiler() -> None:
+    """Why tags name `IReadable` beside `IInput`, which does not extend it."""
+    with pytest.raises(CompileError) as caught:
+        code_of("inherited_default", "hlsl")
+    assert caught.value.code == "SR0502"
+    assert "mended" in code_of("inherited_default", "hlsl", "mended")
+
+
 def test_every_fault_file_is_run_here_or_named_in_another_test() -> None:
     tested = {*FAULTS, "raw_pointers", "weak_exchange", "infinite_literal", "loop_left_from_switch",
               "pointer_type_in_branch", "pointer_value_in_branch", "negated_sum",
-              "pointer_kept_from_loop"}  # fmt: skip
+              "pointer_kept_from_loop", "inherited_default"}  # fmt: skip
     assert {path.stem for path in FOLDER.glob("*.slang")} == tested
