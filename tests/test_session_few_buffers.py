@@ -30,8 +30,8 @@ def ring(
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans for the 8 storage buffers that WebGPU guarantees."""
 
-    def narrow(graph: Graph, limit: int, *, is_parallel: bool) -> Any:
-        found = plan(graph, min(limit, 8), is_parallel=is_parallel)
+    def narrow(graph: Graph, limit: int) -> Any:
+        found = plan(graph, min(limit, 8))
         assert all(len(step.reads) + len(step.writes) < 8 for step in found.steps)
         return found
 

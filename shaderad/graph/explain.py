@@ -97,9 +97,7 @@ class _Text:
         if isinstance(step, RunPass):
             return self._pass(step)
         if isinstance(step, RunScans):
-            scans = " and ".join(map(self._pass, step.scans))
-            together = "chunks of both together" if step.end is None else "from both ends at once"
-            return f"{scans}, {together}"
+            return f"{' and '.join(map(self._pass, step.scans))}, chunks of both together"
         if isinstance(step, CallKernel):
             return f"kernel {step.call.kernel.name}{_MODES[type(step.node)]} over " + self._shape(
                 step.call.dim

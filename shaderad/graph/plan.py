@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from shaderad.graph.kernels import Work
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Value
-from shaderad.ir.nodes import Function
 from shaderad.ir.sizes import Shape
 
 
@@ -110,44 +109,12 @@ class RunPass:
 
 
 @dataclass(frozen=True, eq=False)
-class BothWays:
-    """Two scans from opposite ends of one row, of which all that is asked for is made of what the
-    second finds before an element and the first after it.
-    """
-
-    scans: tuple[RunPass, RunPass]
-    producer: Work
-    """The kernel whose Out is the first scan's element where the second has its own."""
-    function: Function
-    """Takes what the second holds before an index, the index, what the first holds after it, and
-    uniforms by name; gives the result and the second's element."""
-    restored: Function
-    """Takes what the first finishes into, and gives what it can go on from."""
-    work: Work
-    """A kernel without outputs: what `function` reads besides the producer."""
-
-    @property
-    def shape(self) -> Shape:
-        return self.scans[0].shape
-
-    @property
-    def result(self) -> Value:
-        return self.scans[1].result
-
-    @property
-    def reads(self) -> tuple[Value, ...]:
-        return tuple(v for work in (self.producer, self.work) for _, v in work.reads)
-
-
-@dataclass(frozen=True, eq=False)
 class RunScans:
     """Two scans of one row each: what the chunks of both come to is found together."""
 
     scans: tuple[RunPass, RunPass]
     producer: Work
     """The kernel whose Out is an element of both, as ``first`` and ``second``."""
-    end: BothWays | None = None
-    """What runs in place of the scans' own ends."""
 
     @property
     def is_mirrored(self) -> bool:
@@ -163,15 +130,11 @@ class RunScans:
     def reads(self) -> tuple[Value, ...]:
         first, second = self.scans
         values = [v for _, v in self.producer.reads]
-        if self.end is not None:
-            return tuple(dict.fromkeys((*values, *self.end.reads)))
         after = (v for v in second.reads if v is not first.result)
         return tuple(dict.fromkeys((*values, *first.reads, *after)))
 
     @property
     def writes(self) -> tuple[Value, ...]:
-        if self.end is not None:
-            return (self.end.result,)
         return tuple(v for scan in self.scans for v in scan.writes)
 
 
@@ -217,7 +180,7 @@ class RepeatWhile:
         return self.node.results
 
 
-PassStep = RunPass | RunScans | BothWays
+PassStep = RunPass | RunScans
 """What passes of the library run."""
 
 Step = RunKernel | RunPass | RunScans | CallKernel | Repeat | RepeatWhile

@@ -46,24 +46,17 @@ def _read_limit(buffer_limit: int) -> int:
     return buffer_limit - 2
 
 
-def plan(
-    graph: Graph,
-    buffer_limit: int = PORTABLE_BUFFER_LIMIT,
-    depth: int = 0,
-    *,
-    is_parallel: bool = True,
-) -> Plan:
+def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0) -> Plan:
     """The plan of `graph`, for all sizes.
 
     Args:
         graph: What it computes.
         buffer_limit: How many buffers a kernel should bind.
         depth: Loops around it.
-        is_parallel: Whether the device's threads run side by side.
     """
     graph = recomputed(simplified(narrowed(graph, _read_limit(buffer_limit))))
     graph = joined_sums(exact_products(graph), buffer_limit - 1 - PASS_BUFFERS)
-    return _Planner(graph, buffer_limit, depth, is_parallel=is_parallel).run()
+    return _Planner(graph, buffer_limit, depth).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +79,9 @@ class _Group:
 
 
 class _Planner:
-    def __init__(self, graph: Graph, buffer_limit: int, depth: int, *, is_parallel: bool) -> None:
+    def __init__(self, graph: Graph, buffer_limit: int, depth: int) -> None:
         self._graph = graph
         self._depth = depth
-        self._is_parallel = is_parallel
         # One is left for what kernels report.
         self._buffer_limit = buffer_limit - 1
         self._finishes = finishes(graph)
@@ -120,9 +112,7 @@ class _Planner:
         return Plan(
             inputs=self._graph.inputs,
             outputs=outputs,
-            steps=with_shared_totals(
-                joined, stored, self._is_stored, read_limit, is_parallel=self._is_parallel
-            ),
+            steps=with_shared_totals(joined, self._is_stored, read_limit),
         )
 
     def _place_step(self, node: Node) -> None:
@@ -247,8 +237,7 @@ class _Planner:
             return kernels
 
         def plan_of(graph: Graph) -> Plan:
-            limit, depth = self._buffer_limit + 1, self._depth + 1
-            return plan(graph, limit, depth, is_parallel=self._is_parallel)
+            return plan(graph, self._buffer_limit + 1, self._depth + 1)
 
         if isinstance(node, arrays.Loop):
             return [repeat(node, plan_of, self._depth)]

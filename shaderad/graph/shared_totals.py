@@ -7,11 +7,9 @@ scan writes.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from shaderad.graph.both_ways import both_ways
 from shaderad.graph.kernels import IsStored, Work, Writer, write_kernel
 from shaderad.graph.plan import RunPass, RunScans, Step
 from shaderad.ir import arrays, nodes
@@ -24,32 +22,22 @@ from shaderad.rules import composing as c
 
 def with_shared_totals(
     steps: Sequence[Step],
-    outputs: Sequence[Value],
     is_stored: IsStored,
     read_limit: int,
-    *,
-    is_parallel: bool,
 ) -> tuple[Step, ...]:
     """`steps` with neighbours made one.
 
     Args:
         steps: A whole plan, in order.
-        outputs: What is stored for others.
         is_stored: Which values have memory.
         read_limit: Values that a step may read.
-        is_parallel: Whether many threads work on a chunk, so that none can go through it both ways.
     """
-    counts = Counter(v for step in steps for v in step.reads)
     found: list[Step] = []
     for step in steps:
         both = _both(found[-1], step, is_stored, read_limit) if found else None
         if both is None:
             found.append(step)
         else:
-            first = both.scans[0].result
-            is_inner = both.is_mirrored and counts[first] == 1 and first not in outputs
-            if is_inner and not is_parallel:
-                both = replace(both, end=both_ways(*both.scans, is_stored, read_limit))
             found[-1] = both
     return tuple(found)
 

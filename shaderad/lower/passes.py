@@ -23,7 +23,6 @@ from shaderad.ir.nodes import (
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, Access, BufferType, Type
 from shaderad.lower.bindings import Lowered, Variant
-from shaderad.lower.both_ways_entry import BothWaysEntry
 from shaderad.lower.kernels import lower_around
 from shaderad.lower.operators import Operator, operator_of
 from shaderad.lower.pair_entry import PairScanEntry, PairTotalsEntry
@@ -193,7 +192,7 @@ def cut_of(state: Type, variant: Variant) -> Cut:
 
 def around(
     kernel: Kernel,
-    entry: ReductionEntry | ScanEntry | PairTotalsEntry | PairScanEntry | BothWaysEntry,
+    entry: ReductionEntry | ScanEntry | PairTotalsEntry | PairScanEntry,
     variant: Variant,
     chunks: Chunks,
     is_needed: Size,

@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shaderad.graph.finishes import finish_of
-from shaderad.graph.plan import BothWays, RunScans
+from shaderad.graph.plan import RunScans
 from shaderad.ir import arrays, sizes
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
-from shaderad.lower.both_ways import lower_both_ways
-from shaderad.lower.pair_passes import PAIR_BEFORES, lower_befores
+from shaderad.lower.pair_passes import lower_befores
 from shaderad.lower.passes import BEFORES, INIT, RESULT, lower_reduce, lower_scan
 from shaderad.session.devices import Choice
 from shaderad.session.kernel_steps import KernelStep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from shaderad.graph.kernels import Work
     from shaderad.graph.plan import CallKernel, PassStep, RunPass
     from shaderad.ir.arrays import Value
@@ -58,21 +55,6 @@ def pass_step(step: RunPass, programs: Programs, befores: Value | None = None) -
     return KernelStep(work.kernel, choice, work.dim, values, shapes, sized, passes=passes)
 
 
-def both_ways_step(step: BothWays, programs: Programs, befores: Mapping[str, Value]) -> KernelStep:
-    """Two scans from both ends; `befores` are what comes before the chunks of each."""
-    work = step.producer
-    values = _read(work) | _read(step.work)
-    values[Role.OUTPUT, RESULT] = step.result
-    values |= {(Role.INPUT, name): befores[name] for name in PAIR_BEFORES}
-    shapes = dict(work.shapes) | dict(step.work.shapes)
-    shapes |= {name: value.shape for name, value in ((RESULT, step.result), *befores.items())}
-    scalars = work.scalars | step.work.scalars
-    choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), scalars)
-    sized = work.sizes + step.work.sizes
-    passes = programs.of_pass(step, choice)
-    return KernelStep(work.kernel, choice, work.dim, values, shapes, sized, passes=passes)
-
-
 def lowered_passes(step: PassStep, variant: Variant) -> Passes:
     """The passes of `step`, lowered."""
     if isinstance(step, RunScans):
@@ -80,8 +62,6 @@ def lowered_passes(step: PassStep, variant: Variant) -> Passes:
         return lower_befores(
             step.producer.kernel, (first, second), variant, is_mirrored=step.is_mirrored
         )
-    if isinstance(step, BothWays):
-        return _both_ways(step, variant)
     node, kernel = step.node, step.producer.kernel
     finish = None if step.finish is None else finish_of(step.finish)
     if isinstance(node, arrays.Reduce):
@@ -90,24 +70,6 @@ def lowered_passes(step: PassStep, variant: Variant) -> Passes:
     end = step.epilogue
     ending = None if end is None else (end.ending, end.work.kernel)
     return lower_scan(kernel, node.op, variant, finish, ending, step.shared)
-
-
-def _both_ways(step: BothWays, variant: Variant) -> Passes:
-    first, second = step.scans
-    assert first.finish is not None, "a field is kept of it"
-    assert second.finish is not None, "products are carried in two"
-    assert first.shared is not None, "its chunks are cut as the other's"
-    one = (first.node.op, first.node.operands[0].element, finish_of(first.finish))
-    other = (second.node.op, second.node.operands[0].element, finish_of(second.finish))
-    return lower_both_ways(
-        step.producer.kernel,
-        (one, other),
-        step.function,
-        step.work.kernel,
-        step.restored,
-        first.shared.state,
-        variant,
-    )
 
 
 def work_step(work: Work, *, is_filled: bool) -> KernelStep:

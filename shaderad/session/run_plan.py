@@ -123,8 +123,7 @@ class GraphRunner:
 
     def plan(self, graph: Graph) -> Plan:
         """The plan of `graph` for what the device can bind."""
-        known = self._device.capabilities
-        return plan(graph, known.storage_buffer_limit, is_parallel=known.is_parallel)
+        return plan(graph, self._device.capabilities.storage_buffer_limit)
 
     def _made(self, graph: Graph) -> Scheduled:
         found = self._scheduled.get(graph)

@@ -12,7 +12,6 @@ from shaderad.session.kernel_steps import KernelBinder, Programs
 from shaderad.session.places import Places
 from shaderad.session.plan_steps import (
     befores_step,
-    both_ways_step,
     call_step,
     pass_step,
     work_step,
@@ -88,9 +87,6 @@ class Scheduler:
 
     def _add_scans(self, step: RunScans) -> None:
         befores = self.binder.add(befores_step(step, self.binder.programs))
-        if step.end is not None:
-            self.binder.add(both_ways_step(step.end, self.binder.programs, befores))
-            return
         for scan, name in zip(step.scans, PAIR_BEFORES, strict=True):
             self.binder.add(pass_step(scan, self.binder.programs, befores[name]))
 

@@ -55,4 +55,3 @@ def test_scans_that_run_together_say_how() -> None:
     gradient = vjp(Graph((x, weight), (total,)), [True, False])
     only = Graph(gradient.inputs, gradient.outputs[1:])
     assert "over [n], chunks of both together: " in explain(plan(only), 1)
-    assert "over [n], from both ends at once: " in explain(plan(only, is_parallel=False), 1)
