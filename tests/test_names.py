@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.diagnostics.foreign_names import REMEDY_BY_NAME, remedy_for
+from shaderad.diagnostics.foreign_names import LIBRARIES, REMEDY_BY_NAME, remedy_for
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,13 @@ def test_remedies_are_for_names_that_are_missing_and_name_what_is_there() -> Non
     assert not [name for name in REMEDY_BY_NAME if hasattr(sad, name)]
     named = {word for text in REMEDY_BY_NAME.values() for word in re.findall(r"sad\.(\w+)", text)}
     assert not [name for name in named if not hasattr(sad, name)]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_name_of_a_library_has_one_row_and_a_remedy(library: str) -> None:
+    names = LIBRARIES[library].split()
+    assert len(names) == len(set(names))
+    assert not [name for name in names if name not in REMEDY_BY_NAME]
 
 
 N = 4

@@ -1,8 +1,9 @@
-"""Writes the generated parts of docs/errors.md and docs/api.md.
+"""Writes the generated parts of docs/errors.md, docs/api.md and docs/coming_from.md.
 
-Run ``python scripts/docs/reference.py``. A part stands between ``<!-- errors: SR02 -->`` or
-``<!-- api: .. -->`` and ``<!-- end -->``. The tables of errors come from `shaderad.diagnostics`,
-the entries of the API from signatures and docstrings, which griffe reads from the source.
+Run ``python scripts/docs/reference.py``. A part stands between ``<!-- errors: SR02 -->``,
+``<!-- api: .. -->`` or ``<!-- names: Warp -->`` and ``<!-- end -->``. The tables of errors and of
+names come from `shaderad.diagnostics`, the entries of the API from signatures and docstrings,
+which griffe reads from the source.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from string import Formatter
 import griffe
 
 from shaderad.diagnostics import MESSAGES, Message
+from shaderad.diagnostics.foreign_names import LIBRARIES, REMEDY_BY_NAME
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("errors.md", "api.md")
-_PART = re.compile(r"(<!-- (errors|api):(.*?)-->\n).*?(<!-- end -->)", re.DOTALL)
+PAGES = ("errors.md", "api.md", "coming_from.md")
+_PART = re.compile(r"(<!-- (errors|api|names):(.*?)-->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def filled(page: str) -> str:
@@ -28,7 +30,12 @@ def filled(page: str) -> str:
 
     def part(found: re.Match[str]) -> str:
         start, kind, names, end = found.groups()
-        text = table_of(names.strip()) if kind == "errors" else entries_of(names.split("\n"))
+        if kind == "errors":
+            text = table_of(names.strip())
+        elif kind == "names":
+            text = names_of(names.strip())
+        else:
+            text = entries_of(names.split("\n"))
         return f"{start}\n{text}\n\n{end}"
 
     return _PART.sub(part, page)
@@ -62,6 +69,24 @@ def _told(template: str) -> str:
 def _word(name: str, form: str | None) -> str:
     _, bar, many = (form or "").partition("|")
     return f"{name.upper()} {many}" if bar else name.upper()
+
+
+# -- names of other libraries -----------------------------------------------------------------
+
+
+def names_of(library: str) -> str:
+    """What its users write, and what to write here."""
+    names_by_remedy: dict[str, list[str]] = {}
+    for name in LIBRARIES[library].split():
+        names_by_remedy.setdefault(REMEDY_BY_NAME[name], []).append(f"`{name}`")
+    rows = [
+        f"| {', '.join(names)} | {_cell(remedy)} |" for remedy, names in names_by_remedy.items()
+    ]
+    return "\n".join([f"| {library} | Here |", "|---|---|", *rows])
+
+
+def _cell(remedy: str) -> str:
+    return remedy.removeprefix("write ").replace("|", "\\|")
 
 
 # -- the API ----------------------------------------------------------------------------------

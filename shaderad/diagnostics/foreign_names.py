@@ -1,6 +1,7 @@
 """Names that people bring along from other libraries -> what to write here instead.
 
-Read where `shaderad.NAME` is asked for and is not there, in Python and in kernels.
+Read where `shaderad.NAME` is asked for and is not there, in Python and in kernels; the tables of
+docs/coming_from.md are made from it.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ _INSTEAD: dict[str, str] = {
     "u32 uint32 UInt": "write `sad.uint`",
     "i8 i16 i64 u8 u16 u64 int8 int16 int64 uint8 uint16 uint64": _WHOLE,
     "InOut inout Inout": _READ_OR_WRITTEN,
-    "Buffer StructuredBuffer RWStructuredBuffer Tensor ndarray field NDArray": _ARRAY,
+    "Buffer StructuredBuffer RWStructuredBuffer Tensor ndarray field NDArray root": _ARRAY,
     "tensor asarray from_numpy from_torch device_put": "write `sad.array(data)`",
     "to_numpy asnumpy device_get": "write `x.numpy()` of an array",
-    "ndrange grid tid thread_id launch dispatch": _THREADS,
+    "ndrange grid tid thread_id launch dispatch SV_DispatchThreadID loop_config": _THREADS,
     "atomic_add atomicAdd InterlockedAdd": (
         "take the array as `sad.Add[float]` and write `total[j] += value`"
     ),
@@ -45,19 +46,28 @@ _INSTEAD: dict[str, str] = {
     "static constant": "write `sad.static_range` for loops, `sad.Const[int]` for parameters",
     "init": "call `sad.open_device`; without it the best device opens by itself",
     "sync synchronize": "call `synchronize` of the device, or `.numpy()` of an array",
-    "Tape GradientTape backward pullback pushforward gradient": (
+    "Tape GradientTape backward pullback pushforward gradient autograd needs_grad": (
         "derivatives are functions of functions: `sad.grad`, `sad.value_and_grad`, `sad.vjp`"
     ),
     "jacfwd jacrev": 'write `sad.jacobian(f, mode="forward")` or `mode="reverse"`',
-    "stop_gradient no_diff no_grad": "write `sad.detach(x)`",
-    "custom_gradient custom_jvp": (
+    "stop_gradient stop_grad no_diff no_grad": "write `sad.detach(x)`",
+    "custom_gradient custom_jvp func_grad grad_replaced BackwardDerivative ForwardDerivative": (
         "decorate the rule with `backward_derivative` or `forward_derivative` of the function"
     ),
     "Vector": "write `sad.float3` and the like: `float`, `int`, `uint`, `bool`, `half`, `double` "
     "with 2 to 4",
     "Matrix": "write `sad.float3x3` and the like: `float`, `half`, `double` with 2 to 4 rows and "
     "columns",
-    "uniform Uniform": "a plain parameter is one, such as `exposure: float`",
+    "uniform Uniform ConstantBuffer": "a plain parameter is one, such as `exposure: float`",
+    "diffPair": "write `sad.diff_pair(x, x_dot)`, and read `.p` and `.d` of it",
+    "IDifferentiable": "structs that hold floats are differentiable by themselves",
+    "MaxIters": "leave it out: loops need no limit, `sad.range(n, limit=..)` gives them one",
+    "ForceUnroll unroll": "write `sad.static_range(n)`",
+    "groupshared": (
+        "sum in `sad.Add[float]`, or with `sad.sum` and `sad.scan` of arrays, which use the memory "
+        "of groups"
+    ),
+    "Texture2D SamplerState": "take `sad.In[float3, 2]`, and filter it in a function of yours",
     "template": "write `sad.Const[int]` for constants; arrays and structs need their types",
     "clip": "write `sad.clamp(x, low, high)`",
     "mix": "write `sad.lerp(a, b, t)`",
@@ -101,6 +111,11 @@ _INSTEAD: dict[str, str] = {
     "ones ones_like": "write `sad.full(x.shape, 1.0)`",
     "zeros_like empty empty_like": "write `sad.zeros(x.shape)`",
     "full_like": "write `sad.full(x.shape, value)`",
+    "replicate": "write `sad.full((n,), value)`",
+    "tabulate": "write `sad.map(f, sad.iota(n))`",
+    "indices": "write `sad.iota(len(x))`",
+    "zip unzip": "functions of arrays take several: `sad.map(f, x, y)`",
+    "reduce_comm": "write `sad.reduce(op, x)`",
     "eye": "write `sad.where(sad.iota(n)[:, None] == sad.iota(n), 1.0, 0.0)`",
     "cumsum": "write `sad.scan(sad.add, x)`",
     "cumprod": "write `sad.scan(sad.mul, x)`",
@@ -112,7 +127,7 @@ _INSTEAD: dict[str, str] = {
     "squeeze unsqueeze expand_dims newaxis": (
         "write `x[:, None]` for a new axis, `x[:, 0]` for one less"
     ),
-    "flatten ravel view": "write `sad.reshape(x, -1)`, or the shape in place of -1",
+    "flatten unflatten ravel view": "write `sad.reshape(x, -1)`, or the shape in place of -1",
     "permute swapaxes moveaxis": "write `sad.transpose(x, axes)`",
     "flip flipud fliplr": "write `sad.reverse(x, axis=0)`",
     "roll": "write `sad.rotate(x, -shift)`: a positive count moves elements to the front",
@@ -122,8 +137,8 @@ _INSTEAD: dict[str, str] = {
     "tile repeat expand": "write `sad.broadcast_to(x[:, None], (n, count))`, and `sad.reshape` it",
     "pad": "write `sad.concatenate([sad.zeros(1), x, sad.zeros(1)])`",
     "take index_select take_along_axis": "write `x[index]`",
-    "nonzero masked_select compress": "write `sad.compact(x, mask)`",
-    "index_add segment_sum scatter_reduce bincount": (
+    "nonzero masked_select compress filter partition": "write `sad.compact(x, mask)`",
+    "index_add segment_sum scatter_reduce bincount hist reduce_by_index": (
         "write `sad.scatter_add(base, index, values)`, or `sad.histogram` for other operators"
     ),
     "power": "write `x ** y`",
@@ -158,8 +173,8 @@ _INSTEAD: dict[str, str] = {
         "`sad.sqrt(-2.0 * sad.log(1.0 - u)) * sad.cos(6.2831853 * v)`"
     ),
     "manual_seed seed PRNGKey": "numbers come from a seed that you pass: `sad.pcg(seed)`",
-    "barrier syncthreads": "threads of a kernel do not wait for each other: write two kernels",
-    "rand random": "write `sad.uniform01(sad.pcg(seed))`, with a seed of its own for each thread",
+    "barrier syncthreads GroupMemoryBarrierWithGroupSync": "threads of a kernel do not wait for each other: write two kernels",
+    "rand random randf rand_init": "write `sad.uniform01(sad.pcg(seed))`, with a seed of its own for each thread",
 }
 
 
@@ -175,6 +190,24 @@ def _renamed_types() -> Iterator[tuple[str, str]]:
         for name in (f"mat{count}", f"mat{count}{count}", f"mat{count}x{count}"):
             yield name, ours
 
+
+LIBRARIES = {
+    "Slang": "StructuredBuffer ConstantBuffer SV_DispatchThreadID InterlockedAdd InterlockedMin "
+    "groupshared GroupMemoryBarrierWithGroupSync Texture2D inout IDifferentiable diffPair "
+    "BackwardDerivative ForwardDerivative no_diff MaxIters ForceUnroll",
+    "Warp": "tid launch func func_grad constant Tape atomic_add atomic_min atomic_max vec3 mat33 "
+    "float32 float64 float16 int32 uint32 int64 zeros_like empty from_numpy from_torch "
+    "init synchronize rand_init randf",
+    "Taichi": "field ndarray root Vector Matrix template func dataclass static ndrange loop_config "
+    "atomic_add atomic_min f32 f64 f16 i32 u32 i64 needs_grad Tape stop_grad "
+    "grad_replaced random init sync to_numpy mix",
+    "Futhark": "replicate tabulate indices zip unzip filter partition reduce_comm reduce_by_index "
+    "hist flatten unflatten concat f32 f64 f16 i32 u32 i64",
+    "PyTorch": "Tensor tensor from_numpy nn relu sigmoid softmax mse_loss einsum cat unsqueeze "
+    "permute flip roll take cumsum cumprod arange linspace eye index_add masked_select "
+    "norm no_grad autograd jacrev vmap compile manual_seed rand randn",
+}
+"""Which of the names come from where, for the documentation."""
 
 REMEDY_BY_NAME: dict[str, str] = {
     **{name: remedy for names, remedy in _INSTEAD.items() for name in names.split()},
