@@ -173,8 +173,12 @@ _INSTEAD: dict[str, str] = {
         "`sad.sqrt(-2.0 * sad.log(1.0 - u)) * sad.cos(6.2831853 * v)`"
     ),
     "manual_seed seed PRNGKey": "numbers come from a seed that you pass: `sad.pcg(seed)`",
-    "barrier syncthreads GroupMemoryBarrierWithGroupSync": "threads of a kernel do not wait for each other: write two kernels",
-    "rand random randf rand_init": "write `sad.uniform01(sad.pcg(seed))`, with a seed of its own for each thread",
+    "barrier syncthreads GroupMemoryBarrierWithGroupSync": (
+        "threads of a kernel do not wait for each other: write two kernels"
+    ),
+    "rand random randf rand_init": (
+        "write `sad.uniform01(sad.pcg(seed))`, with a seed of its own for each thread"
+    ),
 }
 
 
