@@ -256,6 +256,13 @@ class ProgramsEntry(msgspec.Struct, omit_defaults=True):
     """The Slang module of the kernel's functions, for shaders that import it."""
 
 
+class AxisEntry(msgspec.Struct):
+    """An axis of an array."""
+
+    array: Name
+    axis: Number
+
+
 class KernelEntry(msgspec.Struct):
     """One kernel."""
 
@@ -271,3 +278,5 @@ class KernelEntry(msgspec.Struct):
     arrays: list[ArrayEntry]
     uniforms: list[UniformEntry]
     targets: dict[Name, ProgramsEntry]
+    axes_of_launch: list[list[AxisEntry]] = []
+    """For each Index the axes of arrays that are as long as the launch; empty: not known."""

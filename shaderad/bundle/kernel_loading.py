@@ -96,6 +96,10 @@ class _Reader:
             ),
             launch_shaped=frozenset(a.name for a in entry.arrays if a.has_launch_shape),
             by_target={name: self._modes(name, one) for name, one in entry.targets.items()},
+            axes=tuple(
+                tuple((one.array, one.axis) for one in axes)
+                for axes in entry.axes_of_launch or [[]] * len(entry.index_names)
+            ),
         )
 
     def _buffer(self, one: description.ArrayEntry) -> nodes.Buffer:

@@ -54,6 +54,11 @@ class KernelRules:
         if entry.bounds not in BOUNDS:
             raise ValueError(f"bounds `{entry.bounds}`")
         check_unique(entry.index_names, "indices")
+        if len(entry.axes_of_launch) not in (0, len(entry.index_names)):
+            raise ValueError(f"axes of {len(entry.axes_of_launch)} indices")
+        for one in (one for axes in entry.axes_of_launch for one in axes):
+            if one.axis >= self._rank_by_array.get(one.array, 0):
+                raise ValueError(f"an axis {one.axis} of `{one.array}`")
         check_unique((one.name for one in entry.parameters), "parameters")
         check_unique((one.name for one in (*entry.arrays, *entry.uniforms)), "inputs")
         passed = {one.name for one in entry.parameters if one.kind != "constant"}

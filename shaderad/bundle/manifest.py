@@ -13,6 +13,7 @@ from importlib import metadata
 
 import msgspec
 
+from shaderad.bodies.extents import axes_of_launch
 from shaderad.bundle import description as to
 from shaderad.bundle.description import SCHEMA
 from shaderad.bundle.digest import BLANK, with_digest
@@ -152,6 +153,9 @@ def _kernel(built: BuiltKernel, file_of: FileNames, types: Types) -> to.KernelEn
         line=kernel.span.line,
         bounds=built.bounds,
         index_names=list(kernel.index_names),
+        axes_of_launch=[
+            [to.AxisEntry(array, axis) for array, axis in axes] for axes in axes_of_launch(kernel)
+        ],
         parameters=[_parameter(p, built.chosen.constants) for p in kernel.parameters],
         arrays=[
             to.ArrayEntry(

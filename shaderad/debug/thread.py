@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shaderad.bodies.extents import axes_of_launch
 from shaderad.debug.arrays import Pointed, ReadArray, WrittenArray
 from shaderad.debug.calls import Calls
 from shaderad.debug.values import Classes, from_numpy
@@ -14,12 +15,12 @@ from shaderad.diagnostics import error
 from shaderad.frontend.signatures import signature_of
 from shaderad.ir import types
 from shaderad.ir.nodes import KernelParameter
-from shaderad.ir.pointers import holds_pointers
+from shaderad.ir.pointers import holds_pointers, is_pooled
 from shaderad.ir.types import Access
 from shaderad.runtime import buffers
-from shaderad.session.arguments import normalised_shape, struct_fields
+from shaderad.session.arguments import at_path, normalised_shape, struct_fields
 from shaderad.session.arrays import Array
-from shaderad.session.call import bound_call, checked_dim
+from shaderad.session.call import Call, asked_shapes, bound_call, checked_dim, inferred_dim
 from shaderad.session.pointers import HostPointer
 
 if TYPE_CHECKING:
@@ -49,7 +50,12 @@ def debug_kernel(
     """
     call = bound_call(function, args, kwargs)
     count = len(function.signature.index_names)
-    dim = checked_dim(function.name, count, call.options.get("dim"), function.def_span)
+    given = call.options.get("dim")
+    dim = (
+        _inferred_dim(function, call)
+        if given is None
+        else checked_dim(function.name, count, given, function.def_span)
+    )
     index = _thread_index(function, thread, dim)
     binder = _Binder(signature_of(function).structs, call.options, dim)
     position = [np.int32(i) for i in index]
@@ -58,6 +64,18 @@ def debug_kernel(
     with np.errstate(all="ignore"):
         calls.body(function)(*position, *values)
     return {name: array.written() for name, array in binder.written.items()}
+
+
+def _inferred_dim(function: KernelFunction, call: Call) -> tuple[int, ...]:
+    """The extents of a launch that was asked for without ``dim=``."""
+    constants = {p.name: call.given[p.name] for p in function.signature.parameters if p.is_const}
+    kernel = function.specialise(constants)
+    shapes = asked_shapes(kernel, call.options.get("shapes"))
+    for b in kernel.buffers:
+        if b.access is Access.IN and not (b.is_pointed or is_pooled(b.type)):
+            given = _plain(at_path(call.given, b.path))
+            shapes[b.name] = buffers.to_storage(given, b.type.element, b.shown_name)[1]
+    return inferred_dim(kernel, axes_of_launch(kernel), shapes, function.def_span)
 
 
 def _thread_index(

@@ -241,7 +241,8 @@ MESSAGES: dict[str, Message] = {
         ShapeError,
         "a call of `{name}` needs `dim`",
         label="it has {count:Index parameter|Index parameters}",
-        help="say how many threads run: `{name}(.., dim=n)`, or a tuple with one extent an Index",
+        help="say how many threads run: `{name}(.., dim=n)`, or a tuple with one extent an Index; "
+        "it may be left out where an array is read or written at every Index itself",
     ),
     "SR0373": Message(
         ShapeError,
@@ -271,6 +272,12 @@ MESSAGES: dict[str, Message] = {
         ShapeError,
         "an array on a device cannot be {what}",
         help="{help}",
+    ),
+    "SR0385": Message(
+        ShapeError,
+        "a call of `{name}` needs `dim`: arrays at `{index}` differ in extent",
+        label="{found}",
+        help="say how many threads run: `{name}(.., dim=n)`; or pass arrays of one extent",
     ),
     "SR0376": Message(
         ShapeError,

@@ -6,9 +6,10 @@ Invariant: everything is checked before anything is recorded on the device.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from shaderad.diagnostics import Error, error
 from shaderad.ir import types
@@ -32,12 +33,16 @@ from shaderad.session.tape import launched
 from shaderad.session.traced import is_traced
 
 if TYPE_CHECKING:
+    from shaderad.bodies.extents import Axis
     from shaderad.diagnostics import Span
     from shaderad.frontend.launchable import Launchable
     from shaderad.ir import nodes
     from shaderad.session.kernel_facts import KernelFacts
 
 OPTIONS = ("dim", "shapes", "bounds", "checks", "device")
+
+Extent = TypeVar("Extent")
+"""An int, or a size where a call is traced."""
 
 
 @dataclass(slots=True)
@@ -58,7 +63,8 @@ def call_kernel(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, 
     Args:
         function: The decorated kernel.
         args: Its parameters in order, Index and written ones left out.
-        kwargs: Parameters by name, and the call keywords ``dim`` (extents of the launch),
+        kwargs: Parameters by name, and the call keywords ``dim`` (extents of the launch; may be
+            left out where arrays that are read or written at an Index itself have them),
             ``shapes`` (of written arrays that do not have the launch's shape), ``bounds``
             (``"raise"``, ``"ignore"`` or ``"unchecked"``), ``checks`` (``"nan"`` or
             ``"writes"``) and ``device``.
@@ -128,13 +134,19 @@ def launch_of(call: Call) -> Launch:
     kernel = function.specialise(
         {p.name: call.given[p.name] for p in signature.parameters if p.is_const}
     )
-    dim = checked_dim(function.name, len(kernel.index_names), options.get("dim"), kernel.span)
     bounds, checks = checked_options(function, options)
     device = device_of(options.get("device"), call.given.values())
     facts = device.facts(kernel)
     pools = Pools(facts, call.given, device) if facts.pooled else None
     inputs, uniforms, sources = _bound(facts, call.given, device, pools)
-    shapes = _result_shapes(kernel, facts.written, dim, options.get("shapes"))
+    asked = asked_shapes(kernel, options.get("shapes"))
+    given = options.get("dim")
+    if given is None:
+        known = {**asked, **{name: x.shape for name, x in inputs.items()}}
+        dim = inferred_dim(kernel, facts.axes_of_launch(kernel), known, kernel.span)
+    else:
+        dim = checked_dim(function.name, len(kernel.index_names), given, kernel.span)
+    shapes = _result_shapes(facts.written, dim, asked)
     return new_launch(kernel, device, dim, inputs, uniforms, shapes, sources=sources,
                       bounds=bounds, checks=checks, pools=pools)  # fmt: skip
 
@@ -171,16 +183,46 @@ def checked_dim(name: str, count: int, given: Any, span: Span) -> Shape:
     """What was given as ``dim=`` to kernel `name`, which has `count` Index parameters.
 
     Raises:
-        ShapeError: SR0372 where nothing was given, SR0373 for another number of extents.
+        ShapeError: SR0373 for another number of extents.
     """
-    if given is None:
-        if count:
-            raise error("SR0372", span, name=name, count=count)
-        return ()
     dim = normalised_shape(given, "dim")
     if len(dim) != count:
         raise wrong_extents(span, name, count, dim)
     return dim
+
+
+def inferred_dim(
+    kernel: nodes.Kernel,
+    axes: Sequence[Sequence[Axis]],
+    shapes: Mapping[str, Sequence[Extent]],
+    span: Span,
+    are_equal: Callable[[Extent, Extent], bool] = operator.eq,
+    shown: Callable[[Extent], str] = str,
+) -> tuple[Extent, ...]:
+    """The extents of a launch that was called without ``dim=``.
+
+    Args:
+        kernel: Which was called.
+        axes: For each Index those that are as long as the launch.
+        shapes: Of arrays, those of results where they were asked for.
+        span: What an error shows.
+        are_equal: Compares extents.
+        shown: An extent in a message.
+
+    Raises:
+        ShapeError: SR0372 where no array says an extent, SR0385 where two differ.
+    """
+    dim: list[Extent] = []
+    for index, places in zip(kernel.index_names, axes, strict=True):
+        found = [(at, shapes[at[0]][at[1]]) for at in places if at[0] in shapes]
+        if not found:
+            raise error("SR0372", span, name=kernel.name, count=len(axes))
+        _, extent = found[0]
+        if not all(are_equal(extent, other) for _, other in found):
+            told = ", ".join(f"`{a}` has {shown(n)} on axis {k}" for (a, k), n in found)
+            raise error("SR0385", span, name=kernel.name, index=index, found=told)
+        dim.append(extent)
+    return tuple(dim)
 
 
 def wrong_extents(span: Span, name: str, count: int, dim: Any) -> Error:
@@ -238,13 +280,21 @@ def _device_in(value: Any) -> Device | None:
 
 
 def asked_shapes(
-    kernel: nodes.Kernel, results: Sequence[nodes.Buffer], asked: Any
-) -> Mapping[Any, Any]:
+    kernel: nodes.Kernel,
+    asked: Any,
+    normalised: Callable[[Any, str], tuple[Extent, ...]] = normalised_shape,
+) -> dict[str, tuple[Extent, ...]]:
     """What a call says of the shapes of written arrays, by name.
+
+    Args:
+        kernel: Which writes them.
+        asked: The ``shapes`` of the call.
+        normalised: A shape as it was written, and what it is called in a message -> its extents.
 
     Raises:
         ShapeError: SR0383 for what is no dict, SR0376 for other names.
     """
+    results = [b for b in kernel.buffers if b.access is not Access.IN]
     if asked is None:
         return {}
     if not isinstance(asked, Mapping):
@@ -256,20 +306,16 @@ def asked_shapes(
         if found not in names:
             known = ", ".join(names)
             raise error("SR0376", kernel.span, name=kernel.name, found=found, known=known)
-    return given
+    return {name: normalised(shape, f"shapes[{name!r}]") for name, shape in given.items()}
 
 
 def _result_shapes(
-    kernel: nodes.Kernel,
-    results: Sequence[nodes.Buffer],
-    dim: Shape,
-    asked: Any,
+    results: Sequence[nodes.Buffer], dim: Shape, asked: Mapping[str, Shape]
 ) -> dict[str, Shape]:
-    given = asked_shapes(kernel, results, asked)
     shapes: dict[str, Shape] = {}
     for buffer in results:
         name = buffer.name
-        shape = normalised_shape(given[name], f"shapes[{name!r}]") if name in given else dim
+        shape = asked.get(name, dim)
         if len(shape) != buffer.type.rank:
             raise error("SR0377", buffer.span, name=name, type=buffer.type, shape=shape)
         check_element_count(shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from shaderad.bodies.extents import axes_of_launch
 from shaderad.bodies.outputs import are_local
 from shaderad.bodies.ranges import conditions
 from shaderad.diagnostics import nesting
@@ -12,11 +13,13 @@ from shaderad.ir import sizes, types
 from shaderad.ir.pointers import is_pooled
 from shaderad.ir.prints import prints
 from shaderad.ir.types import Access
+from shaderad.session.prebuilt import PrebuiltKernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from shaderad.bodies.extents import Axis
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Size
 
@@ -48,6 +51,7 @@ class KernelFacts:
         self.is_prebuilt = kernel.is_built
         self.has_prints = bool(prints(kernel.body))
         self._ranges: KernelRanges | None = None
+        self._axes: tuple[tuple[Axis, ...], ...] | None = None
         self._are_local: dict[frozenset[str], bool] = {}
         self.name_by_path = {one.path: one.name for one in (*kernel.buffers, *kernel.uniforms)}
         """Where the host finds the value of each array and uniform."""
@@ -57,6 +61,13 @@ class KernelFacts:
         if self._ranges is None:
             self._ranges = KernelRanges(kernel)
         return self._ranges
+
+    def axes_of_launch(self, kernel: nodes.Kernel) -> tuple[tuple[Axis, ...], ...]:
+        """For each Index the axes of arrays that are as long as the launch."""
+        if self._axes is None:
+            is_built = isinstance(kernel, PrebuiltKernel)
+            self._axes = kernel.axes if is_built else axes_of_launch(kernel)
+        return self._axes
 
     def are_results_local(self, kernel: nodes.Kernel, launch_shaped: frozenset[str]) -> bool:
         """Whether a backward dispatch of `kernel` can compute its results, too.

@@ -17,6 +17,7 @@ from shaderad.lower.bindings import Lowered, Mode
 from shaderad.session.built_targets import Entry, Offer
 
 if TYPE_CHECKING:
+    from shaderad.bodies.extents import Axis
     from shaderad.runtime import Capabilities
     from shaderad.session.devices import Choice
 
@@ -74,6 +75,8 @@ class PrebuiltKernel(nodes.Kernel):
     wanted: frozenset[str]
     """Buffers and uniforms by which it was differentiated."""
     by_target: Mapping[str, BuiltModes]
+    axes: tuple[tuple[Axis, ...], ...]
+    """For each Index the axes of arrays that are as long as the launch."""
 
     def dispatches(self, choice: Choice, known: Capabilities) -> list[Dispatches]:
         """What can stand for `choice` on a device, the best first; not empty.

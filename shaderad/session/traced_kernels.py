@@ -15,7 +15,13 @@ from shaderad.session.arguments import at_path, struct_fields
 from shaderad.session.array_functions.elements import conform, struct_of_fields
 from shaderad.session.array_functions.primitives import known_shape, made
 from shaderad.session.arrays import Array, array
-from shaderad.session.call import Call, asked_shapes, checked_options, wrong_extents
+from shaderad.session.call import (
+    Call,
+    asked_shapes,
+    checked_options,
+    inferred_dim,
+    wrong_extents,
+)
 from shaderad.session.kernel_facts import KernelFacts
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray, tracing
@@ -45,14 +51,15 @@ def traced_call(call: Call) -> Any:
     if tracing().batch:
         raise error("SR0343", user_span(), name=kernel.name,
                     instead=", or make what a thread computes a `@sad.function`")  # fmt: skip
-    dim = _dim(kernel, call.options.get("dim"))
     operands = _operands(facts, call.given)
+    asked = asked_shapes(kernel, call.options.get("shapes"), shape_of)
+    dim = _dim(kernel, facts, call.options.get("dim"), operands, asked)
     node = KernelCall(
         operands=tuple(operands.values()),
         kernel=kernel,
         dim=dim,
         names=tuple(operands),
-        written=tuple(_written(facts.written, kernel, dim, call.options.get("shapes"))),
+        written=tuple(_written(facts.written, dim, asked)),
         bounds=bounds,
         span=user_span(),
     )
@@ -69,12 +76,20 @@ def _refuse_print_alone(kernel: nodes.Kernel) -> None:
         raise error("SR0266", s.span, kernel=kernel.name)
 
 
-def _dim(kernel: nodes.Kernel, given: Any) -> Shape:
+def _dim(
+    kernel: nodes.Kernel,
+    facts: KernelFacts,
+    given: Any,
+    operands: Mapping[str, Value],
+    asked: Mapping[str, Shape],
+) -> Shape:
     count = len(kernel.index_names)
     if given is None:
-        if count:
-            raise error("SR0372", user_span(), name=kernel.name, count=count)
-        return ()
+        shapes = {**asked, **{b.name: operands[b.name].shape for b in facts.read}}
+        return inferred_dim(
+            kernel, facts.axes_of_launch(kernel), shapes, user_span(),
+            tracing().are_equal, lambda extent: known_shape((extent,)),
+        )  # fmt: skip
     dim = shape_of(given, "dim")
     if len(dim) != count:
         raise wrong_extents(user_span(), kernel.name, count, known_shape(dim))
@@ -110,15 +125,12 @@ def _element_array(given: Any, element: Type, name: str) -> TracedArray:
 
 
 def _written(
-    results: Sequence[nodes.Buffer], kernel: nodes.Kernel, dim: Shape, asked: Any
+    results: Sequence[nodes.Buffer], dim: Shape, asked: Mapping[str, Shape]
 ) -> list[tuple[str, ArrayType]]:
-    shapes = asked_shapes(kernel, results, asked)
     found: list[tuple[str, ArrayType]] = []
     for buffer in results:
         t: BufferType = buffer.type
-        shape = dim
-        if buffer.name in shapes:
-            shape = shape_of(shapes[buffer.name], f"shapes[{buffer.name!r}]")
+        shape = asked.get(buffer.name, dim)
         if len(shape) != t.rank:
             raise error("SR0377", user_span(), name=buffer.name, type=t, shape=known_shape(shape))
         found.append((buffer.name, ArrayType(t.element, shape)))
