@@ -210,9 +210,14 @@ def test_threads_outside_of_the_launch_are_refused(thread: Any) -> None:
     assert raised.value.code == "SR0676"
 
 
+@sad.kernel
+def numbered(i: sad.Index, start: int, y: sad.Out[float]):
+    y[i] = float(start + i)
+
+
 def test_a_missing_dim_is_named() -> None:
     with pytest.raises(sad.ShapeError, match="needs `dim`") as raised:
-        stencil.debug([1, 2, 3], thread=0)
+        numbered.debug(3, thread=0)
     assert raised.value.code == "SR0372"
 
 

@@ -129,7 +129,6 @@ REFUSED: list[tuple[Callable[[], Any], type[sad.Error], str]] = [
     (lambda: scale([1.0], dim=1), sad.ShapeError, "SR0364"),
     (lambda: scale([1.0], 2.0, y=[1.0], dim=1), sad.ShapeError, "SR0365"),
     (lambda: scale([1.0], 2.0, x=[1.0], dim=1), sad.ShapeError, "SR0366"),
-    (lambda: scale([1.0], 2.0), sad.ShapeError, "SR0372"),
     (lambda: scale([1.0], 2.0, dim=(1, 1)), sad.ShapeError, "SR0373"),
     (lambda: scale([1.0], 2.0, dim=-1), sad.ShapeError, "SR0371"),
     (lambda: scale([1.0], 2.0, dim=2**31), sad.ShapeError, "SR0371"),

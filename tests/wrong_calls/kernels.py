@@ -37,6 +37,16 @@ def square(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
 
 
 @sad.kernel
+def numbered(i: sad.Index, start: int, y: sad.Out[float]):
+    y[i] = float(start + i)
+
+
+@sad.kernel
+def scaled(i: sad.Index, x: sad.In[float], w: sad.In[float], y: sad.Out[float]):
+    y[i] = x[i] * w[i]
+
+
+@sad.kernel
 def total(i: sad.Index, x: sad.In[float], t: sad.Add[float]):
     t[0] += x[i] * x[i]
 

@@ -8,6 +8,8 @@ import shaderad as sad
 from tests.wrong_calls.kernels import check, evaluate
 
 SQUARE = "^def square(i: sad.Index, x: sad.In[float], y: sad.Out[float]):"
+NUMBERED = "^def numbered(i: sad.Index, start: int, y: sad.Out[float]):"
+SCALED = "^def scaled(i: sad.Index, x: sad.In[float], w: sad.In[float], y: sad.Out[float]):"
 GRID = "^def grid(i: sad.Index, j: sad.Index, x: sad.In[float, 2], y: sad.Out[float, 2]):"
 ALONE = "^def alone(x: sad.In[float], t: sad.Add[float]):"
 WRONG = [
@@ -26,8 +28,9 @@ WRONG = [
     ("square(X, dim=10**30)", "SR0371", "found 1000000000000000000000000000000"),
     ("grid(np.zeros((2, 3)), dim=(65536, 65536))", "SR0371", "found (65536, 65536)"),
     ("grid(np.zeros((2, 3)), dim=(-1, -1))", "SR0371", "found (-1, -1)"),
-    ("square(X)", "SR0372", "a call of `square` needs `dim`", "1 Index parameter", SQUARE),
-    ("square(X, dim=None)", "SR0372", "needs `dim`", SQUARE),
+    ("numbered(3)", "SR0372", "a call of `numbered` needs `dim`", "1 Index parameter", NUMBERED),
+    ("numbered(3, dim=None)", "SR0372", "needs `dim`", "may be left out where", NUMBERED),
+    ("scaled(X, X[:3])", "SR0385", "`x` has 4 on axis 0, `w` has 3 on axis 0", SCALED),
     ("square(X, dim=(4, 4))", "SR0373", "takes 1 extent", "dim=(4, 4)", SQUARE),
     ("square(X, dim=())", "SR0373", "found dim=()", SQUARE),
     ("alone(X, dim=4)", "SR0373", "found dim=(4,)", "add `i: sad.Index`", ALONE),
@@ -50,6 +53,8 @@ WRONG = [
     ("square(X, dim=4, device='wgpu')", "SR0651", "found a `str`"),
 ]  # fmt: skip
 ACCEPTED = [
+    "square(X)",
+    "square(X, dim=None)",
     "square(X, dim=[4])",
     "square(X, dim=np.int64(4))",
     "square(X, dim=np.array(4))",
