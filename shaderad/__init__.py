@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         argmax,
         argmin,
         argsort,
+        associative_scan,
         broadcast_to,
         cast,
         checkpoint,
@@ -71,10 +72,12 @@ if TYPE_CHECKING:
         reduce,
         reshape,
         reverse,
+        roll,
         rotate,
         scan,
         scatter,
         scatter_add,
+        segment_reduce,
         sort,
         stack,
         sum,  # noqa: A004 - the public name
@@ -114,10 +117,10 @@ _MODULE_BY_NAME = {
     "hvp": "shaderad.transforms",
     **dict.fromkeys(
         (
-            "argmax argmin argsort broadcast_to cast checkpoint compact concatenate "
-            "custom_vjp fori_loop full gather histogram iota loop map mean prod reduce "
-            "reshape reverse rotate scan scatter scatter_add sort stack sum where while_loop "
-            "zeros"
+            "argmax argmin argsort associative_scan broadcast_to cast checkpoint compact "
+            "concatenate custom_vjp fori_loop full gather histogram iota loop map mean prod reduce "
+            "reshape reverse roll rotate scan scatter scatter_add segment_reduce sort stack sum "
+            "where while_loop zeros"
         ).split(),
         "shaderad.session.array_functions.public",
     ),
@@ -152,6 +155,7 @@ __all__ = [
     "argmin",
     "argsort",
     "array",
+    "associative_scan",
     "broadcast_to",
     "build",
     "cast",
@@ -184,10 +188,12 @@ __all__ = [
     "reduce",
     "reshape",
     "reverse",
+    "roll",
     "rotate",
     "scan",
     "scatter",
     "scatter_add",
+    "segment_reduce",
     "sort",
     "stack",
     "struct",

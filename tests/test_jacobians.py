@@ -36,7 +36,7 @@ def on_kernel(x: Any) -> Any:
 
 
 def on_arrays(x: Any) -> Any:
-    return x * x * sad.rotate(x, 1)
+    return x * x * sad.roll(x, -1)
 
 
 FUNCTIONS = {"kernel": on_kernel, "arrays": on_arrays, "graph": sad.graph(on_arrays)}

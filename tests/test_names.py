@@ -139,3 +139,16 @@ def test_graph_is_the_decorator_whatever_is_imported_before() -> None:
     text = "import shaderad.graph.planning, shaderad as sad; print(callable(sad.graph))"
     found = subprocess.run([sys.executable, "-c", text], capture_output=True, check=True)
     assert found.stdout.split() == [b"True"]
+
+
+def test_names_of_before_do_the_same_and_say_what_to_write(device: sad.Device) -> None:
+    x, at = sad.array(A), np.int32([0, 1, 0, 2])
+    with pytest.warns(DeprecationWarning, match=r"write `sad\.roll\(x, -by, axis\)`") as told:
+        found = sad.rotate(x, 1)
+    np.testing.assert_array_equal(found.numpy(), sad.roll(x, -1).numpy())
+    np.testing.assert_array_equal(found.numpy(), np.roll(A, -1))
+    with pytest.warns(DeprecationWarning, match=r"write `sad\.segment_reduce\(") as also:
+        found = sad.histogram(sad.add, 0.0, 3, at, x)
+    np.testing.assert_array_equal(found.numpy(), [A[0] + A[2], A[1], A[3]])
+    assert {warning.filename for warning in (*told, *also)} == {__file__}
+    assert sad.associative_scan is sad.scan

@@ -37,7 +37,7 @@ def test_a_vector_on_the_host_starts_a_reduction(name: str, device: sad.Device) 
         (lambda v, i: sad.scan(sad.add, v, i), first + np.cumsum(V, 0)),
         (lambda v, i: sad.reduce(sad.add, v, i), first + V.sum(0)),
         (
-            lambda v, i: sad.histogram(sad.add, i, 3, bins, v),
+            lambda v, i: sad.segment_reduce(sad.add, i, 3, bins, v),
             first + np.stack([V[0], 0 * V[0], V[1]]),
         ),
     ]

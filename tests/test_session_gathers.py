@@ -96,7 +96,7 @@ LINEAR: dict[str, tuple[Function, Function]] = {
         lambda a, i: a.reshape(2, 3) + np.stack([a[2:3], a[:1] + a[4:5]]),
     ),
     "counted": (
-        lambda a, i: sad.histogram(
+        lambda a, i: sad.segment_reduce(
             sad.add, 0.0, 2, sad.reshape(i, (3, 1)), sad.reshape(a, (3, 1, 2))
         ),
         lambda a, i: np.stack([a[2:4], a[:2] + a[4:]]),

@@ -67,13 +67,13 @@ def test_histograms_fold_their_init_in_once(
 
     @sad.graph
     def graph(init: sad.Array[dtype, "bins"], x: sad.Array[dtype, "n"], i: sad.Array[int, "n"]):
-        return sad.histogram(op, init, 4, i, x)
+        return sad.segment_reduce(op, init, 4, i, x)
 
     x, i = sad.array(X[:count], dtype), sad.array(I[:count])
     init = sad.array(INIT, dtype)
     tolerance = {"rtol": RTOL[dtype], "atol": RTOL[dtype]}
     expected = folded(op, INIT, X[:count])
-    at_once = sad.histogram(op, init, 4, i, x)
+    at_once = sad.segment_reduce(op, init, 4, i, x)
     np.testing.assert_allclose(at_once.numpy(), expected, **tolerance)
     y, pullback = sad.vjp(graph, init, x, i)
     np.testing.assert_allclose(y.numpy(), expected, **tolerance)
@@ -92,7 +92,7 @@ def test_histograms_with_an_init_are_built(device: sad.Device, tmp_path: Path) -
         "import shaderad as sad\n\n\n@sad.graph\n"
         'def counts(init: sad.Array[float, 4], x: sad.Array[float, "n"],\n'
         '           i: sad.Array[int, "n"]):\n'
-        "    return sad.histogram(sad.mul, init, 4, i, x)\n"
+        "    return sad.segment_reduce(sad.mul, init, 4, i, x)\n"
     )
     sad.build(source, tmp_path / "built", targets=("spirv", "wgsl"), validate=False)
     counts = sad.load(tmp_path / "built").counts
@@ -111,9 +111,9 @@ def test_an_init_of_another_size_than_the_bins_is_refused(count: int, device: sa
 
     @sad.graph
     def graph(init: sad.Array[float]) -> sad.Array[float]:
-        return sad.histogram(sad.mul, init, 4, I, X)
+        return sad.segment_reduce(sad.mul, init, 4, I, X)
 
-    for call in (lambda: sad.histogram(sad.mul, init, 4, I, X), lambda: graph(init)):
+    for call in (lambda: sad.segment_reduce(sad.mul, init, 4, I, X), lambda: graph(init)):
         with pytest.raises(sad.ShapeError, match="SR0349"):
             call()
 

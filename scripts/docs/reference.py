@@ -128,7 +128,7 @@ def _documents_arguments(thing: griffe.Object | griffe.Alias) -> bool:
 def _signature(thing: griffe.Object | griffe.Alias, name: str) -> str:
     """The call, a line a parameter where it is long; empty for classes that users do not call."""
     if thing.is_attribute:
-        return f"{name}: {thing.annotation}"
+        return f"{name}: {thing.annotation}" if thing.annotation else f"{name} = {thing.value}"
     if thing.is_class and not _documents_arguments(thing):
         return ""
     made = thing.signature(name=name, return_type=not thing.is_class)

@@ -36,7 +36,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0325": Message(
         LanguageError,
-        "`{found}` is no operator of a reduction, scan or histogram",
+        "`{found}` is no operator of a reduction or scan",
         help="give `sad.add`, `mul`, `min`, `max`, `any`, `all`, `matmul`, or an associative "
         "`@sad.function` of two elements",
     ),

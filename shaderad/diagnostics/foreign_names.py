@@ -130,7 +130,6 @@ _INSTEAD: dict[str, str] = {
     "flatten unflatten ravel view": "write `sad.reshape(x, -1)`, or the shape in place of -1",
     "permute swapaxes moveaxis": "write `sad.transpose(x, axes)`",
     "flip flipud fliplr": "write `sad.reverse(x, axis=0)`",
-    "roll": "write `sad.rotate(x, -shift)`: a positive count moves elements to the front",
     "concat cat append": "write `sad.concatenate([a, b])`",
     "vstack hstack dstack": "write `sad.concatenate([a, b], axis=0)`, or `sad.stack`",
     "split chunk": "write slices: `x[:n]`, `x[n:]`",
@@ -139,7 +138,7 @@ _INSTEAD: dict[str, str] = {
     "take index_select take_along_axis": "write `x[index]`",
     "nonzero masked_select compress filter partition": "write `sad.compact(x, mask)`",
     "index_add segment_sum scatter_reduce bincount hist reduce_by_index": (
-        "write `sad.scatter_add(base, index, values)`, or `sad.histogram` for other operators"
+        "write `sad.scatter_add(base, index, values)`, or `sad.segment_reduce` for other operators"
     ),
     "power": "write `x ** y`",
     "square": "write `x * x`",
@@ -208,7 +207,7 @@ LIBRARIES = {
     "Futhark": "replicate tabulate indices zip unzip filter partition reduce_comm reduce_by_index "
     "hist flatten unflatten concat f32 f64 f16 i32 u32 i64",
     "PyTorch": "Tensor tensor from_numpy nn relu sigmoid softmax mse_loss einsum cat unsqueeze "
-    "permute flip roll take cumsum cumprod arange linspace eye index_add masked_select "
+    "permute flip take cumsum cumprod arange linspace eye index_add masked_select "
     "norm no_grad autograd jacrev vmap compile manual_seed rand randn",
 }
 """Which of the names come from where, for the documentation."""

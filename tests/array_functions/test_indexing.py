@@ -77,7 +77,7 @@ def test_sorting_is_stable_and_puts_nan_last() -> None:
 )
 def test_histograms_fold_each_bin_in_order(op: Any, init: float, expected: list[float]) -> None:
     def counted(x: Any, i: Any) -> Any:
-        return sorting.histogram(op, init, 4, i, x)
+        return sorting.segment_reduce(op, init, 4, i, x)
 
     np.testing.assert_allclose(run(counted, X, I), expected)
     check_derivatives(counted, X, I)
@@ -88,7 +88,7 @@ def test_histograms_start_each_bin_from_its_init(op: Any) -> None:
     init = np.array([0.75, -0.5, 2.0, 1.25])
 
     def counted(x: Any, i: Any, init: Any) -> Any:
-        return sorting.histogram(op, init, 4, i, x)
+        return sorting.segment_reduce(op, init, 4, i, x)
 
     expected = init.copy()
     fold = {sad.add: np.add, sad.mul: np.multiply, sad.max: np.maximum, sad.min: np.minimum}
@@ -101,16 +101,16 @@ def test_histograms_start_each_bin_from_its_init(op: Any) -> None:
 
 def test_histograms_of_empty_bins_evaluate_no_operator() -> None:
     def counted(x: Any, i: Any, init: Any) -> Any:
-        return sorting.histogram(quotient, init, 4, i, x)
+        return sorting.segment_reduce(quotient, init, 4, i, x)
 
     np.testing.assert_array_equal(run(counted, X[:0], I[:0], np.ones(4)), np.ones(4))
     check_derivatives(counted, X, I, np.ones(4))
 
 
 def test_histograms_take_rows() -> None:
-    found = run(lambda r, i: sorting.histogram(sad.min, 99.0, 4, i, r), ROWS, I)
+    found = run(lambda r, i: sorting.segment_reduce(sad.min, 99.0, 4, i, r), ROWS, I)
     np.testing.assert_array_equal(found, [ROWS[1], [99, 99], [99, 99], ROWS[0]])
-    empty = run(lambda r, i: sorting.histogram(sad.mul, 1.0, 2, i, r), X[:0], I[:0])
+    empty = run(lambda r, i: sorting.segment_reduce(sad.mul, 1.0, 2, i, r), X[:0], I[:0])
     np.testing.assert_array_equal(empty, [1, 1])
 
 
@@ -195,9 +195,9 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: linalg.matmul(x, x[:3]), "SR0344"),
     (lambda x: linalg.matmul(x[0], x), "SR0344"),
     (lambda x: sorting.sort(x > 0.0), "SR0326"),
-    (lambda x: sorting.histogram(sad.add, 0.0, 2, x, x), "SR0340"),
-    (lambda x: sorting.histogram(sad.add, 0.0, 2, [0, 1], x), "SR0341"),
-    (lambda x: sorting.histogram(sad.add, 0.0, -2, [0, 1], x), "SR0371"),
+    (lambda x: sorting.segment_reduce(sad.add, 0.0, 2, x, x), "SR0340"),
+    (lambda x: sorting.segment_reduce(sad.add, 0.0, 2, [0, 1], x), "SR0341"),
+    (lambda x: sorting.segment_reduce(sad.add, 0.0, -2, [0, 1], x), "SR0371"),
     (lambda x: scans.scan(twice_product, x, exclusive=True), "SR0327"),
     (lambda x: mapping.map_over(lambda a: None, x), "SR0332"),
     (lambda x: mapping.map_over(twice_product, x), "SR0231"),

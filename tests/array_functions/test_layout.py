@@ -68,8 +68,8 @@ def test_sizes_are_positions_too() -> None:
             lambda x: np.broadcast_to(x[0, 0], (5, 4)),
         ),
         (lambda x: layout.reverse(x, 1), lambda x: np.flip(x, 1)),
-        (lambda x: layout.rotate(x, 1), lambda x: np.roll(x, -1, -1)),
-        (lambda x: layout.rotate(x, -6, 1), lambda x: np.roll(x, 6, 1)),
+        (lambda x: layout.roll(x, -1), lambda x: np.roll(x, -1, -1)),
+        (lambda x: layout.roll(x, 6, 1), lambda x: np.roll(x, 6, 1)),
     ],
 )
 def test_layouts_are_numpys(ours: Callable[..., Any], numpys: Callable[..., Any]) -> None:
@@ -78,7 +78,7 @@ def test_layouts_are_numpys(ours: Callable[..., Any], numpys: Callable[..., Any]
 
 
 def test_what_is_empty_stays_empty() -> None:
-    assert run(lambda x: layout.rotate(x, 3), V[:0]).shape == (0,)
+    assert run(lambda x: layout.roll(x, 3), V[:0]).shape == (0,)
     assert run(lambda x: layout.reverse(x), V[:0]).shape == (0,)
 
 
@@ -98,7 +98,7 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: layout.concatenate((x, x[:, :2])), "SR0329"),
     (lambda x: layout.concatenate((x, x > 0.0)), "SR0330"),
     (lambda x: layout.broadcast_to(x, (2, 3, 5)), "SR0379"),
-    (lambda x: layout.rotate(x, 0.5), "SR0370"),
+    (lambda x: layout.roll(x, 0.5), "SR0370"),
 ]
 
 

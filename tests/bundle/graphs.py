@@ -63,7 +63,7 @@ def layer(x: sad.Array[float, "n"], batch: Batch, scale: float, power: int, orde
 @sad.graph
 def sorted_bins(x: sad.Array[float, "n"], bins: sad.Array[int, "n"], base: sad.Array[float, "m"]):
     summed = sad.scatter_add(base, bins, sad.sort(x))
-    largest = sad.histogram(sad.max, -100.0, base.shape[0], bins, x)
+    largest = sad.segment_reduce(sad.max, -100.0, base.shape[0], bins, x)
     return summed, largest, sad.argsort(x)
 
 
@@ -71,7 +71,7 @@ def sorted_bins(x: sad.Array[float, "n"], bins: sad.Array[int, "n"], base: sad.A
 def moved(x: sad.Array[float, "n"], pairs: tuple[sad.Array[float, "n"], sad.Array[int, "m"]]):
     def step(k, carry):
         a, b = carry
-        return sad.reverse(sad.sin(a)) + b, sad.rotate(b, 1) * 0.9 + sad.sum(a) * 0.01
+        return sad.reverse(sad.sin(a)) + b, sad.roll(b, -1) * 0.9 + sad.sum(a) * 0.01
 
     first, second = sad.fori_loop(5, step, (x, pairs[0]))
     last, rows = sad.loop(lambda c, row: (sad.reverse(c) * row, sad.sum(c)), first,

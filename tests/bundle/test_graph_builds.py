@@ -120,7 +120,7 @@ def test_builds_in_different_folders_and_processes_are_equal(tmp_path: Path) -> 
     text = GRAPHS.read_text(encoding="utf-8")
     wanted = text[: text.index("@sad.graph\ndef halved")]
     # The text of a function names where it lies in memory.
-    wanted = wanted.replace('"m"]]):', '"m"]], turn=lambda x: sad.rotate(x, 1)):')
+    wanted = wanted.replace('"m"]]):', '"m"]], turn=lambda x: sad.roll(x, -1)):')
     contents: list[dict[str, bytes]] = []
     for seed in ("1", "2"):
         folder = tmp_path / seed / seed

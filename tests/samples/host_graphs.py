@@ -31,7 +31,7 @@ def rearranged(x: sad.Array[float, "n"], bins: sad.Array[int, "n"], base: sad.Ar
 def repeated(x: sad.Array[float, "n"], y: sad.Array[float, "n"]):
     def step(k, carry):
         a, b = carry
-        return sad.reverse(a * (0.8 - 0.2 * a)) + b, sad.rotate(b, 1) * 0.9 + a * 0.01
+        return sad.reverse(a * (0.8 - 0.2 * a)) + b, sad.roll(b, -1) * 0.9 + a * 0.01
 
     return sad.fori_loop(5, step, (x, y))
 

@@ -55,7 +55,7 @@ def moved(x: sad.Array[float, "n"], pairs: tuple[sad.Array[float, "n"], sad.Arra
           order=3):  # fmt: skip
     def step(k, carry):
         a, b = carry
-        return sad.reverse(sad.sin(a)) + b, sad.rotate(b, 1) * 0.9 + sad.sum(a) * 0.01
+        return sad.reverse(sad.sin(a)) + b, sad.roll(b, -1) * 0.9 + sad.sum(a) * 0.01
 
     first, second = sad.fori_loop(order, step, (x, pairs[0]))
     return {"parts": [first, (sad.gather(second, pairs[1]), 1.5)], "count": x.shape[0] * 2}

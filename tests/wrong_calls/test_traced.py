@@ -43,7 +43,11 @@ MAPPED: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda a: doubled(X * a, dim=3), "doubled", "make what a thread computes a `@sad.function`"),
     (lambda a: sad.scatter(X * a, AT, X), "scatter", "on whole arrays, outside of the mapped"),
     (lambda a: sad.compact(X, X * a > 2.0)[1], "compact", "on whole arrays, outside"),
-    (lambda a: sad.histogram(sad.add, 0.0, 3, AT, X * a), "histogram", "on whole arrays, outside"),
+    (
+        lambda a: sad.segment_reduce(sad.add, 0.0, 3, AT, X * a),
+        "segment_reduce",
+        "on whole arrays, outside",
+    ),
 ]
 TRACED: list[tuple[Callable[[Any], Any], str, str]] = [
     (sad.graph(of_row), "pointers", "give the function what it returns"),

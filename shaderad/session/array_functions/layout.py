@@ -1,5 +1,5 @@
 """Elements laid out anew: `reshape`, `transpose`, `concatenate`, `stack`, `broadcast_to`,
-`reverse`, `rotate`.
+`reverse`, `roll`.
 """
 
 from __future__ import annotations
@@ -146,28 +146,28 @@ def reversed_value(value: Value, axis: int) -> Value:
     return b.piece(value, axis, sizes.subtract(count, 1), count, -1)
 
 
-def rotate(x: Any, by: Any, axis: int = -1) -> TracedArray:
-    """``result[i] = x[(i + by) mod n]``."""
+def roll(x: Any, shift: Any, axis: int = -1) -> TracedArray:
+    """``result[(i + shift) mod n] = x[i]``."""
     operand = traced(x, "x")
     position = len(operand.batch) + axis_of(axis, len(operand.extents))
     count = operand.value.shape[position]
     if not tracing().is_positive(count):
         return operand
-    start = _modulo(_shift_of(by), count)
+    start = _modulo(sizes.subtract(0, _shift_of(shift)), count)
     first = b.piece(operand.value, position, start, sizes.subtract(count, start))
     return made(b.concatenate((first, b.piece(operand.value, position, 0, start)), position),
                 operand.batch)  # fmt: skip
 
 
-def _shift_of(by: Any) -> Size:
+def _shift_of(shift: Any) -> Size:
     """A whole number that may be negative.
 
     Raises:
         ShapeError: SR0370 for anything else.
     """
-    found = size_or_none(by)
+    found = size_or_none(shift)
     if found is None:
-        raise error("SR0370", user_span(), name="by", found=repr(by))
+        raise error("SR0370", user_span(), name="shift", found=repr(shift))
     return found
 
 

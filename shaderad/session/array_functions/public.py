@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -137,6 +138,10 @@ def scan(
     return run_operator(scans.scan, op, x, init, axis, exclusive, reverse)
 
 
+associative_scan = scan
+"""The name that JAX and PyTorch have for `scan`."""
+
+
 # -- by index array ---------------------------------------------------------------------------
 
 
@@ -168,17 +173,24 @@ def scatter_add(base: Any, index: Any, values: Any) -> Array:
 
 
 @api_boundary
-def histogram(op: Operator, init: Any, size: Any, index: Any, values: Any) -> Array:
-    """``result[b] = init op values[j] op ..`` over all j with ``index[j] == b``, in their order.
+def segment_reduce(op: Operator, init: Any, size: Any, index: Any, values: Any) -> Array:
+    """``result[s] = init op values[j] op ..`` over all j with ``index[j] == s``, in their order.
 
     Args:
         op: Associative.
-        init: Comes before the first value of each bin; one element, or one a bin.
-        size: How many bins; an index out of their range is ignored.
-        index: The bin of each value.
+        init: Comes before the first value of each segment; one element, or one a segment.
+        size: How many segments; an index out of their range is ignored.
+        index: The segment of each value, in any order.
         values: Elements, or rows.
     """
-    return run_operator(sorting.histogram, op, init, size, index, values)
+    return run_operator(sorting.segment_reduce, op, init, size, index, values)
+
+
+@api_boundary
+def histogram(op: Operator, init: Any, size: Any, index: Any, values: Any) -> Array:
+    """Deprecated: write ``sad.segment_reduce(op, init, size, index, values)``."""
+    _deprecated("histogram(..)", "segment_reduce(..)")
+    return run_operator(sorting.segment_reduce, op, init, size, index, values)
 
 
 @api_boundary
@@ -251,9 +263,16 @@ def reverse(x: Any, axis: int = -1) -> Array:
 
 
 @api_boundary
+def roll(x: Any, shift: Any, axis: int = -1) -> Array:
+    """``result[(i + shift) mod n] = x[i]``, as in NumPy: the last elements come first."""
+    return run_operator(layout.roll, x, shift, axis)
+
+
+@api_boundary
 def rotate(x: Any, by: Any, axis: int = -1) -> Array:
-    """``result[i] = x[(i + by) mod n]``."""
-    return run_operator(layout.rotate, x, by, axis)
+    """Deprecated: write ``sad.roll(x, -by, axis)``."""
+    _deprecated("rotate(x, by, axis)", "roll(x, -by, axis)")
+    return run_operator(layout.roll, x, -by, axis)
 
 
 # -- control flow -----------------------------------------------------------------------------
@@ -331,6 +350,13 @@ def intrinsic(op: ops.Op, args: tuple[Any, ...], keywords: dict[str, Any]) -> An
     if op == ops.TRANSPOSE and not _holds_matrices(args[0]):
         return _transpose(*args, **keywords)
     return run_operator(elements.primitive, op, *args, **keywords)
+
+
+def _deprecated(call: str, instead: str) -> None:
+    """Warns at the line of the user."""
+    # This function, the one that calls it, and its `api_boundary` lie in between.
+    text = f"`sad.{call}` is deprecated: write `sad.{instead}`"
+    warnings.warn(text, DeprecationWarning, stacklevel=4)
 
 
 def _reduction(

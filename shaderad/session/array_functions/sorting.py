@@ -1,4 +1,4 @@
-"""`argsort`, `sort`, and `histogram`."""
+"""`argsort`, `sort`, and `segment_reduce`."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def _taken(x: Value, order: Value) -> Value:
     return arrays.Gather(operands=(x, *leading, order), is_reported=False).result
 
 
-# -- histograms -------------------------------------------------------------------------------
+# -- segments ---------------------------------------------------------------------------------
 
 
-def histogram(op: Any, init: Any, size: Any, index: Any, values: Any) -> TracedArray:
+def segment_reduce(op: Any, init: Any, size: Any, index: Any, values: Any) -> TracedArray:
     """``result[b] = init op values[j] op ..`` over all j with ``index[j] == b``, in their order.
 
     `init` is folded in once a bin, before its first value, and is what an empty bin holds. An index
@@ -71,7 +71,7 @@ def histogram(op: Any, init: Any, size: Any, index: Any, values: Any) -> TracedA
     given = as_array(values)
     start = conform(init, given.element, "init")
     if common_batch([numbers, given, start]):
-        raise error("SR0343", user_span(), name="histogram", instead="")
+        raise error("SR0343", user_span(), name="segment_reduce", instead="")
     if numbers.element != INT:
         raise error("SR0340", user_span(), found=numbers.element)
     rank = len(numbers.extents)

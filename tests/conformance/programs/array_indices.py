@@ -32,27 +32,27 @@ def saturating_sum(x: float, y: float) -> float:
 
 
 def weighted_sums(idx: Any, v: Any, c: Any) -> Any:
-    return sad.histogram(sad.add, 0.0, 8, idx, v) * c
+    return sad.segment_reduce(sad.add, 0.0, 8, idx, v) * c
 
 
 def largest(idx: Any, v: Any) -> Any:
-    return sad.max(-1000.0, sad.histogram(sad.max, -INFINITY, 5, idx, v))
+    return sad.max(-1000.0, sad.segment_reduce(sad.max, -INFINITY, 5, idx, v))
 
 
 def weighted_products(idx: Any, v: Any, c: Any) -> Any:
-    return sad.histogram(sad.mul, 1.0, 8, idx, v) * c
+    return sad.segment_reduce(sad.mul, 1.0, 8, idx, v) * c
 
 
 def weighted_folds(idx: Any, v: Any, c: Any) -> Any:
-    return sad.histogram(twice_the_product, 0.5, 8, idx, v) * c
+    return sad.segment_reduce(twice_the_product, 0.5, 8, idx, v) * c
 
 
 def products_into(dst: Any, idx: Any, v: Any) -> Any:
-    return dst * sad.histogram(sad.mul, 1.0, 8, idx, v)
+    return dst * sad.segment_reduce(sad.mul, 1.0, 8, idx, v)
 
 
 def largest_into(dst: Any, idx: Any, v: Any, c: Any) -> Any:
-    return c * sad.max(dst, sad.histogram(sad.max, -INFINITY, 3, idx, v))
+    return c * sad.max(dst, sad.segment_reduce(sad.max, -INFINITY, 3, idx, v))
 
 
 def squares_and_sums(dst: Any, idx: Any, v: Any) -> Any:
@@ -60,25 +60,25 @@ def squares_and_sums(dst: Any, idx: Any, v: Any) -> Any:
 
 
 def scaled_products_into(dst: Any, idx: Any, v: Any, c: Any) -> Any:
-    return dst * sad.histogram(sad.mul, 1.0, 4, idx, c * v)
+    return dst * sad.segment_reduce(sad.mul, 1.0, 4, idx, c * v)
 
 
 def dual_products(idx: Any, a: Any, b: Any) -> Any:
-    found = sad.histogram(dual_product, Dual(0.0, 1.0), 4, idx, Dual(a, b))
+    found = sad.segment_reduce(dual_product, Dual(0.0, 1.0), 4, idx, Dual(a, b))
     return sad.stack([found.a, found.b], axis=1)
 
 
 def saturating_sums(dst: Any, idx: Any, v: Any) -> Any:
-    found = sad.histogram(saturating_sum, 0.0, 5, idx, v)
+    found = sad.segment_reduce(saturating_sum, 0.0, 5, idx, v)
     return sad.map(saturating_sum, dst, found)
 
 
 def smallest_of_rows(idx: Any, V: Any) -> Any:
-    return sad.min(1000.0, sad.histogram(sad.min, INFINITY, 6, idx, V))
+    return sad.min(1000.0, sad.segment_reduce(sad.min, INFINITY, 6, idx, V))
 
 
 def squares_by_bin(idx: Any, v: Any) -> Any:
-    return sad.histogram(sad.add, 0.0, 3, idx, v * v)
+    return sad.segment_reduce(sad.add, 0.0, 3, idx, v * v)
 
 
 def written(dst: Any, idx: Any, v: Any) -> Any:
@@ -110,9 +110,9 @@ def picked_within(x: Any, idx: Any) -> Any:
 
 def sparse_product(a: Any, x: Any, col: Any, ptr: Any) -> Any:
     """The row of an entry is the number of rows that have ended at it or before."""
-    ends = sad.histogram(sad.add, 0, 6, ptr[1:], np.ones(4, np.int32))
+    ends = sad.segment_reduce(sad.add, 0, 6, ptr[1:], np.ones(4, np.int32))
     row = sad.scan(sad.add, ends)
-    return sad.histogram(sad.add, 0.0, 4, row, a * x[col])
+    return sad.segment_reduce(sad.add, 0.0, 4, row, a * x[col])
 
 
 def first_replaced(x: Any) -> Any:

@@ -58,7 +58,7 @@ def same_twice(x: Any) -> Any:
 
 
 def rotated(x: Any) -> Any:
-    return sad.rotate(x, 1)
+    return sad.roll(x, -1)
 
 
 def transposed(x: Any) -> Any:
