@@ -1,10 +1,12 @@
-"""Kernels of the length that users write: seconds to the first gradient, and what a step takes.
+"""Kernels of the length that users write: seconds to the first gradient, what a step takes, and how
+large the backward is.
 
     python benchmarks/real_kernels.py [--runtime wgpu slangpy] [--size 64] [PROGRAM ..]
 
 Each program is a process of its own with empty caches, the driver's among them; `sdf:range` is
 `sdf` with `range` in place of `static_range`. The gradient is taken by every float that goes in. A
-step is a backward dispatch, its cotangents resident. Where there is an adjoint written by hand, the
+step is a backward dispatch, its cotangents resident; the size is that of the backward's SPIR-V as
+`shaderad build` writes it. Where there is an adjoint written by hand, the
 same runtime runs it in the same process.
 """
 
@@ -86,7 +88,17 @@ def one(name: str, runtime: str, size: int, start: float) -> dict[str, float]:
         times = alternated(sides, STEPS)
         if "by_hand" in sides:
             told["ratio"] = median_ratio(times["step"], times["by_hand"])
+        told["megabytes"] = megabytes_built(Path(folder) / f"{name.partition(':')[0]}.py")
     return told | {side: statistics.median(took) for side, took in times.items()}
+
+
+def megabytes_built(source: Path) -> float:
+    """Of SPIR-V, for the backward of the kernel in a file."""
+    import shaderad as sad
+
+    built = source.parent / "built"
+    sad.build(f"{source}:kernel", built, targets="spirv", validate=False)
+    return sum(path.stat().st_size for path in built.glob("spirv/*_bwd*.spv")) / 1e6
 
 
 def in_child(name: str, runtime: str, size: int) -> dict[str, Any]:
@@ -109,7 +121,10 @@ def in_child(name: str, runtime: str, size: int) -> dict[str, Any]:
 
 
 def _told(found: dict[str, float]) -> str:
-    text = f"first gradient {found['first']:6.1f} s   step {found['step']:8.2f} ms"
+    text = (
+        f"first gradient {found['first']:6.1f} s   step {found['step']:8.2f} ms   "
+        f"{found['megabytes']:.3f} MB"
+    )
     if "ratio" not in found:
         return text
     return (
