@@ -147,6 +147,13 @@ def test_vectors_are_found_wherever_they_begin(skipped: int, device: sad.Device)
     np.testing.assert_array_equal(m_bar.numpy(), (bars.numpy() * rows[:, ::-1]).sum(0))
     np.testing.assert_array_equal(raised(x).numpy(), 2 * rows + rows[:, ::-1])
 
+    @sad.graph
+    def inside(v: sad.Array) -> sad.Array:
+        return turned(m, sad.reshape(v, (COUNT, 4)), dim=COUNT)
+
+    flat = sad.array(data)[skipped:end]
+    np.testing.assert_array_equal(inside(flat).numpy(), m * rows[:, ::-1])
+
 
 def test_a_field_of_a_struct_on_the_device_is_found_where_it_lies(device: sad.Device) -> None:
     whole = sad.array({"a": 5.0, "b": [1.0, 2.0, 3.0, 4.0]}, dtype=Inner)

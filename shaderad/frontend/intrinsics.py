@@ -16,14 +16,18 @@ import numpy as np
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend.device_arrays import is_device_array
+from shaderad.frontend.function_docs import documentation
 from shaderad.ir import ops
 
 
 @dataclass(frozen=True)
 class Intrinsic:
-    """A primitive: ``sad.sin``."""
-
     op: ops.Op
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """What ``help(sad.sin)`` shows."""
+        return documentation(self.op)
 
     @property
     def __name__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pydoc
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,6 +61,16 @@ def test_the_kernel_language_has_every_type_and_no_other() -> None:
     families = set(re.findall(r"\b(float|half|double|int|uint|bool)\b|\b([a-z]+)[2-4]", cells))
     named = {a or b for a, b in families}
     assert named == {"float", "int", "bool"} | {re.sub(r"[\dx]+$", "", t) for t in sad.TYPES}
+
+
+def test_help_says_what_each_function_is_by_the_names_of_the_page() -> None:
+    page = section("kernel_language.md", "Functions")
+    for name, function in sad.INTRINSICS.items():
+        call, _, about = function.__doc__.partition("\n\n")
+        assert f"`{call}`" in page, call
+        assert call.startswith(f"{name}("), name
+        assert "erivative" in about, name
+    assert "sum of ``a[k] * b[k]``" in pydoc.render_doc(sad.dot)
 
 
 def graph_rows() -> dict[str, str]:
