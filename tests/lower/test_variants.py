@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from tests.devices import entered
 from tests.lower import crowded_cases, function_cases, loop_cases, output_cases
 from tests.lower.checking import check
 
@@ -35,14 +36,8 @@ CASES = {
 
 @pytest.fixture(scope="module", params=VARIANTS)
 def forced(request: pytest.FixtureRequest) -> Iterator[sad.Device]:
-    runtime, limits = VARIANTS[request.param]
-    try:
-        opened = sad.open_device(runtime, limits=limits)
-    except sad.DeviceError as failure:
-        pytest.skip(f"{runtime}: {failure.message}")
-    with opened:
+    with entered(*VARIANTS[request.param]) as opened:
         yield opened
-    opened.close()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -57,40 +52,26 @@ def test_structs_sum_without_float_atomics(forced: sad.Device) -> None:
 
 @pytest.mark.parametrize("runtime", ["wgpu", "slangpy"])
 def test_eight_buffers_are_enough_for_five_arrays(runtime: str) -> None:
-    try:
-        opened = sad.open_device(runtime, limits={"storage_buffer_limit": 8})
-    except sad.DeviceError as failure:
-        pytest.skip(f"{runtime}: {failure.message}")
-    with opened:
+    with entered(runtime, {"storage_buffer_limit": 8}) as opened:
         check(crowded_cases.WIDE, opened)
-    opened.close()
 
 
 def test_a_kernel_that_needs_more_buffers_is_refused_by_name() -> None:
-    try:
-        opened = sad.open_device("wgpu", limits={"storage_buffer_limit": 3})
-    except sad.DeviceError as failure:
-        pytest.skip(f"wgpu: {failure.message}")
     case = crowded_cases.WIDE
-    with opened, pytest.raises(sad.CompileError, match=r"SR0507.*`wide_primal` needs 6"):
+    refused = pytest.raises(sad.CompileError, match=r"SR0507.*`wide_primal` needs 6")
+    with entered("wgpu", {"storage_buffer_limit": 3}), refused:
         case.kernel(*case.args, **case.call)
-    opened.close()
 
 
 def test_halves_share_no_arena_with_words() -> None:
-    try:
-        opened = sad.open_device("wgpu", limits={"storage_buffer_limit": 7})
-    except sad.DeviceError as failure:
-        pytest.skip(f"wgpu: {failure.message}")
-    if "half" not in opened.capabilities.features:
-        pytest.skip(f"{opened.capabilities.adapter} has no half")
     h, x = np.float16([0.5, 0.75, 1.25]), loop_cases.floats(3)
-    with opened:
+    with entered("wgpu", {"storage_buffer_limit": 7}) as opened:
+        if "half" not in opened.capabilities.features:
+            pytest.skip(f"{opened.capabilities.adapter} has no half")
         _, pullback = sad.vjp(mixed_gradients, h, x, x, dim=3)
         gradients = pullback((np.ones(3, np.float32), np.ones(3, np.float32)))
-    np.testing.assert_allclose(gradients[0].numpy(), x + x, rtol=2e-3)
-    np.testing.assert_allclose(gradients[1].numpy(), h, rtol=2e-3)
-    opened.close()
+        np.testing.assert_allclose(gradients[0].numpy(), x + x, rtol=2e-3)
+        np.testing.assert_allclose(gradients[1].numpy(), h, rtol=2e-3)
 
 
 @sad.kernel
