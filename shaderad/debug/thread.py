@@ -15,7 +15,7 @@ from shaderad.diagnostics import error
 from shaderad.frontend.signatures import signature_of
 from shaderad.ir import types
 from shaderad.ir.nodes import KernelParameter
-from shaderad.ir.pointers import holds_pointers, is_pooled
+from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import Access
 from shaderad.runtime import buffers
 from shaderad.session.arguments import at_path, normalised_shape, struct_fields
@@ -70,12 +70,13 @@ def _inferred_dim(function: KernelFunction, call: Call) -> tuple[int, ...]:
     """The extents of a launch that was asked for without ``dim=``."""
     constants = {p.name: call.given[p.name] for p in function.signature.parameters if p.is_const}
     kernel = function.specialise(constants)
+    axes = axes_of_launch(kernel)
     shapes = asked_shapes(kernel, call.options.get("shapes"))
-    for b in kernel.buffers:
-        if b.access is Access.IN and not (b.is_pointed or is_pooled(b.type)):
+    for b in map(kernel.buffer, {name for places in axes for name, _ in places}):
+        if b.access is Access.IN:
             given = _plain(at_path(call.given, b.path))
             shapes[b.name] = buffers.to_storage(given, b.type.element, b.shown_name)[1]
-    return inferred_dim(kernel, axes_of_launch(kernel), shapes, function.def_span)
+    return inferred_dim(kernel, axes, shapes, function.def_span)
 
 
 def _thread_index(

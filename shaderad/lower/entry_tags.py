@@ -35,8 +35,7 @@ class EntryTags:
     def reader(self, role: Role, name: str, t: Type) -> str:
         """A tag that reads an array."""
         lines = self._shared.reader_lines
-        word = "kept" if role is Role.OUTPUT else _TAG_WORDS[role]
-        return self._tag(role, name, "IReadable", lambda: lines(role, name, t), word)
+        return self._tag(role, name, "IReadable", lambda: lines(role, name, t))
 
     def writer(self, role: Role, name: str, t: Type) -> str:
         """A tag that writes an array; one that accumulates reads it too."""
@@ -72,13 +71,11 @@ class EntryTags:
             "}",
         ]
 
-    def _tag(
-        self, role: Role, name: str, bases: str, lines: Callable[[], list[str]], word: str = ""
-    ) -> str:
+    def _tag(self, role: Role, name: str, bases: str, lines: Callable[[], list[str]]) -> str:
         """The tag of an array as the entry point uses it, written at its first use."""
         key = ("entry", role, name, bases)
         is_new = not self._module.names.has(key)
-        tag = self._module.names.make(f"{name}_{word or _TAG_WORDS[role]}", key)
+        tag = self._module.names.make(f"{name}_{_TAG_WORDS[role]}", key)
         if is_new:
             self.piece.add()
             self.piece.open(f"struct {tag} : {bases}")

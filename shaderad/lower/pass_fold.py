@@ -143,15 +143,12 @@ class Fold:
         entry.piece.add(f"return outputs.{entry.module.output(own.name)};")
         entry.piece.close()
 
-    def close(self, pass_name: str, function: str = "") -> tuple[str, Piece, Piece]:
-        """The end of the struct, and the entry point; `function` is the library's, where it is
-        called otherwise.
-        """
-        function = function or pass_name
+    def close(self, function: str) -> tuple[str, Piece, Piece]:
+        """The end of the struct, and the entry point, which calls `function` of the library."""
         entry, piece = self.entry, self.entry.piece
         piece.close()
         piece.add()
-        name = entry.module.names.make(f"{entry.body}_{pass_name}")
+        name = entry.module.names.make(f"{entry.body}_{function}")
         piece.add('[shader("compute")]')
         piece.add(f"[numthreads({self._width}, 1, 1)]")
         piece.open(f"void {name}(uint3 group : SV_GroupID, uint laneIndex : SV_GroupIndex)")

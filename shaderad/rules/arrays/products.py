@@ -28,10 +28,6 @@ def in_two(t: Type) -> Struct:
     return Struct(f"{b.type_name(t)}_product", (("value", t), ("low", t)))
 
 
-def is_in_two(t: Type) -> bool:
-    return isinstance(t, Struct) and bool(t.fields) and t == in_two(t.fields[0][1])
-
-
 def lost(a: Expr, a_low: Expr, b: Expr, b_low: Expr) -> Expr:
     """What ``a b`` lacks of the product of both numbers."""
     corrections = c.apply(ops.ADD, c.apply(ops.MUL, a, b_low), c.apply(ops.MUL, a_low, b))
