@@ -222,14 +222,13 @@ def test_scalars_spread_over_vectors(device: sad.Device) -> None:
     ("compute", "code"),
     [
         (lambda: sad.array([1.0, 2.0]) + sad.array([1.0, 2.0, 3.0]), "SR0379"),
-        (lambda: sad.array([1], dtype=sad.uint) + sad.array([1]), "SR0378"),
-        (lambda: sad.array([True]) + 1.0, "SR0378"),
-        (lambda: sad.array([1.0]) & 1, "SR0378"),
-        (lambda: sad.array([2]) ** sad.array([3]), "SR0378"),
-        (lambda: sad.array([2]) ** -1, "SR0378"),
-        (lambda: -sad.array([True]), "SR0378"),
+        (lambda: sad.array([1], dtype=sad.uint) + sad.array([1]), "SR0304"),
+        (lambda: sad.array([True]) + 1.0, "SR0311"),
+        (lambda: sad.array([1.0]) & 1, "SR0304"),
+        (lambda: sad.array([2]) ** sad.array([3]), "SR0315"),
+        (lambda: -sad.array([True]), "SR0316"),
         (lambda: sad.array([[1, 2, 3]], dtype=sad.int3) + sad.array([[1, 2]], dtype=sad.int2),
-         "SR0378"),
+         "SR0304"),
         (lambda: float(sad.array([1.0, 2.0])), "SR0361"),
         (lambda: bool(sad.array([])), "SR0361"),
         (lambda: len(sad.array(1.0)), "SR0360"),
@@ -242,7 +241,7 @@ def test_scalars_spread_over_vectors(device: sad.Device) -> None:
 def test_what_the_language_does_not_have_is_refused(
     device: sad.Device, compute: Callable[[], object], code: str
 ) -> None:
-    with pytest.raises(sad.ShapeError) as raised:
+    with pytest.raises(sad.Error) as raised:
         compute()
     assert raised.value.code == code
 

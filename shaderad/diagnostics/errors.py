@@ -143,7 +143,7 @@ class Message:
 def render(shown: Error) -> str:
     """The terminal form: header, source line with carets, note, help."""
     lines = [f"error[{shown.code}]: {shown.message}"]
-    gutter = ""
+    gutter = text = ""
     if shown.span is not None:
         number = str(shown.span.line)
         gutter = " " * len(number)
@@ -155,9 +155,9 @@ def render(shown: Error) -> str:
             lines.append(f"{number} | {text}")
             lines.append(f"{gutter} | {' ' * column}{'^' * (end - column)} {shown.label}".rstrip())
             lines.append(f"{gutter} |")
-    elif shown.label:
+    if shown.label and not text:
         found = shown.label.removeprefix("found ")
-        lines.append(f" = {'note' if found == shown.label else 'found'}: {found}")
+        lines.append(f"{gutter} = {'note' if found == shown.label else 'found'}: {found}")
     lines += [f"{gutter} = note: {part}" for part in shown.note.splitlines()]
     lines += [f"{gutter} = help: {part}" for part in shown.help.splitlines()]
     return "\n".join(lines)

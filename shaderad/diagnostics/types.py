@@ -291,12 +291,6 @@ MESSAGES: dict[str, Message] = {
         note="written arrays have the launch's shape unless `shapes` says otherwise",
         help='give its shape, such as `shapes={{"{name}": 1}}`, or annotate its rank',
     ),
-    "SR0378": Message(
-        ShapeError,
-        "there is no `{op}` of `{left}` and `{right}`",
-        note="int mixes into float, scalars spread over vectors; nothing else is converted",
-        help="convert one side with `sad.array(.., dtype=..)`, or write a kernel",
-    ),
     "SR0379": Message(
         ShapeError,
         "shapes {left} and {right} do not broadcast",

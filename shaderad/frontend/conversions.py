@@ -7,10 +7,18 @@ repeated over a vector or matrix. Nothing else converts by itself.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from shaderad.diagnostics import Error, Span, error
-from shaderad.frontend.values import Known, Sequence, StructRef, Value, describe
-from shaderad.ir.nodes import Cast, Const, Construct, Expr, Splat
+from shaderad.frontend.values import (
+    Known,
+    NumberArgument,
+    Sequence,
+    StructRef,
+    Value,
+    describe,
+)
+from shaderad.ir.nodes import Cast, Const, Construct, Expr, Splat, Var
 from shaderad.ir.pointers import without_targets
 from shaderad.ir.types import (
     BOOL,
@@ -65,6 +73,14 @@ def constant(known: Known, scalar: Scalar, span: Span) -> Const:
     return Const(type=scalar, value=value, span=span)
 
 
+def _number(known: Known, scalar: Scalar, span: Span) -> Expr:
+    """The number as an expression of type `scalar`."""
+    checked = constant(known, scalar, span)
+    if isinstance(known, NumberArgument):
+        return Var(type=scalar, name=known.name, span=span)
+    return checked
+
+
 def _as_float(value: float, scalar: Scalar, span: Span) -> float:
     digits, exponent = _FLOAT_FORM[scalar.kind]
     # From here on the nearest number of the type is infinity.
@@ -90,7 +106,7 @@ def expr(value: Value, span: Span) -> Expr:
             raise error("SR0238", span, found="a call that returns nothing")
         return value
     if isinstance(value, Known):
-        return constant(value, natural_type(value), span)
+        return _number(value, natural_type(value), span)
     if isinstance(value, Sequence):
         parts = tuple(expr(p, span) for p in value.parts)
         return Construct(type=Tuple(tuple(p.type for p in parts)), parts=parts, span=span)
@@ -128,7 +144,7 @@ def coerce(value: Value, wanted: Type, span: Span) -> Expr:
     """
     if isinstance(value, Known):
         if isinstance(wanted, Scalar):
-            return constant(value, wanted, span)
+            return _number(value, wanted, span)
         raise mismatch(value, wanted, span)
     if isinstance(value, Sequence):
         if not isinstance(wanted, Tuple):
@@ -176,7 +192,7 @@ def repeat(value: Expr, shape: Type) -> Expr:
 def to_float(value: Value) -> Value:
     """Integers of any shape as float, for ``/`` and for functions of floats."""
     if isinstance(value, Known) and not isinstance(value.value, bool):
-        return Known(float(value.value), value.span)
+        return replace(value, value=float(value.value))
     if isinstance(value, Expr) and is_integer(value.type):
         return Cast(type=with_scalar(value.type, FLOAT), value=value, span=value.span)
     return value
@@ -217,7 +233,7 @@ def _to_scalar(value: Value, scalar: Scalar, span: Span) -> Expr | None:
         is_mixed = isinstance(value.value, bool) != (scalar == BOOL)
         if is_mixed or (isinstance(value.value, float) and scalar.kind in INTEGER_KINDS):
             return None
-        return constant(value, scalar, value.span if value.span.line else span)
+        return _number(value, scalar, value.span if value.span.line else span)
     assert isinstance(value, Expr)
     if scalar_of(value.type) == scalar:
         return value

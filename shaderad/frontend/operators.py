@@ -167,7 +167,7 @@ def _fold(kind: type[ast.operator], left: Known, right: Known, span: Span) -> Kn
 
 def _refuse(kind: type[ast.operator], left: Value, right: Value, span: Span) -> Exception:
     types = [v.type for v in (left, right) if isinstance(v, Expr)]
-    help_ = "convert one side, for example `float(..)` or `int(..)`"
+    help_ = "convert one side: `float(..)` in a kernel, `sad.cast(.., float)` of arrays"
     if kind is ast.MatMult:
         help_ = "the matrix product takes matrix @ matrix, matrix @ vector, vector @ matrix"
         if all(isinstance(t, Vector) for t in types):
@@ -309,7 +309,7 @@ def _compare_help(left: Value, right: Value) -> str:
         return "compare their fields"
     if any(is_bool(t) for t in types):
         return "a bool compares with a bool, by `==` and `!=`"
-    return "convert one side, for example `int(..)`"
+    return "convert one side: `int(..)` in a kernel, `sad.cast(.., int)` of arrays"
 
 
 def as_known(value: Value) -> Known | None:

@@ -33,6 +33,13 @@ class Member(Known):
 
 
 @dataclass(frozen=True)
+class NumberArgument(Known):
+    """A number that another call may replace: it becomes a variable of the type it takes."""
+
+    name: str = ""
+
+
+@dataclass(frozen=True)
 class Sequence:
     """A tuple whose elements are known one by one: ``(a, b)``, ``x.shape``, a captured tuple."""
 

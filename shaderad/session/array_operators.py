@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from shaderad.diagnostics.tracebacks import api_class
+from shaderad.ir import ops
 
 if TYPE_CHECKING:
     from shaderad.session.arrays import Array
@@ -22,8 +23,8 @@ class ArrayOperators:
     def __neg__(self) -> Array:
         return _unary("negate", self)
 
-    def __pos__(self) -> Self:
-        return self
+    def __pos__(self) -> Array:
+        return _unary("positive", self)
 
     def __abs__(self) -> Array:
         return _unary("abs", self)
@@ -128,37 +129,19 @@ class ArrayOperators:
         return _binary("not_equal", self, other)
 
 
-def _binary(op: str, left: Any, right: Any) -> Array:
-    from shaderad.session.traced import is_traced
+def _binary(op: str, left: Any, right: Any) -> Any:
+    from shaderad.session.array_functions import linalg
+    from shaderad.session.run_operator import run_elementwise, run_operator
 
-    if is_traced((left, right)):
-        from shaderad.session.array_functions import linalg
-
-        return linalg.operated(op, left, right)
-    if op == "matmul" or (op == "divide" and _is_singular(right)):
-        from shaderad.session.array_functions import linalg
-        from shaderad.session.run_operator import run_operator
-
-        return run_operator(linalg.operated, op, left, right)
-    from shaderad.session.elementwise import binary
-
-    return binary(op, left, right)
+    if not linalg.is_operand(left) or not linalg.is_operand(right):
+        return NotImplemented
+    # A power by a whole number is a product.
+    is_open = op not in (ops.POW.name, ops.MATMUL.name)
+    return (run_elementwise if is_open else run_operator)(linalg.operated, op, left, right)
 
 
-def _is_singular(divisor: Any) -> bool:
-    """Whether a derivative is taken by a divisor that may be 0 where nobody reads the quotient."""
-    from shaderad.session.tape import is_taped
+def _unary(op: str, value: Any) -> Any:
+    from shaderad.session.array_functions import elements
+    from shaderad.session.run_operator import run_operator
 
-    return is_taped() and isinstance(divisor, ArrayOperators)
-
-
-def _unary(op: str, value: Any) -> Array:
-    from shaderad.session.traced import is_traced
-
-    if is_traced((value,)):
-        from shaderad.session.array_functions import elements
-
-        return elements.unary(op, value)
-    from shaderad.session.elementwise import unary
-
-    return unary(op, value)
+    return run_operator(elements.unary, op, value)

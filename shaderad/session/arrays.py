@@ -267,9 +267,14 @@ class Array(ArrayOperators):
 
     def _selected(self, name: str) -> Array | None:
         """Field or components `name` of every element; `None` where elements have no such part."""
-        from shaderad.session.elementwise import selected
+        from shaderad.session.array_functions import elements
+        from shaderad.session.run_operator import run_operator
 
-        return selected(self, name)
+        return (
+            run_operator(elements.selected, self, name)
+            if elements.has_part(self.element, name)
+            else None
+        )
 
     def __getattr__(self, name: str) -> Array:
         """``x.y``, ``x.xz``, ``x.field``: that part of every element."""

@@ -1,18 +1,22 @@
 """Arrays of one form -> another: the sums and casts that cotangents need, run on the device.
 
-Nothing here is recorded by a trace: these run while a pullback does.
+Nothing here is recorded by a tape: these run while a pullback does.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 
-from shaderad.ir import nodes, ops, types
+from shaderad.ir import nodes, types
+from shaderad.ir.arrays import operand_name
+from shaderad.ir.types import Access, BufferType
+from shaderad.rules.local_arrays import added, float_scalars, from_float_scalars
 from shaderad.runtime import buffers
-from shaderad.session import array_kernels
-from shaderad.session.array_kernels import RESULT, Operand, operand_name
 from shaderad.session.arrays import Array, Shape
 from shaderad.session.launch import new_launch
+
+RESULT = "result"
 
 
 def in_form_of(value: Array, like: Array) -> Array:
@@ -26,30 +30,55 @@ def in_form(value: Array, element: types.Type, shape: Shape) -> Array:
         return value
     if _storage(value.element) == _storage(element):
         return value.viewed(element, shape)
-    kernel = cast_kernel(value.element, element)
-    return _run(kernel, [_flat(value)]).viewed(element, shape)
-
-
-def cast_kernel(found: types.Type, wanted: types.Type) -> nodes.Kernel:
-    """Converts scalars or structs, of which elements of `found` consist, to those of `wanted`."""
-    source, target = buffers.base_of(found), buffers.base_of(wanted)
-    if isinstance(target, types.Struct):
-        assert isinstance(source, types.Struct)
-        return array_kernels.by_leaf("array_cast", (source,), target, _cast)
-    assert isinstance(target, types.Scalar)
-    operand = Operand(source, (True,))
-    return array_kernels.elementwise("array_cast", (operand,), 1, target, _CAST_BY_TYPE[target])
+    return _run(cast_kernel(value.element, element), [_flat(value)]).viewed(element, shape)
 
 
 def summed(left: Array, right: Array) -> Array:
     """The sum of two arrays of one form."""
-    base = buffers.base_of(left.element)
-    if isinstance(base, types.Struct):
-        kernel = array_kernels.by_leaf("array_add", (base, base), base, _add)
-    else:
-        operand = Operand(base, (True,))
-        kernel = array_kernels.elementwise("array_add", (operand, operand), 1, base, _add_scalars)
+    kernel = _sum_kernel(buffers.base_of(left.element))
     return _run(kernel, [_flat(left), _flat(right)]).viewed(left.element, left.shape)
+
+
+def cast_kernel(source: types.Type, target: types.Type) -> nodes.Kernel:
+    """Converts the scalars or structs of which elements of `source` consist to those of `target`.
+
+    What is no float is 0.
+    """
+    return _cast_kernel(buffers.base_of(source), buffers.base_of(target))
+
+
+@lru_cache(maxsize=128)
+def _cast_kernel(source: types.Type, target: types.Type) -> nodes.Kernel:
+    (x,) = _loads(source, 1)
+    return _kernel("array_cast", source, 1, from_float_scalars(target, float_scalars(x)))
+
+
+@lru_cache(maxsize=128)
+def _sum_kernel(t: types.Type) -> nodes.Kernel:
+    return _kernel("array_add", t, 2, added(*_loads(t, 2)))
+
+
+_INDEX = nodes.Var(type=types.INT, name="i")
+
+
+def _loads(t: types.Type, count: int) -> list[nodes.Expr]:
+    names = map(operand_name, range(count))
+    return [nodes.Load(type=t, buffer=name, indices=(_INDEX,)) for name in names]
+
+
+def _kernel(name: str, operand: types.Type, count: int, value: nodes.Expr) -> nodes.Kernel:
+    """``result[i] = value``, which reads `count` arrays of elements `operand` at ``i``."""
+    operands = dict.fromkeys(map(operand_name, range(count)), BufferType(Access.IN, operand, 1))
+    type_by_name = {**operands, RESULT: BufferType(Access.OUT, value.type, 1)}
+    return nodes.Kernel(
+        name=name,
+        index_names=(_INDEX.name,),
+        parameters=tuple(nodes.KernelParameter(name=n, type=t) for n, t in type_by_name.items()),
+        buffers=tuple(nodes.Buffer(name=n, path=(n,), type=t) for n, t in type_by_name.items()),
+        uniforms=(),
+        body=(nodes.Store(buffer=RESULT, indices=(_INDEX,), value=value),),
+        local_types={},
+    )
 
 
 def _storage(element: types.Type) -> object:
@@ -68,30 +97,3 @@ def _run(kernel: nodes.Kernel, operands: list[Array]) -> Array:
     launch = new_launch(kernel, operands[0].device, dim, inputs, {}, {RESULT: dim}, sources={})
     launch.run()
     return launch.outputs[RESULT]
-
-
-def _cast(scalar: types.Scalar, value: nodes.Expr) -> nodes.Expr:
-    return value if value.type == scalar else nodes.Cast(type=scalar, value=value)
-
-
-def _add(scalar: types.Scalar, left: nodes.Expr, right: nodes.Expr) -> nodes.Expr:
-    return nodes.Apply(type=scalar, op=ops.ADD, args=(left, right))
-
-
-def _add_scalars(left: nodes.Expr, right: nodes.Expr) -> nodes.Expr:
-    return nodes.Apply(type=left.type, op=ops.ADD, args=(left, right))
-
-
-def _to_float(value: nodes.Expr) -> nodes.Expr:
-    return nodes.Cast(type=types.FLOAT, value=value)
-
-
-def _to_half(value: nodes.Expr) -> nodes.Expr:
-    return nodes.Cast(type=types.HALF, value=value)
-
-
-def _to_double(value: nodes.Expr) -> nodes.Expr:
-    return nodes.Cast(type=types.DOUBLE, value=value)
-
-
-_CAST_BY_TYPE = {types.FLOAT: _to_float, types.HALF: _to_half, types.DOUBLE: _to_double}

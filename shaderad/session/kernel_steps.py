@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from shaderad.ir import sizes, types
-from shaderad.ir.arrays import ArrayType, Value
+from shaderad.ir.arrays import ArrayType, Value, operand_name
 from shaderad.lower.bindings import Mode, Role, thread_groups
 from shaderad.lower.pass_sizes import LENGTH, ROWS
 from shaderad.runtime import buffers
-from shaderad.session.array_kernels import RESULT, operand_name
-from shaderad.session.convert import cast_kernel
+from shaderad.session.convert import RESULT, cast_kernel
 from shaderad.session.devices import Choice
 from shaderad.session.dispatch import ARENA_ALIGN, READ_ROLES, WORDS_AN_ELEMENT_WORD
 from shaderad.session.kernel_facts import KernelFacts

@@ -6,15 +6,20 @@ Invariant: what runs at once and what is traced are the same function, so that t
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from shaderad.frontend.annotations import TypeObject
+from shaderad.frontend.conversions import constant
 from shaderad.frontend.host import UserFunction
 from shaderad.frontend.intrinsics import Intrinsic
 from shaderad.frontend.structs import StructInfo
+from shaderad.frontend.values import Known
 from shaderad.ir import ops
+from shaderad.ir.types import Scalar
 from shaderad.session import trees
 from shaderad.session.arguments_of_graphs import (
     Arguments,
@@ -23,13 +28,22 @@ from shaderad.session.arguments_of_graphs import (
     taken_apart,
 )
 from shaderad.session.array_functions.operators import value_function
+from shaderad.session.array_functions.primitives import (
+    Number,
+    NumberInput,
+    OpenNumber,
+    as_number,
+)
+from shaderad.session.arrays import Array, array
 from shaderad.session.call import device_of
 from shaderad.session.devices import Device
+from shaderad.session.lines import user_span
 from shaderad.session.run_graph import run_graph
 from shaderad.session.traced import is_traced
 from shaderad.session.traced_calls import Form, Variant, form_of, traced_variant
 
 _KEPT_GRAPHS = 512
+_KEPT_NUMBERS = 256
 
 
 def run_operator(function: Callable[..., Any], *args: Any) -> Any:
@@ -40,15 +54,54 @@ def run_operator(function: Callable[..., Any], *args: Any) -> Any:
     given = taken_apart(args, partial(array_of_data, device=device))
     form = form_of([(x.element, x.shape) for x in given.arrays])
     variant = device.kept(_Graphs).variant(function, given, form)
-    return call_variant(variant, given.arrays, form.size_by_name, device)
+
+    def operand(captured: Any) -> Array:
+        if not isinstance(captured, NumberInput):
+            return array_of_captured(captured, device)
+        number = args[captured.position].value
+        return device.kept(_Numbers).array(number, captured.type)
+
+    operands = [*given.arrays, *map(operand, variant.captured)]
+    results = run_graph(variant.graph, operands, form.size_by_name, device)
+    return variant.result(results, form.size_by_name)
 
 
-def call_variant(
-    variant: Variant, given: Sequence[Any], size_by_name: Mapping[str, int], device: Device
-) -> Any:
-    """The result of a traced function for arguments of its form."""
-    operands = [*given, *(array_of_captured(x, device) for x in variant.captured)]
-    return variant.result(run_graph(variant.graph, operands, size_by_name, device), size_by_name)
+def run_elementwise(function: Callable[..., Any], *operands: Any) -> Any:
+    """`run_operator`, by one graph for all numbers that stand in the same place."""
+    if is_traced(operands):
+        return function(*operands)
+    return run_operator(function, *(_open(x, k) for k, x in enumerate(operands)))
+
+
+def _open(operand: Any, position: int) -> Any:
+    number = as_number(operand)
+    if number is None:
+        return operand
+    return OpenNumber(position, type(number), number == 0, number)
+
+
+class _Numbers:
+    """The numbers that operators took last, on one device."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._known: OrderedDict[Hashable, Array] = OrderedDict()
+
+    def array(self, number: Number, t: Scalar) -> Array:
+        """A number as an array without axes.
+
+        Raises:
+            LanguageError: SR0306, where its type does not hold it.
+        """
+        key = (t, repr(number))
+        found = self._known.get(key)
+        if found is None:
+            value = constant(Known(number), t, user_span()).value
+            found = array(np.asarray(value), dtype=t, device=self._device)
+            self._known[key] = found
+            if len(self._known) > _KEPT_NUMBERS:
+                self._known.popitem(last=False)
+        return found
 
 
 class _Graphs:

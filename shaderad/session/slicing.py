@@ -1,38 +1,34 @@
-"""``x[a:b:c, k, None]`` on arrays: a view where the elements lie together, else a copy.
+"""``x[a:b:c, k, None]`` outside a trace: a view where the elements lie together, else a copy.
 
-Both are steps of a trace. Positions and bounds count from the end where negative, as in NumPy.
+Both are steps of a tape.
 """
 
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, cast
 
 from shaderad.diagnostics import error
-from shaderad.ir import types
+from shaderad.ir import arrays, sizes, types
+from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.runtime import buffers
-from shaderad.session import array_kernels
-from shaderad.session.array_functions.subscripts import is_index_array, subscripted
-from shaderad.session.array_kernels import RESULT
+from shaderad.session.array_functions.subscripts import (
+    AxisPart,
+    axis_parts,
+    expanded,
+    is_index_array,
+    shape_of_parts,
+    subscripted,
+)
 from shaderad.session.arrays import Array, Shape, zeros
-from shaderad.session.launch import new_launch
+from shaderad.session.lines import user_span
+from shaderad.session.run_graph import run_graph
 from shaderad.session.run_operator import run_operator
-from shaderad.session.tape import ViewStep, launched, trace_of
+from shaderad.session.tape import ViewStep, trace_of
 from shaderad.session.traced import is_traced
-from shaderad.session.words import uniform_words
-
-
-@dataclass(frozen=True, slots=True)
-class AxisRange:
-    """The positions of one axis that a key selects."""
-
-    start: int
-    step: int
-    count: int
-    is_kept: bool
-    """False for a single position, whose axis goes away."""
 
 
 def sliced(source: Array, key: Any) -> Array:
@@ -45,83 +41,48 @@ def sliced(source: Array, key: Any) -> Array:
     keys = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
     if is_traced([source]) or any(is_index_array(item) for item in keys):
         return run_operator(subscripted, source, key)
-    items = _expanded(keys, source)
-    axes = iter(source.shape)
-    ranges = [_axis_range(item, next(axes)) for item in items if item is not None]
-    kept = tuple(one.count for one in ranges if one.is_kept)
-    if _lie_together(ranges, source.shape) and not _splits_word(ranges, source):
-        found = _view(source, kept, _element_offset(ranges, source.shape))
-    else:
-        found = _copy(source, ranges, kept)
-    if None not in items:
-        return found
-    remaining = iter(kept)
-    shape = [
-        1 if item is None else next(remaining)
-        for item in items
-        if item is None or isinstance(item, slice)
-    ]
-    return _view(found, tuple(shape), 0)
+    items = expanded(tuple(map(_read, keys)), source.shape)
+    parts = axis_parts(items, source.shape)
+    shape = cast("Shape", shape_of_parts(items, parts))
+    if _lie_together(parts, source.shape) and not _splits_word(parts, source):
+        return _view(source, shape, _element_offset(parts, source.shape))
+    return _copy(source, parts, shape)
 
 
-def _expanded(items: tuple[Any, ...], source: Array) -> list[Any]:
-    """One item an axis of `source`, `None`s apart."""
-    count = sum(item is not None and item is not Ellipsis for item in items)
-    if count > source.ndim:
-        raise error("SR0381", count=count, shape=source.shape)
-    if sum(item is Ellipsis for item in items) > 1:
-        raise error("SR0380", found="`...` twice")
-    rest = [slice(None)] * (source.ndim - count)
-    if not any(item is Ellipsis for item in items):
-        return [*items, *rest]
-    at = next(k for k, item in enumerate(items) if item is Ellipsis)
-    return [*items[:at], *rest, *items[at + 1 :]]
-
-
-def _axis_range(item: Any, extent: int) -> AxisRange:
+def _read(item: Any) -> Any:
+    """`item` with numbers for arrays of one whole number."""
     if isinstance(item, slice):
-        whole = cast("slice[Any, Any, Any]", item)
-        try:
-            start, stop, step = whole.indices(extent)
-        except (TypeError, ValueError):
-            raise error("SR0380", found=str(whole)) from None
-        return AxisRange(start, step, len(range(start, stop, step)), is_kept=True)
-    if isinstance(item, Array) and item.shape:
-        raise error("SR0380", found="Array")
-    try:
-        position = operator.index(item)
-    except TypeError:
-        raise error("SR0380", found=type(item).__name__) from None
-    if isinstance(item, bool):
-        raise error("SR0380", found=repr(item))
-    if not -extent <= position < extent:
-        raise error("SR0665", index=position, length=extent)
-    return AxisRange(position % extent, 1, 1, is_kept=False)
+        bounds = cast("slice[Any, Any, Any]", item)
+        return slice(_read(bounds.start), _read(bounds.stop), _read(bounds.step))
+    if not isinstance(item, Array):
+        return item
+    if item.shape or not types.is_integer(item.element):
+        raise error("SR0380", user_span(), found=f"`{item!r}`")
+    return operator.index(item)
 
 
-def _lie_together(ranges: list[AxisRange], shape: Shape) -> bool:
-    """Whether the selected elements follow each other: positions, one slice, whole axes."""
-    if any(one.count == 0 for one in ranges):
+def _lie_together(parts: Sequence[AxisPart], shape: Shape) -> bool:
+    """True if the selected elements follow each other: positions, one slice, whole axes."""
+    if any(one.count == 0 for one in parts):
         return True
-    is_whole = [
-        one.step == 1 and one.count == extent for one, extent in zip(ranges, shape, strict=True)
-    ]
-    first = next((k for k, one in enumerate(ranges) if one.count != 1), len(ranges))
-    if first < len(ranges) and ranges[first].step != 1:
+    first = next((k for k, one in enumerate(parts) if one.count != 1), len(parts))
+    if first < len(parts) and parts[first].step != 1:
         return False
-    return all(is_whole[first + 1 :])
+    rest = zip(parts[first + 1 :], shape[first + 1 :], strict=True)
+    return all(one.step == 1 and one.count == extent for one, extent in rest)
 
 
-def _element_offset(ranges: list[AxisRange], shape: Shape) -> int:
-    if any(one.count == 0 for one in ranges):
+def _element_offset(parts: Sequence[AxisPart], shape: Shape) -> int:
+    if any(one.count == 0 for one in parts):
         return 0
-    return sum(one.start * prod(shape[k + 1 :]) for k, one in enumerate(ranges))
+    starts = cast("list[int]", [one.start for one in parts])
+    return sum(start * prod(shape[k + 1 :]) for k, start in enumerate(starts))
 
 
-def _splits_word(ranges: list[AxisRange], source: Array) -> bool:
-    """Whether a view of halves would begin or end inside a word: devices copy whole ones."""
-    first = _element_offset(ranges, source.shape)
-    end = first + prod(one.count for one in ranges)
+def _splits_word(parts: Sequence[AxisPart], source: Array) -> bool:
+    """True if a view of halves would begin or end inside a word: devices copy whole ones."""
+    first = _element_offset(parts, source.shape)
+    end = first + prod(cast("list[int]", [one.count for one in parts]))
     bounds = (first, end) if end < source.size else (first,)
     return any(k * types.byte_count(source.element) % buffers.WORD_BYTES for k in bounds)
 
@@ -150,26 +111,23 @@ def _view(source: Array, shape: Shape, first: int) -> Array:
     return found
 
 
-def _copy(source: Array, ranges: list[AxisRange], shape: Shape) -> Array:
-    is_kept = tuple(one.is_kept for one in ranges)
-    if not any(is_kept):  # one element; kernels have results of one axis at least
-        ranges = [*ranges[:-1], AxisRange(ranges[-1].start, 1, 1, is_kept=True)]
-        is_kept = tuple(one.is_kept for one in ranges)
-    dim = tuple(one.count for one in ranges if one.is_kept)
-    uniforms: dict[str, bytes | Array] = {}
-    for axis, one in enumerate(ranges):
-        uniforms[f"start{axis}"] = uniform_words(one.start, types.INT, "start")
-        if one.is_kept:
-            uniforms[f"step{axis}"] = uniform_words(one.step, types.INT, "step")
-    launch = new_launch(
-        array_kernels.strided_copy(source.element, is_kept),
-        source.device,
-        dim,
-        {"a": source},
-        uniforms,
-        {RESULT: dim},
-        sources={"a": source},
-        shown=shape,
-    )
-    launched(launch)
-    return launch.outputs[RESULT]
+def _copy(source: Array, parts: Sequence[AxisPart], shape: Shape) -> Array:
+    graph = _slice_graph(source.element, tuple(one.step for one in parts), len(shape))
+    known = [*source.shape, *(one.start for one in parts), *(one.count for one in parts), *shape]
+    size_by_name = dict(zip(_names(len(known)), cast("list[int]", known), strict=True))
+    return run_graph(graph, [source], size_by_name, source.device)[0]
+
+
+def _names(count: int) -> list[str]:
+    return [f"n{k}" for k in range(count)]
+
+
+@lru_cache(maxsize=128)
+def _slice_graph(element: types.Type, steps: tuple[int, ...], rank: int) -> Graph:
+    """A slice whose sizes are open: extents, starts and counts by axis, and the result's shape."""
+    symbols = iter(sizes.symbol(name) for name in _names(3 * len(steps) + rank))
+    extents, starts, counts = (tuple(next(symbols) for _ in steps) for _ in range(3))
+    source = Value(ArrayType(element, extents))
+    node = arrays.Slice(operands=(source,), starts=starts, steps=steps, shape=counts)
+    reshaped = arrays.Reshape(operands=(node.result,), shape=tuple(symbols))
+    return Graph((source,), (reshaped.result,))

@@ -47,6 +47,8 @@ class GraphTrace:
         self.belongs_to = belongs_to
         """Whose function is traced, if anybody asks."""
         self.size_by_name = size_by_name
+        self.has_named_sizes = parent is None or parent.has_named_sizes
+        """True if users named the symbolic sizes; messages show only numbers for others."""
         self.batch: Shape = () if parent is None else parent.batch
         """What a mapped Python function is repeated over, while it is called."""
         self.inputs: list[Value] = []
@@ -197,17 +199,6 @@ class TracedArray(Array):
     def check_readable(self, what: str) -> NoReturn:
         raise error("SR0321", user_span(), what=what)
 
-    def __getitem__(self, key: Any) -> Array:
-        from shaderad.session.array_functions.subscripts import subscripted
-
-        part = self._selected(key) if isinstance(key, str) else None
-        return subscripted(self, key) if part is None else part
-
-    def _selected(self, name: str) -> Array | None:
-        from shaderad.session.array_functions.elements import selected
-
-        return selected(tracing().lifted(self), name)
-
     # What a graph does not know while it is traced.
 
     def numpy(self) -> np.ndarray[Any, Any]:
@@ -242,6 +233,11 @@ class TracedArray(Array):
 def is_traced(values: Sequence[Any]) -> bool:
     """Whether an operation on these values is to be traced, not run."""
     return _current.get() is not None or any(isinstance(v, TracedArray) for v in values)
+
+
+def is_less(a: Size, b: Size) -> bool:
+    """True if ``a < b``: for numbers by themselves, for sizes in the call that is traced."""
+    return a < b if isinstance(a, int) and isinstance(b, int) else tracing().is_less(a, b)
 
 
 def tracing() -> GraphTrace:

@@ -36,6 +36,8 @@ class Form:
 
     types: tuple[ArrayType, ...]
     size_by_name: Mapping[str, int]
+    has_named_sizes: bool = True
+    """True if users named any of the sizes."""
 
     @property
     def key(self) -> Hashable:
@@ -61,7 +63,8 @@ def form_of(
         return sizes.symbol(name_by_extent[number])
 
     types = tuple(ArrayType(element, tuple(map(extent, shape))) for element, shape in given)
-    return Form(types, {name: number for number, name in name_by_extent.items()})
+    return Form(types, {name: number for number, name in name_by_extent.items()},
+                has_named_sizes=False)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ class Variant:
 def traced_variant(function: Callable[..., Any], form: Form) -> Variant:
     """Runs `function` on traced arrays of this form."""
     trace = GraphTrace(dict(form.size_by_name))
+    trace.has_named_sizes = form.has_named_sizes
     arguments = [trace.argument(t, None) for t in form.types]
     out = trace.run(function, *arguments)
     graph, placed = graph_of(trace, out)

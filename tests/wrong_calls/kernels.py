@@ -134,7 +134,7 @@ def check(text: str, code: str, *says: str, **names: Any) -> None:
     for words in says:
         assert words[0] == "^" or words in said, str(failure)
     shown = []
-    if failure.span is not None:
+    if failure.span is not None and failure.span.text():
         text = failure.span.text()[failure.span.column : failure.span.end_column]
         shown = ["^" + text.partition("  #")[0]]
     assert shown == [words for words in says if words[0] == "^"], str(failure)

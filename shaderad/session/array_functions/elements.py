@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -20,7 +20,7 @@ from shaderad.frontend.structs import StructInfo, info_of
 from shaderad.frontend.values import Known
 from shaderad.frontend.values import Value as Operand
 from shaderad.ir import nodes, ops
-from shaderad.ir.nodes import Expr
+from shaderad.ir.nodes import NO_SPAN, Expr
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import (
     DOUBLE,
@@ -73,18 +73,22 @@ _COMPARISONS: dict[str, type[ast.cmpop]] = {
     "greater": ast.Gt,
     "greater_equal": ast.GtE,
 }
-_UNARY: dict[str, type[ast.unaryop]] = {"negate": ast.USub, "bit_not": ast.Invert}
+_UNARY: dict[str, type[ast.unaryop]] = {
+    "negate": ast.USub,
+    "positive": ast.UAdd,
+    "bit_not": ast.Invert,
+}
 
 
 def binary(name: str, left: Any, right: Any) -> TracedArray:
     """``left op right`` of Python's operator with this name in ``ir/ops.py``."""
     if name in _COMPARISONS:
         comparison = _COMPARISONS[name]()
-        return elementwise(
+        return _by_element(
             lambda span, of: operators.compare(comparison, of[0], of[1], span), left, right
         )
     symbol = _ARITHMETIC[name]()
-    return elementwise(lambda span, of: operators.binary(symbol, of[0], of[1], span), left, right)
+    return _by_element(lambda span, of: operators.binary(symbol, of[0], of[1], span), left, right)
 
 
 def unary(name: str, x: Any) -> TracedArray:
@@ -95,9 +99,14 @@ def unary(name: str, x: Any) -> TracedArray:
     return elementwise(lambda span, of: operators.unary(symbol, of[0], span), x)
 
 
+def _by_element(make: Callable[[Span, Sequence[Operand]], Operand], *operands: Any) -> TracedArray:
+    """`elementwise`, where a vector or matrix of the host is one element."""
+    return elementwise(make, *(x if vector_of(x) is None else as_element(x) for x in operands))
+
+
 def primitive(op: ops.Op, *operands: Any) -> TracedArray:
     """``sad.<op>`` of every element."""
-    return elementwise(lambda span, of: math_functions.primitive(op, tuple(of), span), *operands)
+    return _by_element(lambda span, of: math_functions.primitive(op, tuple(of), span), *operands)
 
 
 def where(condition: Any, a: Any, b: Any) -> TracedArray:
@@ -115,7 +124,7 @@ def where(condition: Any, a: Any, b: Any) -> TracedArray:
                                      if_false=second, span=span)  # fmt: skip
         return nodes.Apply(type=first.type, op=ops.SELECT, args=(test, first, second), span=span)
 
-    return elementwise(make, condition, a, b)
+    return _by_element(make, condition, a, b)
 
 
 def cast(x: Any, dtype: Any) -> TracedArray:
@@ -147,15 +156,20 @@ def detach(x: Any) -> TracedArray:
     return elementwise(make, x)
 
 
-def selected(x: TracedArray, name: str) -> TracedArray | None:
-    """Field or components `name` of every element; `None` where elements have no such part."""
+def has_part(element: Type, name: str) -> bool:
+    """True if elements of this type have a field or components `name`."""
+    return _selection(c.variable("x", element), name) is not None
+
+
+def selected(array: Array, name: str) -> TracedArray:
+    """Field or components `name` of every element, which has them."""
+    x = traced(array)
     part = _selection(c.variable("x", x.element), name, user_span())
-    if part is None:
-        return None
+    assert part is not None
     return made(b.elementwise(part, {"x": x.value}, x.value.shape), x.batch)
 
 
-def _selection(element: Expr, name: str, span: Span) -> Expr | None:
+def _selection(element: Expr, name: str, span: Span = NO_SPAN) -> Expr | None:
     t = element.type
     if isinstance(t, Struct) and name in t.type_by_field:
         return nodes.Field(type=t.type_by_field[name], value=element, name=name, span=span)

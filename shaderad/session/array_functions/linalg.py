@@ -4,14 +4,17 @@ all of Python's operators of two operands.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
 from shaderad.diagnostics import error
 from shaderad.ir import ops
 from shaderad.ir.types import Scalar
-from shaderad.session.array_functions.elements import as_array, binary
+from shaderad.session import trees
+from shaderad.session.array_functions.elements import as_element, binary
 from shaderad.session.array_functions.layout import moved_axis, with_axis
 from shaderad.session.array_functions.primitives import as_number, known_shape
 from shaderad.session.array_functions.reductions import sum_of
@@ -27,7 +30,7 @@ def matmul(left: Any, right: Any) -> TracedArray:
     Raises:
         ShapeError: SR0344, where the inner sizes differ.
     """
-    x, y = as_array(left), as_array(right)
+    x, y = as_element(left), as_element(right)
     if not isinstance(x.element, Scalar) or not isinstance(y.element, Scalar):
         return binary(ops.MATMUL.name, x, y)
     if not x.extents or not y.extents:
@@ -47,12 +50,18 @@ def matmul(left: Any, right: Any) -> TracedArray:
     return sum_of(binary("mul", rows, columns), axis=-1)
 
 
-def operated(name: str, left: Any, right: Any) -> Any:
-    """Python's operator where both sides are numbers or arrays; else Python asks the other side."""
-    is_known = all(
-        isinstance(x, Array | np.ndarray | list | TracedSize) or as_number(x) is not None
-        for x in (left, right)
-    )
-    if not is_known:
-        return NotImplemented
-    return matmul(left, right) if name == ops.MATMUL.name else binary(name, left, right)
+def is_operand(x: Any) -> bool:
+    """True if Python's operators on arrays take `x`; else Python asks the other side."""
+    if isinstance(x, tuple | list):
+        return trees.is_data(cast("Sequence[Any]", x))
+    return isinstance(x, Array | np.ndarray | TracedSize) or as_number(x) is not None
+
+
+def operated(name: str, left: Any, right: Any) -> TracedArray:
+    """Python's operator of this name in ``ir/ops.py``."""
+    function = matmul if name == ops.MATMUL.name else partial(binary, name)
+    return function(_data(left), _data(right))
+
+
+def _data(x: Any) -> Any:
+    return [*cast("tuple[Any, ...]", x)] if isinstance(x, tuple) else x

@@ -6,25 +6,49 @@ itself: batch axes stand in front and are never mixed with those that users see.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
 
 from shaderad.diagnostics import Span, error
 from shaderad.frontend import conversions
-from shaderad.frontend.values import Known
+from shaderad.frontend.values import Known, NumberArgument
 from shaderad.frontend.values import Value as Operand
-from shaderad.ir import arrays, sizes
-from shaderad.ir.arrays import Value
+from shaderad.ir import arrays, nodes, sizes
+from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import Scalar
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
+from shaderad.rules.expressions import in_order
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray, tracing
 from shaderad.session.traced_sizes import TracedSize, shown_shape
 
 Number = bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNumber:
+    """A number among the arguments of a graph that serves other numbers, too.
+
+    Two are equal where tracing cannot tell them apart.
+    """
+
+    position: int
+    type: type
+    is_zero: bool
+    value: Number = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberInput:
+    """What an input of a graph holds: an `OpenNumber` in the type it takes."""
+
+    position: int
+    type: Scalar
 
 
 def traced(x: Any, name: str = "operand") -> TracedArray:
@@ -84,9 +108,11 @@ def repeats_to(shape: Shape, wanted: Shape) -> bool:
 
 def known_shape(shape: Shape) -> str:
     """A shape in a message: its sizes, and what they are in this call."""
-    text = shown_shape(shape)
-    numbers = tuple(sizes.evaluate(extent, tracing().size_by_name) for extent in shape)
-    return text if numbers == shape else f"{text} = {shown_shape(numbers)}"
+    if all(isinstance(extent, int) for extent in shape):
+        return shown_shape(shape)
+    trace = tracing()
+    numbers = shown_shape(tuple(sizes.evaluate(extent, trace.size_by_name) for extent in shape))
+    return f"{shown_shape(shape)} = {numbers}" if trace.has_named_sizes else numbers
 
 
 def common_batch(operands: Sequence[TracedArray]) -> Shape:
@@ -128,20 +154,34 @@ def elementwise(make: Callable[[Span, Sequence[Operand]], Operand], *operands: A
         operands: Arrays, data and numbers; at least one array.
     """
     span = user_span()
-    found = [x if as_number(x) is not None else traced(x) for x in operands]
-    arrays_ = [x for x in found if isinstance(x, TracedArray)]
-    batch = common_batch(arrays_)
-    shape = broadcast_shapes(*(x.extents for x in arrays_))
-    value_by_name = {f"x{k}": spread(x, batch, shape) for k, x in enumerate(found)
-                     if isinstance(x, TracedArray)}  # fmt: skip
-    arguments = [_operand(x, k, span) for k, x in enumerate(found)]
+    is_number = [isinstance(x, OpenNumber) or as_number(x) is not None for x in operands]
+    found = {f"x{k}": x if is_number[k] else traced(x) for k, x in enumerate(operands)}
+    array_by_name = {name: x for name, x in found.items() if isinstance(x, TracedArray)}
+    arguments = [_operand(x, name, span) for name, x in found.items()]
     expr = conversions.expr(make(span, arguments), span)
+    array_by_name |= _open_numbers(expr, found)
+    batch = common_batch([*array_by_name.values()])
+    shape = broadcast_shapes(*(x.extents for x in array_by_name.values()))
+    value_by_name = {name: spread(x, batch, shape) for name, x in array_by_name.items()}
     return made(b.elementwise(expr, value_by_name, (*batch, *shape)), batch)
 
 
-def _operand(x: Any, position: int, span: Span) -> Operand:
+def _open_numbers(expr: nodes.Expr, operand_by_name: Mapping[str, Any]) -> dict[str, TracedArray]:
+    """An input without axes for each number that another call may replace."""
+    type_by_name = {e.name: e.type for e in in_order(expr) if isinstance(e, nodes.Var)}
+    found: dict[str, TracedArray] = {}
+    for name, x in operand_by_name.items():
+        t = type_by_name.get(name)
+        if isinstance(x, OpenNumber) and isinstance(t, Scalar):
+            found[name] = tracing().argument(ArrayType(t, ()), NumberInput(x.position, t))
+    return found
+
+
+def _operand(x: Any, name: str, span: Span) -> Operand:
     if isinstance(x, TracedArray):
-        return c.variable(f"x{position}", x.element)
+        return c.variable(name, x.element)
+    if isinstance(x, OpenNumber):
+        return NumberArgument(x.value, span, name)
     number = as_number(x)
     assert number is not None
     return Known(number, span)

@@ -29,7 +29,7 @@ from shaderad.session.array_functions import (
 )
 from shaderad.session.arrays import Array
 from shaderad.session.dtypes import element_type
-from shaderad.session.run_operator import run_operator
+from shaderad.session.run_operator import run_elementwise, run_operator
 from shaderad.session.traced_sizes import shape_of
 
 Axes = int | Sequence[int] | None
@@ -42,7 +42,7 @@ Operator = Intrinsic | UserFunction
 @api_boundary
 def where(condition: Any, a: Any, b: Any) -> Array:
     """``a`` where the condition holds, else ``b``; all three broadcast."""
-    return run_operator(elements.where, condition, a, b)
+    return run_elementwise(elements.where, condition, a, b)
 
 
 @api_boundary

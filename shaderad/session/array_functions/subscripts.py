@@ -17,7 +17,7 @@ from shaderad.session.array_functions.layout import transpose
 from shaderad.session.array_functions.primitives import known_shape, made, traced
 from shaderad.session.arrays import Array
 from shaderad.session.lines import user_span
-from shaderad.session.traced import TracedArray, tracing
+from shaderad.session.traced import TracedArray, is_less
 from shaderad.session.traced_sizes import size_or_none
 
 
@@ -39,7 +39,7 @@ def subscripted(source: Array, key: Any) -> TracedArray:
         BoundsError: SR0665, where a position is out of range.
     """
     x = traced(source)
-    keys = _expanded(cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,)), x)
+    keys = expanded(key, x.extents)
     if not any(is_index_array(item) for item in keys):
         return _basic(x, keys)
     plain = [slice(None) if is_index_array(item) else item for item in keys]
@@ -81,12 +81,17 @@ def _by_arrays(
     return transpose(found, order)
 
 
-def _expanded(items: tuple[Any, ...], x: TracedArray) -> list[Any]:
-    """One item an axis of `x`, `None`s apart."""
+def expanded(key: Any, extents: Shape) -> list[Any]:
+    """One item an axis, and the `None`s between them.
+
+    Raises:
+        ShapeError: SR0380 for a second ``...``, SR0381 for too many items.
+    """
+    items = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
     count = sum(item is not None and item is not Ellipsis for item in items)
-    rank = len(x.extents)
+    rank = len(extents)
     if count > rank:
-        raise error("SR0381", user_span(), count=count, shape=known_shape(x.extents))
+        raise error("SR0381", user_span(), count=count, shape=known_shape(extents))
     at = [k for k, item in enumerate(items) if item is Ellipsis]
     if len(at) > 1:
         raise error("SR0380", user_span(), found="`...` twice")
@@ -98,8 +103,7 @@ def _expanded(items: tuple[Any, ...], x: TracedArray) -> list[Any]:
 
 def _basic(x: TracedArray, keys: Sequence[Any]) -> TracedArray:
     """Positions, slices and new axes."""
-    extents = iter(x.extents)
-    parts = [_part(item, next(extents)) for item in keys if item is not None]
+    parts = axis_parts(keys, x.extents)
     skipped = len(x.batch)
     whole = (*x.batch, *(one.count for one in parts))
     value = x.value
@@ -111,10 +115,22 @@ def _basic(x: TracedArray, keys: Sequence[Any]) -> TracedArray:
             steps=(*(1,) * skipped, *(one.step for one in parts)),
             shape=whole,
         ).result
-    return made(b.reshape(value, (*x.batch, *_shape(keys, parts))), x.batch)
+    return made(b.reshape(value, (*x.batch, *shape_of_parts(keys, parts))), x.batch)
 
 
-def _shape(keys: Sequence[Any], parts: Sequence[AxisPart]) -> Shape:
+def axis_parts(keys: Sequence[Any], extents: Shape) -> list[AxisPart]:
+    """What positions and slices, one an axis, select.
+
+    Raises:
+        ShapeError: SR0380 for items of another sort.
+        BoundsError: SR0665, where a position is out of range.
+    """
+    remaining = iter(extents)
+    return [_part(item, next(remaining)) for item in keys if item is not None]
+
+
+def shape_of_parts(keys: Sequence[Any], parts: Sequence[AxisPart]) -> Shape:
+    """The shape of the selected elements; a `None` among `keys` is an axis of one."""
     remaining = iter(parts)
     found: list[Size] = []
     for item in keys:
@@ -133,10 +149,8 @@ def _part(item: Any, extent: Size) -> AxisPart:
     position = size_or_none(item)
     if position is None:
         raise error("SR0380", user_span(), found=f"`{item!r}`")
-    is_below = tracing().is_less(position, 0)
-    from_start = sizes.add(position, extent) if is_below else position
-    is_inside = tracing().is_less(-1, from_start) and tracing().is_less(from_start, extent)
-    if not is_inside:
+    from_start = sizes.add(position, extent) if is_less(position, 0) else position
+    if is_less(from_start, 0) or not is_less(from_start, extent):
         raise error("SR0665", user_span(), index=position, length=extent)
     return AxisPart(from_start, 1, 1, is_kept=False)
 
@@ -154,7 +168,7 @@ def _slice(item: slice[Any, Any, Any], extent: Size) -> AxisPart:
     start = _bound(item.start, extent, low, high, low if step > 0 else high)
     stop = _bound(item.stop, extent, low, high, high if step > 0 else low)
     length = sizes.subtract(stop, start) if step > 0 else sizes.subtract(start, stop)
-    if not tracing().is_positive(length):
+    if not is_less(0, length):
         return AxisPart(0, 1, 0, is_kept=True)
     return AxisPart(start, step, sizes.divide_up(length, abs(step)), is_kept=True)
 
@@ -166,8 +180,8 @@ def _bound(given: Any, extent: Size, low: Size, high: Size, default: Size) -> Si
     found = size_or_none(given)
     if found is None:
         raise error("SR0380", user_span(), found=f"`{given!r}`")
-    if tracing().is_less(found, 0):
+    if is_less(found, 0):
         found = sizes.add(found, extent)
-    if tracing().is_less(found, low):
+    if is_less(found, low):
         return low
-    return high if tracing().is_less(high, found) else found
+    return high if is_less(high, found) else found
