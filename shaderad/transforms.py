@@ -21,8 +21,7 @@ from shaderad.session import trees
 from shaderad.session.arguments import struct_fields
 from shaderad.session.arrays import Array, array
 from shaderad.session.bindable_graphs import BindableGraph
-from shaderad.session.linearised import Linearised
-from shaderad.session.nested import linearised_within
+from shaderad.session.linearised import Linearised, linearised, linearised_as_graph
 from shaderad.session.tape import When, is_taped
 from shaderad.session.traced import TracedArray, current_trace
 
@@ -81,7 +80,7 @@ def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
         DerivativeError: SR0451 for what a transform around this one does not follow, SR0453 for a
             differentiable keyword.
     """
-    at = linearised_within(function, args, call, when=When.BEFORE_PULLBACK)
+    at = linearised(function, args, call, when=When.BEFORE_PULLBACK)
     return at.out, Pullback(at, len(args))
 
 
@@ -107,7 +106,7 @@ def jvp(
     tangents = _as_arguments(tangents)
     if len(primals) != len(tangents):
         raise error("SR0459", primals=len(primals), tangents=len(tangents))
-    at = linearised_within(function, primals, call, when=When.NOW)
+    at = linearised(function, primals, call, when=When.NOW)
     return at.out, at.push(tangents)
 
 
@@ -160,7 +159,7 @@ def _value_and_grad(
     when: When,
 ) -> tuple[Any, Any]:
     positions = _positions(argnums, len(args))
-    at = linearised_within(function, args, call, when=when)
+    at = linearised(function, args, call, when=when)
     _check_differentiable(at, positions)
     found = at.pull(_ones(function, at.out), positions, None)
     if when is When.WITH_GRADIENTS:
@@ -189,14 +188,19 @@ def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any], **c
 
     Raises:
         DerivativeError: SR0457 for the result, SR0459 where counts differ, and where there is no
-            second derivative: SR0411, SR0412, SR0419, SR0429.
+            second derivative: SR0411, SR0412, SR0429.
     """
     primals, tangents = _as_arguments(primals), _as_arguments(tangents)
     if len(primals) != len(tangents):
         raise error("SR0459", primals=len(primals), tangents=len(tangents))
-    at = linearised_within(function, primals, call, when=When.IF_NEEDED)
-    found = at.pull_moved(_ones(function, at.out), None, tangents, range(len(primals)))
-    return found[0] if len(primals) == 1 else tuple(found)
+
+    def gradient(*args: Any) -> tuple[Any, ...]:
+        at = linearised(function, args, call, when=When.IF_NEEDED)
+        return tuple(at.pull(_ones(function, at.out), range(len(args)), None))
+
+    moved = linearised_as_graph(gradient, primals, {}, when=When.IF_NEEDED).push(tangents)
+    found = tuple(map(trees.zeros_for_none, primals, moved))
+    return found[0] if len(primals) == 1 else found
 
 
 @api_boundary
@@ -226,11 +230,7 @@ def jacobian(
         positions = _positions(argnums, len(args))
         is_open = is_taped() and current_trace() is None
         if is_open and not isinstance(function, Launchable | BindableGraph):
-            from shaderad.session.linearised_graphs import graph_within
-
-            graph = graph_within(jacobians, args, call, when=When.NOW)
-            if graph is not None:
-                return graph.out
+            return linearised_as_graph(jacobians, args, call, when=When.NOW).out
         found = _jacobians(function, args, call, positions, mode)
         return found[0] if isinstance(argnums, int) else tuple(found)
 
@@ -241,7 +241,7 @@ def _jacobians(
     function: Function, args: Sequence[Any], call: dict[str, Any], positions: list[int], mode: str
 ) -> list[Array]:
     def linearise() -> Linearised:
-        return linearised_within(function, args, call, when=When.NOW)
+        return linearised(function, args, call, when=When.NOW)
 
     at = linearise()
     _check_differentiable(at, positions)

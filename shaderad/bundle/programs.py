@@ -162,6 +162,7 @@ def variant_for(choice: Choice, profile: Profile) -> Variant:
     return Variant(
         wanted=choice.wanted,
         bounds=choice.bounds,
+        checks=choice.checks,
         launch_shaped=choice.launch_shaped,
         device_uniforms=choice.device_uniforms,
         is_one_thread=choice.is_one_thread,

@@ -111,11 +111,6 @@ MESSAGES: dict[str, Message] = {
         note="a later call could not tell whether it is still the one to read",
         help="pass it as an argument",
     ),
-    "SR0339": Message(
-        LanguageError,
-        "kernel `{name}` with {what}, inside of a function that is traced",
-        help="{help}",
-    ),
     "SR0340": Message(
         ShapeError,
         "an index array holds `{found}`, and must hold `int`",

@@ -58,8 +58,7 @@ MESSAGES: dict[str, Message] = {
     "SR0451": Message(
         DerivativeError,
         "a transform inside of another one uses an array that the outer one does not follow",
-        note="gradients are added to no array that exists; where kernels take pointers or "
-        "`checks`, the inner transform sees what is passed by position alone",
+        note="gradients are added to no array that exists",
         help="pass the array to the inner function as an argument, and add gradients with `+`",
     ),
     "SR0452": Message(
@@ -173,12 +172,6 @@ MESSAGES: dict[str, Message] = {
         note="they are {names}; gradients, cotangents and tangents share one each where they can",
         help="put arrays of one length into one array of structs, or split the kernel in two",
     ),
-    "SR0419": Message(
-        DerivativeError,
-        "this is a derivative of order {order} of `{function}`",
-        note="`vjp` and `jvp` count one order each; kernels with pointers or `checks` have two",
-        help="take one derivative less, leave `checks` out, or pass arrays in place of pointers",
-    ),
     "SR0425": Message(
         DerivativeError,
         "`{array}` is written again at an index that `sad.unique` promises for one write",
@@ -190,13 +183,6 @@ MESSAGES: dict[str, Message] = {
         "a second derivative through `{function}`, whose derivative is not that of its value",
         note="`check=False` says so; the derivative of such a derivative is not known",
         help="take first derivatives, or detach what goes into `{function}`",
-    ),
-    "SR0431": Message(
-        DerivativeError,
-        "forward mode over forward mode, of `{function}`",
-        note="second derivatives of kernels with pointers or `checks` are taken in reverse over "
-        "forward mode",
-        help="take `sad.jvp` of a `sad.grad`, or `sad.hvp`",
     ),
     "SR0471": Message(
         DerivativeError,

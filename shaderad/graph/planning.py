@@ -34,6 +34,7 @@ from shaderad.ir.graph_prints import printing_kernels
 from shaderad.ir.prints import prints, silent
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import Access, is_differentiable
+from shaderad.rules.pushed import PushedKernel
 
 PORTABLE_BUFFER_LIMIT = 8
 """What WebGPU guarantees."""
@@ -279,11 +280,12 @@ def extremes_of(node: arrays.KernelPull | arrays.KernelPush) -> tuple[str, ...]:
 
 def _needs_primal(node: arrays.KernelPull | arrays.KernelPush) -> bool:
     kernel = node.call.kernel
-    return bool(extremes_of(node)) or silent(kernel) is not kernel
+    is_checked = bool(node.call.checks) and not isinstance(kernel, PushedKernel)
+    return is_checked or bool(extremes_of(node)) or silent(kernel) is not kernel
 
 
 def _call_key(node: arrays.KernelCall, operands: tuple[Value, ...]) -> Hashable:
-    return (node.kernel, node.dim, node.names, node.written, operands)
+    return (node.kernel, node.dim, node.names, node.written, node.bounds, node.checks, operands)
 
 
 _STEPS: dict[type[Node], Callable[..., Step]] = {

@@ -442,6 +442,7 @@ class KernelCall(Node):
     """Name of the buffer or uniform that each operand is; uniforms have shape ()."""
     written: tuple[tuple[str, ArrayType], ...]
     bounds: str
+    checks: str = ""
 
     def result_types(self) -> tuple[ArrayType, ...]:
         return tuple(t for _, t in self.written)

@@ -89,10 +89,11 @@ class Bitcast(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class Construct(Expr):
-    """A vector, matrix, struct or tuple from parts.
+    """A vector, matrix, struct, tuple or pointer from parts.
 
     Vector: parts are scalars and vectors whose counts add up. Matrix: rows, or all scalars.
-    Struct: one part a field. Tuple: one part an element. Every part has the exact type.
+    Struct: one part a field. Tuple: one part an element. Pointer: first element and count, two
+    uints. Every part has the exact type.
     """
 
     parts: tuple[Expr, ...]

@@ -15,6 +15,7 @@ from shaderad.ir.nodes import Buffer, Expr, Function, Kernel, Stmt
 from shaderad.ir.types import (
     BOOL,
     INT,
+    UINT,
     VOID,
     Access,
     Kind,
@@ -225,7 +226,7 @@ class _Scope:
             scalars = {scalar_of(t) for t in types if not isinstance(t, Matrix)}
             fits = sum(counts) == e.type.count and scalars == {e.type.element}
         else:
-            fits = False
+            fits = isinstance(e.type, Pointer) and types == [UINT, UINT]
         self._hold(fits, e, f"{_listed(types)} make no {e.type}")
 
     def check_splat(self, e: nodes.Splat) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
@@ -35,10 +36,15 @@ from shaderad.rules.pushing.statements import push_body
 _Pulls = dict[tuple[Function, tuple[int, ...], bool], Function]
 
 
-def push_kernel(kernel: Kernel, given: Iterable[str], *, is_first: bool = False) -> PushedKernel:
-    """`kernel` with tangents of `given`: see `rules/pushing/kernels.py`."""
+def push_kernel(kernel: Kernel, given: Iterable[str]) -> PushedKernel:
+    """`kernel` with tangents of `given`, made once: see `rules/pushing/kernels.py`."""
+    return _pushed_kernel(kernel, tuple(given))
+
+
+@lru_cache(maxsize=256)
+def _pushed_kernel(kernel: Kernel, given: tuple[str, ...]) -> PushedKernel:
     transforms = Transforms()
-    return pushing.push_kernel(transforms.kernel(kernel), given, transforms, is_first=is_first)
+    return pushing.push_kernel(transforms.kernel(kernel), given, transforms)
 
 
 def _check(f: Function, transform: str, span: nodes.Span) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
+from shaderad.frontend.launchable import Launchable
 from shaderad.ir import types
+from shaderad.ir.pointers import is_pooled
+from shaderad.runtime import buffers
 from shaderad.session import trees
+from shaderad.session.arguments import bind_array, rebuilt, struct_fields
 from shaderad.session.array_functions.primitives import as_number
-from shaderad.session.arrays import Array, array, vector_of
+from shaderad.session.arrays import Array, array, uploaded, vector_of
+from shaderad.session.call import is_given
 from shaderad.session.devices import Device
 from shaderad.session.traced_calls import Placeholder
 
@@ -56,6 +61,38 @@ def taken_apart(tree: Any, convert: Convert) -> Arguments:
 
     skeleton = trees.mapped(place, tree)
     return Arguments(skeleton, tuple(found))
+
+
+def typed_arguments(function: Launchable, args: Sequence[Any], device: Device) -> list[Any]:
+    """The positional arguments of a kernel, floats as arrays of the types that it takes.
+
+    Raises:
+        ShapeError: SR0352 to SR0368, where one does not fit its parameter.
+    """
+    parameters = [p for p in function.signature.parameters if is_given(p)]
+    known = [
+        given if p.is_const else _typed(given, p.type, p.name, device)
+        for p, given in zip(parameters, args, strict=False)
+    ]
+    return [*known, *args[len(known) :]]
+
+
+def _typed(given: Any, t: types.Type, name: str, device: Device) -> Any:
+    if isinstance(given, Array):
+        return given
+    if isinstance(t, types.BufferType) and not is_pooled(t):
+        return bind_array(given, t, name, device)
+    if not types.is_differentiable(t) and not isinstance(t, types.LocalArray):
+        return given
+    fields = struct_fields(given)
+    if isinstance(t, types.Struct) and fields is not None:
+        parts = {
+            field: _typed(fields[field], part, f"{name}.{field}", device)
+            for field, part in t.fields
+            if field in fields
+        }
+        return rebuilt(given, {**fields, **parts})
+    return uploaded(device, t, *buffers.to_storage(given, t, name))
 
 
 def array_of_data(leaf: Any, device: Device) -> Array | None:

@@ -28,7 +28,7 @@ from shaderad.session.arrays import Array, Shape
 from shaderad.session.devices import Device, asked_device, current_device
 from shaderad.session.launch import Launch, new_launch
 from shaderad.session.pointers import HostPointer, StructArray
-from shaderad.session.pools import Pools
+from shaderad.session.pools import LaunchPools
 from shaderad.session.tape import launched
 from shaderad.session.traced import is_traced
 
@@ -137,7 +137,7 @@ def launch_of(call: Call) -> Launch:
     bounds, checks = checked_options(function, options)
     device = device_of(options.get("device"), call.given.values())
     facts = device.facts(kernel)
-    pools = Pools(facts, call.given, device) if facts.pooled else None
+    pools = LaunchPools(facts, call.given, device) if facts.pooled else None
     inputs, uniforms, sources = _bound(facts, call.given, device, pools)
     asked = asked_shapes(kernel, options.get("shapes"))
     given = options.get("dim")
@@ -152,7 +152,7 @@ def launch_of(call: Call) -> Launch:
 
 
 def _bound(
-    facts: KernelFacts, given: Mapping[str, Any], device: Device, pools: Pools | None
+    facts: KernelFacts, given: Mapping[str, Any], device: Device, pools: LaunchPools | None
 ) -> tuple[dict[str, Array], dict[str, bytes | Array], dict[str, Array]]:
     inputs: dict[str, Array] = {}
     uniforms: dict[str, bytes | Array] = {}

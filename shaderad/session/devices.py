@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Size
-    from shaderad.rules.pushed import PushedKernel
     from shaderad.runtime import Buffer, Capabilities, Pipeline, Runtime
 
 T = TypeVar("T")
@@ -102,7 +101,6 @@ class Device:
         call_in_children(self._renew_lock)
         self._stages: WeakKeys[nodes.Kernel, dict[Choice, tuple[Stage, ...]]] = WeakKeys()
         self._foreseen: WeakKeys[nodes.Kernel, dict[Choice, Foreseen]] = WeakKeys()
-        self._pushed: WeakKeys[nodes.Kernel, dict[frozenset[str], PushedKernel]] = WeakKeys()
         self._facts: WeakKeys[nodes.Kernel, KernelFacts] = WeakKeys()
         self._sites: list[tuple[str, Site]] = []
         self._report: Buffer | None = None
@@ -282,16 +280,6 @@ class Device:
     def facts(self, kernel: nodes.Kernel) -> KernelFacts:
         """What launches ask of `kernel`."""
         return self._facts.get(kernel) or self._facts.setdefault(kernel, KernelFacts(kernel))
-
-    def pushed(self, kernel: nodes.Kernel, given: frozenset[str]) -> PushedKernel:
-        """`kernel` with tangents of the arrays and uniforms `given`, made once."""
-        with self._lock:
-            by_given = self._pushed.setdefault(kernel, {})
-            if given not in by_given:
-                from shaderad.rules.transforms import push_kernel
-
-                by_given[given] = push_kernel(kernel, given)
-            return by_given[given]
 
     def stages(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
         """The dispatches of `kernel` for `choice`, lowered and compiled once."""

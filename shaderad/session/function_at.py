@@ -25,7 +25,7 @@ from shaderad.session.results import (
     holds_floats,
     tangents_of,
 )
-from shaderad.session.tape import LaunchStep, Moving, Trace, Values, When, taped, trace_of
+from shaderad.session.tape import LaunchStep, Trace, Values, When, taped, trace_of
 
 if TYPE_CHECKING:
     from shaderad.ir.nodes import Kernel
@@ -69,14 +69,6 @@ class FunctionAt:
         found = [values.of(one) if isinstance(one, Array) else None for one in results]
         return tangents_of(self.out, found)
 
-    def pull_moved(
-        self, out_bar: Any, out_bar_dot: Any, tangents: Sequence[Any], positions: Sequence[int]
-    ) -> list[Any]:
-        moving = Moving(self._cotangents(out_bar), self._cotangents(out_bar_dot),
-                        self._pushed(tangents, to_results=False))  # fmt: skip
-        self.trace.pull_moved(moving, self._wanted(positions))
-        return self._gradients(moving.cotangents_dot, positions)
-
     def _cotangents(self, out_bar: Any) -> Values:
         found = Values()
         results = trees.leaves(self.out)
@@ -96,8 +88,8 @@ class FunctionAt:
             for k in positions
         ]
 
-    def _pushed(self, tangents: Sequence[Any], *, to_results: bool = True) -> Values:
-        """The tangents of all that was traced; not those of results alone, unless asked for."""
+    def _pushed(self, tangents: Sequence[Any]) -> Values:
+        """The tangents of all that was traced."""
         values = Values()
 
         def set_tangent(_: Any, leaf: Any, tangent: Any) -> None:
@@ -105,7 +97,7 @@ class FunctionAt:
 
         for given, lifted, tangent in zip(self.args, self.lifted, tangents, strict=True):
             _mapped_lifted(set_tangent, given, lifted, tangent)
-        self.trace.push(values, to_results=to_results)
+        self.trace.push(values)
         return values
 
 

@@ -17,10 +17,11 @@ from shaderad.session.arguments import rebuilt, struct_fields
 from shaderad.session.arrays import Array
 from shaderad.session.forms import field_of, in_form_given
 from shaderad.session.pointers import HostPointer, StructArray
+from shaderad.session.pools import numbers_of, part_of
 
 if TYPE_CHECKING:
     from shaderad.session.launch import Launch
-    from shaderad.session.pools import Pools
+    from shaderad.session.pools import LaunchPools
 
 Path = tuple[str, ...]
 
@@ -56,7 +57,7 @@ def _rebuilt(like: Any, parts: dict[str, Any]) -> Any:
 class _Behind:
     """Gradients of what lies behind pointers."""
 
-    pools: Pools
+    pools: LaunchPools
     gradients: Mapping[str, Array]
 
     def pointer(self, name: str, number: int) -> HostPointer:
@@ -64,10 +65,10 @@ class _Behind:
         pool = self.pools.by_name[name]
         t = pool.element
         if not holds_pointers(t):
-            part = pool.part(self.gradients[name], number)
+            part = part_of(pool, self.gradients[name], number)
             return HostPointer(in_form_given(part, pool.pointers[number].target, t))
         assert isinstance(t, types.Struct)
-        first, count = pool.regions[number]
+        first, count = numbers_of(pool)[number]
         whole = self.gradients.get(name)
         found: list[Any] = []
         for k in range(first, first + count):

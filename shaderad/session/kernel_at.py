@@ -59,18 +59,6 @@ class KernelAt:
         found = launch.forward(given) if given else {}
         return tangents_of(self.out, [found.get(name) for name in launch.outputs])
 
-    def pull_moved(
-        self, out_bar: Any, out_bar_dot: Any, tangents: Sequence[Any], positions: Sequence[int]
-    ) -> list[Any]:
-        wanted = self._names(positions)
-        bars, bars_dot = (
-            dict(zip(self.launch.outputs, cotangents_of(self.out, given), strict=True))
-            for given in (out_bar, out_bar_dot)
-        )
-        given = self._tangents(tangents)
-        moved = self.launch.moved(wanted, bars, bars_dot, given) if wanted else {}
-        return [self._form(position, moved) for position in positions]
-
     def _names(self, positions: Sequence[int]) -> frozenset[str]:
         """The differentiable arrays and uniforms of the arguments at `positions`."""
         facts = self.launch.facts

@@ -253,7 +253,7 @@ class _StepBinder:
     def _has_type(self, key: Key, t: types.Type) -> bool:
         """Whether a value of the plan can be bound as `key` of elements `t`."""
         value = self._values.get(key)
-        return value is not None and value.element == t
+        return value is not None and t in (value.element, buffers.base_of(value.element))
 
     def _bring_back(self, key: Key, t: types.Type, number: int, start: Size) -> None:
         """Notes that what lies in scratch memory is wanted as a value of the plan."""

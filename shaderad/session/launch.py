@@ -8,7 +8,7 @@ in place, because the caller asked for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Size
     from shaderad.session.kernel_facts import KernelFacts
-    from shaderad.session.pools import Pools
+    from shaderad.session.pools import LaunchPools
 
 
 _TOO_MANY_BUFFERS = "SR0417"
@@ -53,7 +53,7 @@ class Launch:
     """Of every array, as the kernel sees it."""
     launch_shaped: frozenset[str]
     device_uniforms: frozenset[str]
-    pools: Pools | None = None
+    pools: LaunchPools | None = None
     """Where its pointers lead."""
     is_joined: bool = False
     """Whether its gradients may compute its results on the way."""
@@ -139,39 +139,6 @@ class Launch:
             if name in self.facts.differentiable_results
         }
 
-    def moved(
-        self,
-        wanted: frozenset[str],
-        cotangents: Mapping[str, Array | None],
-        cotangents_dot: Mapping[str, Array | None],
-        tangents: Mapping[str, Array],
-    ) -> dict[str, Array]:
-        """How the gradients that `backward` gives move along `tangents` and `cotangents_dot`."""
-        if not tangents or all(bar is None for bar in cotangents.values()):
-            return self.backward(wanted, cotangents_dot)
-        twice, dots = self._with_tangents(tangents)
-        given = {dots[name]: bar for name, bar in cotangents.items() if name in dots}
-        return twice.backward(wanted, {**cotangents_dot, **given})
-
-    def _with_tangents(self, tangents: Mapping[str, Array]) -> tuple[Launch, Mapping[str, str]]:
-        """The launch of the kernel with tangents, and its names for them."""
-        kernel = self.device.pushed(self.kernel, frozenset(tangents))
-        dots = kernel.dots
-        inputs = {dots[n]: a for n, a in tangents.items() if n in self.inputs}
-        uniforms = {dots[n]: a for n, a in tangents.items() if n in self.uniforms}
-        shapes = {dots[n]: shape for n, shape in self.shapes.items() if n in dots}
-        twice = replace(
-            self,
-            kernel=kernel,
-            facts=self.device.facts(kernel),
-            inputs={**self.inputs, **inputs},
-            uniforms={**self.uniforms, **uniforms},
-            shapes={**self.shapes, **shapes},
-            launch_shaped=self.launch_shaped | {dots[n] for n in self.launch_shaped if n in dots},
-            device_uniforms=self.device_uniforms | frozenset(uniforms),
-        )
-        return twice, dots
-
     def shape_of(self, name: str) -> Shape:
         """Shape of an input; ``()`` for a uniform."""
         return self.inputs[name].shape if name in self.inputs else ()
@@ -244,7 +211,7 @@ def new_launch(
     *,
     sources: dict[str, Array],
     bounds: str = "raise",
-    pools: Pools | None = None,
+    pools: LaunchPools | None = None,
     checks: str = "",
     shown: Shape | None = None,
 ) -> Launch:

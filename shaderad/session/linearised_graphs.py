@@ -7,10 +7,11 @@ asked for at that time; under another transform it is a step of that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from shaderad.diagnostics import LanguageError
+from shaderad.frontend.launchable import Launchable
+from shaderad.graph.sharing import shared_graph
 from shaderad.ir import sizes, types
 from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.graph_prints import silent_graph
@@ -23,13 +24,14 @@ from shaderad.session.arguments_of_graphs import (
     array_of_data,
     array_of_number,
     taken_apart,
+    typed_arguments,
 )
 from shaderad.session.arrays import Array
 from shaderad.session.call import device_of
 from shaderad.session.devices import Device
 from shaderad.session.graphs import BoundGraph
 from shaderad.session.results import accumulated, check_keywords, cotangents_of, tangents_of
-from shaderad.session.run_graph import kernels_of, moved_gradients, pulled, pushed, run_graph
+from shaderad.session.run_graph import kernels_of, pulled, pushed, run_graph
 from shaderad.session.tape import When, recorded_form, trace_of
 from shaderad.session.traced_calls import Form, Placeholder, Variant, traced_variant
 
@@ -93,18 +95,6 @@ class GraphAt:
         gradients = dict(zip(order, found, strict=True))
         made = [self._form(position, gradients) for position in positions]
         return made if into is None else accumulated(made, into)
-
-    def pull_moved(
-        self, out_bar: Any, out_bar_dot: Any, tangents: Sequence[Any], positions: Sequence[int]
-    ) -> list[Any]:
-        wanted = {k for position in positions for k in self._positions(position)}
-        active = tuple(k in wanted and self._is_active(k) for k in range(len(self.operands)))
-        bars, dots = self._bars(out_bar), self._dots(tangents)
-        found = moved_gradients(self._again, active, bars, self._bars(out_bar_dot), dots)
-        operands = [*self.operands, *(x for x in found.given if x is not None)]
-        order = [k for k, one in enumerate(active) if one]
-        gradients = dict(zip(order, self._ran(found.graph, operands), strict=True))
-        return [self._form(position, gradients) for position in positions]
 
     def push(self, tangents: Sequence[Any]) -> Any:
         dots = self._dots(tangents)
@@ -236,18 +226,12 @@ class Bound:
         return [*self.arguments.arrays, *captured]
 
 
-def graph_within(
+def function_as_graph(
     function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], *, when: When
-) -> GraphAt | None:
-    """A function, traced; `None` for one that calls kernels that no graph runs."""
+) -> GraphAt:
+    """Any function at its arguments, traced as a whole."""
     check_keywords(keywords)
-    try:
-        bound = bound_once(function, args, keywords)
-    except LanguageError as failure:
-        if failure.code != "SR0339":
-            raise
-        return None
-    return graph_at(bound, args, when=when)
+    return graph_at(bound_once(function, args, keywords), args, when=when)
 
 
 def bound_once(
@@ -255,6 +239,8 @@ def bound_once(
 ) -> Bound:
     """Any function at its arguments, traced as a whole."""
     device = device_of(keywords.get("device"), trees.leaves(tuple(args)))
+    if isinstance(function, Launchable):
+        args = typed_arguments(function, args, device)
 
     def lifted(leaf: Any) -> Array | None:
         found = array_of_number(leaf, device) if isinstance(leaf, float) else None
@@ -267,4 +253,6 @@ def bound_once(
     def called(*arrays: Array) -> Any:
         return function(*arguments.filled(arrays), **keywords)
 
-    return Bound(traced_variant(called, form), arguments, form, device)
+    variant = traced_variant(called, form)
+    variant = replace(variant, graph=shared_graph(variant.graph))
+    return Bound(variant, arguments, form, device)

@@ -21,7 +21,7 @@ from shaderad.session.array_functions.elements import as_array
 from shaderad.session.array_functions.primitives import as_number, made, spread
 from shaderad.session.arrays import Array, vector_of
 from shaderad.session.results import check_keywords
-from shaderad.session.run_graph import kernels_of, moved_gradients, pulled, pushed
+from shaderad.session.run_graph import kernels_of, pulled, pushed
 from shaderad.session.traced import TracedArray, tracing
 
 
@@ -84,19 +84,6 @@ class TracedAt:
             leaves = [leaf for leaf in trees.leaves(lifted) if _is_lifted(leaf)]
             dots += _matching(lifted, tangent, leaves, "tangent")
         return dots
-
-    def pull_moved(
-        self, out_bar: Any, out_bar_dot: Any, tangents: Sequence[Any], positions: Sequence[int]
-    ) -> list[Any]:
-        wanted = self._wanted(positions)
-        active = (*wanted, *(False for _ in self.operands[len(wanted) :]))
-        bars = self._of_outputs(out_bar)
-        bars_dot = self._of_outputs(out_bar_dot)
-        dots = [*self._dots(tangents), *[None] * (len(self.operands) - len(wanted))]
-        made_ = moved_gradients(self.graph, active, bars, bars_dot, dots)
-        given = (x for x in made_.given if x is not None)
-        found = instantiate(made_.graph, (*self.operands, *given))
-        return self._in_form(wanted, found, positions)
 
     def push(self, tangents: Sequence[Any]) -> Any:
         dots = self._dots(tangents)

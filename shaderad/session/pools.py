@@ -14,28 +14,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import gcd
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from shaderad.diagnostics import error
-from shaderad.ir import types
+from shaderad.ir import sizes, types
 from shaderad.ir.pointers import holds_pointers, without_targets
 from shaderad.runtime import buffers
 from shaderad.session.arguments import at_path, bind_array
 from shaderad.session.arrays import Array, uploaded, zeros
 from shaderad.session.dispatch import copied
 from shaderad.session.pointers import HostPointer, pointer_struct, structs_of
-from shaderad.session.tape import LinearStep, Values, trace_of
+from shaderad.session.tape import Values, trace_of
 
 if TYPE_CHECKING:
     from shaderad.ir.nodes import Buffer
+    from shaderad.ir.sizes import Size
     from shaderad.session.devices import Device
     from shaderad.session.kernel_facts import KernelFacts
 
 _POINTER = struct.Struct("<II")
 
+A = TypeVar("A", bound=Array)
+"""Arrays of a launch, or of a trace."""
+
 
 @dataclass(eq=False)
-class Pool:
+class Pool(Generic[A]):
     """The elements behind the pointers of one path."""
 
     element: types.Type
@@ -43,69 +47,44 @@ class Pool:
     """One for each element of the pool, or the parameter, that holds the pointers."""
     structs: list[Any]
     """The elements, where they hold pointers themselves."""
-    arrays: list[Array]
+    arrays: list[A]
     """What each pointer leads to, where the elements are plain values."""
-    regions: list[tuple[int, int]]
+    regions: list[tuple[Size, Size]]
     """First element and count of each pointer."""
 
-    @property
-    def size(self) -> int:
-        return max((first + count for first, count in self.regions), default=0)
 
-    def part(self, whole: Array, number: int) -> Array:
-        """What pointer `number` leads to, in an array like the pool's."""
-        first, count = self.regions[number]
-        return whole.viewed(whole.element, (count,), first * types.byte_count(whole.element))
+class Pools(Generic[A]):
+    """The pools of one call of a kernel, and its arrays of structs that hold pointers."""
 
-    def laid(self, device: Device) -> Array:
-        """The pool as one array. What lies in this order already is shared, else all is copied."""
-        held = [
-            (a, first) for a, (first, _) in zip(self.arrays, self.regions, strict=True) if a.size
-        ]
-        size = types.byte_count(self.element)
-        for one, first in held:
-            start = held[0][0]
-            if one.buffer is not start.buffer or one.offset != start.offset + first * size:
-                return self.joined(self.arrays, device)
-        if not held:
-            return zeros(device, self.element, (0,))
-        return held[0][0].viewed(self.element, (self.size,))
-
-    def joined(self, parts: Sequence[Array | None], device: Device) -> Array:
-        """An array like the pool's of `parts`, one a pointer; zeros for `None`."""
-        whole = zeros(device, self.element, (self.size,))
-        for number, part in enumerate(parts):
-            if part is not None:
-                copied(part, self.part(whole, number))
-        return whole
-
-
-class Pools:
-    """The pools of one launch, and its arrays of structs that hold pointers."""
-
-    def __init__(self, facts: KernelFacts, given: Mapping[str, Any], device: Device) -> None:
-        self.by_name: dict[str, Pool] = {}
+    def __init__(self, facts: KernelFacts, given: Mapping[str, Any]) -> None:
+        self.by_name: dict[str, Pool[A]] = {}
         """By buffer of the kernel."""
-        self.device = device
         self._structs: dict[tuple[str, ...], Sequence[Any]] = {}
         """Structs that hold pointers, by the path at which they lie."""
         for b in facts.pooled:
             self.by_name[b.name] = self._pool(b, given)
 
-    def _pool(self, b: Buffer, given: Mapping[str, Any]) -> Pool:
+    def bound(self, target: Any, b: Buffer) -> A:
+        """What a pointer into `b` leads to, as an array with one axis."""
+        raise NotImplementedError
+
+    def length(self, array: A) -> Size:
+        raise NotImplementedError
+
+    def _pool(self, b: Buffer, given: Mapping[str, Any]) -> Pool[A]:
         element = b.type.element
         if b.is_pointed:
-            found = [_as_pointer(value, b) for value in self._values(b.path[:-1], given)]
+            pointers = [_as_pointer(value, b) for value in self._values(b.path[:-1], given)]
         else:
-            found = [HostPointer(at_path(given, b.path))]
+            pointers = [HostPointer(at_path(given, b.path))]
         if holds_pointers(element):
-            lists = [_checked_structs(p.target, b) for p in found]
+            lists = [_checked_structs(p.target, b) for p in pointers]
             structs = [one for part in lists for one in part]
             self._structs[b.path] = structs
-            return Pool(element, found, structs, [], _regions([len(s) for s in lists], 1))
-        arrays = [bind_array(p.target, b.type, b.shown_name, self.device) for p in found]
-        step = buffers.WORD_BYTES // gcd(buffers.WORD_BYTES, types.byte_count(element))
-        return Pool(element, found, [], arrays, _regions([len(a) for a in arrays], step))
+            return Pool(element, pointers, structs, [], _regions([len(s) for s in lists], 1))
+        arrays = [self.bound(p.target, b) for p in pointers]
+        regions = _regions([*map(self.length, arrays)], region_step(element))
+        return Pool(element, pointers, [], arrays, regions)
 
     def _values(self, path: tuple[str, ...], given: Mapping[str, Any]) -> list[Any]:
         """The pointers at `path`: one, or one for each struct that holds them."""
@@ -113,6 +92,20 @@ class Pools:
             if path[:end] in self._structs:
                 return [reduce(getattr, path[end:], one) for one in self._structs[path[:end]]]
         return [at_path(given, path)]
+
+
+class LaunchPools(Pools[Array]):
+    """The pools of a launch."""
+
+    def __init__(self, facts: KernelFacts, given: Mapping[str, Any], device: Device) -> None:
+        self.device = device
+        super().__init__(facts, given)
+
+    def bound(self, target: Any, b: Buffer) -> Array:
+        return bind_array(target, b.type, b.shown_name, self.device)
+
+    def length(self, array: Array) -> int:
+        return len(array)
 
     def array(self, name: str) -> tuple[Array, Array | None]:
         """What a launch binds for a pool, and the array that a trace sees in its place."""
@@ -122,7 +115,7 @@ class Pools:
         targets = [p.target if isinstance(p.target, Array) else None for p in pool.pointers]
         if len(targets) == 1:
             return pool.arrays[0], targets[0]
-        whole = pool.laid(self.device)
+        whole = _laid(pool, self.device)
         trace = trace_of([one for one in targets if one is not None])
         if trace is None:
             return whole, None
@@ -133,7 +126,7 @@ class Pools:
         """The constant-buffer words of a pointer that is a parameter or a field of one."""
         return _POINTER.pack(*self.by_name[t.target].regions[0])
 
-    def _packed(self, pool: Pool) -> Array:
+    def _packed(self, pool: Pool[Array]) -> Array:
         """Structs as a device array, their pointers as numbers."""
         t = pool.element
         assert isinstance(t, types.Struct)
@@ -153,11 +146,50 @@ class Pools:
         return row
 
 
+def _laid(pool: Pool[Array], device: Device) -> Array:
+    """The pool as one array. What lies in this order already is shared, else all is copied."""
+    held = [
+        (a, first) for a, (first, _) in zip(pool.arrays, numbers_of(pool), strict=True) if a.size
+    ]
+    size = types.byte_count(pool.element)
+    for one, first in held:
+        start = held[0][0]
+        if one.buffer is not start.buffer or one.offset != start.offset + first * size:
+            return joined(pool, pool.arrays, device)
+    if not held:
+        return zeros(device, pool.element, (0,))
+    return held[0][0].viewed(pool.element, (_size(pool),))
+
+
+def joined(pool: Pool[Array], parts: Sequence[Array | None], device: Device) -> Array:
+    """An array like the pool's of `parts`, one a pointer; zeros for `None`."""
+    whole = zeros(device, pool.element, (_size(pool),))
+    for number, part in enumerate(parts):
+        if part is not None:
+            copied(part, part_of(pool, whole, number))
+    return whole
+
+
+def part_of(pool: Pool[Array], whole: Array, number: int) -> Array:
+    """What pointer `number` leads to, in an array like the pool's."""
+    first, count = numbers_of(pool)[number]
+    return whole.viewed(whole.element, (count,), first * types.byte_count(whole.element))
+
+
+def _size(pool: Pool[Array]) -> int:
+    return max((first + count for first, count in numbers_of(pool)), default=0)
+
+
+def numbers_of(pool: Pool[Array]) -> list[tuple[int, int]]:
+    """The regions of a launch's pool."""
+    return cast("list[tuple[int, int]]", pool.regions)
+
+
 @dataclass(eq=False)
-class PoolStep(LinearStep):
+class PoolStep:
     """Arrays laid one after the other: cotangents of the pool are cut, tangents joined."""
 
-    pool: Pool
+    pool: Pool[Array]
     parts: list[Array | None]
     whole: Array
 
@@ -173,21 +205,26 @@ class PoolStep(LinearStep):
         cotangent = cotangents.of(self.whole)
         for number, one in enumerate(self.parts):
             if cotangent is not None and one is not None and id(one) in wanted:
-                cotangents.add(one, self.pool.part(cotangent, number))
+                cotangents.add(one, part_of(self.pool, cotangent, number))
 
     def push(self, tangents: Values) -> None:
         found = [None if one is None else tangents.of(one) for one in self.parts]
-        tangents.add(self.whole, self.pool.joined(found, self.whole.device))
+        tangents.add(self.whole, joined(self.pool, found, self.whole.device))
 
 
-def _regions(counts: list[int], step: int) -> list[tuple[int, int]]:
+def region_step(element: types.Type) -> int:
+    """Elements between the places at which a region of a pool may begin."""
+    return buffers.WORD_BYTES // gcd(buffers.WORD_BYTES, types.byte_count(element))
+
+
+def _regions(counts: Sequence[Size], step: int) -> list[tuple[Size, Size]]:
     """Where stretches of `counts` elements lie that start at multiples of `step`."""
-    found: list[tuple[int, int]] = []
-    first = 0
+    regions: list[tuple[Size, Size]] = []
+    first: Size = 0
     for count in counts:
-        found.append((first, count))
-        first += -(-count // step) * step
-    return found
+        regions.append((first, count))
+        first = sizes.add(first, sizes.multiply(sizes.divide_up(count, step), step))
+    return regions
 
 
 def _as_pointer(value: Any, b: Buffer) -> HostPointer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shaderad.diagnostics import error
 from shaderad.ir.arrays import Graph, KernelCall, Value
@@ -18,13 +18,12 @@ from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import is_differentiable
 from shaderad.rules.arrays import linearise
 from shaderad.rules.arrays import push as pushed_through
-from shaderad.rules.arrays.building import zeros
 from shaderad.rules.arrays.loops import instantiate, kept, or_zeros
 from shaderad.session.arrays import Array
 from shaderad.session.lines import user_span
 from shaderad.session.prebuilt_graphs import PrebuiltGraph
 from shaderad.session.run_plan import evaluate
-from shaderad.session.tape import Moving, Values, trace_of
+from shaderad.session.tape import Values, trace_of
 from shaderad.session.traced import TracedArray, current_trace
 
 if TYPE_CHECKING:
@@ -97,55 +96,6 @@ def pushed(
     return Graph((*graph.inputs, *kept(dots)), (*outputs, *moved))
 
 
-@dataclass(frozen=True, slots=True)
-class MovedGradients:
-    """A graph of how gradients move, and what it takes behind the operands."""
-
-    graph: Graph
-    given: list[Any]
-
-
-def moved_gradients(
-    graph: Graph, wanted: Flags, bars: Sequence[Any], bars_dot: Sequence[Any], dots: Sequence[Any]
-) -> MovedGradients:
-    """The tangents of the gradients of the inputs `wanted`.
-
-    Args:
-        graph: What was computed.
-        wanted: Which inputs have a gradient that is asked for.
-        bars: The cotangents of its outputs; `None` is zero.
-        bars_dot: How those move.
-        dots: How the inputs move.
-
-    Raises:
-        DerivativeError: SR0752 for a graph that was built before.
-    """
-    if isinstance(graph, PrebuiltGraph):
-        raise error("SR0752", name=graph.built.name)
-    pairs = zip(bars, bars_dot, strict=True)
-    flags = tuple((bar is not None, dot is not None) for bar, dot in pairs)
-    made = _moved(graph, wanted, flags, tuple(dot is not None for dot in dots))
-    kept_bars = [bar for bar in bars if bar is not None]
-    return MovedGradients(made, [*kept_bars, *dots, *(x for x in bars_dot if x is not None)])
-
-
-@lru_cache(maxsize=64)
-def _moved(graph: Graph, wanted: Flags, bars: tuple[Flags, ...], dots: Flags) -> Graph:
-    """Takes the inputs, the cotangents given, the tangents of inputs, those of cotangents."""
-    # A cotangent that moves from zero is a value of its own.
-    given = tuple(bar or dot for bar, dot in bars)
-    gradients = pulled(graph, wanted, given)
-    moving = tuple(dot for bar, dot in bars if bar or dot)
-    moved = pushed(gradients, (*dots, *moving), of_all=True)
-    own = iter(moved.inputs)
-    inputs = [next(own) for _ in graph.inputs]
-    all_bars = [(next(own), bar) for bar, dot in bars if bar or dot]
-    rest = list(own)
-    known = {v: zeros(v.type) for v, is_given in all_bars if not is_given}
-    outputs = instantiate(moved, [*inputs, *(known.get(v, v) for v, _ in all_bars), *rest])
-    return Graph((*inputs, *(v for v, is_given in all_bars if is_given), *rest), outputs)
-
-
 def kernels_of(graph: Graph) -> Sequence[Kernel]:
     """The kernels that a graph calls."""
     return [node.kernel for node in graph.nodes if isinstance(node, KernelCall)]
@@ -181,20 +131,6 @@ class GraphStep:
         for operand, is_active in zip(self.operands, active, strict=True):
             if is_active:
                 cotangents.add(operand, next(found))
-
-    def pull_moved(self, moving: Moving, wanted: set[int], inputs: set[int]) -> None:
-        active = tuple(id(x) in wanted and is_differentiable(x.element) for x in self.operands)
-        if any(active):
-            bars = [moving.cotangents.of(one) for one in self.results]
-            bars_dot = [moving.cotangents_dot.of(one) for one in self.results]
-            dots = [moving.tangents.of(x) for x in self.operands]
-            made = moved_gradients(self._again, active, bars, bars_dot, dots)
-            given = [*self.operands, *(x for x in made.given if x is not None)]
-            found = iter(evaluate(made.graph, given, self.size_by_name, self.device))
-            for operand, is_active in zip(self.operands, active, strict=True):
-                if is_active:
-                    moving.cotangents_dot.add(operand, next(found))
-        self.pull(moving.cotangents, wanted - inputs)
 
     def push(self, tangents: Values) -> None:
         dots = [tangents.of(x) for x in self.operands]

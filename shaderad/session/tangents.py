@@ -15,11 +15,12 @@ from shaderad.session.arguments import struct_fields
 from shaderad.session.arrays import Array, uploaded
 from shaderad.session.forms import derivative_like
 from shaderad.session.pointers import HostPointer, structs_of
+from shaderad.session.pools import joined, numbers_of
 
 if TYPE_CHECKING:
     from shaderad.session.gradients import Path
     from shaderad.session.launch import Launch
-    from shaderad.session.pools import Pool, Pools
+    from shaderad.session.pools import LaunchPools, Pool
 
 
 class Tangents:
@@ -65,7 +66,7 @@ class Tangents:
 class _Behind:
     """The tangents of what lies behind pointers, pool by pool."""
 
-    def __init__(self, pools: Pools) -> None:
+    def __init__(self, pools: LaunchPools) -> None:
         self._pools = pools
         self._parts: dict[str, list[Array | None]] = {}
         self._structs: dict[str, list[Any]] = {}
@@ -83,7 +84,7 @@ class _Behind:
         if not isinstance(tangent, HostPointer):
             found = trees.described(tangent)
             raise error("SR0452", name="tangent", wanted="sad.pointer(..)", found=found)
-        first, count = pool.regions[number]
+        first, count = numbers_of(pool)[number]
         if not holds_pointers(pool.element):
             parts = self._parts.setdefault(name, [None] * len(pool.pointers))
             device = self._pools.device
@@ -108,7 +109,7 @@ class _Behind:
 
     def arrays(self) -> dict[str, Array]:
         """The tangents of the pools that have any."""
-        found = {n: self._pools.by_name[n].joined(p, self._pools.device)
+        found = {n: joined(self._pools.by_name[n], p, self._pools.device)
                  for n, p in self._parts.items()}  # fmt: skip
         for name, structs in self._structs.items():
             pool = self._pools.by_name[name]
@@ -116,7 +117,7 @@ class _Behind:
                 found[name] = self._packed(pool, structs)
         return found
 
-    def _packed(self, pool: Pool, tangents: list[Any]) -> Array:
+    def _packed(self, pool: Pool[Array], tangents: list[Any]) -> Array:
         """The tangents of floats that structs with pointers hold on their own."""
         rows = [_row(one, pool.element) for one in tangents]
         storage, shape = buffers.to_storage(rows, pool.element, "tangent")

@@ -8,7 +8,6 @@ backward is the vjp and one walk forward the jvp.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
@@ -54,10 +53,6 @@ class Step(Protocol):
         """Sets the tangents of `results` from those of `operands`."""
         ...
 
-    def pull_moved(self, moving: Moving, wanted: set[int], inputs: set[int]) -> None:
-        """`pull`, and how what it adds moves; nobody asks for the cotangents of `inputs`."""
-        ...
-
 
 class Values:
     """A cotangent or tangent for each array that has one; those of one array are summed."""
@@ -73,20 +68,6 @@ class Values:
         value = in_form_of(value, array)
         known = self._by_array.get(id(array))
         self._by_array[id(array)] = value if known is None else summed(known, value)
-
-
-@dataclass(eq=False)
-class Moving:
-    """Cotangents and how they move, while arrays move along their tangents."""
-
-    cotangents: Values
-    cotangents_dot: Values
-    tangents: Values
-
-    def reaches(self, arrays: Iterable[Array]) -> bool:
-        """Whether any of `arrays` has a cotangent, or one that will move away from zero."""
-        both = (self.cotangents, self.cotangents_dot)
-        return any(known.of(one) is not None for one in arrays for known in both)
 
 
 @dataclass(eq=False)
@@ -126,22 +107,11 @@ class Trace:
             if any(cotangents.of(result) is not None for result in step.results):
                 step.pull(cotangents, needed)
 
-    def push(self, tangents: Values, *, to_results: bool = True) -> None:
-        """Walks forward from the tangents given; not `to_results` where no step reads them."""
-        read = {id(operand) for step in self.steps for operand in step.operands}
+    def push(self, tangents: Values) -> None:
+        """Walks forward from the tangents given."""
         for step in self.steps:
-            if not to_results and read.isdisjoint(id(result) for result in step.results):
-                continue
             if any(tangents.of(operand) is not None for operand in step.operands):
                 step.push(tangents)
-
-    def pull_moved(self, moving: Moving, wanted: Iterable[Array]) -> None:
-        """`pull`, for cotangents that move."""
-        inputs = {id(array) for array in wanted}
-        needed = self._depending_on(wanted)
-        for step in reversed(self.steps):
-            if moving.reaches(step.results):
-                step.pull_moved(moving, needed, inputs)
 
     def _depending_on(self, wanted: Iterable[Array]) -> set[int]:
         """Identities of `wanted` and of everything computed from them."""
@@ -232,16 +202,6 @@ class LaunchStep:
         for name, gradient in launch.backward(names, self._given(cotangents)).items():
             cotangents.add(launch.sources[name], gradient)
 
-    def pull_moved(self, moving: Moving, wanted: set[int], inputs: set[int]) -> None:
-        launch, names = self.launch, self._names(wanted)
-        if not names:
-            return
-        given, given_dot = self._given(moving.cotangents), self._given(moving.cotangents_dot)
-        found = launch.moved(names, given, given_dot, self._tangents(moving.tangents))
-        for name, moved in found.items():
-            moving.cotangents_dot.add(launch.sources[name], moved)
-        self.pull(moving.cotangents, wanted - inputs)
-
     def push(self, tangents: Values) -> None:
         launch = self.launch
         for name, tangent in launch.forward(self._tangents(tangents)).items():
@@ -272,20 +232,8 @@ class LaunchStep:
         return given
 
 
-class LinearStep(ABC):
-    """A step whose pullback does not depend on values: what moves is pulled back like the rest."""
-
-    @abstractmethod
-    def pull(self, cotangents: Values, wanted: set[int]) -> None:
-        """Pulls the cotangents of the results back to those operands that are `wanted`."""
-
-    def pull_moved(self, moving: Moving, wanted: set[int], inputs: set[int]) -> None:
-        self.pull(moving.cotangents, wanted - inputs)
-        self.pull(moving.cotangents_dot, wanted)
-
-
 @dataclass(eq=False)
-class ViewStep(LinearStep):
+class ViewStep:
     """A slice or reshape that shares the bytes of its operand."""
 
     operand: Array

@@ -25,6 +25,7 @@ from shaderad.session.call import (
 from shaderad.session.kernel_facts import KernelFacts
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray, tracing
+from shaderad.session.traced_pools import TracedPools
 from shaderad.session.traced_sizes import shape_of
 
 
@@ -32,8 +33,7 @@ def traced_call(call: Call) -> Any:
     """The written arrays, as a call outside of a trace returns them.
 
     Raises:
-        LanguageError: SR0339 for what a graph does not run, SR0343 inside of `sad.map`, SR0266 for
-            a kernel that does nothing but print.
+        LanguageError: SR0343 inside of `sad.map`, SR0266 for a kernel that does nothing but print.
         ShapeError: SR0330, SR0368 to SR0377, where an argument does not fit its parameter.
     """
     function = call.function
@@ -42,12 +42,6 @@ def traced_call(call: Call) -> Any:
     )
     facts = KernelFacts(kernel)
     bounds, checks = checked_options(function, call.options)
-    if facts.pooled or any(isinstance(u.type, Pointer) for u in kernel.uniforms):
-        raise error("SR0339", user_span(), name=kernel.name, what="pointers",
-                    help="call it outside, and give the function what it returns")  # fmt: skip
-    if checks:
-        raise error("SR0339", user_span(), name=kernel.name, what=f"`checks={checks!r}`",
-                    help="look for the fault in a call of the kernel alone")  # fmt: skip
     if tracing().batch:
         raise error("SR0343", user_span(), name=kernel.name,
                     instead=", or make what a thread computes a `@sad.function`")  # fmt: skip
@@ -61,6 +55,7 @@ def traced_call(call: Call) -> Any:
         names=tuple(operands),
         written=tuple(_written(facts.written, dim, asked)),
         bounds=bounds,
+        checks=checks,
         span=user_span(),
     )
     results = tuple(made(v, ()) for v in node.results)
@@ -98,13 +93,20 @@ def _dim(
 
 def _operands(facts: KernelFacts, given: Mapping[str, Any]) -> dict[str, Value]:
     found: dict[str, Value] = {}
+    pools = TracedPools(facts, given, _element_array)
     for buffer in facts.read:
+        if buffer.name in pools.by_name:
+            found[buffer.name] = pools.value(buffer.name)
+            continue
         x = _element_array(at_path(given, buffer.path), buffer.type.element, buffer.shown_name)
         if len(x.extents) != buffer.type.rank:
             raise error("SR0368", user_span(), name=buffer.shown_name, type=buffer.type,
                         rank=buffer.type.rank, shape=known_shape(x.extents))  # fmt: skip
         found[buffer.name] = x.value
     for uniform in facts.uniforms:
+        if isinstance(uniform.type, Pointer):
+            found[uniform.name] = pools.pointer(uniform.type)
+            continue
         name = ".".join(uniform.path)
         x = _element_array(at_path(given, uniform.path), uniform.type, name)
         if x.extents:

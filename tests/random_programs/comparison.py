@@ -17,6 +17,7 @@ import numpy as np
 import shaderad as sad
 from shaderad.session.linearised import linearised
 from shaderad.session.tape import When
+from tests.agreement import moved_gradients
 from tests.oracle import Oracle, oracle
 from tests.random_programs.inputs import directions
 from tests.random_programs.leaves import Leaves, cotangent_of, floats_in, leaves_of
@@ -180,8 +181,8 @@ class _Comparison:
         """How gradients move."""
 
         def moved() -> Leaves:
-            at = linearised(self._kernel, self._args, self._call, when=When.IF_NEEDED)
-            return floats_in(leaves_of(tuple(at.pull_moved(bars, None, dots, range(len(dots))))))
+            found = moved_gradients(self._kernel, self._args, self._call, bars, dots)
+            return floats_in(leaves_of(found))
 
         return _Question("hvp", moved, lambda o: floats_in(leaves_of(o.moved(bars, dots))))
 

@@ -26,19 +26,6 @@ def doubled(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
     y[i] = 2.0 * x[i]
 
 
-@sad.kernel
-def first(i: sad.Index, row: Row, y: sad.Out[float]):
-    y[i] = row.values[0]
-
-
-def of_row(_: Any) -> Any:
-    return first(Row(values=sad.pointer(sad.array(X))), dim=3)
-
-
-def checked(x: Any) -> Any:
-    return doubled(x, dim=3, checks="nan")
-
-
 MAPPED: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda a: doubled(X * a, dim=3), "doubled", "make what a thread computes a `@sad.function`"),
     (lambda a: sad.scatter(X * a, AT, X), "scatter", "on whole arrays, outside of the mapped"),
@@ -48,13 +35,6 @@ MAPPED: list[tuple[Callable[[Any], Any], str, str]] = [
         "segment_reduce",
         "on whole arrays, outside",
     ),
-]
-TRACED: list[tuple[Callable[[Any], Any], str, str]] = [
-    (sad.graph(of_row), "pointers", "give the function what it returns"),
-    (lambda x: sad.map(of_row, x), "pointers", "give the function what it returns"),
-    (lambda x: sad.fori_loop(2, lambda _, c: of_row(c), x), "pointers", "call it outside"),
-    (sad.graph(checked), "checks='nan'", "in a call of the kernel alone"),
-    (lambda x: sad.fori_loop(2, lambda _, c: checked(c), x), "checks='nan'", "kernel alone"),
 ]
 
 
@@ -68,13 +48,3 @@ def test_what_needs_whole_arrays_is_refused_in_a_mapped_function(
             call()
         assert raised.value.code == "SR0343"
         assert instead in str(raised.value)
-
-
-@pytest.mark.parametrize(("function", "what", "instead"), TRACED)
-def test_kernels_that_no_graph_runs_are_refused_in_one(
-    function: Callable[[Any], Any], what: str, instead: str, device: sad.Device
-) -> None:
-    with pytest.raises(sad.LanguageError, match=what) as raised:
-        function(X)
-    assert raised.value.code == "SR0339"
-    assert instead in str(raised.value)
