@@ -1,7 +1,7 @@
 """Writes to memory inside a body: Out at computed indices, Add, Min and Max, gradients.
 
-A path such as ``[j].x`` becomes the element's number, the words of one element and the offset of
-the part in words; elements are split where the accessor takes scalars only.
+A path such as ``[j].x`` becomes an element number, the word count of an element and a word offset;
+values are split where an accessor of the library takes scalars only.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 def widened(t: Type) -> Type:
-    """`t` as its summed gradient is stored: half becomes float."""
+    """The storage type of a summed gradient of type `t`: half becomes float."""
     if isinstance(t, Scalar):
         return Scalar(Kind.FLOAT) if t == HALF else t
     if isinstance(t, Vector):
@@ -71,67 +71,66 @@ def widened(t: Type) -> Type:
     return Struct(t.name, tuple((n, widened(f)) for n, f in t.fields))
 
 
-class _Place:
-    """Where a part of an element lies: text of the element's number and of the word offset."""
+class _WordAddress:
+    """Element number, word count of an element and word offset of a part, as Slang arguments."""
 
-    def __init__(self, writer: FunctionWriter, element: Type, index: str) -> None:
+    def __init__(
+        self, writer: FunctionWriter, element: Type, index: str, path: tuple[Step, ...]
+    ) -> None:
         self._writer = writer
-        self.index = index
-        self.unit = word_bytes(element)
-        self.word_count = byte_count(element) // self.unit
-        self.type = element
-        self.constant = 0
-        self.variable: list[str] = []
+        self._index = index
+        self._unit = word_bytes(element)
+        self._word_count = byte_count(element) // self._unit
+        self._type = element
+        self._constant = 0
+        self._variable: list[str] = []
+        for step in path:
+            self._enter(step)
 
-    def enter(self, step: Step) -> None:
-        inner = step_type(self.type, step)
-        assert inner is not None
-        if isinstance(step, FieldStep):
-            assert isinstance(self.type, Struct)
-            for name, field in self.type.fields:
-                if name == step.name:
-                    break
-                size = byte_count(field)
-                self.constant += -(-size // self.unit)
-        elif isinstance(step, SwizzleStep):
-            assert isinstance(self.type, Vector)
-            self.constant += "xyzw".index(step.components[0]) * self._words(self.type.element)
-        elif isinstance(step, ElementStep):
-            self._enter_element(step, inner)
-        self.type = inner
+    @property
+    def text(self) -> str:
+        constant = [str(self._constant)] if self._constant or not self._variable else []
+        return f"{self._index}, {self._word_count}, {' + '.join([*self._variable, *constant])}"
 
     @property
     def shares_words(self) -> bool:
-        """Whether the part is halves that lie two in a word."""
-        return self.unit == 4 and word_bytes(self.type) == 2
+        """True if the part is halves of which two lie in a word."""
+        return self._unit == 4 and word_bytes(self._type) == 2
 
-    def _words(self, t: Type) -> int:
-        return byte_count(t) // self.unit
+    def _enter(self, step: Step) -> None:
+        inner = step_type(self._type, step)
+        assert inner is not None
+        if isinstance(step, FieldStep):
+            assert isinstance(self._type, Struct)
+            for name, field in self._type.fields:
+                if name == step.name:
+                    break
+                self._constant += -(-byte_count(field) // self._unit)
+        elif isinstance(step, SwizzleStep):
+            assert isinstance(self._type, Vector)
+            words = byte_count(self._type.element) // self._unit
+            self._constant += "xyzw".index(step.components[0]) * words
+        elif isinstance(step, ElementStep):
+            self._enter_element(step, byte_count(inner) // self._unit)
+        self._type = inner
 
-    def _enter_element(self, step: ElementStep, inner: Type) -> None:
-        words = self._words(inner)
-        if isinstance(step.index, Const):
-            self.constant += int(step.index.value) * words
-            return
+    def _enter_element(self, step: ElementStep, words: int) -> None:
         writer = self._writer
-        if writer.is_inside(step.index):
-            part = writer.text(step.index)
-            self.variable.append(f"({part}) * {words}" if words > 1 else part)
+        if isinstance(step.index, Const):
+            self._constant += int(step.index.value) * words
             return
-        part = writer.names.make("part")
-        text = writer.expressions.local_index(step.index, self.type)
-        writer.piece.add(f"uint {part} = {text};")
-        self.index = f"({part} == outside ? outside : {self.index})"
-        self.variable.append(f"{part} * {words}" if words > 1 else part)
-
-    def offset(self, extra: int = 0) -> str:
-        constant = self.constant + extra
-        parts = [*self.variable, str(constant)] if constant or not self.variable else self.variable
-        return " + ".join(parts)
+        if writer.is_inside(step.index):
+            part = f"({writer.text(step.index)})" if words > 1 else writer.text(step.index)
+        else:
+            part = writer.names.make("part")
+            text = writer.expressions.local_index(step.index, self._type)
+            writer.piece.add(f"uint {part} = {text};")
+            self._index = f"({part} == outside ? outside : {self._index})"
+        self._variable.append(f"{part} * {words}" if words > 1 else part)
 
 
 def _parts(t: Type, value: Expr) -> Iterator[tuple[Step, Expr]]:
-    """The fields or elements of a composite value, each with the step that reaches it."""
+    """The fields or elements of a composite value, each with its step."""
     if isinstance(t, Struct):
         for name, field in t.fields:
             yield FieldStep(name=name), Field(type=field, value=value, name=name)
@@ -151,7 +150,7 @@ def _parts(t: Type, value: Expr) -> Iterator[tuple[Step, Expr]]:
 def _split(
     path: tuple[Step, ...], t: Type, value: Expr, *, to_scalars: bool
 ) -> Iterator[tuple[tuple[Step, ...], Expr]]:
-    """The write as writes of vectors (or scalars); swizzles of several components come apart."""
+    """Splits a write into writes of vectors (or scalars), and of single components of swizzles."""
     last = path[-1] if path else None
     if isinstance(last, SwizzleStep) and len(last.components) > 1:
         for k, letter in enumerate(last.components):
@@ -165,13 +164,6 @@ def _split(
         yield path, value
 
 
-def _place(writer: FunctionWriter, element: Type, index: str, path: tuple[Step, ...]) -> _Place:
-    place = _Place(writer, element, index)
-    for step in path:
-        place.enter(step)
-    return place
-
-
 def _index(writer: FunctionWriter, s: Store | Accumulate | AccumulateGradient) -> str:
     if isinstance(s.indices[0], KnownNumber):
         return writer.expressions.checked_index(s.buffer, s.indices, s.span)
@@ -182,7 +174,7 @@ def _index(writer: FunctionWriter, s: Store | Accumulate | AccumulateGradient) -
 
 
 def _value(writer: FunctionWriter, value: Expr) -> Expr:
-    """`value` under a name, where it is going to be written in parts."""
+    """A variable that holds `value`, which is written in parts."""
     name = writer.names.make("value")
     spelled = writer.module.types.spell(value.type)
     writer.piece.add(f"{spelled} {name} = {writer.text(value)};")
@@ -195,7 +187,7 @@ def write_store(writer: FunctionWriter, s: Store) -> None:
     """``out[j]<path> = value``.
 
     Raises:
-        LanguageError: SR0285 where the part shares a word with another one.
+        LanguageError: SR0285, the part shares a word with another one.
     """
     element = writer.module.kernel.buffer(s.buffer).type.element
     tag = writer.module.arrays.tag(s.buffer)
@@ -204,15 +196,14 @@ def write_store(writer: FunctionWriter, s: Store) -> None:
     value = _value(writer, s.value) if is_split else s.value
     writes = _split(s.path, value.type, value, to_scalars=False) if is_split else [(s.path, value)]
     for path, part in writes:
-        place = _place(writer, element, index, path)
-        if path and place.shares_words:
+        address = _WordAddress(writer, element, index, path)
+        if path and address.shares_words:
             raise error("SR0285", s.span, array=s.buffer, type=s.value.type)
         spelled = writer.module.types.spell(part.type)
-        head = f"{place.index}, {place.word_count}, {place.offset()}"
         if writer.module.counts_writes:
             site = writer.module.site(SiteKind.WRITES, s.span, s.buffer)
-            writer.piece.add(f"markWrite<{spelled}, {tag}, Report>({head}, {site});")
-        writer.piece.add(f"write<{spelled}, {tag}>({head}, {writer.text(part)});")
+            writer.piece.add(f"markWrite<{spelled}, {tag}, Report>({address.text}, {site});")
+        writer.piece.add(f"write<{spelled}, {tag}>({address.text}, {writer.text(part)});")
 
 
 def _is_multi_swizzle(path: tuple[Step, ...]) -> bool:
@@ -233,26 +224,24 @@ def write_accumulate(writer: FunctionWriter, s: Accumulate) -> None:
         value = _value(writer, s.value)
     tag = writer.module.arrays.tag(s.buffer)
     for path, part in _split(s.path, value.type, value, to_scalars=to_scalars):
-        place = _place(writer, buffer.type.element, index, path)
-        head = f"{place.index}, {place.word_count}, {place.offset()}"
+        address = _WordAddress(writer, buffer.type.element, index, path).text
         text = writer.text(part)
         if is_float(part.type):
             spelled = writer.module.types.spell(part.type)
-            writer.piece.add(f"add<{spelled}, {tag}>({head}, {text});")
+            writer.piece.add(f"add<{spelled}, {tag}>({address}, {text});")
         else:
-            writer.piece.add(f"addInt<{tag}>({head}, asuint({text}));")
+            writer.piece.add(f"addInt<{tag}>({address}, asuint({text}));")
 
 
 def _write_extreme(writer: FunctionWriter, s: Accumulate, element: Type) -> None:
-    """A write to Min or Max, scalar by scalar; in kernels with tangents together with its own."""
+    """A write to Min or Max, scalar by scalar; forward mode writes tangents in its place."""
     index = _index(writer, s)
     values = [_scalars(writer, s, e) for e in (s.value, s.tangent) if e is not None]
     number = writer.text(s.number) if isinstance(s, NumberedAccumulate) else "0u"
     tag = writer.module.arrays.tag(s.buffer)
     for parts in zip(*values, strict=True):
         path, value = parts[0]
-        place = _place(writer, element, index, path)
-        head = f"{place.index}, {place.word_count}, {place.offset()}, {number}"
+        head = f"{_WordAddress(writer, element, index, path).text}, {number}"
         texts = [writer.text(part) for _, part in parts]
         if writer.module.mode is Mode.FORWARD:
             if s.tangent is not None:
@@ -266,14 +255,14 @@ def _write_extreme(writer: FunctionWriter, s: Accumulate, element: Type) -> None
 def _scalars(
     writer: FunctionWriter, s: Accumulate, value: Expr
 ) -> list[tuple[tuple[Step, ...], Expr]]:
-    """`value` in scalars, each with the path on which it is written."""
+    """The scalars of `value`, each with its path in the array's element."""
     if not isinstance(value.type, Scalar):
         value = _value(writer, value)
     return list(_split(s.path, value.type, value, to_scalars=True))
 
 
 def words_of(writer: FunctionWriter, value: Expr) -> Iterator[str]:
-    """The texts of the words that hold a value, each scalar in words of its own."""
+    """The texts of the words of a value; no two scalars share a word."""
     is_once = isinstance(value.type, Scalar) and value.type != DOUBLE
     has_calls = any(isinstance(e, Call) for e in expressions(value))
     if not isinstance(value, Var) and (has_calls or not is_once):
@@ -290,21 +279,20 @@ def words_of(writer: FunctionWriter, value: Expr) -> Iterator[str]:
 
 
 def cotangent_text(writer: FunctionWriter, e: Cotangent) -> str:
-    """The cotangent of what a write put where ``buffer[indices]<path>`` is, a float or several."""
+    """The cotangent, float or vector, of a value written to ``buffer[indices]<path>``."""
     buffer = writer.module.kernel.buffer(e.buffer)
     index = writer.expressions.checked_index(e.buffer, e.indices, e.span)
-    place = _place(writer, buffer.type.element, index, e.path)
+    address = _WordAddress(writer, buffer.type.element, index, e.path).text
     tag = writer.module.arrays.tag(e.buffer)
-    head = f"{place.index}, {place.word_count}, {place.offset()}"
     if e.write_number is not None:
         part = writer.module.part_of_winner(e.buffer, e.of)
-        return f"cotangentOfWinner<{tag}, {tag}.{part}>({head}, {writer.text(e.write_number)})"
+        return f"cotangentOfWinner<{tag}, {tag}.{part}>({address}, {writer.text(e.write_number)})"
     name = "summedCotangent" if buffer.access is Access.ADD else "storedCotangent"
-    return f"{name}<{writer.module.types.spell(e.type)}, {tag}>({head})"
+    return f"{name}<{writer.module.types.spell(e.type)}, {tag}>({address})"
 
 
 def write_gradient(writer: FunctionWriter, s: AccumulateGradient) -> None:
-    """``w.d[j]<path> += value`` of a custom backward derivative."""
+    """``w.d[j]<path> += value``, or ``=`` in a custom derivative that stores."""
     if not writer.module.is_wanted(s.buffer):
         return
     element = widened(writer.module.kernel.buffer(s.buffer).type.element)
@@ -315,15 +303,11 @@ def write_gradient(writer: FunctionWriter, s: AccumulateGradient) -> None:
     value = _value(writer, s.value) if is_split else s.value
     parts = _split(s.path, value.type, value, to_scalars=s.is_store)
     for path, part in parts if is_split else [(s.path, value)]:
-        place = _place(writer, element, index, path)
+        address = _WordAddress(writer, element, index, path).text
         if s.is_store:
             writer.module.arrays.note_stored_gradient(s.buffer)
-            writer.piece.add(
-                f"setGradient<{tag}>({place.index}, {place.word_count}, {place.offset()}, "
-                f"float({writer.text(part)}));"
-            )
+            writer.piece.add(f"setGradient<{tag}>({address}, float({writer.text(part)}));")
             continue
         spelled = writer.module.types.spell(part.type)
         function = f"{writer.module.adder_of_gradient(s)}<{spelled}, {tag}>"
-        head = f"{place.index}, {place.word_count}, {place.offset()}"
-        writer.piece.add(f"{function}({head}, {writer.text(part)});")
+        writer.piece.add(f"{function}({address}, {writer.text(part)});")

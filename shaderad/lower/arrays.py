@@ -1,7 +1,7 @@
-"""Which arrays a module touches, and in which slots their buffers are bound.
+"""The arrays of a module: their tags, and the binding slots of their buffers.
 
-The one place that counts bindings. Where the device has too few, gradients, cotangents and
-tangents share an arena each.
+Slots are counted here alone. Where the device has too few, the gradients share one arena, as do
+the cotangents and the tangents.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ _EXTREME_FILL = {
 }
 
 
-class Cell:
-    """How the words of a bound buffer are declared; the value is its Slang type."""
+class SlangBuffer:
+    """The Slang types of bound buffers of words."""
 
     READ = "StructuredBuffer<uint>"
     READ_HALF = "StructuredBuffer<half>"
@@ -78,23 +78,23 @@ class Cell:
     WORDS = "RWStructuredBuffer<Atomic<uint>>"
 
     @staticmethod
-    def wide(cell: str, width: int) -> str:
-        """The same for reading `width` words at once."""
-        return cell if width == 1 else cell.replace(">", f"{width}>")
+    def wide(slang_type: str, width: int) -> str:
+        """The buffer type whose loads read `width` words."""
+        return slang_type if width == 1 else slang_type.replace(">", f"{width}>")
 
 
 @dataclass
-class _Need:
-    """One array in one role."""
+class _BoundArray:
+    """An array in one role; fields as in `Resource`."""
 
     role: Role
     name: str
     type: Type
-    cell: str
+    slang_type: str
     fill_word: int | None = None
     is_covered: bool = False
     width: int = 1
-    """Words that one load reads."""
+    """Words of one load."""
 
 
 class Arrays:
@@ -103,9 +103,9 @@ class Arrays:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._tags: dict[str, str] = {}
-        self._needs: dict[tuple[Role, str], _Need] = {}
+        self._needs: dict[tuple[Role, str], _BoundArray] = {}
         self._place: dict[tuple[Role, str], tuple[str, str]] = {}
-        """The names of buffers, and what stands before the offset of a word of an array."""
+        """Buffer name and offset prefix (``x_offset + `` or nothing) of each array."""
         self.resources: list[Resource] = []
         self.bindings: list[Binding] = []
         self.uses_report = False
@@ -115,10 +115,10 @@ class Arrays:
         self._checked: set[str] = set()
         self._stored_gradients: set[str] = set()
 
-    # -- what the functions ask for -------------------------------------------------------------
+    # -- requests of functions ------------------------------------------------------------------
 
     def tag(self, buffer: str) -> str:
-        """The tag type of an array, which will be written."""
+        """The name of an array's tag type; requesting it makes the module write the tag."""
         if buffer not in self._tags:
             access = self._module.kernel.buffer(buffer).access
             self._tags[buffer] = self._module.names.make(f"{buffer}_{_TAG_SUFFIX[access]}")
@@ -128,12 +128,12 @@ class Arrays:
         return buffer in self._tags
 
     def checked_index(self, buffer: str, values: str, site: str) -> str:
-        """The number of an element, whose indices are checked and reported."""
+        """The text of an element number; indices out of range are reported at `site`."""
         self._checked.add(buffer)
         return f"{self.tag(buffer)}.at({values}, {site})"
 
     def silent_number(self, buffer: str, values: str, *, is_there: bool) -> str:
-        """The number of an element, `outside` where there is none; without a report."""
+        """The text of an element number, `outside` for indices out of range; never reports."""
         if is_there:
             return f"elementNumber<{self.tag(buffer)}>({values})"
         return f"elementIndex<{self.tag(buffer)}, NoReport>({values}, 0)"
@@ -142,7 +142,7 @@ class Arrays:
         return buffer in self._checked
 
     def note_stored_gradient(self, buffer: str) -> None:
-        """Notes that a derivative of the user's own stores to the gradient of an array."""
+        """Notes that a custom derivative stores to the gradient of an array."""
         self._stored_gradients.add(buffer)
 
     def stores_gradient(self, buffer: str) -> bool:
@@ -158,82 +158,83 @@ class Arrays:
         word = Word(WordKind.SHAPE, buffer, axis)
         return self._module.word(word, f"{buffer}_length{suffix}")
 
-    # -- what entry points ask for --------------------------------------------------------------
+    # -- requests of entry points ---------------------------------------------------------------
 
     def need(
         self,
         role: Role,
         name: str,
         t: Type,
-        cell: str,
+        slang_type: str,
         *,
         fill_word: int | None = None,
         is_covered: bool = False,
     ) -> None:
-        """Notes that array `name` must be bound in `role`."""
-        bound = self._module.bound_as(role, name)
-        self._needs.setdefault((role, name), _Need(*bound, t, cell, fill_word, is_covered))
+        """Binds array `name` in `role`."""
+        array = _BoundArray(
+            *self._module.bound_as(role, name), t, slang_type, fill_word, is_covered
+        )
+        self._needs.setdefault((role, name), array)
 
     def need_elements(self, role: Role, name: str, t: Type) -> None:
-        """Notes that array `name` must be bound in `role`, to be read by whole elements."""
-        self.need(role, name, t, read_cell(t))
+        """Binds array `name` in `role`; loads read whole elements."""
+        self.need(role, name, t, read_buffer(t))
         self._needs[role, name].width = load_width(t)
 
     def has(self, role: Role, name: str) -> bool:
         return (role, name) in self._needs
 
-    def cell(self, role: Role, name: str) -> str:
-        return self._needs[role, name].cell
+    def slang_type(self, role: Role, name: str) -> str:
+        return self._needs[role, name].slang_type
 
     def words(self, role: Role, name: str, offset: str = "offset") -> str:
-        """The text of one word (or cell) of an array."""
+        """The text of one word of an array."""
         buffer, start = self._place[role, name]
         return f"{buffer}[{start}{offset}]"
 
     def width(self, role: Role, name: str) -> int:
-        """How many words of an array one load reads."""
+        """The number of words that one load of an array reads."""
         return self._needs[role, name].width
 
     def wide_words(self, role: Role, name: str) -> str:
-        """The text of so many words, among them the one at `offset`."""
+        """The text of the load that contains the word at `offset`."""
         buffer, start = self._place[role, name]
         at = f"({start}offset)" if start else "offset"
         return f"{buffer}[{at} / {self.width(role, name)}]"
 
-    # -- how words are added to ----------------------------------------------------------------
+    # -- writes of words ------------------------------------------------------------------------
 
     def is_atomic(self, role: Role, name: str) -> bool:
-        return self._needs[role, name].cell in (Cell.FLOATS, Cell.WORDS)
+        return self.slang_type(role, name) in (SlangBuffer.FLOATS, SlangBuffer.WORDS)
 
     def add_text(self, role: Role, name: str) -> str:
-        """One statement that adds `value` at `offset`."""
-        if self._needs[role, name].cell == Cell.FLOATS:
+        """The statement that adds `value` at `offset`."""
+        if self.slang_type(role, name) == SlangBuffer.FLOATS:
             return f"{self.guard}{self.words(role, name)}.add(value);"
         how = "Exchange" if self._module.variant.atomics == "exchange" else "CompareExchange"
         return f"{self.guard}addBy{how}<{self.cell_name(role, name)}>(offset, value);"
 
     def write_text(self, role: Role, name: str, bits: str) -> str:
-        """One statement that stores a word at `offset`, also where an arena made it atomic."""
-        text = f"{self.guard}{self.words(role, name)}"
-        cell = self._needs[role, name].cell
-        if cell == Cell.FLOATS:
+        """The statement that stores a word at `offset`; words of arenas may be atomic."""
+        text, slang_type = f"{self.guard}{self.words(role, name)}", self.slang_type(role, name)
+        if slang_type == SlangBuffer.FLOATS:
             return f"{text}.store(asfloat({bits}));"
-        return f"{text}.store({bits});" if cell == Cell.WORDS else f"{text} = {bits};"
+        return f"{text}.store({bits});" if slang_type == SlangBuffer.WORDS else f"{text} = {bits};"
 
     @property
     def guard(self) -> str:
-        """What keeps threads past the end of the launch from writing."""
+        """The prefix of writes that threads past the end of the launch must skip."""
         return "if (isThere) " if self._module.sums_in_groups else ""
 
     def cell_name(self, role: Role, name: str) -> str:
         return self._module.names.make(f"{name}{_ROLE_SUFFIX[role]}_cell", ("cell", role, name))
 
-    # -- needs of tags --------------------------------------------------------------------------
+    # -- bindings of tags -----------------------------------------------------------------------
 
     def note_tags(self, is_summed: dict[str, bool]) -> None:
-        """Notes the bindings of every tag that was asked for.
+        """Binds the arrays of all requested tags.
 
-        `is_summed` says of a wanted input whether its gradient is summed by many threads.
+        `is_summed`: by wanted input, True if several threads add to one element of its gradient.
         """
         for name in self.ordered_tags():
             b = self._module.kernel.buffer(name)
@@ -254,62 +255,63 @@ class Arrays:
             self.need_gradient(b.name, t, is_summed=is_summed)
 
     def need_gradient(self, name: str, t: Type, *, is_summed: bool) -> None:
-        """The gradient of an input or uniform, stored once or summed."""
+        """Binds the gradient of an input or uniform, stored once or summed."""
         fill = None if self._module.variant.accumulate else 0
         if is_summed and Kind.DOUBLE in {s.kind for s in scalars(t)}:
-            self.need(Role.GRADIENT, name, t, Cell.WRITE, fill_word=fill)
+            self.need(Role.GRADIENT, name, t, SlangBuffer.WRITE, fill_word=fill)
         elif is_summed:
-            self.need(Role.GRADIENT, name, widened(t), self.float_cell(), fill_word=fill)
+            self.need(Role.GRADIENT, name, widened(t), self.float_buffer(), fill_word=fill)
         else:
-            self.need(Role.GRADIENT, name, t, write_cell(t), fill_word=fill, is_covered=True)
+            self.need(Role.GRADIENT, name, t, write_buffer(t), fill_word=fill, is_covered=True)
 
-    def float_cell(self) -> str:
-        """A buffer of floats that threads add to."""
+    def float_buffer(self) -> str:
+        """The type of a buffer of floats to which threads add."""
         if self._module.variant.atomics == "native":
             self._module.features.add("float-atomics")
-            return Cell.FLOATS
-        return Cell.WORDS
+            return SlangBuffer.FLOATS
+        return SlangBuffer.WORDS
 
     def _note_output(self, b: Buffer) -> None:
         mode, t = self._module.mode, b.type.element
         is_add = b.access is ArrayAccess.ADD
         is_float = is_differentiable(t)
-        cell = write_cell(t)
-        if is_add:
-            # The backward mode reads its cotangent, and needs no atomics.
-            cell = self.float_cell() if is_float and mode is not Mode.BACKWARD else Cell.WORDS
-            if is_float and {s.kind for s in scalars(t)} != {Kind.FLOAT}:
-                raise error("SR0284", b.span, array=b.name, type=b.type)
+        if is_add and is_float and {s.kind for s in scalars(t)} != {Kind.FLOAT}:
+            raise error("SR0284", b.span, array=b.name, type=b.type)
         if mode in (Mode.PRIMAL, Mode.FORWARD):
-            self.need(Role.OUTPUT, b.name, t, cell, fill_word=0)
+            added = self.float_buffer() if is_add and is_float else SlangBuffer.WORDS
+            self.need(Role.OUTPUT, b.name, t, added if is_add else write_buffer(t), fill_word=0)
         if self._module.counts_writes and not is_add:
-            self.need(Role.MARKS, b.name, UINT, Cell.WORDS, fill_word=0)
+            self.need(Role.MARKS, b.name, UINT, SlangBuffer.WORDS, fill_word=0)
         if mode is Mode.BACKWARD and is_float:
-            self.need(Role.COTANGENT, b.name, t, read_cell(t))
+            self.need(Role.COTANGENT, b.name, t, read_buffer(t))
 
     def _note_extreme(self, b: Buffer) -> None:
         mode, t = self._module.mode, b.type.element
         is_float = is_differentiable(t)
         if mode is Mode.PRIMAL:
-            self.need(Role.OUTPUT, b.name, t, Cell.WORDS, fill_word=extreme_fill(b))
+            self.need(Role.OUTPUT, b.name, t, SlangBuffer.WORDS, fill_word=extreme_fill(b))
         if mode is Mode.WINNER:
-            self.need(Role.RESULT, b.name, t, Cell.READ)
+            self.need(Role.RESULT, b.name, t, SlangBuffer.READ)
             fill = None if self._module.is_second_winner_pass else 0xFFFFFFFF
-            self.need(Role.WINNER, b.name, t, Cell.WORDS, fill_word=fill)
+            self.need(Role.WINNER, b.name, t, SlangBuffer.WORDS, fill_word=fill)
         if mode in (Mode.BACKWARD, Mode.FORWARD) and is_float:
-            self.need(Role.WINNER, b.name, t, Cell.READ)
+            self.need(Role.WINNER, b.name, t, SlangBuffer.READ)
         tangents = self._module.tangents_of(b.name)
         if mode is Mode.BACKWARD and is_float:
             for name in (b.name, *tangents):
-                self.need(Role.COTANGENT, name, t, Cell.READ)
+                self.need(Role.COTANGENT, name, t, SlangBuffer.READ)
         if mode is Mode.FORWARD:
             for name in tangents:
-                self.need(Role.OUTPUT, name, t, Cell.WRITE, fill_word=0)
+                self.need(Role.OUTPUT, name, t, SlangBuffer.WRITE, fill_word=0)
 
     # -- bindings -------------------------------------------------------------------------------
 
     def bind(self) -> Piece:
-        """Fixes slots; returns the declarations."""
+        """Assigns the slots; returns the declarations.
+
+        Raises:
+            CompileError, DerivativeError: SR0507, SR0417, more buffers than the device binds.
+        """
         piece = Piece()
         needs = list(self._needs.values())
         own_count = int(self.uses_report) + int(self.uses_print)
@@ -327,17 +329,17 @@ class Arrays:
             self._place[key] = self._bound(piece, need, is_arena=need.role in arenas)
         if self.uses_report:
             slot = self._next_slot()
-            self._declare(piece, slot, "report_words", Cell.WORDS)
+            self._declare(piece, slot, "report_words", SlangBuffer.WORDS)
             self.resources.append(Resource(slot, Role.REPORT, ()))
         if self.uses_print:
             slot = self._next_slot()
             self.print_words = self._module.names.make_global("print_words")
-            self._declare(piece, slot, self.print_words, Cell.WORDS)
+            self._declare(piece, slot, self.print_words, SlangBuffer.WORDS)
             self.resources.append(Resource(slot, Role.PRINT, ()))
         return piece
 
-    def _too_many(self, needs: list[_Need], arenas: set[Role]) -> Exception:
-        """The error that names all that would have to be bound."""
+    def _too_many(self, needs: list[_BoundArray], arenas: set[Role]) -> Exception:
+        """The error that names all buffers of the dispatch."""
         module = self._module
         names = [
             _ARENA_NAMES[n.role] if n.role in arenas else f"{n.name}{_ROLE_SUFFIX[n.role]}"
@@ -352,8 +354,8 @@ class Arrays:
                      limit=module.variant.storage_buffer_limit,
                      names=", ".join(f"`{name}`" for name in names))  # fmt: skip
 
-    def _bound(self, piece: Piece, need: _Need, *, is_arena: bool) -> tuple[str, str]:
-        """Declares an array in its slot; gives the buffer, and what an offset is added to."""
+    def _bound(self, piece: Piece, need: _BoundArray, *, is_arena: bool) -> tuple[str, str]:
+        """Declares an array in its slot; returns its buffer and offset prefix."""
         base = f"{need.name}{_ROLE_SUFFIX[need.role]}"
         if is_arena:
             name = _ARENA_NAMES[need.role]
@@ -362,7 +364,6 @@ class Arrays:
                 members = [n for n in self._needs.values() if n.role is need.role]
                 self._declare_members(piece, name, members)
         else:
-            # Other arrays may be called `x_dot`, and functions whatever the user likes.
             name = self._module.names.make_global(f"{base}_words")
             self._declare_members(piece, name, [need])
         if need.role in (Role.OUTPUT, Role.WINNER, Role.MARKS, Role.UNIFORM) or (
@@ -372,54 +373,51 @@ class Arrays:
         word = self._module.offset_word(need.role, need.name, _ROLE_SUFFIX[need.role])
         return name, f"{word} + "
 
-    def _declare_members(self, piece: Piece, name: str, members: list[_Need]) -> None:
+    def _declare_members(self, piece: Piece, name: str, members: list[_BoundArray]) -> None:
         slot = self._next_slot()
         first = members[0]
-        cells = {m.cell for m in members}
-        cell = first.cell if len(cells) == 1 else self.float_cell()
+        has_one_type = len({m.slang_type for m in members}) == 1
+        slang_type = first.slang_type if has_one_type else self.float_buffer()
         if len(members) > 1:
             for m in members:
-                m.cell, m.width = cell, 1
-        self._declare(piece, slot, name, Cell.wide(cell, first.width))
+                m.slang_type, m.width = slang_type, 1
+        self._declare(piece, slot, name, SlangBuffer.wide(slang_type, first.width))
         self.resources.append(
             Resource(
                 slot,
                 first.role,
                 tuple(m.name for m in members),
-                # What needs no fill is overwritten whole, and does not mind one.
+                # Members without a fill are overwritten whole.
                 next((m.fill_word for m in members if m.fill_word is not None), None),
                 len(members) == 1 and first.is_covered,
-                tuple(m.type if len(cells) == 1 else widened(m.type) for m in members),
+                tuple(m.type if has_one_type else widened(m.type) for m in members),
             )
         )
 
     def _next_slot(self) -> int:
-        """The constant buffer has the first."""
+        """The slot of the next buffer; the first one is the constant buffer's."""
         return self._module.variant.first_binding + 1 + len(self.bindings)
 
-    def _declare(self, piece: Piece, slot: int, name: str, cell: str) -> None:
-        binding = Binding(slot, name, Access.WRITE if cell.startswith("RW") else Access.READ)
-        self._module.declare(piece, binding, f"{cell} {name}")
+    def _declare(self, piece: Piece, slot: int, name: str, slang_type: str) -> None:
+        binding = Binding(slot, name, Access.WRITE if slang_type.startswith("RW") else Access.READ)
+        self._module.declare(piece, binding, f"{slang_type} {name}")
         self.bindings.append(binding)
-        if "half" in cell:
+        if "half" in slang_type:
             self._module.features.add("half")
 
 
 def extreme_fill(b: Buffer) -> int:
-    """The word that stands for what no thread has written yet in a Min or Max array."""
+    """The encoded initial value of a Min or Max array."""
     return _EXTREME_FILL[b.access, is_differentiable(b.type.element)]
 
 
-def read_cell(t: Type) -> str:
-    """How a buffer of `t` is declared for reading parts of its elements."""
-    return Cell.READ_HALF if word_bytes(t) == 2 else Cell.READ
+def read_buffer(t: Type) -> str:
+    """The buffer type for reads of parts of elements `t`."""
+    return SlangBuffer.READ_HALF if word_bytes(t) == 2 else SlangBuffer.READ
 
 
 def load_width(t: Type) -> int:
-    """The most words of an element `t` that one load reads.
-
-    As `read` of the types in elements.slang, and of structs, goes about it.
-    """
+    """The words of one load of an element `t`, as `read` of elements.slang and of structs loads."""
     if isinstance(t, Matrix):
         return load_width(Vector(t.element, t.column_count))
     count = byte_count(t) // word_bytes(t)
@@ -427,17 +425,17 @@ def load_width(t: Type) -> int:
     return next(n for n in ((2, 1) if is_pairs else (4, 2, 1)) if count % n == 0)
 
 
-def write_cell(t: Type) -> str:
-    """How a buffer of `t` is declared for plain writes."""
-    return Cell.WRITE_HALF if word_bytes(t) == 2 else Cell.WRITE
+def write_buffer(t: Type) -> str:
+    """The buffer type for plain writes of elements `t`."""
+    return SlangBuffer.WRITE_HALF if word_bytes(t) == 2 else SlangBuffer.WRITE
 
 
-def _joinable(needs: list[_Need]) -> bool:
-    """Whether arrays can share an arena of 32-bit words."""
+def _joinable(needs: list[_BoundArray]) -> bool:
+    """True if the arrays can share an arena of 32-bit words."""
     has_double = any(s.kind is Kind.DOUBLE for n in needs for s in scalars(n.type))
-    has_half_inputs = any("half" in n.cell for n in needs if n.role is not Role.GRADIENT)
+    has_half_inputs = any("half" in n.slang_type for n in needs if n.role is not Role.GRADIENT)
     return len(needs) > 1 and not has_double and not has_half_inputs
 
 
-def _is_first(need: _Need, needs: list[_Need]) -> bool:
+def _is_first(need: _BoundArray, needs: list[_BoundArray]) -> bool:
     return next(n for n in needs if n.role is need.role) is need

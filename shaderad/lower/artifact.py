@@ -1,7 +1,7 @@
-"""What lowering hands on: a program before compilation, and its compiled code.
+"""Results of lowering, as plain data: a program before compilation, and its compiled code.
 
-Plain data, the one thing that `runtime` reads of `lower`. A `Program` is complete: together with
-the library folder it determines the code byte for byte.
+`runtime` reads nothing else of `lower`. A `Program` and the library folder determine the code byte
+for byte.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from shaderad.diagnostics import Span
 
 
 class Access(Enum):
-    """How an entry point uses a binding, and with that its Slang type."""
+    """The use of a binding by an entry point, which decides its Slang type."""
 
     UNIFORM = "uniform"
-    """`ConstantBuffer`: flat 32-bit words, named by `Program.parameter_words`."""
+    """`ConstantBuffer` of 32-bit words, named by `Program.parameter_words`."""
     READ = "read"
     """`StructuredBuffer`."""
     WRITE = "write"
-    """`RWStructuredBuffer`, atomics included."""
+    """`RWStructuredBuffer`, of atomics or plain words."""
 
     @property
     def register_class(self) -> str:
-        """The letter of its registers in HLSL."""
+        """The letter of the HLSL register."""
         return {Access.UNIFORM: "b", Access.READ: "t", Access.WRITE: "u"}[self]
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """One resource."""
+    """One bound buffer."""
 
     slot: int
     name: str
-    """What the host binds by: `color`, `color_bar`, `parameters`, `report`."""
+    """The name that hosts bind by: `color`, `color_bar`, `parameters`, `report`."""
     access: Access
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One entry point, before compilation, or with code that was compiled before."""
+    """One entry point, with its code if a build has compiled it."""
 
     name: str
-    """The entry point, such as `shade_bwd`; code of every target keeps it."""
+    """The name of the entry point, such as `shade_bwd`, in code of every target."""
     slang: str
     """The module's text; it imports `shaderad`."""
     workgroup: tuple[int, int, int]
@@ -52,18 +52,18 @@ class Program:
     parameter_words: tuple[str, ...] = ()
     """The 32-bit words of the constant buffer, in order."""
     features: frozenset[str] = frozenset()
-    """What the device must have, out of `FEATURES`."""
+    """Required device features, a subset of `FEATURES`."""
     spans: tuple[Span | None, ...] = field(default=(), compare=False)
-    """The Python source of each line of `slang`, where it has one. The text itself carries no
-    `#line`: it stays readable, and the same wherever the source lies."""
+    """The Python source of each line of `slang`, or `None`. The text has no `#line`, so that it
+    stays readable and independent of the source's folder."""
     library: Path | None = None
-    """The folder of the library that `slang` imports, where it is not the installed one."""
+    """The folder of the library that `slang` imports; `None`: the installed one."""
     space: int = 0
     """The descriptor set, bind group or register space of all bindings."""
     is_module: bool = False
-    """It has no entry point: other programs import it."""
+    """True if `slang` has no entry point and is imported by other programs."""
     code: Code | None = field(default=None, compare=False)
-    """What a build compiled it to; `None`: it is compiled when it is needed."""
+    """The code of a build; `None`: the program is compiled at its first use."""
 
 
 FEATURES = frozenset({"float-atomics", "subgroups", "half", "double", "int64-atomics"})
@@ -71,32 +71,32 @@ FEATURES = frozenset({"float-atomics", "subgroups", "half", "double", "int64-ato
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One complaint of the Slang compiler; `file` is Python wherever `#line` said so."""
+    """One diagnostic of the Slang compiler; `file` is a Python file where `#line` names one."""
 
     severity: str
     """`error`, `warning` or `note`."""
     code: str
-    """Slang's own, such as `E30015`; empty where it gave none."""
+    """Slang's code, such as `E30015`, or empty."""
     message: str
     file: str
     line: int
-    """Counted from 1; 0 where the compiler gave no place."""
+    """Counted from 1; 0 for a diagnostic without a place."""
     excerpt: str
-    """The generated text with its marks, as the compiler showed it."""
+    """The lines of generated text that the compiler printed, with its markers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A compiled program; text targets hold UTF-8."""
+    """A compiled program; text is UTF-8."""
 
     target: str
     content: bytes
     diagnostics: tuple[Diagnostic, ...] = ()
-    """Warnings; an error is raised, never returned."""
+    """Warnings; errors are raised."""
 
 
 def library_folder() -> Path:
-    """The folder of `shaderad.slang`: inside the package, or beside it in a checkout."""
+    """The folder of `shaderad.slang`: in the package, or beside it in a checkout."""
     package = Path(__file__).resolve().parents[1]
     inside = package / "shaders"
     return inside if inside.is_dir() else package.parent / "shaders"

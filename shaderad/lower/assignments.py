@@ -1,7 +1,4 @@
-"""Assignments to locals as Slang text: whole, in part, and at indices known at run time.
-
-A part is written in place; an index that is known only at run time is checked.
-"""
+"""Assignments to locals and parts of them as Slang text; indices known at run time are checked."""
 
 from __future__ import annotations
 
@@ -52,13 +49,13 @@ def _assign_name(writer: FunctionWriter, s: Assign) -> None:
 
 
 def _update(writer: FunctionWriter, target: str, place: Expr | None, value: Expr) -> str:
-    """``target = value;``, or a compound assignment where the value starts from the target."""
+    """``target = value;``, or a compound assignment if `value` is ``place op ..``."""
     if (
         isinstance(value, Apply)
         and value.op in _COMPOUND
         and value.args[0] == place
         and not writer.expressions.has_matrix_form(value)
-        and with_hidden_divisor(value, writer.known) is value
+        and with_hidden_divisor(value, writer.folded) is value
     ):
         return f"{target} {_COMPOUND[value.op]} {writer.text(value.args[1])};"
     return f"{target} = {writer.text(value)};"
@@ -67,7 +64,7 @@ def _update(writer: FunctionWriter, target: str, place: Expr | None, value: Expr
 def _assign_place(
     writer: FunctionWriter, target: str, t: Type, path: tuple[Step, ...], value: Expr, s: Assign
 ) -> None:
-    """``target<path> = value``; elements at a variable index are guarded."""
+    """``target<path> = value``; writes at variable indices are guarded."""
     for position, step in enumerate(path):
         if isinstance(step, ElementStep) and not writer.is_inside(step.index):
             _assign_element(writer, target, t, path[position:], value, s)

@@ -1,7 +1,7 @@
-"""What one dispatch binds and which words its constant buffer holds: decided once, read everywhere.
+"""The buffers that a dispatch binds and the words of its constant buffer, as plain data.
 
-``lower`` decides; the host that dispatches (``session``), the manifest that ``build`` writes and
-the loader read. Plain data: nothing here knows a runtime.
+``lower`` decides them; ``session``, the manifest of ``build`` and the loader read them. No runtime
+appears here.
 """
 
 from __future__ import annotations
@@ -18,85 +18,83 @@ from shaderad.ir.types import Type
 from shaderad.lower.artifact import Program
 
 WORKGROUP_SIZE = 64
-"""Threads of a workgroup where nothing else is asked; the library's own `groupSize`."""
+"""The default number of threads of a workgroup; `groupSize` of the library."""
 BOUNDS = ("raise", "ignore", "unchecked")
-"""What an index out of range does: `Variant.bounds`."""
+"""Values of `Variant.bounds`: the effect of an index out of range."""
 ATOMICS = ("native", "exchange", "compare-exchange")
-"""How threads add to one float: `Variant.atomics`."""
+"""Values of `Variant.atomics`: the implementation of atomic adds of floats."""
 CHECKS = ("nan", "writes")
-"""What is looked for besides: `Variant.checks`. NaN and infinity; an Out element written twice."""
-# A reducing dispatch stops growing here: 65,536 threads fill the GPUs there are, and more
-# threads only mean more atomic adds at the end.
+"""Values of `Variant.checks`: NaN and infinity; an Out element written twice."""
 REDUCTION_GROUP_LIMIT = 1024
-"""Groups of a dispatch whose threads sum something, each of which adds once."""
+"""Groups of a dispatch that sums, one atomic add a group: 65,536 threads fill today's GPUs."""
 SERIAL_GROUP_LIMIT = 128
-"""Groups of a dispatch where they run in turn and each costs something."""
+"""Groups of a dispatch on a processor, where groups run in turn and each has a start cost."""
 
 
 class Mode(Enum):
-    """Which entry point a program is."""
+    """The kind of an entry point."""
 
     PRIMAL = "primal"
     BACKWARD = "bwd"
     FORWARD = "fwd"
     WINNER = "winner"
-    """First pass of the backward and forward modes of Min/Max: finds who attained each result."""
+    """First pass of the derivatives of Min/Max: the argmin index, thread and write number."""
     DECODE = "decode"
-    """Last pass of the primal of Min/Max: from order-preserving words to values, in place."""
+    """Last pass of the primal of Min/Max: order-preserving words become values, in place."""
 
 
 class Role(Enum):
-    """What a bound buffer holds. ``members`` are names of kernel buffers or uniforms."""
+    """The content of a bound buffer, for the kernel buffers or uniforms ``members``."""
 
     INPUT = "input"  # an In array
-    UNIFORM = "uniform"  # a uniform that is given as a 0-d device array
-    OUTPUT = "output"  # an Out, Add, Min or Max array, written here
-    RESULT = "result"  # a Min or Max array as the primal left it, read here
+    UNIFORM = "uniform"  # a uniform that is a 0-d device array
+    OUTPUT = "output"  # an Out, Add, Min or Max array, written
+    RESULT = "result"  # a Min or Max array, result of the primal, read
     COTANGENT = "cotangent"  # of an output; read (bwd)
     GRADIENT = "gradient"  # of an input or uniform; written (bwd)
     TANGENT = "tangent"  # of an input or uniform; read (fwd)
     OUTPUT_TANGENT = "output tangent"  # of an output; written (fwd)
-    WINNER = "winner"  # two words for each word of a Min or Max array
-    MARKS = "marks"  # a word for each storage word of an Out array: how often it was written
-    REPORT = "report"  # the device's one report buffer
-    PRINT = "print"  # the device's one print buffer
+    WINNER = "winner"  # the argmin index: thread and write number, for each word of Min or Max
+    MARKS = "marks"  # the write count of each storage word of an Out array
+    REPORT = "report"  # the device's report buffer
+    PRINT = "print"  # the device's print buffer
 
 
 @dataclass(frozen=True)
 class Resource:
     """One storage buffer binding.
 
-    Several `members` share an arena: the host lays them one after the other in one buffer
-    (inputs are copied there) and gives each one's word offset in its `OFFSET` word.
+    Several `members` share an arena: the host lays them out one after the other in one buffer
+    (inputs are copied) and writes the word offset of each to its `OFFSET` word.
     """
 
     slot: int
     role: Role
     members: tuple[str, ...]
     fill_word: int | None = None
-    """The 32-bit word the host fills the buffer with before the dispatch; `None`: leave it."""
+    """The 32-bit word with which the host fills the buffer before the dispatch, or `None`."""
     is_covered_by_launch: bool = False
-    """Every element at an index of the launch is stored: no fill is needed where the array has
-    the launch's shape."""
+    """True if the dispatch stores every element at an index of the launch; an array of the
+    launch's shape then needs no fill."""
     types: tuple[Type, ...] = ()
-    """Element type of each member as this dispatch sees it (a gradient of half may be float)."""
+    """Element type of each member in this dispatch (a gradient of half may be float)."""
 
 
 class WordKind(Enum):
-    """What the host writes in a word of the constant buffer."""
+    """The content of a word of the constant buffer."""
 
     THREAD_COUNT = "thread count"  # product of dim
     TILE = "tile"  # indices of each group, whole workgroups: ceil(thread count / group count)
     GROUP_COUNT_X = "group count x"
     DIM = "dim"  # dim[index]
     COUNT = "count"  # elements of array `name`
-    OFFSET = "offset"  # where array `name` in role `role` starts in its buffer, in storage words
+    OFFSET = "offset"  # start of array `name` in role `role` in its buffer, in storage words
     SHAPE = "shape"  # shape[index] of array `name`
     UNIFORM = "uniform"  # scalar leaf `index` of uniform `name` (see uniform_words)
-    BITS = "bits"  # the constant `index`: infinities must not be literals
+    BITS = "bits"  # the constant `index`, such as the bits of an infinity
     LAUNCH = "launch"  # the number of this dispatch on its device
-    SITE_BASE = "site base"  # where this program's report sites start in the device's table
-    SIZE = "size"  # the size `name` of a pass: see lower/passes.py
+    SITE_BASE = "site base"  # the first report site of this program in the device's table
+    SIZE = "size"  # the size `name` of a pass (lower/passes.py)
 
 
 @dataclass(frozen=True)
@@ -110,7 +108,7 @@ class Word:
 
 
 class SiteKind(Enum):
-    """What a report is about."""
+    """The subject of a report."""
 
     BOUNDS = "bounds"
     LIMIT = "limit"
@@ -126,31 +124,31 @@ class SiteKind(Enum):
 class Site:
     """A place in the Python source that can report, or print, at run time.
 
-    A report record is 4 words: site id + 1 (site base added), index, length, spare. Programs with
-    `checks` send longer ones (shaders/reports.slang).
+    A report record is 4 words: site id + 1 (site base added), index, length, spare. Records of
+    programs with `checks` are longer (shaders/reports.slang).
     """
 
     kind: SiteKind
     span: Span
     name: str
-    """The array's name for `BOUNDS`, the text for `ASSERT`, what is watched for `FINITE`."""
+    """The array for `BOUNDS`, the text for `ASSERT`, the watched value for `FINITE`."""
     form: PrintForm | None = None
-    """Of `PRINT` alone: the text, and the types of the values in it."""
+    """For `PRINT`: the text, and the types of its values."""
 
 
 @dataclass(frozen=True)
 class Addition:
-    """A read whose cotangents are added to memory, which other threads may add to."""
+    """A read whose cotangents are added to memory atomically."""
 
     array: str
     span: Span
     by: str
-    """Who adds once, of ``thread``, ``wave`` and ``group``."""
+    """The unit that sums before its one atomic add: ``thread``, ``wave`` or ``group``."""
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """One dispatch: the program and all that a host needs to run it."""
+    """One dispatch: the program and the data by which a host runs it."""
 
     program: Program
     mode: Mode
@@ -158,19 +156,19 @@ class Lowered:
     words: tuple[Word, ...]
     sites: tuple[Site, ...] = ()
     group_limit: int = 0
-    """At most so many groups, each looping over a tile of indices; 0: one thread an index."""
+    """Maximum of groups, each looping over a tile of indices; 0: one thread an index."""
     is_single_group: bool = False
-    """Must run as one group (sums in double, for which no atomic add is had)."""
+    """True if it must run as one group: doubles have no atomic add."""
     threads_of: str = ""
-    """Empty: one thread an index of ``dim``. Else: one thread a word of this array."""
+    """The array that has one thread a word; empty: one thread an index of ``dim``."""
     strategies: dict[str, str] = field(default_factory=dict[str, str])
-    """How each gradient is summed: exclusive, uniform, scattered."""
+    """The strategy of each gradient: exclusive, uniform, scattered."""
     additions: tuple[Addition, ...] = ()
-    """What scattered ones are made of."""
+    """The reads behind scattered gradients."""
 
     @cached_property
     def has_offset(self) -> frozenset[tuple[Role, str]]:
-        """Arrays that may start anywhere in the buffer that is bound for them."""
+        """Arrays that may start anywhere in their bound buffer."""
         return frozenset(
             (word.role, word.name)
             for word in self.words
@@ -180,58 +178,58 @@ class Lowered:
 
 @dataclass(frozen=True)
 class Variant:
-    """What a dispatch is specialised for, besides the kernel itself."""
+    """The properties, besides the kernel, for which a dispatch is specialised."""
 
     wanted: frozenset[str] = frozenset()
-    """Buffers and uniforms (names) whose gradient or tangent takes part."""
+    """Buffers and uniforms that have a gradient or tangent."""
     bounds: str = "raise"
-    """Of `BOUNDS`."""
+    """One of `BOUNDS`."""
     launch_shaped: frozenset[str] = frozenset()
     """Out buffers that have the launch's shape."""
     checks: str = ""
-    """Of `CHECKS`, or nothing."""
+    """One of `CHECKS`, or empty."""
     device_uniforms: frozenset[str] = frozenset()
-    """Uniforms given as 0-d device arrays."""
+    """Uniforms that are 0-d device arrays."""
     accumulate: bool = False
-    """Gradients are added to what the buffers hold instead of stored."""
+    """True if gradients are added to the buffers' content instead of stored."""
     natural: frozenset[Size] = frozenset()
-    """Of the sizes that `bodies/ranges.py` asks for, those that are 0 or more."""
+    """The sizes, among those that `bodies/ranges.py` compares, that are 0 or more."""
     with_results: bool = False
-    """A backward dispatch computes the results of the primal, too. They are local: `are_local`."""
+    """True if a backward dispatch computes the primal's results, which are local: `are_local`."""
     is_one_thread: bool = False
-    """The dispatch has one thread at most: every Index is 0."""
+    """True if the dispatch has at most one thread: every Index is 0."""
     atomics: str = "native"
-    """Of `ATOMICS`."""
+    """One of `ATOMICS`."""
     subgroups: bool = True
     are_waves_free: bool = True
-    """Whether waves may sum wherever all their threads come; browsers must see it themselves."""
+    """True if waves may sum wherever all their threads arrive; browsers must prove it."""
     storage_buffer_limit: int = 8
     workgroup: int = WORKGROUP_SIZE
     """Threads of a workgroup; reductions and scans of rows choose their own."""
     space: int = 0
-    """The descriptor set, bind group or register space of everything that is bound."""
+    """The descriptor set, bind group or register space of all bindings."""
     first_binding: int = 0
     """The slot of the constant buffer; the others follow it."""
     is_parallel: bool = True
-    """Whether the threads of a group run at once; a processor runs them in turn, and pays for
+    """True if the threads of a group run at once; a processor runs them in turn, and pays for
     each barrier and for each group that it starts."""
     host: str = "the device"
-    """Whose limit that is, as messages call it."""
+    """The owner of `storage_buffer_limit` in messages."""
     features: frozenset[str] = frozenset()
 
     @property
     def adds_in_waves(self) -> bool:
-        """Whether waves sum what all threads add at one address; else groups do, at barriers."""
+        """True if waves sum additions of all threads at one address; else groups with barriers."""
         return self.subgroups and self.are_waves_free
 
     @property
     def adds_together(self) -> bool:
-        """Whether one of them does: barriers cost more than they save where threads run in turn."""
+        """True if waves or groups sum; barriers do not pay where threads run in turn."""
         return self.adds_in_waves or self.is_parallel
 
 
 def thread_groups(lowered: Lowered, threads: Size) -> Size:
-    """Workgroups for that many threads."""
+    """The number of workgroups for `threads`."""
     if lowered.is_single_group:
         return 1
     groups = sizes.divide_up(threads, lowered.program.workgroup[0])

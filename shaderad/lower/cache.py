@@ -1,10 +1,9 @@
-"""Finished artifacts on disk, by content: a key (sha256) to bytes.
+"""Compiled artifacts on disk, by content: a key (sha256) to bytes.
 
 An entry carries the hash of its own payload and appears by an atomic rename, so processes may
 share a folder and a torn or damaged entry is a miss, never a wrong answer. A folder that cannot
-be read or written costs time only: no failure of the disk leaves this file. What is kept is
-executed, so that a folder to which other users can write is not used; one that the user has named
-is refused.
+be read or written costs time only: no failure of the disk leaves this file. Entries are executed,
+so a folder to which other users can write is not used, and is an error if the user has named it.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ _DIGEST_BYTES = 32
 _WRITES_PER_PRUNE = 64
 _DAY = 86400.0
 _CONTENTS = frozenset({"entries", "failed", "library", "slangpy"})
-"""Of a folder: what is kept here and by those who ask for `made`."""
+"""All that shaderad keeps in a cache folder."""
 
 
 class Cache:
-    """A folder of entries, kept under `limit_bytes` by dropping those not used for longest."""
+    """A folder of entries, kept under `limit_bytes` by dropping the least recently used."""
 
     def __init__(
         self, folder: Path | None, limit_bytes: int = 256 << 20, *, is_named: bool = False
     ) -> None:
-        """`folder` is made when first written to; `None` keeps nothing.
+        """`folder` is created by the first write; `None` keeps nothing.
 
-        `is_named`: the user has chosen it, and must know where it cannot be used.
+        `is_named`: the user has chosen the folder; an unsafe one is an error.
         """
         self.folder = folder
         self._limit_bytes = limit_bytes
@@ -45,10 +44,10 @@ class Cache:
         self._write_count = 0
 
     def usable(self) -> Path | None:
-        """The folder; `None` where it is missing, or other users can write to it.
+        """The folder; `None` if it is missing or other users can write to it.
 
         Raises:
-            CompileError: SR0509, where they can write to one that the user has named.
+            CompileError: SR0509, other users can write to a folder that the user has named.
         """
         if self.folder is None or self._is_private:
             return self.folder
@@ -64,14 +63,14 @@ class Cache:
         return self.folder
 
     def made(self) -> Path | None:
-        """As `usable`; a folder that is missing is made."""
+        """As `usable`; a missing folder is created."""
         if self.folder is not None and not self._is_private:
             with contextlib.suppress(OSError):
                 make_private(self.folder)
         return self.usable()
 
     def fault(self) -> str:
-        """Why the folder is not used although it is there; empty where nothing is wrong."""
+        """The reason not to use an existing folder, or empty."""
         try:
             if self.folder is not None:
                 check_private(self.folder, _CONTENTS)
@@ -82,7 +81,7 @@ class Cache:
         return ""
 
     def get(self, key: str) -> bytes | None:
-        """The bytes stored under `key`; a damaged entry is deleted and counts as absent."""
+        """The bytes stored under `key`; a damaged entry is deleted and `None`."""
         folder = self.usable()
         if folder is None:
             return None
@@ -96,11 +95,11 @@ class Cache:
             if payload is None:
                 path.unlink()
             elif time.time() - path.stat().st_mtime > _DAY:
-                os.utime(path)  # Pruning goes by age; a day is fine enough.
+                os.utime(path)  # Pruning goes by age, in days.
         return payload
 
     def put(self, key: str, payload: bytes) -> None:
-        """Stores `payload`, or does nothing where the folder does not allow it."""
+        """Stores `payload`; does nothing if the folder cannot be written."""
         folder = self.made()
         if folder is None:
             return
@@ -117,15 +116,15 @@ class Cache:
         return folder / "entries" / key[:2] / key
 
     def _prune(self, folder: Path) -> None:
-        """Drops the oldest entries, and what crashed writers left, until the rest fits."""
-        found: list[tuple[float, int, Path]] = []
+        """Drops the oldest entries until the rest fits, and files that crashed writers left."""
+        entries: list[tuple[float, int, Path]] = []
         for path in (folder / "entries").glob("*/*"):
             with contextlib.suppress(OSError):
                 status = path.stat()
-                found.append((status.st_mtime, status.st_size, path))
-        excess = sum(size for _, size, _ in found) - self._limit_bytes
-        for age, size, path in sorted(found):
-            is_abandoned = path.suffix == ".new" and time.time() - age > _DAY
+                entries.append((status.st_mtime, status.st_size, path))
+        excess = sum(size for _, size, _ in entries) - self._limit_bytes
+        for changed, size, path in sorted(entries):
+            is_abandoned = path.suffix == ".new" and time.time() - changed > _DAY
             if excess <= 0 and not is_abandoned:
                 continue
             with contextlib.suppress(OSError):
@@ -154,7 +153,7 @@ def _write_atomically(path: Path, content: bytes) -> None:
 
 
 def key_of(*parts: str | bytes) -> str:
-    """One sha256 over `parts`, each framed by its length so that none can run into the next."""
+    """The sha256 of `parts`, each preceded by its length."""
     digest = hashlib.sha256()
     for part in parts:
         content = part.encode() if isinstance(part, str) else part
@@ -165,7 +164,7 @@ def key_of(*parts: str | bytes) -> str:
 
 @functools.cache
 def default_cache() -> Cache:
-    """The user's cache folder; `SHADERAD_CACHE` names another."""
+    """The cache in the user's cache folder, or in the folder `SHADERAD_CACHE`."""
     chosen = os.environ.get("SHADERAD_CACHE")
     if chosen:
         return Cache(Path(chosen), is_named=True)

@@ -1,9 +1,8 @@
 """The host's end of a child process: one request at a time, with a time limit.
 
-Whatever the child does, a request ends: with its reply, with `ChildDied`, or, once the limit has
-passed and the child is killed, with `ChildTimedOut`. Invariant: only a child that has answered
-every request so far is asked again; after anything else, an interrupt at any moment included, the
-next request starts a new one.
+A request ends with its reply, with `ChildDied`, or, once the limit has passed and the child is
+killed, with `ChildTimedOut`. Invariant: only a child that has answered every request so far gets
+another one; otherwise, also after an interrupt, the next request starts a new child.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ WORKER = "shaderad.lower.worker"
 _SHOWN_STDERR_BYTES = 2000
 _START_SECONDS = 0.6
 _LOOK_SECONDS = 0.005
-# Sent by somebody else: the out-of-memory killer, a shell, a terminal, a limit of processor time.
+# Signals of the out-of-memory killer, a shell, a terminal, a limit of processor time.
 _FOREIGN_DEATHS = frozenset(
     f"signal {name}" for name in ("SIGKILL", "SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGXCPU")
 ) | {"exit code 0xc000013a"}
-# What Rust and C++ print before they abort for want of memory.
+# Output of Rust and C++ before an abort for lack of memory.
 _OUT_OF_MEMORY = re.compile(r"memory allocation of \d+ bytes failed|bad_alloc|out of memory", re.I)
 
 
@@ -48,7 +47,7 @@ class ChildDied(Exception):
 
     @property
     def was_killed(self) -> bool:
-        """It was ended by somebody else or for want of memory, which is no verdict on any code."""
+        """True if another process or lack of memory ended it, which is no verdict on the code."""
         return self.cause in _FOREIGN_DEATHS or bool(_OUT_OF_MEMORY.search(self.stderr))
 
 
@@ -56,8 +55,8 @@ class ChildTimedOut(Exception):
     """The child was killed because it took too long.
 
     Attributes:
-        stage: What it was at: ``"Slang"``, ``"naga"``, ``"driver"``; empty before it has begun.
-        excess: Which limit it exceeded, such as ``"used 60 s of processor time"``.
+        stage: The stage at which it was killed: ``"Slang"``, ``"naga"``, ``"driver"``, or empty.
+        excess: The limit that it exceeded, such as ``"used 60 s of processor time"``.
     """
 
     def __init__(self, stage: str, excess: str) -> None:
@@ -71,25 +70,25 @@ class ChildUnavailable(Exception):
 
 
 class Child:
-    """A lazily started `worker.py`, or another `module` that speaks like it; threads take turns."""
+    """A lazily started `worker.py`, or `module` with the same protocol; threads take turns."""
 
     def __init__(self, module: str = WORKER) -> None:
         self._module = module
         self._is_ready = False
-        """It has said that it runs."""
+        """True once the child has sent a message."""
         self._owes_reply = False
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
         self._is_over = False
-        # A forked host must not share its parent's pipe, nor wait on a lock nobody will release.
+        # A forked host must not share its parent's pipe, nor wait for a lock of its threads.
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
         atexit.register(self._end)
 
     @property
     def is_busy(self) -> bool:
-        """Whether a thread waits for its reply."""
+        """True while a thread waits for a reply."""
         return self._lock.locked()
 
     @property
@@ -100,14 +99,14 @@ class Child:
         """Sends `message` and waits for the reply.
 
         Args:
-            message: What `worker.py` understands.
-            timeout: Seconds of the child's processor time; the clock has limits of its own, see
-                lower/watchdog.py.
+            message: A request of `worker.py`.
+            timeout: Seconds of the child's processor time; `lower/watchdog.py` derives limits of
+                the clock from it.
 
         Raises:
-            ChildDied: The child crashed on it; where `was_killed`, twice in a row.
-            ChildTimedOut: It took too long.
-            ChildUnavailable: The child cannot be started here.
+            ChildDied: The child crashed; if `was_killed`, twice in a row.
+            ChildTimedOut: The child exceeded a limit.
+            ChildUnavailable: The child cannot be started.
         """
         content = msgspec.msgpack.encode(message)
         with self._lock:
@@ -130,21 +129,21 @@ class Child:
                 return reply
             code = process.wait()
             stderr.seek(start)
-            said = stderr.read()[-_SHOWN_STDERR_BYTES:].decode("utf-8", "replace").strip()
+            printed = stderr.read()[-_SHOWN_STDERR_BYTES:].decode("utf-8", "replace").strip()
         finally:
             if self._owes_reply:
                 self._stop()
         if watchdog.excess:
             raise ChildTimedOut(stage, watchdog.excess)
-        death = ChildDied(_cause(code), said)
+        death = ChildDied(_cause(code), printed)
         if not self._is_ready and not death.was_killed:
-            raise ChildUnavailable("; ".join([death.cause, *said.splitlines()[-1:]]))
+            raise ChildUnavailable("; ".join([death.cause, *printed.splitlines()[-1:]]))
         raise death
 
     def _exchange(
         self, process: subprocess.Popen[bytes], content: bytes, watchdog: Watchdog
     ) -> tuple[dict[str, Any] | None, str]:
-        """The reply to `content`, `None` where the child died on the way, and its last stage."""
+        """The reply to `content`, `None` if the child died, and the child's last stage."""
         assert process.stdin is not None
         assert process.stdout is not None
         stage = ""
@@ -155,24 +154,24 @@ class Child:
                 frame = head and _read_all(process.stdout, struct.unpack("<I", head)[0])
                 if not frame:
                     return None, stage
-                told = msgspec.msgpack.decode(frame)
+                message = msgspec.msgpack.decode(frame)
                 self._is_ready = True
-                if "reply" in told:
-                    return told["reply"], stage
-                if "used" in told:
-                    stage = told["stage"]
-                    watchdog.heard(told["used"])
+                if "reply" in message:
+                    return message["reply"], stage
+                if "used" in message:
+                    stage = message["stage"]
+                    watchdog.heard(message["used"])
                     progress.at_stage(stage)
-        except OSError:  # EPIPE: it died before it read the request.
+        except OSError:  # EPIPE: the child died before it read the request.
             return None, stage
 
     def close(self) -> None:
-        """Ends the child, if there is one; a later request starts another."""
+        """Ends a running child; a later request starts another."""
         with self._lock:
             self._stop()
 
     def _end(self) -> None:
-        """Ends it with the host: what a thread in the background asked for is asked no more."""
+        """Ends the child with the host; requests of background threads are not repeated."""
         self._is_over = True
         process = self._process
         if process is not None:
@@ -181,7 +180,7 @@ class Child:
 
     def _running(self) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
         if self._owes_reply or (self._process is not None and self._process.poll() is not None):
-            # An interrupt came between, or it died between requests, which is nobody's fault.
+            # A request was interrupted, or the child died between requests.
             self._stop()
         self._owes_reply = False
         if self._is_over:
@@ -197,13 +196,11 @@ class Child:
         return self._process, self._stderr
 
     def _stop(self) -> None:
-        # Each step may be interrupted, and is done again by the next call.
+        # An interrupted step is repeated by the next call.
         process = self._process
         if process is not None:
             process.kill()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
+            _close_pipes(process)
             process.wait()
             self._process = None
         if self._stderr is not None:
@@ -215,19 +212,16 @@ class Child:
         self._owes_reply = False
         process, self._process = self._process, None
         if process is not None:
-            # The parent waits for it; `returncode` keeps this copy from doing so.
-            process.returncode = 0
-            # Closed here too, or the child would not see the end of its input.
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
+            process.returncode = 0  # The parent waits for it, this copy must not.
+            # An open copy would hide the end of input from the child.
+            _close_pipes(process)
         self._stderr = None
 
 
 class Children:
-    """Several children, each of which answers a request at a time.
+    """Several children, each of which answers one request at a time.
 
-    Another is started where those that run have been busy for as long as a start takes.
+    Another one is started once all running ones have been busy for as long as a start takes.
     """
 
     def __init__(self, count: int, module: str = WORKER) -> None:
@@ -240,17 +234,23 @@ class Children:
     def _free(self) -> Child:
         start = time.monotonic()
         while True:
-            free = [one for one in self._children if not one.is_busy]
-            running = [one for one in free if one.is_started]
+            free = [child for child in self._children if not child.is_busy]
+            running = [child for child in free if child.is_started]
             is_due = len(free) == len(self._children) or time.monotonic() - start > _START_SECONDS
             if running or (free and is_due):
                 return (running or free)[0]
             time.sleep(_LOOK_SECONDS)
 
     def close(self) -> None:
-        """Ends them all; later requests start others."""
-        for one in self._children:
-            one.close()
+        """Ends all children; later requests start others."""
+        for child in self._children:
+            child.close()
+
+
+def _close_pipes(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
 
 
 def _start(module: str, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -261,7 +261,7 @@ def _start(module: str, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
         raise ChildUnavailable("this process has no Python interpreter of its own")
     package_folder = str(Path(__file__).resolve().parents[2])
     environment = dict(os.environ)
-    # What the host can import, the child can; the host's own script folder included.
+    # The child imports from the host's folders, its script folder included.
     environment["PYTHONPATH"] = os.pathsep.join([package_folder, *filter(None, sys.path)])
     try:
         # -P: a file in the working folder must not pass for a module of the standard library.
@@ -272,8 +272,7 @@ def _start(module: str, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
             stderr=stderr,
             env=environment,
             bufsize=0,
-            # A group of its own: Ctrl-C in a terminal goes to the host alone, from the child's
-            # first moment on.
+            # A group of its own: Ctrl-C in a terminal reaches only the host.
             process_group=None if sys.platform == "win32" else 0,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )

@@ -1,7 +1,7 @@
 """A `Program` -> `Code` of one target, through libslang in a child process and the disk cache.
 
-The same program, library and compiler give the same bytes, whoever compiled them. A compiler that
-refuses, crashes or hangs becomes a `CompileError`; it never takes the host down.
+The same program, library and compiler give the same bytes. A compiler that refuses, crashes or
+hangs raises a `CompileError` in the host.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ T = TypeVar("T")
 _IMPORT = re.compile(r"^import (\w+);", re.MULTILINE)
 
 TIMEOUT_SECONDS = 60.0
-"""Of the child's processor time."""
+"""Limit of the child's processor time."""
 PROCESSES = min(os.cpu_count() or 1, 4)
-"""That compile side by side."""
-# Raised whenever the child asks more of a module, so that earlier verdicts are forgotten.
+"""The number of child processes that compile side by side."""
+# Part of the cache key: increment it whenever vetting becomes stricter.
 _VETTING = "verdict 3"
 
 _NAMES = {
@@ -48,10 +48,10 @@ _NAMES = {
     "driver": "the driver's compiler",
     "device": "the driver, while it opened the device,",
 }
-"""What the stages of the child are called."""
+"""The stages of the child in messages."""
 
-# A profile of `build` -> the compiler's target; both SPIR-V profiles differ in emitted text only.
-TARGETS: dict[str, str] = {
+# Profiles of `build` -> the compiler's target; the SPIR-V profiles differ in emitted text only.
+TARGETS = {
     "spirv": "spirv",
     "spirv-core": "spirv",
     "hlsl": "hlsl",
@@ -62,31 +62,30 @@ TARGETS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a driver's own compiler takes some code."""
+    """The acceptance of code by a driver's compiler."""
 
     is_accepted: bool
     reason: str = ""
-    """Why not: its message, the signal it died of, or why it gave no answer."""
+    """The compiler's message, the signal it died of, or the cause of a missing answer."""
     is_final: bool = True
-    """Asking again gives the same. Not so where there is no device, where the driver or naga was
-    stopped because it took too long, or was killed."""
+    """False if another attempt may differ: no device, or a compiler that was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class VettingDevice:
-    """The device that vets: the same adapter, features and limits as the host's."""
+    """The device that vets, with the adapter, features and limits of the host's device."""
 
     adapter: str
     api: str
     driver: str
-    """With its version; these three are part of the key under which a verdict is kept."""
+    """Name and version; `adapter`, `api` and `driver` are part of a verdict's cache key."""
     features: tuple[str, ...]
-    """The runtime's own names."""
+    """Names of the runtime."""
     limits: Mapping[str, int]
     version: str
-    """Of wgpu-native, which holds naga; part of the cache key."""
+    """The version of wgpu-native, which contains naga; part of the cache key."""
     offers: frozenset[str] = frozenset()
-    """The features out of `lower.artifact.FEATURES`."""
+    """The features that it has of `lower.artifact.FEATURES`."""
 
 
 def compile_program(
@@ -98,17 +97,17 @@ def compile_program(
     timeout: float = TIMEOUT_SECONDS,
     before: Callable[[], object] | None = None,
 ) -> Code:
-    """Compiles the entry point of `program` for `target`, or finds it in the cache.
+    """Compiles the entry point of `program` for `target`, or reads it from the cache.
 
     The code of a module is its binary form.
 
     Args:
-        program: What to compile.
+        program: An entry point, or a module.
         target: A key of `TARGETS`.
-        cache: Where finished code is kept; the user's cache folder if not given.
-        library: The folder of `shaderad.slang`; the installed one if not given.
+        cache: The cache of compiled code; `None`: `default_cache`.
+        library: The folder of `shaderad.slang`; `None`: the installed one.
         timeout: Seconds of processor time after which the compiler is killed.
-        before: Called before the compiler is asked, where it has to be.
+        before: Called before a compilation, not before a read of the cache.
 
     Raises:
         CompileError: SR0501 refused, SR0502 crashed, SR0503 took too long, SR0504 no such target,
@@ -140,7 +139,7 @@ def compile_program(
 def compile_programs(
     programs: Sequence[Program], target: str, *, before: Callable[[], object] | None = None
 ) -> list[Code]:
-    """As `compile_program`, side by side; the error is that of the first that has one."""
+    """As `compile_program`, in parallel; raises the error of the first program that has one."""
     threads = ThreadPoolExecutor(PROCESSES, "compilers")
     try:
         codes = [threads.submit(compile_program, p, target, before=before) for p in programs]
@@ -150,9 +149,9 @@ def compile_programs(
 
 
 def code_with_lines(program: Program, target: str) -> Code | None:
-    """As `compile_program`, but the code says which lines of `program.slang` it comes from.
+    """The code with line directives to `program.slang`, for messages of validators.
 
-    That is what the reader of a complaint about the code needs; nothing is kept.
+    `None` if the compiler fails; bypasses the cache.
     """
     cache = default_cache()
     request = _request(program, target, cache, library_folder()) | {"lines": True}
@@ -164,14 +163,14 @@ def code_with_lines(program: Program, target: str) -> Code | None:
 
 
 def _request(program: Program, target: str, cache: Cache, library: Path) -> dict[str, Any]:
-    """What the child is told to compile."""
+    """The child's request to compile `program`."""
     folders = library_path(cache=cache, library=library, modules=modules_of(program))
     return {
         "kind": "compile",
         "slang": program.slang,
         "entry": "" if program.is_module else program.name,
         "target": TARGETS[target],
-        "folders": [str(one) for one in folders],
+        "folders": list(map(str, folders)),
         "digest": _library_digest(library),
         "lines": False,
     }
@@ -185,26 +184,26 @@ def library_path(
 ) -> list[Path]:
     """The folders that a Slang session searches for the library, first to last.
 
-    The first hold its `modules` in binary form, made at their first use, where the cache allows it.
+    The first folders hold `modules` in binary form, if the cache folder can be written.
     """
     cache = cache or default_cache()
     folder = library or library_folder()
-    kept = cache.made()
-    if kept is None:
+    cache_folder = cache.made()
+    if cache_folder is None:
         return [folder]
-    root, digest = kept / "library", _library_digest(folder)
-    found: list[Path] = []
+    root, digest = cache_folder / "library", _library_digest(folder)
+    binaries: list[Path] = []
     with _making.lock:
         for module in modules:
             key = key_of("library", module, repr(OPTIONS), digest, compiler_version())
             if (folder / f"{module}.slang").is_file():
-                made = precompiled.find_or_make(root, module, folder, key, children())
-                found += [made] if made is not None else []
-    return [*found, folder]
+                binary = precompiled.find_or_make(root, module, folder, key, children())
+                binaries += [binary] if binary is not None else []
+    return [*binaries, folder]
 
 
 class _Making:
-    """Threads make modules of the library in turn, each of them once."""
+    """A lock under which threads precompile the library one after the other."""
 
     def __init__(self) -> None:
         self.forget()
@@ -220,16 +219,13 @@ _making = _Making()
 
 @functools.cache
 def prepare() -> None:
-    """Begins, beside what goes on, what the first compilation on a machine would wait for.
-
-    Once in a process: later devices find it made.
-    """
+    """Starts to precompile the library in the background, once a process."""
     if compiler_version():
         threading.Thread(target=_make_library, daemon=True).start()
 
 
 def _make_library() -> None:
-    # Whoever compiles is told what is wrong with a cache.
+    # A compilation reports faults of the cache.
     with contextlib.suppress(Error, OSError):
         library_path(modules=precompiled.MODULES[:2])
 
@@ -237,7 +233,7 @@ def _make_library() -> None:
 def modules_of(program: Program) -> tuple[str, ...]:
     """The modules of the library that `program` imports."""
     imports = frozenset(_IMPORT.findall(program.slang))
-    return tuple(one for one in precompiled.MODULES if one in imports)
+    return tuple(module for module in precompiled.MODULES if module in imports)
 
 
 _FORMS = {"spirv": "SPIR-V", "wgsl": "WGSL"}
@@ -251,10 +247,7 @@ def vet(
     cache: Cache | None = None,
     timeout: float = TIMEOUT_SECONDS,
 ) -> Verdict:
-    """Whether wgpu makes a pipeline of SPIR-V or WGSL without coming to harm.
-
-    The child tries it, unless it has done so before on this machine: whoever made the code is
-    never believed. What is not final is not kept.
+    """Creates a wgpu pipeline of SPIR-V or WGSL in the child process; final verdicts are cached.
 
     Raises:
         CompileError: SR0506, no child process.
@@ -279,7 +272,7 @@ def vet(
 
 
 def prepare_to_vet(device: VettingDevice) -> None:
-    """Opens the device of the process that vets, beside what goes on, where there is none yet."""
+    """Opens the device of the vetting process in the background."""
     if not vetter().is_started:
         threading.Thread(target=_open, args=(device,), daemon=True).start()
 
@@ -290,7 +283,7 @@ def _open(device: VettingDevice) -> None:
 
 
 def _identity(device: VettingDevice) -> dict[str, Any]:
-    """What the process that vets finds the device by."""
+    """The part of a request by which the vetting process selects the device."""
     return {
         "adapter": device.adapter,
         "api": device.api,
@@ -303,7 +296,7 @@ def _identity(device: VettingDevice) -> dict[str, Any]:
 def ask_naga(
     code: Code, entry: str, process: Child, *, timeout: float = TIMEOUT_SECONDS
 ) -> Verdict:
-    """As `vet`, on the best device that `process` finds; nothing is kept.
+    """As `vet`, on the best device of `process`; bypasses the cache.
 
     Raises:
         CompileError: SR0506, no child process.
@@ -315,7 +308,7 @@ def ask_naga(
 
 @functools.cache
 def compiler_version() -> str:
-    """The version of slangpy, whose wheel carries the compiler; empty where it is missing."""
+    """The version of slangpy, whose wheel carries the compiler; empty if it is not installed."""
     try:
         return importlib.metadata.version("slangpy")
     except importlib.metadata.PackageNotFoundError:
@@ -324,13 +317,13 @@ def compiler_version() -> str:
 
 @functools.cache
 def children() -> Children:
-    """The processes that compile, none of which is started before it is asked."""
+    """The processes that compile, each started at its first request."""
     return Children(PROCESSES)
 
 
 @functools.cache
 def vetter() -> Child:
-    """The process that vets: it has a device open, and may end by any code."""
+    """The process that vets: it holds an open device, and any code may end it."""
     return Child()
 
 
@@ -342,7 +335,7 @@ def _library_digest(folder: Path) -> str:
 
 
 def _decoded(stored: bytes | None, kind: type[T]) -> T | None:
-    """What a cache entry says; `None` for one that another version wrote in another form."""
+    """The content of a cache entry; `None` for an entry in the form of another version."""
     if stored is None:
         return None
     try:
@@ -381,7 +374,7 @@ def _refusal(program: Program, target: str, diagnostics: tuple[Diagnostic, ...],
     first = slang_log.failure(diagnostics)
     if first is None:
         first = Diagnostic("error", "", log.strip() or "no code, and no reason given", "", 0, "")
-    # An internal error names the place in a note of its own.
+    # The place of an internal error is in a separate note.
     placed = first if first.line else next((d for d in diagnostics if d.line), first)
     return error(
         "SR0501",
@@ -395,7 +388,7 @@ def _refusal(program: Program, target: str, diagnostics: tuple[Diagnostic, ...],
 
 
 def _keep_text(program: Program, cache: Cache) -> Path:
-    """Writes the module where a user can find and attach it."""
+    """Writes the module to a file that a user can attach to an issue; returns its path."""
     name = f"{program.name}-{key_of(program.slang)[:12]}.slang"
     for folder in _folders_of_failures(cache):
         try:
@@ -408,10 +401,9 @@ def _keep_text(program: Program, cache: Cache) -> Path:
 
 
 def _folders_of_failures(cache: Cache) -> Iterator[Path]:
-    kept = cache.made()
-    if kept is not None:
-        yield kept / "failed"
-    # Of a name that nobody else could have taken.
+    cache_folder = cache.made()
+    if cache_folder is not None:
+        yield cache_folder / "failed"
     yield Path(tempfile.mkdtemp(prefix="shaderad-"))
 
 
@@ -428,13 +420,13 @@ def _verdict(request: dict[str, Any], timeout: float, process: Child) -> Verdict
         return Verdict(False, f"{_NAMES[late.stage]} {late.excess} over {size}", is_final=False)
     except ChildUnavailable as failure:
         raise error("SR0506", reason=failure) from None
-    if "failure" in reply:  # No device, say: nothing that the code did.
+    if "failure" in reply:  # No device, for example: the code is not at fault.
         return Verdict(False, reply["failure"], is_final=False)
     return Verdict("refused" not in reply, reply.get("refused", ""))
 
 
 def _panic(stderr: str) -> str:
-    """The line of a Rust panic that says what happened; else the last that was printed."""
+    """The message of a Rust panic, or the last printed line."""
     lines = [line for line in stderr.splitlines() if line.strip()]
     for number, line in enumerate(lines):
         if "panicked at" in line:

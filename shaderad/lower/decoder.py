@@ -1,4 +1,4 @@
-"""The last pass of the primal of a Min or Max array: from order-preserving words to values."""
+"""The last pass of the primal of a Min or Max array: order-preserving words become values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import Kind, scalars
-from shaderad.lower.arrays import Cell, extreme_fill
+from shaderad.lower.arrays import SlangBuffer, extreme_fill
 from shaderad.lower.bindings import Role, Word, WordKind
 from shaderad.lower.entry_points import open_entry_point
 from shaderad.lower.piece import Piece
@@ -18,17 +18,17 @@ _INDEX = "index"
 
 
 def write_decoder(module: Module, b: Buffer, *, is_first: bool) -> tuple[Piece, Piece, str]:
-    """The pass that turns the words of a Min or Max array back into values, in place.
+    """Declarations, entry point and its name; decodes in place.
 
     Args:
-        module: What it becomes.
-        b: The array.
-        is_first: No dispatch before it binds the array, since the kernel never writes it.
+        module: The module of the pass.
+        b: The Min or Max array.
+        is_first: True if no earlier dispatch binds the array, since the kernel never writes it.
     """
     t = b.type.element
     scalar = next(iter(scalars(t)))
     fill = extreme_fill(b) if is_first else None
-    module.arrays.need(Role.OUTPUT, b.name, t, Cell.WRITE, fill_word=fill)
+    module.arrays.need(Role.OUTPUT, b.name, t, SlangBuffer.WRITE, fill_word=fill)
     declarations = module.arrays.bind()
     piece = Piece()
     name = module.names.make(f"{b.name}_decode")

@@ -1,8 +1,7 @@
-"""How deep blocks lie in each other once the functions around them are one.
+"""The nesting depth of blocks after inlining, and its limit.
 
-Compilers of drivers give blocks a stack of fixed size, and some do not look whether it is full:
-lavapipe ends the process beyond 80 (LP_MAX_TGSI_NESTING). What a kernel nests is counted here
-with what it calls, and refused in time.
+Compilers of drivers give blocks a stack of fixed size, and some do not check it: lavapipe ends the
+process beyond 80 (LP_MAX_TGSI_NESTING).
 """
 
 from __future__ import annotations
@@ -14,26 +13,23 @@ from shaderad.ir.nodes import (
     Call,
     Conditional,
     Expr,
-    For,
     ForwardDiff,
     Function,
-    If,
     Logical,
     Stmt,
-    While,
 )
 from shaderad.ir.walk import blocks, children
 
 DEPTH_LIMIT = 64
-"""What the library and derivatives add around, and inside, takes the rest of the driver's 80."""
+"""The library and derivatives add blocks up to the driver's 80."""
 
 _Depth = tuple[int, Span | None]
-"""A number of blocks, and where the innermost of them stands."""
+"""A number of blocks, and the place of the innermost one."""
 _FLAT: _Depth = (0, None)
 
 
 def check_depth(body: tuple[Stmt, ...], span: Span | None) -> None:
-    """What drivers cannot compile.
+    """Checks that drivers can compile the nesting of `body`.
 
     Raises:
         LanguageError: SR0288.
@@ -44,7 +40,7 @@ def check_depth(body: tuple[Stmt, ...], span: Span | None) -> None:
 
 
 class _Depths:
-    """The depth of bodies; that of each function is found once."""
+    """The depths of bodies; each function is measured once."""
 
     def __init__(self) -> None:
         self._by_function: dict[Function, _Depth] = {}
@@ -53,21 +49,20 @@ class _Depths:
         return max((self._statement(s) for s in body), key=_number, default=_FLAT)
 
     def _statement(self, s: Stmt) -> _Depth:
-        found = [self._expression(e) for e in children(s)]
-        if isinstance(s, If | For | While):
-            found += [_inside(self.of(b), s.span) for b in blocks(s)]
+        depths = [self._expression(e) for e in children(s)]
+        depths += [_inside(self.of(b), s.span) for b in blocks(s)]
         if isinstance(s, BackwardDiff):
-            found.append(self._function(s.function))
-        return max(found, key=_number, default=_FLAT)
+            depths.append(self._function(s.function))
+        return max(depths, key=_number, default=_FLAT)
 
     def _expression(self, e: Expr) -> _Depth:
-        found = [self._expression(child) for child in children(e)]
+        depths = [self._expression(child) for child in children(e)]
         if isinstance(e, Conditional | Logical):
-            # What is evaluated first lies outside of the branch.
-            found[1:] = [_inside(depth, e.span) for depth in found[1:]]
+            # The first operand lies outside of the branch.
+            depths[1:] = [_inside(depth, e.span) for depth in depths[1:]]
         if isinstance(e, Call | ForwardDiff):
-            found.append(self._function(e.function))
-        return max(found, key=_number, default=_FLAT)
+            depths.append(self._function(e.function))
+        return max(depths, key=_number, default=_FLAT)
 
     def _function(self, f: Function) -> _Depth:
         if f not in self._by_function:

@@ -1,6 +1,6 @@
-"""The threads of the backward entry points.
+"""The threads of backward entry points.
 
-Each calls the body's adjoint, whose sums grow in place, and stores what is this thread's own.
+Each thread calls the body's adjoint, which adds to sums in place, and stores its own gradients.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ def write_backward(entry: EntryScope) -> None:
         spelled = types.spell(b.type.element)
         arguments.append(f"{spelled}.read<{tag}>({INDEX} * {spelled}.wordCount)")
     arguments += [entry.values[s.name] for s in entry.resolved.sums]
-    summed, own = summed_types(entry), entry.module.strategies.exclusive.values()
-    bars = {name: f"sums.{entry.module.sum(name)}" for name in summed}
+    own = entry.module.strategies.exclusive.values()
+    bars = {name: f"sums.{entry.module.sum(name)}" for name in summed_types(entry)}
     for h in own:
         bars[h.name] = entry.names.make(f"{h.name}_bar")
         t = entry.element(h.buffer)
         start = _start_of(entry, h, types.spell(t)) or types.zero(t)
         entry.piece.add(f"{types.spell(t)} {bars[h.name]} = {start};")
-    given = [*(u.name for u in entry.kernel.uniforms), *(h.name for h in own)]
-    given += [h.name for h in entry.module.strategies.uniform]
-    arguments += [bars[name] for name in given if name in bars]
+    names = [u.name for u in entry.kernel.uniforms]
+    names += [h.name for h in entry.module.strategies.hoisted]
+    arguments += [bars[name] for name in names if name in bars]
     results = _results(entry)
     entry.piece.call(entry.body, [*arguments, *results.values()])
     if results:
@@ -44,15 +44,15 @@ def write_backward(entry: EntryScope) -> None:
 
 
 def _results(entry: EntryScope) -> dict[str, str]:
-    """The places of what the primal gives, by name, where it is computed, too."""
+    """Declares a variable for each result of the primal; empty for dispatches without results."""
     if not entry.module.gives_results:
         return {}
-    found = {name: entry.names.make(f"{name}_value") for name in entry.resolved.locals}
-    for name, place in found.items():
+    variables = {name: entry.names.make(f"{name}_value") for name in entry.resolved.locals}
+    for name, variable in variables.items():
         t = entry.resolved.local_types[name]
         spelled, zero = entry.module.types.spell(t), entry.module.types.zero(t)
-        entry.piece.add(f"{spelled} {place} = {zero};")
-    return found
+        entry.piece.add(f"{spelled} {variable} = {zero};")
+    return variables
 
 
 def _store_own(entry: EntryScope, h: Hoisted, bar: str, number: str) -> None:
@@ -68,10 +68,9 @@ def _store_own(entry: EntryScope, h: Hoisted, bar: str, number: str) -> None:
 
 
 def _start_of(entry: EntryScope, h: Hoisted, spelled: str) -> str:
-    """What a gradient that is added to holds already; empty where it starts at 0."""
-    if not entry.module.variant.accumulate or entry.module.arrays.is_atomic(
-        Role.GRADIENT, h.buffer
-    ):
+    """The text of the present gradient, if the dispatch accumulates; empty if it starts at 0."""
+    is_atomic = entry.module.arrays.is_atomic(Role.GRADIENT, h.buffer)
+    if not entry.module.variant.accumulate or is_atomic:
         return ""
     tag = entry.tags.writer(Role.GRADIENT, h.buffer, entry.element(h.buffer))
     return f"read<{spelled}, {tag}>({entry.places[h.name]})"

@@ -1,9 +1,9 @@
-"""What an entry point itself needs bound, and whether its threads sum something."""
+"""The bindings of an entry point, and the shape of its dispatch."""
 
 from __future__ import annotations
 
 from shaderad.ir.types import Kind, is_differentiable, scalars
-from shaderad.lower.arrays import Cell, write_cell
+from shaderad.lower.arrays import SlangBuffer, write_buffer
 from shaderad.lower.bindings import (
     REDUCTION_GROUP_LIMIT,
     SERIAL_GROUP_LIMIT,
@@ -14,7 +14,7 @@ from shaderad.lower.entry_scope import EntryScope
 
 
 def note_needs(entry: EntryScope) -> None:
-    """Tells the module's arrays what the entry point itself reads and writes."""
+    """Binds the arrays that the entry point reads and writes outside of the body."""
     mode, arrays = entry.module.mode, entry.module.arrays
     note_uniforms(entry)
     for u in entry.wanted_uniforms():
@@ -23,30 +23,25 @@ def note_needs(entry: EntryScope) -> None:
     for b in entry.own:
         t = b.type.element
         if entry.module.gives_results:
-            arrays.need(Role.OUTPUT, b.name, t, write_cell(t))
+            arrays.need(Role.OUTPUT, b.name, t, write_buffer(t))
         if mode is Mode.BACKWARD and is_differentiable(t):
             arrays.need_elements(Role.COTANGENT, b.name, t)
-    _note_sums(entry)
+    for s in entry.resolved.sums:
+        if entry.module.gives_results:
+            arrays.need(Role.OUTPUT, s.buffer, s.type, arrays.float_buffer(), fill_word=0)
+        if mode is Mode.BACKWARD:
+            arrays.need(Role.COTANGENT, s.buffer, s.type, SlangBuffer.READ)
 
 
 def note_uniforms(entry: EntryScope) -> None:
-    """Those that are device arrays are bound like any other."""
+    """Binds the uniforms that are device arrays."""
     for u in entry.kernel.uniforms:
         if u.name in entry.module.variant.device_uniforms:
             entry.module.arrays.need_elements(Role.UNIFORM, u.name, u.type)
 
 
-def _note_sums(entry: EntryScope) -> None:
-    mode, arrays = entry.module.mode, entry.module.arrays
-    for s in entry.resolved.sums:
-        if entry.module.gives_results:
-            arrays.need(Role.OUTPUT, s.buffer, s.type, arrays.float_cell(), fill_word=0)
-        if mode is Mode.BACKWARD:
-            arrays.need(Role.COTANGENT, s.buffer, s.type, Cell.READ)
-
-
 def is_reduction(entry: EntryScope) -> bool:
-    """Whether threads sum something over the whole dispatch."""
+    """True if threads sum values over the whole dispatch."""
     has_sums = entry.module.gives_results and bool(entry.resolved.sums)
     if entry.module.mode is Mode.BACKWARD:
         return has_sums or bool(entry.wanted_uniforms() or entry.module.strategies.uniform)
@@ -54,7 +49,7 @@ def is_reduction(entry: EntryScope) -> bool:
 
 
 def group_limit(entry: EntryScope) -> int:
-    """How many groups share the indices; 0: as many as there are indices for."""
+    """`Lowered.group_limit` of the entry point."""
     if not entry.module.variant.is_parallel:
         return SERIAL_GROUP_LIMIT
     sums = is_reduction(entry) or entry.module.sums_in_groups
@@ -62,7 +57,7 @@ def group_limit(entry: EntryScope) -> int:
 
 
 def is_single_group(entry: EntryScope) -> bool:
-    """Sums of doubles: there is no atomic add for them."""
+    """True if the dispatch sums doubles, which have no atomic add."""
     if entry.module.mode is not Mode.BACKWARD:
         return False
     types = [u.type for u in entry.wanted_uniforms()]

@@ -1,8 +1,8 @@
 """The entry point around a body: ``<kernel>_primal``, ``_bwd``, ``_fwd``, ``_winner``, ``_decode``.
 
-Each reads what was hoisted, calls the body or its derivative, and stores what comes out. A module
-whose threads sum something (uniform gradients, Add elements at fixed indices) adds once a group,
-of which there are few: each loops over a tile of indices. So does any where groups run in turn.
+Each thread reads hoisted elements, calls the body or its derivative, and stores the results. An
+entry point whose threads sum values (uniform gradients, Add elements at fixed indices) adds once a
+group, of which there are few: each loops over a tile of indices. On processors every group does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from shaderad.bodies.outputs import Resolved
-from shaderad.ir.nodes import Function
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import WORKGROUP_SIZE, Mode, Role, WordKind
 from shaderad.lower.entry_derivatives import write_backward
@@ -23,21 +22,19 @@ from shaderad.lower.piece import Piece
 from shaderad.lower.tags import inner_extents
 
 ENTRY_NAME = ("entry point",)
-"""The key of its name."""
+"""The key of an entry point's name in `Module.names`."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryWriter:
-    """How an entry point is put around a body."""
+    """A form of entry points around bodies."""
 
     note_needs: Callable[[EntryScope], None]
-    """Notes what the entry point itself binds, before slots are counted."""
+    """Binds the arrays that the entry point accesses, before slots are counted."""
     write: Callable[[EntryScope], tuple[str, Piece, Piece]]
-    """Gives the entry point's name, its tags and its text."""
-    functions: tuple[Function, ...] = ()
-    """What it calls besides the body."""
+    """Returns the entry point's name, its tags and its text."""
     own_uniforms: frozenset[str] = frozenset()
-    """Uniforms that it reads and the body does not."""
+    """Uniforms that the entry point reads and the body does not."""
 
 
 def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
@@ -74,7 +71,7 @@ def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
 
 
 def open_entry_point(module: Module, piece: Piece, name: str) -> None:
-    """The head of an entry point whose threads the library numbers."""
+    """Writes the head of an entry point whose threads the library numbers."""
     size = module.workgroup_size
     if size != WORKGROUP_SIZE:
         piece.add(f"export public static const uint groupSize = {size};")
@@ -86,7 +83,7 @@ def open_entry_point(module: Module, piece: Piece, name: str) -> None:
 
 
 def send_report(entry: EntryScope) -> str:
-    """The last statement of an entry point whose threads may report."""
+    """The last statement of an entry point whose threads report."""
     if not entry.module.variant.checks:
         return "sendReport<Report>();"
     launch = entry.word(WordKind.LAUNCH, "launch")
@@ -102,7 +99,7 @@ def _sums_struct(piece: Piece, sums: list[tuple[str, str]]) -> None:
 
 
 def _before_threads(entry: EntryScope) -> None:
-    """Reads once what is the same for every thread."""
+    """Reads the elements and cotangents that all threads share."""
     if entry.module.mode is not Mode.BACKWARD:
         return
     for h in entry.module.strategies.uniform:
@@ -123,10 +120,10 @@ def _before_threads(entry: EntryScope) -> None:
 
 
 def _tile(entry: EntryScope, count: str, *, has_sums: bool) -> None:
-    """The loop of a group over its part of the indices.
+    """The loop of a group over its tile of the indices.
 
-    Where groups sum inside of it, all their threads go through it together: those past the end run
-    along as the last thread, and neither write nor report.
+    If groups sum inside the loop, all threads make every iteration: threads past the end repeat the
+    last index, and neither write nor report.
     """
     piece, is_together = entry.piece, entry.module.sums_in_groups
     tile = entry.word(WordKind.TILE, "tile")
@@ -171,7 +168,7 @@ def _has_extremes(entry: EntryScope) -> bool:
 
 
 def write_indices(entry: EntryScope) -> None:
-    """Index names from the thread's number, row-major over ``dim``."""
+    """Declares the indices of a thread, row-major over ``dim``."""
     names = entry.kernel.index_names
     rest = INDEX
     for axis, name in enumerate(names):
@@ -185,18 +182,14 @@ def write_indices(entry: EntryScope) -> None:
 
 
 def _primal(entry: EntryScope) -> None:
-    entry.call_body(entry.arguments())
+    entry.call_body()
     names = entry.resolved.locals
     entry.store_results({name: f"outputs.{entry.module.output(name)}" for name in names})
 
 
-def _winner(entry: EntryScope) -> None:
-    entry.call_body(entry.arguments())
-
-
 _THREADS: dict[Mode, Callable[[EntryScope], None]] = {
     Mode.PRIMAL: _primal,
-    Mode.WINNER: _winner,
+    Mode.WINNER: EntryScope.call_body,
     Mode.BACKWARD: write_backward,
     Mode.FORWARD: _primal,
 }
@@ -207,7 +200,7 @@ KERNEL_ENTRY = EntryWriter(note_needs, write_entry)
 
 
 def write_outputs(module: Module, resolved: Resolved) -> Piece | None:
-    """The struct that the body returns; `None` where it returns nothing."""
+    """The struct that the body returns; `None` for a body without results."""
     fields = [(n, module.kernel.buffer(n).type.element) for n in resolved.own]
     fields += [(s.name, s.type) for s in resolved.sums]
     if not fields:

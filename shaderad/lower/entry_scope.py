@@ -1,4 +1,4 @@
-"""What all parts of an entry point share: its names, its arguments, elements and their numbers."""
+"""The state that the parts of an entry point share: names, arguments, elements, element numbers."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from shaderad.lower.strategy import Hoisted
 from shaderad.lower.uniforms import Uniforms
 
 INDEX = "index"
-"""The number of a thread, as the emitted text calls it."""
+"""The variable of the emitted text that holds a thread's number."""
 
 
 class EntryScope:
-    """One entry point while it is written: its text, names and what they stand for."""
+    """One entry point while it is written."""
 
     def __init__(
         self, module: Module, resolved: Resolved, body: str, own_uniforms: frozenset[str]
     ) -> None:
         self.module = module
         self.own_uniforms = own_uniforms
-        """Uniforms that the body does not take."""
+        """Uniforms that are no parameters of the body."""
         self.kernel = module.kernel
         self.resolved = resolved
         self.body = body
@@ -40,9 +40,9 @@ class EntryScope:
         self.float_own = [b for b in self.own if is_differentiable(b.type.element)]
         self.names = module.names.child(ENTRY_WORDS)
         self.places: dict[str, str] = {}
-        """The text of a hoisted element's number, by its name."""
+        """The text of each hoisted element's number, by its name."""
         self.values: dict[str, str] = {}
-        """The text of what is read once for all threads, by name."""
+        """The variables of values that all threads share, by name."""
         for name in self.kernel.index_names:
             self.names.make(name, ("index", name))
 
@@ -56,7 +56,7 @@ class EntryScope:
         return self.kernel.buffer(buffer).type.element
 
     def element_number(self, h: Hoisted) -> str:
-        """A hoisted read is silent: the body reports where the program reads."""
+        """Declares the number of a hoisted element; the body reports indices out of range."""
         number = self.names.make(f"{h.name}_number")
         values = ", ".join(self._fixed_text(e) for e in h.indices)
         is_there = self.is_there(h.buffer, h.indices)
@@ -65,14 +65,14 @@ class EntryScope:
         return number
 
     def is_there(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
-        """Whether an element that is read or added to once is known to be in range."""
+        """True if a hoisted element is known to be in range."""
         module = self.module
         return module.is_unchecked or is_in_range(
             self.kernel, buffer, indices, module.variant.natural
         )
 
     def _fixed_text(self, e: Expr) -> str:
-        """An index made of constants, Index names and uniforms."""
+        """The text of an index of constants, Index names and uniforms."""
         types = {u.name: u.type for u in self.kernel.uniforms}
         writer = FunctionWriter(self.module, Piece(), types)
         for name in self.kernel.index_names:
@@ -87,11 +87,11 @@ class EntryScope:
         return self.module.arrays.silent_number(s.buffer, values, is_there=is_there)
 
     def reader(self, buffer: str, indices: tuple[Expr, ...]) -> str:
-        """The function that reads such an element."""
+        """The library function that reads a hoisted element."""
         return "readInside" if self.is_there(buffer, indices) else "read"
 
     def guarded(self, text: str, number: str, *, is_there: bool) -> None:
-        """A line that runs where the element of this number exists."""
+        """Adds a line that runs if the element `number` exists."""
         if is_there:
             self.piece.add(text)
         else:
@@ -99,18 +99,17 @@ class EntryScope:
             self.piece.indented(text)
 
     def arguments(self) -> list[str]:
-        """The body's arguments as plain values."""
-        arguments = [self.index_name(n) for n in self.kernel.index_names]
+        """The indices and uniforms that the body takes."""
         own = self.own_uniforms
-        arguments += [self.uniforms.value(u) for u in self.kernel.uniforms if u.name not in own]
-        return arguments
+        uniforms = [self.uniforms.value(u) for u in self.kernel.uniforms if u.name not in own]
+        return [*map(self.index_name, self.kernel.index_names), *uniforms]
 
-    def call_body(self, arguments: list[str]) -> None:
-        has_outputs = bool(self.own or self.resolved.sums)
-        self.piece.call(f"Outputs outputs = {self.body}" if has_outputs else self.body, arguments)
+    def call_body(self) -> None:
+        head = "Outputs outputs = " if self.own or self.resolved.sums else ""
+        self.piece.call(f"{head}{self.body}", self.arguments())
 
     def store_results(self, values: Mapping[str, str]) -> None:
-        """Stores what the thread holds in the end, by name: its own elements, and parts of sums."""
+        """Stores a thread's results by name: its own elements, and summands of sums."""
         for b in self.own:
             self.store(b, values[b.name])
         for s in self.resolved.sums:

@@ -1,4 +1,4 @@
-"""What the threads of an entry point sum, and the adds at its end: one a group and sum."""
+"""The sums over the threads of an entry point, and the adds at its end: one a group and sum."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from shaderad.lower.strategy import Hoisted
 
 
 def sum_fields(entry: EntryScope) -> list[tuple[str, str]]:
-    """Name and Slang type of everything that this dispatch sums."""
-    module, types = entry.module, entry.module.types
+    """Name and Slang type of each sum of the dispatch."""
+    module = entry.module
     summed = summed_types(entry) if module.mode is Mode.BACKWARD else {}
-    found = [(module.sum(name), types.spell(t)) for name, t in summed.items()]
-    sums = entry.resolved.sums if module.gives_results else ()
-    return [*found, *((module.sum(s.name), types.spell(s.type)) for s in sums)]
+    if module.gives_results:
+        summed |= {s.name: s.type for s in entry.resolved.sums}
+    return [(module.sum(name), module.types.spell(t)) for name, t in summed.items()]
 
 
 def summed_types(entry: EntryScope) -> dict[str, Type]:
     """The uniforms and hoisted elements whose cotangents the backward mode sums."""
-    found = {u.name: u.type for u in entry.wanted_uniforms()}
     hoisted = entry.module.strategies.uniform
-    return {**found, **{h.name: entry.element(h.buffer) for h in hoisted}}
+    uniforms = {u.name: u.type for u in entry.wanted_uniforms()}
+    return uniforms | {h.name: entry.element(h.buffer) for h in hoisted}
 
 
 def add_sums(entry: EntryScope) -> None:
-    """Adds every sum once a group."""
+    """Writes one add a group for every sum."""
     if entry.module.mode is Mode.BACKWARD:
         for u in entry.wanted_uniforms():
             entry.piece.add(_added(entry, u.name, u.name, u.type, "0"))
@@ -39,7 +39,7 @@ def add_sums(entry: EntryScope) -> None:
 
 
 def _added(entry: EntryScope, name: str, field: str, t: Type, place: str) -> str:
-    """The line that adds a sum to a gradient."""
+    """The statement that adds a sum to a gradient."""
     tag, field = entry.tags.adder(Role.GRADIENT, name, t), entry.module.sum(field)
     spelled = entry.module.types.spell(t)
     return f"{spelled}.addCotangent<{_over(entry, tag)}>({place}, sums.{field});"

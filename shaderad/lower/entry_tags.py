@@ -1,4 +1,4 @@
-"""Tags of arrays as an entry point uses them: read, written or added to at one index."""
+"""Tags of an entry point, which reads, writes or adds to arrays at one index a thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TAG_WORDS = {
 
 
 class EntryTags:
-    """Writes each tag at its first use into `piece`."""
+    """Writes each tag into `piece` at its first use."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
@@ -33,12 +33,12 @@ class EntryTags:
         self.piece = Piece()
 
     def reader(self, role: Role, name: str, t: Type) -> str:
-        """A tag that reads an array."""
+        """The tag that reads an array."""
         lines = self._shared.reader_lines
         return self._tag(role, name, "IReadable", lambda: lines(role, name, t))
 
     def writer(self, role: Role, name: str, t: Type) -> str:
-        """A tag that writes an array; one that accumulates reads it too."""
+        """The tag that writes an array, and reads it to accumulate a gradient."""
         reads = role is Role.GRADIENT and self._module.variant.accumulate
 
         def lines() -> list[str]:
@@ -48,7 +48,7 @@ class EntryTags:
         return self._tag(role, name, "IWritable, IReadable" if reads else "IWritable", lines)
 
     def adder(self, role: Role, name: str, t: Type) -> str:
-        """A tag that adds to an array."""
+        """The tag that adds to an array."""
         is_double = Kind.DOUBLE in {s.kind for s in scalars(t)}
         arrays = self._module.arrays
         is_new = not self._module.names.has(("entry", role, name, "IAddable"))
@@ -58,7 +58,7 @@ class EntryTags:
         return self._tag(role, name, "IAddable", lambda: lines(role, name))
 
     def _double_adder_lines(self, role: Role, name: str) -> list[str]:
-        """One group runs alone: no atomic is needed."""
+        """Adds without atomics, as dispatches that sum doubles have one group."""
         low = self._module.arrays.words(role, name)
         high = self._module.arrays.words(role, name, "offset + 1")
         return [
@@ -72,7 +72,7 @@ class EntryTags:
         ]
 
     def _tag(self, role: Role, name: str, bases: str, lines: Callable[[], list[str]]) -> str:
-        """The tag of an array as the entry point uses it, written at its first use."""
+        """The tag with these base interfaces, written at its first use."""
         key = ("entry", role, name, bases)
         is_new = not self._module.names.has(key)
         tag = self._module.names.make(f"{name}_{_TAG_WORDS[role]}", key)

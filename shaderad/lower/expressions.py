@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from shaderad.bodies.outputs import AlreadyRead, CheckIndex
 from shaderad.bodies.ranges import InRange
@@ -45,6 +45,7 @@ from shaderad.ir.types import (
     is_integer,
     scalar_of,
 )
+from shaderad.ir.walk import children
 from shaderad.lower import accumulate
 from shaderad.lower.bindings import SiteKind
 from shaderad.lower.known import AtRunTime, with_hidden_divisor
@@ -55,9 +56,7 @@ from shaderad.rules.pulling import Cotangent, Leap
 if TYPE_CHECKING:
     from shaderad.lower.slang import FunctionWriter
 
-_E = TypeVar("_E", bound=Expr)
-
-# Binding strength of operators; a higher one binds tighter.
+# Precedence of operators; a higher one binds tighter.
 _PRIMARY = 100
 _PRECEDENCE = {
     "*": 90, "/": 90, "+": 80, "-": 80, "<": 60, "<=": 60, ">": 60, ">=": 60,
@@ -76,7 +75,7 @@ class ExpressionWriter:
         self._module = function.module
 
     def text(self, e: Expr, strength: int = 0) -> str:
-        """`e` as Slang text, in parentheses where it binds weaker than `strength`."""
+        """`e` as Slang text, in parentheses if its precedence is below `strength`."""
         text, own = self._spelled(e)
         return f"({text})" if own < strength else text
 
@@ -86,8 +85,8 @@ class ExpressionWriter:
             raise TypeError(f"no Slang text for {type(e).__name__}")
         return write(self, e)
 
-    def _arguments(self, args: tuple[Expr, ...]) -> str:
-        return ", ".join(self.text(a) for a in args)
+    def _arguments(self, args: Iterable[Expr]) -> str:
+        return ", ".join(map(self.text, args))
 
     # -- leaves ---------------------------------------------------------------------------------
 
@@ -110,7 +109,7 @@ class ExpressionWriter:
     # -- operators ------------------------------------------------------------------------------
 
     def apply(self, e: Apply) -> tuple[str, int]:
-        e = with_hidden_divisor(e, self._function.known)
+        e = with_hidden_divisor(e, self._function.folded)
         spelling = ops.slang_function(e.op, e.type)
         if "{" in spelling:
             return self._operator(e, spelling)
@@ -123,7 +122,7 @@ class ExpressionWriter:
         if self.has_matrix_form(e):
             return self._matrix_operator(e)
         if e.op is ops.NEG and isinstance(e.type, Vector):
-            # In WGSL Slang makes `vec3(0) - a + b` of `-(a + b)`, also where that had a name.
+            # Slang writes `-(a + b)` as `vec3(0) - a + b` in WGSL.
             factor = 2**32 - 1 if e.type.element == UINT else -1
             text = self.text(e.args[0], _PRECEDENCE["*"] + 1)
             return f"{literal(factor, e.type.element)} * {text}", _PRECEDENCE["*"]
@@ -137,40 +136,34 @@ class ExpressionWriter:
         sides = self._sides(e)
         left, right = self.text(sides[0], strength), self.text(sides[1], strength + 1)
         if e.op is ops.NE and is_float(e.args[0].type):
-            # naga makes `!=` of WGSL false where a side is NaN.
+            # naga evaluates `!=` of WGSL to false for NaN.
             return f"!({left} == {right})", _UNARY
         return f"{left} {symbol} {right}", strength
 
     def has_matrix_form(self, e: Apply) -> bool:
-        """Whether `e` is a matrix for which the plain operator is not on every target.
+        """True if `e` is a matrix whose operator is missing on some target.
 
         WGSL and Metal neither negate nor divide matrices, and Slang's derivative of the subtrahend
-        is ``mat3x3<f32>(0) - m``, which is no WGSL. Of HLSL's product by component glslang makes
+        is ``mat3x3<f32>(0) - m``, which is no WGSL. glslang reads HLSL's product by component as
         the matrix product.
         """
         if not isinstance(e.type, Matrix):
             return False
         if e.op is ops.MUL:
-            sides = self._sides(e)
-            return all(s.type == e.type for s in sides)
+            return all(s.type == e.type for s in self._sides(e))
         if e.op is ops.SUB and isinstance(e.args[1], Splat):
             return False
         return e.op in (ops.NEG, ops.SUB, ops.DIV)
 
     def _matrix_operator(self, e: Apply) -> tuple[str, int]:
-        if e.op is ops.MUL:
-            return self._matrix_product(e), _PRIMARY
-        if e.op is ops.DIV:
-            return f"divideMatrix({self._arguments(e.args)})", _PRIMARY
+        if e.op in (ops.MUL, ops.DIV):
+            name = "multiplyMatrix" if e.op is ops.MUL else "divideMatrix"
+            return f"{name}({self._arguments(e.args)})", _PRIMARY
         negated = f"{self.text(e.args[-1], _PRECEDENCE['*'])} * -1.0"
         if e.op is ops.NEG:
             return negated, _PRECEDENCE["*"]
         left = self.text(self._sides(e)[0], _PRECEDENCE["+"])
         return f"{left} + {negated}", _PRECEDENCE["+"]
-
-    def _matrix_product(self, e: Apply) -> str:
-        """By component."""
-        return f"multiplyMatrix({self._arguments(e.args)})"
 
     def at_run_time(self, e: AtRunTime) -> tuple[str, int]:
         zero = self._module.zero()
@@ -179,7 +172,7 @@ class ExpressionWriter:
         return f"atRunTime({self.text(e.value)}, {zero})", _PRIMARY
 
     def _sides(self, e: Apply) -> tuple[Expr, Expr]:
-        """Operands without splats: Slang spreads a scalar over a vector or matrix itself."""
+        """Operands without splats: Slang promotes a scalar to a vector or matrix."""
         left, right = e.args
         if isinstance(left, Splat) and not isinstance(right, Splat):
             return left.value, right
@@ -193,26 +186,18 @@ class ExpressionWriter:
         return f"{self.text(e.left, own)} {symbol} {self.text(e.right, own + 1)}", own
 
     def conditional(self, e: Conditional) -> tuple[str, int]:
-        parts = (self.text(p, _CONDITIONAL + 1) for p in (e.condition, e.if_true, e.if_false))
-        condition, if_true, if_false = parts
+        condition, if_true, if_false = (self.text(p, _CONDITIONAL + 1) for p in children(e))
         return f"{condition} ? {if_true} : {if_false}", _CONDITIONAL
 
     # -- conversions ----------------------------------------------------------------------------
 
-    def cast(self, e: Cast) -> tuple[str, int]:
-        return f"{self._module.types.spell(e.type)}({self.text(e.value)})", _PRIMARY
+    def construct(self, e: Construct | Cast | Splat) -> tuple[str, int]:
+        return f"{self._module.types.spell(e.type)}({self._arguments(children(e))})", _PRIMARY
 
     def bitcast(self, e: Bitcast) -> tuple[str, int]:
         scalar = scalar_of(e.type)
         assert scalar is not None
-        call = f"{_BITCASTS[scalar.kind]}({self.text(e.value)})"
-        return call, _PRIMARY
-
-    def construct(self, e: Construct) -> tuple[str, int]:
-        return f"{self._module.types.spell(e.type)}({self._arguments(e.parts)})", _PRIMARY
-
-    def splat(self, e: Splat) -> tuple[str, int]:
-        return f"{self._module.types.spell(e.type)}({self.text(e.value)})", _PRIMARY
+        return f"{_BITCASTS[scalar.kind]}({self.text(e.value)})", _PRIMARY
 
     # -- parts ----------------------------------------------------------------------------------
 
@@ -230,29 +215,18 @@ class ExpressionWriter:
             if isinstance(container, Vector):
                 return f"{self.text(e.value, _PRIMARY)}.{'xyzw'[index]}", _PRIMARY
             return f"{self.text(e.value, _PRIMARY)}[{index}]", _PRIMARY
-        return self._dynamic_element(e, container)
-
-    def _dynamic_element(self, e: Element, container: Type) -> tuple[str, int]:
         if self._function.is_inside(e.index):
             return f"{self.text(e.value, _PRIMARY)}[{self.text(e.index)}]", _PRIMARY
-        index = self.local_index(e.index, container)
-        return self.element_text(self.text(e.value), container, index, e.type), _PRIMARY
-
-    def element_text(self, value: str, container: Type, index: str, element: Type) -> str:
-        """The element of `value` at a checked position, through the library."""
-        zero = self._module.types.zero(element)
-        if isinstance(container, Vector):
-            return f"component({value}, {index}, {zero})"
+        index, value = self.local_index(e.index, container), self.text(e.value)
         if isinstance(container, Matrix):
-            return f"row({value}, {index})"
-        return f"at({value}, {index}, {zero})"
+            return f"row({value}, {index})", _PRIMARY
+        function = "component" if isinstance(container, Vector) else "at"
+        return f"{function}({value}, {index}, {self._module.types.zero(e.type)})", _PRIMARY
 
     def local_index(self, index: Expr, container: Type) -> str:
-        """The checked position: `outside` where it is out of range."""
+        """The text of a checked position: `outside` for an index out of range."""
         assert isinstance(container, Vector | Matrix | LocalArray)
         count = container.row_count if isinstance(container, Matrix) else container.count
-        if isinstance(index, Const):
-            return f"{int(index.value)}u"
         if self._module.is_unchecked:
             return f"uint({self.text(index)})"
         report, site = self._report(SiteKind.BOUNDS, index.span, str(container))
@@ -268,19 +242,12 @@ class ExpressionWriter:
         return f"{read}<{element}, {tag}>({index})", _PRIMARY
 
     def _is_there(self, index: Expr) -> bool:
-        """Whether an access finds its element in any case, as its first index says."""
-        if isinstance(index, KnownNumber):
-            return index.is_inside or self._module.is_unchecked
-        return isinstance(index, InRange) or self._module.is_unchecked
-
-    def in_range(self, e: InRange) -> tuple[str, int]:
-        return self._spelled(e.value)
-
-    def known_number(self, e: KnownNumber) -> tuple[str, int]:
-        return self._spelled(e.number)
+        """True if an access with this first index needs no check."""
+        is_known = isinstance(index, KnownNumber) and index.is_inside
+        return is_known or isinstance(index, InRange) or self._module.is_unchecked
 
     def _report(self, kind: SiteKind, span: Span, name: str) -> tuple[str, str]:
-        """To whom a place reports, and its number; what runs again reports nothing."""
+        """The report type and site number of a place; loops that run again do not report."""
         if self._function.is_silent:
             return "NoReport", "0"
         return self._module.report, self._module.site(kind, span, name)
@@ -292,7 +259,6 @@ class ExpressionWriter:
         return f"alreadyRead({self.checked_index(e.buffer, e.indices, e.span)}, {name})", _PRIMARY
 
     def cotangent(self, e: Cotangent) -> tuple[str, int]:
-        """What is read where a write of the primal put something."""
         return accumulate.cotangent_text(self._function, e), _PRIMARY
 
     def leap(self, e: Leap) -> tuple[str, int]:
@@ -302,7 +268,7 @@ class ExpressionWriter:
         return self.checked_index(e.buffer, e.indices, e.span), _PRIMARY
 
     def checked_index(self, buffer: str, indices: tuple[Expr, ...], span: Span) -> str:
-        """The number of an element: `outside` where an index is out of range."""
+        """The text of an element number: `outside` for an index out of range."""
         if isinstance(indices[0], KnownNumber):
             return self.text(indices[0])
         if isinstance(indices[0], PointerIndex):
@@ -312,14 +278,14 @@ class ExpressionWriter:
         values = self._arguments(indices)
         if self._is_there(indices[0]):
             return f"elementNumber<{tag}>({values})"
-        # What holds tangents is read and written where the array is whose they are.
+        # An index of a tangent is reported by the access to the primal array.
         if self._function.is_silent or primal != buffer:
             return f"elementIndex<{tag}, NoReport>({values}, 0)"
         site = self._module.site(SiteKind.BOUNDS, span, buffer)
         return self._module.arrays.checked_index(buffer, values, site)
 
     def _pointed_index(self, buffer: str, e: PointerIndex, span: Span) -> str:
-        """A pointer's own range is the guard: what it leads to lies inside its array."""
+        """The element number behind a pointer, whose range is inside its array."""
         self._module.arrays.tag(buffer)
         pointer, index = self.text(e.pointer, _PRIMARY), self.text(e.index)
         if self._module.is_unchecked:
@@ -343,8 +309,8 @@ class ExpressionWriter:
         name = self._module.function(e.function)
         return f"{name}({self._arguments(e.args)})", _PRIMARY
 
-    def detach(self, e: Detach) -> tuple[str, int]:
-        return self._spelled(e.value)
+    def wrapped(self, e: Detach | InRange | KnownNumber) -> tuple[str, int]:
+        return self._spelled(e.number if isinstance(e, KnownNumber) else e.value)
 
 
 _WRITERS: dict[type[Expr], Callable[..., tuple[str, int]]] = {
@@ -356,10 +322,10 @@ _WRITERS: dict[type[Expr], Callable[..., tuple[str, int]]] = {
     Apply: ExpressionWriter.apply,
     Logical: ExpressionWriter.logical,
     Conditional: ExpressionWriter.conditional,
-    Cast: ExpressionWriter.cast,
+    Cast: ExpressionWriter.construct,
     Bitcast: ExpressionWriter.bitcast,
     Construct: ExpressionWriter.construct,
-    Splat: ExpressionWriter.splat,
+    Splat: ExpressionWriter.construct,
     Field: ExpressionWriter.field,
     Swizzle: ExpressionWriter.swizzle,
     Element: ExpressionWriter.element,
@@ -370,8 +336,8 @@ _WRITERS: dict[type[Expr], Callable[..., tuple[str, int]]] = {
     Cotangent: ExpressionWriter.cotangent,
     Leap: ExpressionWriter.leap,
     Watched: ExpressionWriter.watched,
-    InRange: ExpressionWriter.in_range,
-    KnownNumber: ExpressionWriter.known_number,
+    InRange: ExpressionWriter.wrapped,
+    KnownNumber: ExpressionWriter.wrapped,
     Call: ExpressionWriter.call,
-    Detach: ExpressionWriter.detach,
+    Detach: ExpressionWriter.wrapped,
 }

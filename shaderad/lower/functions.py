@@ -7,8 +7,8 @@ from shaderad.bodies.jumps import Structured
 from shaderad.ir.nodes import Function, Parameter
 from shaderad.ir.walk import writes
 from shaderad.lower.bindings import Mode
-from shaderad.lower.known import known_names
-from shaderad.lower.module import Derivatives, Module
+from shaderad.lower.known import folded_names
+from shaderad.lower.module import DerivativeNames, Module
 from shaderad.lower.piece import Piece
 from shaderad.lower.slang import FunctionWriter
 from shaderad.lower.watches import Watch
@@ -27,9 +27,9 @@ def write_function(module: Module, f: Function, name: str) -> None:
         if isinstance(f, Adjoint)
         else structured(f.body, f.result, types)
     )
-    known = known_names(plain.body, module.known_arguments.get(f, {}))
+    folded = folded_names(plain.body, module.folded_parameters.get(f, {}))
     watch = _watch_of(f, module.mode)
-    writer = FunctionWriter(module, piece, plain.local_types, known=known, watch=watch)
+    writer = FunctionWriter(module, piece, plain.local_types, folded=folded, watch=watch)
     assigned = writes(plain.body)
     derivatives = module.derivatives.get(f)
     parameters = [
@@ -50,23 +50,23 @@ def write_function(module: Module, f: Function, name: str) -> None:
     module.pieces.append(piece)
 
 
-def _passed(p: Parameter, derivatives: Derivatives | None) -> str:
-    """How an argument is handed over: compilers keep copies of arrays, Slang's AD takes values."""
+def _passed(p: Parameter, derivatives: DerivativeNames | None) -> str:
+    """The modifier of a parameter: compilers copy arrays, and Slang's derivatives take values."""
     if isinstance(p, Place):
         return "inout "
     return "__constref " if holds_array(p.type) and derivatives is None else ""
 
 
 def _watch_of(f: Function, mode: Mode) -> Watch:
-    """A derivative of the user's own computes values, like any function of theirs."""
+    """The watch of `f`; a custom derivative computes values, like the primal."""
     if isinstance(f, Adjoint):
         return Watch(Mode.PRIMAL if f.is_own else mode, f.shown)
     return Watch(mode, f.shown if isinstance(f, Pushed) else {})
 
 
 def copy_parameter(writer: FunctionWriter, name: str) -> None:
-    """A parameter that the body rebinds becomes a local."""
-    given = writer.variable(name)
+    """Declares a local with the value of a parameter that the body assigns."""
+    parameter = writer.variable(name)
     local = writer.names.make(name)
     writer.bind(name, local)
-    writer.piece.add(f"{writer.module.types.spell(writer.types[name])} {local} = {given};")
+    writer.piece.add(f"{writer.module.types.spell(writer.types[name])} {local} = {parameter};")

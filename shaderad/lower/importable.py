@@ -1,8 +1,8 @@
-"""A kernel -> the Slang module of its functions, for shaders that others write.
+"""A kernel -> the Slang module of its functions, for the user's own shaders.
 
-Each function that has derivatives, and each read of an array by which the kernel is differentiated,
-carries both derivatives in Slang's own convention: a program that imports the module may call
-``bwd_diff(blend)`` and ``fwd_diff(blend)``, or call it from ``[Differentiable]`` functions.
+Each differentiable function, and each read of an array by which the kernel is differentiated, has
+both derivatives in Slang's convention: a program that imports the module may call
+``bwd_diff(blend)`` and ``fwd_diff(blend)``, or ``blend`` from ``[Differentiable]`` functions.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from shaderad.lower.artifact import Program
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.functions import write_function
 from shaderad.lower.kernels import assemble
-from shaderad.lower.module import Derivatives, Module
-from shaderad.lower.names import Names
+from shaderad.lower.module import DerivativeNames, Module
+from shaderad.lower.names import Identifiers
 from shaderad.lower.piece import Piece
 from shaderad.lower.strategy import NOTHING_HOISTED
 from shaderad.lower.tags import Tags
@@ -30,12 +30,12 @@ from shaderad.rules.pushing.statements import push_body
 from shaderad.rules.transforms import Transforms
 
 _NO_LIMIT = 1 << 16
-"""Storage buffers: how many fit is the importing program's business."""
+"""The limit of storage buffers, which the importing program must keep."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Offered:
-    """A function with its derivatives: of all parameters that have one."""
+class _Exported:
+    """A function with its derivatives by all differentiable parameters."""
 
     function: Function
     moving: tuple[int, ...]
@@ -44,14 +44,14 @@ class _Offered:
 
 
 def lower_importable(kernel: Kernel, variant: Variant) -> Program | None:
-    """The module of the functions of `kernel`; `None` where it would hold none.
+    """The module of the functions of `kernel`; `None` if there are none to export.
 
-    Arrays are bound as in the backward mode, all gradients added to atomically. An index out of
+    Arrays are bound as in the backward mode; additions to gradients are atomic. An index out of
     range reads 0 and is not reported.
 
     Args:
-        kernel: Any; what it writes is not part of the module.
-        variant: By which arrays it is differentiated, and on what devices.
+        kernel: Any kernel; functions that write memory are not exported.
+        variant: The arrays with gradients, and properties of devices.
     """
     transforms = Transforms()
     kernel = silent(kernel)
@@ -62,16 +62,16 @@ def lower_importable(kernel: Kernel, variant: Variant) -> Program | None:
     module.set_function_writer(lambda f, name: write_function(module, f, name))
     inputs = [b for b in kernel.buffers if b.access is Access.IN and b.name in variant.wanted]
     arrays = [b for b in inputs if not (b.is_pointed or _holds_doubles(b))]
-    offered = list(_offered(kernel, transforms, inputs))
-    if not (offered or arrays):
+    exported = list(_exported(kernel, transforms, inputs))
+    if not (exported or arrays):
         return None
     entry = module.names.make(f"{kernel.name}_functions")
-    for one in offered:
-        module.derivatives[one.function] = _derivatives(module, one.function.name)
+    for export in exported:
+        module.derivatives[export.function] = _derivatives(module, export.function.name)
     for b in arrays:
         module.pieces += _read(module, b)
-    for one in offered:
-        _write(module, one)
+    for export in exported:
+        _write(module, export)
     module.arrays.note_tags(dict.fromkeys(variant.wanted, True))
     declarations = module.arrays.bind()
     tags = Tags(module).write()
@@ -80,11 +80,11 @@ def lower_importable(kernel: Kernel, variant: Variant) -> Program | None:
 
 
 def _holds_doubles(b: Buffer) -> bool:
-    """Devices have no atomic that adds to its gradient."""
+    """True if the gradient of `b` would need atomic adds of doubles, which devices lack."""
     return any(s.kind is Kind.DOUBLE for s in scalars(b.type.element))
 
 
-def _offered(kernel: Kernel, transforms: Transforms, inputs: list[Buffer]) -> Iterator[_Offered]:
+def _exported(kernel: Kernel, transforms: Transforms, inputs: list[Buffer]) -> Iterator[_Exported]:
     nothing: frozenset[str] = frozenset()
     wanted = frozenset(b.name for b in inputs)
     doubles = frozenset(b.name for b in inputs if _holds_doubles(b))
@@ -106,49 +106,49 @@ def _offered(kernel: Kernel, transforms: Transforms, inputs: list[Buffer]) -> It
         try:
             pulled = adjoints.adjoint(f, frozenset(moving))
             pushed = transforms.function(tangents.of(f, frozenset(moving)))
-        except DerivativeError:  # Slang's own rule: with both derivatives, or without any.
+        except DerivativeError:  # A Slang function has both derivatives or none.
             continue
-        yield _Offered(f, moving, pulled, pushed)
+        yield _Exported(f, moving, pulled, pushed)
 
 
 def _read(module: Module, b: Buffer) -> tuple[Piece, ...]:
-    """``mesh_at(i)``, an element of an array, with its derivatives; out of range it is 0."""
+    """``mesh_at(i)``, an element of an array or 0, with its derivatives."""
     t = module.types.spell(b.type.element)
     array = module.arrays.tag(b.name)
     name = module.names.make(f"{b.name}_at")
     derivatives = _derivatives(module, name)
     indices = ["i", "j", "k", "l"][: b.type.rank]
-    given, values = ", ".join(f"int {i}" for i in indices), ", ".join(indices)
+    parameters, values = ", ".join(f"int {i}" for i in indices), ", ".join(indices)
     number = module.arrays.silent_number(b.name, values, is_there=module.is_unchecked)
     reader = "readInside" if module.is_unchecked else "read"
     read, pulled, pushed = Piece(), Piece(), Piece()
     read.add(f"/// `{'.'.join(b.path)}[{values}]`; `bwd_diff` adds to the gradient of the array.")
     for line in derivatives.attributes:
         read.add(line)
-    read.open(f"public {t} {name}({given})")
+    read.open(f"public {t} {name}({parameters})")
     read.add(f"return {reader}<{t}, {array}>({number});")
     read.close()
-    pulled.open(f"void {derivatives.backward}({given}, {t} result_bar)")
+    pulled.open(f"void {derivatives.backward}({parameters}, {t} result_bar)")
     pulled.add(f"addGradient<{t}, {array}>({number}, {t}.gradientWordCount, 0, result_bar);")
     pulled.close()
-    pushed.open(f"DifferentialPair<{t}> {derivatives.forward}({given})")
+    pushed.open(f"DifferentialPair<{t}> {derivatives.forward}({parameters})")
     pushed.add(f"return diffPair({name}({values}), {module.types.zero(b.type.element)});")
     pushed.close()
     return read, pulled, pushed
 
 
-def _derivatives(module: Module, name: str) -> Derivatives:
-    return Derivatives(*(module.names.make(f"{name}_{how}_diff") for how in ("bwd", "fwd")))
+def _derivatives(module: Module, name: str) -> DerivativeNames:
+    return DerivativeNames(*(module.names.make(f"{name}_{how}_diff") for how in ("bwd", "fwd")))
 
 
-def _write(module: Module, one: _Offered) -> None:
-    """A function, its adjoint, its tangent, and both once more with arguments in pairs."""
-    module.function(one.function)
-    derivatives = module.derivatives[one.function]
+def _write(module: Module, export: _Exported) -> None:
+    """Writes a function, its adjoint, its tangent, and both with pairs as parameters."""
+    module.function(export.function)
+    derivatives = module.derivatives[export.function]
     names = module.names.child()
-    own = [(names.make(p.name), module.types.spell(p.type)) for p in one.function.parameters]
-    pulled = _pulled(module, one, derivatives.backward, own, names)
-    module.pieces += [pulled, _pushed(module, one, derivatives.forward, own)]
+    own = [(names.make(p.name), module.types.spell(p.type)) for p in export.function.parameters]
+    pulled = _pulled(module, export, derivatives.backward, own, names)
+    module.pieces += [pulled, _pushed(module, export, derivatives.forward, own)]
 
 
 def _pairs(
@@ -165,34 +165,34 @@ def _pairs(
 
 
 def _pulled(
-    module: Module, one: _Offered, head: str, own: list[tuple[str, str]], names: Names
+    module: Module, export: _Exported, head: str, own: list[tuple[str, str]], names: Identifiers
 ) -> Piece:
     piece = Piece()
-    piece.span = one.function.span
-    parameters, primals = _pairs(own, one.moving, "inout ")
+    piece.span = export.function.span
+    parameters, primals = _pairs(own, export.moving, "inout ")
     result = names.make("result_bar")
-    parameters.append(f"{module.types.spell(one.function.result)} {result}")
+    parameters.append(f"{module.types.spell(export.function.result)} {result}")
     piece.open(f"void {head}({', '.join(parameters)})")
-    bars = [names.make(f"{own[k][0]}_bar") for k in one.moving]
-    for k, bar in zip(one.moving, bars, strict=True):
-        t: Type = one.function.parameters[k].type
+    bars = [names.make(f"{own[k][0]}_bar") for k in export.moving]
+    for k, bar in zip(export.moving, bars, strict=True):
+        t: Type = export.function.parameters[k].type
         piece.add(f"{own[k][1]} {bar} = {module.types.zero(t)};")
-    piece.call(module.function(one.pulled), [*primals, result, *bars])
-    for k, bar in zip(one.moving, bars, strict=True):
+    piece.call(module.function(export.pulled), [*primals, result, *bars])
+    for k, bar in zip(export.moving, bars, strict=True):
         piece.add(f"{own[k][0]} = diffPair({own[k][0]}.p, {bar});")
     piece.close()
     return piece
 
 
-def _pushed(module: Module, one: _Offered, head: str, own: list[tuple[str, str]]) -> Piece:
+def _pushed(module: Module, export: _Exported, head: str, own: list[tuple[str, str]]) -> Piece:
     piece = Piece()
-    piece.span = one.function.span
-    parameters, primals = _pairs(own, one.moving, "")
-    t = module.types.spell(one.function.result)
+    piece.span = export.function.span
+    parameters, primals = _pairs(own, export.moving, "")
+    t = module.types.spell(export.function.result)
     piece.open(f"DifferentialPair<{t}> {head}({', '.join(parameters)})")
-    both = module.types.spell(one.pushed.result)
-    arguments = [*primals, *(f"{own[k][0]}.d" for k in one.moving)]
-    piece.call(f"{both} both = {module.function(one.pushed)}", arguments)
+    both = module.types.spell(export.pushed.result)
+    arguments = [*primals, *(f"{own[k][0]}.d" for k in export.moving)]
+    piece.call(f"{both} both = {module.function(export.pushed)}", arguments)
     piece.add("return diffPair(both.item0, both.item1);")
     piece.close()
     return piece

@@ -1,7 +1,7 @@
-"""A kernel and what is wanted of it -> the dispatches that compute it, as Slang modules.
+"""A kernel, mode and variant -> dispatches, as Slang modules.
 
-The one place that puts the stages of lowering in order: outputs, write numbers, jumps, refusals,
-strategies, functions and loops, bindings, entry point.
+The stages in order: write numbers, outputs, jumps, refusals, strategies, ranges, adjoint,
+functions, bindings, entry point.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from shaderad.lower.entry_needs import group_limit, is_single_group
 from shaderad.lower.entry_points import ENTRY_NAME, KERNEL_ENTRY, EntryWriter, write_outputs
 from shaderad.lower.entry_scope import EntryScope
 from shaderad.lower.functions import copy_parameter, write_function
-from shaderad.lower.known import known_arguments, known_names
+from shaderad.lower.known import folded_names, folded_parameters
 from shaderad.lower.module import Module
 from shaderad.lower.names import imported_modules
 from shaderad.lower.piece import Piece
@@ -61,11 +61,11 @@ from shaderad.rules.transforms import Transforms
 
 
 def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered, ...]:
-    """The dispatches of `kernel` in `mode`, in the order in which they run.
+    """The dispatches of `kernel` in `mode`, in order of execution.
 
     Raises:
         LanguageError, DerivativeError: See ``bodies/outputs.py`` and ``lower/refusals.py``.
-        CompileError: SR0753, where it was built before.
+        CompileError: SR0753, a built kernel has no body.
     """
     if kernel.is_built:
         raise error("SR0753", kernel=kernel.name)
@@ -76,7 +76,7 @@ def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered,
 
 
 def lower_around(kernel: Kernel, variant: Variant, around: EntryWriter) -> Lowered:
-    """One dispatch that computes `kernel` as `around` asks for it, element by element."""
+    """The dispatch whose entry point `around` calls the body of `kernel` for each element."""
     with nesting(kernel.name, kernel.span):
         transforms = Transforms()
         return _lower(transforms.kernel(kernel), Mode.PRIMAL, variant, transforms, around=around)
@@ -106,17 +106,18 @@ def _dispatches(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered, 
 
 
 def _forward(kernel: Kernel, transforms: Transforms, variant: Variant) -> Lowered:
-    """The dispatch of the kernel with tangents, whose arrays are tangents to the host."""
+    """The dispatch of the kernel with tangents, whose added arrays the host binds as tangents."""
     pushed = push_kernel(kernel, variant.wanted, transforms, is_first=True)
-    names = {n for n in variant.launch_shaped if n in pushed.dots}
-    uniforms = {u.name for u in kernel.uniforms} & pushed.dots.keys()
-    given = replace(
+    dots = pushed.dots
+    shaped = {dots[name] for name in variant.launch_shaped if name in dots}
+    uniforms = {dots[u.name] for u in kernel.uniforms if u.name in dots}
+    pushed_variant = replace(
         variant,
         wanted=frozenset(),
-        launch_shaped=variant.launch_shaped | {pushed.dots[n] for n in names},
-        device_uniforms=variant.device_uniforms | {pushed.dots[n] for n in uniforms},
+        launch_shaped=variant.launch_shaped | shaped,
+        device_uniforms=variant.device_uniforms | uniforms,
     )
-    return _lower(pushed, Mode.FORWARD, given, transforms)
+    return _lower(pushed, Mode.FORWARD, pushed_variant, transforms)
 
 
 def _lower(
@@ -156,7 +157,7 @@ def _lower(
 
 
 class _Lowering:
-    """One module from its parts."""
+    """Writes the parts of one module."""
 
     def __init__(self, module: Module, resolved: Resolved, around: EntryWriter) -> None:
         self._kernel = module.kernel
@@ -166,28 +167,29 @@ class _Lowering:
         for s in resolved.sums:
             module.shown_names[s.name] = self._kernel.buffer(s.buffer).shown_name
         module.set_function_writer(lambda f, name: write_function(module, f, name))
-        module.known_arguments = known_arguments(resolved.body)
 
     def run(self) -> Lowered:
         module = self._module
         adjoint = self._adjoint() if module.mode is Mode.BACKWARD else None
-        # First of all: what functions are called must not change them.
+        body = self._resolved.body if adjoint is None else adjoint.body
+        module.folded_parameters = folded_parameters(body, module.transforms.function)
+        # Entry points take their names before functions do.
         name = stem = module.names.make(self._kernel.name)
         if module.mode is Mode.FORWARD:
             stem = module.names.make(primal_name(self._kernel))
         if self._around is KERNEL_ENTRY:
             module.names.make(f"{stem}_{module.mode.value}", ENTRY_NAME)
         if adjoint is None:
-            body: Piece | None = self._write_body(name)
+            body_text: Piece | None = self._write_body(name)
         else:
-            module.known_arguments = known_arguments(adjoint.body)
             if self._around is KERNEL_ENTRY and module.variant.adds_together:
                 module.uniform_additions = self._uniform_additions(adjoint)
-            name, body = module.function(adjoint), None
+            name, body_text = module.function(adjoint), None
         entry = EntryScope(module, self._resolved, name, self._around.own_uniforms)
         self._around.note_needs(entry)
-        # Tags may ask for more words, and the entry point for more tags: text first, bindings last.
-        self._note_hoisted_tags()
+        # The entry point may add tags, and tags may add words: `assemble` declares words last.
+        for read in (*module.strategies.hoisted, *self._resolved.sums):
+            module.arrays.tag(read.buffer)
         strategies = module.strategies
         summed = {b: b not in strategies.exclusive for b in module.variant.wanted}
         module.arrays.note_tags(summed)
@@ -195,7 +197,7 @@ class _Lowering:
         entry_name, entry_tags, entry_text = self._around.write(entry)
         tags = Tags(module).write()
         outputs = write_outputs(module, self._resolved) if adjoint is None else None
-        parts = [declarations, tags, entry_tags, *module.pieces, outputs, body, entry_text]
+        parts = [declarations, tags, entry_tags, *module.pieces, outputs, body_text, entry_text]
         program = assemble(module, entry_name, parts)
         return Lowered(
             program=program,
@@ -210,12 +212,12 @@ class _Lowering:
         )
 
     def _adjoint(self) -> Adjoint:
-        """What the kernel's body adds to the cotangents of what it reads."""
+        """The adjoint of the kernel's body."""
         kernel, module, resolved = self._kernel, self._module, self._resolved
         elements = module.strategies.types(kernel)
         wanted = module.variant.wanted
-        given = {u.name: u.type for u in kernel.uniforms} | elements
-        floats = {n for n in given if is_differentiable(given[n])}
+        parameters = {u.name: u.type for u in kernel.uniforms} | elements
+        floats = {name for name, t in parameters.items() if is_differentiable(t)}
         hoisted = {h.buffer for h in module.strategies.exclusive.values()}
         summed = {b.name for b in kernel.buffers if b.access is Access.IN and b.name in wanted}
         written = {b.name for b in kernel.buffers if b.access is not Access.IN}
@@ -232,31 +234,24 @@ class _Lowering:
             kernel,
             resolved.body,
             {**resolved.local_types, **elements},
-            given,
+            parameters,
             frozenset(floats & (wanted | elements.keys())),
             (*results, *(s.name for s in resolved.sums)),
             resolved.locals if module.gives_results else (),
         )
-        given_types = {p.name: p.type for p in adjoint.parameters}
-        verified(kernel, adjoint.body, {**adjoint.local_types, **given_types})
+        types = {p.name: p.type for p in adjoint.parameters}
+        verified(kernel, adjoint.body, {**adjoint.local_types, **types})
         return adjoint
 
     def _uniform_additions(self, adjoint: Adjoint) -> list[AccumulateGradient]:
         uniform = [u.name for u in self._kernel.uniforms]
         uniform += [h.name for h in self._module.strategies.uniform]
         inputs = frozenset(b.name for b in self._kernel.buffers if b.access is Access.IN)
-        found = uniform_additions(adjoint, uniform, inputs)
-        return [s for s in found if self._module.is_wanted(s.buffer)]
-
-    def _note_hoisted_tags(self) -> None:
-        module = self._module
-        for h in module.strategies.hoisted:
-            module.arrays.tag(h.buffer)
-        for s in self._resolved.sums:
-            module.arrays.tag(s.buffer)
+        additions = uniform_additions(adjoint, uniform, inputs)
+        return [s for s in additions if self._module.is_wanted(s.buffer)]
 
     def _write_body(self, name: str) -> Piece:
-        """The kernel as a pure function of index, uniforms and hoisted elements."""
+        """The body as a function of indices, uniforms and hoisted elements."""
         module, kernel, resolved = self._module, self._kernel, self._resolved
         piece = Piece()
         piece.span = kernel.span
@@ -269,7 +264,7 @@ class _Lowering:
             module,
             piece,
             types,
-            known=known_names(resolved.body, {}),
+            folded=folded_names(resolved.body, {}),
             watch=Watch(module.mode, kernel.shown if isinstance(kernel, PushedKernel) else {}),
         )
         parameters = [
@@ -281,7 +276,7 @@ class _Lowering:
         piece.open(f"{result} {name}({', '.join(parameters)})")
         for n in sorted(writes(resolved.body) & uniforms.keys()):
             copy_parameter(writer, n)
-        # A `return` at the end leaves nothing out: what follows it here reads the outputs.
+        # A `return` at the end is redundant, and would skip the return of the outputs.
         body: tuple[Stmt, ...] = tuple(s for s in resolved.body if not isinstance(s, Return))
         read_early = live_before(body, frozenset(locals_))
         start = tuple(Assign(name=n, value=Zero(type=types[n])) for n in locals_ if n in read_early)
@@ -294,16 +289,16 @@ class _Lowering:
 
 
 def _additions(module: Module, adjoint: Adjoint) -> tuple[Addition, ...]:
-    """The reads whose cotangents a kernel's adjoint adds to memory, in the order of their lines."""
-    found: dict[tuple[str, Span], bool] = {}
+    """The reads whose cotangents the adjoint adds to memory, in order of their lines."""
+    is_uniform: dict[tuple[str, Span], bool] = {}
     by = "wave" if module.sums_in_waves else "group"
     for f in (adjoint, *reachable(adjoint.body)):
         for s in statements(f.body):
             if isinstance(s, AccumulateGradient):
                 key = (s.buffer, s.span)
-                found[key] = found.get(key, True) and module.is_uniform(s)
-    ordered = sorted(found, key=lambda key: (key[1].line, key[1].column, key[0]))
-    return tuple(Addition(*key, by if found[key] else "thread") for key in ordered)
+                is_uniform[key] = is_uniform.get(key, True) and module.is_uniform(s)
+    ordered = sorted(is_uniform, key=lambda key: (key[1].line, key[1].column, key[0]))
+    return tuple(Addition(*key, by if is_uniform[key] else "thread") for key in ordered)
 
 
 def _decoder(kernel: Kernel, b: Buffer, variant: Variant, *, is_first: bool) -> Lowered:
@@ -319,7 +314,7 @@ def _decoder(kernel: Kernel, b: Buffer, variant: Variant, *, is_first: bool) -> 
 
 
 def assemble(module: Module, entry: str, parts: list[Piece | None]) -> Program:
-    """The module's text: head, types, constant buffer, and the parts in order."""
+    """The program of a module: head, types, constant buffer, and the parts in order."""
     parameters = Binding(module.variant.first_binding, "parameters", BindingAccess.UNIFORM)
     types = [*_struct_pieces(module), _parameters(module, parameters)]
     pieces = [*types, *(part for part in parts if part is not None)]
@@ -329,8 +324,8 @@ def assemble(module: Module, entry: str, parts: list[Piece | None]) -> Program:
         f"// {entry}: made by shaderad from `{primal_name(module.kernel)}` in {span.file_name}"
     )
     head.add("import shaderad;")
-    for needed in imported_modules(text for piece in pieces for text, _ in piece.lines):
-        head.add(f"import {needed};")
+    for name in imported_modules(text for piece in pieces for text, _ in piece.lines):
+        head.add(f"import {name};")
     lines: list[tuple[str, Span | None]] = []
     for part in (head, *pieces):
         if not part.lines:

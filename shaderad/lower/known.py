@@ -1,14 +1,14 @@
-"""Which values a compiler may find to be constant zeros.
+"""Divisors that compilers may fold to a constant zero.
 
-Division by zero is undefined in SPIR-V, and drivers that see a constant zero make something else of
-it than infinity (Mesa 0). Such divisors are hidden: see shaders/division.slang. Locals and
-parameters are taken for all that they hold anywhere, and a product or a choice for zero where a
-part of it may be. Invariant: hiding a divisor changes nothing but what dividing by zero gives.
+Division by zero is undefined in SPIR-V, and drivers fold a constant one to something else than
+infinity (Mesa: 0). Such divisors are hidden (shaders/division.slang). A local or parameter joins
+all its values; a product or choice may be zero if a part may. Invariant: hiding a divisor changes
+only results of divisions by zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -17,7 +17,6 @@ from shaderad.ir import ops
 from shaderad.ir.nodes import (
     Apply,
     Assign,
-    BackwardDiff,
     Call,
     Cast,
     Conditional,
@@ -27,7 +26,6 @@ from shaderad.ir.nodes import (
     Expr,
     Field,
     For,
-    ForwardDiff,
     Function,
     Length,
     Load,
@@ -40,103 +38,94 @@ from shaderad.ir.nodes import (
     Zero,
 )
 from shaderad.ir.types import is_float
-from shaderad.ir.walk import children, expressions, statements
+from shaderad.ir.walk import all_expressions, children, statements
 
 _DIVISIONS = frozenset({ops.DIV, ops.FLOOR_DIV, ops.MOD, ops.FMOD})
 
 
-class Known(IntEnum):
-    """What a compiler may know of a value; of two possibilities, the greater one counts."""
+class Folded(IntEnum):
+    """The constant to which compilers may fold a value; the greatest of several counts."""
 
     NOT = 0
-    NO_ZERO = 1
+    NONZERO = 1
     MAYBE_ZERO = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class AtRunTime(Expr):
-    """`value`, of which no compiler knows anything."""
+    """`value`, which no compiler can fold."""
 
     value: Expr
 
 
-def with_hidden_divisor(e: Apply, names: Mapping[str, Known]) -> Apply:
-    """`e`, where it divides floats by what may be a constant zero, with that divisor hidden."""
+def with_hidden_divisor(e: Apply, names: Mapping[str, Folded]) -> Apply:
+    """`e`; a float divisor that may be folded to zero is hidden."""
     if e.op not in _DIVISIONS or not is_float(e.type):
         return e
     dividend, divisor = e.args
-    if known(divisor, names) is not Known.MAYBE_ZERO:
+    if _folded(divisor, names) is not Folded.MAYBE_ZERO:
         return e
     hidden = AtRunTime(type=divisor.type, value=divisor, span=divisor.span)
     return replace(e, args=(dividend, hidden))
 
 
-def known(e: Expr, names: Mapping[str, Known]) -> Known:
-    """What a compiler may know of `e`, given the same of locals and parameters."""
+def _folded(e: Expr, names: Mapping[str, Folded]) -> Folded:
     if isinstance(e, Const):
-        return Known.NO_ZERO if e.value else Known.MAYBE_ZERO
-    if isinstance(e, Zero | Call | ForwardDiff):
-        return Known.MAYBE_ZERO
+        return Folded.NONZERO if e.value else Folded.MAYBE_ZERO
+    if isinstance(e, Zero | Call):
+        return Folded.MAYBE_ZERO
     if isinstance(e, Load | Length | PointerIndex | PointerLength):
-        return Known.NOT
+        return Folded.NOT
     if isinstance(e, Var):
-        return names.get(e.name, Known.NOT)
+        return names.get(e.name, Folded.NOT)
     if isinstance(e, Cast | Splat | Field | Swizzle | Element | AlreadyRead):
-        return known(e.value, names)
-    return _of_parts(e, [known(part, names) for part in children(e)])
-
-
-def _of_parts(e: Expr, parts: list[Known]) -> Known:
+        return _folded(e.value, names)
+    parts = [_folded(part, names) for part in children(e)]
     op = e.op if isinstance(e, Apply) else None
     if op is ops.MUL or op is ops.SELECT or isinstance(e, Construct | Conditional):
-        return Known.MAYBE_ZERO if Known.MAYBE_ZERO in parts else min(parts)
+        return Folded.MAYBE_ZERO if Folded.MAYBE_ZERO in parts else min(parts)
     is_nothing = isinstance(e, Apply) and op is ops.SUB and e.args[0] == e.args[1]
-    return Known.MAYBE_ZERO if is_nothing or all(parts) else Known.NOT
+    return Folded.MAYBE_ZERO if is_nothing or all(parts) else Folded.NOT
 
 
-def known_names(body: tuple[Stmt, ...], parameters: Mapping[str, Known]) -> dict[str, Known]:
-    """What a compiler may know of the names in `body`."""
+def folded_names(body: tuple[Stmt, ...], parameters: Mapping[str, Folded]) -> dict[str, Folded]:
+    """The folding of the locals in `body`, and of its `parameters`."""
     assigned = [(s.name, s.value) for s in statements(body) if isinstance(s, Assign)]
     assigned += [(s.variable, s.start) for s in statements(body) if isinstance(s, For)]
-    found = dict(parameters)
+    names = dict(parameters)
     while True:
-        before = dict(found)
+        before = dict(names)
         for name, value in assigned:
-            _note(found, name, known(value, before))
-        if found == before:
-            return found
+            _join(names, name, _folded(value, before))
+        if names == before:
+            return names
 
 
-def known_arguments(body: tuple[Stmt, ...]) -> dict[Function, dict[str, Known]]:
-    """By function: what a compiler may know of the parameters, from all calls together."""
-    found: dict[Function, dict[str, Known]] = {}
-    _note_calls(body, {}, found)
+def folded_parameters(
+    body: tuple[Stmt, ...], written: Callable[[Function], Function]
+) -> dict[Function, dict[str, Folded]]:
+    """The folding of the parameters of each function that `body` reaches, over all calls.
+
+    `written` gives the function that the module writes for a called one.
+    """
+    result: dict[Function, dict[str, Folded]] = {}
+
+    def join_calls(body: tuple[Stmt, ...], parameters: Mapping[str, Folded]) -> None:
+        names = folded_names(body, parameters)
+        for call in all_expressions(body):
+            if isinstance(call, Call):
+                f = written(call.function)
+                for p, argument in zip(f.parameters, call.args, strict=True):
+                    _join(result.setdefault(f, {}), p.name, _folded(argument, names))
+
+    join_calls(body, {})
     while True:
-        before = {f: dict(names) for f, names in found.items()}
+        before = {f: dict(names) for f, names in result.items()}
         for f, names in before.items():
-            _note_calls(f.body, names, found)
-            for own in (f.backward, f.forward):
-                if own is not None:
-                    for p, q in zip(f.parameters, own.parameters, strict=False):
-                        _note(found.setdefault(own, {}), q.name, names.get(p.name, Known.NOT))
-        if found == before:
-            return found
+            join_calls(f.body, names)
+        if result == before:
+            return result
 
 
-def _note_calls(
-    body: tuple[Stmt, ...],
-    parameters: Mapping[str, Known],
-    found: dict[Function, dict[str, Known]],
-) -> None:
-    names = known_names(body, parameters)
-    for s in statements(body):
-        for call in (s, *expressions(s)):
-            if not isinstance(call, Call | ForwardDiff | BackwardDiff):
-                continue
-            given = found.setdefault(call.function, {})
-            for p, argument in zip(call.function.parameters, call.args, strict=True):
-                _note(given, p.name, known(argument, names))
-
-
-def _note(names: dict[str, Known], name: str, value: Known) -> None:
-    names[name] = max(value, names.get(name, Known.NOT))
+def _join(names: dict[str, Folded], name: str, value: Folded) -> None:
+    names[name] = max(value, names.get(name, Folded.NOT))

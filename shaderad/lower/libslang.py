@@ -1,8 +1,8 @@
-"""The Slang compiler library, called through its COM-style interface: module text to code.
+"""The Slang compiler library, called through its COM-style interface: module text -> code.
 
-The library is the one that slangpy's wheel carries; slangpy itself is never imported. Methods
-are called by their slot in the vtable (`slang.h` of the wheel lists them in order). The compiler
-can crash on plain mistakes, so only the child process (`worker.py`) loads this.
+The library is part of slangpy's wheel; slangpy itself is never imported. Methods are called by
+their slot in the vtable (`slang.h` of the wheel lists them in order). The compiler can crash on
+invalid text, so only the child process (`worker.py`) loads this.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from shaderad.lower.options import (
     ROW_MAJOR,
 )
 
-# Slots, counted from the three of `ISlangUnknown`.
+# Slots of the vtable; `ISlangUnknown` has the first three.
 _RELEASE = 2
 _GLOBAL_CREATE_SESSION, _GLOBAL_FIND_PROFILE = 3, 4
 _SESSION_LOAD, _SESSION_COMPOSE, _SESSION_LOAD_SOURCE = 4, 6, 20
@@ -32,8 +32,6 @@ _MODULE_SERIALIZE, _MODULE_FIND_CHECKED_ENTRY = 20, 25
 _BLOB_POINTER, _BLOB_SIZE = 3, 4
 
 _STAGE_COMPUTE = 6
-
-
 _INT_VALUE = 0
 _STRING_VALUE = 1
 
@@ -103,9 +101,8 @@ def find_library() -> Path | None:
     }
     pattern = patterns.get(sys.platform, "libslang-compiler.so*")
     for folder in spec.submodule_search_locations:
-        found = sorted(Path(folder).glob(pattern))
-        if found:
-            return found[0]
+        for path in sorted(Path(folder).glob(pattern)):
+            return path
     return None
 
 
@@ -123,14 +120,14 @@ def _release(this: int | None) -> None:
 
 
 class _Out:
-    """A `T**` result of a call, as an address that is released once."""
+    """A `T**` result of a call."""
 
     def __init__(self) -> None:
         self.cell = ctypes.c_void_p()
         self.pointer = ctypes.pointer(self.cell)
 
     def take_bytes(self) -> bytes:
-        """The content of the blob, which is released; empty where there is none."""
+        """The content of the blob, or empty; releases the blob."""
         if not self.cell.value:
             return b""
         start = _call(self.cell.value, _BLOB_POINTER, ctypes.c_void_p)
@@ -145,18 +142,18 @@ class _Out:
 
 
 class Compiler:
-    """The compiler of one process: a global session, made once (0.6 s)."""
+    """The compiler of one process: a global session, which takes 0.6 s to create."""
 
     def __init__(self, library: Path) -> None:
         self._slang = ctypes.CDLL(str(library))
-        made = _Out()
-        result = self._slang.slang_createGlobalSession(ctypes.c_ssize_t(0), made.pointer)
-        if result < 0 or not made.cell.value:
+        session = _Out()
+        result = self._slang.slang_createGlobalSession(ctypes.c_ssize_t(0), session.pointer)
+        if result < 0 or not session.cell.value:
             raise OSError(f"slang_createGlobalSession returned {result & 0xFFFFFFFF:#x}")
-        self._this = made.cell.value
+        self._this = session.cell.value
 
     def session(self, target: str, folders: Sequence[str], *, with_lines: bool = False) -> Session:
-        """A session for one target that looks for imported modules in `folders`."""
+        """A session for one target; imported modules are searched in `folders`."""
         form = FORMATS[target]
         profile = 0
         if form.profile:
@@ -177,26 +174,26 @@ class Compiler:
             targets=ctypes.pointer(one_target),
             target_count=1,
             matrix_layout=ROW_MAJOR,
-            search_paths=(ctypes.c_char_p * len(folders))(*(one.encode() for one in folders)),
+            search_paths=(ctypes.c_char_p * len(folders))(*map(str.encode, folders)),
             search_path_count=len(folders),
             options=options,
             option_count=len(OPTIONS),
         )
-        made = _Out()
+        session = _Out()
         result = _call(
             self._this,
             _GLOBAL_CREATE_SESSION,
             ctypes.c_int32,
             ctypes.pointer(description),
-            made.pointer,
+            session.pointer,
         )
-        if result < 0 or not made.cell.value:
+        if result < 0 or not session.cell.value:
             raise OSError(f"createSession returned {result & 0xFFFFFFFF:#x}")
-        return Session(made.cell.value)
+        return Session(session.cell.value)
 
 
 class Session:
-    """One target and the modules loaded so far; the library module is read only once."""
+    """One target and its loaded modules; the library is read once."""
 
     def __init__(self, this: int) -> None:
         self._this = this
@@ -207,18 +204,18 @@ class Session:
         _release(self._this)
 
     def serialised(self, module: str) -> bytes:
-        """The module that `import` finds, in the compiler's binary form; empty on failure."""
-        name, said = ctypes.c_char_p(module.encode()), _Out()
-        loaded = _call(self._this, _SESSION_LOAD, ctypes.c_void_p, name, said.pointer)
-        said.take_bytes()
+        """An imported module in the compiler's binary form; empty on failure."""
+        name, log = ctypes.c_char_p(module.encode()), _Out()
+        loaded = _call(self._this, _SESSION_LOAD, ctypes.c_void_p, name, log.pointer)
+        log.take_bytes()
         return _serialised(loaded) if loaded else b""
 
     def compile(self, module: str, path: str, text: str, entry: str) -> tuple[bytes, str]:
-        """Code (empty where the compiler made none) and everything the compiler said.
+        """Code (empty on failure) and the compiler's log.
 
-        Without an `entry` it is the module in the compiler's binary form.
+        Without an `entry`, the code is the module in the compiler's binary form.
         """
-        said = _Out()
+        loading_log = _Out()
         loaded = _call(
             self._this,
             _SESSION_LOAD_SOURCE,
@@ -226,10 +223,10 @@ class Session:
             ctypes.c_char_p(module.encode()),
             ctypes.c_char_p(path.encode()),
             ctypes.c_char_p(text.encode()),
-            said.pointer,
+            loading_log.pointer,
         )
         self.module_count += 1
-        log = said.take_text()
+        log = loading_log.take_text()
         if not loaded:
             return b"", log
         if not entry:
@@ -266,13 +263,13 @@ def _serialised(module: int) -> bytes:
 
 
 class _Steps:
-    """Calls that give an object and diagnostics; collects the latter."""
+    """Calls that return an object and diagnostics; `log` collects the diagnostics."""
 
     def __init__(self, log: str) -> None:
         self.log = log
 
     def make(self, this: int, slot: int, *arguments: Any) -> int | None:
-        made, said = _Out(), _Out()
-        result = _call(this, slot, ctypes.c_int32, *arguments, made.pointer, said.pointer)
-        self.log += said.take_text()
-        return made.cell.value if result >= 0 else None
+        result, log = _Out(), _Out()
+        status = _call(this, slot, ctypes.c_int32, *arguments, result.pointer, log.pointer)
+        self.log += log.take_text()
+        return result.cell.value if status >= 0 else None

@@ -1,6 +1,6 @@
-"""Loops as Slang statements: unrolled, counted, `while`, and those that go back.
+"""Loops as Slang statements: unrolled, counted, `while`, and reversed.
 
-A loop with a limit runs at most that many iterations, and reports when it wanted more.
+A loop runs at most as many iterations as its limit, and reports the need of more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def write_for(writer: FunctionWriter, s: For) -> None:
     trips = trip_count(s)
     if trips == 0:
-        return  # Slang warns of loops that do nothing, and slangpy prints what Slang says.
+        return  # Slang warns of empty loops, and slangpy prints warnings.
     variable = writer.names.make(s.variable)
     writer.bind(s.variable, variable)
     if unrolls(s):
@@ -30,7 +30,7 @@ def write_for(writer: FunctionWriter, s: For) -> None:
 
 
 def _unfinished(writer: FunctionWriter, s: For | While) -> list[str]:
-    """Conditions: no `break` or `return` has been reached."""
+    """The conditions that no `break` or `return` has been reached."""
     return [f"!{writer.variable(flag)}" for flag in s.exits]
 
 
@@ -60,11 +60,9 @@ def _counted_loop(writer: FunctionWriter, s: For, variable: str) -> None:
     bound = _hidden(writer, s, bound)
     counter = variable if is_plain else writer.names.make("k")
     condition = " && ".join([f"{counter} < {bound}", *going])
-    first = writer.names.make("first")
+    first, stride = writer.names.make("first"), writer.names.make("stride")
     if not is_plain:
         writer.piece.add(f"int {first} = {start};")
-    stride = writer.names.make("stride")
-    if not is_plain:
         writer.piece.add(f"int {stride} = {step};")
     _head(writer, s, f"int {counter} = 0; {condition}; {counter}++")
     position = f"int {variable} = {first} + {counter} * {stride};"
@@ -74,19 +72,19 @@ def _counted_loop(writer: FunctionWriter, s: For, variable: str) -> None:
 
 
 def _trips(writer: FunctionWriter, s: For, counted: str) -> tuple[str, int | None]:
-    """The number of iterations that a loop asks for, and its limit where that can matter."""
-    known = trip_count(s)
-    if known is not None and (s.limit is None or known <= s.limit):
-        return str(known), None
+    """The text of a loop's trip count, and its limit unless the loop cannot exceed it."""
+    trips = trip_count(s)
+    if trips is not None and (s.limit is None or trips <= s.limit):
+        return str(trips), None
     count = writer.names.make("count")
     writer.piece.add(f"int {count} = {counted};")
     return count, s.limit
 
 
 def _hidden(writer: FunctionWriter, s: For, number: str) -> str:
-    """What `s` counts to or from, at run time where compilers must not unroll it.
+    """The bound of `s`, which a compiler that must not unroll the loop cannot fold.
 
-    naga drops attributes, and Mesa guesses counts from the sizes of arrays: it takes both.
+    `[loop]` is not enough: naga drops attributes, and Mesa infers counts from the sizes of arrays.
     """
     return number if may_unroll(s) else f"countAtRunTime({number}, {writer.module.zero()})"
 
@@ -104,9 +102,9 @@ def _report_overrun(writer: FunctionWriter, overrun: str, going: list[str], s: F
 
 
 def write_reverse(writer: FunctionWriter, s: ReverseFor) -> None:
-    """What a loop ran is run again step by step, in silence."""
+    """Writes a loop of an adjoint; the forward loop has reported."""
     if isinstance(s.start, Const) and s.start.value < 0:
-        return  # As above.
+        return  # Slang warns of empty loops.
     outer, writer.is_silent = writer.is_silent, True
     variable = writer.names.make(s.variable)
     writer.bind(s.variable, variable)

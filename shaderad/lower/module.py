@@ -1,7 +1,7 @@
-"""What one generated module collects while its functions are written.
+"""The state of one generated module: names, types, report sites, words of the constant buffer.
 
-Report sites, words of the constant buffer, names and types: each is made where it is first
-needed, in the order of the text, so that the same kernel always gives the same module.
+Each is created at its first use, in the order of the text, so that the same kernel always gives
+the same module.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from shaderad.lower.bindings import (
     Word,
     WordKind,
 )
-from shaderad.lower.known import Known
+from shaderad.lower.known import Folded
 from shaderad.lower.names import member_names, module_names
 from shaderad.lower.piece import Piece
-from shaderad.lower.spelling import Types
+from shaderad.lower.spelling import SlangTypes
 from shaderad.lower.strategy import Strategies
 from shaderad.rules.pushed import PushedKernel
 from shaderad.rules.transforms import Transforms
 
-_OF_TANGENTS = {
+_TANGENT_ROLES = {
     Role.INPUT: Role.TANGENT,
     Role.UNIFORM: Role.TANGENT,
     Role.OUTPUT: Role.OUTPUT_TANGENT,
@@ -41,20 +41,20 @@ _OF_TANGENTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Derivatives:
-    """The names of a function's derivatives in Slang's own convention."""
+class DerivativeNames:
+    """The names of a function's derivatives in Slang's convention."""
 
     backward: str
     forward: str
 
     @property
     def attributes(self) -> tuple[str, str]:
-        """The lines above the function."""
+        """The Slang attributes of the function."""
         return f"[BackwardDerivative({self.backward})]", f"[ForwardDerivative({self.forward})]"
 
 
 class Module:
-    """One kernel in one mode, being written."""
+    """The module of one kernel in one mode, while it is written."""
 
     def __init__(
         self,
@@ -69,9 +69,8 @@ class Module:
         self.variant = variant
         self.strategies = strategies
         self.transforms = transforms
-        """The derivatives that functions take."""
         self.names = module_names()
-        self.types = Types(self.names)
+        self.types = SlangTypes(self.names)
         self._outputs = member_names()
         self._sums = member_names()
         self._word_names = member_names()
@@ -82,21 +81,20 @@ class Module:
         self.pieces: list[Piece] = []
         self.features: set[str] = set()
         self.shown_names = {b.name: b.shown_name for b in kernel.buffers}
-        """What messages call arrays, and locals that lowering made."""
+        """The names of arrays and of lowering's own locals in messages."""
         self.is_second_winner_pass = False
         self.workgroup_size = variant.workgroup
         self.stored_types: set[Type] = set()
-        """Element types of buffers that are no parameters of the kernel."""
-        self.known_arguments: dict[Function, dict[str, Known]] = {}
-        """By function: what a compiler may know of its parameters."""
+        """Element types of buffers besides the kernel's parameters."""
+        self.folded_parameters: dict[Function, dict[str, Folded]] = {}
         self.uniform_additions: list[AccumulateGradient] = []
-        """Those that the threads of a wave or group make together, at one address."""
+        """Additions that all threads of a wave or group make at one address."""
         self.is_importable = False
-        """Whether programs of others import it: its types and functions are theirs to use."""
-        self.derivatives: dict[Function, Derivatives] = {}
-        """Of functions that such programs may differentiate."""
+        """True if other programs import the module."""
+        self.derivatives: dict[Function, DerivativeNames] = {}
+        """The functions that importing programs may differentiate."""
         self.primals: dict[str, str] = {}
-        """By array of tangents, whose they are: of kernels that the host sees as theirs."""
+        """The primal array of each array of tangents, if the host binds tangents by its name."""
         if mode is Mode.FORWARD and isinstance(kernel, PushedKernel):
             self.primals = {dot: name for name, dot in kernel.dots.items()}
         self._tangents: dict[str, list[str]] = {}
@@ -110,7 +108,7 @@ class Module:
 
     @property
     def gives_results(self) -> bool:
-        """Whether its threads have results of their own, and sums, to write."""
+        """True if threads write results of the primal, or tangents of them."""
         is_primal = self.mode in (Mode.PRIMAL, Mode.FORWARD)
         return is_primal or (self.mode is Mode.BACKWARD and self.variant.with_results)
 
@@ -139,16 +137,16 @@ class Module:
         return self._tangents[buffer]
 
     def part_of_winner(self, buffer: str, tangent: str) -> str:
-        """What of the tag of a Min or Max array stands for what a write brought, or its tangent."""
+        """The type, in the tag of a Min or Max array, of its values or of a tangent."""
         return f"Tangent{self.tangents_of(buffer).index(tangent)}" if tangent else "Value"
 
     def bound_as(self, role: Role, name: str) -> tuple[Role, str]:
-        """What the host calls an array: in forward mode, those of tangents belong to others."""
+        """Role and name by which the host binds an array: a tangent is bound by its primal."""
         primal = self.primals.get(name)
-        return (role, name) if primal is None else (_OF_TANGENTS[role], primal)
+        return (role, name) if primal is None else (_TANGENT_ROLES[role], primal)
 
     def shaped_as(self, buffer: str) -> str:
-        """The array whose shape the host gives for that of `buffer`."""
+        """The array whose shape the host passes for `buffer`."""
         return self.primals.get(buffer, buffer)
 
     # -- functions ------------------------------------------------------------------------------
@@ -157,7 +155,7 @@ class Module:
         self._write = write
 
     def function(self, f: Function) -> str:
-        """The Slang name of a user function, which is written at its first use."""
+        """The Slang name of a user function; the first use writes it."""
         f = self.transforms.function(f)
         if f not in self._functions:
             self._functions[f] = self.names.make(f.name)
@@ -173,24 +171,24 @@ class Module:
         return self.types.field(container, name)
 
     def output(self, name: str) -> str:
-        """The field of `Outputs` that holds an array's element, or a sum."""
+        """The field of `Outputs` for an array's element, or a sum."""
         return self._outputs.make(name, name)
 
     def sum(self, name: str) -> str:
-        """The field of `Sums` for what threads sum under `name`."""
+        """The field of `Sums` for the sum `name`."""
         return self._sums.make(name, name)
 
-    # -- what the host provides -----------------------------------------------------------------
+    # -- constant buffer, bindings, sites -------------------------------------------------------
 
     def word(self, word: Word, name: str, slang_type: str = "uint") -> str:
-        """Reads a word of the constant buffer."""
+        """The text of a word of the constant buffer."""
         if word not in self.words:
             self.words[word] = self._word_names.make(name, word)
             self.word_types[self.words[word]] = slang_type
         return f"parameters.{self.words[word]}"
 
     def adder_of_gradient(self, s: AccumulateGradient) -> str:
-        """The function of the library that makes an addition."""
+        """The library function of an addition."""
         if not self.is_uniform(s):
             return "addGradient"
         if self.sums_in_groups:
@@ -199,51 +197,51 @@ class Module:
         return "addUniformGradient"
 
     def is_uniform(self, s: AccumulateGradient) -> bool:
-        return any(s is one for one in self.uniform_additions)
+        return any(s is addition for addition in self.uniform_additions)
 
     @property
     def sums_in_waves(self) -> bool:
-        """Whether waves sum what their threads add at one address."""
+        """True if waves sum additions of their threads at one address."""
         return bool(self.uniform_additions) and self.variant.adds_in_waves
 
     @property
     def sums_in_groups(self) -> bool:
-        """Whether groups do, whose threads must all run along."""
+        """True if groups do, at barriers that all threads must reach."""
         return bool(self.uniform_additions) and not self.variant.adds_in_waves
 
     def zero(self) -> str:
-        """A zero that compilers do not know, for `atRunTime` and `countAtRunTime`."""
+        """A zero that compilers cannot fold, for `atRunTime` and `countAtRunTime`."""
         return self.word(Word(WordKind.BITS), "zero", "float")
 
     def declare(self, piece: Piece, binding: Binding, declaration: str) -> None:
-        """A resource in its slot.
+        """Declares a resource in its slot.
 
-        Slang numbers HLSL's and Metal's resources by itself, each class from 0, unless a place was
-        asked for: that then holds on every target.
+        Without `register`, Slang numbers each class of resources of HLSL and Metal from 0; with it,
+        the slot holds on every target.
         """
         slot, space = binding.slot, self.variant.space
         piece.add(f"[[vk::binding({slot}, {space})]]")
-        place = f" : register({binding.access.register_class}{slot}, space{space})"
-        is_asked = bool(space or self.variant.first_binding)
-        piece.add(f"{declaration}{place if is_asked else ''};")
+        register = f" : register({binding.access.register_class}{slot}, space{space})"
+        is_default = not (space or self.variant.first_binding)
+        piece.add(f"{declaration}{'' if is_default else register};")
 
     def offset_word(self, role: Role, name: str, suffix: str) -> str:
         word = Word(WordKind.OFFSET, name, 0, role)
         return self.word(word, f"{name}{suffix}_offset")
 
     def bits_word(self, value: float, scalar: Scalar) -> str:
-        """An infinity or NaN, which must not be a literal."""
+        """The text of an infinity or NaN, which has no literal."""
         (bits,) = struct.unpack("<I", struct.pack("<f", value))
         read = f"asfloat({self.word(Word(WordKind.BITS, '', bits), f'bits_{bits:08x}')})"
         return read if scalar.kind is Kind.FLOAT else f"{scalar}({read})"
 
     def print_site(self, s: Print) -> str:
-        """A new place that prints."""
+        """The site number of a print."""
         self.arrays.uses_print = True
         return self._site(Site(SiteKind.PRINT, s.span, "print", s.form))
 
     def site(self, kind: SiteKind, span: Span, name: str) -> str:
-        """A new place that can report."""
+        """The site number of a place that can report."""
         if self.report == "Report" or kind in (SiteKind.FINITE, SiteKind.WRITES):
             self.arrays.uses_report = True
         return self._site(Site(kind, span, name))

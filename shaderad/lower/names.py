@@ -1,8 +1,8 @@
-"""Names of the IR -> Slang identifiers: safe, unique, stable, and the user's own wherever possible.
+"""Names of the IR -> Slang identifiers: valid, unique, stable, the user's own wherever possible.
 
-Invariant: no scope of the text sees one identifier under two meanings. What a function declares
-differs from all that its module declares, before it or after it, and from what the library, the
-language and the text around it use (`lower/reserved.py`). A name in use gets an underscore.
+Invariant: no identifier has two meanings in one scope. Names of a function differ from all names
+of its module, before or after it, and from those of the library, the language and the surrounding
+text (`lower/reserved.py`). A name in use gets an underscore.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from shaderad.lower.reserved import (
 )
 
 _LENGTH_LIMIT = 80
-"""Letters of an identifier; longer ones fill lines, and their mangled forms end compilers."""
+"""Maximum letters of an identifier: compilers die of long mangled names."""
 _END_LENGTH = 20
-"""Letters at the end of those that are kept."""
+"""Letters that an abbreviated identifier keeps of its end."""
 
 
-class Names:
+class Identifiers:
     """Identifiers of one scope; `child` opens the scope of a function."""
 
     def __init__(
-        self, taken: Iterable[str], outer: Names | None = None, hidden: Iterable[str] = ()
+        self, taken: Iterable[str], outer: Identifiers | None = None, hidden: Iterable[str] = ()
     ) -> None:
         self._taken = set(taken)
         self._outer = outer
         self._inside = set(hidden)
-        """What the scopes inside of this one declare."""
+        """Names that inner scopes declare."""
         self._by_key: dict[object, str] = {}
 
     def make(
         self, wanted: str, key: object = None, *, avoided: Container[str] = frozenset()
     ) -> str:
-        """A fresh identifier near `wanted`, none of `avoided`; the same one for the same `key`."""
+        """A fresh identifier like `wanted`, none of `avoided`; the same one for the same `key`."""
         if key is not None and key in self._by_key:
             return self._by_key[key]
         stem = _spelled(wanted)
@@ -53,7 +53,7 @@ class Names:
         return name
 
     def make_global(self, wanted: str) -> str:
-        """A fresh identifier for a resource: Slang drops an underscore at the end of those."""
+        """A fresh identifier of a resource, where Slang drops a final underscore."""
         stem = _spelled(wanted)
         return self._take(stem, stem)
 
@@ -77,52 +77,52 @@ class Names:
     def of(self, key: object) -> str:
         return self._by_key[key]
 
-    def child(self, taken: Iterable[str] = ()) -> Names:
-        """The scope of a function whose text uses `taken` for itself."""
-        return Names(taken, self)
+    def child(self, taken: Iterable[str] = ()) -> Identifiers:
+        """The scope of a function whose text uses the names `taken`."""
+        return Identifiers(taken, self)
 
 
-def module_names() -> Names:
+def module_names() -> Identifiers:
     """The scope of a module: its functions, structs and tags."""
-    return Names(names_of_bodies(), hidden=names_of_globals())
+    return Identifiers(names_of_bodies(), hidden=names_of_globals())
 
 
-def member_names(types: Iterable[str] = ()) -> Names:
-    """The fields of one struct, in which `types` keep their meaning."""
+def member_names(types: Iterable[str] = ()) -> Identifiers:
+    """The scope of a struct's fields, which do not hide `types`."""
     library_types = {name for name in library_names() if name[0].isupper()}
-    return Names(KEYWORDS | MEMBERS | library_types | set(types))
+    return Identifiers(KEYWORDS | MEMBERS | library_types | set(types))
 
 
 def _spelled(name: str) -> str:
-    """`name` in the letters that all targets have."""
+    """`name` in the letters of all targets."""
     name = re.sub(r"\W", "_", re.sub(r"[^\x00-\x7f]", "u", stem_of(name)))
-    # Slang and the targets keep names with two underscores for themselves.
+    # Slang and the targets reserve names with two underscores.
     name = abbreviated(re.sub(r"__+", "_", name).strip("_")) or "value"
     return f"n{name}" if name[0].isdigit() else name
 
 
 def abbreviated(name: str) -> str:
-    """`name` without the middle of what is too long: its end says what it is for."""
+    """`name`; a long one loses its middle and keeps its end, which tells its use."""
     if len(name) <= _LENGTH_LIMIT:
         return name
     return f"{name[: _LENGTH_LIMIT - _END_LENGTH].rstrip('_')}_{name[-_END_LENGTH:].lstrip('_')}"
 
 
 def imported_modules(lines: Iterable[str]) -> tuple[str, ...]:
-    """The modules of the library beside `shaderad` that lines of Slang name something of.
+    """The modules of the library beside `shaderad` whose names occur in lines of Slang.
 
-    Each imports those before it; where they are named as well, all are found in binary form.
+    A module imports the ones before it; they are named too, to be loaded in binary form.
     """
-    found = {name.rstrip("<") for line in lines for name in _NAME.findall(line)
-             if name not in _OF_INTEGERS}  # fmt: skip
-    needed = [k for k, one in enumerate(_FURTHER_MODULES) if found & _public_names(one)]
+    used = {name.rstrip("<") for line in lines for name in _NAME.findall(line)
+            if name not in _OF_INTEGERS}  # fmt: skip
+    needed = [k for k, module in enumerate(_FURTHER_MODULES) if used & _public_names(module)]
     return _FURTHER_MODULES[: max(needed, default=-1) + 1]
 
 
 _FURTHER_MODULES = ("safe_math", "double_math")
 _NAME = re.compile(r"[A-Za-z_]\w*<?")
 _OF_INTEGERS = frozenset({"floorDivide<", "floorModulo<"})
-"""Those of floats, which are in `safe_math`, name no report buffer."""
+"""Integer functions of `shaderad`; the float functions of `safe_math` have no type argument."""
 
 
 @cache

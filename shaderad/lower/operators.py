@@ -1,7 +1,4 @@
-"""Operators of reductions and scans -> what their passes combine.
-
-An op by component becomes a function of two elements, so that every operator is one.
-"""
+"""Operators of reductions and scans as IR functions of two elements; ops act by component."""
 
 from __future__ import annotations
 
@@ -26,10 +23,10 @@ class Operator:
 
     name: str
     state: Type
-    """What is combined."""
+    """The type of elements and results."""
     combine: Function
     neutral: Expr
-    """What a row without elements comes to; zero for functions, of which no row may be empty."""
+    """The result of an empty row; zero for functions, whose rows may not be empty."""
 
 
 def operator_of(op: Reducer, t: Type) -> Operator:
@@ -38,11 +35,11 @@ def operator_of(op: Reducer, t: Type) -> Operator:
         return Operator(op.name, t, op, c.zero(t))
     left, right = c.variable("left", t), c.variable("right", t)
     value = _sum(left, right) if op == ops.ADD else c.apply(op, left, right)
-    return Operator(op.name, t, _function(op.name, t, value), c.neutral(op, t))
+    return Operator(op.name, t, binary_function(op.name, t, value), c.neutral(op, t))
 
 
 def _sum(a: Expr, b: Expr) -> Expr:
-    """The sum by field; whole numbers take part, as in any sum."""
+    """The sum by field, integers included; bools give false."""
     if isinstance(a.type, Struct):
         return c.construct(
             a.type, [_sum(c.field(a, name), c.field(b, name)) for name, _ in a.type.fields]
@@ -52,7 +49,8 @@ def _sum(a: Expr, b: Expr) -> Expr:
     return c.apply(ops.ADD, a, b) if is_integer(a.type) else added(a, b)
 
 
-def _function(name: str, t: Type, value: Expr) -> Function:
+def binary_function(name: str, t: Type, value: Expr) -> Function:
+    """The function of ``left`` and ``right``, of type `t`, that returns `value`."""
     return Function(
         name=name,
         parameters=(Parameter(name="left", type=t), Parameter(name="right", type=t)),

@@ -1,6 +1,6 @@
-"""What the compiler is told, as data: part of each cache key, and read by the child.
+"""The compiler's options, as data: part of each cache key, and read by the child.
 
-Numbers are those of `slang.h`, which promises never to change them.
+The numbers are those of `slang.h`, which never change.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A target as Slang counts it (`SlangCompileTarget`), and the profile it is held to."""
+    """A target's number (`SlangCompileTarget`) and profile."""
 
     number: int
     profile: str = ""
-    """Empty: what the target has by default, raised silently where a kernel needs more."""
+    """Empty: the target's default, which Slang raises silently if a kernel needs more."""
 
 
 FORMATS: dict[str, Format] = {
@@ -24,13 +24,13 @@ FORMATS: dict[str, Format] = {
     "metal": Format(24),
 }
 
-# `CompilerOptionName`: number and value. -O1 is the level whose SPIR-V naga can read (46), entry
-# points keep their names (52), diagnostics are never coloured (144). Arrays whose size is chosen
-# when modules are linked, as our group memory is, are not warned of (22).
+# `CompilerOptionName`: number and value. No warning of arrays whose size is a link-time constant,
+# as our group memory is (22); -O1, whose SPIR-V naga can read (46); names of entry points are
+# kept (52); diagnostics have no colour (144).
 OPTIONS: tuple[tuple[int, int | str], ...] = ((22, "31010"), (46, 1), (52, 1), (144, 2))
 GENERATE_SPIRV_DIRECTLY = 1 << 10
 ROW_MAJOR = 1
-# `#line` in HLSL and Metal would carry this machine's folders into what `build` writes.
+# `#line` in HLSL and Metal would contain folders of this machine.
 NO_LINE_DIRECTIVES = 1
 LINE_DIRECTIVES = 2
-"""Only to find out which line of the Slang text a validator means."""
+"""For messages of validators."""

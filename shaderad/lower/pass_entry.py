@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,41 +11,57 @@ from shaderad.ir.nodes import Function
 from shaderad.lower.entry_points import EntryWriter
 from shaderad.lower.entry_scope import EntryScope
 from shaderad.lower.operators import Operator
-from shaderad.lower.pass_fold import Fold, called, note_needs, result_of, stored_type
+from shaderad.lower.pass_fold import Fold, note_needs, result_of, stored_type
 from shaderad.lower.piece import Piece
 
 
-@dataclass(frozen=True, slots=True)
-class ReductionEntry:
-    """A reduction of rows, or of what their chunks came to."""
+@dataclass(frozen=True, kw_only=True)
+class PassEntry:
+    """The entry point of a pass."""
 
     operator: Operator
     words: Mapping[str, str]
-    """The size that each word holds: see lower/pass_sizes.py."""
-    result: str
-    """The array that gets one value a row."""
-    totals: str = ""
-    """The array that gets one value a chunk, where rows have several."""
-    init: str = ""
-    """The array whose values come before the rows."""
-    finish: Function | None = None
-    """What is made of each result before it is stored."""
-    is_commutative: bool = False
-    """Whether elements may be combined in any order."""
+    """The size that each word holds (lower/pass_sizes.py)."""
+    epilogue: Function | None = None
+    """A function of each result, applied before the result is stored."""
+    own_uniforms: frozenset[str] = frozenset()
+    """Uniforms that the entry point reads and elements do not."""
 
     @property
     def writer(self) -> EntryWriter:
-        return EntryWriter(self._note_needs, self._write, called(self.operator, self.finish))
+        return EntryWriter(self._note_needs, self._write, self.own_uniforms)
+
+    @abstractmethod
+    def _note_needs(self, entry: EntryScope) -> None: ...
+
+    @abstractmethod
+    def _write(self, entry: EntryScope) -> tuple[str, Piece, Piece]: ...
+
+    def _fold(self, entry: EntryScope) -> Fold:
+        return Fold(entry, self.operator, self.words, self.epilogue)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReductionEntry(PassEntry):
+    """A reduction of rows, or of the totals of their chunks."""
+
+    result: str
+    """The array of results, one a row."""
+    totals: str = ""
+    """The array of chunk totals, for rows of several chunks."""
+    init: str = ""
+    """The array of initial values, one a row."""
+    is_commutative: bool = False
+    """True if elements may be combined in any order."""
 
     def _note_needs(self, entry: EntryScope) -> None:
-        state = self.operator.state
-        written = {self.result: stored_type(self.operator, self.finish)}
-        written |= {self.totals: state} if self.totals else {}
+        written = {self.result: stored_type(self.operator, self.epilogue)}
+        written |= {self.totals: self.operator.state} if self.totals else {}
         written |= {b.name: b.type.element for b in entry.own[1:]}
-        note_needs(entry, self.operator, self.finish, [self.init] if self.init else [], written)
+        note_needs(entry, self.operator, self.epilogue, [self.init] if self.init else [], written)
 
     def _write(self, entry: EntryScope) -> tuple[str, Piece, Piece]:
-        fold = Fold(entry, self.operator, self.words, self.finish)
+        fold = self._fold(entry)
         fold.open("Reduction : IReduction")
         if self.is_commutative:
             entry.piece.add("override static bool isCommutative() { return true; }")
@@ -57,7 +74,7 @@ class ReductionEntry:
         value = "total"
         if self.init:
             value = f"{fold.combine}({fold.read(self.init, 'team')}, total)"
-        store = fold.store_finished(self.result, "team", value)
+        store = fold.store_result(self.result, "team", value)
         piece.open(f"static void write(uint team, {fold.state} total)")
         if self.totals:
             piece.add(f"if ({fold.size('chunk_count')} > 1)")
@@ -70,68 +87,55 @@ class ReductionEntry:
 
     def _write_empty(self, fold: Fold) -> None:
         value = fold.read(self.init, "team") if self.init else fold.neutral()
-        text = fold.store_finished(self.result, "team", value)
+        text = fold.store_result(self.result, "team", value)
         fold.entry.piece.add(f"static void writeEmpty(uint team) {{ {text} }}")
 
 
-@dataclass(frozen=True, slots=True)
-class ScanEntry:
+@dataclass(frozen=True, kw_only=True)
+class ScanEntry(PassEntry):
     """A scan of rows."""
 
-    operator: Operator
-    words: Mapping[str, str]
-    """The size that each word holds: see lower/pass_sizes.py."""
     result: str
-    befores: str = ""
-    """What the chunks of each row come to up to each of them, where rows have several."""
-    finish: Function | None = None
-    """What is made of each result before it is stored."""
-    ending: Ending | None = None
-    """What is computed from that."""
-    own_uniforms: frozenset[str] = frozenset()
-    """What the ending takes and elements do not."""
-
-    @property
-    def writer(self) -> EntryWriter:
-        functions = called(self.operator, self.finish)
-        if self.ending is not None:
-            functions += (self.ending.function,)
-        return EntryWriter(self._note_needs, self._write, functions, self.own_uniforms)
+    prefixes: str = ""
+    """The array of chunk prefixes, for rows of several chunks."""
+    row_epilogue: Ending | None = None
+    """A function of each result and its index; a scan with it has one row."""
 
     def _note_needs(self, entry: EntryScope) -> None:
-        read = [self.befores] if self.befores else []
-        written = {self.result: stored_type(self.operator, self.finish)}
-        if self.ending is not None:
-            entry.module.function(self.ending.function)
-            written = {self.result: result_of(self.ending)}
-        note_needs(entry, self.operator, self.finish, read, written)
+        written = {self.result: stored_type(self.operator, self.epilogue)}
+        if self.row_epilogue is not None:
+            entry.module.function(self.row_epilogue.function)
+            written = {self.result: result_of(self.row_epilogue)}
+        prefixes = [self.prefixes] if self.prefixes else []
+        note_needs(entry, self.operator, self.epilogue, prefixes, written)
 
     def _write(self, entry: EntryScope) -> tuple[str, Piece, Piece]:
-        fold = Fold(entry, self.operator, self.words, self.finish)
+        fold = self._fold(entry)
         fold.open("Scan : IScan")
-        if self.befores:
-            text = fold.read(self.befores, "max(team, 1) - 1")
+        if self.prefixes:
+            text = fold.read(self.prefixes, "max(team, 1) - 1")
             head = f"override static {fold.state} beforeTeam(uint team)"
             entry.piece.add(f"{head} {{ return {text}; }}")
-        if self.ending is not None and self.ending.is_exclusive:
-            self._write_before(fold, self.ending)
+        if self.row_epilogue is not None and self.row_epilogue.is_exclusive:
+            self._write_exclusive(fold, self.row_epilogue)
         else:
-            self._write_found(fold)
+            self._write_inclusive(fold)
         return fold.close("scan")
 
-    def _write_found(self, fold: Fold) -> None:
-        if self.ending is None:
-            store = fold.store_finished(self.result, "number", "value")
+    def _write_inclusive(self, fold: Fold) -> None:
+        epilogue = self.row_epilogue
+        if epilogue is None:
+            store = fold.store_result(self.result, "number", "value")
         else:
-            store = fold.store_ended(self.result, self.ending, fold.ended(self.ending, "value"))
+            store = fold.store_in_row(self.result, epilogue, fold.in_row(epilogue, "value"))
         head = f"override static void write(uint number, {fold.state} value)"
         fold.entry.piece.add(f"{head} {{ {store} }}")
 
-    def _write_before(self, fold: Fold, ending: Ending) -> None:
+    def _write_exclusive(self, fold: Fold, epilogue: Ending) -> None:
         fold.runs = "BeforeRuns"
         piece = fold.entry.piece
         piece.open(f"override static {fold.state} writeBefore(uint number, {fold.state} before)")
-        piece.add(f"var found = {fold.ended(ending, 'before')};")
-        piece.add(fold.store_ended(self.result, ending, "found.item0"))
+        piece.add(f"var found = {fold.in_row(epilogue, 'before')};")
+        piece.add(fold.store_in_row(self.result, epilogue, "found.item0"))
         piece.add("return found.item1;")
         piece.close()

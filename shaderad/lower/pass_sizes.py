@@ -1,7 +1,7 @@
-"""How the rows of a reduction or scan are cut into chunks, and how many groups work on them.
+"""The chunks of the rows of a reduction or scan, and the number of groups that work on them.
 
-Every size follows from the number of rows and the length of each, by formulas that the host
-evaluates for each call: one program serves all shapes.
+All sizes are formulas over the number and length of rows. The host evaluates them for each call,
+so one program serves all shapes.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from shaderad.ir.sizes import Size
 ROWS = "rows"
 LENGTH = "length"
 BLOCK = 8
-"""Elements that a thread takes in one go; chunks are whole blocks, but for the last of a row."""
+"""Elements of a thread's block; all chunks but the last of a row are whole blocks."""
 GROUP_LIMIT = 4096
-"""Groups of one pass; they loop where there is more to do."""
+"""Maximum groups of a pass; each loops over several chunks."""
 _SHORTEST_TOGETHER = 128
-"""A group takes chunks of at least so many elements; below, each thread takes one."""
+"""A group works together on chunks of at least so many elements; else each thread takes one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """When and how rows are cut."""
+    """Limits that decide the chunks of rows."""
 
     longest_whole: int
     """Longer rows are cut."""
     chunk_length: int
-    """What a chunk has at least, as long as `chunk_limit` is not reached."""
+    """Minimum elements of a chunk, as long as `chunk_limit` is not reached."""
     chunk_limit: int
-    """Chunks of all rows."""
+    """Maximum chunks of all rows."""
     is_together: bool
-    """Whether a group may take a chunk; else each thread does."""
+    """True if a group may work on a chunk together; else each thread takes one."""
 
 
 PARALLEL = Cut(longest_whole=8192, chunk_length=1024, chunk_limit=4096, is_together=True)
@@ -44,17 +44,17 @@ SERIAL = Cut(longest_whole=2048, chunk_length=256, chunk_limit=16384, is_togethe
 
 @dataclass(frozen=True, slots=True)
 class Formulas:
-    """Sizes by name, in an order in which each follows from those before it."""
+    """Sizes by name; each depends only on earlier ones."""
 
     by_name: dict[str, Size] = field(default_factory=dict[str, Size])
 
     def define(self, name: str, size: Size) -> Size:
-        """The size of this name, as a symbol."""
+        """Names a size; returns the name as a symbol."""
         self.by_name[name] = size
         return sizes.symbol(name)
 
     def evaluate(self, rows: int, length: int) -> dict[str, int]:
-        """All of them, with the two that they follow from."""
+        """The values of all names, `ROWS` and `LENGTH` included."""
         values = {ROWS: rows, LENGTH: length}
         for name, size in self.by_name.items():
             values[name] = sizes.evaluate(size, values)
@@ -66,33 +66,34 @@ class Chunks:
     """The sizes of one pass. Attributes hold names of `Formulas`."""
 
     words: Mapping[str, str]
-    """By the name of a word of the constant buffer; `is_together` is one where groups may be."""
+    """The size of each word of the constant buffer; `is_together` exists if `Cut.is_together`."""
     chunk_count: Size
-    """Of a row."""
+    """Chunks of a row."""
     team_count: Size
+    """Chunks of all rows; a team, group or thread, works on one."""
     group_count: Size
 
     @property
     def are_several(self) -> Size:
-        """More than 0 where a row has more than one."""
+        """Positive if a row has several chunks."""
         return sizes.subtract(self.chunk_count, 1)
 
 
 def cut_rows(formulas: Formulas, cut: Cut, width: int, *, is_mirrored: bool = False) -> Chunks:
-    """Rows that are cut where they are long; with `is_mirrored` the first chunk may be shorter."""
+    """The chunks of rows; the last one of a row may be shorter, with `is_mirrored` the first."""
     rows, length = sizes.symbol(ROWS), sizes.symbol(LENGTH)
     wanted = formulas.define("wanted_chunks", sizes.divide_up(length, cut.chunk_length))
     each = sizes.floor_divide(cut.chunk_limit, sizes.maximum(rows, 1))
     allowed = formulas.define("allowed_chunks", sizes.maximum(1, each))
     fewer = sizes.minimum(wanted, allowed)
     is_long = formulas.define("is_long", is_more(length, cut.longest_whole))
-    # 1 where the rows are short.
+    # 1 for short rows.
     several = sizes.add(1, sizes.multiply(is_long, sizes.subtract(fewer, 1)))
     count = formulas.define("several_chunks", several)
     blocks = sizes.divide_up(length, sizes.multiply(BLOCK, count))
     each = sizes.multiply(BLOCK, sizes.maximum(1, blocks))
     chunk_length = formulas.define("chunk_length", each)
-    # Rounded up, the chunks may be fewer: none is empty.
+    # As lengths are rounded up, there may be fewer chunks: none is empty.
     count = sizes.maximum(1, sizes.divide_up(length, chunk_length))
     chunk_count = formulas.define("chunk_count", count)
     chunks = _chunks(formulas, "", rows, LENGTH, chunk_length, chunk_count, cut, width)
@@ -104,7 +105,7 @@ def cut_rows(formulas: Formulas, cut: Cut, width: int, *, is_mirrored: bool = Fa
 
 
 def whole_rows(formulas: Formulas, prefix: str, length: str, cut: Cut, width: int) -> Chunks:
-    """Rows that are one chunk each; `prefix` sets their names apart."""
+    """One chunk a row; names of sizes begin with `prefix`."""
     rows = sizes.symbol(ROWS)
     chunk_length = formulas.define(f"{prefix}chunk_length", sizes.maximum(1, sizes.symbol(length)))
     chunk_count = formulas.define(f"{prefix}chunk_count", 1)
@@ -136,5 +137,5 @@ def _chunks(
 
 
 def is_more(a: Size, b: Size) -> Size:
-    """1 where ``a > b``, else 0."""
+    """1 if ``a > b``, else 0."""
     return sizes.minimum(1, sizes.maximum(0, sizes.subtract(a, b)))

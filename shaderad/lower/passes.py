@@ -1,7 +1,7 @@
 """Reductions and scans of rows: a kernel that computes elements, and an operator -> dispatches.
 
-Which of them run, on how many groups, and what their size words hold, follows from the number of
-rows and the length of each by formulas (lower/pass_sizes.py): a program is the same for all shapes.
+Formulas over the number and length of rows (lower/pass_sizes.py) give the dispatches that run,
+their groups and their size words: a program is the same for all shapes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from shaderad.ir.types import INT, Access, BufferType, Type
 from shaderad.lower.bindings import Lowered, Variant
 from shaderad.lower.kernels import lower_around
 from shaderad.lower.operators import Operator, operator_of
-from shaderad.lower.pair_entry import PairScanEntry, PairTotalsEntry
-from shaderad.lower.pass_entry import ReductionEntry, ScanEntry
+from shaderad.lower.pass_entry import PassEntry, ReductionEntry, ScanEntry
 from shaderad.lower.pass_fold import has_room, width_of
 from shaderad.lower.pass_sizes import (
     LENGTH,
@@ -41,13 +40,13 @@ from shaderad.lower.pass_sizes import (
 from shaderad.rules import composing as c
 
 RESULT = "result"
-"""What a pass writes; one value a row for a reduction, one an element for a scan."""
+"""The array of results: one a row for a reduction, one an element for a scan."""
 INIT = "init"
-"""What comes before the rows of a reduction: one value a row."""
+"""The array of initial values of a reduction, one a row."""
 TOTALS = "chunk_totals"
-"""What each chunk comes to."""
-BEFORES = "chunk_scan"
-"""What the chunks of a row come to up to each of them."""
+"""The total of each chunk."""
+CHUNK_PREFIXES = "chunk_scan"
+"""The inclusive scan of a row's chunk totals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +56,12 @@ class Pass:
     lowered: Lowered
     group_count: Size
     is_needed: Size
-    """It runs where this is positive."""
+    """The dispatch runs if this is positive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """An array that passes leave to later ones."""
+    """An array that one pass writes and a later one reads."""
 
     name: str
     element: Type
@@ -74,7 +73,7 @@ class Passes:
     """The dispatches of one reduction or scan, in order.
 
     Members of their resources are the producer's buffers and uniforms, `RESULT`, `INIT` and the
-    scratch arrays. All sizes are over the names of `formulas`.
+    scratch arrays. Sizes are expressions of the names of `formulas`.
     """
 
     steps: tuple[Pass, ...]
@@ -88,35 +87,35 @@ def lower_reduce(
     variant: Variant,
     *,
     has_init: bool = False,
-    finish: Function | None = None,
+    epilogue: Function | None = None,
 ) -> Passes:
-    """Reduces the last axis of what `producer` computes.
+    """The passes that reduce the last axis of the elements of `producer`.
 
     Args:
         producer: Its Outs are written at its own index, and have the shape of the dispatch. The
             first is the element; others are stored.
-        op: What combines elements.
-        variant: What the passes are specialised for.
-        has_init: Whether `INIT` comes before each row.
-        finish: What is made of each result before it is stored.
+        op: The associative operator.
+        variant: The variant of all passes.
+        has_init: True if the reduction of each row starts from `INIT`.
+        epilogue: A function of each result, applied before the result is stored.
     """
     operator = operator_of(op, element_of(producer))
     cut, width, formulas = cut_of(operator.state, variant), width_of(operator.state), Formulas()
     chunks = cut_rows(formulas, cut, width)
     rows = whole_rows(formulas, "last_", "chunk_count", cut, width)
-    init = INIT if has_init else ""
-    is_sum = op == ops.ADD
-    first = ReductionEntry(operator, chunks.words, RESULT, TOTALS, init, finish, is_sum)
-    last = ReductionEntry(operator, rows.words, RESULT, "", init, finish, is_sum)
+    first = ReductionEntry(
+        operator=operator,
+        words=chunks.words,
+        result=RESULT,
+        totals=TOTALS,
+        init=INIT if has_init else "",
+        epilogue=epilogue,
+        is_commutative=op == ops.ADD,
+    )
+    last = replace(first, words=rows.words, totals="")
     steps = (
         around(producer, first, variant, chunks, 1),
-        around(
-            stored(operator, {TOTALS: operator.state}),
-            last,
-            unchecked(variant),
-            rows,
-            chunks.are_several,
-        ),
+        _over_totals(last, variant, rows, chunks.are_several),
     )
     return Passes(steps, (Scratch(TOTALS, operator.state, chunks.team_count),), formulas)
 
@@ -125,55 +124,66 @@ def lower_scan(
     producer: Kernel,
     op: Reducer,
     variant: Variant,
-    finish: Function | None = None,
-    ending: tuple[Ending, Kernel] | None = None,
+    epilogue: Function | None = None,
+    row_epilogue: tuple[Ending, Kernel] | None = None,
     shared: SharedTotals | None = None,
 ) -> Passes:
-    """Scans the last axis of what `producer` computes: chunks are reduced, what they come to is
-    scanned, and from there each chunk is. Arguments as for `lower_reduce`; `ending` computes from
-    what `finish` makes, for a single row, and comes with a kernel without outputs that holds what
-    it reads besides the producer. Where `shared`, `BEFORES` is there already.
+    """The passes that scan the last axis of the elements of `producer`: chunk totals, their scan,
+    and the scan of each chunk from its prefix.
+
+    Args:
+        producer: As for `lower_reduce`.
+        op: The associative operator.
+        variant: The variant of all passes.
+        epilogue: A function of each result, applied before the result is stored.
+        row_epilogue: For one row: a function of each result after `epilogue`, and a kernel without
+            outputs whose parameters it reads besides the producer's.
+        shared: If given, `CHUNK_PREFIXES` is computed by the passes of `lower_chunk_prefixes`.
     """
     operator = operator_of(op, element_of(producer))
     formulas, width = Formulas(), width_of(operator.state)
     cut = cut_of(operator.state if shared is None else shared.state, variant)
     is_mirrored = shared is not None and shared.is_mirrored
     chunks = cut_rows(formulas, cut, width, is_mirrored=is_mirrored)
-    last = _last_scan(operator, chunks, finish, ending)
-    kernel = producer if ending is None else with_reader(producer, ending[1])
+    last = ScanEntry(
+        operator=operator,
+        words=chunks.words,
+        result=RESULT,
+        prefixes=CHUNK_PREFIXES,
+        epilogue=epilogue,
+    )
+    kernel = producer
+    if row_epilogue is not None:
+        ending, reader = row_epilogue
+        kernel = _with_reader(producer, reader)
+        own = frozenset(u.name for u in reader.uniforms)
+        last = replace(last, row_epilogue=ending, own_uniforms=own)
     step = around(kernel, last, variant, chunks, sizes.symbol(LENGTH))
     if shared is not None:
         return Passes((step,), (), formulas)
     rows = whole_rows(formulas, "middle_", "chunk_count", cut, width)
-    totals = ReductionEntry(operator, chunks.words, TOTALS)
-    befores = ScanEntry(operator, rows.words, BEFORES)
+    totals = ReductionEntry(operator=operator, words=chunks.words, result=TOTALS)
+    prefixes = ScanEntry(operator=operator, words=rows.words, result=CHUNK_PREFIXES)
     several = chunks.are_several
     steps = (
         around(producer, totals, variant, chunks, several),
-        around(
-            stored(operator, {TOTALS: operator.state}), befores, unchecked(variant), rows, several
-        ),
+        _over_totals(prefixes, variant, rows, several),
         step,
     )
-    scratch = tuple(Scratch(n, operator.state, chunks.team_count) for n in (TOTALS, BEFORES))
+    names = (TOTALS, CHUNK_PREFIXES)
+    scratch = tuple(Scratch(name, operator.state, chunks.team_count) for name in names)
     return Passes(steps, scratch, formulas)
 
 
-def _last_scan(
-    operator: Operator,
-    chunks: Chunks,
-    finish: Function | None,
-    ending: tuple[Ending, Kernel] | None,
-) -> ScanEntry:
-    if ending is None:
-        return ScanEntry(operator, chunks.words, RESULT, BEFORES, finish)
-    end, reader = ending
-    own = frozenset(u.name for u in reader.uniforms)
-    return ScanEntry(operator, chunks.words, RESULT, BEFORES, finish, end, own)
+def _over_totals(entry: PassEntry, variant: Variant, rows: Chunks, is_needed: Size) -> Pass:
+    """A pass whose elements are the chunk totals."""
+    operator = entry.operator
+    totals = stored(operator, {TOTALS: operator.state})
+    return around(totals, entry, unchecked(variant), rows, is_needed)
 
 
-def with_reader(producer: Kernel, reader: Kernel) -> Kernel:
-    """The producer, with what the end of its scan reads."""
+def _with_reader(producer: Kernel, reader: Kernel) -> Kernel:
+    """The producer with the parameters of `reader`."""
     return replace(
         producer,
         parameters=producer.parameters + reader.parameters,
@@ -191,24 +201,21 @@ def cut_of(state: Type, variant: Variant) -> Cut:
 
 
 def around(
-    kernel: Kernel,
-    entry: ReductionEntry | ScanEntry | PairTotalsEntry | PairScanEntry,
-    variant: Variant,
-    chunks: Chunks,
-    is_needed: Size,
+    kernel: Kernel, entry: PassEntry, variant: Variant, chunks: Chunks, is_needed: Size
 ) -> Pass:
+    """The pass with `entry` around `kernel`, which computes elements."""
     own = frozenset(b.name for b in kernel.buffers if b.access is Access.OUT)
     lowered = lower_around(kernel, replace(variant, launch_shaped=own), entry.writer)
     return Pass(lowered, chunks.group_count, is_needed)
 
 
 def unchecked(variant: Variant) -> Variant:
-    """Scratch is read inside its bounds, and was looked at when it was computed."""
+    """The variant of passes over scratch, which is read in bounds and was checked when written."""
     return replace(variant, bounds="unchecked", checks="", device_uniforms=frozenset())
 
 
 def stored(operator: Operator, names: Mapping[str, Type]) -> Kernel:
-    """The kernel whose elements are those of scratch arrays, as fields where there are several."""
+    """The kernel that reads its elements from scratch arrays, one a field of the element."""
     at = (Var(type=INT, name="i"),)
     types = {name: BufferType(Access.IN, t, 1) for name, t in names.items()}
     types["element"] = BufferType(Access.OUT, operator.state, 1)

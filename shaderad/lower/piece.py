@@ -1,4 +1,4 @@
-"""Generated text, line by line, each with the Python line that it comes from."""
+"""Generated text as lines, each with its place in the Python source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LINE_LENGTH = 100
 
 
 class Piece:
-    """A stretch of text at global level, with the Python line of each of its lines."""
+    """A part of a module's text at global level."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, Span | None]] = []
@@ -19,7 +19,7 @@ class Piece:
         self.span: Span | None = None
 
     def add(self, text: str = "") -> None:
-        """One line at the current depth; braces change the depth of those that follow."""
+        """Adds a line at the current depth; braces change the depth of later lines."""
         if text.startswith("}"):
             self._depth -= 1
         self.lines.append((("    " * self._depth + text).rstrip(), self.span))
@@ -27,13 +27,13 @@ class Piece:
             self._depth += 1
 
     def indented(self, text: str) -> None:
-        """One line a step deeper: the only statement of an if or loop."""
+        """Adds an indented line: the only statement of an if or loop."""
         self._depth += 1
         self.add(text)
         self._depth -= 1
 
     def call(self, head: str, arguments: Sequence[str]) -> None:
-        """``head(arguments);``, with an argument a line where one line would be too long."""
+        """Adds ``head(arguments);``, with one argument a line if one line would be too long."""
         line = f"{head}({', '.join(arguments)});"
         if 4 * self._depth + len(line) <= LINE_LENGTH:
             self.add(line)

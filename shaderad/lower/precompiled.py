@@ -1,11 +1,11 @@
 """The Slang library as binary modules on disk, which sessions load in place of its source.
 
-Reading the source takes up to two seconds in every session of every process, the modules less than
-a tenth; the code that comes out is the same byte for byte.
+Parsing the source takes up to two seconds in every session of every process, the modules take less
+than a tenth of that; the compiled code is the same byte for byte.
 
-Invariants: a module is used only while its content has the digest that its folder is named by,
-because a damaged one crashes the compiler; a folder appears by an atomic rename, so processes may
-share them. Where there is no module, for whatever reason, sessions read the source.
+Invariants: a module is used only while its content has the digest in its folder's name, because a
+damaged one crashes the compiler; a folder appears by an atomic rename, so processes may share it.
+Without a module, sessions read the source.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from pathlib import Path
 from shaderad.lower.child import ChildDied, Children, ChildTimedOut, ChildUnavailable
 
 MODULES = ("shaderad", "safe_math", "double_math")
-"""What the library consists of; not all programs need the last."""
+"""The modules of the library; few programs import the last."""
 
 TIMEOUT_SECONDS = 60.0
-_KEPT = 8  # Up to 8 MB each; versions of shaderad that are used side by side.
+_KEPT = 8  # Folders of up to 8 MB each, for several versions of shaderad.
 
 
 def file_of(module: str) -> str:
-    """What Slang looks for at an import of `module` before it looks for source."""
+    """The file that Slang prefers to the source of `module`."""
     return f"{module}.slang-module"
 
 
 def find_or_make(
     root: Path, module: str, library: Path, key: str, children: Children
 ) -> Path | None:
-    """The folder of a module, to be searched before the library's own.
+    """The folder of a binary module, which precedes the library's folder; `None` on failure.
 
     Args:
-        root: Where such folders are kept.
+        root: The folder of all folders of modules.
         module: One of `MODULES`.
         library: The folder of its source.
-        key: Names the module, the library's content, the compiler and its options.
-        children: The processes that make a module where there is none.
+        key: The hash of the module's name, the library's content, the compiler and its options.
+        children: The processes that compile a missing module.
     """
     try:
         for folder in root.glob(f"{key[:16]}-*"):
@@ -48,11 +48,11 @@ def find_or_make(
             shutil.rmtree(folder)
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(suffix=".new", dir=root) as scratch:
-            made = _made(Path(scratch), module, library, key, children)
+            folder = _made(Path(scratch), module, library, key, children)
         _drop_all_but_newest(root)
     except (OSError, ChildDied, ChildTimedOut, ChildUnavailable):
         return None
-    return made
+    return folder
 
 
 def _made(scratch: Path, module: str, library: Path, key: str, children: Children) -> Path | None:
@@ -63,12 +63,12 @@ def _made(scratch: Path, module: str, library: Path, key: str, children: Childre
     digest = children.request(request, TIMEOUT_SECONDS).get("digest")
     if not digest:
         return None
-    made = scratch.parent / f"{key[:16]}-{digest}"
+    target = scratch.parent / f"{key[:16]}-{digest}"
     try:
-        folder.rename(made)
+        folder.rename(target)
     except OSError:  # Another process was faster, or the disk does not allow it.
-        return made if _is_whole(made, module) else None
-    return made
+        return target if _is_whole(target, module) else None
+    return target
 
 
 def _is_whole(folder: Path, module: str) -> bool:
@@ -81,6 +81,6 @@ def _is_whole(folder: Path, module: str) -> bool:
 
 
 def _drop_all_but_newest(root: Path) -> None:
-    folders = sorted(root.iterdir(), key=lambda one: one.stat().st_mtime, reverse=True)
+    folders = sorted(root.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
     for folder in folders[_KEPT:]:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""A folder of code that will be executed -> nobody but this user, and root, can write to it.
+"""Folders of executable code to which only this user, and root, can write.
 
-Where files have no owners and modes (Windows), users' folders are apart from the start, and every
-folder passes.
+On Windows, where files have no owners and modes and users have separate folders, every folder
+passes.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ _ROOT = 0
 
 
 class UnsafeFolderError(Exception):
-    """Somebody else can write to a folder; the text says who, with the folder as its subject."""
+    """Other users can write to a folder; the text is a predicate of the folder."""
 
 
 def make_private(folder: Path) -> None:
-    """Makes `folder`, where it is missing, for this user alone.
+    """Creates `folder`, if it is missing, for this user alone.
 
     Raises:
-        OSError: Where that cannot be done.
+        OSError: The folder cannot be created.
     """
     folder.mkdir(mode=MODE, parents=True, exist_ok=True)
 
 
 def check_private(folder: Path, contents: Collection[str]) -> None:
-    """Checks that nobody else can write to `folder`.
+    """Checks that no other user can write to `folder`.
 
     A folder of this user that holds nothing but `contents` is closed to others first, and emptied
-    where they could write to it. One that holds something else is left as it is.
+    if they could write to it. A folder with other files is not changed.
 
     Raises:
-        UnsafeFolderError: It belongs to somebody else, or others can write to it.
-        OSError: It is not there, or out of reach.
+        UnsafeFolderError: The folder belongs to another user, or others can write to it.
+        OSError: The folder is missing or cannot be read.
     """
     if not hasattr(os, "geteuid"):
         return
@@ -57,7 +57,7 @@ def check_private(folder: Path, contents: Collection[str]) -> None:
 
 
 def _is_cache(folder: Path, contents: Collection[str]) -> bool:
-    """Whether closing it takes nothing from anybody, as it would with ``/tmp``."""
+    """True if `folder` holds only `contents` and is not shared like ``/tmp``."""
     is_shared = folder.stat().st_mode & stat.S_ISVTX
     return not is_shared and all(path.name in contents for path in folder.iterdir())
 
@@ -65,6 +65,6 @@ def _is_cache(folder: Path, contents: Collection[str]) -> bool:
 def _close(folder: Path, mode: int) -> None:
     folder.chmod(mode & MODE)
     if mode & _OTHERS_WRITE:
-        # Some of it may be somebody else's.
+        # Other users may have written some of the content.
         for path in folder.iterdir():
             shutil.rmtree(path, ignore_errors=True)

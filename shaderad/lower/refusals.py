@@ -1,35 +1,21 @@
-"""What cannot be differentiated right is refused here, before any Slang is written.
-
-Each check names the Python line, says why and what to do instead.
-"""
+"""Checks for kernels that cannot be lowered or differentiated, before any Slang is written."""
 
 from __future__ import annotations
 
 from shaderad.bodies.injective import is_injective, repeated_write
 from shaderad.diagnostics import error
-from shaderad.ir.nodes import (
-    Function,
-    Kernel,
-    Stmt,
-    Store,
-)
-from shaderad.ir.types import (
-    Access,
-    BufferType,
-    Kind,
-    is_differentiable,
-    scalars,
-)
+from shaderad.ir.nodes import Function, Kernel, Stmt, Store
+from shaderad.ir.types import Access, Kind, is_differentiable, scalars
 from shaderad.ir.walk import reachable, statements
 from shaderad.lower.strategy import Strategies
 from shaderad.rules.pushed import primal_name
 
 
 def check_kernel(kernel: Kernel) -> None:
-    """What no mode can run.
+    """Checks that the element types of Add, Min and Max have atomics.
 
     Raises:
-        LanguageError: SR0282 for Add, Min and Max of element types without such an atomic.
+        LanguageError: SR0282.
     """
     for b in kernel.buffers:
         kinds = {s.kind for s in scalars(b.type.element)}
@@ -41,32 +27,29 @@ def check_kernel(kernel: Kernel) -> None:
 def check_writes(
     kernel: Kernel, body: tuple[Stmt, ...], elsewhere: frozenset[str], at_zero: tuple[str, ...] = ()
 ) -> None:
-    """Out elements are written once, where derivatives are asked for.
+    """Checks that a differentiated kernel writes each Out element once.
 
     Args:
         kernel: The kernel.
-        body: Its statements as they will be differentiated.
+        body: Its statements before differentiation.
         elsewhere: Arrays that are written at other indices than the thread's own.
-        at_zero: The Index names, where there is one thread at most.
+        at_zero: The Index names, in a dispatch of at most one thread.
 
     Raises:
-        DerivativeError: SR0414 (Out written at indices that may repeat), SR0425 (written twice
-            all the same).
+        DerivativeError: SR0414 (Out written at indices that may repeat), SR0425 (an element
+            written twice).
     """
     functions = reachable(body)
     uniforms = frozenset(u.name for u in kernel.uniforms)
     for b in kernel.buffers:
-        if b.access is not Access.OUT or b.name not in elsewhere or not is_float_element(b.type):
+        is_float = is_differentiable(b.type.element)
+        if b.access is not Access.OUT or b.name not in elsewhere or not is_float:
             continue
         if not _is_written_once(kernel, body, functions, b.name, uniforms, at_zero):
             raise error("SR0414", b.span, array=b.name, kernel=primal_name(kernel))
         again = repeated_write(body, b.name, kernel.index_names, uniforms)
         if again is not None:
             raise error("SR0425", again.span, array=b.name, kernel=primal_name(kernel))
-
-
-def is_float_element(t: BufferType) -> bool:
-    return is_differentiable(t.element)
 
 
 def _is_written_once(
@@ -85,7 +68,7 @@ def _is_written_once(
 
 
 def check_strategies(kernel: Kernel, strategies: Strategies) -> None:
-    """Doubles can be stored or summed by one group, not added atomically.
+    """Checks that gradients of doubles, which have no atomic add, are not scattered.
 
     Raises:
         DerivativeError: SR0416.

@@ -1,7 +1,6 @@
-"""Words that no name of the user's may be in the emitted Slang: the one table of them.
+"""Reserved words: names that no user's name may have in the emitted Slang.
 
-Slang renames all else on its way to HLSL, WGSL and Metal, whose own words need no place here;
-tests/lower/test_reserved.py throws them, and these, at every role. What C reserves stands in
+Slang renames identifiers that HLSL, WGSL or Metal reserve. Words that C reserves are in
 `bundle/c_names.py`.
 """
 
@@ -37,7 +36,7 @@ KEYWORDS = frozenset(
     for shape in ("1", "2", "3", "4", *(f"{rows}x{columns}" for rows in range(1, 5)
                                         for columns in range(1, 5)))
 }  # fmt: skip
-"""What Slang reads as more than a name, wherever it stands: keywords, and types of numbers."""
+"""Keywords of Slang, and its types of numbers."""
 
 MODIFIERS = frozenset(
     """
@@ -45,13 +44,13 @@ MODIFIERS = frozenset(
     payload primitives readonly require restrict vertices writeonly
     """.split()
 )
-"""What Slang reads as a modifier where a parameter's type stands: names of all but structs."""
+"""Words that Slang reads as modifiers in place of a parameter's type: no names of structs."""
 
 MEMBERS = frozenset(
     "wordCount gradientWordCount read write addCotangent addTo lowHalf highHalf "
     "wordOfHalves".split()
 )
-"""What the text, or the library, declares in each struct of the user's, or calls there."""
+"""Members that the emitted text or the library declares or calls in the user's structs."""
 
 _BUILTINS = frozenset(
     """
@@ -66,48 +65,48 @@ _BUILTINS = frozenset(
     StructuredBuffer RWStructuredBuffer ByteAddressBuffer RWByteAddressBuffer
     """.split()
 )
-"""Of Slang's core library: what our text names, and what a reader would take for it."""
+"""Names of Slang's core library that the emitted text or its readers use."""
 
-_OF_THE_TEXT = frozenset(
-    "State Captured Outputs Parameters Report Printer Sums Buffer state captured parameters "
-    "report_words groupSize thread lane".split()
+_TEXT_WORDS = frozenset(
+    "State Outputs Parameters Report Printer Sums Buffer parameters report_words groupSize "
+    "thread lane".split()
 )
-"""What the text that stands around bodies, and in them, declares and reads by itself."""
+"""Names that the emitted text declares or reads around bodies and in them."""
 
 ENTRY_WORDS = frozenset(
     "index group laneIndex lane thread sums outputs cotangent rows parts left right number team "
     "total value before after found missing offset bits write axis site by word State".split()
 )
-"""What entry points, tags and layouts declare as their own locals."""
+"""Locals of entry points, tags and layouts."""
 
 ARENAS = frozenset({"gradients", "cotangents", "tangents", "output_tangents"})
-"""Arrays that share a buffer stand in these."""
+"""Buffers that several arrays share."""
 
 _DIMENSIONS = frozenset("ijkl")
 
 
 @cache
 def names_of_bodies() -> frozenset[str]:
-    """What no local, function or struct may be called."""
+    """Reserved names of locals, functions and structs."""
     spellings = {op.slang for op in ops.TABLE.values() if "{" not in op.slang}
-    return KEYWORDS | _BUILTINS | _OF_THE_TEXT | library_names() | spellings
+    return KEYWORDS | _BUILTINS | _TEXT_WORDS | library_names() | spellings
 
 
 @cache
 def names_of_globals() -> frozenset[str]:
-    """What, besides, no function or struct may be called: locals of the text would hide it."""
+    """Further reserved names of functions and structs, which locals of the text would hide."""
     return ENTRY_WORDS | ARENAS | MEMBERS | _DIMENSIONS
 
 
 @cache
 def library_names() -> frozenset[str]:
-    """Every identifier that the library declares."""
+    """The identifiers of the library."""
     return frozenset(declared_names("(?:public|internal)"))
 
 
 def declared_names(visibility: str, module: str = r"\w+") -> set[str]:
-    """What the files of a module of the library declare."""
-    found: set[str] = set()
+    """The declarations in the files of a module of the library."""
+    names: set[str] = set()
     for path in sorted(library_folder().glob("*.slang")):
         text = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8"))
         if re.search(rf"^(?:module|implementing) {module};", text, re.M) is None:
@@ -115,5 +114,5 @@ def declared_names(visibility: str, module: str = r"\w+") -> set[str]:
         for declaration in re.findall(rf"^[^\n(){{}};=]*\b{visibility}\b[^(){{}};=]*", text, re.M):
             head = re.sub(r"<[^>]*>|:.*", " ", declaration.replace("[", " "))
             if " extension " not in head:
-                found.update(head.split()[-1:])
-    return found
+                names.update(head.split()[-1:])
+    return names

@@ -1,7 +1,4 @@
-"""IR statements -> Slang text.
-
-The user's names and order, one statement a line.
-"""
+"""IR statements -> Slang text, with the user's names and order, one statement a line."""
 
 from __future__ import annotations
 
@@ -35,9 +32,8 @@ from shaderad.lower.assignments import write_assign
 from shaderad.lower.bindings import SiteKind
 from shaderad.lower.declarations import is_inside_one_block, mentions
 from shaderad.lower.expressions import ExpressionWriter
-from shaderad.lower.known import Known
+from shaderad.lower.known import Folded
 from shaderad.lower.loop_statements import write_for, write_reverse, write_while
-from shaderad.lower.names import Names
 from shaderad.lower.piece import Piece
 from shaderad.lower.watches import Watch
 from shaderad.rules.pulling import ReverseFor
@@ -47,11 +43,11 @@ if TYPE_CHECKING:
 
 
 _LONG_BYTES = 256
-"""Of a local array; compilers write one that is shorter as quickly as a loop over it."""
+"""Shorter local arrays compile faster without a loop over their elements."""
 
 
 class FunctionWriter:
-    """Writes one function body into a piece of the module."""
+    """Writes a function body into a piece of the module."""
 
     def __init__(
         self,
@@ -59,33 +55,32 @@ class FunctionWriter:
         piece: Piece,
         types: Mapping[str, Type],
         *,
-        known: Mapping[str, Known] | None = None,
+        folded: Mapping[str, Folded] | None = None,
         watch: Watch | None = None,
-        names: Names | None = None,
     ) -> None:
         self.module = module
         self.piece = piece
         self.types = dict(types)
         self._watch = watch or Watch(module.mode, {})
-        self.known = known or {}
-        """What a compiler may know of the names: see ``lower/known.py``."""
-        self.names = names or module.names.child()
+        self.folded = folded or {}
+        """The constant folding of names (``lower/known.py``)."""
+        self.names = module.names.child()
         self.expressions = ExpressionWriter(self)
         self.is_silent = False
-        """What is written runs again, and has reported what there was to report."""
+        """True inside loops that run again, whose first run has reported."""
         self._text_by_name: dict[str, str] = {}
         self._declared: set[str] = set()
 
     # -- names ----------------------------------------------------------------------------------
 
     def variable(self, name: str) -> str:
-        """The text that reads a local name."""
+        """The text of a local."""
         if name not in self._text_by_name:
             self._text_by_name[name] = self.names.make(name)
         return self._text_by_name[name]
 
     def bind(self, name: str, text: str) -> None:
-        """Makes `name` read as `text`, declared elsewhere."""
+        """Makes `text`, declared elsewhere, the text of `name`."""
         self._text_by_name[name] = text
         self._declared.add(name)
 
@@ -100,7 +95,7 @@ class FunctionWriter:
         return name in self._declared
 
     def is_inside(self, index: Expr) -> bool:
-        """Whether an index of a local array, vector or matrix is known to be in range."""
+        """True if an index of a local array, vector or matrix is known to be in range."""
         return isinstance(index, Const | KnownNumber)
 
     def text(self, e: Expr, strength: int = 0) -> str:
@@ -109,7 +104,7 @@ class FunctionWriter:
     # -- blocks and declarations ------------------------------------------------------------------
 
     def block(self, body: tuple[Stmt, ...]) -> None:
-        """Writes statements; a name is declared in the innermost block that holds all its uses."""
+        """Writes statements; declares each local in the innermost block that has all its uses."""
         mentioned = [mentions(s) for s in body]
         for position, s in enumerate(body):
             self.piece.span = s.span if s.span.line else self.piece.span
@@ -128,12 +123,12 @@ class FunctionWriter:
     def _write_declaration(self, name: str, first: Stmt) -> None:
         is_bound_whole = isinstance(first, Assign) and first.name == name and not first.path
         if is_bound_whole and name not in reads((first,)):
-            return  # declared by its first assignment
+            return  # The first assignment declares it.
         self.declare(name)
         self.make_zero(self.variable(name), self.types[name], is_new=True)
 
     def make_zero(self, variable: str, t: Type, *, is_new: bool) -> None:
-        """Declares a variable as 0, or makes it so again."""
+        """Declares a variable as zero, or assigns zero."""
         types = self.module.types
         start = f"{types.spell(t)} {variable}" if is_new else variable
         if not (isinstance(t, LocalArray) and memory_of(t) > _LONG_BYTES):
@@ -149,15 +144,15 @@ class FunctionWriter:
         _WRITERS[type(s)](self, s)
 
     def nested(self, body: tuple[Stmt, ...], *, first: str = "", last: str = "") -> None:
-        """A block in braces, whose declarations end with it; `first` and `last` are lines of it."""
+        """Writes a block in braces, between its lines `first` and `last`."""
         self.piece.add("{")
-        before = set(self._declared)
+        outer = set(self._declared)
         if first:
             self.piece.add(first)
         self.block(body)
         if last:
             self.piece.add(last)
-        self._declared = before
+        self._declared = outer
         self.piece.add("}")
 
     # -- statements -----------------------------------------------------------------------------

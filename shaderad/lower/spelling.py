@@ -19,18 +19,18 @@ from shaderad.ir.types import (
     Vector,
     Void,
 )
-from shaderad.lower.names import Names, member_names
+from shaderad.lower.names import Identifiers, member_names
 from shaderad.lower.reserved import MODIFIERS
 
 
-class Types:
-    """Spells types; structs and tuples under the module's names."""
+class SlangTypes:
+    """The spelling of types; structs and tuples get identifiers of the module."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Identifiers) -> None:
         self._names = names
         self.structs: dict[Struct, str] = {}
         self.tuples: dict[Tuple, str] = {}
-        self._fields: dict[Struct, Names] = {}
+        self._fields: dict[Struct, Identifiers] = {}
 
     def spell(self, t: Type) -> str:
         """The Slang type of a value of type `t`."""
@@ -51,7 +51,7 @@ class Types:
         raise TypeError(f"{t} has no Slang type")
 
     def zero(self, t: Type) -> str:
-        """An all-zero value."""
+        """The zero of a type."""
         if isinstance(t, Scalar):
             return {Kind.FLOAT: "0.0", Kind.BOOL: "false", Kind.INT: "0", Kind.UINT: "0u"}.get(
                 t.kind, f"{t}(0.0)"
@@ -69,11 +69,11 @@ class Types:
         raise TypeError(f"{t} has no zero")
 
     def all_names(self) -> list[str]:
-        """The structs and tuples that have been named."""
+        """The identifiers of structs and tuples so far."""
         return [*self.structs.values(), *self.tuples.values()]
 
     def field(self, t: Struct, name: str) -> str:
-        """A field's name, which no type of a field has."""
+        """A field's identifier, which differs from all type names."""
         self.spell(t)
         return self._fields[_annotated(t)].make(name, name)
 
@@ -95,25 +95,25 @@ class Types:
 
 
 def _annotated(t: Struct) -> Struct:
-    """`t` as the user wrote it."""
+    """`t` as in the user's annotation."""
     annotated = without_targets(t)
     assert isinstance(annotated, Struct)
     return annotated
 
 
 def is_plain_number(value: float, t: Scalar) -> bool:
-    """Whether `value` can stand in the text: infinities and NaN must not be literals."""
+    """True if `value` has a literal; infinities and NaN have none."""
     return t.kind not in (Kind.FLOAT, Kind.HALF, Kind.DOUBLE) or math.isfinite(value)
 
 
 def literal(value: float | int | bool, t: Scalar) -> str:
-    """A finite constant that reads back as exactly `value` in type `t`."""
+    """The literal of a finite constant, exact in type `t`."""
     if t.kind is Kind.BOOL:
         return "true" if value else "false"
     if t.kind is Kind.UINT:
         return f"{int(value)}u"
     if t.kind is Kind.INT:
-        # The literal of the lowest int would be a negated number that does not fit.
+        # The lowest int has no literal: it would be the negation of a number out of range.
         return str(int(value)) if value > -(2**31) else "int(0x80000000u)"
     if t.kind is Kind.DOUBLE:
         return f"{float(value)!r}lf"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import Access as ArrayAccess
 from shaderad.ir.types import Type, is_differentiable, scalars, word_bytes
-from shaderad.lower.arrays import Arrays, Cell
+from shaderad.lower.arrays import Arrays, SlangBuffer
 from shaderad.lower.bindings import Mode, Role, Word, WordKind
 from shaderad.lower.piece import Piece
 
@@ -177,7 +177,7 @@ class Tags:
 
     def write_cell_tag(self, piece: Piece, role: Role, name: str) -> None:
         """The tag of a float in a word, on devices without float atomics."""
-        if self._arrays.cell(role, name) != Cell.WORDS:
+        if self._arrays.slang_type(role, name) != SlangBuffer.WORDS:
             return
         text = self._arrays.words(role, name)
         cell = self._arrays.cell_name(role, name)

@@ -22,7 +22,7 @@ from shaderad.lower.entry_tags import EntryTags
 
 if TYPE_CHECKING:
     from shaderad.lower.module import Module
-    from shaderad.lower.names import Names
+    from shaderad.lower.names import Identifiers
 
 
 class Uniforms:
@@ -33,7 +33,7 @@ class Uniforms:
         self._tags = tags
         self._kept: dict[str, str] = {}
 
-    def kept(self, uniforms: Iterable[Uniform], names: Names) -> list[tuple[str, str, str]]:
+    def kept(self, uniforms: Iterable[Uniform], names: Identifiers) -> list[tuple[str, str, str]]:
         """Type, name and text of variables for the uniforms that are device arrays.
 
         From here on each is read as its variable: to read memory once is cheaper.

@@ -9,8 +9,8 @@ from shaderad.graph.plan import RunScans
 from shaderad.ir import arrays, sizes
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
-from shaderad.lower.pair_passes import lower_befores
-from shaderad.lower.passes import BEFORES, INIT, RESULT, lower_reduce, lower_scan
+from shaderad.lower.pair_passes import lower_chunk_prefixes
+from shaderad.lower.passes import CHUNK_PREFIXES, INIT, RESULT, lower_reduce, lower_scan
 from shaderad.session.devices import Choice
 from shaderad.session.kernel_steps import KernelStep
 
@@ -47,9 +47,9 @@ def pass_step(step: RunPass, programs: Programs, befores: Value | None = None) -
     if step.init is not None:
         values[Role.INPUT, INIT] = step.init
     if befores is not None:
-        values[Role.INPUT, BEFORES] = befores
+        values[Role.INPUT, CHUNK_PREFIXES] = befores
     shapes |= {name: (sizes.product(value.shape),) for (_, name), value in values.items()
-               if name in (RESULT, INIT, BEFORES)}  # fmt: skip
+               if name in (RESULT, INIT, CHUNK_PREFIXES)}  # fmt: skip
     choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), scalars)
     passes = programs.of_pass(step, choice)
     return KernelStep(work.kernel, choice, work.dim, values, shapes, sized, passes=passes)
@@ -59,14 +59,14 @@ def lowered_passes(step: PassStep, variant: Variant) -> Passes:
     """The passes of `step`, lowered."""
     if isinstance(step, RunScans):
         first, second = (scan.node.op for scan in step.scans)
-        return lower_befores(
+        return lower_chunk_prefixes(
             step.producer.kernel, (first, second), variant, is_mirrored=step.is_mirrored
         )
     node, kernel = step.node, step.producer.kernel
     finish = None if step.finish is None else finish_of(step.finish)
     if isinstance(node, arrays.Reduce):
         has_init = step.init is not None
-        return lower_reduce(kernel, node.op, variant, has_init=has_init, finish=finish)
+        return lower_reduce(kernel, node.op, variant, has_init=has_init, epilogue=finish)
     end = step.epilogue
     ending = None if end is None else (end.ending, end.work.kernel)
     return lower_scan(kernel, node.op, variant, finish, ending, step.shared)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from shaderad.graph.plan import CallKernel, Repeat, RepeatWhile, RunPass, RunScans
-from shaderad.lower.pair_passes import PAIR_BEFORES
+from shaderad.lower.pair_passes import PAIR_PREFIXES
 from shaderad.session.kernel_steps import KernelBinder, Programs
 from shaderad.session.places import Places
 from shaderad.session.plan_steps import (
@@ -87,7 +87,7 @@ class Scheduler:
 
     def _add_scans(self, step: RunScans) -> None:
         befores = self.binder.add(befores_step(step, self.binder.programs))
-        for scan, name in zip(step.scans, PAIR_BEFORES, strict=True):
+        for scan, name in zip(step.scans, PAIR_PREFIXES, strict=True):
             self.binder.add(pass_step(scan, self.binder.programs, befores[name]))
 
     def move(self, source: int, start: Size, target: int, byte_count: Size) -> None:

@@ -22,7 +22,7 @@ from shaderad.ir.types import (
     Vector,
 )  # fmt: skip
 from shaderad.lower.names import module_names
-from shaderad.lower.spelling import Types, is_plain_number, literal
+from shaderad.lower.spelling import SlangTypes, is_plain_number, literal
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
@@ -70,13 +70,13 @@ POINT = Struct("Point", (("p", Vector(FLOAT, 3)), ("n", INT)))
     ],
 )
 def test_types_and_their_zeros(t: object, spelled: str, zero: str) -> None:
-    types = Types(module_names())
+    types = SlangTypes(module_names())
     assert types.spell(t) == spelled
     assert types.zero(t) == zero
 
 
 def test_structs_of_one_name_and_other_fields_are_told_apart() -> None:
-    types = Types(module_names())
+    types = SlangTypes(module_names())
     other = Struct("Point", (("q", FLOAT),))
     assert types.spell(POINT) == "Point"
     assert types.spell(other) == "Point_"
@@ -84,5 +84,5 @@ def test_structs_of_one_name_and_other_fields_are_told_apart() -> None:
 
 
 def test_a_struct_may_be_called_like_a_modifier() -> None:
-    assert Types(module_names()).spell(Struct("vertices", POINT.fields)) == "vertices_"
+    assert SlangTypes(module_names()).spell(Struct("vertices", POINT.fields)) == "vertices_"
     assert module_names().make("vertices") == "vertices"
