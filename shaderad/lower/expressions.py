@@ -143,27 +143,19 @@ class ExpressionWriter:
     def has_matrix_form(self, e: Apply) -> bool:
         """True if `e` is a matrix whose operator is missing on some target.
 
-        WGSL and Metal neither negate nor divide matrices, and Slang's derivative of the subtrahend
-        is ``mat3x3<f32>(0) - m``, which is no WGSL. glslang reads HLSL's product by component as
-        the matrix product.
+        WGSL and Metal neither negate nor divide matrices. glslang reads HLSL's product by component
+        as the matrix product.
         """
         if not isinstance(e.type, Matrix):
             return False
-        if e.op is ops.MUL:
-            return all(s.type == e.type for s in self._sides(e))
-        if e.op is ops.SUB and isinstance(e.args[1], Splat):
-            return False
-        return e.op in (ops.NEG, ops.SUB, ops.DIV)
+        is_product = e.op is ops.MUL and all(s.type == e.type for s in self._sides(e))
+        return is_product or e.op in (ops.NEG, ops.DIV)
 
     def _matrix_operator(self, e: Apply) -> tuple[str, int]:
-        if e.op in (ops.MUL, ops.DIV):
-            name = "multiplyMatrix" if e.op is ops.MUL else "divideMatrix"
-            return f"{name}({self._arguments(e.args)})", _PRIMARY
-        negated = f"{self.text(e.args[-1], _PRECEDENCE['*'])} * -1.0"
         if e.op is ops.NEG:
-            return negated, _PRECEDENCE["*"]
-        left = self.text(self._sides(e)[0], _PRECEDENCE["+"])
-        return f"{left} + {negated}", _PRECEDENCE["+"]
+            return f"{self.text(e.args[0], _PRECEDENCE['*'])} * -1.0", _PRECEDENCE["*"]
+        name = "multiplyMatrix" if e.op is ops.MUL else "divideMatrix"
+        return f"{name}({self._arguments(e.args)})", _PRIMARY
 
     def at_run_time(self, e: AtRunTime) -> tuple[str, int]:
         zero = self._module.zero()

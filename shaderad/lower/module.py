@@ -124,16 +124,16 @@ class Module:
         return self.mode in (Mode.BACKWARD, Mode.FORWARD) and buffer in self.variant.wanted
 
     def tangents_of(self, buffer: str) -> list[str]:
-        """The arrays that hold the tangents of a Min or Max array, in kernels with tangents."""
+        """The arrays that hold tangents of a Min or Max array, in kernels with tangents."""
         if buffer not in self._tangents:
-            inside = (self.kernel.body, *(f.body for f in reachable(self.kernel.body)))
-            writes = (s for body in inside for s in statements(body))
-            found = {
-                s.tangent_buffer: None
-                for s in writes
+            bodies = (self.kernel.body, *(f.body for f in reachable(self.kernel.body)))
+            arrays = (
+                s.tangent_buffer
+                for body in bodies
+                for s in statements(body)
                 if isinstance(s, Accumulate) and s.buffer == buffer and s.tangent_buffer
-            }
-            self._tangents[buffer] = list(found)
+            )
+            self._tangents[buffer] = list(dict.fromkeys(arrays))
         return self._tangents[buffer]
 
     def part_of_winner(self, buffer: str, tangent: str) -> str:

@@ -1,6 +1,6 @@
-"""What the Slang compiler printed -> diagnostics, each at its Python line.
+"""The log of the Slang compiler -> diagnostics, each at its Python line.
 
-Slang 2026.12 prints two forms, both with the file and line that `#line` set:
+Slang 2026.12 prints two forms, both with the file and line of `#line`:
 
     error[E30015]: undefined identifier          k.py(7): note 99999: an internal error ...
       --> model.py:12:27                         float f(float x) { double y = double(x); }
@@ -30,39 +30,39 @@ _PLAIN = re.compile(
 )
 _PLACE = re.compile(r"\s*-+> (?P<file>.+):(?P<line>\d+):\d+")
 _LABEL = re.compile(r"\s*\| +\^+ (?P<label>\S.*)")
-# What follows from an earlier error and says nothing itself.
+# Errors that only report an earlier error.
 _ECHOES = frozenset({"E39999", "E40003"})
 
 
 def parse(log: str) -> tuple[Diagnostic, ...]:
-    """The diagnostics in `log`, in order, without those that only repeat that one failed."""
-    found = [_read(block) for block in _blocks(log)]
-    return tuple(d for d in found if d.code not in _ECHOES) or tuple(found)
+    """The diagnostics in `log`, in order; errors that only report another one are dropped."""
+    diagnostics = tuple(_read(block) for block in _blocks(log))
+    return tuple(d for d in diagnostics if d.code not in _ECHOES) or diagnostics
 
 
 def failure(diagnostics: tuple[Diagnostic, ...]) -> Diagnostic | None:
-    """The error to show first: one with a Python place before one without."""
+    """The first error with a place, else the first error, else `None`."""
     errors = [d for d in diagnostics if d.severity == "error"]
     placed = [d for d in errors if d.line]
     return next(iter(placed or errors), None)
 
 
-def span_of(shown: Diagnostic, program: Program) -> Span | None:
-    """Where in the Python source; columns are those of the generated text, so they are not used."""
-    if not shown.line:
+def span_of(diagnostic: Diagnostic, program: Program) -> Span | None:
+    """The place in the Python source, by lines: columns are those of the generated text."""
+    if not diagnostic.line:
         return None
-    if not shown.file.endswith(".py"):
-        is_ours = shown.file.endswith(".slang") and "shaders" in shown.file
-        known = () if is_ours else program.spans
-        span = known[shown.line - 1] if shown.line <= len(known) else None
+    if not diagnostic.file.endswith(".py"):
+        is_library = diagnostic.file.endswith(".slang") and "shaders" in diagnostic.file
+        spans = () if is_library else program.spans
+        span = spans[diagnostic.line - 1] if diagnostic.line <= len(spans) else None
         return span if span is not None and span.line else None
-    text = Span(shown.file, shown.line).text()
+    text = Span(diagnostic.file, diagnostic.line).text()
     indent = len(text) - len(text.lstrip())
-    return Span(shown.file, shown.line, indent, len(text))
+    return Span(diagnostic.file, diagnostic.line, indent, len(text))
 
 
 def _blocks(log: str) -> Iterator[list[str]]:
-    """One list of lines a diagnostic; text before the first belongs to none."""
+    """The lines of each diagnostic; text before the first one is dropped."""
     block: list[str] = []
     for line in log.splitlines():
         if _FRAMED.match(line) or _PLAIN.match(line):

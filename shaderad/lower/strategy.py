@@ -1,10 +1,10 @@
-"""How each gradient is summed: `exclusive`, `uniform` or `scattered`, from the IR.
+"""The strategy by which each gradient is summed: `exclusive`, `uniform` or `scattered`.
 
 exclusive: every read is at the thread's own index. The element is an argument of the body and
     its cotangent is stored once, without an atomic.
 uniform: an element that every thread reads on every path, at an index that does not depend on
-    the thread. It too is an argument; cotangents are summed in registers, then over the group.
-scattered: everything else; every read adds to memory atomically.
+    the thread. It is an argument, too; cotangents are summed in registers, then over the group.
+scattered: all other reads; each adds to memory atomically.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from shaderad.ir.nodes import (
 from shaderad.ir.types import Access, Kind, Type, byte_count, is_differentiable, scalars
 from shaderad.ir.walk import all_expressions, called, children, reads, rewrite_body, writes
 
-# Registers for hoisted elements are few; more words than these are summed in memory.
 _HOISTED_WORDS = 24
+"""Maximum words of uniform elements in registers; further ones are summed in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hoisted:
-    """An element that the entry point reads and hands to the body as argument `name`."""
+    """An element that the entry point reads and passes to the body as argument `name`."""
 
     name: str
     buffer: str
@@ -51,7 +51,7 @@ class Hoisted:
 
 @dataclass(frozen=True, kw_only=True)
 class Strategies:
-    """The decision for every wanted In buffer; uniform parameters are always `uniform`."""
+    """The strategy of each wanted In buffer and uniform; uniforms are always `uniform`."""
 
     exclusive: dict[str, Hoisted]
     uniform: tuple[Hoisted, ...]
@@ -59,11 +59,11 @@ class Strategies:
 
     @property
     def hoisted(self) -> tuple[Hoisted, ...]:
-        """All reads that become arguments."""
+        """All elements that become arguments."""
         return (*self.exclusive.values(), *self.uniform)
 
     def types(self, kernel: Kernel) -> dict[str, Type]:
-        """The arguments that they become, by name."""
+        """The types of hoisted elements by name."""
         return {h.name: kernel.buffer(h.buffer).type.element for h in self.hoisted}
 
     def apply(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -73,11 +73,11 @@ class Strategies:
     def _replaced(self, e: Expr) -> Expr:
         if not isinstance(e, Load):
             return e
-        at_index = [h for h in self.uniform if (h.buffer, h.indices) == (e.buffer, e.indices)]
-        chosen = [self.exclusive[e.buffer]] if e.buffer in self.exclusive else at_index
-        if not chosen:
+        at_index = (h for h in self.uniform if (h.buffer, h.indices) == (e.buffer, e.indices))
+        hoisted = self.exclusive.get(e.buffer) or next(at_index, None)
+        if hoisted is None:
             return e
-        value = Var(type=e.type, name=chosen[0].name, span=e.span)
+        value = Var(type=e.type, name=hoisted.name, span=e.span)
         return AlreadyRead(
             type=e.type, span=e.span, value=value, buffer=e.buffer, indices=e.indices
         )
@@ -87,7 +87,7 @@ NOTHING_HOISTED = Strategies(exclusive={}, uniform=(), by_name={})
 
 
 def choose(kernel: Kernel, body: tuple[Stmt, ...], wanted: frozenset[str]) -> Strategies:
-    """The strategy of each wanted buffer of `kernel`, whose outputs are resolved in `body`."""
+    """The strategies of `kernel`, whose outputs are resolved in `body`."""
     taken = reads(body) | writes(body) | {u.name for u in kernel.uniforms}
     taken |= set(kernel.index_names)
     functions = [f for f in called(body) if not isinstance(f, Chooser)]
@@ -154,10 +154,10 @@ def _fresh(name: str, taken: set[str]) -> str:
 
 
 def _loads_of_every_thread(body: tuple[Stmt, ...]) -> Iterator[Load]:
-    """Loads that every thread makes, whatever its values: outside branches and loops."""
+    """The loads that every thread makes, whatever its data."""
     for s in body:
         if isinstance(s, Return):
-            yield from (e for e in _unconditional(s))
+            yield from _unconditional(s)
             return
         if isinstance(s, Assign | Store | Accumulate | Evaluate | Assert):
             yield from _unconditional(s)
@@ -166,13 +166,9 @@ def _loads_of_every_thread(body: tuple[Stmt, ...]) -> Iterator[Load]:
 
 
 def _unconditional(node: Expr | Stmt) -> Iterator[Load]:
-    if isinstance(node, Conditional):
-        yield from _unconditional(node.condition)
-        return
-    if isinstance(node, Logical):
-        yield from _unconditional(node.left)
-        return
-    for child in children(node):
-        yield from _unconditional(child)
+    parts = list(children(node))
+    # Only the first operand of these is always evaluated.
+    for part in parts[:1] if isinstance(node, Conditional | Logical) else parts:
+        yield from _unconditional(part)
     if isinstance(node, Load) and is_differentiable(node.type):
         yield node

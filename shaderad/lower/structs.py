@@ -1,4 +1,4 @@
-"""The user's structs as Slang, and how their elements lie in words."""
+"""The user's structs as Slang, and their layout in words."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 def write_struct(module: Module, t: Struct, name: str) -> Piece:
-    """``struct Triangle``, as the user wrote it."""
+    """``struct Triangle``, with the user's fields."""
     fields = [(module.field(t, field), inner) for field, inner in t.fields]
     return _struct(module, name, fields, is_differential=module.is_importable)
 
 
 def write_tuple(module: Module, t: Tuple, name: str) -> Piece:
-    """Several results of one function."""
+    """The struct of a tuple."""
     fields = [(f"item{k}", inner) for k, inner in enumerate(t.elements)]
     is_result = any(f.result == t for f in module.derivatives)
     return _struct(module, name, fields, is_differential=is_result)
@@ -44,7 +44,7 @@ def write_tuple(module: Module, t: Tuple, name: str) -> Piece:
 def _struct(
     module: Module, name: str, fields: list[tuple[str, Type]], *, is_differential: bool
 ) -> Piece:
-    """A struct; where it `is_differential`, Slang can differentiate what holds it."""
+    """A struct, differentiable in Slang with `is_differential`."""
     piece = Piece()
     moving = [(field, t) for field, t in fields if is_differentiable(t)]
     is_moving = is_differential and bool(moving)
@@ -63,26 +63,24 @@ def _struct(
 def _write_differential(
     piece: Piece, module: Module, name: str, moving: list[tuple[str, Type]]
 ) -> None:
-    """What Slang asks of a type that is its own differential: what has no derivative is 0."""
+    """Writes ``dzero`` and ``dadd`` of a type that is its own differential."""
     piece.add("[Differentiable]")
     piece.add(f"public static {name} dzero() {{ return {{}}; }}")
     piece.add("[Differentiable]")
     piece.open(f"public static {name} dadd({name} a, {name} b)")
     piece.add(f"{name} sum = {{}};")
     for field, t in moving:
-        is_plain = not isinstance(t, LocalArray | Struct | Tuple)
-        sum_ = (
-            f"a.{field} + b.{field}"
-            if is_plain
-            else f"{module.types.spell(t)}.dadd(a.{field}, b.{field})"
-        )
-        piece.add(f"sum.{field} = {sum_};")
+        if isinstance(t, LocalArray | Struct | Tuple):
+            text = f"{module.types.spell(t)}.dadd(a.{field}, b.{field})"
+        else:
+            text = f"a.{field} + b.{field}"
+        piece.add(f"sum.{field} = {text};")
     piece.add("return sum;")
     piece.close()
 
 
 class _Layout:
-    """The fields of a struct with their word offsets, and a line for each access to one."""
+    """The fields of a struct with their word offsets."""
 
     def __init__(self, module: Module, t: Struct) -> None:
         self.module = module
@@ -96,7 +94,7 @@ class _Layout:
             offset += -(-byte_count(field) // self.unit) * self.unit
 
     def each(self, place: str, t: Type, offset: int) -> list[tuple[str, Type, int]]:
-        """`place` itself, or its elements where it is a local array."""
+        """`place` with its type and word offset, or the elements of a local array with theirs."""
         if isinstance(t, LocalArray) and not self.shares_words(t):
             stride = byte_count(t.element) // self.unit
             return [
@@ -107,12 +105,12 @@ class _Layout:
         return [(place, t, offset)]
 
     def shares_words(self, t: Type) -> bool:
-        """Whether `t` is halves, of which two lie in each word of this struct."""
+        """True if `t` is halves of which two lie in a word of this struct."""
         return self.unit == 4 and word_bytes(t) == 2
 
 
 def write_layout(module: Module, t: Struct, name: str) -> Piece:
-    """The struct as an element of buffers: reads, writes, and sums of its words."""
+    """The struct as an element of buffers: reads, writes and atomic adds of its words."""
     piece = Piece()
     is_float = is_differentiable(t)
     layout = _Layout(module, t)
@@ -140,7 +138,7 @@ def _read(piece: Piece, layout: _Layout, name: str) -> None:
 
 
 def _read_fields(piece: Piece, layout: _Layout) -> None:
-    """Each field by itself."""
+    """Reads each field by itself."""
     for field, t, offset in layout.offsets:
         for place, inner, at in layout.each(f"value.{field}", t, offset):
             if layout.shares_words(inner):
@@ -151,7 +149,7 @@ def _read_fields(piece: Piece, layout: _Layout) -> None:
 
 
 class _Loaded:
-    """An element read by vectors of words, while its fields are taken out of them."""
+    """Loads of an element as vectors of words, and the extraction of its fields."""
 
     def __init__(self, piece: Piece, layout: _Layout) -> None:
         self._piece = piece
@@ -165,7 +163,7 @@ class _Loaded:
             piece.add(f"{scalar}{self._width} words_{k} = {load};")
 
     def assign(self, place: str, t: Type, at: int) -> None:
-        """Gives `place` what lies `at` bytes into the element."""
+        """Assigns the value `at` bytes into the element to `place`."""
         if isinstance(t, Struct):
             align = word_bytes(t)
             for name, field in t.fields:
@@ -205,13 +203,13 @@ class _Loaded:
 
 
 def _of_words(t: Scalar, words: str) -> str:
-    """The value of scalars `t` whose bits are given."""
+    """The value of scalars `t` from their bits."""
     as_ = {Kind.FLOAT: "asfloat({})", Kind.INT: "asint({})", Kind.BOOL: "{} != 0"}
     return as_.get(t.kind, "{}").format(words)
 
 
 def _half_places(module: Module, t: Type, place: str) -> list[tuple[str, int]]:
-    """The text of each half of `t`, and its number."""
+    """The text and the number of each half in `place` of type `t`."""
     return [(place + _path_text(module, t, leaf.path), leaf.offset // 2) for leaf in leaves(t)]
 
 
@@ -229,7 +227,7 @@ def _path_text(module: Module, t: Type, path: tuple[str | int, ...]) -> str:
 
 
 def _read_halves(piece: Piece, module: Module, t: Type, place: str, offset: int) -> None:
-    """Reads halves that share words: the low half comes first."""
+    """Reads halves that share words, the low half first."""
     for part, k in _half_places(module, t, place):
         side = "highHalf" if k % 2 else "lowHalf"
         piece.add(f"{part} = {side}(Buffer.word(offset + {offset + k // 2}));")

@@ -1,7 +1,7 @@
-"""The tag types of a module: what stands between accessors and bound buffers.
+"""The tag types of a module, by which the library's accessors reach bound buffers.
 
-One tag an array, with the functions that the module's mode gives it: a primal tag writes, a
-backward tag reads cotangents and sums gradients, a forward tag also handles tangents.
+Each array has one tag, with the functions of the module's mode: a primal tag writes, a backward
+tag reads cotangents and adds to gradients.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 SHOWN_AXES = 4
-"""A report or print of more axes gives the thread's number alone."""
+"""Reports and prints of launches with more axes give the thread's number alone."""
 
 
 def inner_extents(module: Module) -> str:
-    """Extents of the launch's axes after the first, as the host gets them with a thread."""
+    """The extents of the launch's axes after the first, as reports contain them."""
     axes = len(module.kernel.index_names)
     shown = range(1, axes if axes <= SHOWN_AXES else 1)
     inner = [module.word(Word(WordKind.DIM, "", k), f"dim_{k}") for k in shown]
@@ -33,14 +33,14 @@ def inner_extents(module: Module) -> str:
 
 
 class Tags:
-    """Writes the tags of the arrays that a module's functions touch."""
+    """Writes the tags of the arrays that a module's functions access."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
         self._arrays: Arrays = module.arrays
 
     def write(self) -> Piece:
-        """The report tag and one tag type an array."""
+        """The report and print tags, and one tag type an array."""
         piece = Piece()
         if self._arrays.uses_report:
             self._write_report(piece)
@@ -100,12 +100,10 @@ class Tags:
         if not self._arrays.is_checked(b.name):
             return
         names = ["i", "j", "k", "l"][:rank]
-        given = ", ".join(f"int {n}" for n in names)
+        parameters = ", ".join(f"int {n}" for n in names)
         report = self._module.report if self._arrays.uses_report else "NoReport"
-        call = f"elementIndex<{self._arrays.tag(b.name)}, {report}>"
-        piece.add(
-            f"static uint at({given}, uint site) {{ return {call}({', '.join(names)}, site); }}"
-        )
+        call = f"elementIndex<{self._arrays.tag(b.name)}, {report}>({', '.join(names)}, site)"
+        piece.add(f"static uint at({parameters}, uint site) {{ return {call}; }}")
 
     def _write_input(self, piece: Piece, b: Buffer) -> None:
         t = b.type.element
@@ -115,32 +113,30 @@ class Tags:
         if gradient and self._arrays.stores_gradient(b.name):
             store = self._arrays.write_text(Role.GRADIENT, b.name, "asuint(value)")
             gradient.append(f"override static void set(uint offset, float value) {{ {store} }}")
-        # Without a derivative it is only read: `addGradient` asks for an `IInput`.
+        # `addGradient` requires `IInput`.
         bases = "IReadable, IInput" if gradient else "IReadable, IExtent"
         piece.open(f"struct {self._arrays.tag(b.name)} : {bases}")
         self._write_extent(piece, b)
-        self._write_lines(piece, self.reader_lines(Role.INPUT, b.name, t))
+        for line in self.reader_lines(Role.INPUT, b.name, t):
+            piece.add(line)
         if gradient:
             self._write_part(piece, "Gradient", "IAddable", gradient, "NoSum")
         piece.close()
 
-    def _write_lines(self, piece: Piece, lines: list[str]) -> None:
-        for line in lines:
-            piece.add(line)
-
     def _write_part(
         self, piece: Piece, name: str, base: str, lines: list[str], nothing: str
     ) -> None:
-        """An associated type: a struct of its own, or the library's that does nothing."""
+        """Writes an associated type: a struct of `lines`, or the library's empty one."""
         if not lines:
             piece.add(f"typealias {name} = {nothing};")
             return
         piece.open(f"struct {name} : {base}")
-        self._write_lines(piece, lines)
+        for line in lines:
+            piece.add(line)
         piece.close()
 
     def reader_lines(self, role: Role, name: str, t: Type) -> list[str]:
-        """The functions that read 32-bit or 16-bit words of an array."""
+        """The functions of a tag that read 32-bit or 16-bit words of an array."""
         kind, word = ("half", "halfWord") if word_bytes(t) == 2 else ("uint", "word")
         width = self._arrays.width(role, name)
         text = self._arrays.words(role, name)
@@ -155,7 +151,7 @@ class Tags:
         return [own, *wide]
 
     def writer_lines(self, role: Role, name: str, t: Type) -> list[str]:
-        """The functions that write words of an array."""
+        """The functions of a tag that write words of an array."""
         head = "static void setWord(uint offset, uint bits)"
         if word_bytes(t) == 2 and not self._arrays.is_atomic(role, name):
             text = self._arrays.words(role, name)
@@ -164,7 +160,7 @@ class Tags:
         return [f"{head} {{ {self._arrays.write_text(role, name, 'bits')} }}"]
 
     def adder_lines(self, role: Role, name: str) -> list[str]:
-        """The function that adds to a float of an array."""
+        """The function of a tag that adds to a float of an array."""
         add = self._arrays.add_text(role, name)
         return [f"static void add(uint offset, float value) {{ {add} }}"]
 
@@ -176,23 +172,20 @@ class Tags:
                 self.write_cell_tag(piece, role, b.name)
 
     def write_cell_tag(self, piece: Piece, role: Role, name: str) -> None:
-        """The tag of a float in a word, on devices without float atomics."""
+        """Writes the tag of a float in a word, for devices without float atomics."""
         if self._arrays.slang_type(role, name) != SlangBuffer.WORDS:
             return
         text = self._arrays.words(role, name)
         cell = self._arrays.cell_name(role, name)
         if self._module.variant.atomics == "exchange":
             piece.open(f"struct {cell} : IExchangeCell")
-            piece.add(
-                f"static uint exchange(uint offset, uint bits) {{ return {text}.exchange(bits); }}"
-            )
+            head = "static uint exchange(uint offset, uint bits)"
+            piece.add(f"{head} {{ return {text}.exchange(bits); }}")
         else:
             piece.open(f"struct {cell} : ICompareCell")
             piece.add(f"static uint load(uint offset) {{ return {text}.load(); }}")
-            piece.add(
-                "static uint compareExchange(uint offset, uint expected, uint bits) "
-                f"{{ return {text}.compareExchange(expected, bits); }}"
-            )
+            head = "static uint compareExchange(uint offset, uint expected, uint bits)"
+            piece.add(f"{head} {{ return {text}.compareExchange(expected, bits); }}")
         piece.close()
 
     def _write_output(self, piece: Piece, b: Buffer) -> None:
@@ -200,29 +193,26 @@ class Tags:
         base, nothing = ("IAddable", "NoSum") if is_add else ("IWritable", "NoWrites")
         piece.open(f"struct {self._arrays.tag(b.name)} : {'ISummed' if is_add else 'IStored'}")
         self._write_extent(piece, b)
-        self._write_part(piece, "Values", base, self._value_lines(b), nothing)
+        has_values = self._arrays.has(Role.OUTPUT, b.name)
+        is_int_sum = is_add and not is_differentiable(b.type.element)
+        values: list[str] = []
+        if has_values and not is_int_sum:
+            values = (
+                self.adder_lines(Role.OUTPUT, b.name)
+                if is_add
+                else self.writer_lines(Role.OUTPUT, b.name, b.type.element)
+            )
+        self._write_part(piece, "Values", base, values, nothing)
         has_cotangent = self._arrays.has(Role.COTANGENT, b.name)
         read = self.reader_lines(Role.COTANGENT, b.name, b.type.element) if has_cotangent else []
         self._write_part(piece, "Cotangent", "IReadable", read, "NoWords")
         if self._arrays.has(Role.MARKS, b.name):
             mark = f"return {self._arrays.words(Role.MARKS, b.name)}.add(1) == 0;"
             piece.add(f"override static bool isFirstWrite(uint offset) {{ {mark} }}")
-        is_int_sum = is_add and not is_differentiable(b.type.element)
-        if is_int_sum and self._arrays.has(Role.OUTPUT, b.name):
+        if is_int_sum and has_values:
             add = f"{self._arrays.words(Role.OUTPUT, b.name)}.add(bits);"
             piece.add(f"override static void addInt(uint offset, uint bits) {{ {add} }}")
         piece.close()
-
-    def _written_lines(self, role: Role, b: Buffer) -> list[str]:
-        if b.access is ArrayAccess.ADD:
-            return self.adder_lines(role, b.name)
-        return self.writer_lines(role, b.name, b.type.element)
-
-    def _value_lines(self, b: Buffer) -> list[str]:
-        is_int_sum = b.access is ArrayAccess.ADD and not is_differentiable(b.type.element)
-        if is_int_sum or not self._arrays.has(Role.OUTPUT, b.name):
-            return []
-        return self._written_lines(Role.OUTPUT, b)
 
     def _write_extreme(self, piece: Piece, b: Buffer) -> None:
         piece.open(f"struct {self._arrays.tag(b.name)} : IExtreme")

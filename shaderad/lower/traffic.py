@@ -1,7 +1,7 @@
-"""A kernel in one mode -> the memory that one thread moves: what `shaderad build --report` tells.
+"""The memory traffic of one thread of a kernel, for `shaderad build --report`.
 
-Counted are the accesses of the lowered body; compilers may merge equal ones. Invariant: a count is
-a number only where every thread makes that many accesses, whatever the data; otherwise `None`.
+The counts are those of the lowered body; compilers may merge equal accesses. Invariant: a count is
+a number only if every thread makes that many accesses, whatever the data; otherwise `None`.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.strategy import Strategies, choose
 
 Count = int | None
-"""`None`: data decide."""
+"""`None`: the count depends on data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What one thread does."""
+    """The traffic of one thread."""
 
     read_bytes: Count
     written_bytes: Count
     atomics: Count
     """Atomic operations of a thread."""
     group_atomics: Count
-    """Those of a whole workgroup, after its threads have summed."""
+    """Atomic operations of a workgroup, after its threads have summed."""
 
 
 def traffic_of(kernel: Kernel, mode: Mode, variant: Variant) -> Traffic | None:
@@ -73,7 +73,7 @@ def _primal(kernel: Kernel, resolved: Resolved) -> Traffic:
 def _backward(
     kernel: Kernel, resolved: Resolved, strategies: Strategies, variant: Variant
 ) -> Traffic:
-    """Reads the primal again and cotangents where it wrote; adds where it read."""
+    """Reads of the primal are repeated and add cotangents; writes become reads of cotangents."""
     body = strategies.apply(resolved.body)
     exclusive = [kernel.buffer(name).type.element for name in strategies.exclusive]
     own = [kernel.buffer(name).type.element for name in resolved.own]
@@ -92,7 +92,7 @@ def _backward(
     def added(node: Expr | Stmt) -> int:
         return _words(node.type) if isinstance(node, Load) and node.buffer in summed else 0
 
-    # A derivative of the user's adds what it likes.
+    # The additions of a custom derivative are unknown.
     is_known = not any(has_own_backward(f) for f in called(body))
     hoisted = [h.buffer for h in strategies.uniform]
     uniforms = [u.type for u in kernel.uniforms if u.name in variant.wanted]
@@ -106,7 +106,7 @@ def _backward(
 
 
 def _words(t: Type) -> int:
-    """Atomic operations that one value takes."""
+    """The atomic operations of one value."""
     return len(tuple(leaves(t)))
 
 
@@ -129,26 +129,24 @@ _Cost = Callable[[Expr | Stmt], int]
 
 
 def _added(*counts: Count) -> Count:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
+    numbers = [count for count in counts if count is not None]
+    return sum(numbers) if len(numbers) == len(counts) else None
 
 
-def _either(one: Count, other: Count) -> Count:
-    """Of two ways, one of which is taken."""
-    return one if one == other else None
+def _either(left: Count, right: Count) -> Count:
+    """The count of one of two branches."""
+    return left if left == right else None
 
 
 def _total(body: Iterable[Stmt], cost: _Cost) -> Count:
-    """What a body costs each time."""
-    found: Count = 0
+    """The cost of one run of a body."""
+    total: Count = 0
     may_end = False
     for s in body:
         own = _statement(s, cost)
-        found = None if may_end and own != 0 else _added(found, own)
-        may_end = may_end or any(
-            isinstance(one, Return | Break | Continue) for one in statements([s])
-        )
-    return found
+        total = None if may_end and own != 0 else _added(total, own)
+        may_end = may_end or any(isinstance(t, Return | Break | Continue) for t in statements([s]))
+    return total
 
 
 def _statement(s: Stmt, cost: _Cost) -> Count:
@@ -172,4 +170,4 @@ def _expression(e: Expr, cost: _Cost) -> Count:
     if isinstance(e, Logical):
         return _added(_expression(e.left, cost), _either(_expression(e.right, cost), 0))
     inside = _total(e.function.body, cost) if isinstance(e, Call) else 0
-    return _added(cost(e), inside, *(_expression(one, cost) for one in children(e)))
+    return _added(cost(e), inside, *(_expression(child, cost) for child in children(e)))

@@ -1,4 +1,4 @@
-"""Uniform values from flat words of the constant buffer, or from a device array."""
+"""The text of uniforms, which are words of the constant buffer or device arrays."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from shaderad.ir.nodes import Uniform
 from shaderad.ir.types import (
     Kind,
     LocalArray,
-    Matrix,
     Pointer,
     Scalar,
     Struct,
     Type,
-    Vector,
     leaves,
 )
 from shaderad.lower.bindings import Role, Word, WordKind
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Uniforms:
-    """Writes the value of a uniform as an expression."""
+    """The texts of the uniforms of one entry point."""
 
     def __init__(self, module: Module, tags: EntryTags) -> None:
         self._module = module
@@ -34,20 +32,20 @@ class Uniforms:
         self._kept: dict[str, str] = {}
 
     def kept(self, uniforms: Iterable[Uniform], names: Identifiers) -> list[tuple[str, str, str]]:
-        """Type, name and text of variables for the uniforms that are device arrays.
+        """Type, name and text of a variable for each uniform that is a device array.
 
-        From here on each is read as its variable: to read memory once is cheaper.
+        From here on `value` is the variable, so that memory is read once.
         """
-        found: list[tuple[str, str, str]] = []
+        variables: list[tuple[str, str, str]] = []
         for u in uniforms:
             if u.name in self._module.variant.device_uniforms:
                 text, name = self.value(u), names.make(u.name)
-                found.append((self._module.types.spell(u.type), name, text))
+                variables.append((self._module.types.spell(u.type), name, text))
                 self._kept[u.name] = name
-        return found
+        return variables
 
     def value(self, u: Uniform) -> str:
-        """The value of a uniform, from the constant buffer or a device array."""
+        """The text of a uniform's value."""
         if u.name in self._kept:
             return self._kept[u.name]
         spelled = self._module.types.spell(u.type)
@@ -55,7 +53,7 @@ class Uniforms:
             tag = self._tags.reader(Role.UNIFORM, u.name, u.type)
             return f"{spelled}.read<{tag}>(0)"
         words = iter(self._word(u, leaf.path, k) for k, leaf in enumerate(leaves(u.type)))
-        return self._assembled(u.type, words)
+        return self._composed(u.type, words)
 
     def _word(self, u: Uniform, path: tuple[str | int, ...], index: int) -> str:
         name = "_".join((u.name, *map(str, path)))
@@ -72,17 +70,15 @@ class Uniforms:
         text = self._module.word(word, name, stored)
         return f"half({text})" if scalar.kind is Kind.HALF else text
 
-    def _assembled(self, t: Type, words: Iterator[str]) -> str:
+    def _composed(self, t: Type, words: Iterator[str]) -> str:
         if isinstance(t, Scalar):
             return next(words)
         if isinstance(t, Pointer):
             return f"{self._module.types.spell(t)}({next(words)}, {next(words)})"
         if isinstance(t, Struct):
-            parts = [self._assembled(f, words) for _, f in t.fields]
+            parts = [self._composed(f, words) for _, f in t.fields]
         elif isinstance(t, LocalArray):
-            parts = [self._assembled(t.element, words) for _ in range(t.count)]
+            parts = [self._composed(t.element, words) for _ in range(t.count)]
         else:
-            count = t.count if isinstance(t, Vector) else 0
-            count = t.row_count * t.column_count if isinstance(t, Matrix) else count
-            parts = [next(words) for _ in range(count)]
+            parts = [next(words) for _ in leaves(t)]
         return f"{self._module.types.spell(t)}({', '.join(parts)})"

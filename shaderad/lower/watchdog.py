@@ -1,9 +1,9 @@
-"""Kills a child that takes too long, by its own processor time.
+"""Kills a child that exceeds a limit of its own processor time.
 
 On a busy machine a sound compiler may wait for its turn longer than a hung one computes. So the
-child reports the processor time that a request has cost it, several times a second, and is killed
-once that exceeds the limit. Two limits on the clock remain, several times as long: for a child
-that stands still, because it is blocked or reports nothing, and for any child at all.
+child reports the processor time of its request, several times a second, and is killed once that
+exceeds the limit. Two longer limits on the clock remain: one for a child without progress, because
+it is blocked or reports nothing, and one for every child.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from types import TracebackType
 from typing import Self
 
 STALL_FACTOR = 2.0
-"""Limit of seconds in which a child may stand still, per second of the limit. Drivers may wait for
-a compiler in another process, whose time is not the child's."""
+"""Seconds on the clock without progress, per second of the limit. Drivers may wait for a compiler
+in another process, whose time is not the child's."""
 
 CLOCK_FACTOR = 20.0
-"""Limit of seconds on the clock, per second of the limit: nothing hangs for ever."""
+"""Seconds on the clock, per second of the limit."""
 
-# Per second on the clock. A blocked child uses nothing but for its reports, one of a hundred
-# runnable processes on one core still a hundredth.
 _PROGRESS = 0.005
+"""Seconds of processor time per second on the clock, below which a child makes no progress. One of
+a hundred runnable processes on a core gets 0.01; the reports of a blocked child cost less."""
 
 
 class Watchdog:
-    """Watches `process` within a `with` block; `excess` says which limit it was killed for."""
+    """Watches `process` within a `with` block; `excess` names the limit that it exceeded."""
 
     def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
         self.excess = ""
@@ -57,7 +57,7 @@ class Watchdog:
             self._is_over.set()
 
     def heard(self, used: float) -> None:
-        """The child reports `used` seconds of processor time since the request."""
+        """Notes a report: `used` seconds of processor time since the request."""
         now = time.monotonic()
         with self._lock:
             if used - self._used >= _PROGRESS * (now - self._progress_at):
@@ -76,7 +76,7 @@ class Watchdog:
                     self._kill(f"took {now - self._start:.0f} s")
 
     def _kill(self, excess: str) -> None:
-        """Under the lock, so that a child that has just replied is left alone."""
+        """Kills the child unless it has replied; the caller holds the lock."""
         if not self._is_over.is_set():
             self.excess = excess
             self._is_over.set()

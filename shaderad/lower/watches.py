@@ -1,9 +1,8 @@
-"""`checks="nan"`: one statement -> the same with its floats watched for NaN and infinity.
+"""`checks="nan"`: a statement -> the statement with its floats watched for NaN and infinity.
 
-The primal watches values, forward mode tangents, backward mode what each statement adds to a
-cotangent. Invariant: no value changes (shaders/checks.slang). Constants and copies of names are not
-watched: an infinity that stands in the source is there on purpose, and what a name holds was
-watched where it was computed.
+The primal watches values, forward mode tangents, backward mode additions to cotangents. Invariant:
+no value changes (shaders/checks.slang). Constants and copies of names are not watched: an infinity
+in the source is intended, and the value of a name was watched when it was computed.
 """
 
 from __future__ import annotations
@@ -43,25 +42,25 @@ _KINDS = {Mode.PRIMAL: "ofValue", Mode.FORWARD: "ofTangent", Mode.BACKWARD: "ofC
 
 @dataclass(frozen=True, kw_only=True)
 class Watched(Expr):
-    """`value`, reported where it is not finite."""
+    """`value`, reported if it is not finite."""
 
     value: Expr
     name: str
-    """What the report calls it: the local, array or parameter that it becomes."""
+    """The name in reports: the local, array or parameter that gets the value."""
     kind: str
-    """What it is of that: see shaders/checks.slang."""
+    """Value, tangent or cotangent (shaders/checks.slang)."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """What is watched in one function."""
+    """The watch of one function."""
 
     mode: Mode
     shown: Mapping[str, str]
-    """Names and arrays that hold tangents or cotangents, by name: whose they are."""
+    """The primal name of each local and array that holds tangents or cotangents."""
 
     def statement(self, s: Stmt) -> Stmt:
-        """`s` with what it computes watched; statements nested in it are left alone."""
+        """`s` with its results watched, without nested statements."""
         if self.mode not in _KINDS:
             return s
         if isinstance(s, Assign):
@@ -83,7 +82,7 @@ class Watch:
         return self._value(value, s.name)
 
     def _result(self, e: Expr) -> Expr:
-        """Of a function with tangents, the second of two."""
+        """The watched result; functions with tangents return a tuple of value and tangents."""
         if self.mode is Mode.PRIMAL:
             return self._watched(e, "the result")
         if self.mode is Mode.FORWARD and isinstance(e, Construct) and isinstance(e.type, Tuple):
@@ -92,7 +91,7 @@ class Watch:
         return e
 
     def _value(self, e: Expr, name: str) -> Expr:
-        """`e` as a value that gets a name."""
+        """`e`, watched if `name` is watched in this mode."""
         if self.mode is Mode.PRIMAL:
             return self._watched(e, self.shown.get(name, name))
         return self._watched(e, self.shown[name]) if name in self.shown else e
@@ -126,7 +125,7 @@ class Watch:
         return self._arguments(e)
 
     def _is_settled(self, e: Expr) -> bool:
-        """Whether `e` is a constant, or a copy of constants and of what was watched."""
+        """True if `e` consists of constants and watched names."""
         if isinstance(e, Var):
             return self.mode is Mode.PRIMAL or e.name in self.shown
         if isinstance(e, Const | Zero):
@@ -138,7 +137,7 @@ class Watch:
 
 
 def _root(e: Expr) -> str:
-    """The name of which `e` is a part; empty for what is computed."""
+    """The name of which `e` is a part, or empty."""
     while isinstance(e, Field | Swizzle | Element):
         e = e.value
     return e.name if isinstance(e, Var) else ""

@@ -1,11 +1,10 @@
 """The child process: compiles and vets on request, and may crash or hang without harm.
 
 Run as ``python -m shaderad.lower.worker`` by `child.py`. A message is a 4-byte little-endian
-length and that many bytes of msgpack; requests come on standard input. What was standard output
-carries ``{"ready"}`` once, then for each request, several times a second, what it has cost so far,
-``{"used", "stage"}``, and ``{"reply"}`` at its end. Whatever libraries print goes to standard error
-instead, so it cannot be mistaken for a reply. The process ends when its input does, even in
-mid-compile.
+length and that many bytes of msgpack. Requests come on standard input. The original standard output
+carries ``{"ready"}`` once, then for each request, several times a second, its cost so far,
+``{"used", "stage"}``, and ``{"reply"}`` at its end. Output of libraries goes to standard error, so
+it cannot be mistaken for a reply. The process ends with its input, even during a compilation.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ from shaderad.lower.libslang import Compiler, Session, find_library
 
 Message = dict[str, Any]
 AtStage = Callable[[str], None]
-"""Called with the name of what begins: whose fault it is if it never ends."""
+"""Called with the name of a stage that begins; messages name the stage that did not end."""
 
 _REPORTS_A_SECOND = 4
 
-# A session keeps every module it ever loaded; a fresh one costs 5 ms.
 _MODULES_PER_SESSION = 64
+"""A session keeps all its modules in memory; a new one costs 5 ms."""
 
 
 class _Slang:
-    """Answers what needs the compiler; keeps a session for each target, the library loaded."""
+    """Answers requests for the compiler; keeps a session with the library for each target."""
 
     def __init__(self) -> None:
         self._compiler: Compiler | None = None
@@ -56,9 +55,9 @@ class _Slang:
         session = session or compiler.session(target, folders, with_lines=with_lines)
         text, entry = request["slang"], request["entry"]
         module = "kernel_" + hashlib.sha256(text.encode()).hexdigest()[:16]
-        # The session tells modules apart by path as well, and asserts where two share one.
+        # The path must differ, too: a session asserts that no two modules share one.
         code, log = session.compile(module, f"{module}.slang", text, entry)
-        # A module that failed stays in its session half loaded and breaks the next one.
+        # A failed module stays in its session half loaded and breaks the next one.
         if code and not log and session.module_count < _MODULES_PER_SESSION:
             self._sessions[key] = session
         else:
@@ -66,7 +65,7 @@ class _Slang:
         return {"code": code, "log": log}
 
     def library(self, request: Message, at_stage: AtStage) -> Message:
-        """Writes a module of the library in binary form, which serves every target."""
+        """Writes a module of the library in binary form, for all targets."""
         at_stage("Slang")
         compiler = self._loaded()
         if compiler is None:
@@ -96,8 +95,8 @@ def _open(request: Message, at_stage: AtStage) -> Message:
 
 
 def _vetting(at_stage: AtStage) -> Any:
-    at_stage("device")  # What is imported loads drivers, too.
-    # By name, because only files of `runtime` may know wgpu, and `lower` knows nothing of them.
+    at_stage("device")  # The import loads drivers, too.
+    # By name: `lower` does not import `runtime`, which alone imports wgpu.
     return importlib.import_module("shaderad.runtime.vetting_runtime")
 
 
@@ -106,7 +105,7 @@ def _ping(_request: Message, _at_stage: AtStage) -> Message:
 
 
 def _read_requests(source: BinaryIO, into: queue.SimpleQueue[Message]) -> None:
-    """Queues requests until the input ends, which ends the process: the parent is gone."""
+    """Queues requests; ends the process with the input, as the parent is gone."""
     while True:
         head = source.read(4)
         if len(head) < 4:
@@ -116,14 +115,14 @@ def _read_requests(source: BinaryIO, into: queue.SimpleQueue[Message]) -> None:
 
 
 def _own_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """The pipes to the parent; 1 becomes standard error for whoever prints."""
+    """The pipes to the parent; redirects standard output to standard error."""
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     return sys.stdin.buffer, replies
 
 
 def _be_quiet() -> None:
-    """Ctrl-C is the parent's business, and a crash that is expected needs no core file."""
+    """Leaves Ctrl-C to the parent, and disables core files, as crashes are expected."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform != "win32":
         import resource
@@ -131,8 +130,8 @@ def _be_quiet() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-class Reports:
-    """What the parent is told, by the thread that works and by one that only reports."""
+class ParentPipe:
+    """Messages to the parent, from the working thread and from a thread that reports progress."""
 
     def __init__(self, pipe: BinaryIO) -> None:
         self._pipe = pipe
@@ -163,8 +162,8 @@ class Reports:
                     used = time.process_time() - self._start
                     self._send({"used": used, "stage": self._stage})
 
-    def _send(self, told: Message) -> None:
-        content = msgspec.msgpack.encode(told)
+    def _send(self, message: Message) -> None:
+        content = msgspec.msgpack.encode(message)
         self._pipe.write(struct.pack("<I", len(content)) + content)
 
 
@@ -172,21 +171,21 @@ def serve(answers: Mapping[str, Callable[[Message, AtStage], Message]]) -> None:
     """Answers requests by their kind until the parent closes the pipe."""
     _be_quiet()
     source, replies = _own_pipes()
-    reports = Reports(replies)
+    parent = ParentPipe(replies)
     requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
     threading.Thread(target=_read_requests, args=(source, requests), daemon=True).start()
     while True:
         request = requests.get()
-        reports.begin()
+        parent.begin()
         try:
-            reply = answers[request["kind"]](request, reports.at_stage)
-        except Exception as failure:  # The parent makes a coded error of it.
+            reply = answers[request["kind"]](request, parent.at_stage)
+        except Exception as failure:  # The parent raises a coded error.
             reply = {"failure": f"{type(failure).__name__}: {failure}"}
-        reports.end(reply)
+        parent.end(reply)
 
 
 def main() -> None:
-    """Serves the compiler and naga."""
+    """Serves compilation and vetting."""
     slang = _Slang()
     compiling = {"compile": slang.compile, "library": slang.library}
     serve({**compiling, "vet": _vet, "open": _open, "ping": _ping})
