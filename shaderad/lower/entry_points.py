@@ -201,13 +201,11 @@ KERNEL_ENTRY = EntryWriter(note_needs, write_entry)
 
 def write_outputs(module: Module, resolved: Resolved) -> Piece | None:
     """The struct that the body returns; `None` for a body without results."""
-    fields = [(n, module.kernel.buffer(n).type.element) for n in resolved.own]
-    fields += [(s.name, s.type) for s in resolved.sums]
-    if not fields:
+    if not resolved.locals:
         return None
     piece = Piece()
     piece.open("struct Outputs")
-    for name, t in fields:
-        piece.add(f"{module.types.spell(t)} {module.output(name)};")
+    for name in resolved.locals:
+        piece.add(f"{module.types.spell(resolved.local_types[name])} {module.output(name)};")
     piece.close()
     return piece

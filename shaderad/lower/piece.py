@@ -47,5 +47,5 @@ class Piece:
         self.add(head)
         self.add("{")
 
-    def close(self, tail: str = "}") -> None:
-        self.add(tail)
+    def close(self) -> None:
+        self.add("}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shaderad.bodies.injective import is_injective, repeated_write
 from shaderad.diagnostics import error
-from shaderad.ir.nodes import Function, Kernel, Stmt, Store
+from shaderad.ir.nodes import Kernel, Stmt, Store
 from shaderad.ir.types import Access, Kind, is_differentiable, scalars
 from shaderad.ir.walk import reachable, statements
 from shaderad.lower.strategy import Strategies
@@ -39,32 +39,19 @@ def check_writes(
         DerivativeError: SR0414 (Out written at indices that may repeat), SR0425 (an element
             written twice).
     """
-    functions = reachable(body)
+    stores = [s for f in reachable(body) for s in statements(f.body) if isinstance(s, Store)]
+    repeating = {s.buffer for s in stores if not s.is_unique}
     uniforms = frozenset(u.name for u in kernel.uniforms)
     for b in kernel.buffers:
         is_float = is_differentiable(b.type.element)
         if b.access is not Access.OUT or b.name not in elsewhere or not is_float:
             continue
-        if not _is_written_once(kernel, body, functions, b.name, uniforms, at_zero):
+        is_once = is_injective(body, b.name, kernel.index_names, uniforms, at_zero)
+        if b.name in repeating or not is_once:
             raise error("SR0414", b.span, array=b.name, kernel=primal_name(kernel))
         again = repeated_write(body, b.name, kernel.index_names, uniforms)
         if again is not None:
             raise error("SR0425", again.span, array=b.name, kernel=primal_name(kernel))
-
-
-def _is_written_once(
-    kernel: Kernel,
-    body: tuple[Stmt, ...],
-    functions: list[Function],
-    buffer: str,
-    uniforms: frozenset[str],
-    at_zero: tuple[str, ...],
-) -> bool:
-    for f in functions:
-        stores = [s for s in statements(f.body) if isinstance(s, Store) and s.buffer == buffer]
-        if any(not s.is_unique for s in stores):
-            return False
-    return is_injective(body, buffer, kernel.index_names, uniforms, at_zero)
 
 
 def check_strategies(kernel: Kernel, strategies: Strategies) -> None:

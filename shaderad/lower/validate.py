@@ -60,6 +60,9 @@ class _Tool:
     is_expected: bool = True
     """True if its absence is reported."""
 
+    def unavailable(self, reason: str) -> Judgement:
+        return Judgement(self.name, Status.UNAVAILABLE, reason, self.remedy)
+
 
 _SPIRV_VAL = _Tool(
     name="spirv-val",
@@ -116,7 +119,7 @@ def validate(code: Code, entry: str, name: str = "") -> Judgement | None:
         return None
     path = _find(tool.name)
     if path is None:
-        return Judgement(tool.name, Status.UNAVAILABLE, "not found", tool.remedy)
+        return tool.unavailable("not found")
     unknown = next((name for name in tool.unknown if name.encode() in code.content), None)
     if unknown is not None:
         reason = f"it does not know `{unknown}`"
@@ -157,19 +160,16 @@ def _answer(tool: _Tool, path: str, code: Code, entry: str) -> Judgement:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            reason = f"no answer in {TIMEOUT_SECONDS:.0f} s"
-            return Judgement(tool.name, Status.UNAVAILABLE, reason, tool.remedy)
+            return tool.unavailable(f"no answer in {TIMEOUT_SECONDS:.0f} s")
         except OSError as failure:
-            reason = failure.strerror or type(failure).__name__
-            return Judgement(tool.name, Status.UNAVAILABLE, reason, tool.remedy)
+            return tool.unavailable(failure.strerror or type(failure).__name__)
         output = (done.stdout + done.stderr).replace(folder + os.sep, "").strip()
     if done.returncode == 0:
         return Judgement(tool.name, Status.ACCEPTED)
     if tool.unfit and tool.unfit in output:
-        return Judgement(tool.name, Status.UNAVAILABLE, "too old", tool.remedy)
+        return tool.unavailable("too old")
     if done.returncode < 0:
-        reason = f"died of {signal.Signals(-done.returncode).name}"
-        return Judgement(tool.name, Status.UNAVAILABLE, reason, tool.remedy)
+        return tool.unavailable(f"died of {signal.Signals(-done.returncode).name}")
     return Judgement(tool.name, Status.REFUSED, output or f"exit code {done.returncode}")
 
 
