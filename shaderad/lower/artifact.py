@@ -70,7 +70,7 @@ FEATURES = frozenset({"float-atomics", "subgroups", "half", "double", "int64-ato
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnostic:
+class SlangDiagnostic:
     """One diagnostic of the Slang compiler; `file` is a Python file where `#line` names one."""
 
     severity: str
@@ -91,7 +91,7 @@ class Code:
 
     target: str
     content: bytes
-    diagnostics: tuple[Diagnostic, ...] = ()
+    diagnostics: tuple[SlangDiagnostic, ...] = ()
     """Warnings; errors are raised."""
 
 

@@ -23,7 +23,7 @@ import msgspec
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.progress import Work
 from shaderad.lower import precompiled, slang_log
-from shaderad.lower.artifact import Code, Diagnostic, Program, library_folder
+from shaderad.lower.artifact import Code, Program, SlangDiagnostic, library_folder
 from shaderad.lower.cache import Cache, default_cache, key_of
 from shaderad.lower.child import Child, ChildDied, Children, ChildTimedOut, ChildUnavailable
 from shaderad.lower.options import FORMATS, OPTIONS
@@ -121,7 +121,7 @@ def compile_program(
     digest = _library_digest(folder)
     options = repr((OPTIONS, FORMATS[form]))
     key = key_of("code", program.slang, program.name, form, options, digest, compiler_version())
-    stored = _decoded(cache.get(key), tuple[bytes, tuple[Diagnostic, ...]])
+    stored = _decoded(cache.get(key), tuple[bytes, tuple[SlangDiagnostic, ...]])
     if stored is not None:
         return Code(target, *stored)
     if before is not None:
@@ -370,10 +370,14 @@ def _ask(
     return reply
 
 
-def _refusal(program: Program, target: str, diagnostics: tuple[Diagnostic, ...], log: str) -> Error:
+def _refusal(
+    program: Program, target: str, diagnostics: tuple[SlangDiagnostic, ...], log: str
+) -> Error:
     first = slang_log.failure(diagnostics)
     if first is None:
-        first = Diagnostic("error", "", log.strip() or "no code, and no reason given", "", 0, "")
+        first = SlangDiagnostic(
+            "error", "", log.strip() or "no code, and no reason given", "", 0, ""
+        )
     # The place of an internal error is in a separate note.
     placed = first if first.line else next((d for d in diagnostics if d.line), first)
     return error(

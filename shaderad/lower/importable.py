@@ -20,7 +20,7 @@ from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.functions import write_function
 from shaderad.lower.kernels import assemble
 from shaderad.lower.module import DerivativeNames, Module
-from shaderad.lower.names import Identifiers
+from shaderad.lower.names import IdentifierScope
 from shaderad.lower.piece import Piece
 from shaderad.lower.strategy import NOTHING_HOISTED
 from shaderad.lower.tags import Tags
@@ -165,7 +165,7 @@ def _pairs(
 
 
 def _pulled(
-    module: Module, export: _Exported, head: str, own: list[tuple[str, str]], names: Identifiers
+    module: Module, export: _Exported, head: str, own: list[tuple[str, str]], names: IdentifierScope
 ) -> Piece:
     piece = Piece()
     piece.span = export.function.span

@@ -27,11 +27,11 @@ _END_LENGTH = 20
 """Letters that an abbreviated identifier keeps of its end."""
 
 
-class Identifiers:
+class IdentifierScope:
     """Identifiers of one scope; `child` opens the scope of a function."""
 
     def __init__(
-        self, taken: Iterable[str], outer: Identifiers | None = None, hidden: Iterable[str] = ()
+        self, taken: Iterable[str], outer: IdentifierScope | None = None, hidden: Iterable[str] = ()
     ) -> None:
         self._taken = set(taken)
         self._outer = outer
@@ -77,20 +77,20 @@ class Identifiers:
     def of(self, key: object) -> str:
         return self._by_key[key]
 
-    def child(self, taken: Iterable[str] = ()) -> Identifiers:
+    def child(self, taken: Iterable[str] = ()) -> IdentifierScope:
         """The scope of a function whose text uses the names `taken`."""
-        return Identifiers(taken, self)
+        return IdentifierScope(taken, self)
 
 
-def module_names() -> Identifiers:
+def module_names() -> IdentifierScope:
     """The scope of a module: its functions, structs and tags."""
-    return Identifiers(names_of_bodies(), hidden=names_of_globals())
+    return IdentifierScope(names_of_bodies(), hidden=names_of_globals())
 
 
-def member_names(types: Iterable[str] = ()) -> Identifiers:
+def member_names(types: Iterable[str] = ()) -> IdentifierScope:
     """The scope of a struct's fields, which do not hide `types`."""
     library_types = {name for name in library_names() if name[0].isupper()}
-    return Identifiers(KEYWORDS | MEMBERS | library_types | set(types))
+    return IdentifierScope(KEYWORDS | MEMBERS | library_types | set(types))
 
 
 def _spelled(name: str) -> str:

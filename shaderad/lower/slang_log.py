@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING
 
 from shaderad.diagnostics import Span
-from shaderad.lower.artifact import Diagnostic, Program
+from shaderad.lower.artifact import Program, SlangDiagnostic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,20 +34,20 @@ _LABEL = re.compile(r"\s*\| +\^+ (?P<label>\S.*)")
 _ECHOES = frozenset({"E39999", "E40003"})
 
 
-def parse(log: str) -> tuple[Diagnostic, ...]:
+def parse(log: str) -> tuple[SlangDiagnostic, ...]:
     """The diagnostics in `log`, in order; errors that only report another one are dropped."""
     diagnostics = tuple(_read(block) for block in _blocks(log))
     return tuple(d for d in diagnostics if d.code not in _ECHOES) or diagnostics
 
 
-def failure(diagnostics: tuple[Diagnostic, ...]) -> Diagnostic | None:
+def failure(diagnostics: tuple[SlangDiagnostic, ...]) -> SlangDiagnostic | None:
     """The first error with a place, else the first error, else `None`."""
     errors = [d for d in diagnostics if d.severity == "error"]
     placed = [d for d in errors if d.line]
     return next(iter(placed or errors), None)
 
 
-def span_of(diagnostic: Diagnostic, program: Program) -> Span | None:
+def span_of(diagnostic: SlangDiagnostic, program: Program) -> Span | None:
     """The place in the Python source, by lines: columns are those of the generated text."""
     if not diagnostic.line:
         return None
@@ -75,7 +75,7 @@ def _blocks(log: str) -> Iterator[list[str]]:
         yield block
 
 
-def _read(block: list[str]) -> Diagnostic:
+def _read(block: list[str]) -> SlangDiagnostic:
     head = _FRAMED.match(block[0]) or _PLAIN.match(block[0])
     assert head is not None
     place = head if "file" in head.groupdict() else None
@@ -85,7 +85,7 @@ def _read(block: list[str]) -> Diagnostic:
         matched = _LABEL.match(line)
         label = label or (matched["label"] if matched else "")
     severity = "error" if head["severity"].endswith("error") else head["severity"]
-    return Diagnostic(
+    return SlangDiagnostic(
         severity=severity,
         code=head["code"],
         message=label.removesuffix(".") or head["message"].removesuffix("."),

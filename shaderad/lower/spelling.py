@@ -19,18 +19,18 @@ from shaderad.ir.types import (
     Vector,
     Void,
 )
-from shaderad.lower.names import Identifiers, member_names
+from shaderad.lower.names import IdentifierScope, member_names
 from shaderad.lower.reserved import MODIFIERS
 
 
 class SlangTypes:
     """The spelling of types; structs and tuples get identifiers of the module."""
 
-    def __init__(self, names: Identifiers) -> None:
+    def __init__(self, names: IdentifierScope) -> None:
         self._names = names
         self.structs: dict[Struct, str] = {}
         self.tuples: dict[Tuple, str] = {}
-        self._fields: dict[Struct, Identifiers] = {}
+        self._fields: dict[Struct, IdentifierScope] = {}
 
     def spell(self, t: Type) -> str:
         """The Slang type of a value of type `t`."""

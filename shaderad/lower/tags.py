@@ -195,13 +195,12 @@ class Tags:
         self._write_extent(piece, b)
         has_values = self._arrays.has(Role.OUTPUT, b.name)
         is_int_sum = is_add and not is_differentiable(b.type.element)
-        values: list[str] = []
-        if has_values and not is_int_sum:
-            values = (
-                self.adder_lines(Role.OUTPUT, b.name)
-                if is_add
-                else self.writer_lines(Role.OUTPUT, b.name, b.type.element)
-            )
+        if not has_values or is_int_sum:
+            values: list[str] = []
+        elif is_add:
+            values = self.adder_lines(Role.OUTPUT, b.name)
+        else:
+            values = self.writer_lines(Role.OUTPUT, b.name, b.type.element)
         self._write_part(piece, "Values", base, values, nothing)
         has_cotangent = self._arrays.has(Role.COTANGENT, b.name)
         read = self.reader_lines(Role.COTANGENT, b.name, b.type.element) if has_cotangent else []

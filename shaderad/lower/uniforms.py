@@ -20,7 +20,7 @@ from shaderad.lower.entry_tags import EntryTags
 
 if TYPE_CHECKING:
     from shaderad.lower.module import Module
-    from shaderad.lower.names import Identifiers
+    from shaderad.lower.names import IdentifierScope
 
 
 class Uniforms:
@@ -31,7 +31,9 @@ class Uniforms:
         self._tags = tags
         self._kept: dict[str, str] = {}
 
-    def kept(self, uniforms: Iterable[Uniform], names: Identifiers) -> list[tuple[str, str, str]]:
+    def kept(
+        self, uniforms: Iterable[Uniform], names: IdentifierScope
+    ) -> list[tuple[str, str, str]]:
         """Type, name and text of a variable for each uniform that is a device array.
 
         From here on `value` is the variable, so that memory is read once.
