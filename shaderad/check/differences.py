@@ -12,7 +12,7 @@ from shaderad.check.report import ArgumentReport
 from shaderad.check.results import result_floats
 from shaderad.check.slots import Slot, with_leaves
 from shaderad.check.vectors import Vector
-from shaderad.diagnostics import error
+from shaderad.diagnostics import Error, error
 from shaderad.session.linearised import linearised
 from shaderad.session.tape import When
 
@@ -27,7 +27,7 @@ ELEMENT_LIMIT = 32
 SAMPLE_COUNT = 8
 """Elements of larger arguments that are checked one by one."""
 SEARCH_LIMIT = 256
-"""Elements that are tried to find the one that a failing direction points at."""
+"""Elements of a failing direction that are tried one by one."""
 
 
 @dataclass
@@ -44,70 +44,79 @@ class Problem:
     atol: float
     steps: Sequence[float]
     noise: float
-    """What rounding may do to a result, relative to it."""
+    """Rounding error of a result, relative to it."""
 
-    def results(self, slot: int, values: Vector) -> Vector:
-        changed = self.slots[slot].leaf(values)
-        leaves = [changed if k == slot else one.like for k, one in enumerate(self.slots)]
+    def results(self, k: int, values: Vector) -> Vector:
+        """The floats of the results with slot `k` set to `values`."""
+        leaves = [slot.like for slot in self.slots]
+        leaves[k] = self.slots[k].leaf(values)
         args = with_leaves(self.args, leaves)
         return result_floats(linearised(self.function, args, self.call, when=When.NOW).out)
 
 
 def check_slot(problem: Problem, k: int, random: np.random.Generator) -> ArgumentReport:
+    """Compares the gradient of slot `k` along random signs and single elements.
+
+    Raises:
+        GradientError: SR0462 where they disagree, SR0464 where no step moves the argument.
+    """
     slot = problem.slots[k]
     size = slot.values.size
     report = ArgumentReport(slot.name, size)
-    if size > ELEMENT_LIMIT:
+    if size <= ELEMENT_LIMIT:
+        elements = np.arange(size)
+    else:
         for _ in range(2):
             signs = random.choice([-1.0, 1.0], size)
             if not _agrees(problem, k, signs, report):
                 _search(problem, k, signs, report)
-        chosen = random.choice(size, SAMPLE_COUNT, replace=False)
-    else:
-        chosen = np.arange(size)
-    for element in chosen:
+        elements = random.choice(size, SAMPLE_COUNT, replace=False)
+    for element in elements:
         _check_element(problem, k, int(element), report)
     return report
 
 
 def _search(problem: Problem, k: int, signs: Vector, report: ArgumentReport) -> None:
-    """Finds the element that makes a direction disagree; kinks may add up without one."""
-    size = signs.size
-    for element in range(min(size, SEARCH_LIMIT)):
+    """Raises for the element that makes a direction disagree.
+
+    Kinks of several elements may add up to a difference that no single element shows.
+    """
+    for element in range(min(signs.size, SEARCH_LIMIT)):
         _check_element(problem, k, element, report)
-    if size > SEARCH_LIMIT:
-        found, expected, _ = _compare(problem, k, signs, problem.steps[-1])
-        raise error("SR0462", name=report.name, element="a random direction", found=found,
-                    expected=expected)  # fmt: skip
+    if signs.size > SEARCH_LIMIT:
+        raise _disagreement(problem, k, signs, "a random direction")
 
 
 def _check_element(problem: Problem, k: int, element: int, report: ArgumentReport) -> None:
     unit = np.zeros(problem.slots[k].values.size)
     unit[element] = 1.0
     if not _agrees(problem, k, unit, report):
-        found, expected, _ = _compare(problem, k, unit, problem.steps[-1])
-        raise error("SR0462", name=report.name, element=f"float {element}", found=found,
-                    expected=expected)  # fmt: skip
+        raise _disagreement(problem, k, unit, f"float {element}")
+
+
+def _disagreement(problem: Problem, k: int, direction: Vector, element: str) -> Error:
+    slope, quotient, _ = _compare(problem, k, direction, problem.steps[-1])
+    name = problem.slots[k].name
+    return error("SR0462", name=name, element=element, found=slope, expected=quotient)
 
 
 def _agrees(problem: Problem, k: int, direction: Vector, report: ArgumentReport) -> bool:
+    """True if gradient and difference quotient agree along `direction` for one of the steps."""
     report.comparisons += 1
-    for step in problem.steps:
-        if not _moves(problem, k, direction, step):
-            continue
-        found, expected, noise = _compare(problem, k, direction, step)
-        largest = max(abs(found), abs(expected))
-        allowed = problem.rtol * largest + problem.atol + noise
-        if abs(found - expected) <= allowed:
-            report.worst = max(report.worst, abs(found - expected) / allowed)
-            return True
-    if not any(_moves(problem, k, direction, step) for step in problem.steps):
+    steps = [step for step in problem.steps if _is_resolved(problem, k, direction, step)]
+    if not steps:
         raise error("SR0464", name=report.name, step=max(problem.steps))
+    for step in steps:
+        slope, quotient, noise = _compare(problem, k, direction, step)
+        allowed = problem.rtol * max(abs(slope), abs(quotient)) + problem.atol + noise
+        if abs(slope - quotient) <= allowed:
+            report.worst = max(report.worst, abs(slope - quotient) / allowed)
+            return True
     return False
 
 
 def _ends(problem: Problem, k: int, direction: Vector, step: float) -> tuple[Vector, Vector]:
-    """The argument moved forward and back along `direction`, as the device will hold it."""
+    """The argument plus and minus a step along `direction`, rounded as on the device."""
     slot = problem.slots[k]
     scale = step * np.maximum(1.0, np.abs(slot.values))
     return (
@@ -116,8 +125,8 @@ def _ends(problem: Problem, k: int, direction: Vector, step: float) -> tuple[Vec
     )
 
 
-def _moves(problem: Problem, k: int, direction: Vector, step: float) -> bool:
-    """Whether every element that `direction` moves stays moved after rounding."""
+def _is_resolved(problem: Problem, k: int, direction: Vector, step: float) -> bool:
+    """True if every element that `direction` changes still differs after rounding."""
     high, low = _ends(problem, k, direction, step)
     return bool(np.all((high != low) == (direction != 0)))
 
@@ -125,15 +134,15 @@ def _moves(problem: Problem, k: int, direction: Vector, step: float) -> bool:
 def _compare(
     problem: Problem, k: int, direction: Vector, step: float
 ) -> tuple[float, float, float]:
-    """The gradient's answer, the difference quotient, and what rounding may do to the latter."""
+    """Slope by the gradient, difference quotient, and rounding noise of the quotient."""
     high, low = _ends(problem, k, direction, step)
     upper, lower = problem.results(k, high), problem.results(k, low)
-    # One number to divide both sides by keeps directions with different steps comparable.
+    # Both sides are divided by one width: directions with different steps stay comparable.
     width = float(np.max(np.abs(high - low), initial=step))
-    # Elements that keep an infinity, such as those of Min and Max that nobody writes, stay put.
+    # Elements of Min and Max arrays that no thread writes are infinite on both sides.
     changed = upper != lower
     cotangent, upper, lower = problem.cotangent[changed], upper[changed], lower[changed]
     noise = problem.noise * float(np.linalg.norm(cotangent * np.maximum(abs(upper), abs(lower))))
-    expected = float(np.dot(cotangent, upper - lower)) / width
-    found = float(np.dot(problem.gradients[k], high - low)) / width
-    return found, expected, noise / width
+    quotient = float(np.dot(cotangent, upper - lower)) / width
+    slope = float(np.dot(problem.gradients[k], high - low)) / width
+    return slope, quotient, noise / width

@@ -1,4 +1,4 @@
-"""`gradcheck` itself: a function at a point, its pullback, and what judges it."""
+"""`gradcheck`: linearises a function at a point and checks its pullback."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from shaderad.check.differences import FLOAT32_NOISE, HALF_NOISE, STEPS, Problem, check_slot
 from shaderad.check.identity import check_identity
 from shaderad.check.report import Report
-from shaderad.check.results import as_tree, gradient_vectors, result_floats
+from shaderad.check.results import cotangent_tree, gradient_vectors, result_floats
 from shaderad.check.slots import as_data, slots_of
 from shaderad.check.vectors import as_float32
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import nodes
 from shaderad.ir.types import HALF, scalars
-from shaderad.ir.walk import called
+from shaderad.ir.walk import reachable
 from shaderad.session.linearised import linearised
 from shaderad.session.tape import When
 
@@ -34,7 +34,7 @@ def gradcheck(
     atol: float | None = None,
     **call: Any,
 ) -> Report:
-    """Judges the derivatives of `function` at `args`.
+    """Checks the derivatives of `function` at `args` against finite differences.
 
     Args:
         function: A kernel, or a Python function that calls kernels.
@@ -46,17 +46,17 @@ def gradcheck(
         call: Call keywords such as ``dim``.
 
     Returns:
-        What was compared; its ``repr`` can be read.
+        The comparisons; its ``repr`` is a readable table.
 
     Raises:
         GradientError: SR0462 where a gradient disagrees with finite differences, SR0463 where
             the vjp disagrees with the jvp, SR0464 where `eps` is too small to move an argument.
-        DerivativeError: SR0465 for such a step or tolerance, SR0467 where an argument is not
-            finite, and where the function cannot be differentiated.
+        DerivativeError: SR0465 for a step or tolerance out of range, SR0467 where an argument
+            is not finite, and where the function cannot be differentiated.
     """
     _check_settings(eps=eps, rtol=rtol, atol=atol)
     name = getattr(function, "__name__", type(function).__name__)
-    args = tuple(as_data(function, one) for one in args)
+    args = tuple(as_data(function, arg) for arg in args)
     at = linearised(function, args, call, when=When.NOW)
     report = Report(name)
     if any(map(is_exempt, at.kernels)):
@@ -65,12 +65,12 @@ def gradcheck(
     random = np.random.default_rng(0)
     is_half = any(map(_holds_half, at.kernels))
     slots = slots_of(function, args, is_half=is_half)
-    for one in slots:
-        odd = one.values[~np.isfinite(one.values)]
+    for slot in slots:
+        odd = slot.values[~np.isfinite(slot.values)]
         if odd.size:
-            raise error("SR0467", name=one.name, value=odd[0])
+            raise error("SR0467", name=slot.name, value=odd[0])
     cotangent = random.uniform(0.5, 1.5, result_floats(at.out).size)
-    out_bar = as_tree(at.out, cotangent)
+    out_bar = cotangent_tree(at.out, cotangent)
     pulled = at.pull(out_bar, range(len(args)), None)
     problem = Problem(
         function=function,
@@ -91,30 +91,21 @@ def gradcheck(
 
 
 def _check_settings(**settings: object) -> None:
-    for name, given in settings.items():
-        if given is None:
+    for name, value in settings.items():
+        if value is None:
             continue
-        number = float(given) if isinstance(given, int | float) else -1.0
+        number = float(value) if isinstance(value, int | float) else -1.0
         if not (number > 0 or (number == 0 and name != "eps")):
             wanted = "above 0" if name == "eps" else "from 0 on"
-            raise error("SR0465", name=name, wanted=wanted, found=repr(given))
+            raise error("SR0465", name=name, wanted=wanted, found=repr(value))
 
 
 def is_exempt(kernel: nodes.Kernel) -> bool:
-    """Whether the kernel reaches a function whose derivative asks not to be checked."""
-    seen: set[nodes.Function] = set()
-    pending = list(called(kernel.body))
-    while pending:
-        function = pending.pop()
-        if not function.is_checked:
-            return True
-        if function not in seen:
-            seen.add(function)
-            pending += called(function.body)
-    return False
+    """True if the kernel calls a function whose derivative has ``check=False``."""
+    return not all(f.is_checked for f in reachable(kernel.body))
 
 
 def _holds_half(kernel: nodes.Kernel) -> bool:
-    """Whether an array or uniform of the kernel is held in 16 bits."""
-    held = [b.type.element for b in kernel.buffers] + [u.type for u in kernel.uniforms]
-    return any(one == HALF for t in held for one in scalars(t))
+    """True if an array or uniform of the kernel holds 16-bit floats."""
+    types = [b.type.element for b in kernel.buffers] + [u.type for u in kernel.uniforms]
+    return any(scalar == HALF for t in types for scalar in scalars(t))

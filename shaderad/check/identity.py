@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from shaderad.check.differences import Problem
-from shaderad.check.results import derivative_floats
-from shaderad.check.slots import derivative_leaf, with_leaves
+from shaderad.check.results import tangent_floats
+from shaderad.check.slots import with_leaves
 from shaderad.check.vectors import as_float32
 from shaderad.diagnostics import DerivativeError, error
 from shaderad.session.linearised import Linearised
@@ -16,21 +16,25 @@ IDENTITY_RTOL = 2e-3
 
 
 def check_identity(at: Linearised, problem: Problem, random: np.random.Generator) -> str:
-    directions = [as_float32(random.choice([-1.0, 1.0], one.values.size)) for one in problem.slots]
-    leaves = [
-        derivative_leaf(one, values) for one, values in zip(problem.slots, directions, strict=True)
-    ]
+    """Compares vjp and jvp along random signs; returns the verdict as text.
+
+    Raises:
+        GradientError: SR0463 where they disagree.
+    """
+    slots = problem.slots
+    x_dots = [as_float32(random.choice([-1.0, 1.0], slot.values.size)) for slot in slots]
+    leaves = [slot.tangent(x_dot) for slot, x_dot in zip(slots, x_dots, strict=True)]
     try:
-        pushed = at.push(with_leaves(problem.args, leaves, others=None))
+        pushed = at.push(with_leaves(problem.args, leaves, keeps_others=False))
     except DerivativeError as refused:
         return f"no jvp to compare with ({refused.code})"
-    tangent = derivative_floats(at.out, pushed)
-    forward = float(np.dot(problem.cotangent, tangent))
-    pairs = list(zip(problem.gradients, directions, strict=True))
-    backward = float(sum(np.dot(one, way) for one, way in pairs))
-    size = float(np.sum(np.abs(problem.cotangent * tangent)))
-    size += float(sum(np.sum(np.abs(one * way)) for one, way in pairs))
+    y_dot = tangent_floats(at.out, pushed)
+    forward = float(np.dot(problem.cotangent, y_dot))
+    pairs = list(zip(problem.gradients, x_dots, strict=True))
+    backward = float(sum(np.dot(x_bar, x_dot) for x_bar, x_dot in pairs))
+    size = float(np.sum(np.abs(problem.cotangent * y_dot)))
+    size += float(sum(np.sum(np.abs(x_bar * x_dot)) for x_bar, x_dot in pairs))
     if not abs(forward - backward) <= IDENTITY_RTOL * size + problem.atol:
-        names = ", ".join(one.name for one in problem.slots)
+        names = ", ".join(slot.name for slot in slots)
         raise error("SR0463", name=names, found=backward, expected=forward)
     return "vjp agrees with jvp"

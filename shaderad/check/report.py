@@ -1,4 +1,4 @@
-"""What `gradcheck` compared, for people to read."""
+"""The report of `gradcheck`, readable as its ``repr``."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from shaderad.diagnostics.wording import counted
 
 @dataclass
 class ArgumentReport:
-    """What was compared for one argument."""
+    """Comparisons for one argument."""
 
     name: str
     size: int
     comparisons: int = 0
     worst: float = 0.0
-    """Largest difference, as a fraction of what was allowed."""
+    """Largest difference, as a fraction of the tolerance."""
 
 
 @dataclass
 class Report:
-    """What `gradcheck` compared. Where it did not raise, everything agreed."""
+    """Comparisons that `gradcheck` made; all of them agreed."""
 
     function: str
     arguments: list[ArgumentReport] = field(default_factory=list[ArgumentReport])
     is_exempt: bool = False
-    """A function in it has a derivative with ``check=False``: nothing was compared."""
+    """True if a derivative with ``check=False`` is involved: nothing was compared."""
     identity: str = "vjp agrees with jvp"
 
     def __repr__(self) -> str:
@@ -33,9 +33,8 @@ class Report:
             return f"gradcheck of {self.function}: exempt by backward_derivative(check=False)"
         lines = [f"gradcheck of {self.function}: {self.identity}"]
         lines += [
-            f"  {one.name}: {counted(one.comparisons, 'comparison')} over "
-            f"{counted(one.size, 'float')}, "
-            f"worst at {one.worst:.0%} of the tolerance"
-            for one in self.arguments
+            f"  {a.name}: {counted(a.comparisons, 'comparison')} over {counted(a.size, 'float')}, "
+            f"worst at {a.worst:.0%} of the tolerance"
+            for a in self.arguments
         ]
         return "\n".join(lines)

@@ -17,51 +17,60 @@ from shaderad.session.arrays import Array
 def gradient_vectors(
     slots: Sequence[Slot], args: Sequence[Any], pulled: Sequence[Any]
 ) -> list[Vector]:
-    found: list[Vector] = []
+    """The floats of the gradients `pulled`, one vector per slot."""
+    vectors: list[Vector] = []
+    for arg, gradient in zip(args, pulled, strict=True):
+        if isinstance(arg, Mapping) and isinstance(gradient, Array):
+            vectors += _column_vectors(arg, gradient.numpy())
+        else:
+            vectors += _part_vectors(arg, gradient)
+    if [vector.size for vector in vectors] != [slot.values.size for slot in slots]:
+        raise RuntimeError("gradients do not match the arguments they belong to")
+    return vectors
+
+
+def _column_vectors(columns: Any, gradient: Any) -> list[Vector]:
+    """A dict of columns was an array of structs; its gradient is such an array too."""
+    if isinstance(columns, Mapping):
+        fields = cast("Mapping[str, Any]", columns).items()
+        return [v for name, column in fields for v in _column_vectors(column, gradient[name])]
+    return [floats_of(gradient)] if has_floats(np.asarray(columns)) else []
+
+
+def _part_vectors(tree: Any, derivative: Any) -> list[Vector]:
+    """The floats of each array in `derivative`, which is built like `tree`."""
+    vectors: list[Vector] = []
 
     def collect(_: Any, part: Any) -> None:
         if isinstance(part, Array):
-            found.append(floats_of(part.numpy()))
+            vectors.append(floats_of(part.numpy()))
 
-    def collect_columns(given: Any, column: Any) -> None:
-        """A dict of columns was one array of structs; its gradient is one too."""
-        if isinstance(given, Mapping):
-            for field, part in cast("Mapping[str, Any]", given).items():
-                collect_columns(part, column[field])
-        elif has_floats(np.asarray(given)):
-            found.append(floats_of(column))
-
-    for given, gradient in zip(args, pulled, strict=True):
-        if isinstance(given, Mapping) and isinstance(gradient, Array):
-            collect_columns(given, gradient.numpy())
-        else:
-            trees.mapped(collect, given, gradient)
-    if [one.size for one in found] != [slot.values.size for slot in slots]:
-        raise RuntimeError("gradients do not match the arguments they belong to")
-    return found
+    trees.mapped(collect, tree, derivative)
+    return vectors
 
 
 def result_floats(out: Any) -> Vector:
-    parts = [
-        floats_of(leaf.numpy())
-        for leaf in trees.leaves(out)
-        if isinstance(leaf, Array) and types.is_differentiable(leaf.element)
-    ]
+    """The floats of all results as one vector."""
+    return _joined(
+        [
+            floats_of(leaf.numpy())
+            for leaf in trees.leaves(out)
+            if isinstance(leaf, Array) and types.is_differentiable(leaf.element)
+        ]
+    )
+
+
+def tangent_floats(out: Any, pushed: Any) -> Vector:
+    """The floats of the tangents `pushed` of the results `out` as one vector."""
+    return _joined(_part_vectors(out, pushed))
+
+
+def _joined(parts: Sequence[Vector]) -> Vector:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def derivative_floats(out: Any, pushed: Any) -> Vector:
-    parts: list[Vector] = []
-
-    def collect(_: Any, part: Any) -> None:
-        if isinstance(part, Array):
-            parts.append(floats_of(part.numpy()))
-
-    trees.mapped(collect, out, pushed)
-    return np.concatenate(parts) if parts else np.zeros(0)
-
-
-def as_tree(out: Any, cotangent: Vector) -> Any:
+def cotangent_tree(out: Any, cotangent: Vector) -> Any:
+    """A tree like `out` whose arrays hold the floats of `cotangent`."""
     offset = 0
 
     def part(leaf: Any) -> Any:

@@ -28,10 +28,9 @@ class Slot:
     name: str
     like: Any
     data: NDArray[Any]
-    position: int
     values: Vector
     is_half: bool
-    """A kernel may hold it in 16 bits, whatever the caller gave."""
+    """True if a kernel may hold the leaf in 16 bits, whatever the type of the argument."""
 
     def rounded(self, values: Vector) -> Vector:
         """`values` as the device will hold them."""
@@ -43,72 +42,74 @@ class Slot:
         data = filled(self.data, values)
         if isinstance(self.like, Array):
             return array(data, dtype=self.like.element, device=self.like.device)
-        return (
-            data if isinstance(self.like, np.ndarray | np.generic | list | tuple) else float(data)
-        )
+        return self._like_argument(data)
+
+    def tangent(self, values: Vector) -> Any:
+        """A tangent of the argument with these floats; integers in it are 0."""
+        return self._like_argument(filled(np.zeros_like(self.data), values))
+
+    def _like_argument(self, data: NDArray[Any]) -> Any:
+        is_array = isinstance(self.like, Array | np.ndarray | np.generic | list | tuple)
+        return data if is_array else float(data)
 
 
-def derivative_leaf(slot: Slot, values: Vector) -> Any:
-    blank = np.zeros(slot.data.shape, slot.data.dtype)
-    data = filled(blank, values)
-    return (
-        data
-        if isinstance(slot.like, Array | np.ndarray | np.generic | list | tuple)
-        else float(data)
-    )
+def as_data(function: Callable[..., Any], value: Any) -> Any:
+    """The argument `value` in the form whose leaves are differentiated.
 
-
-def as_data(function: Callable[..., Any], given: Any) -> Any:
-    """For kernels a tuple of numbers is a vector, and a list of structs an array of them.
-
-    Elsewhere they are containers of arguments.
+    A kernel takes a tuple of numbers as a vector and a list of structs as an array; a Python
+    function takes both as containers of arguments.
     """
-    items = _struct_array(given)
+    items = _struct_array(value)
     if isinstance(function, Launchable) and items:
         return _columns(items)
-    fields = struct_fields(given)
-    if fields is not None and info_of(given) is not None:
-        return rebuilt(given, {n: as_data(function, value) for n, value in fields.items()})
-    if isinstance(function, Launchable) and _is_sequence_of_floats(given):
-        return np.asarray(given, np.float32)
-    return given
+    fields = struct_fields(value)
+    if fields is not None and info_of(value) is not None:
+        return rebuilt(value, {n: as_data(function, field) for n, field in fields.items()})
+    if isinstance(function, Launchable) and _is_sequence_of_floats(value):
+        return np.asarray(value, np.float32)
+    return value
 
 
-def _struct_array(given: Any) -> list[Any]:
-    """The structs of a list of one sort of them, if they hold no pointers; else nothing."""
-    items = cast("list[Any]", given) if isinstance(given, list) else []
-    infos = {id(info_of(one)) for one in items}
+def _struct_array(value: Any) -> list[Any]:
+    """The items of a list of structs of one class without pointers; ``[]`` for other values."""
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    infos = {id(info_of(item)) for item in items}
     is_array = len(infos) == 1 and info_of(items[0]) is not None
     return items if is_array and not is_pointer_structs(items) else []
 
 
 def _columns(items: list[Any]) -> Any:
-    """The elements of structs side by side, a dict of fields for each struct."""
+    """A list of structs as a dict of columns, nested structs as nested dicts."""
     if info_of(items[0]) is None:
-        return np.asarray([np.asarray(one) for one in items])
-    rows = [struct_fields(one) or {} for one in items]
+        return np.asarray([np.asarray(item) for item in items])
+    rows = [struct_fields(item) or {} for item in items]
     return {name: _columns([row[name] for row in rows]) for name in rows[0]}
 
 
-def _is_sequence_of_floats(given: Any) -> bool:
-    if not isinstance(given, tuple | list):
+def _is_sequence_of_floats(value: Any) -> bool:
+    if not isinstance(value, tuple | list):
         return False
     try:
-        return np.asarray(cast("Any", given)).dtype.kind == "f"
+        return np.asarray(cast("Any", value)).dtype.kind == "f"
     except ValueError:
         return False
 
 
 def slots_of(function: Callable[..., Any], args: Sequence[Any], *, is_half: bool) -> list[Slot]:
-    """The differentiable leaves of `args`; `is_half` where a kernel holds any in 16 bits."""
+    """The differentiable leaves of `args`, in order."""
     slots: list[Slot] = []
-    for position, (name, given) in enumerate(zip(_names(function, args), args, strict=True)):
-        for path, leaf in _leaf_paths(given):
-            data = leaf.numpy() if isinstance(leaf, Array) else np.asarray(leaf)
-            if has_floats(data) and not isinstance(leaf, int):
-                values = floats_of(data)
-                slots.append(Slot(name + path, leaf, data, position, values, is_half))
+    for name, arg in zip(_names(function, args), args, strict=True):
+        for path, leaf in _leaf_paths(arg):
+            if _is_differentiable(leaf):
+                data = leaf.numpy() if isinstance(leaf, Array) else np.asarray(leaf)
+                slots.append(Slot(name + path, leaf, data, floats_of(data), is_half))
     return slots
+
+
+def _is_differentiable(leaf: Any) -> bool:
+    if isinstance(leaf, Array):
+        return types.is_differentiable(leaf.element)
+    return not isinstance(leaf, int) and has_floats(np.asarray(leaf))
 
 
 def _leaf_paths(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -127,21 +128,22 @@ def _names(function: Callable[..., Any], args: Sequence[Any]) -> list[str]:
     if isinstance(function, Launchable):
         return [p.name for p in function.signature.parameters if is_given(p)][: len(args)]
     try:
-        known = list(inspect.signature(function).parameters)
+        names = list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
-        known = []
-    return [known[k] if k < len(known) else f"argument {k}" for k in range(len(args))]
+        names = []
+    return [names[k] if k < len(names) else f"argument {k}" for k in range(len(args))]
 
 
-def with_leaves(args: Sequence[Any], leaves: Sequence[Any], **fixed: Any) -> list[Any]:
-    """`args` with the differentiable leaves replaced, in order; others by ``others`` if given."""
+def with_leaves(
+    args: Sequence[Any], leaves: Sequence[Any], *, keeps_others: bool = True
+) -> list[Any]:
+    """`args` with the differentiable leaves replaced by `leaves`, in order.
+
+    The other leaves stay, or become `None` without `keeps_others`.
+    """
     remaining = iter(leaves)
 
     def replaced(leaf: Any) -> Any:
-        data = leaf if isinstance(leaf, Array) else np.asarray(leaf)
-        is_slot = not isinstance(leaf, int) and (
-            types.is_differentiable(data.element) if isinstance(data, Array) else has_floats(data)
-        )
-        return next(remaining) if is_slot else fixed.get("others", leaf)
+        return next(remaining) if _is_differentiable(leaf) else leaf if keeps_others else None
 
-    return [trees.mapped(replaced, one) for one in args]
+    return [trees.mapped(replaced, arg) for arg in args]

@@ -1,6 +1,6 @@
-"""The floats inside NumPy data -> one vector, and back: what finite differences work on.
+"""The floats inside NumPy data -> one vector, and back.
 
-Integers and booleans stay as they are; structs go field by field.
+Integers and booleans stay as they are; structs are read field by field.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Vector = NDArray[np.float64]
 
 
 def has_floats(data: NDArray[Any]) -> bool:
-    """Whether there is any float, structs included."""
+    """True if `data` holds a float, also in a field of a struct."""
     if data.dtype.names is None:
         return data.dtype.kind == "f"
     return any(has_floats(data[name]) for name in data.dtype.names)
@@ -36,7 +36,7 @@ def filled(data: NDArray[Any], values: Vector) -> NDArray[Any]:
 
 
 def _fill(data: NDArray[Any], values: Vector) -> int:
-    """Fills in place; returns how many values were taken."""
+    """Writes `values` into `data`; returns the number of values used."""
     if data.dtype.names is not None:
         start = 0
         for name in data.dtype.names:
@@ -55,7 +55,7 @@ def as_float32(values: Vector) -> Vector:
 
 
 def as_half(values: Vector) -> Vector:
-    """`values` rounded to 16 bits, where those reach that far."""
+    """`values` rounded to 16 bits; values beyond the range of half stay as they are."""
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float16).astype(np.float64)
     return np.where(np.isfinite(narrow), narrow, values)
