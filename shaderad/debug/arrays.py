@@ -1,8 +1,8 @@
 """The arrays of a kernel as one thread sees them.
 
-What is read is the caller's; what is written starts as on a device and holds this thread's writes
-alone. Invariant: an index out of range never reaches an element; it is an error at its line, or,
-with ``bounds="ignore"``, reads 0 and writes nothing.
+In arrays hold the caller's data; written arrays start as on a device and hold the writes of this
+thread alone. Invariant: an index out of range never reaches an element; it is an error at its line,
+or, with ``bounds="ignore"``, reads 0 and writes nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Index = tuple[int, ...]
 
 
 class KernelArray:
-    """What reading and writing have in common."""
+    """Shape and index checks of an array."""
 
     def __init__(
         self, name: str, t: types.BufferType, shape: Sequence[int], classes: Classes, bounds: str
@@ -41,7 +41,7 @@ class KernelArray:
         return f"{self._type} of shape {self.shape}"
 
     def _position(self, key: Any) -> Index | None:
-        """The element meant; `None` where there is none and nobody wants to hear of it."""
+        """The checked index; `None` where it is out of range under ``bounds="ignore"``."""
         index = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
         pairs = zip(index, self.shape, strict=True)
         try:
@@ -73,7 +73,7 @@ class ReadArray(KernelArray):
 
 
 class WrittenArray(KernelArray):
-    """An Out, Add, Min or Max array: the elements that this thread touched."""
+    """An Out, Add, Min or Max array: the elements that this thread read or wrote."""
 
     def __init__(
         self, name: str, t: types.BufferType, shape: Sequence[int], classes: Classes, bounds: str
@@ -108,8 +108,8 @@ class WrittenArray(KernelArray):
         }
 
 
-class Pointed(KernelArray):
-    """What a pointer leads to, in an array of the host or a list of structs."""
+class PointerTarget(KernelArray):
+    """The target of a pointer: an array of the host, or a list of structs with pointers."""
 
     def __init__(
         self, name: str, t: types.Pointer, elements: Sequence[Any], read: Callable[[Any], Any],

@@ -1,9 +1,9 @@
-"""The Python body of a kernel or function, made to mean in Python what it means in a kernel.
+"""Rewrites the Python body of a kernel so that it computes in Python what the kernel computes.
 
 The body stays Python with its own file and lines, so that ``breakpoint()``, ``print`` and stepping
-work. Only five things change: what is assigned or returned is copied, calls ask what they call,
-shifts and powers are those of 32-bit numbers, ``while sad.limit(..)`` counts its turns, and
-f-strings show values as a device prints them.
+work. Five things change: assigned and returned values are copied, callees are resolved at the
+call, shifts and powers are those of 32-bit numbers, ``while sad.limit(..)`` counts its iterations,
+and f-strings format values as a device does.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 from shaderad.debug.values import Shown, copied
 from shaderad.frontend.host import PythonFunction
 
-COPY, CALL, COUNT, BASE, HEAD, SHOWN = (
-    f"__shaderad_{name}__" for name in ("copy", "call", "count", "base", "head", "shown")
+COPY, CALL, SHIFT, BASE, HEAD, SHOWN = (
+    f"__shaderad_{name}__" for name in ("copy", "call", "shift", "base", "head", "shown")
 )
 
 
@@ -29,16 +29,17 @@ def python_body(
     """The function as plain Python.
 
     Args:
-        function: What the user decorated.
-        resolve: From what a body calls to what is called in its place.
-        head: Gives what does the same for the condition of one ``while`` loop, each time it starts.
+        function: The decorated function.
+        resolve: Gives the Python function to call in place of a callee.
+        head: Gives the `resolve` of a ``while`` loop's condition, a new one for each run of the
+            loop.
     """
-    tree = _Meaning().visit(copy.deepcopy(function.tree))
+    tree = _Rewriter().visit(copy.deepcopy(function.tree))
     code = compile(ast.Module([tree], []), function.source.file, "exec")
     space = function.namespace() | {
         COPY: copied,
         CALL: resolve,
-        COUNT: _count,
+        SHIFT: _shift_count,
         BASE: _base,
         HEAD: head,
         SHOWN: Shown,
@@ -47,25 +48,25 @@ def python_body(
     return space[function.tree.name]  # pyright: ignore[reportReturnType]
 
 
-def _count(count: Any) -> Any:
+def _shift_count(count: Any) -> Any:
     """A shift count modulo 32."""
     return count & 31
 
 
 def _base(base: Any) -> Any:
-    """The base of a power: NumPy refuses ints with negative exponents."""
+    """The base of a power as a float: NumPy refuses ints with negative exponents."""
     is_integer = np.asarray(base).dtype.kind in "iu"
     return np.float32(base) if is_integer else base
 
 
 def _called(name: str, argument: ast.expr) -> ast.expr:
-    """``name(argument)`` where `argument` stands."""
+    """``name(argument)`` at the place of `argument`."""
     callee = ast.copy_location(ast.Name(name, ast.Load()), argument)
     return ast.copy_location(ast.Call(callee, [argument], []), argument)
 
 
-class _Meaning(ast.NodeTransformer):
-    """Rewrites one body; everything keeps its place in the source."""
+class _Rewriter(ast.NodeTransformer):
+    """Rewrites one body; nodes keep their lines."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.decorator_list, node.returns = [], None
@@ -79,19 +80,18 @@ class _Meaning(ast.NodeTransformer):
         return node
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
-        """What f-strings hold reads as on a device."""
         self.generic_visit(node)
         node.value = _called(SHOWN, node.value)
         return node
 
     def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
-        """Where a call is the condition, the loop gets a `head` of its own."""
+        """A loop whose condition is a call resolves it with a `head` of its own."""
         self.generic_visit(node)
         if not isinstance(node.test, ast.Call):
             return node
         name = f"{HEAD}{node.lineno}_{node.col_offset}"
-        made = ast.Call(ast.Name(HEAD, ast.Load()), [], [])
-        start = ast.Assign([ast.Name(name, ast.Store())], made)
+        new_head = ast.Call(ast.Name(HEAD, ast.Load()), [], [])
+        start = ast.Assign([ast.Name(name, ast.Store())], new_head)
         assert isinstance(node.test.func, ast.Call)  # made by `visit_Call`
         node.test.func.func = ast.Name(name, ast.Load())
         for new in (start, node.test.func):
@@ -110,11 +110,11 @@ class _Meaning(ast.NodeTransformer):
         return self.visit_Assign(ast.copy_location(plain, node))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
-        """``x += v`` binds a new value; a vector must not change where else it is known."""
+        """``x += v`` binds a new value: other names of the same vector must not change."""
         if not isinstance(node.target, ast.Name):
             self.generic_visit(node)
             if isinstance(node.op, ast.LShift | ast.RShift):
-                node.value = _called(COUNT, node.value)
+                node.value = _called(SHIFT, node.value)
             return node
         read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
         combined = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
@@ -124,7 +124,7 @@ class _Meaning(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.op, ast.LShift | ast.RShift):
-            node.right = _called(COUNT, node.right)
+            node.right = _called(SHIFT, node.right)
         is_negative = isinstance(node.right, ast.UnaryOp) and isinstance(node.right.op, ast.USub)
         if isinstance(node.op, ast.Pow) and is_negative:
             node.left = _called(BASE, node.left)

@@ -1,8 +1,8 @@
-"""What a body calls -> what is called in its place while debugging.
+"""Callees of a kernel body -> Python functions that stand for them while debugging.
 
 User functions and methods run as Python bodies too; primitives compute in NumPy on vectors;
-constructors copy. ``fwd_diff`` and ``bwd_diff`` ask the interpreter, whose derivatives are those of
-the rules.
+constructors copy. ``fwd_diff`` and ``bwd_diff`` run in the interpreter, which differentiates by the
+rules.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 
 from shaderad.debug.bodies import python_body
 from shaderad.debug.values import (
-    LocalArray,
-    Pair,
+    LocalArrayValue,
+    PairValue,
     Shown,
     copied,
     fitted,
@@ -64,7 +64,7 @@ class Calls:
         }
 
     def resolve(self, callee: Any) -> Any:
-        """What to call where a body calls `callee`."""
+        """The Python function to call in place of `callee`."""
         if isinstance(callee, UserFunction):
             return self._function(callee)
         if isinstance(callee, MethodType) and isinstance(callee.__func__, UserFunction):
@@ -74,7 +74,7 @@ class Calls:
         if isinstance(callee, Intrinsic):
             return _primitive(callee.op)
         if isinstance(callee, TypeObject):
-            return _made(callee)
+            return _in_kernel_form(callee)
         if isinstance(callee, Subscripted):
             return lambda: _local_array(callee)
         if isinstance(callee, type):
@@ -85,18 +85,16 @@ class Calls:
         if op is not None:
             return _primitive(op)
         is_math = getattr(callee, "__module__", "") == math.__name__
-        return _of_floats(callee) if is_math else callee
+        return _in_kernel_form(lambda *args: callee(*map(float, args))) if is_math else callee
 
     def body(self, function: PythonFunction) -> Callable[..., Any]:
         """The Python body of a function or kernel."""
-        known = self._python_by_function.get(function)
-        if known is None:
-            known = python_body(function, self.resolve, self._head)
-            self._python_by_function[function] = known
-        return known
+        if function not in self._python_by_function:
+            self._python_by_function[function] = python_body(function, self.resolve, self._head)
+        return self._python_by_function[function]
 
     def _head(self) -> Callable[[Any], Any]:
-        """Resolves the condition of one run of a loop; ``sad.limit`` counts how often it is met."""
+        """The `resolve` of a condition for one run of its loop; ``sad.limit`` counts iterations."""
         turns = count()
 
         def limited(condition: Any, limit: int) -> Any:
@@ -113,60 +111,49 @@ class Calls:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             names = [name for name, _ in parameters]
-            given = dict(zip(names, args, strict=False)) | kwargs
-            fitting = {n: _passed(given[n], t) for n, t in parameters if n in given}
-            return body(**fitting)
+            values = dict(zip(names, args, strict=False)) | kwargs
+            return body(**{n: _passed(values[n], t) for n, t in parameters if n in values})
 
         return call
 
     def _forward(self, function: UserFunction) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
-            made = standalone(function, {})
-            found = forward_once(made.function, args)
-            t = made.function.result
-            classes = made.class_by_struct
-            d = from_numpy(found["d"], tangent(t), classes)
-            return Pair(from_numpy(found["p"], t, classes), d)
+            ir = standalone(function, {})
+            pair = forward_once(ir.function, args)
+            t, classes = ir.function.result, ir.class_by_struct
+            d = from_numpy(pair["d"], tangent(t), classes)
+            return PairValue(from_numpy(pair["p"], t, classes), d)
 
         return call
 
     def _backward(self, function: UserFunction) -> Callable[..., Any]:
         def call(*args: Any) -> None:
-            made = standalone(function, {})
-            parameters = made.function.parameters
+            ir = standalone(function, {})
+            parameters = ir.function.parameters
             cotangent = args[-1] if len(args) > len(parameters) else None
-            found = backward_once(made.function, args[: len(parameters)], cotangent)
-            for p, pair, bar in zip(parameters, args, found, strict=False):
-                if bar is not None:
-                    pair.d = from_numpy(bar, tangent(p.type), made.class_by_struct)
+            cotangents = backward_once(ir.function, args[: len(parameters)], cotangent)
+            for p, pair, x_bar in zip(parameters, args, cotangents, strict=False):
+                if x_bar is not None:
+                    pair.d = from_numpy(x_bar, tangent(p.type), ir.class_by_struct)
 
         return call
 
 
 def _passed(value: Any, t: types.Type) -> Any:
-    """An argument as the parameter holds it; arrays are passed as they are."""
+    """An argument as a parameter of type `t` holds it."""
     return fitted(value, t) if types.scalar_of(t) is not None else copied(value)
 
 
 def _first(value: Any, *_: Any) -> Any:
-    """Forms that say something of a value and leave it as it is."""
+    """The forms whose result is their first argument."""
     return value
 
 
-def _made(make: Callable[..., Any]) -> Callable[..., Any]:
-    """``float3(..)``, ``float(x)``: what NumPy or Python makes, in the kernel language's form."""
+def _in_kernel_form(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` with its result as a value of the kernel language."""
 
     def call(*args: Any) -> Any:
-        return in_kernel_form(make(*args))
-
-    return call
-
-
-def _of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of Python's ``math`` on Python's numbers."""
-
-    def call(*args: Any) -> Any:
-        return in_kernel_form(function(*map(float, args)))
+        return in_kernel_form(function(*args))
 
     return call
 
@@ -175,8 +162,9 @@ def _range(*bounds: Any, limit: int | None = None) -> Iterable[Any]:
     return islice(range(*bounds), limit)
 
 
-def _pair(primal: Any, derivative: Any = None) -> Pair:
-    return Pair(copied(primal), _zero_like(primal) if derivative is None else copied(derivative))
+def _pair(primal: Any, derivative: Any = None) -> PairValue:
+    d = _zero_like(primal) if derivative is None else copied(derivative)
+    return PairValue(copied(primal), d)
 
 
 def _zero_like(value: Any) -> Any:
@@ -184,8 +172,8 @@ def _zero_like(value: Any) -> Any:
     info = info_of(value)
     if info is not None:
         return zero(tangent(info.ir_type), {info.ir_type: info.cls, **info.nested})
-    if isinstance(value, LocalArray):
-        return LocalArray([_zero_like(one) for one in value], tangent(value.element))
+    if isinstance(value, LocalArrayValue):
+        return LocalArrayValue([_zero_like(item) for item in value], tangent(value.element))
     return in_kernel_form(np.zeros_like(np.asarray(value)))
 
 
@@ -208,18 +196,17 @@ def _local_array(annotation: Subscripted) -> Any:
 
 def _constructor(cls: type) -> Callable[..., Any]:
     """A struct's class, or ``float(x)``, ``int(x)``, ``bool(x)``."""
-    scalar = BUILTIN_TYPES.get(cls)
-    if scalar is not None:
-        return _made(cls)
+    if cls in BUILTIN_TYPES:
+        return _in_kernel_form(cls)
     info = info_of(cls)
     if info is None:
         return cls
 
     def construct(*args: Any, **kwargs: Any) -> Any:
-        made = cls(*args, **kwargs)
+        struct = cls(*args, **kwargs)
         for name, t in info.ir_type.fields:
-            setattr(made, name, _passed(getattr(made, name), t))
-        return made
+            setattr(struct, name, _passed(getattr(struct, name), t))
+        return struct
 
     return construct
 
@@ -230,7 +217,7 @@ _BUILTINS: Mapping[Any, ops.Op] = MappingProxyType(
 
 
 def _op_of(callee: Any) -> ops.Op | None:
-    """The primitive that a function of Python stands for."""
+    """The primitive of a Python function such as `abs` or `math.sin`."""
     try:
         return _BUILTINS.get(callee) or OP_BY_FUNCTION.get(callee)
     except TypeError:  # not hashable
@@ -244,9 +231,9 @@ def _primitive(op: ops.Op) -> Callable[..., Any]:
         if op.arity == 2 and len(args) > 2:  # min and max of several
             return call(call(*args[:2]), *args[2:])
         with np.errstate(all="ignore"):
-            found = np.asarray(op.numpy(*map(np.asarray, args)))
+            result = np.asarray(op.numpy(*map(np.asarray, args)))
         if op.rule is ops.Rule.TO_INT:
-            found = to_integer(found, np.dtype(np.int32))
-        return in_kernel_form(found)
+            result = to_integer(result, np.dtype(np.int32))
+        return in_kernel_form(result)
 
     return call

@@ -1,4 +1,4 @@
-"""``kernel.debug(..)``: one thread of a launch, run as Python."""
+"""``kernel.debug(..)``: runs one thread of a launch as Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shaderad.bodies.extents import axes_of_launch
-from shaderad.debug.arrays import Pointed, ReadArray, WrittenArray
+from shaderad.debug.arrays import PointerTarget, ReadArray, WrittenArray
 from shaderad.debug.calls import Calls
 from shaderad.debug.values import Classes, from_numpy
 from shaderad.diagnostics import error
@@ -42,22 +42,22 @@ def debug_kernel(
         thread: Its index, or its row-major number.
 
     Returns:
-        For each written array what the thread wrote, by index.
+        For each written array the elements that the thread wrote, by index.
 
     Raises:
-        ShapeError: What a call raises; SR0676 where the launch has no such thread.
+        ShapeError: As a call of the kernel; SR0676 where the launch has no such thread.
         BoundsError: SR0675 at the line that uses an index out of range.
     """
     call = bound_call(function, args, kwargs)
     count = len(function.signature.index_names)
-    given = call.options.get("dim")
+    asked = call.options.get("dim")
     dim = (
         _inferred_dim(function, call)
-        if given is None
-        else checked_dim(function.name, count, given, function.def_span)
+        if asked is None
+        else checked_dim(function.name, count, asked, function.def_span)
     )
     index = _thread_index(function, thread, dim)
-    binder = _Binder(signature_of(function).structs, call.options, dim)
+    binder = _ThreadBinder(signature_of(function).structs, call.options, dim)
     position = [np.int32(i) for i in index]
     values = [binder.bind(p, call.given.get(p.name)) for p in function.signature.parameters]
     calls = Calls()
@@ -67,15 +67,15 @@ def debug_kernel(
 
 
 def _inferred_dim(function: KernelFunction, call: Call) -> tuple[int, ...]:
-    """The extents of a launch that was asked for without ``dim=``."""
+    """The extents of a launch without ``dim=``."""
     constants = {p.name: call.given[p.name] for p in function.signature.parameters if p.is_const}
     kernel = function.specialise(constants)
     axes = axes_of_launch(kernel)
     shapes = asked_shapes(kernel, call.options.get("shapes"))
     for b in map(kernel.buffer, {name for places in axes for name, _ in places}):
         if b.access is Access.IN:
-            given = _plain(at_path(call.given, b.path))
-            shapes[b.name] = buffers.to_storage(given, b.type.element, b.shown_name)[1]
+            data = _as_numpy(at_path(call.given, b.path))
+            shapes[b.name] = buffers.to_storage(data, b.type.element, b.shown_name)[1]
     return inferred_dim(kernel, axes, shapes, function.def_span)
 
 
@@ -93,8 +93,8 @@ def _thread_index(
     return index
 
 
-class _Binder:
-    """Arguments as the body sees them."""
+class _ThreadBinder:
+    """Arguments of the call -> the values that the body's parameters hold."""
 
     def __init__(self, classes: Classes, options: Mapping[str, Any], dim: tuple[int, ...]) -> None:
         self._classes = classes
@@ -103,53 +103,53 @@ class _Binder:
         self._dim = dim
         self.written: dict[str, WrittenArray] = {}
 
-    def bind(self, p: KernelParameter, given: Any) -> Any:
-        """One parameter."""
+    def bind(self, p: KernelParameter, argument: Any) -> Any:
+        """The value of parameter `p`."""
         t = p.type
         if p.is_const:
-            return given
+            return argument
         if isinstance(t, types.BufferType) and t.access is not Access.IN:
             shape = normalised_shape(self._shapes.get(p.name, self._dim), p.name)
-            made = WrittenArray(p.name, t, shape, self._classes, self._bounds)
-            self.written[p.name] = made
-            return made
-        return self._bound(given, t, p.name)
+            array = WrittenArray(p.name, t, shape, self._classes, self._bounds)
+            self.written[p.name] = array
+            return array
+        return self._bound(argument, t, p.name)
 
-    def _bound(self, given: Any, t: types.Type, name: str) -> Any:
+    def _bound(self, value: Any, t: types.Type, name: str) -> Any:
         if isinstance(t, types.Pointer):
-            return self._pointed(given, t, name)
+            return self._target(value, t, name)
         if isinstance(t, types.BufferType):
             if holds_pointers(t.element):
-                return self._pointed(HostPointer(given), types.Pointer(t.element), name)
-            storage, shape = buffers.to_storage(_plain(given), t.element, name)
+                return self._target(HostPointer(value), types.Pointer(t.element), name)
+            storage, shape = buffers.to_storage(_as_numpy(value), t.element, name)
             data = buffers.to_host(storage, t.element)
             return ReadArray(name, t, data, shape, self._classes, self._bounds)
         if isinstance(t, types.Struct) and (t.holds_buffers or holds_pointers(t)):
-            fields = struct_fields(given) or {}
+            fields = struct_fields(value) or {}
             parts = {n: self._bound(fields[n], f, f"{name}.{n}") for n, f in t.fields}
             return self._classes[t](**parts)
-        storage, _ = buffers.to_storage(_plain(given), t, name)
+        storage, _ = buffers.to_storage(_as_numpy(value), t, name)
         return from_numpy(buffers.to_host(storage, t), t, self._classes)
 
-    def _pointed(self, given: Any, t: types.Pointer, name: str) -> Pointed:
-        """What a pointer leads to: structs with pointers are read when they are asked for."""
-        target = given.target
+    def _target(self, pointer: Any, t: types.Pointer, name: str) -> PointerTarget:
+        """The elements behind a pointer; structs with pointers are bound when they are read."""
+        bounds = self._bounds
+        elements: Any
         if holds_pointers(t.element):
-            elements: Any = list(target)
+            # A struct of pointers has no zero: an index out of range is always an error.
+            elements, bounds = list(pointer.target), "raise"
         else:
-            storage, _ = buffers.to_storage(_plain(target), t.element, name)
+            storage, _ = buffers.to_storage(_as_numpy(pointer.target), t.element, name)
             elements = buffers.to_host(storage, t.element)
 
-        def read(one: Any) -> Any:
+        def read(element: Any) -> Any:
             if holds_pointers(t.element):
-                return self._bound(one, t.element, name)
-            return from_numpy(one, t.element, self._classes)
+                return self._bound(element, t.element, name)
+            return from_numpy(element, t.element, self._classes)
 
-        # There is no struct whose pointers lead nowhere: to ask for one is always an error.
-        bounds = "raise" if holds_pointers(t.element) else self._bounds
-        return Pointed(name, t, elements, read, self._classes, bounds)
+        return PointerTarget(name, t, elements, read, self._classes, bounds)
 
 
-def _plain(value: Any) -> Any:
-    """NumPy for arrays of a device."""
+def _as_numpy(value: Any) -> Any:
+    """The data of a device array as a NumPy array; other values as they are."""
     return value.numpy() if isinstance(value, Array) else value

@@ -1,8 +1,7 @@
 """Values that behave in Python as they do in a kernel: vectors with swizzles, local arrays, pairs.
 
-Scalars are NumPy's, so that floats round and ints wrap as on a device. Invariant: what is assigned
-or passed is a copy (`copied`); only reads give the thing itself, so that ``b[i].x = 1.0`` writes
-into ``b``.
+Scalars are NumPy's, so that floats round and ints wrap as on a device. Invariant: assignments and
+calls copy (`copied`); reads do not, so that ``b[i].x = 1.0`` writes into ``b``.
 """
 
 from __future__ import annotations
@@ -23,27 +22,27 @@ from shaderad.ir.types import Type
 
 _LETTERS = ("xyzw", "rgba")
 Classes = Mapping[types.Struct, type]
-"""The Python classes of structs; a derivative's struct has none."""
+"""Python class by struct; structs of derivatives have none."""
 
 
 def checked(index: Any, length: int, name: str) -> int:
     """An index as Python's int.
 
     Raises:
-        BoundsError: SR0675 where it is out of range; negative is.
+        BoundsError: SR0675 where it is negative or not below `length`.
     """
     if not 0 <= index < length:
         raise error("SR0675", name=name, index=index, length=length)
     return int(index)
 
 
-class Vector(np.ndarray[Any, Any]):
+class VectorValue(np.ndarray[Any, Any]):
     """``float3`` and the like: an array with components."""
 
     def __getattr__(self, name: str) -> Any:
         columns = _columns(name, len(self))
         if columns is None:
-            raise AttributeError(f"{type(self).__name__} has no component {name}")
+            raise AttributeError(f"Vector has no component {name}")
         return super().__getitem__(columns[0] if len(columns) == 1 else columns)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -65,12 +64,12 @@ class Vector(np.ndarray[Any, Any]):
     __str__ = __repr__
 
 
-class Matrix(np.ndarray[Any, Any]):
+class MatrixValue(np.ndarray[Any, Any]):
     """``float3x3`` and the like; its rows are vectors."""
 
     def __getitem__(self, index: Any) -> Any:
-        found = super().__getitem__(_inside(index, len(self), "the matrix"))
-        return found.view(Vector) if found.ndim == 1 else found
+        part = super().__getitem__(_inside(index, len(self), "the matrix"))
+        return part.view(VectorValue) if part.ndim == 1 else part
 
     def __setitem__(self, index: Any, value: Any) -> None:
         super().__setitem__(_inside(index, len(self), "the matrix"), value)
@@ -82,26 +81,26 @@ class Matrix(np.ndarray[Any, Any]):
 
 
 def _inside(index: Any, length: int, name: str) -> Any:
-    """A number checked; NumPy itself also asks for slices."""
+    """`index`, checked if it is a number: NumPy itself also passes slices."""
     is_number = isinstance(index, int | np.integer)
     return checked(index, length, name) if is_number else index
 
 
 def _spelled(value: np.ndarray[Any, Any]) -> str:
-    """The type as users write it."""
+    """The name of the type of a vector or matrix: ``float3``."""
     kind = next(k for k, t in NUMPY_BY_KIND.items() if value.dtype == t)
     return kind.value + "x".join(map(str, value.shape))
 
 
 def _columns(name: str, count: int) -> list[int] | None:
-    """Where the letters of a swizzle stand; `None` for other names."""
+    """The component numbers of a swizzle; `None` for other names."""
     for letters in _LETTERS:
         if 1 <= len(name) <= 4 and set(name) <= set(letters[:count]):
             return [letters.index(c) for c in name]
     return None
 
 
-class LocalArray(list[Any]):
+class LocalArrayValue(list[Any]):
     """``sad.LocalArray[T, N]``."""
 
     def __init__(self, elements: Sequence[Any], element: Type) -> None:
@@ -117,7 +116,7 @@ class LocalArray(list[Any]):
         )
 
 
-class Pair:
+class PairValue:
     """``sad.DifferentialPair[T]``: a primal ``p`` and a derivative ``d``."""
 
     def __init__(self, p: Any, d: Any) -> None:
@@ -129,7 +128,7 @@ class Pair:
 
 
 class Shown:
-    """A value as ``print`` and f-strings show it, in a kernel and here."""
+    """A value that ``print`` and f-strings format as in a kernel."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -142,20 +141,20 @@ class Shown:
 
     def __format__(self, spec: str) -> str:
         value = self._value
-        if spec and isinstance(value, np.generic | Vector | Matrix):
+        if spec and isinstance(value, np.generic | VectorValue | MatrixValue):
             return _text(value, str, spec)
         return format(value, spec) if spec else str(self)
 
 
 def _text(value: Any, otherwise: Callable[[Any], str], spec: str = "") -> str:
-    if isinstance(value, Vector | Matrix):
+    if isinstance(value, VectorValue | MatrixValue):
         return shown_array(np.asarray(value), _spelled(value), spec)
     if isinstance(value, np.generic):
         return shown(value, types.FLOAT, spec)
-    if isinstance(value, LocalArray):
+    if isinstance(value, LocalArrayValue):
         return shown(value, types.LocalArray(value.element, len(value)))
     if isinstance(value, tuple):
-        parts = [_text(one, otherwise) for one in cast("tuple[Any, ...]", value)]
+        parts = [_text(item, otherwise) for item in cast("tuple[Any, ...]", value)]
         return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
     info = None if isinstance(value, type) else info_of(value)
     if info is None or not is_printable(info.ir_type):
@@ -164,12 +163,12 @@ def _text(value: Any, otherwise: Callable[[Any], str], spec: str = "") -> str:
 
 
 def in_kernel_form(value: Any) -> Any:
-    """What NumPy or Python computed, as the kernel language has it: arrays as vectors, 32 bits."""
+    """A value of NumPy or Python as the kernel language has it: vectors, numbers of 32 bits."""
     if isinstance(value, np.ndarray | np.generic):
-        found: Any = np.asarray(cast("Any", value))
-        if found.ndim:
-            return found.view(Vector if found.ndim == 1 else Matrix)
-        return bool(found) if found.dtype.kind == "b" else found[()]
+        data: Any = np.asarray(cast("Any", value))
+        if data.ndim:
+            return data.view(VectorValue if data.ndim == 1 else MatrixValue)
+        return bool(data) if data.dtype.kind == "b" else data[()]
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -181,19 +180,19 @@ def copied(value: Any) -> Any:
     """The value that an assignment binds."""
     if isinstance(value, np.ndarray):
         return in_kernel_form(value.copy())
-    if isinstance(value, LocalArray):
-        return LocalArray([copied(one) for one in value], value.element)
+    if isinstance(value, LocalArrayValue):
+        return LocalArrayValue([copied(item) for item in value], value.element)
     if isinstance(value, tuple):
-        return tuple(copied(one) for one in cast("tuple[Any, ...]", value))
-    if isinstance(value, Pair):
-        return Pair(copied(value.p), copied(value.d))
+        return tuple(copied(item) for item in cast("tuple[Any, ...]", value))
+    if isinstance(value, PairValue):
+        return PairValue(copied(value.p), copied(value.d))
     info = None if isinstance(value, type) else info_of(value)
     if info is None:
         return in_kernel_form(value)
-    made = copy.copy(value)
+    struct = copy.copy(value)
     for name in info.annotations:
-        setattr(made, name, copied(getattr(made, name)))
-    return made
+        setattr(struct, name, copied(getattr(struct, name)))
+    return struct
 
 
 def fitted(value: Any, t: Type) -> Any:
@@ -207,19 +206,20 @@ def fitted(value: Any, t: Type) -> Any:
 
 
 def zero(t: Type, classes: Classes, fill: Any = 0) -> Any:
-    """A value of type `t` with the same number everywhere."""
+    """A value of type `t` with the number `fill` everywhere."""
     if isinstance(t, types.LocalArray):
-        return LocalArray([zero(t.element, classes, fill) for _ in range(t.count)], t.element)
+        elements = [zero(t.element, classes, fill) for _ in range(t.count)]
+        return LocalArrayValue(elements, t.element)
     if isinstance(t, types.Struct):
         return classes.get(t, SimpleNamespace)(**{n: zero(f, classes, fill) for n, f in t.fields})
     return fitted(fill, t)
 
 
 def from_numpy(data: Any, t: Type, classes: Classes) -> Any:
-    """One element of a host array, or a host value, as a kernel reads it."""
+    """The value of type `t` that a kernel reads from `data`, an array element or host value."""
     if isinstance(t, types.LocalArray):
         elements = [from_numpy(_at(data, k), t.element, classes) for k in range(t.count)]
-        return LocalArray(elements, t.element)
+        return LocalArrayValue(elements, t.element)
     if isinstance(t, types.Tuple):
         return tuple(from_numpy(data[str(k)], e, classes) for k, e in enumerate(t.elements))
     if isinstance(t, types.Struct):
