@@ -1,14 +1,14 @@
-"""How much code a body becomes where compilers copy what loops repeat and functions are called for.
+"""Code size of a body after inlining and unrolling; decides which loops are unrolled.
 
-Drivers inline every call, and unroll loops whose counts they know, above all those over local
+Drivers inline every call and unroll loops whose counts they know, above all those over local
 arrays. Eight copies of seven atomic additions, in a loop that each thread runs once, took them
-longer than the rest of a ray marcher. So loops that would become too much stay loops.
+longer than the rest of a ray marcher. So loops of large bodies stay loops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from shaderad.bodies.trip_counts import trip_count
@@ -29,74 +29,70 @@ from shaderad.ir.nodes import (
 from shaderad.ir.types import Type, byte_count
 from shaderad.ir.walk import expressions
 
-OPERATIONS = 512
-"""The most that the iterations of a ``static_range`` come to one after the other."""
-_OF_WORD = 8
-"""Operations that a word of an array stands for, with its checks."""
-WORDS = 16
-"""The most of arrays that the iterations of any loop read and add to, one after the other."""
+_MAX_OPERATIONS = 512
+"""Largest number of operations in all iterations of an unrolled ``static_range``."""
+_OPERATIONS_PER_WORD = 8
+"""Cost of one word of an array access, index checks included, in operations."""
+_MAX_WORDS = 16
+"""Largest number of words that all iterations of an unrolled loop read, write or add to."""
 
 
-class Size(NamedTuple):
-    """Of code, that of functions counted at each call."""
+@dataclass(frozen=True)
+class CodeSize:
+    """Operations, and words of arrays that are read, written or added to; calls inlined."""
 
     operations: int = 0
     words: int = 0
-    """That are read of arrays, written or added to."""
 
-    def and_(self, other: Size) -> Size:
-        return Size(self.operations + other.operations, self.words + other.words)
+    def __add__(self, other: CodeSize) -> CodeSize:
+        return CodeSize(self.operations + other.operations, self.words + other.words)
 
-    def times(self, count: int) -> Size:
-        return Size(count * self.operations, count * self.words)
+    def times(self, count: int) -> CodeSize:
+        return CodeSize(count * self.operations, count * self.words)
 
 
-_functions: WeakKeyDictionary[Function, Size] = WeakKeyDictionary()
+_size_by_function: WeakKeyDictionary[Function, CodeSize] = WeakKeyDictionary()
 
 
 def unrolls(loop: For) -> bool:
-    """Whether the iterations of a ``static_range`` are written one after the other."""
-    return loop.is_unrolled and _copies(loop).operations <= OPERATIONS
+    """True if the iterations of a ``static_range`` are written one after the other."""
+    return loop.is_unrolled and _unrolled_size(loop).operations <= _MAX_OPERATIONS
 
 
 def may_unroll(loop: For) -> bool:
-    """Whether compilers may copy the iterations of a loop, if they know its count."""
-    return trip_count(loop) is None or _copies(loop).words <= WORDS
+    """True if compilers may copy the iterations of a loop whose count they know."""
+    return trip_count(loop) is None or _unrolled_size(loop).words <= _MAX_WORDS
 
 
-def _copies(loop: For) -> Size:
-    return _size(loop.body).times(trip_count(loop) or 1)
+def _unrolled_size(loop: For) -> CodeSize:
+    return _body_size(loop.body).times(trip_count(loop) or 1)
 
 
-def _size(body: Iterable[Stmt]) -> Size:
-    total = Size()
-    for s in body:
-        total = total.and_(_of_statement(s))
-    return total
+def _body_size(body: Iterable[Stmt]) -> CodeSize:
+    return sum(map(_statement_size, body), CodeSize())
 
 
-def _of_statement(s: Stmt) -> Size:
-    size = Size()
-    for e in expressions(s):
-        size = size.and_(_of_expression(e))
+def _statement_size(s: Stmt) -> CodeSize:
+    size = sum(map(_expression_size, expressions(s)), CodeSize())
     if isinstance(s, Store | Accumulate | AccumulateGradient):
-        size = size.and_(_of_access(s.value.type))
+        size += _access_size(s.value.type)
     if isinstance(s, If):
-        return size.and_(_size(s.then)).and_(_size(s.otherwise))
+        return size + _body_size(s.then) + _body_size(s.otherwise)
     if isinstance(s, For):
-        is_copied = unrolls(s) or (_copies(s).operations <= OPERATIONS and may_unroll(s))
-        return size.and_(_copies(s) if is_copied else _size(s.body))
-    return size.and_(_size(s.body)) if isinstance(s, While) else size
+        unrolled = _unrolled_size(s)
+        is_copied = unrolled.operations <= _MAX_OPERATIONS and (s.is_unrolled or may_unroll(s))
+        return size + (unrolled if is_copied else _body_size(s.body))
+    return size + _body_size(s.body) if isinstance(s, While) else size
 
 
-def _of_expression(e: Expr) -> Size:
+def _expression_size(e: Expr) -> CodeSize:
     if isinstance(e, Call | ForwardDiff):
-        if e.function not in _functions:
-            _functions[e.function] = _size(e.function.body)
-        return _functions[e.function].and_(Size(1))
-    return _of_access(e.type) if isinstance(e, Load) else Size(1)
+        if e.function not in _size_by_function:
+            _size_by_function[e.function] = _body_size(e.function.body)
+        return _size_by_function[e.function] + CodeSize(1)
+    return _access_size(e.type) if isinstance(e, Load) else CodeSize(1)
 
 
-def _of_access(t: Type) -> Size:
+def _access_size(t: Type) -> CodeSize:
     words = max(byte_count(t) // 4, 1)
-    return Size(_OF_WORD * words, words)
+    return CodeSize(_OPERATIONS_PER_WORD * words, words)

@@ -1,6 +1,7 @@
-"""Which arrays have the extents of a launch: what a kernel reads or writes at an Index itself.
+"""Finds the arrays that have the extents of a launch: those accessed at a bare Index.
 
-``y[i] = x[i] * w[j[i]]`` has as many threads as `x`, `j` and `y` have elements; `w` says nothing.
+``y[i] = x[i] * w[j[i]]`` has as many threads as `x`, `j` and `y` have elements; `w` may have any
+number.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ Axis = tuple[str, int]
 
 
 def axes_of_launch(kernel: Kernel) -> tuple[tuple[Axis, ...], ...]:
-    """For each Index the axes at which it stands alone, by array in the order of the parameters."""
+    """For each Index the axes that it indexes by itself, by array in the order of parameters."""
     names = [b.name for b in kernel.buffers if not (b.is_pointed or is_pooled(b.type))]
-    found: list[set[Axis]] = [set() for _ in kernel.index_names]
+    axes_by_index: list[set[Axis]] = [set() for _ in kernel.index_names]
     for buffer, indices in _accesses(kernel):
         for axis, index in enumerate(indices if buffer in names else ()):
             if isinstance(index, Var) and index.name in kernel.index_names:
-                found[kernel.index_names.index(index.name)].add((buffer, axis))
+                axes_by_index[kernel.index_names.index(index.name)].add((buffer, axis))
     return tuple(
-        tuple(sorted(axes, key=lambda one: (names.index(one[0]), one[1]))) for axes in found
+        tuple(sorted(axes, key=lambda axis: (names.index(axis[0]), axis[1])))
+        for axes in axes_by_index
     )
 
 

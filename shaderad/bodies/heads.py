@@ -1,8 +1,8 @@
-"""Loop heads without effects: a call that writes an array, or adds to one, leaves them.
+"""Moves calls that write memory out of the heads of loops.
 
-The head of a loop is no part of what Slang differentiates, and its text may stand more than once:
-the writes of a function called there would have no derivative, or happen twice. Bounds get names
-before their loop; a condition becomes a flag that the loop's step sets anew.
+The adjoint does not contain the head of a loop, and generated code may repeat it: the writes of a
+function called there would have no derivative, or happen twice. Bounds get names before their loop;
+a condition becomes a flag that each iteration sets anew.
 """
 
 from __future__ import annotations
@@ -13,34 +13,25 @@ from shaderad.bodies.jumps import Structured, none_of, without_jumps
 from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import Assign, Call, Expr, For, If, Stmt, Var, While
 from shaderad.ir.types import BOOL, Type
-from shaderad.ir.walk import expressions, writes_memory
+from shaderad.ir.walk import expressions, map_statements, writes_memory
 
 
 def structured(body: tuple[Stmt, ...], result: Type, local_types: dict[str, Type]) -> Structured:
     """The body of a function that returns `result`, without jumps and without effects in heads."""
     plain = without_jumps(body, result, local_types)
     types = dict(plain.local_types)
-    return Structured(body=_block(plain.body, types), local_types=types)
+
+    def change(s: Stmt) -> tuple[Stmt, ...]:
+        if isinstance(s, For):
+            return _for(s, types)
+        return _while(s, types) if isinstance(s, While) else (s,)
+
+    return Structured(body=map_statements(plain.body, change), local_types=types)
 
 
 def has_effect(e: Expr) -> bool:
-    """Whether evaluating `e` writes memory."""
+    """True if evaluating `e` writes memory."""
     return any(isinstance(part, Call) and writes_memory(part.function) for part in expressions(e))
-
-
-def _block(body: tuple[Stmt, ...], types: dict[str, Type]) -> tuple[Stmt, ...]:
-    return tuple(new for s in body for new in _statement(s, types))
-
-
-def _statement(s: Stmt, types: dict[str, Type]) -> tuple[Stmt, ...]:
-    if isinstance(s, If):
-        then, otherwise = _block(s.then, types), _block(s.otherwise, types)
-        return (replace(s, then=then, otherwise=otherwise),)
-    if isinstance(s, For):
-        return _for(replace(s, body=_block(s.body, types)), types)
-    if isinstance(s, While):
-        return _while(replace(s, body=_block(s.body, types)), types)
-    return (s,)
 
 
 def _for(s: For, types: dict[str, Type]) -> tuple[Stmt, ...]:

@@ -1,4 +1,4 @@
-"""Are the indices at which an Out array is written provably different for every write?
+"""Proves that no two writes of a dispatch to an Out array share an element.
 
 An index tuple is provable where axis k is ``a_k * index_k + offset_k``: each Index name stands on
 exactly one axis, ``a_k`` is a nonzero constant, and the offset is a constant, a variable of a loop
@@ -8,6 +8,7 @@ agree modulo ``a_k`` on every axis, and they write a common part of the element.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,9 +34,9 @@ from shaderad.ir.nodes import (
 from shaderad.ir.types import INT
 from shaderad.ir.walk import blocks, reads, rewrite_expression, statements, writes
 
-# Writes whose offsets are enumerated to compare them; loops beyond are not provable.
-_ENUMERATED = 4096
-# Indices wrap at 32 bits: beyond, a launch of ordinary size could come round to the same element.
+# Largest number of iterations whose offsets are enumerated; longer loops are not provable.
+_MAX_ITERATIONS = 4096
+# Indices wrap at 32 bits: with larger coefficients a usual launch could reach an element twice.
 _LARGEST_COEFFICIENT = 4096
 
 
@@ -52,12 +53,12 @@ class _Linear:
 
 @dataclass(frozen=True)
 class _Side:
-    """The side of an if on which a write stands."""
+    """The branch of an if that contains a write."""
 
-    number: int
+    if_id: int
     is_then: bool
     loops: tuple[str, ...]
-    """Variables of the loops around the if: each of their iterations takes a side anew."""
+    """Variables of the loops around the if: it branches anew in each of their iterations."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +70,14 @@ class _Site:
 
 
 _Place = tuple[tuple[int, ...], Mapping[str, int]]
-"""Where a write goes, and the values of the loop variables then."""
+"""Offsets of a write modulo the coefficients, and the values of the loop variables."""
 _Part = str | frozenset[int] | None
-"""What one step of a path enters: a field, components, or whatever a variable index says."""
+"""The part that a step of a path enters: a field, components, or `None` for a variable index."""
 
 
 @dataclass(frozen=True)
 class _Write:
-    """A site in one iteration of the loops around it."""
+    """A store in one iteration of the loops around it."""
 
     site: _Site
     place: tuple[int, ...]
@@ -84,10 +85,10 @@ class _Write:
     at: Mapping[str, int]
 
     def may_meet(self, other: _Write) -> bool:
-        """Whether one thread may do both, on a common part of one element."""
-        sides = {side.number: side for side in self.site.sides}
+        """True if one thread may execute both writes on a common part of one element."""
+        sides = {side.if_id: side for side in self.site.sides}
         for side in other.site.sides:
-            own = sides.get(side.number, side)
+            own = sides.get(side.if_id, side)
             is_same_iteration = all(self.at[n] == other.at[n] for n in side.loops)
             if own.is_then != side.is_then and is_same_iteration:
                 return False
@@ -107,13 +108,13 @@ def is_injective(
     uniforms: frozenset[str],
     at_zero: tuple[str, ...] = (),
 ) -> bool:
-    """Whether no two writes of a whole dispatch to `buffer` share a part of an element.
+    """True if provably no two writes of a dispatch to `buffer` share a part of an element.
 
     Args:
         body: The statements of the kernel.
         buffer: An Out array.
-        index_names: Names that set the threads apart.
-        uniforms: Names that all threads have in common.
+        index_names: Names whose values tell threads apart.
+        uniforms: Names with the same value in all threads.
         at_zero: Those of `index_names` that are 0 in every thread of the dispatch.
     """
     named = {**_named_once(body), **{n: Const(type=INT, value=0) for n in at_zero}}
@@ -126,10 +127,10 @@ def is_injective(
     shapes = set[object]()
     for site in sites:
         indices = tuple(_unfolded(e, named) for e in site.store.indices)
-        found = _places(site, indices, index_names, uniforms)
-        if found is None:
+        shape_and_places = _places(site, indices, index_names, uniforms)
+        if shape_and_places is None:
             return False
-        shape, places = found
+        shape, places = shape_and_places
         shapes.add(shape)
         if len(shapes) > 1:
             return False
@@ -144,10 +145,7 @@ def is_injective(
 def repeated_write(
     body: tuple[Stmt, ...], buffer: str, index_names: tuple[str, ...], uniforms: frozenset[str]
 ) -> Store | None:
-    """A write that follows another one to the same part at the same index, whatever the values.
-
-    This breaks what ``sad.unique`` promises; outside of loops it can be seen without running.
-    """
+    """A write outside loops that always repeats an earlier one, which ``sad.unique`` forbids."""
     named = _named_once(body)
     fixed = (frozenset(index_names) | uniforms) - writes(body)
     seen: dict[tuple[Expr, ...], list[_Write]] = {}
@@ -178,15 +176,15 @@ def _parts(
         else:
             assert isinstance(step, ElementStep)
             form = _linear(_unfolded(step.index, named))
-            is_known = form is not None and all(n in at for n, _ in form.coefficients)
-            parts.append(frozenset({form.value(at)}) if form is not None and is_known else None)
+            is_constant = form is not None and all(n in at for n, _ in form.coefficients)
+            parts.append(frozenset({form.value(at)}) if form and is_constant else None)
     return tuple(parts)
 
 
 def _named_once(body: tuple[Stmt, ...]) -> dict[str, Expr]:
-    """Locals that one statement binds, whole: the name stands for the expression.
+    """The expressions of locals that are bound once, and as a whole.
 
-    Not where the expression names the variable of several loops: the name outlives its loop.
+    Excludes expressions with a variable of several loops: the local outlives the loop.
     """
     bound: dict[str, list[Assign]] = {}
     for s in statements(body):
@@ -195,14 +193,14 @@ def _named_once(body: tuple[Stmt, ...]) -> dict[str, Expr]:
     variables = Counter(s.variable for s in statements(body) if isinstance(s, For))
     shared = {n for n, count in variables.items() if count > 1}
     return {
-        n: found[0].value
-        for n, found in bound.items()
-        if len(found) == 1 and not found[0].path and not shared & reads(found)
+        n: assigns[0].value
+        for n, assigns in bound.items()
+        if len(assigns) == 1 and not assigns[0].path and not shared & reads(assigns)
     }
 
 
 def _unfolded(e: Expr, named: Mapping[str, Expr]) -> Expr:
-    """`e` with such names replaced; their values hold names that change no more often."""
+    """`e` with the names in `named` replaced, also in the expressions that replace them."""
 
     def unfold(part: Expr) -> Expr:
         if isinstance(part, Var) and part.name in named:
@@ -226,7 +224,7 @@ def _sites(
             yield from _sites(s.body, {**ranges, s.variable: range(*bounds)}, sides)
         else:
             for block in blocks(s):
-                # A loop of unknown length writes its elements again unless an index tells.
+                # Two iterations of a loop of unknown length; no index may name its variable.
                 yield from _sites(block, {**ranges, "": range(2)}, sides)
 
 
@@ -236,7 +234,7 @@ def _places(
     index_names: tuple[str, ...],
     uniforms: frozenset[str],
 ) -> tuple[object, list[_Place]] | None:
-    """The shape of the index tuple, and its offsets modulo the coefficients, one a write."""
+    """The shape of the index tuple, and its places, one for each write; `None` if not provable."""
     forms = [_linear(e) for e in indices]
     axes: list[tuple[str, int, frozenset[tuple[str, int]]]] = []
     offsets: list[_Linear] = []
@@ -266,10 +264,7 @@ def _enumerated(
 ) -> list[_Place] | None:
     names = list(site.ranges)
     sizes = [len(site.ranges[n]) for n in names]
-    total = 1
-    for size in sizes:
-        total *= size
-    if total > _ENUMERATED:
+    if math.prod(sizes) > _MAX_ITERATIONS:
         return None
     places: list[_Place] = []
     for values in product(*(site.ranges[n] for n in names)):
@@ -287,12 +282,9 @@ def _linear(e: Expr) -> _Linear | None:
         return _Linear(((e.name, 1),), 0)
     if not isinstance(e, Apply):
         return None
-    parts = [_linear(a) for a in e.args]
-    if any(p is None for p in parts):
-        return None
-    known = [p for p in parts if p is not None]
     combine = _COMBINE.get(e.op)
-    return combine(*known) if combine is not None else None
+    forms = [form for form in map(_linear, e.args) if form is not None]
+    return combine(*forms) if combine is not None and len(forms) == len(e.args) else None
 
 
 def _scaled(a: _Linear, by: int) -> _Linear:

@@ -1,4 +1,4 @@
-"""Where whole numbers lie: from one `Size` to another, and what operations make of that."""
+"""Interval arithmetic on whole numbers; the ends of an interval are `Size`s."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from functools import reduce
 from shaderad.ir import ops, sizes
 from shaderad.ir.sizes import Size
 
-# Ends with more terms than a user would write are given up.
-_LONGEST = 8
+# Ends with more terms than a user would write are not tracked.
+_MAX_TERMS = 8
 
 
 @dataclass(frozen=True)
 class Interval:
-    """All that a whole number may be: `low` to `high`, where all of `asked` are 0 or more."""
+    """The values of a whole number: `low` to `high`, inclusive."""
 
     low: Size
     high: Size
-    asked: frozenset[Size] = frozenset()
+    premises: frozenset[Size] = frozenset()
+    """Sizes that must be 0 or more for the bounds to hold."""
 
     @property
     def is_long(self) -> bool:
         ends = (end for end in (self.low, self.high) if not isinstance(end, int))
-        return any(len(end.terms) > _LONGEST for end in ends)
+        return any(len(end.terms) > _MAX_TERMS for end in ends)
 
 
 Rule = Callable[..., Interval]
@@ -36,28 +37,28 @@ def only(size: Size) -> Interval:
 
 
 def hull(*parts: Interval) -> Interval:
-    """All that is in one of the `parts`, and what lies between them."""
+    """The smallest interval that contains all `parts`."""
     low = reduce(sizes.minimum, (p.low for p in parts))
-    return Interval(low, reduce(sizes.maximum, (p.high for p in parts)), _asked(*parts))
+    return Interval(low, reduce(sizes.maximum, (p.high for p in parts)), _premises(*parts))
 
 
 def within(a: Interval, limits: Interval) -> Interval:
-    """`a`, where it lies within `limits`."""
-    asked = {sizes.subtract(a.low, limits.low), sizes.subtract(limits.high, a.high)}
-    return replace(a, asked=a.asked | asked)
+    """`a`, on the premise that it lies within `limits`."""
+    premises = {sizes.subtract(a.low, limits.low), sizes.subtract(limits.high, a.high)}
+    return replace(a, premises=a.premises | premises)
 
 
-def _asked(*parts: Interval) -> frozenset[Size]:
-    return frozenset[Size]().union(*(p.asked for p in parts))
+def _premises(*parts: Interval) -> frozenset[Size]:
+    return frozenset[Size]().union(*(p.premises for p in parts))
 
 
 def _added(a: Interval, b: Interval) -> Interval:
-    return Interval(sizes.add(a.low, b.low), sizes.add(a.high, b.high), _asked(a, b))
+    return Interval(sizes.add(a.low, b.low), sizes.add(a.high, b.high), _premises(a, b))
 
 
 def _times(a: Interval, factor: int) -> Interval:
     low, high = sizes.multiply(a.low, factor), sizes.multiply(a.high, factor)
-    return Interval(low, high, a.asked) if factor >= 0 else Interval(high, low, a.asked)
+    return Interval(low, high, a.premises) if factor >= 0 else Interval(high, low, a.premises)
 
 
 def _negative(a: Interval) -> Interval:
@@ -69,12 +70,12 @@ def _difference(a: Interval, b: Interval) -> Interval:
 
 
 def _product(a: Interval, b: Interval) -> Interval:
-    """Of a constant, or of two numbers that are 0 or more."""
-    for one, other in ((a, b), (b, a)):
-        if isinstance(one.low, int) and one.low == one.high:
-            return replace(_times(other, one.low), asked=_asked(a, b))
+    """The product with a constant, or of two factors on the premise that they are 0 or more."""
+    for factor, other in ((a, b), (b, a)):
+        if isinstance(factor.low, int) and factor.low == factor.high:
+            return replace(_times(other, factor.low), premises=_premises(a, b))
     low, high = sizes.multiply(a.low, b.low), sizes.multiply(a.high, b.high)
-    return Interval(low, high, _asked(a, b) | {a.low, b.low})
+    return Interval(low, high, _premises(a, b) | {a.low, b.low})
 
 
 def _multiplied_and_added(a: Interval, b: Interval, c: Interval) -> Interval:
@@ -82,11 +83,11 @@ def _multiplied_and_added(a: Interval, b: Interval, c: Interval) -> Interval:
 
 
 def _smaller(a: Interval, b: Interval) -> Interval:
-    return Interval(sizes.minimum(a.low, b.low), sizes.minimum(a.high, b.high), _asked(a, b))
+    return Interval(sizes.minimum(a.low, b.low), sizes.minimum(a.high, b.high), _premises(a, b))
 
 
 def _larger(a: Interval, b: Interval) -> Interval:
-    return Interval(sizes.maximum(a.low, b.low), sizes.maximum(a.high, b.high), _asked(a, b))
+    return Interval(sizes.maximum(a.low, b.low), sizes.maximum(a.high, b.high), _premises(a, b))
 
 
 def _clamped(x: Interval, low: Interval, high: Interval) -> Interval:
@@ -94,20 +95,20 @@ def _clamped(x: Interval, low: Interval, high: Interval) -> Interval:
 
 
 def _quotient(a: Interval, b: Interval) -> Interval | None:
-    """Of a positive constant, rounded down."""
+    """The quotient by a positive constant, rounded down."""
     by = b.low
     if not isinstance(by, int) or by != b.high or by <= 0:
         return None
-    return Interval(sizes.floor_divide(a.low, by), sizes.floor_divide(a.high, by), a.asked)
+    return Interval(sizes.floor_divide(a.low, by), sizes.floor_divide(a.high, by), a.premises)
 
 
 def _remainder(_: Interval, b: Interval) -> Interval:
-    """Of a division by a positive number, rounded down."""
-    return Interval(0, sizes.subtract(b.high, 1), b.asked | {sizes.subtract(b.low, 1)})
+    """The remainder of a division that rounds down, on the premise that the divisor is positive."""
+    return Interval(0, sizes.subtract(b.high, 1), b.premises | {sizes.subtract(b.low, 1)})
 
 
 def _masked(a: Interval, b: Interval) -> Interval | None:
-    """Of a number that is 0 or more."""
+    """``a & b`` where one of them is 0 or more."""
     ends = [x.high for x in (a, b) if isinstance(x.low, int) and x.low >= 0]
     masks = [end for end in ends if isinstance(end, int)]
     return Interval(0, min(masks)) if masks else None
@@ -120,8 +121,8 @@ MODULAR: dict[ops.Op, Rule] = {
     ops.MUL: _product,
     ops.MAD: _multiplied_and_added,
 }
-"""What may be found modulo 2^32."""
-OF_EXACT: dict[ops.Op, Callable[..., Interval | None]] = {
+"""Rules that hold modulo 2^32, where operands have wrapped too."""
+EXACT: dict[ops.Op, Callable[..., Interval | None]] = {
     ops.MIN: _smaller,
     ops.MAX: _larger,
     ops.CLAMP: _clamped,
@@ -129,4 +130,4 @@ OF_EXACT: dict[ops.Op, Callable[..., Interval | None]] = {
     ops.MOD: _remainder,
     ops.BIT_AND: _masked,
 }
-"""What is found of numbers that have not wrapped."""
+"""Rules that hold for operands that have not wrapped."""

@@ -1,17 +1,18 @@
 """Bodies with early return, break and continue -> bodies without.
 
-What follows a jump moves into the branch that does not jump; where a branch jumps on some of its
-paths only, a flag guards what follows. Afterwards `Return` stands only as the last statement of a
-function with a result, and loops end early through the flags in their `exits` alone. Slang then
-differentiates nothing but ifs.
+Statements after a jump move into the branch that does not jump; where a branch jumps on some of its
+paths only, a flag guards them. Afterwards `Return` stands only as the last statement of a function
+with a result, and loops end early through the flags in their `exits` alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
-from shaderad.bodies.liveness import live_before, live_in_loop
+from shaderad.bodies.dead_code import filtered, with_branches
+from shaderad.bodies.liveness import live_in_loop
 from shaderad.ir import ops
 from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import (
@@ -31,28 +32,29 @@ from shaderad.ir.nodes import (
     Zero,
 )
 from shaderad.ir.types import BOOL, Type, Void
-from shaderad.ir.walk import blocks, expressions, reads, statements, writes
+from shaderad.ir.walk import blocks, expressions, map_blocks, reads, statements, writes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Structured:
-    """A body without jumps, and what was added to it."""
+    """A body without jumps, and the types of its locals, flags included."""
 
     body: tuple[Stmt, ...]
     local_types: dict[str, Type]
 
 
 @dataclass
-class _Scope:
-    """The loop or function whose body is being rewritten."""
+class _Targets:
+    """The locals that jumps set: those of the function and of its innermost loop."""
 
     returned: str
-    """Flag of the function; set by every return that something may have to skip over."""
+    """Flag of the function: a `return` was executed."""
     result: str
-    """The local that holds what the function will return."""
+    """The result of the function."""
     broke: str = ""
+    """Flag of the loop: a `break` was executed."""
     skipped: str = ""
-    """Flag of the loop: a `continue` on one path of a branch that has others."""
+    """Flag of the iteration: a `continue` was executed."""
 
 
 @dataclass
@@ -66,73 +68,70 @@ class _Rewriter:
         self.flags.add(name)
         return name
 
-    def block(self, body: tuple[Stmt, ...], scope: _Scope) -> tuple[Stmt, ...]:
+    def block(self, body: tuple[Stmt, ...], targets: _Targets) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
         for position, statement in enumerate(body):
             rest = body[position + 1 :]
             if isinstance(statement, Return):
-                return (*out, *self._return(statement, scope))
+                return (*out, *self._return(statement, targets))
             if isinstance(statement, Break):
-                return (*out, _set(scope.broke, statement))
+                return (*out, _set(targets.broke, statement))
             if isinstance(statement, Continue):
-                return (*out, _set(scope.skipped, statement))
+                return (*out, _set(targets.skipped, statement))
             if isinstance(statement, If) and _jumps(statement):
-                return (*out, *self._branch(statement, rest, scope))
-            out.extend(self._plain(statement, scope))
+                return (*out, *self._branch(statement, rest, targets))
+            out.extend(self._plain(statement, targets))
             if isinstance(statement, For | While) and _returns(statement):
-                return (*out, *self._guarded((scope.returned,), rest, scope))
+                return (*out, *self._guarded((targets.returned,), rest, targets))
         return tuple(out)
 
-    def _return(self, statement: Return, scope: _Scope) -> tuple[Stmt, ...]:
-        flag = _set(scope.returned, statement)
+    def _return(self, statement: Return, targets: _Targets) -> tuple[Stmt, ...]:
+        flag = _set(targets.returned, statement)
         if statement.value is None:
             return (flag,)
-        value = Assign(name=scope.result, value=statement.value, span=statement.span)
+        value = Assign(name=targets.result, value=statement.value, span=statement.span)
         return (value, flag)
 
-    def _branch(self, s: If, rest: tuple[Stmt, ...], scope: _Scope) -> tuple[Stmt, ...]:
+    def _branch(self, s: If, rest: tuple[Stmt, ...], targets: _Targets) -> tuple[Stmt, ...]:
         if _always_jumps(s.then):
             then, otherwise, after = s.then, (*s.otherwise, *rest), ()
         elif _always_jumps(s.otherwise):
             then, otherwise, after = (*s.then, *rest), s.otherwise, ()
         else:
             then, otherwise, after = s.then, s.otherwise, rest
-        branch = replace(s, then=self.block(then, scope), otherwise=self.block(otherwise, scope))
-        flags = tuple(f for f in (_flags(s, scope)) if f)
-        return (branch, *self._guarded(flags, after, scope))
+        branch = replace(
+            s, then=self.block(then, targets), otherwise=self.block(otherwise, targets)
+        )
+        flags = tuple(f for f in (_flags(s, targets)) if f)
+        return (branch, *self._guarded(flags, after, targets))
 
     def _guarded(
-        self, flags: tuple[str, ...], rest: tuple[Stmt, ...], scope: _Scope
+        self, flags: tuple[str, ...], rest: tuple[Stmt, ...], targets: _Targets
     ) -> tuple[Stmt, ...]:
         if not rest:
             return ()
-        return (If(condition=none_of(flags), then=self.block(rest, scope)),)
+        return (If(condition=none_of(flags), then=self.block(rest, targets)),)
 
-    def _plain(self, statement: Stmt, scope: _Scope) -> tuple[Stmt, ...]:
-        if isinstance(statement, If):
-            then = self.block(statement.then, scope)
-            return (
-                replace(statement, then=then, otherwise=self.block(statement.otherwise, scope)),
-            )
+    def _plain(self, statement: Stmt, targets: _Targets) -> tuple[Stmt, ...]:
         if isinstance(statement, For | While):
-            return self._loop(statement, scope)
-        return (statement,)
+            return self._loop(statement, targets)
+        return (map_blocks(statement, lambda block: self.block(block, targets)),)
 
-    def _loop(self, loop: For | While, outer: _Scope) -> tuple[Stmt, ...]:
+    def _loop(self, loop: For | While, outer: _Targets) -> tuple[Stmt, ...]:
         own = tuple(_own_jumps(loop.body))
-        scope = _Scope(outer.returned, outer.result)
+        targets = _Targets(outer.returned, outer.result)
         before: list[Stmt] = []
         if any(isinstance(j, Break) for j in own):
-            scope.broke = self.flag("broke")
-            before.append(_clear(scope.broke))
+            targets.broke = self.flag("broke")
+            before.append(_clear(targets.broke))
         if any(isinstance(j, Continue) for j in own):
-            scope.skipped = self.flag("skipped")
-        body = self.block(loop.body, scope)
-        if scope.skipped in reads(body):
-            body = (_clear(scope.skipped), *body)
-        # What stands behind a jump is gone, and flags that were set there end no loop.
-        flags = {scope.broke, outer.returned} & writes(body)
-        exits = tuple(f for f in (scope.broke, outer.returned) if f in flags)
+            targets.skipped = self.flag("skipped")
+        body = self.block(loop.body, targets)
+        if targets.skipped in reads(body):
+            body = (_clear(targets.skipped), *body)
+        # Statements behind a jump are gone, and flags that only they set end no loop.
+        flags = {targets.broke, outer.returned} & writes(body)
+        exits = tuple(f for f in (targets.broke, outer.returned) if f in flags)
         return (*before, replace(loop, body=body, exits=exits))
 
 
@@ -143,14 +142,14 @@ def without_jumps(body: tuple[Stmt, ...], result: Type, local_types: dict[str, T
     rewriter = _Rewriter(types)
     if not returns or (len(returns) == 1 and body[-1] is returns[0]):
         split = len(body) - len(returns)
-        new = (*rewriter.block(body[:split], _Scope("", "")), *body[split:])
+        new = (*rewriter.block(body[:split], _Targets("", "")), *body[split:])
     else:
-        scope = _Scope(rewriter.flag("returned"), made_name("result", types))
-        new = (_clear(scope.returned), *rewriter.block(body, scope))
+        targets = _Targets(rewriter.flag("returned"), made_name("result", types))
+        new = (_clear(targets.returned), *rewriter.block(body, targets))
         if not isinstance(result, Void):
-            types[scope.result] = result
-            start = Assign(name=scope.result, value=Zero(type=result))
-            new = (start, *new, Return(value=Var(type=result, name=scope.result)))
+            types[targets.result] = result
+            start = Assign(name=targets.result, value=Zero(type=result))
+            new = (start, *new, Return(value=Var(type=result, name=targets.result)))
     new = _drop(new, rewriter.flags, frozenset())
     exits = {f for s in statements(new) if isinstance(s, For | While) for f in s.exits}
     dead = rewriter.flags - reads(new) - exits
@@ -158,14 +157,8 @@ def without_jumps(body: tuple[Stmt, ...], result: Type, local_types: dict[str, T
 
 
 def _drop(body: tuple[Stmt, ...], flags: set[str], live: frozenset[str]) -> tuple[Stmt, ...]:
-    """Without assignments to flags that nothing reads later, and ifs that then do nothing."""
-    out: list[Stmt] = []
-    for s in reversed(body):
-        kept = _kept(s, flags, live)
-        if kept is not None:
-            out.append(kept)
-            live = live_before((kept,), live)
-    return tuple(reversed(out))
+    """`body` without assignments to flags that nothing reads later, and ifs emptied by that."""
+    return filtered(body, live, lambda s, live: _kept(s, flags, live))
 
 
 def _kept(s: Stmt, flags: set[str], live: frozenset[str]) -> Stmt | None:
@@ -178,14 +171,11 @@ def _kept(s: Stmt, flags: set[str], live: frozenset[str]) -> Stmt | None:
     then, otherwise = _drop(s.then, flags, live), _drop(s.otherwise, flags, live)
     if not then and not otherwise and _is_silent(s.condition):
         return None
-    if then or not otherwise:
-        return replace(s, then=then, otherwise=otherwise)
-    condition = Apply(type=BOOL, op=ops.NOT, args=(s.condition,), span=s.condition.span)
-    return replace(s, condition=condition, then=otherwise, otherwise=())
+    return with_branches(s, then, otherwise)
 
 
 def _is_silent(condition: Expr) -> bool:
-    """Whether nobody notices that `condition` is not asked: nothing is added to, or reported."""
+    """True if evaluating `condition` neither writes memory nor reports an error."""
     return all(
         isinstance(e, Const | Var | Logical)
         or (isinstance(e, Apply) and e.op not in (ops.FLOOR_DIV, ops.MOD))
@@ -196,10 +186,7 @@ def _is_silent(condition: Expr) -> bool:
 def none_of(flags: tuple[str, ...]) -> Expr:
     """``not a and not b``."""
     negated = [Apply(type=BOOL, op=ops.NOT, args=(Var(type=BOOL, name=f),)) for f in flags]
-    whole: Expr = negated[0]
-    for part in negated[1:]:
-        whole = Logical(type=BOOL, is_and=True, left=whole, right=part)
-    return whole
+    return reduce(lambda a, b: Logical(type=BOOL, is_and=True, left=a, right=b), negated)
 
 
 def _set(flag: str, at: Stmt) -> Assign:
@@ -211,7 +198,7 @@ def _clear(flag: str) -> Assign:
 
 
 def _own_jumps(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """Breaks and continues of this loop, not of loops inside; returns at any depth."""
+    """Breaks and continues of the loop with this body, not of nested loops; returns of both."""
     for s in body:
         if isinstance(s, Break | Continue | Return):
             yield s
@@ -230,14 +217,14 @@ def _returns(loop: For | While) -> bool:
     return any(isinstance(j, Return) for j in _own_jumps(loop.body))
 
 
-def _flags(s: If, scope: _Scope) -> Iterator[str]:
+def _flags(s: If, targets: _Targets) -> Iterator[str]:
     kinds = {type(j) for block in blocks(s) for j in _own_jumps(block)}
     if Break in kinds:
-        yield scope.broke
+        yield targets.broke
     if Continue in kinds:
-        yield scope.skipped
+        yield targets.skipped
     if Return in kinds:
-        yield scope.returned
+        yield targets.returned
 
 
 def _always_jumps(body: tuple[Stmt, ...]) -> bool:

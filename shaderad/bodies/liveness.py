@@ -1,4 +1,4 @@
-"""Which local names are read later: classic backward liveness over structured statements.
+"""Backward liveness of local names over structured statements.
 
 Bodies have no jumps left (``bodies/jumps.py``). A partial assignment counts as a read.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shaderad.ir.nodes import Assign, BackwardDiff, Expr, For, If, Return, Stmt, Var, While
+from shaderad.ir.nodes import Assign, Expr, For, If, Return, Stmt, Var, While
 from shaderad.ir.walk import expressions
 
 
@@ -17,18 +17,17 @@ def names_in(items: Iterable[Expr | Stmt]) -> set[str]:
 
 
 def live_before(body: tuple[Stmt, ...], live: frozenset[str]) -> frozenset[str]:
-    """Names that must have a value before `body`, given those needed after it."""
+    """The names live before `body`, given those live after it."""
     for statement in reversed(body):
         live = _before(statement, live)
     return live
 
 
 def live_in_loop(loop: For | While, live: frozenset[str]) -> frozenset[str]:
-    """Names that must have a value whenever the loop's condition is about to be asked."""
-    asked = frozenset(loop.exits)
+    """The names live where an iteration begins or the loop ends."""
+    live |= frozenset(loop.exits)
     if isinstance(loop, While):
-        asked |= names_in([loop.condition])
-    live |= asked
+        live |= names_in([loop.condition])
     while True:
         wider = live | live_before(loop.body, live)
         if isinstance(loop, For):
@@ -49,9 +48,5 @@ def _before(s: Stmt, live: frozenset[str]) -> frozenset[str]:
     if isinstance(s, Return):
         return frozenset(names_in([s]))
     if isinstance(s, Assign):
-        if s.path:
-            return live | names_in([s]) | {s.name}
-        return (live - {s.name}) | names_in([s])
-    if isinstance(s, BackwardDiff):
-        return live | names_in([s])
+        return (live | {s.name} if s.path else live - {s.name}) | names_in([s])
     return live | names_in([s])

@@ -1,4 +1,4 @@
-"""How often loops run, where their bounds say so."""
+"""Trip counts of loops with constant bounds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from shaderad.ir.nodes import Const, For
 
 
 def trip_count(loop: For) -> int | None:
-    """How often a loop with constant bounds runs."""
+    """The number of iterations; `None` where a bound is no constant."""
     bounds = (loop.start, loop.stop, loop.step)
     if not all(isinstance(b, Const) for b in bounds):
         return None

@@ -1,13 +1,13 @@
-"""Numbers for the writes of a thread to Min and Max arrays, so that its first winner is known.
+"""Numbers the writes of a thread to Min and Max arrays, so that ties have one argmin write.
 
-The number is made from the place of the write, the counters of the loops around it, and the places
-of the calls that lead to it: functions that write such an array get the number of their call as a
-last parameter. It is the same in every mode, in whatever order reverse mode comes by.
+The number hashes the place of the write, the counters of the loops around it, and the places of the
+calls that lead to it: functions that write such an array get the number of their call as a last
+parameter. It is the same in every mode, and does not depend on the order in which writes run.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from shaderad.ir import ops
 from shaderad.ir.made_names import made_name
@@ -42,8 +42,8 @@ class NumberedAccumulate(Accumulate):
 
 
 @dataclass
-class _Functions:
-    """Functions that write such arrays, each with the number of its call as a parameter."""
+class _NumberedFunctions:
+    """Functions that write Min or Max arrays, with the number of the call as last parameter."""
 
     extremes: frozenset[str]
     numbered: dict[Function, Function] = field(default_factory=dict[Function, Function])
@@ -67,9 +67,9 @@ class _Functions:
 
 @dataclass
 class _Numbering:
-    """Numbers the writes of one body; `key` is what sets this run of a block apart."""
+    """Numbers the writes of one body; `key` is the hash of the current run of a block."""
 
-    functions: _Functions
+    functions: _NumberedFunctions
     local_types: dict[str, Type]
     site_count: int = 0
 
@@ -88,16 +88,12 @@ class _Numbering:
             return self._loop(s, key) if self._competes(s) else (s,)
         s = rewrite_statement(s, lambda e: self._call(e, key))
         if isinstance(s, Accumulate) and s.buffer in self.functions.extremes:
-            number = _mixed(key, self._site())
-            return (
-                NumberedAccumulate(buffer=s.buffer, indices=s.indices, path=s.path,
-                                   value=s.value, tangent=s.tangent,
-                                   tangent_buffer=s.tangent_buffer, span=s.span, number=number),
-            )  # fmt: skip
+            own = {f.name: getattr(s, f.name) for f in fields(s)}
+            return (NumberedAccumulate(**own, number=_mixed(key, self._site())),)
         return (s,)
 
     def _competes(self, loop: For | While) -> bool:
-        """Whether an iteration may write such an array, itself or through a call."""
+        """True if an iteration may write a Min or Max array, itself or through a call."""
         return any(self.functions.writes(f) for f in called((loop,))) or any(
             isinstance(s, Accumulate) and s.buffer in self.functions.extremes
             for s in statements(loop.body)
@@ -142,7 +138,7 @@ def _mixed(key: Expr, part: Expr) -> Expr:
 
 
 def _product(mixed: Apply) -> Expr:
-    """Times the multiplier: small numbers come to lie far apart, so later ones can be mixed in."""
+    """`mixed` times the multiplier: spreads small numbers, so that others can be mixed in."""
     key, part = mixed.args
     if isinstance(key, Const) and isinstance(part, Const):
         value = (int(key.value) ^ int(part.value)) * _MULTIPLIER % 2**32
@@ -163,5 +159,7 @@ def numbered(kernel: Kernel) -> Kernel:
     if not extremes:
         return kernel
     types = dict(kernel.local_types)
-    body = _Numbering(_Functions(extremes), types).block(kernel.body, Const(type=UINT, value=0))
+    body = _Numbering(_NumberedFunctions(extremes), types).block(
+        kernel.body, Const(type=UINT, value=0)
+    )
     return replace(kernel, body=body, local_types=types)

@@ -214,6 +214,24 @@ def _mapped(value: Any, change: ExprRewrite) -> Any:
     return value
 
 
+def map_blocks(s: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:
+    """`s` with `change` applied to the statement lists directly inside."""
+    if isinstance(s, If):
+        return replace(s, then=change(s.then), otherwise=change(s.otherwise))
+    return replace(s, body=change(s.body)) if isinstance(s, For | While) else s
+
+
+def map_statements(
+    body: tuple[Stmt, ...], change: Callable[[Stmt], Iterable[Stmt]]
+) -> tuple[Stmt, ...]:
+    """`body` with each statement replaced by those that `change` gives, nested ones first."""
+
+    def block(inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(new for s in inner for new in change(map_blocks(s, block)))
+
+    return block(body)
+
+
 def path_value(name: Expr, path: tuple[Step, ...]) -> Expr | None:
     """The expression that reads ``name<path>``; `None` where a step is not a plain place."""
     value = name
