@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from shaderad.frontend.decorators import KernelFunction
-from shaderad.interpret import Report, interpret
-from shaderad.interpret.run import Run
+from shaderad.interpret import RunReport, interpret
+from shaderad.interpret.run import KernelRun
 from shaderad.ir import nodes
 from shaderad.ir.types import Access, Type, is_differentiable
 from shaderad.rules.transforms import push_kernel
@@ -60,7 +60,7 @@ class Oracle:
         return found[0] if len(found) == 1 else found
 
     @property
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[RunReport]:
         """What the call would report at the next synchronisation."""
         return self.run.reports
 
@@ -92,7 +92,7 @@ class Oracle:
         found = tuple(run.outputs.get(dots.get(b.name, "")) for b in self._results)
         return found[0] if len(found) == 1 else found
 
-    def _pushed(self, directions: Sequence[Any]) -> tuple[Run, Mapping[str, str]]:
+    def _pushed(self, directions: Sequence[Any]) -> tuple[KernelRun, Mapping[str, str]]:
         tangents = self._tangents(directions)
         kernel = push_kernel(self.kernel, tangents)
         arrays = self.given | {kernel.dots[name]: dot for name, dot in tangents.items()}

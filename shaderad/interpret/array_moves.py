@@ -1,4 +1,4 @@
-"""Nodes that lay elements out anew, and those that read or write by index array, in NumPy."""
+"""Layout nodes, and nodes that read or write by index array, in NumPy."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from math import prod
 
 import numpy as np
 
-from shaderad.interpret.array_runner import Held, Runner, Shape, ints, numbers, taken
-from shaderad.interpret.cells import AnyArray, Cell, cell, cells, combined, mapped
-from shaderad.interpret.reports import Report, ReportKind
+from shaderad.interpret.array_runner import (
+    ArrayValue,
+    GraphRunner,
+    Shape,
+    ints,
+    numbers,
+    put,
+    taken,
+)
+from shaderad.interpret.cells import AnyArray, Cell, cell, cells, joined, mapped
+from shaderad.interpret.reports import ReportKind, RunReport
 from shaderad.ir import arrays
 
 # -- layout -----------------------------------------------------------------------------------
 
 
-def _broadcast(r: Runner, node: arrays.Broadcast, given: list[Held]) -> Held:
-    (x,) = given
+def _broadcast(r: GraphRunner, node: arrays.Broadcast, operands: list[ArrayValue]) -> ArrayValue:
+    (x,) = operands
     shape = r.shape(node.shape)
     extents = [1] * len(shape)
     for axis, extent in zip(node.axes, x.shape, strict=True):
@@ -24,16 +32,18 @@ def _broadcast(r: Runner, node: arrays.Broadcast, given: list[Held]) -> Held:
     return taken(x, np.broadcast_to(numbers(x.shape).reshape(extents), shape), shape)
 
 
-def _reshape(r: Runner, node: arrays.Reshape, given: list[Held]) -> Held:
-    return Held(given[0].element, r.shape(node.shape), given[0].value)
+def _reshape(r: GraphRunner, node: arrays.Reshape, operands: list[ArrayValue]) -> ArrayValue:
+    return ArrayValue(operands[0].element, r.shape(node.shape), operands[0].value)
 
 
-def _transpose(r: Runner, node: arrays.Transpose, given: list[Held]) -> Held:
-    rows = numbers(given[0].shape).transpose(node.permutation)
-    return taken(given[0], rows, rows.shape)
+def _transpose(r: GraphRunner, node: arrays.Transpose, operands: list[ArrayValue]) -> ArrayValue:
+    rows = numbers(operands[0].shape).transpose(node.permutation)
+    return taken(operands[0], rows, rows.shape)
 
 
-def _stretch(r: Runner, node: arrays.Slice | arrays.Place, shape: Shape) -> tuple[AnyArray, ...]:
+def _stretch(
+    r: GraphRunner, node: arrays.Slice | arrays.Place, shape: Shape
+) -> tuple[AnyArray, ...]:
     """The positions along each axis that a slice reads or a place writes."""
     starts = r.shape(node.starts)
     return np.ix_(
@@ -41,84 +51,82 @@ def _stretch(r: Runner, node: arrays.Slice | arrays.Place, shape: Shape) -> tupl
     )
 
 
-def _slice(r: Runner, node: arrays.Slice, given: list[Held]) -> Held:
+def _slice(r: GraphRunner, node: arrays.Slice, operands: list[ArrayValue]) -> ArrayValue:
     shape = r.shape(node.shape)
-    rows = numbers(given[0].shape)[_stretch(r, node, shape)]
-    return taken(given[0], rows, shape)
+    rows = numbers(operands[0].shape)[_stretch(r, node, shape)]
+    return taken(operands[0], rows, shape)
 
 
-def _place(r: Runner, node: arrays.Place, given: list[Held]) -> Held:
-    (x,) = given
+def _place(r: GraphRunner, node: arrays.Place, operands: list[ArrayValue]) -> ArrayValue:
+    (x,) = operands
     shape = r.shape(node.shape)
     rows = numbers(shape)[_stretch(r, node, x.shape)].reshape(-1)
-    made = r.filled(x.element, shape)
-    for base, new in zip(cells(made.value), cells(x.value), strict=True):
-        base.data[rows] = new.data
-    return made
+    result = r.filled(x.element, shape)
+    put(result, rows, x)
+    return result
 
 
-def _concatenate(r: Runner, node: arrays.Concatenate, given: list[Held]) -> Held:
-    starts = np.cumsum([0, *(prod(x.shape) for x in given)])
-    parts = [numbers(x.shape) + start for x, start in zip(given, starts, strict=False)]
+def _concatenate(
+    r: GraphRunner, node: arrays.Concatenate, operands: list[ArrayValue]
+) -> ArrayValue:
+    starts = np.cumsum([0, *(prod(x.shape) for x in operands)])
+    parts = [numbers(x.shape) + start for x, start in zip(operands, starts, strict=False)]
     rows = np.concatenate(parts, axis=node.axis)
-    joined = given[0].value
-    for x in given[1:]:
-        joined = combined(lambda a, b: Cell(np.concatenate([a.data, b.data])), joined, x.value)
-    return taken(Held(given[0].element, (), joined), rows, rows.shape)
+    whole = joined([x.value for x in operands])
+    return taken(ArrayValue(operands[0].element, (), whole), rows, rows.shape)
 
 
 # -- by index array ---------------------------------------------------------------------------
 
 
-def _places(shape: Shape, index: Sequence[Held]) -> tuple[AnyArray, AnyArray]:
-    """For each element of the index arrays and of the rest: its number, and if it is inside."""
-    where = index[0].shape
-    number = np.zeros(where, np.int64)
-    is_inside = np.ones(where, bool)
-    for held, extent in zip(index, shape, strict=False):
-        position = cell(held.value).data.reshape(where).astype(np.int64)
+def _places(shape: Shape, index: Sequence[ArrayValue]) -> tuple[AnyArray, AnyArray]:
+    """Numbers and bounds checks of the elements that index arrays select, remaining axes last."""
+    selected = index[0].shape
+    number = np.zeros(selected, np.int64)
+    is_inside = np.ones(selected, bool)
+    for positions, extent in zip(index, shape, strict=False):
+        position = cell(positions.value).data.reshape(selected).astype(np.int64)
         is_inside &= (position >= 0) & (position < extent)
         number = number * extent + position
     rest = shape[len(index) :]
     lead = (...,) + (None,) * len(rest)
-    found = number[lead] * prod(rest) + numbers(rest)
-    return found, np.broadcast_to(is_inside[lead], found.shape)
+    element_numbers = number[lead] * prod(rest) + numbers(rest)
+    return element_numbers, np.broadcast_to(is_inside[lead], element_numbers.shape)
 
 
-def _gather(r: Runner, node: arrays.Gather, given: list[Held]) -> Held:
-    x, *index = given
+def _gather(r: GraphRunner, node: arrays.Gather, operands: list[ArrayValue]) -> ArrayValue:
+    x, *index = operands
     numbers, is_inside = _places(x.shape, index)
     if node.is_reported and not is_inside.all():
         first = int(np.flatnonzero(~is_inside.reshape(-1))[0])
-        r.machine.reports.found.append(Report(ReportKind.BOUNDS, node.span, "", first))
-    made = r.filled(x.element, numbers.shape)
+        r.machine.reports.reports.append(RunReport(ReportKind.BOUNDS, node.span, "", first))
+    result = r.filled(x.element, numbers.shape)
     inside = is_inside.reshape(-1)
-    for base, source in zip(cells(made.value), cells(x.value), strict=True):
-        base.data[inside] = source.data[numbers.reshape(-1)[inside]]
-    return made
+    put(result, inside, taken(x, numbers.reshape(-1)[inside], ()))
+    return result
 
 
-def _scatter_add(r: Runner, node: arrays.ScatterAdd, given: list[Held]) -> Held:
-    base, values, *index = given
+def _scatter_add(r: GraphRunner, node: arrays.ScatterAdd, operands: list[ArrayValue]) -> ArrayValue:
+    base, values, *index = operands
     numbers, is_inside = _places(base.shape, index)
     inside, flat = is_inside.reshape(-1), numbers.reshape(-1)
-    made = mapped(lambda c: Cell(c.data.copy()), base.value)
-    for total, new in zip(cells(made), cells(values.value), strict=True):
-        np.add.at(total.data, flat[inside], new.data[inside])
-    return Held(base.element, base.shape, made)
+    totals = mapped(lambda c: Cell(c.data.copy()), base.value)
+    for total, addend in zip(cells(totals), cells(values.value), strict=True):
+        np.add.at(total.data, flat[inside], addend.data[inside])
+    return ArrayValue(base.element, base.shape, totals)
 
 
-def _last_writer(r: Runner, node: arrays.LastWriter, given: list[Held]) -> Held:
-    index = cell(given[0].value).data
-    found = np.full(r.size(node.count), -1)
+def _last_writer(r: GraphRunner, node: arrays.LastWriter, operands: list[ArrayValue]) -> ArrayValue:
+    index = cell(operands[0].value).data
+    writers = np.full(r.size(node.count), -1)
     for j, k in enumerate(index):
-        if 0 <= k < len(found):
-            found[k] = j
-    return ints(found)
+        if 0 <= k < len(writers):
+            writers[k] = j
+    return ints(writers)
 
 
-def _arg_sort(r: Runner, node: arrays.ArgSort, given: list[Held]) -> Held:
-    (x,) = given
+def _arg_sort(r: GraphRunner, node: arrays.ArgSort, operands: list[ArrayValue]) -> ArrayValue:
+    (x,) = operands
     return ints(np.argsort(cell(x.value).data.reshape(x.shape), axis=-1, kind="stable"))
 
 

@@ -1,4 +1,4 @@
-"""What runs an array graph in NumPy holds: arrays, sizes, one machine for all expressions.
+"""Runs the nodes of an array graph in NumPy; all expressions share one machine.
 
 An array is a value whose rows are its elements in row-major order (see cells.py), with its shape.
 """
@@ -13,23 +13,21 @@ from typing import Any
 import numpy as np
 
 from shaderad.interpret import functions
-from shaderad.interpret.cells import AnyArray, Cell, Value, combined, filled, mapped
+from shaderad.interpret.cells import AnyArray, Cell, Value, cells, combined, filled, mapped
 from shaderad.interpret.expressions import evaluate as evaluate_expression
 from shaderad.interpret.forms import from_host
 from shaderad.interpret.machine import Frame, Machine, all_rows
-from shaderad.interpret.reports import Reports
-from shaderad.interpret.tape import Tape
 from shaderad.ir import arrays, nodes, sizes
 from shaderad.ir.arrays import ArrayType, Graph, Reducer
 from shaderad.ir.types import INT, Type
 
 Shape = tuple[int, ...]
-Rule = Callable[["Runner", Any, "list[Held]"], "Held | list[Held]"]
-"""What a node makes of its operands."""
+Rule = Callable[["GraphRunner", Any, "list[ArrayValue]"], "ArrayValue | list[ArrayValue]"]
+"""``(runner, node, operands) -> results``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ArrayValue:
     """An array while the graph runs."""
 
     element: Type
@@ -37,20 +35,13 @@ class Held:
     value: Value
 
 
-def _machine() -> Machine:
-    return Machine(
-        tape=Tape(is_recording=False), precision=np.float64, memory={},
-        reports=Reports(), run=functions.run,
-    )  # fmt: skip
-
-
 @dataclass(slots=True)
-class Runner:
-    """Runs nodes; all share one machine, and so one list of reports."""
+class GraphRunner:
+    """Runs nodes; all share one list of reports."""
 
     sizes: Mapping[str, int]
     rules: Mapping[type[arrays.Node], Rule]
-    machine: Machine = field(default_factory=_machine)
+    machine: Machine = field(default_factory=functions.machine)
 
     def size(self, size: sizes.Size) -> int:
         return sizes.evaluate(size, self.sizes)
@@ -58,50 +49,56 @@ class Runner:
     def shape(self, shape: sizes.Shape) -> Shape:
         return tuple(map(self.size, shape))
 
-    def from_host(self, data: Any, t: ArrayType) -> Held:
+    def from_host(self, data: Any, t: ArrayType) -> ArrayValue:
         shape = self.shape(t.shape)
-        return Held(t.element, shape, from_host(data, t.element, shape, np.float64))
+        return ArrayValue(t.element, shape, from_host(data, t.element, shape, np.float64))
 
-    def graph(self, graph: Graph, inputs: Sequence[Held]) -> list[Held]:
-        known = dict(zip(graph.inputs, inputs, strict=True))
+    def graph(self, graph: Graph, inputs: Sequence[ArrayValue]) -> list[ArrayValue]:
+        """The outputs of `graph`."""
+        array_by_value = dict(zip(graph.inputs, inputs, strict=True))
         for node in graph.nodes:
-            given = [known[v] for v in node.operands]
-            made = self.rules[type(node)](self, node, given)
-            found = made if isinstance(made, list) else [made]
-            for v, held in zip(node.results, found, strict=True):
-                assert held.shape == self.shape(v.shape), f"{node}: {held.shape}, {v.type}"
-                known[v] = held
-        return [known[v] for v in graph.outputs]
+            operands = [array_by_value[v] for v in node.operands]
+            results = self.rules[type(node)](self, node, operands)
+            results = results if isinstance(results, list) else [results]
+            for v, array in zip(node.results, results, strict=True):
+                assert array.shape == self.shape(v.shape), f"{node}: {array.shape}, {v.type}"
+                array_by_value[v] = array
+        return [array_by_value[v] for v in graph.outputs]
 
-    def filled(self, t: Type, shape: Shape, fill: Any = 0) -> Held:
-        return Held(t, shape, filled(t, (prod(shape),), np.float64, fill))
+    def filled(self, t: Type, shape: Shape, fill: Any = 0) -> ArrayValue:
+        return ArrayValue(t, shape, filled(t, (prod(shape),), np.float64, fill))
 
-    def expression(self, e: nodes.Expr, by_name: Mapping[str, Held], count: int) -> Value:
+    def expression(self, e: nodes.Expr, by_name: Mapping[str, ArrayValue], count: int) -> Value:
         """`e` for each of `count` elements."""
         if not count:
             return filled(e.type, (0,), np.float64)
-        types = {name: held.element for name, held in by_name.items()}
-        variables = {name: held.value for name, held in by_name.items()}
+        types = {name: array.element for name, array in by_name.items()}
+        variables = {name: array.value for name, array in by_name.items()}
         frame = Frame(np.arange(count), types, variables)
         return evaluate_expression(self.machine, frame, e, all_rows(frame))
 
     def combine(self, op: Reducer, left: Value, right: Value, count: int) -> Value:
         """``left op right`` element by element."""
         if isinstance(op, nodes.Function):
-            threads = np.arange(count)
-            found = functions.run(self.machine, op, [left, right], threads).result
-            assert found is not None
-            return found
+            result = functions.run(self.machine, op, [left, right], np.arange(count)).result
+            assert result is not None
+            return result
         numpy: Any = op.numpy
         return combined(
             lambda a, b: Cell(np.asarray(numpy(a.data, b.data), a.data.dtype)), left, right
         )
 
 
-def taken(held: Held, rows: AnyArray, shape: Shape) -> Held:
-    """The elements of `held` at `rows`, which are row-major numbers."""
+def taken(array: ArrayValue, rows: AnyArray, shape: Shape) -> ArrayValue:
+    """The elements of `array` at `rows`, which are row-major numbers."""
     flat = rows.reshape(-1)
-    return Held(held.element, shape, mapped(lambda c: Cell(c.data[flat]), held.value))
+    return ArrayValue(array.element, shape, mapped(lambda c: Cell(c.data[flat]), array.value))
+
+
+def put(target: ArrayValue, rows: Any, source: ArrayValue) -> None:
+    """Replaces the elements of `target` at `rows` by those of `source`, in place."""
+    for base, new in zip(cells(target.value), cells(source.value), strict=True):
+        base.data[rows] = new.data
 
 
 def numbers(shape: Shape) -> AnyArray:
@@ -109,5 +106,5 @@ def numbers(shape: Shape) -> AnyArray:
     return np.arange(prod(shape)).reshape(shape)
 
 
-def ints(data: AnyArray) -> Held:
-    return Held(INT, data.shape, Cell(data.reshape(-1).astype(np.int32)))
+def ints(data: AnyArray) -> ArrayValue:
+    return ArrayValue(INT, data.shape, Cell(data.reshape(-1).astype(np.int32)))

@@ -8,7 +8,8 @@ structs is a struct of arrays, and ``value[index]`` works on axis 1 whatever the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from typing import Any, Union
 
 import numpy as np
@@ -22,14 +23,14 @@ _DTYPES = {Kind.DOUBLE: np.float64, Kind.INT: np.int32, Kind.UINT: np.uint32, Ki
 
 
 class Cell:
-    """One array of values; compared by identity, which is how a tape knows it."""
+    """One array of values; compared by identity, so that a tape can refer to it."""
 
     __slots__ = ("data", "is_tracked")
 
     def __init__(self, data: AnyArray, *, is_tracked: bool = False) -> None:
         self.data = data
         self.is_tracked = is_tracked
-        """Whether a tape says how it depends on the inputs."""
+        """True if a tape has the entries that compute it from the inputs."""
 
     @property
     def is_float(self) -> bool:
@@ -40,29 +41,29 @@ Value = Union[Cell, "dict[str, Value]"]
 
 
 def cell(value: Value) -> Cell:
-    """A value that is known to be no struct."""
+    """`value`, which is no struct."""
     assert isinstance(value, Cell)
     return value
 
 
 def parts(value: Value) -> dict[str, Value]:
-    """A value that is known to be a struct, tuple or pair."""
+    """The parts of `value`, which is a struct, tuple, pair or pointer."""
     assert isinstance(value, dict)
     return value
 
 
-def truth(value: Value) -> AnyArray:
-    """The data of a bool a thread."""
+def data_of(value: Value) -> AnyArray:
+    """The data of `value`, which is no struct."""
     return cell(value).data
 
 
 def dtype_of(scalar: types.Scalar, precision: Any) -> np.dtype[Any]:
-    """How a scalar is held; half and float both in `precision`."""
+    """The NumPy type of a scalar; half and float both have `precision`."""
     return np.dtype(_DTYPES.get(scalar.kind, precision))
 
 
 def filled(t: Type, lead: tuple[int, ...], precision: Any, fill: Any = 0) -> Value:
-    """A value of type `t` with the same number everywhere; `lead` are its leading axes."""
+    """A value of type `t` with the number `fill` everywhere; `lead` are its leading axes."""
     if isinstance(t, types.LocalArray):
         return filled(t.element, (*lead, t.count), precision, fill)
     fields = fields_of(t)
@@ -91,18 +92,27 @@ def fields_of(t: Type) -> tuple[tuple[str, Type], ...] | None:
 
 
 def mapped(change: Callable[[Cell], Cell], value: Value) -> Value:
-    """A value made cell by cell."""
+    """`value` with `change` applied to each cell."""
     if isinstance(value, Cell):
         return change(value)
     return {name: mapped(change, part) for name, part in value.items()}
 
 
 def combined(change: Callable[[Cell, Cell], Cell], first: Value, second: Value) -> Value:
-    """A value made cell by cell out of two of one type."""
+    """``change(a, b)`` for each pair of cells of two values of one type."""
     if isinstance(first, Cell):
         return change(first, cell(second))
     others = parts(second)
     return {name: combined(change, part, others[name]) for name, part in first.items()}
+
+
+def joined(values: Sequence[Value]) -> Value:
+    """The rows of all `values`, one value after the other."""
+    return reduce(lambda a, b: combined(_concatenated, a, b), values)
+
+
+def _concatenated(a: Cell, b: Cell) -> Cell:
+    return Cell(np.concatenate([a.data, b.data]))
 
 
 def cells(value: Value) -> Iterator[Cell]:
@@ -122,7 +132,7 @@ def rebuilt(value: Value, new: Iterator[Cell]) -> Value:
 
 
 def float_part(value: Value, t: Type) -> Value:
-    """What of a value of type `t` has derivatives: the form of ``tangent(t)``."""
+    """The differentiable parts of a value of type `t`, in the form of ``tangent(t)``."""
     while isinstance(t, types.LocalArray):
         t = t.element
     fields = fields_of(t)
@@ -140,5 +150,5 @@ def float_cells(value: Value) -> list[Cell]:
 
 
 def thread_count(value: Value) -> int:
-    """How many threads a value is for."""
+    """The number of threads of a value."""
     return len(next(cells(value)).data)

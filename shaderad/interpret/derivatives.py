@@ -1,11 +1,12 @@
 """Calls of functions, the user's own derivatives, and ``fwd_diff`` and ``bwd_diff`` in kernels.
 
-A function with a derivative of its own is one entry of the tape: its body is run without being
-recorded, and the derivative runs as it is written when cotangents or tangents come by.
+A call of a function with a custom derivative is one entry of the tape: its body runs unrecorded,
+and the user's derivative runs when the tape is pushed or pulled.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,7 @@ from shaderad.interpret.cells import (
     parts,
 )
 from shaderad.interpret.machine import Frame, Machine
-from shaderad.interpret.tape import Cotangents, Tangents, Tape
+from shaderad.interpret.tape import CellCotangents, CellTangents, Tape
 from shaderad.ir import ops
 from shaderad.ir.nodes import Function
 from shaderad.ir.types import Pair, Type, is_differentiable
@@ -35,10 +36,10 @@ def call(machine: Machine, function: Function, args: list[Value], threads: AnyAr
     if not has_own or not machine.tape.is_recording:
         return _result(machine, function, args, threads)
     with machine.tape.paused():
-        found = _result(machine, function, args, threads)
-    made = mapped(lambda c: Cell(c.data, is_tracked=c.is_float), found)
-    machine.tape.note(OwnDerivative(machine, function, args, made, threads))
-    return made
+        result = _result(machine, function, args, threads)
+    result = _tracked(result)
+    machine.tape.note(OwnDerivative(machine, function, args, result, threads))
+    return result
 
 
 def _result(machine: Machine, function: Function, args: list[Value], threads: AnyArray) -> Value:
@@ -46,17 +47,22 @@ def _result(machine: Machine, function: Function, args: list[Value], threads: An
     return {} if result is None else result
 
 
+def _tracked(value: Value) -> Value:
+    """`value` in new cells whose floats are tracked."""
+    return mapped(lambda c: Cell(c.data, is_tracked=c.is_float), value)
+
+
 @dataclass(slots=True)
 class OwnDerivative:
-    """A call of a function whose derivative the user wrote."""
+    """The tape entry of a call of a function with a custom derivative."""
 
     machine: Machine
     function: Function
     args: list[Value]
-    made: Value
+    result: Value
     threads: AnyArray
 
-    def push(self, tape: Tape, dots: Tangents) -> None:
+    def push(self, tape: Tape, dots: CellTangents) -> None:
         """Runs the forward derivative on pairs.
 
         Raises:
@@ -65,22 +71,22 @@ class OwnDerivative:
         function = self.function
         if function.forward is None:
             raise error("SR0412", function.span, function=function.name)
-        given: list[Value] = []
+        args: list[Value] = []
         for p, own, value in zip(
             function.parameters, function.forward.parameters, self.args, strict=True
         ):
             if isinstance(own.type, Pair):
                 dot = mapped(dots.full, float_part(value, p.type))
-                given.append({"p": value, "d": dot})
+                args.append({"p": value, "d": dot})
             else:
-                given.append(value)
-        found = call(self.machine, function.forward, given, self.threads)
+                args.append(value)
+        pair = call(self.machine, function.forward, args, self.threads)
         if is_differentiable(function.result):
-            made = float_part(self.made, function.result)
-            for primal, dot in zip(cells(made), cells(parts(found)["d"]), strict=True):
+            primals = float_part(self.result, function.result)
+            for primal, dot in zip(cells(primals), cells(parts(pair)["d"]), strict=True):
                 dots.set(primal, dot)
 
-    def pull(self, bars: Cotangents) -> None:
+    def pull(self, bars: CellCotangents) -> None:
         """Runs the backward derivative on pairs that start at 0.
 
         Raises:
@@ -92,122 +98,125 @@ class OwnDerivative:
         parameters = list(
             zip(primal.parameters, primal.backward.parameters, self.args, strict=False)
         )
-        given = [
+        args = [
             _with_zero(value, p.type) if isinstance(own.type, Pair) else value
             for p, own, value in parameters
         ]
-        bars_of_result = _taken(bars, self.made, primal.result)
-        if len(primal.backward.parameters) > len(given):
-            given.append(bars_of_result)
-        frame = self._run_backward(primal.backward, given, bars)
+        result_bar = _taken(bars, self.result, primal.result)
+        if len(primal.backward.parameters) > len(args):
+            args.append(result_bar)
+        frame = self._run_backward(primal.backward, args, bars)
         for _, own, value in parameters:
             if isinstance(own.type, Pair):
-                found = cells(parts(frame.variables[own.name])["d"])
-                for c, bar in zip(float_cells(value), found, strict=True):
+                arg_bars = cells(parts(frame.variables[own.name])["d"])
+                for c, bar in zip(float_cells(value), arg_bars, strict=True):
                     bars.add(c, bar.data)
 
-    def _run_backward(self, backward: Function, given: list[Value], bars: Cotangents) -> Frame:
+    def _run_backward(self, backward: Function, args: list[Value], bars: CellCotangents) -> Frame:
         machine = self.machine
         outer, machine.gradients = machine.gradients, bars
         try:
             with machine.tape.paused():
-                return machine.run(machine, backward, given, self.threads)
+                return machine.run(machine, backward, args, self.threads)
         finally:
             machine.gradients = outer
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
-    """What ``fwd_diff`` or ``bwd_diff`` is called with."""
+class DiffCall:
+    """A call of ``fwd_diff(function)`` or ``bwd_diff(function)``."""
 
     function: Function
     args: list[Value]
     is_pair: list[bool]
-    """Which of them are pairs."""
+    """For each argument, True if it is a pair."""
     threads: AnyArray
 
+    def primals(self, fresh: Callable[[Value], Value]) -> list[Value]:
+        """The arguments, with ``fresh(primal)`` in place of each pair."""
+        return [
+            fresh(parts(value)["p"]) if is_pair else value
+            for value, is_pair in zip(self.args, self.is_pair, strict=True)
+        ]
 
-def forward_diff(machine: Machine, derived: Derived) -> Value:
-    """``sad.fwd_diff(f)(..)``: runs `f`, then its record forward.
+    def derivatives(
+        self, of: Callable[[Value, Type], Value], primals: list[Value]
+    ) -> list[Value | None]:
+        """``of(primal, its type)`` for each pair, `None` for other arguments."""
+        return [
+            of(primal, p.type) if is_pair else None
+            for p, primal, is_pair in zip(
+                self.function.parameters, primals, self.is_pair, strict=True
+            )
+        ]
 
-    Where this run is itself recorded, so is what the second step computes.
+
+def forward_diff(machine: Machine, diff: DiffCall) -> Value:
+    """``sad.fwd_diff(f)(..)``: runs `f`, then pushes its tape entries.
+
+    If the tape is recording, it records the push too.
     """
     outer = machine.tape
     if not outer.is_recording:
         machine.tape = Tape(is_recording=True)
     tape = machine.tape
     start = len(tape.entries)
-    dots = Tangents()
-    primals = [
-        _moved(tape, dots, parts(value)) if is_pair else value
-        for value, is_pair in zip(derived.args, derived.is_pair, strict=True)
-    ]
+    dots = CellTangents()
+    primals = diff.primals(lambda primal: _fresh(tape, primal))
+    for value, primal, is_pair in zip(diff.args, primals, diff.is_pair, strict=True):
+        if is_pair:
+            for c, dot in zip(float_cells(primal), cells(parts(value)["d"]), strict=True):
+                dots.set(c, dot)
     try:
-        found = call(machine, derived.function, primals, derived.threads)
+        result = call(machine, diff.function, primals, diff.threads)
         entries = tape.entries[start:]
         tape.is_recording = outer.is_recording
         tape.push(entries, dots)
     finally:
         machine.tape = outer
-    d = mapped(dots.full, float_part(found, derived.function.result))
+    d = mapped(dots.full, float_part(result, diff.function.result))
     if not outer.is_recording:
-        found = mapped(lambda c: Cell(c.data), found)
-    return {"p": found, "d": d}
+        result = mapped(lambda c: Cell(c.data), result)
+    return {"p": result, "d": d}
 
 
-def _moved(tape: Tape, dots: Tangents, pair: dict[str, Value]) -> Value:
-    """The primal of a pair in new cells, which have its ``.d`` as tangent."""
-    primal = mapped(lambda c: tape.fresh(c) if c.is_float else c, pair["p"])
-    for c, dot in zip(float_cells(primal), cells(pair["d"]), strict=True):
-        dots.set(c, dot)
-    return primal
+def _fresh(tape: Tape, value: Value) -> Value:
+    """`value` with its floats as new cells of `tape`."""
+    return mapped(lambda c: tape.fresh(c) if c.is_float else c, value)
 
 
-def backward_diff(machine: Machine, derived: Derived, cotangent: Value) -> list[Value | None]:
-    """``sad.bwd_diff(f)(..)``: for each argument that is a pair, its new ``.d``."""
+def backward_diff(machine: Machine, diff: DiffCall, cotangent: Value) -> list[Value | None]:
+    """``sad.bwd_diff(f)(..)``: the new ``.d`` of each pair, `None` for other arguments."""
     if machine.tape.is_recording:
-        return _transposed(machine, derived, cotangent)
-    primals = [
-        mapped(lambda c: Cell(c.data, is_tracked=c.is_float), parts(value)["p"])
-        if is_pair
-        else value
-        for value, is_pair in zip(derived.args, derived.is_pair, strict=True)
-    ]
-    function = derived.function
+        return _transposed(machine, diff, cotangent)
+    primals = diff.primals(_tracked)
+    function = diff.function
     outer, machine.tape = machine.tape, Tape(is_recording=True)
-    bars = Cotangents()
+    bars = CellCotangents()
     try:
-        found = call(machine, function, primals, derived.threads)
+        result = call(machine, function, primals, diff.threads)
         if is_differentiable(function.result):
-            for c, bar in zip(float_cells(found), cells(cotangent), strict=True):
+            for c, bar in zip(float_cells(result), cells(cotangent), strict=True):
                 bars.add(c, bar.data)
         machine.tape.pull(bars)
     finally:
         machine.tape = outer
     _pass_on(machine, bars)
-    return [
-        _taken(bars, primal, p.type) if is_pair else None
-        for p, primal, is_pair in zip(function.parameters, primals, derived.is_pair, strict=True)
-    ]
+    return diff.derivatives(lambda primal, t: _taken(bars, primal, t), primals)
 
 
-def _transposed(machine: Machine, derived: Derived, cotangent: Value) -> list[Value | None]:
-    """``J^T y_bar`` as a record: its components are ``<y_bar, J e>`` for the unit vectors e."""
+def _transposed(machine: Machine, diff: DiffCall, cotangent: Value) -> list[Value | None]:
+    """``J^T y_bar``, recorded on the tape: component k is ``<y_bar, J e_k>``, e_k a unit vector."""
     tape, start = machine.tape, len(machine.tape.entries)
-    primals = [
-        mapped(lambda c: tape.fresh(c) if c.is_float else c, parts(value)["p"])
-        if is_pair
-        else value
-        for value, is_pair in zip(derived.args, derived.is_pair, strict=True)
-    ]
-    found = call(machine, derived.function, primals, derived.threads)
+    primals = diff.primals(lambda primal: _fresh(tape, primal))
+    result = call(machine, diff.function, primals, diff.threads)
     entries = tape.entries[start:]
-    results = list(zip(float_cells(found), cells(cotangent), strict=True))
+    results = list(zip(float_cells(result), cells(cotangent), strict=True))
 
     def component(c: Cell, index: tuple[int, ...]) -> Cell:
         unit = np.zeros_like(c.data)
         unit[(slice(None), *index)] = 1
-        dots = Tangents()
+        dots = CellTangents()
         dots.set(c, Cell(unit))
         tape.push(entries, dots)
         return _summed(tape, [(bar, dots.get(y)) for y, bar in results], len(c.data))
@@ -216,12 +225,7 @@ def _transposed(machine: Machine, derived: Derived, cotangent: Value) -> list[Va
         indices = np.ndindex(*c.data.shape[1:])
         return tape.join([component(c, index) for index in indices], c.data.shape)
 
-    return [
-        mapped(bar, float_part(primal, p.type)) if is_pair else None
-        for p, primal, is_pair in zip(
-            derived.function.parameters, primals, derived.is_pair, strict=True
-        )
-    ]
+    return diff.derivatives(lambda primal, t: mapped(bar, float_part(primal, t)), primals)
 
 
 def _summed(tape: Tape, pairs: list[tuple[Cell, Cell | None]], count: int) -> Cell:
@@ -243,8 +247,8 @@ def _summed(tape: Tape, pairs: list[tuple[Cell, Cell | None]], count: int) -> Ce
     return total
 
 
-def _pass_on(machine: Machine, bars: Cotangents) -> None:
-    """What derivatives of the user's own added to arrays belongs to the pull around this one."""
+def _pass_on(machine: Machine, bars: CellCotangents) -> None:
+    """Adds the cotangents of arrays, from custom derivatives, to those of the enclosing pull."""
     for stored in machine.memory.values():
         for c in float_cells(stored.value):
             bar = bars.take(c)
@@ -253,16 +257,11 @@ def _pass_on(machine: Machine, bars: Cotangents) -> None:
 
 
 def _with_zero(value: Value, t: Type) -> Value:
-    """The pair of an argument whose cotangent is still 0."""
+    """The pair of a value and a cotangent of 0."""
     zeros = mapped(lambda c: Cell(np.zeros_like(c.data)), float_part(value, t))
     return {"p": value, "d": zeros}
 
 
-def _taken(bars: Cotangents, value: Value, t: Type) -> Value:
-    """The cotangents of the floats in a value of type `t`, zeros where there are none."""
-
-    def taken(c: Cell) -> Cell:
-        bar = bars.take(c)
-        return Cell(np.zeros_like(c.data) if bar is None else bar)
-
-    return mapped(taken, float_part(value, t))
+def _taken(bars: CellCotangents, value: Value, t: Type) -> Value:
+    """The cotangents of the floats in a value of type `t`."""
+    return mapped(bars.take_full, float_part(value, t))

@@ -1,6 +1,6 @@
 """Expressions -> values for the threads that evaluate them.
 
-Invariant: operands are evaluated once and in order; a side that is not chosen, never.
+Invariant: operands are evaluated once and in order, the other side of a choice never.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from shaderad.interpret.cells import (
     Cell,
     Value,
     cell,
+    cells,
     combined,
+    data_of,
     dtype_of,
+    fields_of,
     mapped,
     parts,
     thread_count,
-    truth,
 )
-from shaderad.interpret.derivatives import Derived, call, forward_diff
+from shaderad.interpret.derivatives import DiffCall, call, forward_diff
 from shaderad.interpret.machine import Frame, Machine, Rows, read, spread
-from shaderad.interpret.memory import Place, place, pointed_place
+from shaderad.interpret.memory import ElementRows, elements_at, elements_behind
 from shaderad.interpret.reports import ReportKind
 from shaderad.ir import nodes, ops, types
 from shaderad.rules import carries_derivative, row_of
@@ -37,18 +39,22 @@ def evaluate(machine: Machine, frame: Frame, e: nodes.Expr, rows: Rows) -> Value
 
 
 def _const(machine: Machine, frame: Frame, e: nodes.Const, rows: Rows) -> Value:
-    scalar = types.scalar_of(e.type)
-    assert scalar is not None
-    dtype = dtype_of(scalar, machine.precision)
-    value = e.value
+    dtype, value = _dtype(machine, e), e.value
     if dtype.kind == "u":
         value = int(value) & 0xFFFFFFFF
-    elif scalar.kind in _ROUNDED and machine.rounds_constants:
-        value = _ROUNDED[scalar.kind](value)
+    elif e.type in _ROUNDED and machine.rounds_constants:
+        value = _ROUNDED[e.type](value)
     return Cell(np.full(len(rows), value, dtype))
 
 
-_ROUNDED = {types.Kind.FLOAT: np.float32, types.Kind.HALF: np.float16}
+_ROUNDED: dict[types.Type, Any] = {types.FLOAT: np.float32, types.HALF: np.float16}
+
+
+def _dtype(machine: Machine, e: nodes.Expr) -> np.dtype[Any]:
+    """The NumPy type of the components of `e`."""
+    scalar = types.scalar_of(e.type)
+    assert scalar is not None
+    return dtype_of(scalar, machine.precision)
 
 
 def _zero(machine: Machine, frame: Frame, e: nodes.Zero, rows: Rows) -> Value:
@@ -61,8 +67,6 @@ def _var(machine: Machine, frame: Frame, e: nodes.Var, rows: Rows) -> Value:
 
 def _apply(machine: Machine, frame: Frame, e: nodes.Apply, rows: Rows) -> Value:
     args = [cell(evaluate(machine, frame, a, rows)) for a in e.args]
-    scalar = types.scalar_of(e.type)
-    assert scalar is not None
     data = [a.data for a in args]
     by_zero = primitives.divides_by_zero(e.op, data)
     if by_zero is not None:
@@ -71,10 +75,10 @@ def _apply(machine: Machine, frame: Frame, e: nodes.Apply, rows: Rows) -> Value:
     if e.op in _MIXED:
         args = _in_one_shape(machine, args)
         data = [a.data for a in args]
-    found = primitives.evaluate(e.op, data, dtype_of(scalar, machine.precision))
+    result = primitives.evaluate(e.op, data, _dtype(machine, e))
     if not types.is_float(e.type) or not carries_derivative(e.op) or not machine.tape.tracks(*args):
-        return Cell(found)
-    return machine.tape.apply(row_of(e.op, e.span), found, args)
+        return Cell(result)
+    return machine.tape.apply(row_of(e.op, e.span), result, args)
 
 
 _MIXED = frozenset({ops.SELECT, ops.POWI})
@@ -87,16 +91,15 @@ def _in_one_shape(machine: Machine, args: Sequence[Cell]) -> list[Cell]:
 
 
 def _logical(machine: Machine, frame: Frame, e: nodes.Logical, rows: Rows) -> Value:
-    found = truth(evaluate(machine, frame, e.left, rows)).copy()
-    undecided = found if e.is_and else ~found
-    asked = np.flatnonzero(undecided)
-    if asked.size:
-        found[asked] = truth(evaluate(machine, frame, e.right, rows[asked]))
-    return Cell(found)
+    result = data_of(evaluate(machine, frame, e.left, rows)).copy()
+    undecided = np.flatnonzero(result if e.is_and else ~result)
+    if undecided.size:
+        result[undecided] = data_of(evaluate(machine, frame, e.right, rows[undecided]))
+    return Cell(result)
 
 
 def _conditional(machine: Machine, frame: Frame, e: nodes.Conditional, rows: Rows) -> Value:
-    condition = truth(evaluate(machine, frame, e.condition, rows))
+    condition = data_of(evaluate(machine, frame, e.condition, rows))
     if condition.all():
         return evaluate(machine, frame, e.if_true, rows)
     if not condition.any():
@@ -110,9 +113,7 @@ def _conditional(machine: Machine, frame: Frame, e: nodes.Conditional, rows: Row
 
 def _cast(machine: Machine, frame: Frame, e: nodes.Cast, rows: Rows) -> Value:
     value = cell(evaluate(machine, frame, e.value, rows))
-    scalar = types.scalar_of(e.type)
-    assert scalar is not None
-    dtype, before = dtype_of(scalar, machine.precision), value.data.dtype
+    dtype, before = _dtype(machine, e), value.data.dtype
     if dtype == before:
         return value
     if dtype.kind == before.kind == "f":
@@ -122,26 +123,16 @@ def _cast(machine: Machine, frame: Frame, e: nodes.Cast, rows: Rows) -> Value:
 
 def _bitcast(machine: Machine, frame: Frame, e: nodes.Bitcast, rows: Rows) -> Value:
     value = cell(evaluate(machine, frame, e.value, rows))
-    scalar = types.scalar_of(e.type)
-    assert scalar is not None
-    return Cell(primitives.reread(value.data, dtype_of(scalar, machine.precision)))
+    return Cell(primitives.reread(value.data, _dtype(machine, e)))
 
 
 def _construct(machine: Machine, frame: Frame, e: nodes.Construct, rows: Rows) -> Value:
-    given = [evaluate(machine, frame, p, rows) for p in e.parts]
-    names = _part_names(e.type)
-    if names is not None:
-        return dict(zip(names, given, strict=True))
-    shape = machine.zero(e.type, len(rows))
-    return machine.tape.join([cell(g) for g in given], cell(shape).data.shape)
-
-
-def _part_names(t: types.Type) -> list[str] | None:
-    if isinstance(t, types.Struct):
-        return [name for name, _ in t.fields]
-    if isinstance(t, types.Tuple):
-        return [str(k) for k in range(len(t.elements))]
-    return None
+    values = [evaluate(machine, frame, p, rows) for p in e.parts]
+    fields = fields_of(e.type)
+    if fields is not None:
+        return {name: value for (name, _), value in zip(fields, values, strict=True)}
+    shape = cell(machine.zero(e.type, len(rows))).data.shape
+    return machine.tape.join([cell(v) for v in values], shape)
 
 
 def _splat(machine: Machine, frame: Frame, e: nodes.Splat, rows: Rows) -> Value:
@@ -160,9 +151,9 @@ def _field(machine: Machine, frame: Frame, e: nodes.Field, rows: Rows) -> Value:
 
 
 def columns(components: str) -> int | list[int]:
-    """Where the letters of a swizzle stand in a vector."""
-    found = ["xyzw".index(c) for c in components]
-    return found[0] if len(found) == 1 else found
+    """The component number of a swizzle of one letter, the list of them for several."""
+    numbers = ["xyzw".index(c) for c in components]
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def _swizzle(machine: Machine, frame: Frame, e: nodes.Swizzle, rows: Rows) -> Value:
@@ -173,7 +164,7 @@ def _swizzle(machine: Machine, frame: Frame, e: nodes.Swizzle, rows: Rows) -> Va
 
 def _element(machine: Machine, frame: Frame, e: nodes.Element, rows: Rows) -> Value:
     value = evaluate(machine, frame, e.value, rows)
-    index = truth(evaluate(machine, frame, e.index, rows))
+    index = data_of(evaluate(machine, frame, e.index, rows))
     return element(machine, value, element_place(machine, frame, e.index, index, value, rows))
 
 
@@ -184,35 +175,29 @@ def element_place(
     index: AnyArray,
     value: Value,
     rows: Rows,
-) -> Place:
-    """Where `index` points to in axis 1 of `value`; misses are reported at `e`."""
-    length = _length(value)
-    found = place([index.astype(np.int64)], (length,))
-    _report(machine, frame, e.span, "", found, rows)
-    return found
+) -> ElementRows:
+    """The elements at `index` of axis 1 of `value`; reports indices out of range at `e`."""
+    length = next(cells(value)).data.shape[1]
+    place = elements_at([index.astype(np.int64)], (length,))
+    _report(machine, frame, e.span, "", place, rows)
+    return place
 
 
-def _length(value: Value) -> int:
-    while not isinstance(value, Cell):
-        value = next(iter(value.values()))
-    return value.data.shape[1]
-
-
-def element(machine: Machine, value: Value, found: Place) -> Value:
+def element(machine: Machine, value: Value, place: ElementRows) -> Value:
     """``value[index]``, 0 where the index is out of range."""
     tape, count = machine.tape, thread_count(value)
-    key = (found.rows, found.elements)
+    key = (place.rows, place.elements)
     return mapped(
-        lambda c: spread(tape, tape.take(c, key, is_unique=True), found.rows, count), value
+        lambda c: spread(tape, tape.take(c, key, is_unique=True), place.rows, count), value
     )
 
 
 def _load(machine: Machine, frame: Frame, e: nodes.Load, rows: Rows) -> Value:
     stored = machine.memory[e.buffer]
-    found = buffer_place(machine, frame, e, rows)
+    place = buffer_place(machine, frame, e, rows)
     tape, count = machine.tape, len(rows)
     return mapped(
-        lambda c: spread(tape, tape.take(c, found.elements), found.rows, count), stored.value
+        lambda c: spread(tape, tape.take(c, place.elements), place.rows, count), stored.value
     )
 
 
@@ -221,36 +206,38 @@ def buffer_place(
     frame: Frame,
     access: nodes.Load | nodes.Store | nodes.Accumulate | nodes.AccumulateGradient,
     rows: Rows,
-) -> Place:
-    """Which elements of its array an access means; misses are reported."""
+) -> ElementRows:
+    """The elements that an access selects; reports indices out of range."""
     stored = machine.memory[access.buffer]
     if isinstance(access.indices[0], nodes.PointerIndex):
-        found = _pointed(machine, frame, access.indices[0], rows)
-        _report(machine, frame, access.span, stored.buffer.shown_name, found, rows)
-        return found
-    indices = [truth(evaluate(machine, frame, i, rows)).astype(np.int64) for i in access.indices]
-    found = place(indices, stored.shape)
-    _report(machine, frame, access.span, access.buffer, found, rows)
-    return found
+        place = _pointer_place(machine, frame, access.indices[0], rows)
+        _report(machine, frame, access.span, stored.buffer.shown_name, place, rows)
+        return place
+    indices = [data_of(evaluate(machine, frame, i, rows)).astype(np.int64) for i in access.indices]
+    place = elements_at(indices, stored.shape)
+    _report(machine, frame, access.span, access.buffer, place, rows)
+    return place
 
 
-def _pointed(machine: Machine, frame: Frame, e: nodes.PointerIndex, rows: Rows) -> Place:
+def _pointer_place(
+    machine: Machine, frame: Frame, e: nodes.PointerIndex, rows: Rows
+) -> ElementRows:
     pointer = parts(evaluate(machine, frame, e.pointer, rows))
     numbers = [pointer["base"], pointer["count"], evaluate(machine, frame, e.index, rows)]
-    base, count, index = (truth(value).astype(np.int64) for value in numbers)
-    return pointed_place(base, count, index)
+    base, count, index = (data_of(value).astype(np.int64) for value in numbers)
+    return elements_behind(base, count, index)
 
 
 def _pointer_length(machine: Machine, frame: Frame, e: nodes.PointerLength, rows: Rows) -> Value:
     count = parts(evaluate(machine, frame, e.pointer, rows))["count"]
-    return Cell(truth(count).astype(np.int32))
+    return Cell(data_of(count).astype(np.int32))
 
 
 def _report(
-    machine: Machine, frame: Frame, span: nodes.Span, name: str, found: Place, rows: Rows
+    machine: Machine, frame: Frame, span: nodes.Span, name: str, place: ElementRows, rows: Rows
 ) -> None:
-    if found.missed is not None:
-        missed, index, length = found.missed
+    if place.missed is not None:
+        missed, index, length = place.missed
         machine.reports.out_of_range(span, name, frame.threads[rows[missed]], index, length)
 
 
@@ -266,7 +253,7 @@ def _call(machine: Machine, frame: Frame, e: nodes.Call, rows: Rows) -> Value:
 def _forward_diff(machine: Machine, frame: Frame, e: nodes.ForwardDiff, rows: Rows) -> Value:
     args = [evaluate(machine, frame, a, rows) for a in e.args]
     pairs = [isinstance(a.type, types.Pair) for a in e.args]
-    return forward_diff(machine, Derived(e.function, args, pairs, frame.threads[rows]))
+    return forward_diff(machine, DiffCall(e.function, args, pairs, frame.threads[rows]))
 
 
 def _make_pair(machine: Machine, frame: Frame, e: nodes.MakePair, rows: Rows) -> Value:

@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 
 
 def shape_of(data: Any, t: Type, rank: int) -> Shape:
-    """The `rank` axes of an array-like of elements `t`."""
+    """The first `rank` extents of an array-like of elements `t`."""
     while isinstance(t, types.LocalArray):
         t = t.element
     fields = fields_of(t)
@@ -27,7 +27,7 @@ def shape_of(data: Any, t: Type, rank: int) -> Shape:
 
 
 def from_host(data: Any, t: Type, shape: Shape, precision: Any) -> Value:
-    """The value of an array-like of `shape`, a row an element.
+    """The value of an array-like of `shape`, one row per element.
 
     Structs may be dicts, structured arrays, objects with the fields, or lists of these. A field
     that is missing or `None` is 0.
@@ -36,7 +36,7 @@ def from_host(data: Any, t: Type, shape: Shape, precision: Any) -> Value:
 
 
 def _rows(data: Any, t: Type, count: int, inner: Shape, precision: Any) -> Value:
-    """A value with `count` rows; `inner` are the axes of the local arrays around it."""
+    """A value with `count` rows; `inner` are the extents of the local arrays around it."""
     if isinstance(t, types.LocalArray):
         return _rows(data, t.element, count, (*inner, t.count), precision)
     fields = fields_of(t)
@@ -72,7 +72,7 @@ def _axes(t: Type) -> Shape:
 
 
 def _field(data: Any, name: str) -> Any:
-    """A field of every element; `None` where there is none."""
+    """The field `name` of every element; `None` if an element lacks it."""
     if data is None or isinstance(data, Mapping):
         return None if data is None else cast("Mapping[str, Any]", data).get(name)
     if isinstance(data, np.ndarray | np.void):

@@ -1,8 +1,8 @@
-"""What one run holds, and what one call of a function holds.
+"""The state of a run, and of one call of a function.
 
 A `Frame` has a row for each thread that entered the function. Statements and expressions run on
-`rows`: the sorted rows of their frame that are here now. Invariant: nothing is evaluated for
-another thread, so divergence costs no masks and leaves no trace in values, reports or derivatives.
+`rows`: the sorted rows of their frame whose threads execute them. Invariant: nothing is evaluated
+for other threads, so divergence needs no masks and changes no value, report or derivative.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from shaderad.interpret.cells import AnyArray, Cell, Value, combined, filled, mapped
 from shaderad.interpret.memory import Memory
-from shaderad.interpret.reports import Reports
-from shaderad.interpret.tape import Cotangents, Tape
+from shaderad.interpret.reports import RunReports
+from shaderad.interpret.tape import CellCotangents, Tape
 from shaderad.ir import nodes
 from shaderad.ir.types import Type
 
@@ -31,13 +31,13 @@ class Machine:
     precision: Any
     """The NumPy type of ``float`` and ``half``."""
     memory: Memory
-    reports: Reports
+    reports: RunReports
     run: Callable[[Machine, nodes.Function, list[Value], AnyArray], Frame]
-    """Runs a function's body for threads; expressions need it, and it needs expressions."""
+    """`functions.run`; a field, because expressions and function bodies need each other."""
     rounds_constants: bool = True
-    """Whether numbers of the program are those that a device's types hold: 0.1 as a ``float``."""
-    gradients: Cotangents | None = None
-    """Where ``w.d[i] += v`` adds while cotangents are pulled back."""
+    """True if constants are rounded to their type as on a device: 0.1 to ``float``."""
+    gradients: CellCotangents | None = None
+    """The cotangents that ``w.d[i] += v`` adds to, while a custom derivative runs."""
 
     def zero(self, t: Type, count: int) -> Value:
         """All-zero values of type `t` for `count` threads."""
@@ -46,12 +46,12 @@ class Machine:
 
 @dataclass(slots=True)
 class Frame:
-    """The variables of one function, a row a thread."""
+    """The variables of one function call, one row per thread."""
 
     threads: AnyArray
-    """The row-major number of each row's thread."""
+    """Row-major number of the thread of each row."""
     types: dict[str, Type]
-    """Of parameters and locals."""
+    """Types of parameters and locals."""
     variables: dict[str, Value]
     result: Value | None = None
 
@@ -71,24 +71,24 @@ def read(machine: Machine, frame: Frame, name: str, rows: Rows) -> Value:
 
 def write(machine: Machine, frame: Frame, name: str, rows: Rows, value: Value) -> None:
     """Gives a variable new values in `rows`."""
-    known = frame.variables.get(name)
-    frame.variables[name] = merged(machine, frame, known, rows, value, frame.types[name])
+    old = frame.variables.get(name)
+    frame.variables[name] = merged(machine, frame, old, rows, value, frame.types[name])
 
 
 def merged(
-    machine: Machine, frame: Frame, known: Value | None, rows: Rows, value: Value, t: Type
+    machine: Machine, frame: Frame, old: Value | None, rows: Rows, value: Value, t: Type
 ) -> Value:
-    """`known` with `value` in `rows`."""
+    """`old`, by default zeros, with `value` in `rows`."""
     if len(rows) == frame.count:
         return value
-    if known is None:
-        known = machine.zero(t, frame.count)
+    if old is None:
+        old = machine.zero(t, frame.count)
     tape = machine.tape
-    return combined(lambda base, new: tape.put(base, rows, new), known, value)
+    return combined(lambda base, new: tape.put(base, rows, new), old, value)
 
 
 def at_rows(tape: Tape, value: Value, rows: Rows, count: int) -> Value:
-    """`value`, which has `count` rows, in some of them."""
+    """The given rows of `value`, which has `count` rows."""
     if len(rows) == count:
         return value
     return mapped(lambda c: tape.take(c, rows, is_unique=True), value)

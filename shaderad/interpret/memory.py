@@ -1,8 +1,8 @@
-"""The arrays of a kernel: reads, writes, sums, extremes.
+"""The arrays of a kernel in memory: element numbers, and writes to Min and Max arrays.
 
 An array is a value whose threads are its elements in row-major order. Invariant: a write makes a
-new value, so that what a thread read before keeps its derivative; an index out of range never
-reaches the value.
+new value, so that earlier reads keep their derivatives; an index out of range never reaches the
+value.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from shaderad.interpret.tape import Tape
 from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import Access
 
-_NOBODY = np.iinfo(np.int64).max
+_NO_THREAD = np.iinfo(np.int64).max
 
 
 @dataclass(slots=True)
 class Stored:
-    """One array."""
+    """An array with its extents."""
 
     buffer: Buffer
     shape: tuple[int, ...]
     value: Value
     owners: dict[int, AnyArray] = field(default_factory=dict[int, AnyArray])
-    """Of Min and Max, for each cell by position: the threads whose writes stand there."""
+    """For Min and Max arrays, by position of a cell: the threads whose values the array holds."""
 
 
 Memory = dict[str, Stored]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Elements of an array, one a row."""
+class ElementRows:
+    """Elements of an array that rows access, at most one per row."""
 
     elements: AnyArray
-    """Row-major numbers, of the rows that are in range."""
+    """Row-major numbers of the elements in range."""
     rows: AnyArray
-    """Which rows these are."""
+    """The rows that access them."""
     missed: tuple[AnyArray, AnyArray, AnyArray] | None
     """Rows out of range, their index, and the length of its axis."""
 
 
-def place(indices: Sequence[AnyArray], shape: tuple[int, ...]) -> Place:
-    """Elements at `indices`, one an axis; the first axis that is out of range is reported."""
+def elements_at(indices: Sequence[AnyArray], shape: tuple[int, ...]) -> ElementRows:
+    """The elements at `indices`, an array per axis; `missed` names the first axis out of range."""
     count = len(indices[0])
     elements = np.zeros(count, np.int64)
     is_inside = np.ones(count, bool)
@@ -61,19 +61,19 @@ def place(indices: Sequence[AnyArray], shape: tuple[int, ...]) -> Place:
         is_inside &= fits
         elements = elements * length + index
     rows = np.flatnonzero(is_inside)
-    return Place(elements[rows], rows, missed)
+    return ElementRows(elements[rows], rows, missed)
 
 
-def pointed_place(base: AnyArray, count: AnyArray, index: AnyArray) -> Place:
-    """Elements at `index` of pointers, one pointer a row."""
+def elements_behind(base: AnyArray, count: AnyArray, index: AnyArray) -> ElementRows:
+    """The elements at `index` behind pointers, one pointer per row."""
     is_inside = (index >= 0) & (index < count)
     rows, outside = np.flatnonzero(is_inside), np.flatnonzero(~is_inside)
     missed = (outside, index[outside], count[outside]) if outside.size else None
-    return Place((base + index)[rows], rows, missed)
+    return ElementRows((base + index)[rows], rows, missed)
 
 
 def neutral(access: Access, dtype: np.dtype[Any]) -> Any:
-    """What elements of a written array start as."""
+    """The initial value of the elements of a written array."""
     if access not in (Access.MIN, Access.MAX):
         return 0
     is_min = access is Access.MIN
@@ -83,14 +83,14 @@ def neutral(access: Access, dtype: np.dtype[Any]) -> Any:
     return limits.max if is_min else limits.min
 
 
-def beside(access: Access, dtype: np.dtype[Any]) -> Any:
-    """What changes nothing, not even whose write stands: for components that are not written."""
+def unwritten(access: Access, dtype: np.dtype[Any]) -> Any:
+    """The operand for components that are not written; NaN never replaces an extreme."""
     is_extreme = access in (Access.MIN, Access.MAX)
     return np.nan if is_extreme and dtype.kind == "f" else neutral(access, dtype)
 
 
 def last_writes(elements: AnyArray) -> AnyArray:
-    """The rows whose write stands where several write one element: the last ones."""
+    """For each written element the last row that writes it."""
     if np.all(np.diff(elements) > 0):
         return np.arange(len(elements))
     _, first_from_behind = np.unique(elements[::-1], return_index=True)
@@ -99,50 +99,50 @@ def last_writes(elements: AnyArray) -> AnyArray:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Several threads write a Min or Max array at once."""
+    """Simultaneous writes of several threads to one cell of a Min or Max array."""
 
     part: int
-    """Which cell of the array's value, by position."""
+    """Position of the cell in the value of the array."""
     elements: AnyArray
     value: Cell
     threads: AnyArray
     tangent: Cell | None = None
-    """In kernels with tangents: what the winner brings along."""
+    """Tangents of `value`, in kernels with tangents."""
 
 
 def kept_extreme(
     tape: Tape, stored: Stored, base: Cell, write: Write, tangent: Cell | None = None
 ) -> tuple[Cell, Cell | None]:
-    """`base`, one cell of a Min or Max array, after a write, scalar by scalar; and its tangent.
+    """One cell of a Min or Max array after a write, and its tangent, scalar by scalar.
 
-    The best value stays; of equal ones that of the lowest thread, and of that its first.
+    The extreme value stays; among equal ones that of the lowest thread, and its first write.
     """
-    owner = stored.owners.setdefault(write.part, np.full(base.data.shape, _NOBODY, np.int64))
+    owner = stored.owners.setdefault(write.part, np.full(base.data.shape, _NO_THREAD, np.int64))
     is_min = stored.buffer.access is Access.MIN
     for component in np.ndindex(base.data.shape[1:]):
         column = (slice(None), *component)
-        known = (base.data[column][write.elements], owner[column][write.elements])
-        winners = _winners(write, write.value.data[column], known, is_min=is_min)
-        if winners.size:
-            where = (write.elements[winners], *component)
-            new = tape.take(write.value, (winners, *component), is_unique=True)
-            base = tape.put(base, where, new)
-            owner[where] = write.threads[winners]
+        held = (base.data[column][write.elements], owner[column][write.elements])
+        rows = _replacing_rows(write, write.value.data[column], held, is_min=is_min)
+        if rows.size:
+            key = (write.elements[rows], *component)
+            new = tape.take(write.value, (rows, *component), is_unique=True)
+            base = tape.put(base, key, new)
+            owner[key] = write.threads[rows]
             if tangent is not None and write.tangent is not None:
-                brought = tape.take(write.tangent, (winners, *component), is_unique=True)
-                tangent = tape.put(tangent, where, brought)
+                new_dot = tape.take(write.tangent, (rows, *component), is_unique=True)
+                tangent = tape.put(tangent, key, new_dot)
     return base, tangent
 
 
-def _winners(
-    write: Write, value: AnyArray, known: tuple[AnyArray, AnyArray], *, is_min: bool
+def _replacing_rows(
+    write: Write, value: AnyArray, held: tuple[AnyArray, AnyArray], *, is_min: bool
 ) -> AnyArray:
-    """The rows that replace what is known, at most one an element. NaN replaces nothing."""
-    before, owner = known
+    """The rows that replace the values and owners `held`, at most one per element; never NaN."""
+    before, owner = held
     is_better = value < before if is_min else value > before
     is_earlier = (value == before) & (write.threads < owner)
     rows = np.flatnonzero(is_better | is_earlier)
-    # Of one element's rows the best comes first; among equals the lowest thread.
+    # The rows of an element are sorted by value, equal values by thread; the first one is kept.
     best = value[rows] if is_min else _descending(value[rows])
     rows = rows[np.lexsort((write.threads[rows], best, write.elements[rows]))]
     is_first = np.ones(len(rows), bool)
@@ -151,5 +151,5 @@ def _winners(
 
 
 def _descending(value: AnyArray) -> AnyArray:
-    """Keys that sort the other way round; ints in 64 bits, where all have a negative."""
+    """Sort keys for descending order; ints widen to 64 bits, where all have a negative."""
     return -(value if value.dtype.kind == "f" else value.astype(np.int64))

@@ -1,7 +1,7 @@
-"""Primitives and conversions on NumPy arrays, with the kernel language's meaning.
+"""Primitives and conversions on NumPy arrays, with the semantics of the kernel language.
 
-Floats follow the NumPy function of the op's row in ``ir/ops.py``; here stands only where the
-language says otherwise: ints wrap at 32 bits, dividing them by 0 gives 0, shift counts are taken
+Ops compute with the NumPy function of their row in ``ir/ops.py``, except where the language
+differs: ints wrap at 32 bits, dividing them by 0 gives 0, shift counts are taken
 modulo 32, and a float outside the range of ints converts to the nearest one.
 """
 
@@ -22,15 +22,14 @@ def evaluate(op: ops.Op, args: Sequence[AnyArray], dtype: np.dtype[Any]) -> AnyA
     is_integer = args[0].dtype.kind in "iu"
     special = (_ON_INTEGERS.get(op) if is_integer else None) or _SPECIAL.get(op)
     with np.errstate(all="ignore"):
-        found = op.numpy(*args) if special is None else special(*args)
-        data = np.asarray(found)
+        data = np.asarray(op.numpy(*args) if special is None else special(*args))
         if dtype.kind in "iu" and data.dtype.kind == "f":
             return to_integer(data, dtype)
         return data.astype(dtype, copy=False)
 
 
 def by_component(args: Sequence[AnyArray]) -> list[AnyArray]:
-    """Operands in one shape: a scalar a thread is repeated in every component."""
+    """Operands in one shape: the scalar of each thread is repeated in every component."""
     rank = max(a.ndim for a in args)
     shape = next(a.shape for a in args if a.ndim == rank)
     return [
@@ -48,21 +47,21 @@ def converted(data: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
 
 
 def to_integer(data: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
-    """Truncated; NaN is 0."""
+    """Floats truncated and clamped to the range of `dtype`; NaN gives 0."""
     limits = np.iinfo(dtype)
     whole = np.clip(np.trunc(data.astype(np.float64)), limits.min, limits.max)
     return np.where(np.isnan(whole), 0, whole).astype(dtype)
 
 
 def reread(data: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
-    """The same 32 bits read as another scalar; floats have them as ``float``."""
+    """The same 32 bits read as another scalar type; floats count as ``float``."""
     bits = data.astype(np.float32) if data.dtype.kind == "f" else data
     target = np.float32 if dtype.kind == "f" else dtype
     return np.ascontiguousarray(bits).view(target).astype(dtype)
 
 
 def divides_by_zero(op: ops.Op, args: Sequence[AnyArray]) -> AnyArray | None:
-    """Which threads divide an int by 0, in any component; `None` where `op` does not divide."""
+    """True for threads that divide an int by 0; `None` where `op` is no integer division."""
     if op not in (ops.FLOOR_DIV, ops.MOD) or args[1].dtype.kind not in "iu":
         return None
     return np.any((args[1] == 0).reshape(len(args[1]), -1), axis=1)
@@ -93,8 +92,8 @@ def _shift_right(a: AnyArray, count: AnyArray) -> AnyArray:
 
 def _inverse(m: AnyArray) -> AnyArray:
     is_singular = (np.linalg.det(m) == 0)[..., None, None]
-    found = np.linalg.inv(np.where(is_singular, np.eye(m.shape[-1], dtype=m.dtype), m))
-    return np.where(is_singular, np.nan, found)
+    inverse = np.linalg.inv(np.where(is_singular, np.eye(m.shape[-1], dtype=m.dtype), m))
+    return np.where(is_singular, np.nan, inverse)
 
 
 def _any(v: AnyArray) -> AnyArray:

@@ -1,4 +1,4 @@
-"""What a run met that a device would report: bounds, limits, asserts, divisions by zero."""
+"""The errors that a device would report: bounds, limits, asserts, divisions by zero."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shaderad.interpret.cells import AnyArray
 
 
 class ReportKind(Enum):
-    """What was wrong."""
+    """The kind of error."""
 
     BOUNDS = "bounds"
     LIMIT = "limit"
@@ -21,47 +21,47 @@ class ReportKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """One place of the program where something was wrong, and the first thread it was wrong in."""
+class RunReport:
+    """An error at one place of the program, in the first thread that met it."""
 
     kind: ReportKind
     span: Span
     name: str
     """The array, the limit, or the assert's text."""
     thread: int
-    """Its row-major number."""
+    """Row-major number of the thread."""
     index: int = 0
     length: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one thread printed at one place."""
+    """A line that one thread printed."""
 
     span: Span
     thread: int
-    """Its row-major number."""
+    """Row-major number of the thread."""
     text: str
 
 
 @dataclass(slots=True)
-class Reports:
-    """All reports of a run, in the order they came."""
+class RunReports:
+    """All reports and printed lines of a run, in order of execution."""
 
-    found: list[Report] = field(default_factory=list[Report])
+    reports: list[RunReport] = field(default_factory=list[RunReport])
     printed: list[Line] = field(default_factory=list[Line])
-    """In the order in which each thread printed; threads come in any order."""
+    """The lines of each thread are in order; those of different threads are interleaved."""
 
     def add(self, kind: ReportKind, span: Span, name: str, threads: AnyArray) -> None:
-        """Notes that `threads`, which may be none, met something that has no index."""
+        """Reports an error without index in `threads`, of which there may be none."""
         if threads.size:
-            self.found.append(Report(kind, span, name, int(threads.min())))
+            self.reports.append(RunReport(kind, span, name, int(threads.min())))
 
     def out_of_range(
         self, span: Span, name: str, threads: AnyArray, index: AnyArray, length: AnyArray
     ) -> None:
-        """Notes that `threads`, which may be none, used `index` on axes of `length`."""
+        """Reports that `threads`, of which there may be none, used `index` on axes of `length`."""
         if threads.size:
             first = int(np.argmin(threads))
             thread, i, count = int(threads[first]), int(index[first]), int(length[first])
-            self.found.append(Report(ReportKind.BOUNDS, span, name, thread, i, count))
+            self.reports.append(RunReport(ReportKind.BOUNDS, span, name, thread, i, count))

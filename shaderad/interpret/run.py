@@ -1,7 +1,7 @@
 """A kernel with its arguments -> its results, and their derivatives in both directions.
 
-The derivatives come from the rules alone, in any float precision, so they are what those that a
-device computes are held against.
+The derivatives come from the rules alone, in any float precision: the reference for those that
+devices compute.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from shaderad.interpret.cells import (
 from shaderad.interpret.forms import Shape, from_host, shape_of, to_host
 from shaderad.interpret.machine import Frame, Machine, all_rows
 from shaderad.interpret.memory import Stored, neutral
-from shaderad.interpret.reports import Line, Report, Reports
-from shaderad.interpret.statements import Runner
-from shaderad.interpret.tape import Cotangents, Tangents, Tape
+from shaderad.interpret.reports import Line, RunReport, RunReports
+from shaderad.interpret.statements import StatementRunner
+from shaderad.interpret.tape import CellCotangents, CellTangents, Tape
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import INT, Access, Type, is_differentiable
 
 
-class Run:
-    """A launch that has been run.
+class KernelRun:
+    """A finished launch.
 
-    Arrays and uniforms go by the names that the kernel's IR has for them. Structs come and go
-    as dicts of arrays; in tangents and cotangents what is left out is 0.
+    Arrays and uniforms have the names of the kernel's IR. Structs are dicts of arrays; tangents
+    and cotangents that are left out are 0.
     """
 
     def __init__(self, kernel: Kernel, machine: Machine, inputs: dict[str, _Input]) -> None:
@@ -49,13 +49,13 @@ class Run:
         return {name: to_host(stored.value, stored.shape) for name, stored in self._written()}
 
     @property
-    def reports(self) -> list[Report]:
-        """What a device would report, in the order it was met."""
-        return self._machine.reports.found
+    def reports(self) -> list[RunReport]:
+        """The errors that a device would report, in order of execution."""
+        return self._machine.reports.reports
 
     @property
     def printed(self) -> list[Line]:
-        """What the threads printed, in the order of their numbers."""
+        """The printed lines, in order of threads."""
         return sorted(self._machine.reports.printed, key=lambda line: line.thread)
 
     def push(self, tangents: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Run:
         Raises:
             DerivativeError: SR0412 where the language has no such derivative.
         """
-        machine, dots = self._machine, self._given(tangents)
+        machine, dots = self._machine, self._input_tangents(tangents)
         with machine.tape.paused():
             machine.tape.push(machine.tape.entries, dots)
         return {
@@ -79,20 +79,20 @@ class Run:
         Raises:
             DerivativeError: SR0411 where the language has no such derivative.
         """
-        bars = Cotangents()
+        bars = CellCotangents()
         for c, bar in self._results(cotangents):
             bars.add(c, bar.data)
         return self._pulled(bars)
 
     def move(self, cotangents: Mapping[str, Any], tangents: Mapping[str, Any]) -> dict[str, Any]:
-        """How the gradients that `pull` gives move along `tangents`.
+        """The tangents of the gradients that `pull` gives, along `tangents` of the inputs.
 
-        With ``<y_bar, J x_dot>`` recorded, that is its gradient by x.
+        Computed as the gradient of ``<y_bar, J x_dot>`` by x.
 
         Raises:
             DerivativeError: SR0412 where the language has no such derivative.
         """
-        machine, dots, bars = self._machine, self._given(tangents), Cotangents()
+        machine, dots, bars = self._machine, self._input_tangents(tangents), CellCotangents()
         machine.tape.push(list(machine.tape.entries), dots)
         for c, bar in self._results(cotangents):
             dot = dots.get(c)
@@ -100,31 +100,30 @@ class Run:
                 bars.add(dot, bar.data)
         return self._pulled(bars)
 
-    def _given(self, tangents: Mapping[str, Any]) -> Tangents:
-        """The tangents of inputs."""
-        dots = Tangents()
-        for name, given in tangents.items():
-            known = self._inputs[name]
-            value = from_host(given, known.type, known.shape, self._machine.precision)
-            for c, dot in zip(float_cells(known.value), float_cells(value), strict=True):
+    def _input_tangents(self, tangents: Mapping[str, Any]) -> CellTangents:
+        dots = CellTangents()
+        for name, data in tangents.items():
+            primal = self._inputs[name]
+            value = from_host(data, primal.type, primal.shape, self._machine.precision)
+            for c, dot in zip(float_cells(primal.value), float_cells(value), strict=True):
                 dots.set(c, dot)
         return dots
 
     def _results(self, cotangents: Mapping[str, Any]) -> Iterator[tuple[Cell, Cell]]:
-        """What was written, and its cotangent."""
-        for name, given in cotangents.items():
+        """Pairs of a written cell and its cotangent."""
+        for name, data in cotangents.items():
             stored = self._machine.memory[name]
             t = stored.buffer.type.element
-            value = from_host(given, t, stored.shape, self._machine.precision)
+            value = from_host(data, t, stored.shape, self._machine.precision)
             yield from zip(float_cells(stored.value), float_cells(value), strict=True)
 
-    def _pulled(self, bars: Cotangents) -> dict[str, Any]:
-        """The gradients of inputs."""
+    def _pulled(self, bars: CellCotangents) -> dict[str, Any]:
+        """The gradients of the inputs, from cotangents of the outputs."""
         self._machine.tape.pull(bars)
         return {
-            name: to_host(mapped(lambda c: _cotangent(bars, c), known.value), known.shape)
-            for name, known in self._inputs.items()
-            if is_differentiable(known.type)
+            name: to_host(mapped(bars.take_full, x.value), x.shape)
+            for name, x in self._inputs.items()
+            if is_differentiable(x.type)
         }
 
     def _written(self) -> list[tuple[str, Stored]]:
@@ -132,13 +131,8 @@ class Run:
         return [(name, self._machine.memory[name]) for name in names]
 
 
-def _cotangent(bars: Cotangents, c: Cell) -> Cell:
-    bar = bars.take(c)
-    return Cell(np.zeros_like(c.data) if bar is None else bar)
-
-
 class _Input:
-    """What flows into a run: an array that is read, or a uniform."""
+    """An input of a run: an array that is read, or a uniform."""
 
     def __init__(self, value: Value, t: Type, shape: Shape, *, is_tracked: bool) -> None:
         self.value = mapped(lambda c: Cell(c.data, is_tracked=is_tracked and c.is_float), value)
@@ -156,28 +150,28 @@ def interpret(
     precision: Any = np.float64,
     is_recording: bool = True,
     rounds_constants: bool = True,
-) -> Run:
+) -> KernelRun:
     """Runs a kernel.
 
     Args:
-        kernel: As the front end makes it.
-        dim: Extents of the launch, one an Index.
-        arrays: By buffer name, every array that is read; array-likes, dicts for structs.
-        uniforms: By uniform name.
-        shapes: Of written arrays that do not have the launch's shape.
-        precision: The NumPy type that stands for ``float`` and ``half``.
-        is_recording: Whether derivatives will be asked for.
-        rounds_constants: Whether numbers of the program are first rounded to their types, as a
-            device has them: ``x > 0.1`` is false where x is 0.1 as a ``float``.
+        kernel: The kernel, as the front end makes it.
+        dim: Extents of the launch, one per Index.
+        arrays: Every array that is read, by buffer name; array-likes, dicts for structs.
+        uniforms: Values of the uniforms by name.
+        shapes: Shapes of written arrays that do not have the launch's shape.
+        precision: The NumPy type that computes ``float`` and ``half``.
+        is_recording: True if derivatives are needed.
+        rounds_constants: True if constants are rounded to their types, as on a device:
+            ``x > 0.1`` is then false where x is 0.1 as a ``float``.
     """
     dims = _shape(dim)
-    given = {**(arrays or {}), **(uniforms or {})}
+    data = {**(arrays or {}), **(uniforms or {})}
     inputs: dict[str, _Input] = {}
     memory: dict[str, Stored] = {}
     for b in kernel.buffers:
         if b.access is Access.IN:
-            shape = shape_of(given[b.name], b.type.element, b.type.rank)
-            value = from_host(given[b.name], b.type.element, shape, precision)
+            shape = shape_of(data[b.name], b.type.element, b.type.rank)
+            value = from_host(data[b.name], b.type.element, shape, precision)
             inputs[b.name] = _Input(value, b.type.element, shape, is_tracked=is_recording)
             memory[b.name] = Stored(b, shape, inputs[b.name].value)
         else:
@@ -188,18 +182,18 @@ def interpret(
             )
             memory[b.name] = Stored(b, shape, start)
     for u in kernel.uniforms:
-        value = from_host(given[u.name], u.type, (), precision)
+        value = from_host(data[u.name], u.type, (), precision)
         inputs[u.name] = _Input(value, u.type, (), is_tracked=is_recording)
     machine = Machine(
         tape=Tape(is_recording=is_recording), precision=precision, memory=memory,
-        reports=Reports(), run=functions.run, rounds_constants=rounds_constants,
+        reports=RunReports(), run=functions.run, rounds_constants=rounds_constants,
     )  # fmt: skip
     _run_threads(kernel, machine, dims, inputs)
-    return Run(kernel, machine, inputs)
+    return KernelRun(kernel, machine, inputs)
 
 
-def _shape(given: int | Shape) -> Shape:
-    return tuple(given) if isinstance(given, tuple) else (given,)
+def _shape(extents: int | Shape) -> Shape:
+    return extents if isinstance(extents, tuple) else (extents,)
 
 
 def _run_threads(
@@ -216,11 +210,11 @@ def _run_threads(
     for u in kernel.uniforms:
         variables[u.name] = _repeated(machine.tape, inputs[u.name].value, len(threads))
     frame = Frame(threads, types, variables)
-    Runner(machine, frame).block(kernel.body, all_rows(frame))
+    StatementRunner(machine, frame).block(kernel.body, all_rows(frame))
 
 
 def _repeated(tape: Tape, value: Value, count: int) -> Value:
-    """A uniform's value in every thread; its cotangent is the sum of theirs."""
+    """The value of a uniform, repeated for every thread; its cotangent sums over threads."""
 
     def repeat(data: AnyArray) -> AnyArray:
         return np.broadcast_to(data, (count, *data.shape[1:]))

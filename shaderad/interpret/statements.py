@@ -1,7 +1,7 @@
-"""Statements -> changed variables and arrays.
+"""Runs statements: they change variables and arrays.
 
-`Runner.block` gives back the rows that go on behind the block; those that leave by `break`,
-`continue` or `return` are with their loop, or with nobody.
+`StatementRunner.block` returns the rows that continue after the block. Rows that leave by `break`
+or `continue` are kept by their loop; those that leave by `return` are dropped.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from shaderad.interpret.cells import (
     cell,
     cells,
     combined,
+    data_of,
     float_cells,
     mapped,
     parts,
     rebuilt,
-    truth,
 )
-from shaderad.interpret.derivatives import Derived, backward_diff
+from shaderad.interpret.derivatives import DiffCall, backward_diff
 from shaderad.interpret.expressions import (
     buffer_place,
     columns,
@@ -35,7 +35,14 @@ from shaderad.interpret.expressions import (
 )
 from shaderad.interpret.forms import row_of, to_host
 from shaderad.interpret.machine import Frame, Machine, Rows, at_rows, merged, read, write
-from shaderad.interpret.memory import Place, Stored, Write, beside, kept_extreme, last_writes
+from shaderad.interpret.memory import (
+    ElementRows,
+    Stored,
+    Write,
+    kept_extreme,
+    last_writes,
+    unwritten,
+)
 from shaderad.interpret.reports import Line, ReportKind
 from shaderad.interpret.tape import Tape
 from shaderad.ir import nodes
@@ -45,23 +52,23 @@ _NO_ROWS = np.zeros(0, np.intp)
 
 
 @dataclass(slots=True)
-class Loop:
-    """Rows that left the body of the innermost loop early, in this iteration."""
+class _LoopExits:
+    """The rows that left the current iteration of a loop early."""
 
     continued: list[Rows] = field(default_factory=list[Rows])
     broken: list[Rows] = field(default_factory=list[Rows])
 
 
 @dataclass(slots=True)
-class Runner:
+class StatementRunner:
     """Runs statements of one frame."""
 
     machine: Machine
     frame: Frame
-    loops: list[Loop] = field(default_factory=list[Loop])
+    loops: list[_LoopExits] = field(default_factory=list[_LoopExits])
 
     def block(self, body: tuple[nodes.Stmt, ...], rows: Rows) -> Rows:
-        """Runs `body` for `rows`; the rows that arrive at its end."""
+        """Runs `body` for `rows`; returns those that reach its end."""
         for s in body:
             if not rows.size:
                 break
@@ -76,12 +83,12 @@ class Runner:
     def assign(self, s: nodes.Assign, rows: Rows) -> Rows:
         value = self.value(s.value, rows)
         if s.path:
-            known = self._known(s.name, rows)
-            value = self._updated(known, s.path, rows, lambda _: value)
+            old = self._variable(s.name, rows)
+            value = self._updated(old, s.path, rows, lambda _: value)
         write(self.machine, self.frame, s.name, rows, value)
         return rows
 
-    def _known(self, name: str, rows: Rows) -> Value:
+    def _variable(self, name: str, rows: Rows) -> Value:
         if name not in self.frame.variables:
             return self.machine.zero(self.frame.types[name], len(rows))
         return read(self.machine, self.frame, name, rows)
@@ -93,7 +100,7 @@ class Runner:
         rows: Rows,
         change: Callable[[Value], Value],
     ) -> Value:
-        """`value`, which has a row each of `rows`, with what `path` reaches changed."""
+        """`value`, which has one row for each of `rows`, with the part at `path` changed."""
         if not path:
             return change(value)
         step, rest = path[0], path[1:]
@@ -115,11 +122,11 @@ class Runner:
         rows: Rows,
         change: Callable[[Value], Value],
     ) -> Value:
-        index = truth(self.value(step.index, rows))
-        found = element_place(self.machine, self.frame, step.index, index, value, rows)
-        new = self._updated(element(self.machine, value, found), rest, rows, change)
-        tape, key = self.machine.tape, (found.rows, found.elements)
-        inside = at_rows(tape, new, found.rows, len(rows))
+        index = data_of(self.value(step.index, rows))
+        place = element_place(self.machine, self.frame, step.index, index, value, rows)
+        new = self._updated(element(self.machine, value, place), rest, rows, change)
+        tape, key = self.machine.tape, (place.rows, place.elements)
+        inside = at_rows(tape, new, place.rows, len(rows))
         return combined(lambda base, c: tape.put(base, key, c), value, inside)
 
     # -- arrays -------------------------------------------------------------------------------
@@ -127,9 +134,9 @@ class Runner:
     def store(self, s: nodes.Store, rows: Rows) -> Rows:
         value = self.value(s.value, rows)
         stored = self.machine.memory[s.buffer]
-        found = buffer_place(self.machine, self.frame, s, rows)
-        kept = last_writes(found.elements)
-        elements, writers = found.elements[kept], found.rows[kept]
+        place = buffer_place(self.machine, self.frame, s, rows)
+        last = last_writes(place.elements)
+        elements, writers = place.elements[last], place.rows[last]
         tape = self.machine.tape
         value = at_rows(tape, value, writers, len(rows))
         if s.path:
@@ -144,37 +151,38 @@ class Runner:
         stored = self.machine.memory[s.buffer]
         if stored.buffer.access is not Access.ADD:
             return self._compete(s, rows, stored)
-        found, value = self._addend(s, rows, Access.ADD)
+        place, value = self._addend(s, rows, Access.ADD)
         tape = self.machine.tape
-        pairs = zip(cells(stored.value), cells(value), strict=True)
-        changed = [tape.add_at(base, found.elements, new) for base, new in pairs]
-        stored.value = rebuilt(stored.value, iter(changed))
+        stored.value = combined(
+            lambda base, new: tape.add_at(base, place.elements, new), stored.value, value
+        )
         return rows
 
     def _compete(self, s: nodes.Accumulate, rows: Rows, stored: Stored) -> Rows:
-        """A write to Min or Max; in kernels with tangents the winner brings its own along."""
-        found, value = self._addend(s, rows, stored.buffer.access)
-        threads = self.frame.threads[rows[found.rows]]
+        """A write to a Min or Max array and, in kernels with tangents, to its tangents."""
+        place, value = self._addend(s, rows, stored.buffer.access)
+        threads = self.frame.threads[rows[place.rows]]
         values = list(cells(value))
-        beside: list[Cell | None] = [None] * len(values)
-        brought, tangents = list(beside), list(beside)
+        new_dots: list[Cell | None] = [None] * len(values)
+        dots = list(new_dots)
         if s.tangent is not None:
-            beside_value = self.machine.memory[s.tangent_buffer].value
             _, dot = self._addend(replace(s, value=s.tangent), rows, Access.ADD)
-            brought, tangents = [*cells(dot)], [*cells(beside_value)]
-        kept = [
+            new_dots = [*cells(dot)]
+            dots = [*cells(self.machine.memory[s.tangent_buffer].value)]
+        extremes = [
             kept_extreme(self.machine.tape, stored, base,
-                         Write(k, found.elements, values[k], threads, brought[k]), tangents[k])
+                         Write(k, place.elements, values[k], threads, new_dots[k]), dots[k])
             for k, base in enumerate(cells(stored.value))
         ]  # fmt: skip
-        stored.value = rebuilt(stored.value, iter([base for base, _ in kept]))
+        stored.value = rebuilt(stored.value, iter([base for base, _ in extremes]))
         if s.tangent is not None:
-            held = self.machine.memory[s.tangent_buffer]
-            held.value = rebuilt(held.value, iter([dot for _, dot in kept if dot is not None]))
+            tangents = self.machine.memory[s.tangent_buffer]
+            changed = iter([dot for _, dot in extremes if dot is not None])
+            tangents.value = rebuilt(tangents.value, changed)
         return rows
 
     def accumulate_gradient(self, s: nodes.AccumulateGradient, rows: Rows) -> Rows:
-        found, value = self._addend(s, rows, Access.ADD)
+        place, value = self._addend(s, rows, Access.ADD)
         stored = self.machine.memory[s.buffer]
         gradients = self.machine.gradients
         if gradients is None:
@@ -182,39 +190,41 @@ class Runner:
         bars = zip(float_cells(stored.value), float_cells(value), strict=True)
         if not s.is_store:
             for base, bar in bars:
-                gradients.add_at(base, found.elements, bar.data)
+                gradients.add_at(base, place.elements, bar.data)
             return rows
-        for (base, bar), mask in zip(bars, self._reached(s, rows, found), strict=True):
+        for (base, bar), mask in zip(bars, self._path_masks(s, rows, place), strict=True):
             row, *axes = np.nonzero(mask)
-            gradients.set_at(base, (found.elements[row], *axes), bar.data[row, *axes])
+            gradients.set_at(base, (place.elements[row], *axes), bar.data[row, *axes])
         return rows
 
-    def _reached(self, s: nodes.AccumulateGradient, rows: Rows, found: Place) -> list[AnyArray]:
-        """For each float of whole elements, whether the path of a write leads to it."""
+    def _path_masks(
+        self, s: nodes.AccumulateGradient, rows: Rows, place: ElementRows
+    ) -> list[AnyArray]:
+        """For each float cell of the elements, True for the components at the path of the write."""
         t = self.machine.memory[s.buffer].buffer.type.element
-        zeros = self.machine.zero(t, len(found.rows))
+        zeros = self.machine.zero(t, len(place.rows))
 
-        def marked(value: Value) -> Value:
+        def ones(value: Value) -> Value:
             return mapped(lambda c: Cell(np.ones_like(c.data)), value)
 
-        value = self._updated(zeros, s.path, rows[found.rows], marked)
+        value = self._updated(zeros, s.path, rows[place.rows], ones)
         return [c.data != 0 for c in float_cells(value)]
 
     def _addend(
         self, s: nodes.Accumulate | nodes.AccumulateGradient, rows: Rows, access: Access
-    ) -> tuple[Place, Value]:
-        """Which elements, and whole elements to combine them with, neutral beside the path."""
+    ) -> tuple[ElementRows, Value]:
+        """The elements of a write, and whole operands for them, neutral outside the path."""
         value = self.value(s.value, rows)
-        found = buffer_place(self.machine, self.frame, s, rows)
-        value = at_rows(self.machine.tape, value, found.rows, len(rows))
+        place = buffer_place(self.machine, self.frame, s, rows)
+        value = at_rows(self.machine.tape, value, place.rows, len(rows))
         if s.path:
             element_type = self.machine.memory[s.buffer].buffer.type.element
             whole = mapped(
-                lambda c: Cell(np.full_like(c.data, beside(access, c.data.dtype))),
-                self.machine.zero(element_type, len(found.rows)),
+                lambda c: Cell(np.full_like(c.data, unwritten(access, c.data.dtype))),
+                self.machine.zero(element_type, len(place.rows)),
             )
-            value = self._updated(whole, s.path, rows[found.rows], lambda _: value)
-        return found, value
+            value = self._updated(whole, s.path, rows[place.rows], lambda _: value)
+        return place, value
 
     # -- calls --------------------------------------------------------------------------------
 
@@ -225,18 +235,16 @@ class Runner:
     def backward_diff(self, s: nodes.BackwardDiff, rows: Rows) -> Rows:
         args = [self.value(a, rows) for a in s.args]
         cotangent = self.value(s.cotangent, rows)
-        threads = self.frame.threads[rows]
-        pairs = [isinstance(a.type, Pair) for a in s.args]
-        derived = Derived(s.function, args, pairs, threads)
-        found = backward_diff(self.machine, derived, cotangent)
-        for a, pair, bar in zip(s.args, args, found, strict=True):
+        is_pair = [isinstance(a.type, Pair) for a in s.args]
+        diff = DiffCall(s.function, args, is_pair, self.frame.threads[rows])
+        bars = backward_diff(self.machine, diff, cotangent)
+        for a, pair, bar in zip(s.args, args, bars, strict=True):
             if bar is not None and isinstance(a, nodes.Var):
-                made = parts(pair) | {"d": bar}
-                write(self.machine, self.frame, a.name, rows, made)
+                write(self.machine, self.frame, a.name, rows, parts(pair) | {"d": bar})
         return rows
 
-    def hold(self, s: nodes.Assert, rows: Rows) -> Rows:
-        fails = ~truth(self.value(s.condition, rows))
+    def assert_(self, s: nodes.Assert, rows: Rows) -> Rows:
+        fails = ~data_of(self.value(s.condition, rows))
         self.machine.reports.add(ReportKind.ASSERT, s.span, s.text, self.frame.threads[rows[fails]])
         return rows
 
@@ -249,18 +257,18 @@ class Runner:
 
     # -- control flow -------------------------------------------------------------------------
 
-    def choose(self, s: nodes.If, rows: Rows) -> Rows:
-        condition = truth(self.value(s.condition, rows))
+    def branch(self, s: nodes.If, rows: Rows) -> Rows:
+        condition = data_of(self.value(s.condition, rows))
         then = self.block(s.then, rows[condition])
         otherwise = self.block(s.otherwise, rows[~condition])
         return _together(then, otherwise)
 
-    def count(self, s: nodes.For, rows: Rows) -> Rows:
+    def for_loop(self, s: nodes.For, rows: Rows) -> Rows:
         start, stop, step = (
-            truth(self.value(e, rows)).astype(np.int64) for e in (s.start, s.stop, s.step)
+            data_of(self.value(e, rows)).astype(np.int64) for e in (s.start, s.stop, s.step)
         )
         trips = _trip_count(start, stop, step)
-        # By row of the frame, because rows drop out of the loop.
+        # Indexed by row of the frame: fewer rows remain in each iteration.
         first, stride, left = (np.zeros(self.frame.count, np.int64) for _ in range(3))
         first[rows], stride[rows], left[rows] = start, step, trips
 
@@ -274,13 +282,13 @@ class Runner:
 
         return self._loop(s, rows, has_more)
 
-    def repeat(self, s: nodes.While, rows: Rows) -> Rows:
-        return self._loop(s, rows, lambda k, here: truth(self.value(s.condition, here)))
+    def while_loop(self, s: nodes.While, rows: Rows) -> Rows:
+        return self._loop(s, rows, lambda k, here: data_of(self.value(s.condition, here)))
 
     def _loop(
         self, s: nodes.For | nodes.While, rows: Rows, has_more: Callable[[int, Rows], AnyArray]
     ) -> Rows:
-        """Iterates until no row wants more, or the limit is reached, which is reported."""
+        """Iterates until `has_more` is false for all rows; reports rows that reach the limit."""
         finished: list[Rows] = []
         k = 0
         while rows.size:
@@ -293,7 +301,7 @@ class Runner:
                 threads = self.frame.threads[rows]
                 self.machine.reports.add(ReportKind.LIMIT, s.span, str(s.limit), threads)
                 break
-            loop = Loop()
+            loop = _LoopExits()
             self.loops.append(loop)
             rows = _together(self.block(s.body, rows), *loop.continued)
             self.loops.pop()
@@ -301,15 +309,15 @@ class Runner:
             k += 1
         return _together(rows, *finished)
 
-    def leave_loop(self, s: nodes.Break, rows: Rows) -> Rows:
+    def break_(self, s: nodes.Break, rows: Rows) -> Rows:
         self.loops[-1].broken.append(rows)
         return _NO_ROWS
 
-    def next_iteration(self, s: nodes.Continue, rows: Rows) -> Rows:
+    def continue_(self, s: nodes.Continue, rows: Rows) -> Rows:
         self.loops[-1].continued.append(rows)
         return _NO_ROWS
 
-    def leave(self, s: nodes.Return, rows: Rows) -> Rows:
+    def return_(self, s: nodes.Return, rows: Rows) -> Rows:
         if s.value is not None:
             value = self.value(s.value, rows)
             frame = self.frame
@@ -333,26 +341,26 @@ def _together(*groups: Rows) -> Rows:
 
 
 def _trip_count(start: AnyArray, stop: AnyArray, step: AnyArray) -> AnyArray:
-    """How often ``range(start, stop, step)`` iterates; a step of 0 does not."""
+    """The length of ``range(start, stop, step)``; 0 for a step of 0."""
     distance = np.where(step > 0, stop - start, start - stop)
     size = np.abs(step)
     count = -(-distance // np.where(size == 0, 1, size))
     return np.where(size == 0, 0, np.maximum(count, 0))
 
 
-_RUN: dict[type[nodes.Stmt], Callable[[Runner, Any, Rows], Rows]] = {
-    nodes.Assign: Runner.assign,
-    nodes.Store: Runner.store,
-    nodes.Accumulate: Runner.accumulate,
-    nodes.AccumulateGradient: Runner.accumulate_gradient,
-    nodes.Evaluate: Runner.call,
-    nodes.BackwardDiff: Runner.backward_diff,
-    nodes.Assert: Runner.hold,
-    nodes.Print: Runner.print,
-    nodes.If: Runner.choose,
-    nodes.For: Runner.count,
-    nodes.While: Runner.repeat,
-    nodes.Break: Runner.leave_loop,
-    nodes.Continue: Runner.next_iteration,
-    nodes.Return: Runner.leave,
+_RUN: dict[type[nodes.Stmt], Callable[[StatementRunner, Any, Rows], Rows]] = {
+    nodes.Assign: StatementRunner.assign,
+    nodes.Store: StatementRunner.store,
+    nodes.Accumulate: StatementRunner.accumulate,
+    nodes.AccumulateGradient: StatementRunner.accumulate_gradient,
+    nodes.Evaluate: StatementRunner.call,
+    nodes.BackwardDiff: StatementRunner.backward_diff,
+    nodes.Assert: StatementRunner.assert_,
+    nodes.Print: StatementRunner.print,
+    nodes.If: StatementRunner.branch,
+    nodes.For: StatementRunner.for_loop,
+    nodes.While: StatementRunner.while_loop,
+    nodes.Break: StatementRunner.break_,
+    nodes.Continue: StatementRunner.continue_,
+    nodes.Return: StatementRunner.return_,
 }

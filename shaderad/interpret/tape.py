@@ -1,9 +1,9 @@
-"""What was computed, as a list of entries that can be run forward (jvp) and backward (vjp).
+"""The tape: operations on cells, recorded to be run forward (jvp) and backward (vjp).
 
-Each method of `Tape` makes a cell out of cells and notes how, where a derivative may flow. There
-are few kinds: primitives, whose derivatives are rows of ``rules/``, and ways to move elements
-about, which are linear. Invariant: entries stand in the order of execution and only the threads
-that executed one take part in it, so a branch not taken contributes exactly 0.
+Each method of `Tape` computes a cell from cells and records an entry if a derivative may flow.
+There are few kinds: primitives, whose derivatives are rows of ``rules/``, and linear moves of
+elements. Invariant: entries are in the order of execution and concern only the threads that
+executed them, so a branch not taken contributes exactly 0.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from shaderad.interpret.traced import pushed
 from shaderad.rules.table import Row
 
 Key = Any
-"""What NumPy takes between brackets."""
+"""An index of NumPy."""
 
 
-class Entry(Protocol):
-    """One step that was executed."""
+class TapeEntry(Protocol):
+    """One recorded operation."""
 
-    def push(self, tape: Tape, dots: Tangents) -> None:
-        """Tangents of the inputs -> tangents of the outputs, made on `tape`."""
+    def push(self, tape: Tape, dots: CellTangents) -> None:
+        """Tangents of the inputs -> tangents of the outputs, computed on `tape`."""
         ...
 
-    def pull(self, bars: Cotangents) -> None:
+    def pull(self, bars: CellCotangents) -> None:
         """Cotangents of the outputs -> cotangents of the inputs."""
         ...
 
 
-class Tangents:
+class CellTangents:
     """The tangent of every cell that has one; the others' are 0."""
 
     def __init__(self) -> None:
@@ -49,8 +49,8 @@ class Tangents:
 
     def full(self, primal: Cell) -> Cell:
         """The tangent, zeros where there is none."""
-        found = self._by_cell.get(primal)
-        return Cell(np.zeros_like(primal.data)) if found is None else found
+        dot = self._by_cell.get(primal)
+        return Cell(np.zeros_like(primal.data)) if dot is None else dot
 
     def all_of(self, primals: Sequence[Cell]) -> list[Cell] | None:
         """The tangent of each, zeros where there is none; `None` where none has one."""
@@ -59,66 +59,71 @@ class Tangents:
         return [self.full(p) for p in primals]
 
 
-class Cotangents:
-    """Sums of what flows back into each tracked cell."""
+class CellCotangents:
+    """The sum of the cotangents of each tracked cell."""
 
     def __init__(self) -> None:
         self._by_cell: dict[Cell, AnyArray] = {}
         self._own: set[Cell] = set()
-        """Cells whose sum nobody else holds, so that it can be added to in place."""
+        """Cells whose sum is referenced here only, so that it can be changed in place."""
 
     def take(self, primal: Cell) -> AnyArray | None:
-        """The finished cotangent, which is then forgotten; `None` for zero."""
+        """Removes and returns the cotangent; `None` for zero."""
         self._own.discard(primal)
         return self._by_cell.pop(primal, None)
+
+    def take_full(self, primal: Cell) -> Cell:
+        """Removes and returns the cotangent, zeros where there is none."""
+        bar = self.take(primal)
+        return Cell(np.zeros_like(primal.data) if bar is None else bar)
 
     def add(self, primal: Cell, bar: AnyArray) -> None:
         if not primal.is_tracked:
             return
-        known = self._by_cell.get(primal)
-        if known is None:
+        total = self._by_cell.get(primal)
+        if total is None:
             self._by_cell[primal] = bar
         elif primal in self._own:
-            known += bar
+            total += bar
         else:
-            self._by_cell[primal] = known + bar
+            self._by_cell[primal] = total + bar
             self._own.add(primal)
 
     def add_at(self, primal: Cell, key: Key, bar: AnyArray, *, is_unique: bool = False) -> None:
-        """Adds to some elements; `is_unique` says that `key` names none twice."""
+        """Adds to some elements; `is_unique` promises that `key` names none twice."""
         if not primal.is_tracked:
             return
-        known = self._owned(primal)
+        total = self._owned(primal)
         if is_unique:
-            known[key] += bar
+            total[key] += bar
         else:
-            np.add.at(known, key, bar)
+            np.add.at(total, key, bar)
 
     def set_at(self, primal: Cell, key: Key, bar: AnyArray) -> None:
-        """Replaces some elements; of several values for one the last stands."""
+        """Replaces some elements; if several values name one element, the last one counts."""
         if primal.is_tracked:
             self._owned(primal)[key] = bar
 
     def _owned(self, primal: Cell) -> AnyArray:
         """The sum so far, which may be changed in place."""
-        known = self._by_cell.get(primal)
-        if known is None or primal not in self._own:
-            known = np.zeros_like(primal.data) if known is None else known.copy()
-            self._by_cell[primal] = known
+        total = self._by_cell.get(primal)
+        if total is None or primal not in self._own:
+            total = np.zeros_like(primal.data) if total is None else total.copy()
+            self._by_cell[primal] = total
             self._own.add(primal)
-        return known
+        return total
 
 
 class Tape:
-    """Makes cells, and keeps how where it `is_recording`."""
+    """Computes cells, and records the operations while `is_recording`."""
 
     def __init__(self, *, is_recording: bool) -> None:
         self.is_recording = is_recording
-        self.entries: list[Entry] = []
+        self.entries: list[TapeEntry] = []
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Records nothing for a while."""
+        """Stops recording for the duration of a ``with`` block."""
         before, self.is_recording = self.is_recording, False
         try:
             yield
@@ -126,77 +131,73 @@ class Tape:
             self.is_recording = before
 
     def tracks(self, *inputs: Cell) -> bool:
-        """Whether a cell made of `inputs` is to be recorded."""
+        """True if operations on `inputs` are recorded."""
         return self.is_recording and any(c.is_tracked for c in inputs)
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: TapeEntry) -> None:
         self.entries.append(entry)
 
     def fresh(self, source: Cell) -> Cell:
-        """The same values as a new cell that is tracked whatever they come from."""
-        made = Cell(source.data, is_tracked=True)
-        self.note(Rearranged(made, source, _same, _same))
-        return made
+        """The same values as a new cell, tracked even where `source` is not."""
+        result = Cell(source.data, is_tracked=True)
+        self.note(Rearranged(result, source, _same, _same))
+        return result
 
-    # -- ways to make a cell ------------------------------------------------------------------
+    # -- operations ---------------------------------------------------------------------------
+
+    def _result(
+        self, data: AnyArray, inputs: Sequence[Cell], entry: Callable[[Cell], TapeEntry]
+    ) -> Cell:
+        """A cell of `data`, whose ``entry(cell)`` is recorded if an input is tracked."""
+        result = Cell(data, is_tracked=self.tracks(*inputs))
+        if result.is_tracked:
+            self.note(entry(result))
+        return result
 
     def apply(self, row: Row, data: AnyArray, args: Sequence[Cell]) -> Cell:
         """The result `data` of a primitive with derivative `row`."""
-        if not self.tracks(*args):
-            return Cell(data)
-        made = Cell(data, is_tracked=True)
-        self.note(Applied(made, tuple(args), row))
-        return made
+        return self._result(data, args, lambda result: Applied(result, tuple(args), row))
 
     def take(self, source: Cell, key: Key, *, is_unique: bool = False) -> Cell:
-        """``source[key]``; `is_unique` says that no element is taken twice."""
-        made = Cell(source.data[key], is_tracked=self.tracks(source))
-        if made.is_tracked:
-            self.note(Taken(made, source, key, is_unique))
-        return made
+        """``source[key]``; `is_unique` promises that no element is taken twice."""
+        return self._result(
+            source.data[key], (source,), lambda result: Taken(result, source, key, is_unique)
+        )
 
     def put(self, base: Cell, key: Key, value: Cell) -> Cell:
         """`base` with ``base[key]`` replaced; `key` names no element twice."""
         data = base.data.copy()
         data[key] = value.data
-        made = Cell(data, is_tracked=self.tracks(base, value))
-        if made.is_tracked:
-            self.note(Put(made, base, key, value))
-        return made
+        return self._result(data, (base, value), lambda result: Put(result, base, key, value))
 
     def add_at(self, base: Cell, key: Key, value: Cell) -> Cell:
         """`base` with `value` added at elements that may repeat."""
         data = base.data.copy()
         np.add.at(data, key, value.data)
-        made = Cell(data, is_tracked=self.tracks(base, value))
-        if made.is_tracked:
-            self.note(Added(made, base, key, value))
-        return made
+        return self._result(data, (base, value), lambda result: Added(result, base, key, value))
 
     def rearrange(self, source: Cell, forward: Move, transposed: Move) -> Cell:
-        """A linear `forward` of one array and its transpose."""
-        made = Cell(forward(source.data), is_tracked=self.tracks(source))
-        if made.is_tracked:
-            self.note(Rearranged(made, source, forward, transposed))
-        return made
+        """``forward(source)`` for a linear `forward` with the given transpose."""
+        return self._result(
+            forward(source.data),
+            (source,),
+            lambda result: Rearranged(result, source, forward, transposed),
+        )
 
     def join(self, sources: Sequence[Cell], shape: tuple[int, ...]) -> Cell:
         """The elements of all sources one after the other, thread by thread, in `shape`."""
         flat = [c.data.reshape(len(c.data), -1) for c in sources]
         data = np.concatenate(flat, axis=1).reshape(shape)
-        made = Cell(data, is_tracked=self.tracks(*sources))
-        if made.is_tracked:
-            self.note(Joined(made, tuple(sources)))
-        return made
+        return self._result(data, sources, lambda result: Joined(result, tuple(sources)))
 
     # -- sweeps -------------------------------------------------------------------------------
 
-    def push(self, entries: Sequence[Entry], dots: Tangents) -> None:
-        """Runs entries forward; what that computes is itself recorded on this tape."""
+    def push(self, entries: Sequence[TapeEntry], dots: CellTangents) -> None:
+        """Runs entries forward; the operations of that are recorded on this tape, too."""
         for entry in entries:
             entry.push(self, dots)
 
-    def pull(self, bars: Cotangents) -> None:
+    def pull(self, bars: CellCotangents) -> None:
         """Runs all entries backward."""
         for entry in reversed(self.entries):
             entry.pull(bars)
@@ -211,64 +212,64 @@ def _same(data: AnyArray) -> AnyArray:
 
 @dataclass(slots=True)
 class Applied:
-    """``made = op(*args)``."""
+    """``result = op(*args)``."""
 
-    made: Cell
+    result: Cell
     args: tuple[Cell, ...]
     row: Row
 
-    def push(self, tape: Tape, dots: Tangents) -> None:
+    def push(self, tape: Tape, dots: CellTangents) -> None:
         args_dot = dots.all_of(self.args)
         if args_dot is not None:
-            dots.set(self.made, pushed(tape, self.row, self.made, self.args, args_dot))
+            dots.set(self.result, pushed(tape, self.row, self.result, self.args, args_dot))
 
-    def pull(self, bars: Cotangents) -> None:
-        bar = bars.take(self.made)
+    def pull(self, bars: CellCotangents) -> None:
+        bar = bars.take(self.result)
         if bar is None:
             return
-        found = self.row.vjp(self.made.data, [a.data for a in self.args], bar)
-        for a, a_bar in zip(self.args, found, strict=True):
+        args_bar = self.row.vjp(self.result.data, [a.data for a in self.args], bar)
+        for a, a_bar in zip(self.args, args_bar, strict=True):
             if a.is_tracked:
                 bars.add(a, np.asarray(a_bar, a.data.dtype))
 
 
 @dataclass(slots=True)
 class Taken:
-    """``made = source[key]``; transposed, an addition there."""
+    """``result = source[key]``; its transpose adds at `key`."""
 
-    made: Cell
+    result: Cell
     source: Cell
     key: Key
     is_unique: bool
 
-    def push(self, tape: Tape, dots: Tangents) -> None:
+    def push(self, tape: Tape, dots: CellTangents) -> None:
         dot = dots.get(self.source)
         if dot is not None:
-            dots.set(self.made, tape.take(dot, self.key, is_unique=self.is_unique))
+            dots.set(self.result, tape.take(dot, self.key, is_unique=self.is_unique))
 
-    def pull(self, bars: Cotangents) -> None:
-        bar = bars.take(self.made)
+    def pull(self, bars: CellCotangents) -> None:
+        bar = bars.take(self.result)
         if bar is not None:
             bars.add_at(self.source, self.key, bar, is_unique=self.is_unique)
 
 
 @dataclass(slots=True)
 class Put:
-    """``made = base`` but ``made[key] = value``; what is replaced gets no cotangent."""
+    """``result = base`` but ``result[key] = value``; replaced elements get no cotangent."""
 
-    made: Cell
+    result: Cell
     base: Cell
     key: Key
     value: Cell
 
-    def push(self, tape: Tape, dots: Tangents) -> None:
-        found = dots.all_of((self.base, self.value))
-        if found is not None:
-            base_dot, value_dot = found
-            dots.set(self.made, tape.put(base_dot, self.key, value_dot))
+    def push(self, tape: Tape, dots: CellTangents) -> None:
+        inputs_dot = dots.all_of((self.base, self.value))
+        if inputs_dot is not None:
+            base_dot, value_dot = inputs_dot
+            dots.set(self.result, tape.put(base_dot, self.key, value_dot))
 
-    def pull(self, bars: Cotangents) -> None:
-        bar = bars.take(self.made)
+    def pull(self, bars: CellCotangents) -> None:
+        bar = bars.take(self.result)
         if bar is None:
             return
         bars.add(self.value, bar[self.key])
@@ -280,21 +281,21 @@ class Put:
 
 @dataclass(slots=True)
 class Added:
-    """``made = base`` but ``made[key] += value``; transposed, a read."""
+    """``result = base`` but ``result[key] += value``; its transpose reads at `key`."""
 
-    made: Cell
+    result: Cell
     base: Cell
     key: Key
     value: Cell
 
-    def push(self, tape: Tape, dots: Tangents) -> None:
-        found = dots.all_of((self.base, self.value))
-        if found is not None:
-            base_dot, value_dot = found
-            dots.set(self.made, tape.add_at(base_dot, self.key, value_dot))
+    def push(self, tape: Tape, dots: CellTangents) -> None:
+        inputs_dot = dots.all_of((self.base, self.value))
+        if inputs_dot is not None:
+            base_dot, value_dot = inputs_dot
+            dots.set(self.result, tape.add_at(base_dot, self.key, value_dot))
 
-    def pull(self, bars: Cotangents) -> None:
-        bar = bars.take(self.made)
+    def pull(self, bars: CellCotangents) -> None:
+        bar = bars.take(self.result)
         if bar is not None:
             bars.add(self.value, bar[self.key])
             bars.add(self.base, bar)
@@ -302,38 +303,38 @@ class Added:
 
 @dataclass(slots=True)
 class Rearranged:
-    """``made = forward(source)``, linear; `transposed` carries cotangents back."""
+    """``result = forward(source)`` for a linear `forward` with transpose `transposed`."""
 
-    made: Cell
+    result: Cell
     source: Cell
     forward: Move
     transposed: Move
 
-    def push(self, tape: Tape, dots: Tangents) -> None:
+    def push(self, tape: Tape, dots: CellTangents) -> None:
         dot = dots.get(self.source)
         if dot is not None:
-            dots.set(self.made, tape.rearrange(dot, self.forward, self.transposed))
+            dots.set(self.result, tape.rearrange(dot, self.forward, self.transposed))
 
-    def pull(self, bars: Cotangents) -> None:
-        bar = bars.take(self.made)
+    def pull(self, bars: CellCotangents) -> None:
+        bar = bars.take(self.result)
         if bar is not None:
             bars.add(self.source, self.transposed(bar))
 
 
 @dataclass(slots=True)
 class Joined:
-    """``made`` holds the elements of all sources; transposed, they come apart."""
+    """``result`` holds the elements of all sources; its transpose splits them."""
 
-    made: Cell
+    result: Cell
     sources: tuple[Cell, ...]
 
-    def push(self, tape: Tape, dots: Tangents) -> None:
+    def push(self, tape: Tape, dots: CellTangents) -> None:
         sources_dot = dots.all_of(self.sources)
         if sources_dot is not None:
-            dots.set(self.made, tape.join(sources_dot, self.made.data.shape))
+            dots.set(self.result, tape.join(sources_dot, self.result.data.shape))
 
-    def pull(self, bars: Cotangents) -> None:
-        bar = bars.take(self.made)
+    def pull(self, bars: CellCotangents) -> None:
+        bar = bars.take(self.result)
         if bar is None:
             return
         flat = bar.reshape(len(bar), -1)

@@ -1,9 +1,9 @@
-"""Rules of derivatives evaluated on cells, so that what they compute can be differentiated again.
+"""Evaluates the rules of derivatives on cells, so that their results can be differentiated.
 
-The rows of ``rules/`` are written in NumPy. A `Traced` is an array to NumPy, through its protocols
-``__array_ufunc__`` and ``__array_function__``, and a cell to the tape: the second derivative of an
-op is the derivative of its row. Invariant: an operation of NumPy that is not in the tables here
-is an error, never a derivative that is lost.
+The rows of ``rules/`` are written in NumPy. A `TracedCell` is an array to NumPy, through the
+protocols ``__array_ufunc__`` and ``__array_function__``, and a cell to the tape: the second
+derivative of an op is the derivative of its row. Invariant: an operation of NumPy that is not in
+the tables here is an error, never a lost derivative.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _WITHOUT_DERIVATIVE = frozenset(
 )
 
 
-class Traced(NDArrayOperatorsMixin):
-    """A cell, for NumPy."""
+class TracedCell(NDArrayOperatorsMixin):
+    """A cell as an array of NumPy."""
 
     __slots__ = ("cell", "tape")
 
@@ -62,8 +62,8 @@ class Traced(NDArrayOperatorsMixin):
     def shape(self) -> tuple[int, ...]:
         return self.data.shape
 
-    def __getitem__(self, key: Any) -> Traced:
-        return Traced(self.tape, self.tape.take(self.cell, key, is_unique=True))
+    def __getitem__(self, key: Any) -> TracedCell:
+        return TracedCell(self.tape, self.tape.take(self.cell, key, is_unique=True))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or kwargs:
@@ -78,41 +78,43 @@ class Traced(NDArrayOperatorsMixin):
         return _applied(self.tape, op, ufunc, _in_one_shape(self.tape, inputs))
 
     def __array_function__(self, function: Any, _types: Any, args: Any, kwargs: Any) -> Any:
-        made = _FUNCTIONS.get(function)
-        return NotImplemented if made is None else made(self.tape, *args, **kwargs)
+        traced = _FUNCTIONS.get(function)
+        return NotImplemented if traced is None else traced(self.tape, *args, **kwargs)
 
 
 def raw(value: Any) -> Any:
-    """What NumPy computes with."""
-    return value.data if isinstance(value, Traced) else value
+    """The data of a traced cell; other values as they are."""
+    return value.data if isinstance(value, TracedCell) else value
 
 
 def _cell(value: Any) -> Cell:
-    return value.cell if isinstance(value, Traced) else Cell(np.asarray(value))
+    return value.cell if isinstance(value, TracedCell) else Cell(np.asarray(value))
 
 
-def _applied(tape: Tape, op: ops.Op, function: Callable[..., Any], args: Sequence[Any]) -> Traced:
+def _applied(
+    tape: Tape, op: ops.Op, function: Callable[..., Any], args: Sequence[Any]
+) -> TracedCell:
     with np.errstate(all="ignore"):
         data = np.asarray(function(*(raw(a) for a in args)))
-    return Traced(tape, tape.apply(row_of(op), data, [_cell(a) for a in args]))
+    return TracedCell(tape, tape.apply(row_of(op), data, [_cell(a) for a in args]))
 
 
 def _in_one_shape(tape: Tape, inputs: Sequence[Any]) -> list[Any]:
     """The operands of an op by component, repeated along the axes that they lack."""
     arrays = [np.asarray(raw(x)) for x in inputs]
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    dtype = np.result_type(*(a for x, a in zip(inputs, arrays, strict=True) if _is_array(x)))
-    made: list[Any] = []
+    dtype = np.result_type(*(a for x, a in zip(inputs, arrays, strict=True) if _is_float_array(x)))
+    operands: list[Any] = []
     for x, a in zip(inputs, arrays, strict=True):
-        if isinstance(x, Traced):
-            made.append(Traced(tape, _broadcast(tape, x.cell, shape)))
+        if isinstance(x, TracedCell):
+            operands.append(TracedCell(tape, _broadcast(tape, x.cell, shape)))
         else:
             is_float = a.dtype.kind == "f"
-            made.append(np.broadcast_to(a if is_float else a.astype(dtype), shape))
-    return made
+            operands.append(np.broadcast_to(a if is_float else a.astype(dtype), shape))
+    return operands
 
 
-def _is_array(x: Any) -> bool:
+def _is_float_array(x: Any) -> bool:
     return raw(x).dtype.kind == "f" if hasattr(x, "dtype") else False
 
 
@@ -136,47 +138,41 @@ def _where(tape: Tape, condition: Any, a: Any, b: Any) -> Any:
     return _applied(tape, ops.SELECT, np.where, [mask != 0, a, b])
 
 
-def _sum(tape: Tape, a: Any, axis: int | tuple[int, ...]) -> Traced:
+def _sum(tape: Tape, a: Any, axis: int | tuple[int, ...]) -> TracedCell:
     before = a.shape
-    return Traced(
-        tape,
-        tape.rearrange(
-            a.cell,
-            lambda data: np.sum(data, axis=axis),
-            lambda bar: np.broadcast_to(np.expand_dims(bar, axis), before),
-        ),
+    total = tape.rearrange(
+        a.cell,
+        lambda data: np.sum(data, axis=axis),
+        lambda bar: np.broadcast_to(np.expand_dims(bar, axis), before),
     )
+    return TracedCell(tape, total)
 
 
-def _swapaxes(tape: Tape, a: Any, first: int, second: int) -> Traced:
+def _swapaxes(tape: Tape, a: Any, first: int, second: int) -> TracedCell:
     def swap(data: AnyArray) -> AnyArray:
         return np.swapaxes(data, first, second)
 
-    return Traced(tape, tape.rearrange(a.cell, swap, swap))
+    return TracedCell(tape, tape.rearrange(a.cell, swap, swap))
 
 
-def _expand_dims(tape: Tape, a: Any, axis: int) -> Traced:
-    return Traced(
-        tape,
-        tape.rearrange(
-            a.cell,
-            lambda data: np.expand_dims(data, axis),
-            lambda bar: np.squeeze(bar, axis),
-        ),
+def _expand_dims(tape: Tape, a: Any, axis: int) -> TracedCell:
+    cell = tape.rearrange(
+        a.cell, lambda data: np.expand_dims(data, axis), lambda bar: np.squeeze(bar, axis)
     )
+    return TracedCell(tape, cell)
 
 
-def _stack(tape: Tape, arrays: Sequence[Any], axis: int) -> Traced:
-    """Only of arrays that are joined row by row, as the parts of a vector or matrix are."""
+def _stack(tape: Tape, arrays: Sequence[Any], axis: int) -> TracedCell:
+    """Stacks arrays thread by thread, like the parts of a vector or matrix."""
     shape = np.stack([raw(a) for a in arrays], axis=axis).shape
-    return Traced(tape, tape.join([_cell(a) for a in arrays], shape))
+    return TracedCell(tape, tape.join([_cell(a) for a in arrays], shape))
 
 
-def _clip(tape: Tape, a: Any, low: Any, high: Any) -> Traced:
+def _clip(tape: Tape, a: Any, low: Any, high: Any) -> TracedCell:
     return _applied(tape, ops.CLAMP, ops.CLAMP.numpy, _in_one_shape(tape, [a, low, high]))
 
 
-def _cross(tape: Tape, a: Any, b: Any) -> Traced:
+def _cross(tape: Tape, a: Any, b: Any) -> TracedCell:
     return _applied(tape, ops.CROSS, np.cross, [a, b])
 
 
@@ -201,16 +197,14 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def pushed(tape: Tape, row: Row, made: Cell, args: Sequence[Cell], dots: Sequence[Cell]) -> Cell:
-    """The tangent of `made`, a result of the op with derivative `row`, made on `tape`."""
-    found: Any = row.jvp(
-        _array(tape, made), [_array(tape, a) for a in args], [_array(tape, d) for d in dots]
+def pushed(tape: Tape, row: Row, result: Cell, args: Sequence[Cell], dots: Sequence[Cell]) -> Cell:
+    """The tangent of `result`, of an op with derivative `row`, computed on `tape`."""
+    dot: Any = row.jvp(
+        _array(tape, result), [_array(tape, a) for a in args], [_array(tape, d) for d in dots]
     )
-    if isinstance(found, Traced):
-        return found.cell
-    return Cell(np.asarray(found, made.data.dtype))
+    return dot.cell if isinstance(dot, TracedCell) else Cell(np.asarray(dot, result.data.dtype))
 
 
 def _array(tape: Tape, cell: Cell) -> Any:
-    """`cell` as an argument of a row: a plain array where no derivative flows through it."""
-    return Traced(tape, cell) if tape.tracks(cell) else cell.data
+    """`cell` as an argument of a row; a plain array if it is not tracked."""
+    return TracedCell(tape, cell) if tape.tracks(cell) else cell.data

@@ -17,7 +17,7 @@ from shaderad.frontend.annotations import ConstType, shape_of
 from shaderad.frontend.signatures import signature_of
 from shaderad.frontend.standalone import standalone
 from shaderad.frontend.structs import check_fields, info_of
-from shaderad.interpret import Report, ReportKind, call_once
+from shaderad.interpret import ReportKind, RunReport, call_once
 from shaderad.interpret.forms import row_of
 from shaderad.ir import types
 from shaderad.runtime import buffers
@@ -57,7 +57,7 @@ def call_function(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping
     result, reports = call_once(made.function, values)
     for line in reports.printed:
         print(line.text, end="")  # noqa: T201
-    for report in reports.found:
+    for report in reports.reports:
         raise _error_of(function.shown_name, report)
     return _to_python(result, made.function.result, made.class_by_struct)
 
@@ -89,7 +89,7 @@ def _is_value(given: Any, t: types.Type) -> bool:
     return isinstance(given, kinds) and np.shape(cast("Any", given)) == shape_of(t)
 
 
-def _error_of(name: str, report: Report) -> Error:
+def _error_of(name: str, report: RunReport) -> Error:
     code = _CODES[report.kind]
     return error(code, report.span, function=name, text=report.name, index=report.index,
                  length=report.length)  # fmt: skip

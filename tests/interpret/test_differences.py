@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shaderad.interpret import Run, interpret
+from shaderad.interpret import KernelRun, interpret
 from tests.lower import function_cases, typed_cases
 from tests.oracle import oracle
 
@@ -52,7 +52,7 @@ def test_tangents_are_central_differences_and_cotangents_their_transpose(name: s
     def drawn(x: np.ndarray) -> np.ndarray:
         return rng.uniform(-1, 1, x.shape) if x.dtype.kind == "f" else np.zeros_like(x)
 
-    def run(values: dict[str, Any]) -> Run:
+    def run(values: dict[str, Any]) -> KernelRun:
         return interpret(judge.kernel, dim=7, arrays=values)
 
     moves = {n: combined(drawn, v) for n, v in given.items()}

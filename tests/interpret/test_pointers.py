@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from shaderad.frontend.decorators import KernelFunction
-from shaderad.interpret import Run, interpret
+from shaderad.interpret import KernelRun, interpret
 from tests.test_session_pointers import render, rendered, seed
 
 THREADS = 7
@@ -18,7 +18,7 @@ DATA = np.random.default_rng(0).normal(size=(5, 2, 4))
 """A mesh of three triangles, then one of two."""
 
 
-def run_of(kernel: KernelFunction, data: np.ndarray[Any, Any], counts: list[int]) -> Run:
+def run_of(kernel: KernelFunction, data: np.ndarray[Any, Any], counts: list[int]) -> KernelRun:
     """A launch with the pools that a host would lay out; `counts` are what the pointers say."""
     return interpret(
         kernel.specialise({}),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shaderad.interpret import Run, interpret
+from shaderad.interpret import KernelRun, interpret
 from tests.lower import loop_cases, output_cases
 from tests.lower.reference import Case, directional, primal, widened
 
@@ -16,7 +16,7 @@ CASES = {**loop_cases.CASES, **output_cases.CASES}
 CLOSE = {"rtol": 1e-5, "atol": 1e-7}
 
 
-def run_of(case: Case) -> tuple[Run, list[str]]:
+def run_of(case: Case) -> tuple[KernelRun, list[str]]:
     """The launch, and the names of its arguments in order."""
     ir = case.kernel.specialise({})
     written = {b.name for b in ir.buffers if b.access.value != "In"}

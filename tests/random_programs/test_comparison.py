@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.interpret import Report
+from shaderad.interpret import RunReport
 from shaderad.ir.types import FLOAT, Access, BufferType
 from tests.oracle import Oracle, oracle
 from tests.random_programs import comparison
@@ -57,7 +57,7 @@ class Slanted:
         return self._answer("primal", self._real.out)
 
     @property
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[RunReport]:
         return self._real.reports
 
     def vjp(self, bars: Any) -> Any:

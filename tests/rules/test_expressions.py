@@ -14,8 +14,8 @@ from shaderad.interpret import functions
 from shaderad.interpret.cells import Cell
 from shaderad.interpret.expressions import evaluate
 from shaderad.interpret.machine import Frame, Machine, all_rows
-from shaderad.interpret.reports import Reports
-from shaderad.interpret.tape import Cotangents, Tangents, Tape
+from shaderad.interpret.reports import RunReports
+from shaderad.interpret.tape import CellCotangents, CellTangents, Tape
 from shaderad.ir import nodes, ops
 from shaderad.ir.arrays import Graph
 from shaderad.ir.nodes import Expr
@@ -74,7 +74,7 @@ def shape_of(t: Type) -> tuple[int, ...]:
 
 def machine(*, is_recording: bool) -> Machine:
     return Machine(tape=Tape(is_recording=is_recording), precision=np.float64, memory={},
-                   reports=Reports(), run=functions.run)  # fmt: skip
+                   reports=RunReports(), run=functions.run)  # fmt: skip
 
 
 def run(e: Expr | None, data: Mapping[str, Any], like: Any) -> Any:
@@ -121,7 +121,7 @@ def by_tape(
     known = {n: Cell(x, is_tracked=x.dtype.kind == "f") for n, x in data.items()}
     frame = Frame(np.arange(COUNT), {f"a{k}": t for k, t in enumerate(types)}, dict(known))
     y: Any = evaluate(own, frame, e, all_rows(frame))
-    tangents, cotangents = Tangents(), Cotangents()
+    tangents, cotangents = CellTangents(), CellCotangents()
     for name, dot in dots.items():
         tangents.set(known[name], Cell(dot))
     with own.tape.paused():
