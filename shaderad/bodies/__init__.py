@@ -1,1 +1,1 @@
-"""Kernel bodies -> bodies that later stages can rely on, and what is known of them."""
+"""Passes and analyses of kernel bodies, before they are differentiated and lowered."""

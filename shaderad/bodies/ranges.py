@@ -201,8 +201,8 @@ class _Ranges:
         sides = self._sides(s.condition, names)
         then, otherwise = map(self._block, (s.then, s.otherwise), sides)
         for name in changed((s,)):
-            known = [side[name] for side in sides if name in side]
-            _set(names, name, intervals.hull(*known) if len(known) == len(sides) else None)
+            values = [side[name] for side in sides if name in side]
+            _set(names, name, intervals.hull(*values) if len(values) == len(sides) else None)
         return replace(s, condition=condition, then=then, otherwise=otherwise)
 
     def _loop(self, s: nodes.For | nodes.While, names: _Names) -> Stmt:
@@ -389,8 +389,8 @@ class _Ranges:
         self, rule: intervals.Rule, values: Iterable[Expr], names: _Names
     ) -> Interval | None:
         parts = [self._interval(e, names) for e in values]
-        known = [p for p in parts if p is not None]
-        return rule(*known) if len(known) == len(parts) else None
+        operands = [p for p in parts if p is not None]
+        return rule(*operands) if len(operands) == len(parts) else None
 
     def _exact(self, e: Expr, names: _Names) -> Interval:
         """The interval of `e` as comparisons and divisions see it: after wrapping."""

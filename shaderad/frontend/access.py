@@ -1,6 +1,6 @@
 """Attributes and subscripts -> fields, components, elements, array loads.
 
-Invariant: an index is an int; a constant one is inside what it indexes.
+Invariant: an index is an int; a constant index is in range.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import types
 from shaderad.diagnostics import Span
 from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend import pointers
-from shaderad.frontend.annotations import Form
-from shaderad.frontend.body import Body
+from shaderad.frontend.annotations import AnnotationForm
+from shaderad.frontend.body import BodyReader
 from shaderad.frontend.captures import MISSING, to_value
 from shaderad.frontend.conversions import element_count
 from shaderad.frontend.indices import constant_index, index_of
 from shaderad.frontend.intrinsics import KernelForm
-from shaderad.frontend.operators import as_known
+from shaderad.frontend.operators import as_number
 from shaderad.frontend.structs import info_of
 from shaderad.frontend.values import (
     ArrayRef,
     BoundMethod,
+    EnumMember,
     Host,
-    Member,
     Sequence,
     StructRef,
     TargetElement,
@@ -56,12 +56,12 @@ _COLOR = dict(zip("rgba", _COMPONENTS, strict=True))
 
 
 def _named(owner: Value) -> str:
-    """`owner` at the start of a sentence: a type alone stands without quotes."""
+    """`owner` at the start of a message: a type alone has no quotes."""
     text = describe(owner)
     return text.strip("`") if text.startswith("`") else text
 
 
-def attribute(body: Body, node: ast.Attribute, is_target: bool) -> Value:
+def attribute(body: BodyReader, node: ast.Attribute, is_target: bool) -> Value:
     """``value.name``.
 
     Raises:
@@ -69,19 +69,19 @@ def attribute(body: Body, node: ast.Attribute, is_target: bool) -> Value:
     """
     owner = body.target(node.value) if is_target else body.value(node.value)
     if isinstance(owner, Twin):
-        found = pointers.field_of_twin(body, owner, node, is_target)
+        value = pointers.field_of_twin(body, owner, node, is_target)
     else:
-        found = _attribute_of(body, owner, node)
-    if found is not None:
-        return found
+        value = _attribute_of(body, owner, node)
+    if value is not None:
+        return value
     raise body.error("SR0310", node, type=_named(owner), name=node.attr,
                      known=_known_attributes(body, owner, node.attr))  # fmt: skip
 
 
-def _attribute_of(body: Body, owner: Value, node: ast.Attribute) -> Value | None:
+def _attribute_of(body: BodyReader, owner: Value, node: ast.Attribute) -> Value | None:
     if isinstance(owner, Host):
         return _of_host(body, owner, node)
-    if isinstance(owner, Member) and node.attr == "value":
+    if isinstance(owner, EnumMember) and node.attr == "value":
         return owner
     if isinstance(owner, ArrayRef):
         return _of_array(body, owner, node)
@@ -98,29 +98,31 @@ def _attribute_of(body: Body, owner: Value, node: ast.Attribute) -> Value | None
     return None
 
 
-def _of_host(body: Body, owner: Host, node: ast.Attribute) -> Value | None:
+def _of_host(body: BodyReader, owner: Host, node: ast.Attribute) -> Value | None:
     info = info_of(owner.object) if isinstance(owner.object, type) else None
     if info is not None and node.attr in info.methods:
         return Host(info.methods[node.attr], f"{info.name}.{node.attr}")
     is_space = isinstance(owner.object, types.ModuleType | type | enum.Enum)
-    found = MISSING
+    member = MISSING
     if is_space or not callable(owner.object) or hasattr(owner.object, "ir_type"):
-        found = body.unit.captures.attribute(owner.object, node.attr)
-    if found is MISSING:
+        member = body.unit.captures.attribute(owner.object, node.attr)
+    if member is MISSING:
         if isinstance(owner.object, types.ModuleType):
             raise _unknown(body, owner.object, f"{owner.name}.{node.attr}", node)
         return None
-    return to_value(found, f"{owner.name}.{node.attr}", body.span(node))
+    return to_value(member, f"{owner.name}.{node.attr}", body.span(node))
 
 
-def _unknown(body: Body, module: types.ModuleType, name: str, node: ast.Attribute) -> Exception:
+def _unknown(
+    body: BodyReader, module: types.ModuleType, name: str, node: ast.Attribute
+) -> Exception:
     remedy = remedy_for(node.attr, dir(module))
     if module.__name__ == "shaderad":
         return body.error("SR0229", node, name=node.attr, remedy=remedy)
     return body.error("SR0203", node, name=name, remedy=remedy)
 
 
-def _of_array(body: Body, owner: ArrayRef, node: ast.Attribute) -> Value | None:
+def _of_array(body: BodyReader, owner: ArrayRef, node: ast.Attribute) -> Value | None:
     if owner.part == "pair":
         if node.attr in ("p", "d"):
             return ArrayRef(owner.buffer, owner.type, node.attr)
@@ -136,13 +138,13 @@ def length(array: ArrayRef, axis: int, span: Span) -> Length:
     return Length(type=INT, buffer=array.buffer, axis=axis, span=span)
 
 
-def _of_struct_ref(body: Body, owner: StructRef, name: str) -> Value | None:
+def _of_struct_ref(body: BodyReader, owner: StructRef, name: str) -> Value | None:
     if owner.part == "pair":
         return _part_of_struct(owner, name) if name in ("p", "d") else None
-    found = owner.get(name)
-    if found is None and owner.part != "d":
+    value = owner.get(name)
+    if value is None and owner.part != "d":
         return _method(body, owner, owner.type, name)
-    return found
+    return value
 
 
 def _part_of_struct(owner: StructRef, part: str) -> StructRef:
@@ -153,15 +155,15 @@ def _part_of_struct(owner: StructRef, part: str) -> StructRef:
         elif isinstance(value, StructRef) and value.part == "pair":
             parts.append((name, _part_of_struct(value, part)))
         elif isinstance(value, Var) and isinstance(value.type, Pair):
-            found = _of_pair(value, value.type, part, value.span)
-            assert found is not None
-            parts.append((name, found))
+            half = _of_pair(value, value.type, part, value.span)
+            assert half is not None
+            parts.append((name, half))
         elif part == "p":
             parts.append((name, value))
     return StructRef(owner.type, tuple(parts), "" if part == "p" else "d")
 
 
-def _of_struct(body: Body, owner: Expr, t: Struct, node: ast.Attribute) -> Value | None:
+def _of_struct(body: BodyReader, owner: Expr, t: Struct, node: ast.Attribute) -> Value | None:
     if node.attr in t.type_by_field:
         return Field(
             type=t.type_by_field[node.attr], value=owner, name=node.attr, span=body.span(node)
@@ -169,13 +171,11 @@ def _of_struct(body: Body, owner: Expr, t: Struct, node: ast.Attribute) -> Value
     return _method(body, owner, t, node.attr)
 
 
-def _method(body: Body, owner: Value, t: Struct, name: str) -> Value | None:
+def _method(body: BodyReader, owner: Value, t: Struct, name: str) -> Value | None:
     info = body.unit.struct_info(t)
-    if info is None:
+    if info is None or name not in info.methods:
         return None
-    if name in info.methods:
-        return BoundMethod(owner, info.methods[name])
-    return None
+    return BoundMethod(owner, info.methods[name])
 
 
 def _of_pair(owner: Expr, t: Pair, name: str, span: Span) -> Value | None:
@@ -190,20 +190,18 @@ def _of_pair(owner: Expr, t: Pair, name: str, span: Span) -> Value | None:
 
 
 def swizzle(owner: Expr, letters: str, span: Span) -> Swizzle | None:
-    """``v.zx`` or ``v.bgr``; `None` where the letters are none of the vector's."""
+    """``v.zx`` or ``v.bgr``; `None` where the vector lacks one of the components."""
     assert isinstance(owner.type, Vector)
     if letters and set(letters) <= set(_COLOR):
         letters = "".join(_COLOR[c] for c in letters)
-    known = _COMPONENTS[: owner.type.count]
-    if not 1 <= len(letters) <= 4 or not set(letters) <= set(known):
+    if not 1 <= len(letters) <= 4 or not set(letters) <= set(_COMPONENTS[: owner.type.count]):
         return None
-    t: Type = owner.type.element
-    if len(letters) > 1:
-        t = Vector(owner.type.element, len(letters))
+    scalar = owner.type.element
+    t: Type = scalar if len(letters) == 1 else Vector(scalar, len(letters))
     return Swizzle(type=t, value=owner, components=letters, span=span)
 
 
-def _known_attributes(body: Body, owner: Value, name: str) -> str:
+def _known_attributes(body: BodyReader, owner: Value, name: str) -> str:
     t = owner.type if isinstance(owner, Expr | StructRef) else None
     if isinstance(t, Struct):
         info = body.unit.struct_info(t)
@@ -226,12 +224,13 @@ def _known_attributes(body: Body, owner: Value, name: str) -> str:
 # -- subscripts -------------------------------------------------------------------------------
 
 
-def subscript(body: Body, node: ast.Subscript, is_target: bool) -> Value:
+def subscript(body: BodyReader, node: ast.Subscript, is_target: bool) -> Value:
     """``value[index]``.
 
     Raises:
         LanguageError: SR0307 for the wrong number of indices, SR0308 for a constant index that
-            is out of range, SR0309 for one that is no int, SR0310 for what has no elements.
+            is out of range, SR0309 for an index that is no int, SR0310 for a value without
+            elements.
     """
     owner = body.target(node.value) if is_target else body.value(node.value)
     span = body.span(node)
@@ -254,18 +253,18 @@ def subscript(body: Body, node: ast.Subscript, is_target: bool) -> Value:
                      known="it has no elements")  # fmt: skip
 
 
-def _local_array_type(body: Body, owner: Host, node: ast.Subscript) -> Host:
-    """``sad.LocalArray[float, N]`` with a size that is known while compiling."""
+def _local_array_type(body: BodyReader, owner: Host, node: ast.Subscript) -> Host:
+    """``sad.LocalArray[float, N]`` with a size known while compiling."""
     form = owner.object
-    if not isinstance(form, Form):
+    if not isinstance(form, AnnotationForm):
         raise body.error("SR0310", node, type=owner.name, name="[..]", known="it has no elements")
-    nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    nodes = _index_nodes(node)
     arguments: list[object] = []
     for item in nodes:
         value = body.value(item)
-        known = as_known(value)
-        if known is not None:
-            arguments.append(known.value)
+        number = as_number(value)
+        if number is not None:
+            arguments.append(number.value)
         elif isinstance(value, Host):
             arguments.append(value.object)
         else:
@@ -273,18 +272,22 @@ def _local_array_type(body: Body, owner: Host, node: ast.Subscript) -> Host:
     return Host(form[tuple(arguments)], ast.unparse(node))
 
 
-def _nested_elements(body: Body, owner: Expr, node: ast.Subscript) -> Expr:
+def _nested_elements(body: BodyReader, owner: Expr, node: ast.Subscript) -> Expr:
     """``v[k]``, and ``m[r, c]``, which is ``m[r][c]``."""
-    nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    nodes = _index_nodes(node)
     if len(nodes) > 1 and not (isinstance(owner.type, Matrix) and len(nodes) == 2):
         raise body.error("SR0307", node, type=owner.type, found=len(nodes), wanted=1)
-    found = owner
+    value = owner
     for item in nodes:
-        found = _element(body, found, item, body.span(node))
-    return found
+        value = _element(body, value, item, body.span(node))
+    return value
 
 
-def _element(body: Body, owner: Expr, index_node: ast.expr, span: Span) -> Expr:
+def _index_nodes(node: ast.Subscript) -> list[ast.expr]:
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def _element(body: BodyReader, owner: Expr, index_node: ast.expr, span: Span) -> Expr:
     count = element_count(owner.type)
     if count is None:
         raise body.error("SR0310", index_node, type=owner.type, name="[..]",
@@ -300,8 +303,10 @@ def _element(body: Body, owner: Expr, index_node: ast.expr, span: Span) -> Expr:
     )
 
 
-def _element_of_array(body: Body, array: ArrayRef, node: ast.Subscript, is_target: bool) -> Expr:
-    nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+def _element_of_array(
+    body: BodyReader, array: ArrayRef, node: ast.Subscript, is_target: bool
+) -> Expr:
+    nodes = _index_nodes(node)
     plain = [_without_unique(body, n) for n in nodes]
     is_unique = plain != nodes
     if is_unique and not is_target:
@@ -327,7 +332,7 @@ def _element_of_array(body: Body, array: ArrayRef, node: ast.Subscript, is_targe
     return Load(type=t, buffer=array.buffer, indices=indices, span=span)
 
 
-def _check_readable(body: Body, array: ArrayRef, node: ast.AST) -> None:
+def _check_readable(body: BodyReader, array: ArrayRef, node: ast.AST) -> None:
     access = array.type.access
     if array.part == "pair":
         raise body.error("SR0310", node, type="a pair", name="[..]",
@@ -342,19 +347,10 @@ def _check_readable(body: Body, array: ArrayRef, node: ast.AST) -> None:
         raise body.error("SR0208", node, name=array.buffer, access=access.described, how=how)
 
 
-def _without_unique(body: Body, node: ast.expr) -> ast.expr:
-    """The index inside ``sad.unique(index)``."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
-        return node
-    if not _is_unique(body, node.func):
+def _without_unique(body: BodyReader, node: ast.expr) -> ast.expr:
+    """The index inside ``sad.unique(index)``; any other index as it is."""
+    if not isinstance(node, ast.Call) or body.host_object(node.func) != KernelForm("unique"):
         return node
     if len(node.args) != 1 or node.keywords:
         raise body.error("SR0231", node, name="unique", found=len(node.args), wanted=1)
     return node.args[0]
-
-
-def _is_unique(body: Body, node: ast.expr) -> bool:
-    if isinstance(node, ast.Name) and node.id in body.scope.names.bound:
-        return False
-    value = body.value(node)
-    return isinstance(value, Host) and value.object == KernelForm("unique")

@@ -1,7 +1,7 @@
-"""Python annotations -> IR types, and the objects that stand for those types in Python code.
+"""Python annotations -> IR types, and the Python objects of those types.
 
-Invariant: nothing is resolved before the first use, so annotations may name what is defined
-later, and mean the same with and without ``from __future__ import annotations``.
+Invariant: nothing is resolved before the first use, so annotations may refer to later definitions,
+and mean the same with and without ``from __future__ import annotations``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
@@ -33,9 +34,9 @@ NUMPY_BY_KIND: dict[Kind, type[np.generic]] = {
 
 
 class HostVector(np.ndarray[Any, np.dtype[Any]]):
-    """A vector or matrix made on the host, such as ``float3(1, 2, 3)``: a NumPy array of its own.
+    """A vector or matrix of the host, such as ``float3(1, 2, 3)``.
 
-    What is computed with it, and its slices and copies, are ordinary arrays.
+    Results of arithmetic, slices and copies are ordinary NumPy arrays.
     """
 
     element: ir.Vector | ir.Matrix | None = None
@@ -58,7 +59,7 @@ class TypeObject:
 
     @api_boundary
     def __call__(self, *parts: object) -> Any:
-        """Of parts as in a kernel: a NumPy value of this type; of arrays, an array."""
+        """A NumPy value of this type from parts as in a kernel; from arrays, an array."""
         if any(map(is_device_array, parts)):
             from shaderad.session.array_functions.public import constructed
 
@@ -71,22 +72,22 @@ class TypeObject:
         if flat.size not in (1, count):
             raise error("SR0313", None, type=self.ir_type, found=counted(flat.size, "number"),
                         wanted=f"{count} numbers, or one for all")  # fmt: skip
-        found = np.broadcast_to(flat, (count,)).reshape(shape).copy()
+        data = np.broadcast_to(flat, (count,)).reshape(shape).copy()
         if isinstance(self.ir_type, Scalar):
-            return found[()]
-        vector = found.view(HostVector)
+            return data[()]
+        vector = data.view(HostVector)
         vector.element = self.ir_type
         return vector
 
     def _numbers(self, part: object) -> np.ndarray:
         try:
-            found = np.ravel(np.asarray(part))
+            numbers = np.ravel(np.asarray(part))
         except Exception:
-            found = np.zeros(0, object)
-        if found.dtype.kind not in "biuf":
+            numbers = np.zeros(0, object)
+        if numbers.dtype.kind not in "biuf":
             raise error("SR0313", None, type=self.ir_type, found=f"a `{type(part).__name__}`",
                         wanted="numbers")  # fmt: skip
-        return found
+        return numbers
 
     def identity(self) -> np.ndarray:
         """The identity matrix of this type."""
@@ -100,9 +101,9 @@ class TypeObject:
 
 @dataclass(frozen=True)
 class Subscripted:
-    """``sad.In[float3, 2]`` and the like, unresolved."""
+    """An unresolved annotation with arguments: ``sad.In[float3, 2]``."""
 
-    form: Form
+    form: AnnotationForm
     arguments: tuple[object, ...]
 
     def __repr__(self) -> str:
@@ -121,7 +122,7 @@ class Subscripted:
 
 
 @dataclass(frozen=True)
-class Form:
+class AnnotationForm:
     """An annotation that takes arguments in brackets: ``sad.In``, ``sad.LocalArray``, .."""
 
     name: str
@@ -149,7 +150,7 @@ class ConstType(ir.Type):
 
     value: Scalar
     enum: type[Enum] | None = None
-    """The class where `T` is an enum; `value` is then what its members are."""
+    """The class if `T` is an enum; `value` is then the type of its members."""
 
     def __str__(self) -> str:
         return f"Const[{self.enum.__name__ if self.enum else self.value}]"
@@ -164,23 +165,21 @@ class IndexType(ir.Type):
 
 
 Index = IndexMark()
-In, Out, Add, Min, Max = (Form(access.value) for access in Access)
-Const, LocalArray, DifferentialPair = Form("Const"), Form("LocalArray"), Form("DifferentialPair")
-Pointer = Form("Pointer")
+In, Out, Add, Min, Max = (AnnotationForm(access.value) for access in Access)
+Const, LocalArray, DifferentialPair, Pointer = map(
+    AnnotationForm, ("Const", "LocalArray", "DifferentialPair", "Pointer")
+)
 
 
 def _type_objects() -> dict[str, TypeObject]:
-    found = {str(s): TypeObject(s) for s in (ir.UINT, ir.HALF, ir.DOUBLE)}
-    for kind in Kind:
-        for count in (2, 3, 4):
-            vector = ir.Vector(Scalar(kind), count)
-            found[str(vector)] = TypeObject(vector)
-    for kind in (Kind.FLOAT, Kind.HALF, Kind.DOUBLE):
-        for rows in (2, 3, 4):
-            for columns in (2, 3, 4):
-                matrix = ir.Matrix(Scalar(kind), rows, columns)
-                found[str(matrix)] = TypeObject(matrix)
-    return found
+    counts = (2, 3, 4)
+    floats = (Kind.FLOAT, Kind.HALF, Kind.DOUBLE)
+    all_types = (
+        *(ir.UINT, ir.HALF, ir.DOUBLE),
+        *(ir.Vector(Scalar(kind), n) for kind, n in product(Kind, counts)),
+        *(ir.Matrix(Scalar(kind), r, c) for kind, r, c in product(floats, counts, counts)),
+    )
+    return {str(t): TypeObject(t) for t in all_types}
 
 
 TYPES: Mapping[str, TypeObject] = types.MappingProxyType(_type_objects())
@@ -189,7 +188,7 @@ TYPES: Mapping[str, TypeObject] = types.MappingProxyType(_type_objects())
 BUILTIN_TYPES: Mapping[type, Scalar] = types.MappingProxyType(
     {builtins.float: ir.FLOAT, builtins.int: ir.INT, builtins.bool: ir.BOOL}
 )
-"""What Python's own types are in kernels."""
+"""The IR types of Python's own types."""
 _ACCESS = {access.value: access for access in Access}
 STRUCT_ATTRIBUTE = "__shaderad_struct__"
 
@@ -212,7 +211,7 @@ def shape_of(t: ir.Type) -> tuple[int, ...]:
 
 
 def value_type(annotation: object) -> ir.Type | None:
-    """The type that a finished Python object stands for (``float``, ``sad.float3``, a struct)."""
+    """The type that a Python object denotes: ``float``, ``sad.float3``, a struct class."""
     if isinstance(annotation, TypeObject):
         return annotation.ir_type
     if isinstance(annotation, type):
@@ -233,21 +232,21 @@ def resolve(
 
     Args:
         annotation: The Python object, or its text.
-        namespace: What names in the text mean.
-        span: Where errors are shown.
-        structs: Filled with the class of every struct that the annotation reaches.
+        namespace: Values of the names in the text.
+        span: The place that errors show.
+        structs: Gets the class of every struct that the annotation contains.
 
     Raises:
         LanguageError: SR0301 where it is no type of the kernel language.
     """
     if isinstance(annotation, str):
         annotation = _evaluate(annotation, namespace, span)
-    known = value_type(annotation)
-    if known is not None:
-        if isinstance(known, ir.Struct) and isinstance(annotation, type) and structs is not None:
-            structs[known] = annotation
+    t = value_type(annotation)
+    if t is not None:
+        if isinstance(t, ir.Struct) and isinstance(annotation, type) and structs is not None:
+            structs[t] = annotation
             structs.update(annotation.__dict__[STRUCT_ATTRIBUTE].nested)
-        return known
+        return t
     if annotation is None or annotation is type(None):
         return ir.VOID
     if isinstance(annotation, IndexMark):
@@ -310,10 +309,10 @@ def _resolve_const(
 
 
 def _scalar_of_enum(enum: type[Enum], span: Span | None) -> Scalar:
-    """bool, int or float: the narrowest that all members are.
+    """The type of the members of an enum: bool, int, or float where ints and floats mix.
 
     Raises:
-        LanguageError: SR0301 where one is no number.
+        LanguageError: SR0301 where a member is no number.
     """
     kinds: list[type] = [type(member.value) for member in enum]
     for wider, scalar in ((builtins.bool, ir.BOOL), (builtins.int, ir.INT)):
@@ -352,7 +351,7 @@ def _build(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None
 
 
 def _check_pointers(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None) -> None:
-    """Raises SR0301 where pointers would lie in what is written, indexed or compiled in."""
+    """Raises SR0301 for pointers in arrays that are written, or in arrays of several axes."""
     if not holds_pointers(inner):
         return
     if annotation.form.name in ("In", "Pointer") and isinstance(inner, ir.Struct):
@@ -378,7 +377,7 @@ _CONTAINER = (
 
 
 def _remedy(annotation: object) -> str:
-    if isinstance(annotation, Form):
+    if isinstance(annotation, AnnotationForm):
         return f"it needs an element type: `{annotation.name}[float]`"
     if isinstance(annotation, type) and issubclass(annotation, np.generic):
         return "NumPy's scalar types have names of their own here: float, int, uint, half, double"

@@ -1,7 +1,8 @@
 """Assignments -> IR: names, components, array elements, unpacking, ``+=``.
 
-A name has one type. What an array takes depends on its access: In nothing, Out ``=``, Add ``+=``
-and ``-=``, Min and Max ``b[j] = sad.min(b[j], v)``, gradients ``+=`` and ``-=``.
+A name has one type. The access of an array decides which statements may write it: In none, Out
+``=``, Add ``+=`` and ``-=``, Min and Max ``b[j] = sad.min(b[j], v)``; gradients take ``+=`` and
+``-=``.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import ast
 from shaderad.diagnostics import Span, error
 from shaderad.frontend import operators
 from shaderad.frontend.annotations import ConstType, IndexType, resolve
-from shaderad.frontend.body import Body, is_simple
+from shaderad.frontend.body import BodyReader, is_simple
 from shaderad.frontend.conversions import coerce, expr, natural_type
 from shaderad.frontend.intrinsics import Intrinsic
-from shaderad.frontend.places import Place, read_place, root_of
-from shaderad.frontend.values import Host, Known, Sequence, TargetElement, Value, describe
+from shaderad.frontend.places import AssignedPlace, read_place, root_of
+from shaderad.frontend.values import PythonNumber, Sequence, TargetElement, Value, describe
 from shaderad.ir import ops
 from shaderad.ir.nodes import (
     Accumulate,
@@ -47,7 +48,7 @@ from shaderad.ir.types import (
 from shaderad.ir.walk import rewrite_expression
 
 
-def assign(body: Body, node: ast.Assign) -> None:
+def assign(body: BodyReader, node: ast.Assign) -> None:
     """``a = b = value``."""
     if len(node.targets) == 1 and _is_extreme(body, node.targets[0], node.value):
         return
@@ -58,7 +59,7 @@ def assign(body: Body, node: ast.Assign) -> None:
         assign_to(body, target, value, node.value)
 
 
-def annotated(body: Body, node: ast.AnnAssign) -> None:
+def annotated(body: BodyReader, node: ast.AnnAssign) -> None:
     """``x: float = 0``: the annotation is the name's type."""
     span = body.span(node.annotation)
     text = ast.unparse(node.annotation)
@@ -72,9 +73,9 @@ def annotated(body: Body, node: ast.AnnAssign) -> None:
     if node.value is not None and holds_pointers(t):
         t = coerce(body.value(node.value), t, body.span(node.value)).type
     local = body.scope.local_name_by_name.get(node.target.id, node.target.id)
-    known = body.scope.types.get(local, t)
-    if known != t:
-        raise body.error("SR0317", node.target, name=node.target.id, type=known, found=f"`{t}`",
+    declared = body.scope.types.get(local, t)
+    if declared != t:
+        raise body.error("SR0317", node.target, name=node.target.id, type=declared, found=f"`{t}`",
                          help="use another name")  # fmt: skip
     body.declare(local, t)
     if node.value is None:
@@ -88,7 +89,7 @@ def _is_local(t: Type) -> bool:
     return not isinstance(t, BufferType | Void | ConstType | IndexType)
 
 
-def assign_to(body: Body, target: ast.expr, value: Value, source: ast.expr) -> None:
+def assign_to(body: BodyReader, target: ast.expr, value: Value, source: ast.expr) -> None:
     """Writes `value`, which was read from `source`, to one target."""
     if isinstance(target, ast.Name):
         bind(body, target, value, source)
@@ -102,50 +103,51 @@ def assign_to(body: Body, target: ast.expr, value: Value, source: ast.expr) -> N
         _write(body, place, coerce(value, place.value.type, span), target)
 
 
-def bind(body: Body, target: ast.Name, value: Value, source: ast.expr) -> None:
+def bind(body: BodyReader, target: ast.Name, value: Value, source: ast.expr) -> None:
     """Binds a name.
 
     Raises:
-        LanguageError: SR0206 for Index names and arrays, SR0317 where its type would change.
+        LanguageError: SR0206 for an Index, array or pair, SR0317 where its type would change.
     """
     name, span = target.id, body.span(source)
     body.check_bindable(target)
     local = body.scope.local_name_by_name.get(name, name)
-    known = body.scope.types.get(local)
-    if known is None:
-        found = expr(value, span)
-        known = found.type
-        body.declare(local, known)
+    declared = body.scope.types.get(local)
+    if declared is None:
+        new = expr(value, span)
+        body.declare(local, new.type)
     else:
-        found = _as_type_of(body, name, known, value, target, span)
-    body.emit(Assign(name=local, value=found, span=body.span(target)))
+        new = _as_type_of(body, name, declared, value, target, span)
+    body.emit(Assign(name=local, value=new, span=body.span(target)))
     body.scope.assign(local)
 
 
-def _as_type_of(body: Body, name: str, t: Type, value: Value, target: ast.expr, span: Span) -> Expr:
-    found = value.type if isinstance(value, Expr) else None
-    if isinstance(value, Known) and not _takes(t, value):
-        found = natural_type(value)
-    mixes = found == INT and isinstance(t, Scalar) and is_float(t)
-    if found is not None and found != t and not mixes:
+def _as_type_of(
+    body: BodyReader, name: str, t: Type, value: Value, target: ast.expr, span: Span
+) -> Expr:
+    own_type = value.type if isinstance(value, Expr) else None
+    if isinstance(value, PythonNumber) and not _takes(t, value):
+        own_type = natural_type(value)
+    mixes = own_type == INT and isinstance(t, Scalar) and is_float(t)
+    if own_type is not None and own_type != t and not mixes:
         help_ = "convert the value, or use another name"
-        if t == INT and found == FLOAT:
+        if t == INT and own_type == FLOAT:
             help_ = f"start it as a float: `{name} = 0.0`"
-        if without_targets(found) == without_targets(t):
+        if without_targets(own_type) == without_targets(t):
             help_ = "its pointers lead elsewhere: use another name"
-        raise body.error("SR0317", target, name=name, type=t, found=f"`{found}`", help=help_)
+        raise body.error("SR0317", target, name=name, type=t, found=f"`{own_type}`", help=help_)
     return coerce(value, t, span)
 
 
-def _takes(t: Type, number: Known) -> bool:
-    """Whether a number of the program can become a `t` where it is in range."""
+def _takes(t: Type, number: PythonNumber) -> bool:
+    """True if a number of the program, in range, converts to `t`."""
     if not isinstance(t, Scalar) or isinstance(number.value, bool) != (t == BOOL):
         return False
     return is_float(t) or not isinstance(number.value, float)
 
 
-def _unpack(body: Body, target: ast.Tuple | ast.List, value: Value, source: ast.expr) -> None:
-    """``a, b = b, a``: all values first, then all targets."""
+def _unpack(body: BodyReader, target: ast.Tuple | ast.List, value: Value, source: ast.expr) -> None:
+    """``a, b = b, a``: evaluates all values, then writes all targets."""
     parts = _parts(body, value, body.span(source))
     if parts is None:
         raise body.error("SR0243", target, found=describe(value))
@@ -156,8 +158,8 @@ def _unpack(body: Body, target: ast.Tuple | ast.List, value: Value, source: ast.
         assign_to(body, element, part, source)
 
 
-def _copied(body: Body, part: Value, span: Span) -> Value:
-    """The part as it is now, whatever the targets overwrite."""
+def _copied(body: BodyReader, part: Value, span: Span) -> Value:
+    """The part in a local of its own: the targets may overwrite its operands."""
     if not isinstance(part, Expr):
         return part
     if isinstance(part, Var) and part.name in body.scope.types:
@@ -169,7 +171,7 @@ def _copied(body: Body, part: Value, span: Span) -> Value:
     return part if is_simple(part) else body.keep(part, "part")
 
 
-def _parts(body: Body, value: Value, span: Span) -> list[Value] | None:
+def _parts(body: BodyReader, value: Value, span: Span) -> list[Value] | None:
     if isinstance(value, Sequence):
         return list(value.parts)
     if not isinstance(value, Expr):
@@ -189,7 +191,7 @@ def _parts(body: Body, value: Value, span: Span) -> list[Value] | None:
 # -- places -----------------------------------------------------------------------------------
 
 
-def _write(body: Body, place: Place, value: Expr, target: ast.expr) -> None:
+def _write(body: BodyReader, place: AssignedPlace, value: Expr, target: ast.expr) -> None:
     """``place = value``."""
     root, span = place.root, body.span(target)
     if isinstance(root, Var):
@@ -223,27 +225,27 @@ _HOW = {
 }
 
 
-def augmented(body: Body, node: ast.AugAssign) -> None:
+def augmented(body: BodyReader, node: ast.AugAssign) -> None:
     """``target op= value``; indices are evaluated once."""
     if isinstance(node.target, ast.Name):
         current = body.value(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
-        made = operators.binary(node.op, current, body.value(node.value), body.span(node))
-        bind(body, node.target, made, node.value)
+        result = operators.binary(node.op, current, body.value(node.value), body.span(node))
+        bind(body, node.target, result, node.value)
         return
     place = read_place(body, node.target)
     value = body.value(node.value)
     if isinstance(place.root, TargetElement):
         _augment_element(body, place, place.root, node, value)
         return
-    made = operators.binary(node.op, place.value, value, body.span(node))
-    found = coerce(made, place.value.type, body.span(node))
+    result = operators.binary(node.op, place.value, value, body.span(node))
+    result = coerce(result, place.value.type, body.span(node))
     body.emit(
-        Assign(name=place.root.name, path=place.path, value=found, span=body.span(node.target))
+        Assign(name=place.root.name, path=place.path, value=result, span=body.span(node.target))
     )
 
 
 def _augment_element(
-    body: Body, place: Place, root: TargetElement, node: ast.AugAssign, value: Value
+    body: BodyReader, place: AssignedPlace, root: TargetElement, node: ast.AugAssign, value: Value
 ) -> None:
     access, span = root.array.type.access, body.span(node.target)
     is_gradient = root.array.part == "d"
@@ -258,31 +260,31 @@ def _augment_element(
         raise body.error("SR0208", node.target, name=name,
                          access="an accumulated gradient" if is_gradient else access.described,
                          how="it only takes `+=` and `-=`")  # fmt: skip
-    added = coerce(value, place.value.type, body.span(node.value))
+    addend = coerce(value, place.value.type, body.span(node.value))
     if isinstance(node.op, ast.Sub):
-        negated = operators.unary(ast.USub(), added, body.span(node.value))
-        added = expr(negated, body.span(node.value))
+        negated = operators.unary(ast.USub(), addend, body.span(node.value))
+        addend = expr(negated, body.span(node.value))
     kind = AccumulateGradient if is_gradient else Accumulate
     body.emit(
-        kind(buffer=root.buffer, indices=root.indices, path=place.path, value=added, span=span)
+        kind(buffer=root.buffer, indices=root.indices, path=place.path, value=addend, span=span)
     )
 
 
 def _update_out(
-    body: Body, place: Place, root: TargetElement, node: ast.AugAssign, value: Value
+    body: BodyReader, place: AssignedPlace, root: TargetElement, node: ast.AugAssign, value: Value
 ) -> None:
-    """``out[i] += v`` at the thread's own index: the local value is read back."""
+    """``out[i] += v``: a store of the sum."""
     current = _as_read(place.value)
-    made = operators.binary(node.op, current, value, body.span(node))
-    found = coerce(made, place.value.type, body.span(node))
+    result = operators.binary(node.op, current, value, body.span(node))
+    result = coerce(result, place.value.type, body.span(node))
     body.emit(
-        Store(buffer=root.buffer, indices=root.indices, path=place.path, value=found,
+        Store(buffer=root.buffer, indices=root.indices, path=place.path, value=result,
               is_unique=root.is_unique, span=body.span(node.target))
     )  # fmt: skip
 
 
 def _as_read(value: Expr) -> Expr:
-    """The place as a value: the array element is loaded."""
+    """The place as a value, with a load of its array element."""
 
     def read(e: Expr) -> Expr:
         if isinstance(e, TargetElement):
@@ -292,7 +294,7 @@ def _as_read(value: Expr) -> Expr:
     return rewrite_expression(value, read)
 
 
-def _is_extreme(body: Body, target: ast.expr, source: ast.expr) -> bool:
+def _is_extreme(body: BodyReader, target: ast.expr, source: ast.expr) -> bool:
     """Emits ``b[j] = sad.min(b[j], v)`` on a Min or Max array; false for everything else."""
     if not isinstance(target, ast.Subscript | ast.Attribute) or not isinstance(source, ast.Call):
         return False
@@ -318,17 +320,10 @@ def _is_extreme(body: Body, target: ast.expr, source: ast.expr) -> bool:
     return True
 
 
-def _extreme_op(body: Body, source: ast.Call) -> ops.Op | None:
-    if not isinstance(source.func, ast.Name | ast.Attribute):
-        return None
-    if isinstance(source.func, ast.Name) and source.func.id in body.scope.names.bound:
-        return None
-    value = body.value(source.func)
-    if not isinstance(value, Host):
-        return None
-    thing = value.object
-    if isinstance(thing, Intrinsic):
-        return thing.op if thing.op in (ops.MIN, ops.MAX) else None
-    if thing is min:
+def _extreme_op(body: BodyReader, source: ast.Call) -> ops.Op | None:
+    callee = body.host_object(source.func)
+    if isinstance(callee, Intrinsic):
+        return callee.op if callee.op in (ops.MIN, ops.MAX) else None
+    if callee is min:
         return ops.MIN
-    return ops.MAX if thing is max else None
+    return ops.MAX if callee is max else None

@@ -1,7 +1,6 @@
-"""The state in which one function body is read: its scope, the statements made so far, and the
-kernel (`Unit`) that it belongs to.
+"""The state of reading a function body: its scope, its statements so far, and its kernel (`Unit`).
 
-Invariant: everything that reads a body goes through `Body`; the readers of expressions and
+Invariant: all code that reads a body goes through `BodyReader`; the readers of expressions and
 statements hold no state of their own.
 """
 
@@ -20,7 +19,7 @@ from shaderad.frontend.host import PythonFunction, UserFunction
 from shaderad.frontend.scope import Scope
 from shaderad.frontend.slots import Slot
 from shaderad.frontend.structs import StructInfo, info_of
-from shaderad.frontend.values import Known, Value, describe
+from shaderad.frontend.values import Host, PythonNumber, Value, describe
 from shaderad.ir.nodes import Assign, Const, Expr, Function, Stmt, Var
 from shaderad.ir.pointers import without_targets
 from shaderad.ir.types import BufferType, Pair, Struct, Type
@@ -30,14 +29,14 @@ from shaderad.ir.types import BufferType, Pair, Struct, Type
 class Readers:
     """The entry points of the readers, which call each other through the body."""
 
-    expression: Callable[[Body, ast.expr, bool], Value]
-    block: Callable[[Body, list[ast.stmt]], None]
+    expression: Callable[[BodyReader, ast.expr, bool], Value]
+    block: Callable[[BodyReader, list[ast.stmt]], None]
     specialise: Callable[[Unit, UserFunction, tuple[Slot, ...], Span], Function]
 
 
 @dataclass
 class Unit:
-    """One kernel being read, with everything it reaches."""
+    """A kernel that is being read, with the functions, structs and arrays that it uses."""
 
     readers: Readers
     captures: Captures = field(default_factory=Captures)
@@ -48,13 +47,13 @@ class Unit:
     deriving: list[tuple[UserFunction, Function]] = field(
         default_factory=list[tuple[UserFunction, Function]]
     )
-    """Functions whose own derivatives are being read."""
+    """Functions whose custom derivatives are being read."""
     structs: dict[Struct, type] = field(default_factory=dict[Struct, type])
     arrays: dict[str, BufferType] = field(default_factory=dict[str, BufferType])
     """The arrays of the kernel, by name."""
 
     def register(self, structs: dict[Struct, type], span: Span) -> None:
-        """Notes the classes of structs, whose methods are looked up by type.
+        """Registers the classes of structs, for looking up methods by type.
 
         Raises:
             LanguageError: SR0246 where two classes in one kernel share a name.
@@ -72,8 +71,8 @@ class Unit:
         return None if cls is None else info_of(cls)
 
 
-class Body:
-    """One function body while it is read."""
+class BodyReader:
+    """Reads one function body into statements."""
 
     def __init__(self, unit: Unit, function: PythonFunction, scope: Scope) -> None:
         self.unit = unit
@@ -87,7 +86,7 @@ class Body:
         self.buffers: dict[str, BufferType] = {}
         """Arrays that the body or anything it calls touches, in order of first use."""
         self.can_hoist = True
-        """Whether a statement put before this expression runs exactly when it does."""
+        """True if a statement emitted before the current expression runs exactly when it does."""
         self._blocks: list[list[Stmt]] = [[]]
 
     # -- reading ------------------------------------------------------------------------------
@@ -99,16 +98,21 @@ class Body:
         return error(code, self.span(node), **values)
 
     def value(self, node: ast.expr) -> Value:
-        """What an expression stands for."""
+        """The value of an expression."""
         return self.unit.readers.expression(self, node, False)
 
     def target(self, node: ast.expr) -> Value:
-        """The same on the left-hand side, where an array's element need not be readable."""
+        """The value of an expression on a left-hand side, where elements need not be readable."""
         return self.unit.readers.expression(self, node, True)
 
-    def expr(self, node: ast.expr) -> Expr:
-        """An expression as IR, in its own type."""
-        return expr(self.value(node), self.span(node))
+    def host_object(self, node: ast.expr) -> object:
+        """The Python object that a dotted name from outside the body refers to, else `None`."""
+        if not isinstance(node, ast.Name | ast.Attribute):
+            return None
+        if isinstance(node, ast.Name) and node.id in self.scope.names.bound:
+            return None
+        value = self.value(node)
+        return value.object if isinstance(value, Host) else None
 
     def read_block(self, statements: list[ast.stmt]) -> tuple[Stmt, ...]:
         """The statements of a nested block."""
@@ -131,25 +135,25 @@ class Body:
         return tuple(body)
 
     def start_rebound(self) -> None:
-        """Gives parameters that the body binds again a local of their own, where they may be."""
-        given = self.function.def_span
+        """Gives each parameter that the body rebinds a local of its own, unless it is fixed."""
+        span = self.function.def_span
         for name in sorted(self.scope.names.bound & set(self.scope.parameters)):
             value = self.scope.parameters[name]
             if self.is_fixed(name):
                 continue
-            start = expr(value, given)
+            start = expr(value, span)
             local = self.scope.fresh(name)
             self.scope.local_name_by_name[name] = local
-            # Not noted as assigned: until the body binds the name it is still the parameter.
+            # Not marked as assigned: until the body binds the name it is still the parameter.
             self.declare(local, start.type)
-            self.emit(Assign(name=local, value=start, span=given))
+            self.emit(Assign(name=local, value=start, span=span))
 
     def is_fixed(self, name: str) -> bool:
-        """Whether the name is a parameter that cannot be bound again: an Index, array or pair."""
+        """True if the name is a parameter that cannot be rebound: an Index, array or pair."""
         value = self.scope.parameters.get(name)
         if value is None or name in self.scope.local_name_by_name:
             return False
-        is_value = isinstance(value, Known) or (
+        is_value = isinstance(value, PythonNumber) or (
             isinstance(value, Expr) and not isinstance(value.type, Pair)
         )
         return name in self.index_names or not is_value
@@ -168,7 +172,7 @@ class Body:
         self.scope.types[name] = t
 
     def keep(self, value: Expr, base: str) -> Expr:
-        """The value under a name of its own, so that using it twice evaluates it once."""
+        """The value in a local of its own, so that two uses evaluate it once."""
         if is_simple(value):
             return value
         name = self.scope.fresh(base)
@@ -178,10 +182,10 @@ class Body:
         return Var(type=value.type, name=name, span=value.span)
 
     def once(self, value: Expr, base: str, node: ast.expr) -> Expr:
-        """The value for several uses, evaluated once where a statement may go before it.
+        """The value for several uses, in a local if a statement may precede the expression.
 
         Raises:
-            LanguageError: SR0244 where none may, and evaluating it twice would do something twice.
+            LanguageError: SR0244 where none may, and the value has effects.
         """
         if is_simple(value) or self.can_hoist:
             return self.keep(value, base)
@@ -191,15 +195,14 @@ class Body:
 
     @contextmanager
     def conditional(self) -> Generator[None]:
-        """Reads an operand that may not be evaluated, or is evaluated again."""
-        before = self.can_hoist
-        self.can_hoist = False
+        """Reads an operand that runs conditionally or repeatedly: nothing is hoisted from it."""
+        outer, self.can_hoist = self.can_hoist, False
         try:
             yield
         finally:
-            self.can_hoist = before
+            self.can_hoist = outer
 
 
 def is_simple(value: Expr) -> bool:
-    """Whether evaluating the value twice costs nothing and reports nothing."""
+    """True if evaluating the value twice costs and reports nothing."""
     return isinstance(value, Var | Const)

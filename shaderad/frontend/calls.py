@@ -1,7 +1,7 @@
 """Calls -> primitives, conversions, constructors, user functions, derivatives.
 
-What a call means is decided by the object it names: a primitive of ``sad``, a type, a builtin, a
-function of ``math``, a user function or method. Everything else is refused with what to write.
+The Python object of the callee decides: a primitive of ``sad``, a type, a builtin, a function of
+``math``, a user function or method. Other callees are errors that name a replacement.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from shaderad.diagnostics import Error
 from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend import constructors, derivatives, math_functions, user_calls
 from shaderad.frontend.access import length
-from shaderad.frontend.annotations import BUILTIN_TYPES, Form, Subscripted, TypeObject
-from shaderad.frontend.body import Body
+from shaderad.frontend.annotations import BUILTIN_TYPES, AnnotationForm, Subscripted, TypeObject
+from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import element_count, expr
 from shaderad.frontend.host import DerivativeFunction, UserFunction
 from shaderad.frontend.intrinsics import INTRINSICS, Intrinsic, KernelForm
@@ -29,7 +29,7 @@ from shaderad.frontend.values import (
     BoundMethod,
     Derivative,
     Host,
-    Known,
+    PythonNumber,
     Sequence,
     Value,
     describe,
@@ -47,11 +47,11 @@ _BUILTINS: dict[object, str] = {
 }
 
 
-def call(body: Body, node: ast.Call) -> Value:
-    """What a call gives.
+def call(body: BodyReader, node: ast.Call) -> Value:
+    """The value of a call.
 
     Raises:
-        LanguageError: SR0232 for what kernels cannot call, and all that its kind raises.
+        LanguageError: SR0232 for callees that kernels do not have, and the errors of each kind.
     """
     callee = body.value(node.func)
     if isinstance(callee, BoundMethod):
@@ -59,13 +59,13 @@ def call(body: Body, node: ast.Call) -> Value:
     if isinstance(callee, Derivative):
         return derivatives.call_forward(body, callee, node)
     if isinstance(callee, Host):
-        found = _call_host(body, callee, node)
-        if found is not None:
-            return found
+        value = _call_host(body, callee, node)
+        if value is not None:
+            return value
     raise _uncallable(body, callee, node)
 
 
-def _call_host(body: Body, callee: Host, node: ast.Call) -> Value | None:
+def _call_host(body: BodyReader, callee: Host, node: ast.Call) -> Value | None:
     thing = callee.object
     if isinstance(thing, UserFunction):
         return user_calls.call(body, thing, node, None)
@@ -86,7 +86,7 @@ def _call_host(body: Body, callee: Host, node: ast.Call) -> Value | None:
     return None
 
 
-def _call_class(body: Body, cls: type, node: ast.Call) -> Value | None:
+def _call_class(body: BodyReader, cls: type, node: ast.Call) -> Value | None:
     if cls in BUILTIN_TYPES:
         return constructors.call(body, cls, node)
     return None if info_of(cls) is None else constructors.call_struct(body, cls, node)
@@ -96,8 +96,8 @@ def _is_hashable(thing: object) -> bool:
     return type(thing).__hash__ is not None
 
 
-def arguments(body: Body, node: ast.Call) -> tuple[Value, ...]:
-    """Positional arguments, where no keyword is taken.
+def arguments(body: BodyReader, node: ast.Call) -> tuple[Value, ...]:
+    """The arguments of a call that takes no keywords.
 
     Raises:
         LanguageError: SR0233 for keywords and stars.
@@ -110,7 +110,7 @@ def arguments(body: Body, node: ast.Call) -> tuple[Value, ...]:
     return tuple(body.value(a) for a in node.args)
 
 
-def _primitive(body: Body, op: ops.Op, node: ast.Call) -> Value:
+def _primitive(body: BodyReader, op: ops.Op, node: ast.Call) -> Value:
     args, span = arguments(body, node), body.span(node)
     if op in (ops.MIN, ops.MAX):
         return math_functions.smallest(op, args, span)
@@ -119,19 +119,19 @@ def _primitive(body: Body, op: ops.Op, node: ast.Call) -> Value:
 
 
 def _scalar_function(op: ops.Op) -> Callable[..., object]:
-    """The primitive on Python numbers; gives no number where it is not one of floats."""
+    """The primitive on Python numbers; gives `None` if it takes no floats or is not finite."""
 
     def function(*values: float) -> object:
         if op.rule is not ops.Rule.FLOATS or len(values) != op.arity:
             return None
         with np.errstate(all="ignore"):
-            found = np.asarray(op.numpy(*(np.float64(v) for v in values)))
-        return float(found) if found.ndim == 0 and np.isfinite(found) else None
+            result = np.asarray(op.numpy(*(np.float64(v) for v in values)))
+        return float(result) if result.ndim == 0 and np.isfinite(result) else None
 
     return function
 
 
-def _form(body: Body, form: KernelForm, node: ast.Call) -> Value:
+def _form(body: BodyReader, form: KernelForm, node: ast.Call) -> Value:
     if form.name in ("fwd_diff", "bwd_diff"):
         return derivatives.derivative_of(body, form.name == "fwd_diff", node)
     if form.name == "diff_pair":
@@ -142,14 +142,14 @@ def _form(body: Body, form: KernelForm, node: ast.Call) -> Value:
         args = arguments(body, node)
         if len(args) != 1:
             raise body.error("SR0231", node, name="detach", found=len(args), wanted=1)
-        if isinstance(args[0], Known):
+        if isinstance(args[0], PythonNumber):
             return args[0]
         value = expr(args[0], body.span(node))
         return Detach(type=value.type, value=value, span=body.span(node))
     raise body.error("SR0211", node)
 
 
-def _builtin(body: Body, name: str, node: ast.Call) -> Value:
+def _builtin(body: BodyReader, name: str, node: ast.Call) -> Value:
     args, span = arguments(body, node), body.span(node)
     if name == "len":
         return _len(body, args, node)
@@ -166,7 +166,7 @@ def _builtin(body: Body, name: str, node: ast.Call) -> Value:
     return math_functions.smallest(ops.MIN if name == "min" else ops.MAX, args, span)
 
 
-def _len(body: Body, args: tuple[Value, ...], node: ast.Call) -> Value:
+def _len(body: BodyReader, args: tuple[Value, ...], node: ast.Call) -> Value:
     if len(args) != 1:
         raise body.error("SR0231", node, name="len", found=len(args), wanted=1)
     (value,) = args
@@ -174,14 +174,14 @@ def _len(body: Body, args: tuple[Value, ...], node: ast.Call) -> Value:
     if isinstance(value, ArrayRef) and value.part != "d":
         return length(value, 0, span)
     if isinstance(value, Sequence):
-        return Known(len(value.parts), span)
+        return PythonNumber(len(value.parts), span)
     if isinstance(value, Expr) and isinstance(value.type, Pointer):
         return PointerLength(type=INT, pointer=value, span=span)
     count = element_count(value.type) if isinstance(value, Expr) else None
     if count is None:
         help_ = "it takes an array, a pointer, a local array, a vector or a matrix"
         raise body.error("SR0312", node, name="len", found=describe(value), help=help_)
-    return Known(count, span)
+    return PythonNumber(count, span)
 
 
 _KNOWN_BUILTINS = "of Python's builtins, kernels have abs, bool, float, int, len, max, min, round"
@@ -192,7 +192,7 @@ def _instead_of_numpy(name: str) -> str:
     return f"NumPy does not run in kernels: {own or 'write the `sad.` function that does it'}"
 
 
-def _uncallable(body: Body, callee: Value, node: ast.Call) -> Error:
+def _uncallable(body: BodyReader, callee: Value, node: ast.Call) -> Error:
     help_ = "decorate it with `@sad.function`"
     if isinstance(callee, Host):
         thing = callee.object
@@ -209,18 +209,18 @@ def _uncallable(body: Body, callee: Value, node: ast.Call) -> Error:
             help_ = "derivatives are called as `sad.fwd_diff(f)` and `sad.bwd_diff(f)`"
         elif hasattr(thing, "specialise"):
             help_ = "a kernel is called from Python only; share code in a `@sad.function`"
-        elif isinstance(thing, Form):
+        elif isinstance(thing, AnnotationForm):
             help_ = f"write `sad.{thing.name}[float, 8]()`"
     return body.error("SR0232", node.func, found=describe(callee), help=help_)
 
 
-def constant_argument(body: Body, node: ast.expr, name: str) -> int:
+def constant_argument(body: BodyReader, node: ast.expr, name: str) -> int:
     """A positive whole number known while compiling, such as ``limit=64``.
 
     Raises:
         LanguageError: SR0217.
     """
     value = body.value(node)
-    if isinstance(value, Known) and type(value.value) is int and value.value > 0:
+    if isinstance(value, PythonNumber) and type(value.value) is int and value.value > 0:
         return value.value
     raise body.error("SR0217", node, name=name, found=describe(value))

@@ -1,6 +1,6 @@
-"""Names that a body reads from outside -> compile-time values, and the record of what was read.
+"""Names that a body reads from outside -> compile-time values, and the record of these reads.
 
-Invariant: a compiled kernel is valid exactly while every recorded read still gives the same.
+Invariant: a compiled kernel is valid exactly while every recorded read gives the same value.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from typing import Generic, TypeVar, cast
 import numpy as np
 
 from shaderad.diagnostics import Span, error
-from shaderad.frontend.values import Host, Known, Member, Sequence, Value
+from shaderad.frontend.values import EnumMember, Host, PythonNumber, Sequence, Value
 
 MISSING = object()
-# Captured values that alternate must not compile again each time; values that never return must
-# not pile up.
-_KEPT_VARIANTS = 8
+# Several variants, because captured values may alternate; few, because old ones may never return.
+_MAX_VARIANTS = 8
 _T = TypeVar("_T")
 _PLAIN: tuple[type, ...] = (int, float, tuple, np.generic)
 _NUMPY_NUMBERS: tuple[type, ...] = (np.bool_, np.integer, np.floating)
@@ -28,13 +27,13 @@ _MEANINGLESS: tuple[type, ...] = (str, bytes, list, dict, set, complex, type(Non
 
 
 class Captures:
-    """Every read of a captured name or attribute while one kernel was compiled."""
+    """The reads of captured names and attributes while one kernel was compiled."""
 
     def __init__(self) -> None:
         self._reads: dict[tuple[int, str], tuple[Callable[[], object], object]] = {}
 
     def name(self, function: FunctionType, name: str) -> object:
-        """What `name` means in `function`: closure, globals, builtins; else `MISSING`."""
+        """The value of `name` in `function`: closure, globals, builtins; else `MISSING`."""
         code = function.__code__
         if name in code.co_freevars:
             cell = (function.__closure__ or ())[code.co_freevars.index(name)]
@@ -49,78 +48,74 @@ class Captures:
         return self._record((id(owner), name), partial(getattr, owner, name, MISSING))
 
     def are_current(self) -> bool:
-        """Whether every read would give what it gave."""
-        return all(_is_same(read(), then) for read, then in self._reads.values())
+        """True if every read gives the same value as before."""
+        return all(_is_same(read(), value) for read, value in self._reads.values())
 
     def _record(self, key: tuple[int, str], read: Callable[[], object]) -> object:
-        found = read()
-        if found is not MISSING:
-            self._reads[key] = (read, found)
-        return found
+        value = read()
+        if value is not MISSING:
+            self._reads[key] = (read, value)
+        return value
 
 
 class Variants(Generic[_T]):
-    """What was read of one function, for each set of constants the latest first."""
+    """The compiled forms of one function by its constants, most recently used first."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, ...], list[tuple[_T, Captures]]] = {}
+        self._variants_by_key: dict[tuple[str, ...], list[tuple[_T, Captures]]] = {}
 
     def of(self, constants: Mapping[str, object], fresh: Callable[[], tuple[_T, Captures]]) -> _T:
-        """The variant for these constants and the values captured now, `fresh` if need be."""
+        """The variant for these constants and the current captures, if need be from `fresh`."""
         key = tuple(f"{n}={type(v).__name__}:{v!r}" for n, v in sorted(constants.items()))
-        known = self._known.setdefault(key, [])
-        for position, (made, captures) in enumerate(known):
-            if captures.are_current():
-                if position:
-                    known.insert(0, known.pop(position))
-                return made
-        found = fresh()
-        known[:] = [found, *known[: _KEPT_VARIANTS - 1]]
-        return found[0]
+        variants = self._variants_by_key.setdefault(key, [])
+        position = next((k for k, (_, c) in enumerate(variants) if c.are_current()), None)
+        variant = fresh() if position is None else variants.pop(position)
+        variants[:] = [variant, *variants[: _MAX_VARIANTS - 1]]
+        return variant[0]
 
 
-def _is_same(now: object, then: object) -> bool:
-    if now is then:
+def _is_same(now: object, before: object) -> bool:
+    if now is before:
         return True
     # By text, because 0.0 == -0.0 and nan != nan.
-    return isinstance(now, _PLAIN) and type(now) is type(then) and repr(now) == repr(then)
+    return isinstance(now, _PLAIN) and type(now) is type(before) and repr(now) == repr(before)
 
 
-def to_value(found: object, name: str, span: Span) -> Value:
-    """A captured object as the kernel language sees it.
+def to_value(captured: object, name: str, span: Span) -> Value:
+    """A captured object as a value of the kernel language.
 
     Raises:
-        LanguageError: SR0212 for arrays, SR0213 for what has no meaning in kernels.
+        LanguageError: SR0212 for arrays, SR0213 for objects without a meaning in kernels.
     """
-    known = known_number(found, span)
-    if known is not None:
-        return known
-    if isinstance(found, enum.Enum):
-        return to_value(found.value, name, span)
-    if isinstance(found, tuple):
-        parts = cast("tuple[object, ...]", found)
+    number = known_number(captured, span)
+    if number is not None:
+        return number
+    if isinstance(captured, enum.Enum):
+        return to_value(captured.value, name, span)
+    if isinstance(captured, tuple):
+        parts = cast("tuple[object, ...]", captured)
         return Sequence(tuple(to_value(p, name, span) for p in parts), span)
-    if isinstance(found, np.ndarray) or hasattr(type(found), "__array__"):
+    if isinstance(captured, np.ndarray) or hasattr(type(captured), "__array__"):
         raise error("SR0212", span, name=name)
-    if isinstance(found, _MEANINGLESS):
-        raise error("SR0213", span, name=name, found=f"a {type(found).__name__}")
-    return Host(found, name)
+    if isinstance(captured, _MEANINGLESS):
+        raise error("SR0213", span, name=name, found=f"a {type(captured).__name__}")
+    return Host(captured, name)
 
 
-def known_number(found: object, span: Span) -> Known | None:
-    """A number, or member of an enum of numbers, as the kernel language sees it; else `None`."""
-    if isinstance(found, enum.Enum):
-        inner = known_number(found.value, span)
-        return None if inner is None else Member(inner.value, span, type(found))
-    if isinstance(found, bool | int | float):
-        return Known(_plain(found), span)
-    if isinstance(found, _NUMPY_NUMBERS):
-        return Known(cast("np.generic", found).item(), span)
+def known_number(captured: object, span: Span) -> PythonNumber | None:
+    """A number, or a member of an enum of numbers, as a value; `None` for other objects."""
+    if isinstance(captured, enum.Enum):
+        inner = known_number(captured.value, span)
+        return None if inner is None else EnumMember(inner.value, span, type(captured))
+    if isinstance(captured, bool | int | float):
+        return PythonNumber(_plain(captured), span)
+    if isinstance(captured, _NUMPY_NUMBERS):
+        return PythonNumber(cast("np.generic", captured).item(), span)
     return None
 
 
 def _plain(number: float) -> int | float | bool:
-    """The number without its subclass (`np.float64` is a `float`)."""
+    """The number as plain `bool`, `int` or `float`: `np.float64` is a subclass of `float`."""
     if isinstance(number, bool):
         return number
     return int(number) if isinstance(number, int) else float(number)

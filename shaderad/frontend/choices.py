@@ -1,8 +1,8 @@
-"""Long chains of branches -> a function that says which branch is taken, and a tree of branches.
+"""Long chains of branches -> a function that gives the number of the branch, and a tree over it.
 
-Each ``elif`` lies inside the ``else`` before it, and so does what follows ``if c: return``. Drivers
-end with the process where blocks lie deep, and what a derivative keeps of them grows with the
-square. A tree over the number of the branch is as deep as its logarithm.
+Each ``elif`` nests in the ``else`` before it, and so do the statements after ``if c: return``.
+Drivers crash on deep nesting, and the residuals of a derivative grow with its square. A tree over
+the number of the branch nests logarithmically.
 Invariant: conditions are evaluated in order, up to the first that holds.
 """
 
@@ -12,10 +12,10 @@ import ast
 from dataclasses import dataclass
 
 from shaderad.frontend import operators
-from shaderad.frontend.body import Body
+from shaderad.frontend.body import BodyReader
 from shaderad.frontend.effects import has_effect
 from shaderad.frontend.scope import Flow, join
-from shaderad.frontend.values import Known
+from shaderad.frontend.values import PythonNumber
 from shaderad.ir import ops
 from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import (
@@ -38,7 +38,7 @@ from shaderad.ir.walk import all_expressions, called, touched_buffers, writes
 from shaderad.rules.composing import whole
 
 _NESTED_BRANCHES = 16
-"""Branches of one chain that nest; longer chains become trees."""
+"""Largest number of branches that are nested; longer chains become trees."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,15 @@ class Chain:
 
     links: list[ast.If]
     otherwise: list[ast.stmt]
-    """What is done where none is."""
+    """The block that runs if no branch is taken."""
     statement_count: int
-    """Statements of the block that it stands for."""
+    """The number of statements of the enclosing block that the chain replaces."""
 
 
 def chain_at(statements: list[ast.stmt], start: int) -> Chain | None:
-    """The long chain of branches that begins at a statement of a block.
+    """The long chain of branches that begins at a statement of a block, else `None`.
 
-    An ``if`` after one whose branches all leave the block is as good as its ``elif``.
+    An ``if`` after one whose branches all leave the block counts as its ``elif``.
     """
     links: list[ast.If] = []
     end = start
@@ -80,8 +80,8 @@ def _leaves(link: ast.If) -> bool:
     return isinstance(link.body[-1], ast.Return | ast.Break | ast.Continue)
 
 
-def read_chain(body: Body, chain: Chain) -> bool:
-    """Reads a chain as a tree; false where its conditions allow no function of their own."""
+def read_chain(body: BodyReader, chain: Chain) -> bool:
+    """Reads a chain as a tree; False, emitting nothing, if its conditions are not pure."""
     scope = body.scope
     before = scope.assigned
     branch = Var(type=INT, name=made_name("branch", scope.types), span=body.span(chain.links[0]))
@@ -114,14 +114,14 @@ def read_chain(body: Body, chain: Chain) -> bool:
     return True
 
 
-def _read_conditions(body: Body, chain: Chain, branch: Var) -> list[list[ast.stmt]]:
-    """Emits what finds the branch; gives the block of each, and last that of none of them."""
+def _read_conditions(body: BodyReader, chain: Chain, branch: Var) -> list[list[ast.stmt]]:
+    """Emits the search for the branch; returns the block of each, the default block last."""
     taken: list[list[ast.stmt]] = []
     tests: list[tuple[tuple[Stmt, ...], Expr]] = []
     otherwise = chain.otherwise
     for link in chain.links:
         hoisted, test = _test(body, link)
-        if not isinstance(test, Known):
+        if not isinstance(test, PythonNumber):
             tests.append((hoisted, test))
             taken.append(link.body)
         elif test.value:
@@ -130,25 +130,25 @@ def _read_conditions(body: Body, chain: Chain, branch: Var) -> list[list[ast.stm
     none = whole(len(taken))
     for number, (hoisted, test) in enumerate(tests):
         at = test.span
-        found_it = Assign(name=branch.name, value=whole(number), span=at)
+        select = Assign(name=branch.name, value=whole(number), span=at)
         is_open = Apply(type=BOOL, op=ops.EQ, args=(branch, none), span=at)
-        ask = (*hoisted, If(condition=test, then=(found_it,), span=at))
+        ask = (*hoisted, If(condition=test, then=(select,), span=at))
         body.emit(If(condition=is_open, then=ask, span=at))
     return [*taken, otherwise]
 
 
-def _test(body: Body, link: ast.If) -> tuple[tuple[Stmt, ...], Expr | Known]:
+def _test(body: BodyReader, link: ast.If) -> tuple[tuple[Stmt, ...], Expr | PythonNumber]:
     """A condition, and the statements that go before it."""
-    found: list[Expr | Known] = []
+    tests: list[Expr | PythonNumber] = []
 
     def read() -> None:
-        found.append(operators.condition(body.value(link.test), body.span(link.test)))
+        tests.append(operators.condition(body.value(link.test), body.span(link.test)))
 
-    return body.block_of(read), found[0]
+    return body.block_of(read), tests[0]
 
 
-def _is_pure(body: Body, conditions: tuple[Stmt, ...]) -> bool:
-    """Whether the conditions do nothing but ask, of what a function can be given."""
+def _is_pure(body: BodyReader, conditions: tuple[Stmt, ...]) -> bool:
+    """True if the conditions have no effects and use only values that a function can take."""
     arrays = body.unit.arrays
     for e in all_expressions(conditions):
         if has_effect(e) or isinstance(e.type, Pair) or holds_pointers(e.type):
@@ -158,13 +158,13 @@ def _is_pure(body: Body, conditions: tuple[Stmt, ...]) -> bool:
     return True
 
 
-def _chooser(body: Body, statements: tuple[Stmt, ...]) -> Chooser:
+def _chooser(body: BodyReader, statements: tuple[Stmt, ...]) -> Chooser:
     own = writes(statements)
-    given = {e.name: e.type for e in all_expressions(statements) if isinstance(e, Var)}
+    names = {e.name: e.type for e in all_expressions(statements) if isinstance(e, Var)}
     touched = {*touched_buffers(statements), *(b for f in called(statements) for b in f.buffers)}
     return Chooser(
         name=f"{body.function.name}_branch",
-        parameters=tuple(Parameter(name=n, type=t) for n, t in given.items() if n not in own),
+        parameters=tuple(Parameter(name=n, type=t) for n, t in names.items() if n not in own),
         result=INT,
         body=statements,
         local_types={n: body.scope.types[n] for n in sorted(own)},
@@ -174,7 +174,7 @@ def _chooser(body: Body, statements: tuple[Stmt, ...]) -> Chooser:
 
 
 def _call(chooser: Chooser) -> Call:
-    """Nothing flows back through conditions."""
-    given = (Var(type=p.type, name=p.name) for p in chooser.parameters)
-    args = tuple(Detach(type=v.type, value=v) if is_differentiable(v.type) else v for v in given)
+    """The call of a chooser; its arguments are detached, since conditions have no derivative."""
+    values = (Var(type=p.type, name=p.name) for p in chooser.parameters)
+    args = tuple(Detach(type=v.type, value=v) if is_differentiable(v.type) else v for v in values)
     return Call(type=INT, function=chooser, args=args)

@@ -1,6 +1,6 @@
-"""What a `sad.Const` parameter stands for: a number of the Python program, or an enum's member.
+"""The values of `sad.Const` parameters: numbers of the Python program, or members of enums.
 
-Invariant: a value takes no other type than Python would give it; nothing is rounded or wrapped.
+Invariant: a value keeps the type that Python gives it; nothing is rounded or wrapped.
 """
 
 from __future__ import annotations
@@ -11,40 +11,40 @@ from shaderad.diagnostics import Span, error
 from shaderad.frontend.annotations import ConstType
 from shaderad.frontend.captures import known_number
 from shaderad.frontend.operators import typed_constant
-from shaderad.frontend.values import Known, Member
+from shaderad.frontend.values import EnumMember, PythonNumber
 from shaderad.ir.nodes import Const
 
 
-def given_constant(
+def constant_of(
     name: str, wanted: ConstType, values: Mapping[str, object], span: Span
-) -> Known | Const:
-    """What a kernel's parameter `name` is in a call that gives `values`.
+) -> PythonNumber | Const:
+    """The value of parameter `name` in a call with the constants `values`.
 
     Raises:
-        LanguageError: SR0227 where none was given, or no number; SR0228, SR0303, SR0306 where it
+        LanguageError: SR0227 where it is missing or no number; SR0228, SR0303, SR0306 where it
             does not fit.
     """
-    known = known_number(values[name], span) if name in values else None
-    if known is None:
+    number = known_number(values[name], span) if name in values else None
+    if number is None:
         found = f"a `{type(values[name]).__name__}`" if name in values else "nothing"
         raise error("SR0227", span, name=name, type=wanted, found=found)
-    return fitted(known, wanted, span)
+    return fitted(number, wanted, span)
 
 
-def fitted(known: Known, wanted: ConstType, span: Span) -> Known | Const:
-    """`known` as a constant of the type, or member of the enum, that is wanted.
+def fitted(number: PythonNumber, wanted: ConstType, span: Span) -> PythonNumber | Const:
+    """`number` as a constant of the wanted type, or as a member of the wanted enum.
 
     Raises:
-        LanguageError: SR0228 where it is no member, SR0303 and SR0306 where it is another number.
+        LanguageError: SR0228 where it is no member, SR0303 and SR0306 where it does not fit.
     """
     enum = wanted.enum
     if enum is None:
-        return typed_constant(known, wanted.value, span)
+        return typed_constant(number, wanted.value, span)
     try:
-        if isinstance(known, Member) and known.enum is not enum:
+        if isinstance(number, EnumMember) and number.enum is not enum:
             raise ValueError
-        member = enum(known.value)
+        member = enum(number.value)
     except ValueError:
         names = ", ".join(f"`{enum.__name__}.{m.name}`" for m in enum)
-        raise error("SR0228", span, found=known.value, enum=enum.__name__, known=names) from None
-    return Member(member.value, span, enum)
+        raise error("SR0228", span, found=number.value, enum=enum.__name__, known=names) from None
+    return EnumMember(member.value, span, enum)

@@ -13,11 +13,11 @@ from shaderad.frontend.annotations import (
     resolve,
     value_type,
 )
-from shaderad.frontend.body import Body
+from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import coerce, constant, expr, of_struct
 from shaderad.frontend.operators import typed_constant
 from shaderad.frontend.structs import info_of
-from shaderad.frontend.values import Host, Known, Value, describe
+from shaderad.frontend.values import Host, PythonNumber, Value, describe
 from shaderad.ir.nodes import Bitcast, Cast, Const, Construct, Expr, Splat, Zero
 from shaderad.ir.types import (
     BOOL,
@@ -34,11 +34,11 @@ from shaderad.ir.types import (
 )
 
 
-def call(body: Body, thing: object, node: ast.Call) -> Value:
-    """A scalar, vector, matrix or local array.
+def call(body: BodyReader, thing: object, node: ast.Call) -> Value:
+    """The scalar, vector, matrix or local array that a constructor call makes.
 
     Raises:
-        LanguageError: SR0313 for parts that do not make one.
+        LanguageError: SR0313 for parts that do not fit the type.
     """
     if isinstance(thing, Subscripted):
         return _local_array(body, thing, node)
@@ -55,51 +55,51 @@ def call(body: Body, thing: object, node: ast.Call) -> Value:
     return _matrix(body, t, args, node)
 
 
-def _positional(body: Body, node: ast.Call) -> tuple[Value, ...]:
+def _positional(body: BodyReader, node: ast.Call) -> tuple[Value, ...]:
     for keyword in node.keywords:
         raise body.error("SR0233", keyword.value, found=f"`{keyword.arg or '**'}=`")
     return tuple(body.value(a) for a in node.args)
 
 
-def _scalar(body: Body, t: Scalar, args: tuple[Value, ...], node: ast.Call) -> Value:
+def _scalar(body: BodyReader, t: Scalar, args: tuple[Value, ...], node: ast.Call) -> Value:
     span = body.span(node)
     if len(args) != 1:
         raise body.error("SR0231", node, name=t, found=len(args), wanted=1)
     (value,) = args
-    if isinstance(value, Known):
+    if isinstance(value, PythonNumber):
         return typed_constant(_number(value, t, span), t, span)
     if t == BOOL:
         return math_functions.to_bool(value, span)
     if t == INT:
-        found = math_functions.truncate(value, span)
-        if isinstance(found, Expr) and found.type != INT:
+        whole = math_functions.truncate(value, span)
+        if isinstance(whole, Expr) and whole.type != INT:
             raise _no_parts(body, t, args, node)
-        return found
-    found = expr(value, span)
-    if not isinstance(found.type, Scalar):
+        return whole
+    number = expr(value, span)
+    if not isinstance(number.type, Scalar):
         raise _no_parts(body, t, args, node)
-    return cast(found, t)
+    return cast(number, t)
 
 
-def _number(value: Known, t: Scalar, span: Span) -> Known:
-    """A number of the program as Python's own ``int``, ``float`` or ``bool`` makes it.
+def _number(value: PythonNumber, t: Scalar, span: Span) -> PythonNumber:
+    """A number of the program converted by Python's own ``int``, ``float`` or ``bool``.
 
     Raises:
-        LanguageError: SR0306 where there is none: ``int(math.inf)``.
+        LanguageError: SR0306 where that fails: ``int(math.inf)``.
     """
     python = {Kind.INT: int, Kind.UINT: int, Kind.BOOL: bool}.get(t.kind, float)
     try:
-        return Known(python(value.value), span)
+        return PythonNumber(python(value.value), span)
     except (ValueError, OverflowError) as failure:
         raise error("SR0306", span, value=value.value, type=t, why=str(failure)) from None
 
 
 def cast(value: Expr, t: Type) -> Expr:
-    """`value` converted; itself where it has the type."""
+    """`value` converted to `t`."""
     return value if value.type == t else Cast(type=t, value=value, span=value.span)
 
 
-def _vector(body: Body, t: Vector, args: tuple[Value, ...], node: ast.Call) -> Expr:
+def _vector(body: BodyReader, t: Vector, args: tuple[Value, ...], node: ast.Call) -> Expr:
     span = body.span(node)
     if len(args) == 1:
         whole = _converted(t, args[0], body, node)
@@ -113,10 +113,10 @@ def _vector(body: Body, t: Vector, args: tuple[Value, ...], node: ast.Call) -> E
     return Construct(type=t, parts=tuple(parts), span=span)
 
 
-def _converted(t: Vector | Matrix, value: Value, body: Body, node: ast.Call) -> Expr | None:
-    """One argument: a scalar for every component, or the same shape of other scalars."""
+def _converted(t: Vector | Matrix, value: Value, body: BodyReader, node: ast.Call) -> Expr | None:
+    """``float3(x)``: a scalar for every component, or a value of this shape converted."""
     span = body.span(node)
-    if isinstance(value, Known):
+    if isinstance(value, PythonNumber):
         return Splat(type=t, value=_part(body, value, t.element, node.args[0]), span=span)
     if not isinstance(value, Expr):
         return None
@@ -127,18 +127,18 @@ def _converted(t: Vector | Matrix, value: Value, body: Body, node: ast.Call) -> 
     return None
 
 
-def _part(body: Body, value: Value, scalar: Scalar, node: ast.expr) -> Expr:
+def _part(body: BodyReader, value: Value, scalar: Scalar, node: ast.expr) -> Expr:
     """A part as scalars of type `scalar`: constructors convert."""
     span = body.span(node)
-    if isinstance(value, Known):
+    if isinstance(value, PythonNumber):
         return constant(_number(value, scalar, span), scalar, span)
-    found = expr(value, span)
-    if scalar_of(found.type) is None:
-        raise body.error("SR0313", node, type=scalar, found=describe(found), wanted="numbers")
-    return cast(found, with_scalar(found.type, scalar))
+    part = expr(value, span)
+    if scalar_of(part.type) is None:
+        raise body.error("SR0313", node, type=scalar, found=describe(part), wanted="numbers")
+    return cast(part, with_scalar(part.type, scalar))
 
 
-def _matrix(body: Body, t: Matrix, args: tuple[Value, ...], node: ast.Call) -> Expr:
+def _matrix(body: BodyReader, t: Matrix, args: tuple[Value, ...], node: ast.Call) -> Expr:
     if len(args) == 1:
         whole = _converted(t, args[0], body, node)
         if whole is not None:
@@ -152,7 +152,7 @@ def _matrix(body: Body, t: Matrix, args: tuple[Value, ...], node: ast.Call) -> E
     return Construct(type=t, parts=tuple(parts), span=body.span(node))
 
 
-def call_identity(body: Body, thing: TypeObject, node: ast.Call) -> Expr:
+def call_identity(body: BodyReader, thing: TypeObject, node: ast.Call) -> Expr:
     """``float3x3.identity()``."""
     t = thing.ir_type
     if not isinstance(t, Matrix) or t.row_count != t.column_count or node.args:
@@ -167,7 +167,7 @@ def call_identity(body: Body, thing: TypeObject, node: ast.Call) -> Expr:
     return Construct(type=t, parts=parts, span=body.span(node))
 
 
-def _local_array(body: Body, thing: Subscripted, node: ast.Call) -> Expr:
+def _local_array(body: BodyReader, thing: Subscripted, node: ast.Call) -> Expr:
     t = resolve(thing, body.function.namespace(), body.span(node), body.unit.structs)
     if not isinstance(t, LocalArray) or node.args or node.keywords:
         raise body.error("SR0313", node, type=t, found=counted(len(node.args), "argument"),
@@ -175,11 +175,11 @@ def _local_array(body: Body, thing: Subscripted, node: ast.Call) -> Expr:
     return Zero(type=t, span=body.span(node))
 
 
-def call_struct(body: Body, cls: type, node: ast.Call) -> Expr:
+def call_struct(body: BodyReader, cls: type, node: ast.Call) -> Expr:
     """``Triangle(v0, v1, v2)``, also by field name; fields with defaults may be left out.
 
     Raises:
-        LanguageError: SR0313 for fields missing or unknown, SR0303 for their types.
+        LanguageError: SR0313 for missing or unknown fields, SR0303 for their types.
     """
     info = info_of(cls)
     assert info is not None
@@ -192,24 +192,25 @@ def call_struct(body: Body, cls: type, node: ast.Call) -> Expr:
     if len(node.args) > len(names):
         raise body.error("SR0313", node, type=t, found=counted(len(node.args), "value"),
                          wanted=", ".join(names))  # fmt: skip
-    given = dict(zip(names, node.args, strict=False))
+    node_by_name = dict(zip(names, node.args, strict=False))
     for keyword in node.keywords:
-        if keyword.arg not in names or keyword.arg in given:
+        if keyword.arg not in names or keyword.arg in node_by_name:
             raise body.error("SR0313", keyword.value, type=t, found=f"`{keyword.arg}=`",
                              wanted=", ".join(names))  # fmt: skip
-        given[keyword.arg] = keyword.value
+        node_by_name[keyword.arg] = keyword.value
     parts: list[Expr] = []
     for name, field in t.fields:
-        if name in given:
-            parts.append(coerce(body.value(given[name]), field, body.span(given[name])))
+        if name in node_by_name:
+            part = node_by_name[name]
+            parts.append(coerce(body.value(part), field, body.span(part)))
         elif isinstance(default := info.defaults.get(name), bool | int | float):
-            parts.append(coerce(Known(default), field, body.span(node)))
+            parts.append(coerce(PythonNumber(default), field, body.span(node)))
         else:
             raise body.error("SR0313", node, type=t, found=f"no `{name}`", wanted=", ".join(names))
     return of_struct(t, tuple(parts), body.span(node))
 
 
-def call_bitcast(body: Body, node: ast.Call) -> Expr:
+def call_bitcast(body: BodyReader, node: ast.Call) -> Expr:
     """``sad.bitcast(T, x)``: 32-bit scalars and vectors."""
     if len(node.args) != 2 or node.keywords:
         raise body.error("SR0231", node, name="bitcast", found=len(node.args), wanted=2)
@@ -226,11 +227,14 @@ def call_bitcast(body: Body, node: ast.Call) -> Expr:
 def _same_bits(a: Type, b: Type) -> bool:
     kinds = (Kind.FLOAT, Kind.INT, Kind.UINT)
     pair = [scalar_of(t) for t in (a, b) if isinstance(t, Scalar | Vector)]
-    known = [s for s in pair if s is not None and s.kind in kinds]
-    return len(known) == 2 and byte_count(a) == byte_count(b)
+    return (
+        all(s is not None and s.kind in kinds for s in pair)
+        and len(pair) == 2
+        and byte_count(a) == byte_count(b)
+    )
 
 
-def _no_parts(body: Body, t: Type, args: tuple[Value, ...], node: ast.Call) -> Exception:
+def _no_parts(body: BodyReader, t: Type, args: tuple[Value, ...], node: ast.Call) -> Exception:
     found = ", ".join(map(describe, args)) or "nothing"
     if isinstance(t, Vector):
         wanted = f"{t.count} components, one for all, or vectors that add up to them"

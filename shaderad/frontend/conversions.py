@@ -1,7 +1,7 @@
-"""Compile-time values -> typed IR, and the few conversions that happen on their own.
+"""Compile-time values -> typed IR, and the implicit conversions.
 
-int mixes into float, a number of the program takes the type of what it meets, a scalar is
-repeated over a vector or matrix. Nothing else converts by itself.
+An int converts to float, a number of the program to the type of the other operand, and a scalar is
+repeated over a vector or matrix. There are no other implicit conversions.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from shaderad.diagnostics import Error, Span, error
 from shaderad.frontend.values import (
-    Known,
     NumberArgument,
+    PythonNumber,
     Sequence,
     StructRef,
     Value,
@@ -42,29 +42,29 @@ from shaderad.ir.types import (
 )
 
 _FLOAT_FORM = {Kind.HALF: (11, 16), Kind.FLOAT: (24, 128), Kind.DOUBLE: (53, 1024)}
-"""Binary digits of the significand, and the power of two that all numbers are below."""
+"""Binary digits of the significand, and the exponent of the power of two above all numbers."""
 _INT_RANGE = {Kind.INT: (-(2**31), 2**31 - 1), Kind.UINT: (0, 2**32 - 1)}
 
 
-def natural_type(known: Known) -> Scalar:
-    """The type of a number that meets no other type."""
-    if isinstance(known.value, bool):
+def natural_type(number: PythonNumber) -> Scalar:
+    """The type of a number without another operand."""
+    if isinstance(number.value, bool):
         return BOOL
-    return INT if isinstance(known.value, int) else FLOAT
+    return INT if isinstance(number.value, int) else FLOAT
 
 
-def constant(known: Known, scalar: Scalar, span: Span) -> Const:
+def constant(number: PythonNumber, scalar: Scalar, span: Span) -> Const:
     """The number as a constant of `scalar`.
 
     Raises:
         LanguageError: SR0306 where it does not fit, SR0303 where the kinds do not mix.
     """
-    value, kind = known.value, scalar.kind
+    value, kind = number.value, scalar.kind
     if isinstance(value, bool) != (kind is Kind.BOOL):
-        raise mismatch(known, scalar, span)
+        raise mismatch(number, scalar, span)
     if kind in INTEGER_KINDS:
         if isinstance(value, float):
-            raise mismatch(known, scalar, span)
+            raise mismatch(number, scalar, span)
         low, high = _INT_RANGE[kind]
         if not low <= value <= high:
             raise error("SR0306", span, value=value, type=scalar, why=f"{low} .. {high}")
@@ -73,7 +73,7 @@ def constant(known: Known, scalar: Scalar, span: Span) -> Const:
     return Const(type=scalar, value=value, span=span)
 
 
-def _number(known: Known, scalar: Scalar, span: Span) -> Expr:
+def _number(known: PythonNumber, scalar: Scalar, span: Span) -> Expr:
     """The number as an expression of type `scalar`."""
     checked = constant(known, scalar, span)
     if isinstance(known, NumberArgument):
@@ -83,7 +83,7 @@ def _number(known: Known, scalar: Scalar, span: Span) -> Expr:
 
 def _as_float(value: float, scalar: Scalar, span: Span) -> float:
     digits, exponent = _FLOAT_FORM[scalar.kind]
-    # From here on the nearest number of the type is infinity.
+    # Numbers from the limit on round to infinity.
     limit = 2**exponent - 2 ** (exponent - digits - 1)
     if isinstance(value, int):
         dropped = max(abs(value).bit_length() - digits, 0)
@@ -99,13 +99,13 @@ def expr(value: Value, span: Span) -> Expr:
     """The value as IR, in its own type.
 
     Raises:
-        LanguageError: SR0238 for arrays, functions and other things that are no values.
+        LanguageError: SR0238 for arrays, functions and calls that return nothing.
     """
     if isinstance(value, Expr):
         if isinstance(value.type, Void):
             raise error("SR0238", span, found="a call that returns nothing")
         return value
-    if isinstance(value, Known):
+    if isinstance(value, PythonNumber):
         return _number(value, natural_type(value), span)
     if isinstance(value, Sequence):
         parts = tuple(expr(p, span) for p in value.parts)
@@ -116,20 +116,21 @@ def expr(value: Value, span: Span) -> Expr:
 
 
 def of_struct(t: Struct, parts: tuple[Expr, ...], span: Span) -> Construct:
-    """A struct of `parts`, whose pointers know where they lead."""
+    """A struct of `parts`; its type has the targets of their pointers."""
     fields = tuple((name, part.type) for (name, _), part in zip(t.fields, parts, strict=True))
     return Construct(type=Struct(t.name, fields), parts=parts, span=span)
 
 
 def mismatch(value: Value, wanted: Type, span: Span) -> Error:
     """SR0303 with the conversion to write."""
-    found = value.type if isinstance(value, Expr) else None
-    known = natural_type(value) if isinstance(value, Known) else found
+    t = value.type if isinstance(value, Expr) else None
+    if isinstance(value, PythonNumber):
+        t = natural_type(value)
     help_ = f"the two are different types; `{wanted}` is needed here"
-    if known is not None and scalar_of(known) is not None and scalar_of(wanted) is not None:
-        if isinstance(known, Scalar) or _shape(known) == _shape(wanted):
+    if t is not None and scalar_of(t) is not None and scalar_of(wanted) is not None:
+        if isinstance(t, Scalar) or _shape(t) == _shape(wanted):
             help_ = f"convert it: `{wanted}(..)`"
-        if known == BOOL:
+        if t == BOOL:
             help_ = f"write `{wanted}(..)`, or a conditional expression"
         if isinstance(wanted, Scalar) and wanted == BOOL:
             help_ = "compare it: `.. != 0`"
@@ -137,12 +138,12 @@ def mismatch(value: Value, wanted: Type, span: Span) -> Error:
 
 
 def coerce(value: Value, wanted: Type, span: Span) -> Expr:
-    """The value as `wanted`, by the conversions that happen on their own.
+    """The value as `wanted`, by implicit conversions.
 
     Raises:
         LanguageError: SR0303 where none applies, SR0306 where a number does not fit.
     """
-    if isinstance(value, Known):
+    if isinstance(value, PythonNumber):
         if isinstance(wanted, Scalar):
             return _number(value, wanted, span)
         raise mismatch(value, wanted, span)
@@ -153,21 +154,17 @@ def coerce(value: Value, wanted: Type, span: Span) -> Expr:
             raise error("SR0318", span, found=len(value.parts), wanted=len(wanted.elements))
         pairs = zip(value.parts, wanted.elements, strict=True)
         return expr(Sequence(tuple(coerce(p, t, span) for p, t in pairs)), span)
-    found = expr(value, span)
-    if found.type == wanted or without_targets(found.type) == wanted:
-        return found
-    if found.type == INT and isinstance(wanted, Scalar) and wanted.kind in FLOAT_KINDS:
-        return Cast(type=wanted, value=found, span=found.span)
+    e = expr(value, span)
+    if e.type == wanted or without_targets(e.type) == wanted:
+        return e
+    if e.type == INT and isinstance(wanted, Scalar) and wanted.kind in FLOAT_KINDS:
+        return Cast(type=wanted, value=e, span=e.span)
     raise mismatch(value, wanted, span)
 
 
 def unify(values: tuple[Value, ...], span: Span) -> tuple[Expr, ...] | None:
-    """All values in one type: int into float, numbers to what they meet, scalars repeated.
-
-    Returns:
-        `None` where the types do not mix.
-    """
-    if not all(isinstance(v, Expr | Known) for v in values):
+    """All values converted to one type; `None` where their types do not mix."""
+    if not all(isinstance(v, Expr | PythonNumber) for v in values):
         return None
     scalar = _common_scalar(values)
     shape = _common_shape(values)
@@ -191,7 +188,7 @@ def repeat(value: Expr, shape: Type) -> Expr:
 
 def to_float(value: Value) -> Value:
     """Integers of any shape as float, for ``/`` and for functions of floats."""
-    if isinstance(value, Known) and not isinstance(value.value, bool):
+    if isinstance(value, PythonNumber) and not isinstance(value.value, bool):
         return replace(value, value=float(value.value))
     if isinstance(value, Expr) and is_integer(value.type):
         return Cast(type=with_scalar(value.type, FLOAT), value=value, span=value.span)
@@ -200,7 +197,7 @@ def to_float(value: Value) -> Value:
 
 def _common_scalar(values: tuple[Value, ...]) -> Scalar | None:
     typed = [scalar_of(v.type) for v in values if isinstance(v, Expr)]
-    weak = [natural_type(v) for v in values if isinstance(v, Known)]
+    weak = [natural_type(v) for v in values if isinstance(v, PythonNumber)]
     scalars = set(typed)
     if None in scalars:
         return None
@@ -217,7 +214,7 @@ def _common_scalar(values: tuple[Value, ...]) -> Scalar | None:
 
 
 def _shape(t: Type) -> Type | None:
-    """The type with its scalar forgotten, to compare shapes alone."""
+    """The type with float components, for comparing shapes."""
     return None if scalar_of(t) is None else with_scalar(t, FLOAT)
 
 
@@ -229,7 +226,7 @@ def _common_shape(values: tuple[Value, ...]) -> Type | None:
 
 
 def _to_scalar(value: Value, scalar: Scalar, span: Span) -> Expr | None:
-    if isinstance(value, Known):
+    if isinstance(value, PythonNumber):
         is_mixed = isinstance(value.value, bool) != (scalar == BOOL)
         if is_mixed or (isinstance(value.value, float) and scalar.kind in INTEGER_KINDS):
             return None
@@ -243,7 +240,7 @@ def _to_scalar(value: Value, scalar: Scalar, span: Span) -> Expr | None:
 
 
 def element_count(t: Type) -> int | None:
-    """How many elements ``t[k]`` has; `None` where it has none."""
+    """The number of values of `k` in ``t[k]``; `None` for types without elements."""
     if isinstance(t, Vector | LocalArray):
         return t.count
     return t.row_count if isinstance(t, Matrix) else None

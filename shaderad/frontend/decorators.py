@@ -1,4 +1,4 @@
-"""``@sad.kernel``, ``@sad.function``: they wrap the function and read nothing yet."""
+"""``@sad.kernel`` and ``@sad.function``: wrap a function without reading its body."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class KernelFunction(PythonFunction, Launchable):
         ``bounds="ignore"``. The limits of ``while sad.limit(..)`` are not enforced.
 
         Returns:
-            For each written array what the thread wrote, by index.
+            For each written array the elements that the thread wrote, by index.
         """
         from shaderad.debug import debug_kernel
 
@@ -50,10 +50,10 @@ class KernelFunction(PythonFunction, Launchable):
             return kernel_signature(self)
 
     def specialise(self, const_values: Mapping[str, object]) -> Kernel:
-        """The typed kernel for these constants and the values captured now.
+        """The typed kernel for these constants and the current captures.
 
         Raises:
-            LanguageError: Whatever the front end refuses, at its Python line.
+            LanguageError: For code that kernels do not have, at its Python line.
         """
         with nesting(self.name, self.source.span):
             return self._variants.of(const_values, lambda: read_kernel(self, const_values))
@@ -64,7 +64,7 @@ def kernel(function: Callable[..., object]) -> KernelFunction:
     """Makes a Python function a kernel: one thread runs it for one index of the launch.
 
     Raises:
-        LanguageError: SR0103 for what is no ``def``.
+        LanguageError: SR0103 for anything but a ``def``.
     """
     return KernelFunction(function, caller_locals(3))
 
@@ -74,7 +74,7 @@ def function(function: Callable[..., object]) -> UserFunction:
     """Makes a Python function callable from kernels and other functions.
 
     Raises:
-        LanguageError: SR0103 for what is no ``def``.
+        LanguageError: SR0103 for anything but a ``def``.
     """
     if isinstance(function, KernelFunction):
         raise error("SR0103", function.source.span, found=f"the kernel `{function.name}`")

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection
 
 from shaderad.frontend import user_calls
-from shaderad.frontend.body import Body
+from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import coerce, expr, to_float
 from shaderad.frontend.effects import has_effect
 from shaderad.frontend.host import UserFunction
@@ -31,8 +31,8 @@ from shaderad.ir.types import BufferType, Pair, Struct, Type, Void, is_different
 from shaderad.ir.walk import all_expressions, called, statements
 
 
-def derivative_of(body: Body, is_forward: bool, node: ast.Call) -> Derivative:
-    """``sad.fwd_diff(f)``: the function is not called yet.
+def derivative_of(body: BodyReader, is_forward: bool, node: ast.Call) -> Derivative:
+    """``sad.fwd_diff(f)`` or ``sad.bwd_diff(f)``, before its call.
 
     Raises:
         LanguageError: SR0235 where `f` is no user function.
@@ -46,7 +46,7 @@ def derivative_of(body: Body, is_forward: bool, node: ast.Call) -> Derivative:
     return Derivative(value.object, is_forward)
 
 
-def make_pair(body: Body, node: ast.Call) -> MakePair:
+def make_pair(body: BodyReader, node: ast.Call) -> MakePair:
     """``sad.diff_pair(primal)`` or ``sad.diff_pair(primal, derivative)``."""
     if len(node.args) not in (1, 2) or node.keywords:
         raise body.error("SR0231", node, name="diff_pair", found=len(node.args), wanted="1 or 2")
@@ -61,8 +61,8 @@ def make_pair(body: Body, node: ast.Call) -> MakePair:
     return MakePair(type=Pair(primal.type), primal=primal, derivative=derivative, span=span)
 
 
-def _differential(body: Body, node: ast.expr, primal: Type) -> Expr:
-    """What is given as the differential of a `primal`: of a whole struct, its floats."""
+def _differential(body: BodyReader, node: ast.expr, primal: Type) -> Expr:
+    """The argument that is the differential of a `primal`; a whole struct gives its floats."""
     value, wanted, span = body.value(node), tangent(primal), body.span(node)
     has_more = primal != wanted and isinstance(value, Expr) and value.type == primal
     if has_more and isinstance(value, Expr) and isinstance(wanted, Struct):
@@ -72,22 +72,22 @@ def _differential(body: Body, node: ast.expr, primal: Type) -> Expr:
 
 
 def _floats_of(value: Expr, wanted: Struct) -> Expr:
-    """The fields of a struct that its differential `wanted` has."""
+    """The struct `value` reduced to the fields of its differential `wanted`."""
     assert isinstance(value.type, Struct)
-    given = value.parts if isinstance(value, Construct) else None
+    values = value.parts if isinstance(value, Construct) else None
     parts: list[Expr] = []
     for k, (name, t) in enumerate(value.type.fields):
         kept = wanted.type_by_field.get(name)
         if kept is None:
             continue
-        part = given[k] if given else Field(type=t, value=value, name=name, span=value.span)
+        part = values[k] if values else Field(type=t, value=value, name=name, span=value.span)
         if isinstance(kept, Struct) and kept != t:
             part = _floats_of(part, kept)
         parts.append(part)
     return Construct(type=wanted, parts=tuple(parts), span=value.span)
 
 
-def call_forward(body: Body, callee: Derivative, node: ast.Call) -> Expr:
+def call_forward(body: BodyReader, callee: Derivative, node: ast.Call) -> Expr:
     """``sad.fwd_diff(f)(x, ..)``: the result with its derivative.
 
     Raises:
@@ -104,7 +104,7 @@ def call_forward(body: Body, callee: Derivative, node: ast.Call) -> Expr:
     return ForwardDiff(type=Pair(t), function=function, args=args, span=body.span(node))
 
 
-def call_backward(body: Body, callee: Derivative, node: ast.Call) -> BackwardDiff:
+def call_backward(body: BodyReader, callee: Derivative, node: ast.Call) -> BackwardDiff:
     """``sad.bwd_diff(f)(x, .., d_out)``, a statement.
 
     Raises:
@@ -115,9 +115,10 @@ def call_backward(body: Body, callee: Derivative, node: ast.Call) -> BackwardDif
     count = len(signature.parameters)
     function, args = _function(body, callee, node, node.args[:count])
     span = body.span(node)
-    for given, a in zip(args, node.args, strict=False):
-        if isinstance(given.type, Pair) and not _is_local(body, given):
-            raise body.error("SR0245", a, name="bwd_diff", wanted=given.type,
+    for arg, a in zip(args, node.args, strict=False):
+        is_local = isinstance(arg, Var) and arg.name in body.scope.types
+        if isinstance(arg.type, Pair) and not is_local:
+            raise body.error("SR0245", a, name="bwd_diff", wanted=arg.type,
                              found="an expression")  # fmt: skip
     has_cotangent = not isinstance(function.result, Void) and is_differentiable(function.result)
     wanted = count + has_cotangent
@@ -130,24 +131,20 @@ def call_backward(body: Body, callee: Derivative, node: ast.Call) -> BackwardDif
     return BackwardDiff(function=function, args=args, cotangent=cotangent, span=span)
 
 
-def _is_local(body: Body, given: Expr) -> bool:
-    return isinstance(given, Var) and given.name in body.scope.types
-
-
 def _function(
-    body: Body, callee: Derivative, node: ast.Call, given: list[ast.expr]
+    body: BodyReader, callee: Derivative, node: ast.Call, arguments: list[ast.expr]
 ) -> tuple[Function, tuple[Expr, ...]]:
-    """The specialised function, and the arguments with pairs where they belong."""
+    """The specialised function, and its arguments, with pairs for differentiable values."""
     user = callee.function
     assert isinstance(user, UserFunction)
     name = "fwd_diff" if callee.is_forward else "bwd_diff"
     signature: Signature = signature_of(user)
-    if node.keywords or len(given) != len(signature.parameters):
-        raise body.error("SR0231", node, name=f"{name}({user.shown_name})", found=len(given),
+    if node.keywords or len(arguments) != len(signature.parameters):
+        raise body.error("SR0231", node, name=f"{name}({user.shown_name})", found=len(arguments),
                          wanted=len(signature.parameters))  # fmt: skip
     args: list[Expr] = []
     primals: list[tuple[Value, ast.expr]] = []
-    for (_, t), a in zip(signature.parameters, given, strict=True):
+    for (_, t), a in zip(signature.parameters, arguments, strict=True):
         value = body.value(a)
         if is_differentiable(t) and not _holds_arrays(t):
             if not isinstance(value, Expr) or value.type != Pair(t):
@@ -163,17 +160,17 @@ def _function(
         for (_, t), (value, a) in zip(signature.parameters, primals, strict=True)
     )
     _refuse_recursion(body, user, (), node)
-    made = body.unit.readers.specialise(body.unit, user, slots, body.span(node))
-    reached = _differentiated(made, is_forward=callee.is_forward)
+    function = body.unit.readers.specialise(body.unit, user, slots, body.span(node))
+    reached = _differentiated(function, is_forward=callee.is_forward)
     _refuse_recursion(body, user, reached, node)
-    user_calls.note_buffers(body, made)
-    return silent_function(made), tuple(args)
+    user_calls.note_buffers(body, function)
+    return silent_function(function), tuple(args)
 
 
 def _refuse_recursion(
-    body: Body, user: UserFunction, reached: Collection[Function], node: ast.Call
+    body: BodyReader, user: UserFunction, reached: Collection[Function], node: ast.Call
 ) -> None:
-    """Raises SR0240 where a derivative of `user` is made from the derivative being read."""
+    """Raises SR0240 where the derivative that is being read differentiates its own function."""
     for function, primal in body.unit.deriving:
         if function is user or primal in reached:
             own = f"derivative of {function.shown_name}"
@@ -182,24 +179,24 @@ def _refuse_recursion(
 
 
 def _differentiated(function: Function, *, is_forward: bool) -> list[Function]:
-    """The functions that the compiler differentiates where it differentiates `function`.
+    """All functions that the derivative of `function` differentiates.
 
-    A derivative of the user's own is taken as it is: only what it differentiates itself counts.
+    A custom derivative replaces that of the body: it differentiates what it says itself.
     """
-    found: list[Function] = []
-    waiting = [function]
-    while waiting:
-        at = waiting.pop()
-        if at in found:
+    result: list[Function] = []
+    pending = [function]
+    while pending:
+        at = pending.pop()
+        if at in result:
             continue
-        found.append(at)
+        result.append(at)
         own = at.forward if is_forward else at.backward
         if own is None:
-            waiting += called(at.body)
+            pending += called(at.body)
         else:
-            waiting += [s.function for s in statements(own.body) if isinstance(s, BackwardDiff)]
-            waiting += [e.function for e in all_expressions(own.body) if isinstance(e, ForwardDiff)]
-    return found
+            pending += [s.function for s in statements(own.body) if isinstance(s, BackwardDiff)]
+            pending += [e.function for e in all_expressions(own.body) if isinstance(e, ForwardDiff)]
+    return result
 
 
 def _holds_arrays(t: Type) -> bool:

@@ -1,8 +1,8 @@
-"""How the front end's objects know arrays of the dispatch API, which they pass on to it."""
+"""Recognises arrays of the dispatch API, which the front end does not import."""
 
 from __future__ import annotations
 
 
 def is_device_array(x: object) -> bool:
-    """Whether `x` is an array on a device, or one that is traced: NumPy is to leave it alone."""
+    """True if `x` is an array on a device or a traced one: it turns NumPy's ufuncs off."""
     return getattr(type(x), "__array_ufunc__", False) is None

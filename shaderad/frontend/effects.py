@@ -1,32 +1,19 @@
-"""Whether evaluating an expression does anything besides giving its value.
+"""Effects of expressions.
 
-Invariant: only calls have effects, and only through arrays they write, asserts they hold and lines
-they print.
+Invariant: only calls have effects: writes to arrays, asserts and printed lines.
 """
 
 from __future__ import annotations
 
-from shaderad.ir.nodes import (
-    Accumulate,
-    AccumulateGradient,
-    Assert,
-    Call,
-    Expr,
-    ForwardDiff,
-    Function,
-    Print,
-    Store,
-)
-from shaderad.ir.walk import called, expressions, statements
+from shaderad.ir.nodes import Assert, Call, Expr, ForwardDiff
+from shaderad.ir.walk import expressions, reachable, statements, writes_memory
 
 
 def has_effect(value: Expr) -> bool:
-    """Whether evaluating `value` twice, or not at all, could be told from evaluating it once."""
-    return any(_does(e.function) for e in expressions(value) if isinstance(e, Call | ForwardDiff))
-
-
-def _does(function: Function) -> bool:
-    kinds = Store | Accumulate | AccumulateGradient | Assert | Print
-    if any(isinstance(s, kinds) for s in statements(function.body)):
-        return True
-    return any(map(_does, called(function.body)))
+    """True if evaluating `value` twice, or not at all, differs from evaluating it once."""
+    calls = [e.function for e in expressions(value) if isinstance(e, Call | ForwardDiff)]
+    return any(
+        writes_memory(f)
+        or any(isinstance(s, Assert) for g in (f, *reachable(f.body)) for s in statements(g.body))
+        for f in calls
+    )

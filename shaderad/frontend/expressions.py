@@ -12,20 +12,20 @@ from dataclasses import replace
 from shaderad.diagnostics import Error
 from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend import access, calls, operators
-from shaderad.frontend.body import Body
+from shaderad.frontend.body import BodyReader
 from shaderad.frontend.captures import MISSING, to_value
 from shaderad.frontend.conversions import expr, unify
 from shaderad.frontend.refusals import EXPRESSIONS
-from shaderad.frontend.values import Known, Sequence, Value, describe
+from shaderad.frontend.values import PythonNumber, Sequence, Value, describe
 from shaderad.ir.nodes import Conditional, Expr, Logical, Splat, Var
 from shaderad.ir.types import BOOL, INT
 
 
-def read(body: Body, node: ast.expr, is_target: bool) -> Value:
-    """What an expression stands for; the one entry point.
+def read(body: BodyReader, node: ast.expr, is_target: bool) -> Value:
+    """The value of an expression; the entry point of this module.
 
     Raises:
-        LanguageError: SR0202 for syntax that kernels do not have, and all that the parts raise.
+        LanguageError: SR0202 for syntax that kernels do not have, and the errors of its parts.
     """
     if isinstance(node, ast.Attribute):
         return access.attribute(body, node, is_target)
@@ -38,28 +38,28 @@ def read(body: Body, node: ast.expr, is_target: bool) -> Value:
     raise body.error("SR0202", node, found=found, help=help_)
 
 
-def _constant(body: Body, node: ast.Constant) -> Value:
+def _constant(body: BodyReader, node: ast.Constant) -> Value:
     if isinstance(node.value, bool | int | float):
-        return Known(node.value, body.span(node))
+        return PythonNumber(node.value, body.span(node))
     found = "a complex number" if isinstance(node.value, complex) else f"`{node.value!r}`"
     raise body.error("SR0202", node, found=found, help="kernels compute with numbers and bools")
 
 
-def _name(body: Body, node: ast.Name) -> Value:
+def _name(body: BodyReader, node: ast.Name) -> Value:
     scope, name, span = body.scope, node.id, body.span(node)
     if name in scope.names.bound:
         return _local(body, node)
     if name in scope.parameters:
         value = scope.parameters[name]
         return Var(type=value.type, name=value.name, span=span) if isinstance(value, Var) else value
-    found = body.unit.captures.name(body.function.python, name)
-    if found is MISSING:
-        known = {*scope.names.bound, *scope.parameters, *body.function.python.__globals__}
-        raise body.error("SR0203", node, name=name, remedy=remedy_for(name, known))
-    return to_value(found, name, span)
+    captured = body.unit.captures.name(body.function.python, name)
+    if captured is MISSING:
+        names = {*scope.names.bound, *scope.parameters, *body.function.python.__globals__}
+        raise body.error("SR0203", node, name=name, remedy=remedy_for(name, names))
+    return to_value(captured, name, span)
 
 
-def _local(body: Body, node: ast.Name) -> Value:
+def _local(body: BodyReader, node: ast.Name) -> Value:
     scope, span = body.scope, body.span(node)
     if node.id in scope.numbers:
         return replace(scope.numbers[node.id], span=span)
@@ -74,7 +74,7 @@ def _local(body: Body, node: ast.Name) -> Value:
     return Var(type=scope.types[name], name=name, span=span)
 
 
-def _unassigned(body: Body, node: ast.Name) -> Error:
+def _unassigned(body: BodyReader, node: ast.Name) -> Error:
     if node.id in body.scope.types:
         why = "some path to here does not assign it: a branch, or a loop that may run zero times"
     else:
@@ -82,27 +82,27 @@ def _unassigned(body: Body, node: ast.Name) -> Error:
     return body.error("SR0204", node, name=node.id, why=why)
 
 
-def _binary(body: Body, node: ast.BinOp) -> Value:
+def _binary(body: BodyReader, node: ast.BinOp) -> Value:
     left, right = body.value(node.left), body.value(node.right)
     return operators.binary(node.op, left, right, body.span(node))
 
 
-def _unary(body: Body, node: ast.UnaryOp) -> Value:
+def _unary(body: BodyReader, node: ast.UnaryOp) -> Value:
     return operators.unary(node.op, body.value(node.operand), body.span(node))
 
 
-def _logical(body: Body, node: ast.BoolOp) -> Value:
-    """``a and b and c``: a known operand decides here, or drops out."""
+def _logical(body: BodyReader, node: ast.BoolOp) -> Value:
+    """``a and b and c``: a constant operand decides the result, or is dropped."""
     is_and = isinstance(node.op, ast.And)
     left = operators.condition(body.value(node.values[0]), body.span(node.values[0]))
     for operand in node.values[1:]:
-        if isinstance(left, Known) and left.value != is_and:
+        if isinstance(left, PythonNumber) and left.value != is_and:
             return left
         with body.conditional():
             right = operators.condition(body.value(operand), body.span(operand))
-        if isinstance(left, Known):
+        if isinstance(left, PythonNumber):
             left = right
-        elif not isinstance(right, Known) or right.value != is_and:
+        elif not isinstance(right, PythonNumber) or right.value != is_and:
             operand_expr = expr(right, body.span(operand))
             left = Logical(
                 type=BOOL, is_and=is_and, left=left, right=operand_expr, span=body.span(node)
@@ -110,35 +110,35 @@ def _logical(body: Body, node: ast.BoolOp) -> Value:
     return left
 
 
-def _compare(body: Body, node: ast.Compare) -> Value:
+def _compare(body: BodyReader, node: ast.Compare) -> Value:
     """``a < b < c`` is ``a < b and b < c`` with `b` evaluated once."""
     span = body.span(node)
-    found: Value | None = None
+    result: Value | None = None
     left = body.value(node.left)
     for index, (symbol, right_node) in enumerate(zip(node.ops, node.comparators, strict=True)):
         right = body.value(right_node)
         if index + 1 < len(node.ops) and isinstance(right, Expr):
             right = body.once(right, "middle", right_node)
         part = operators.compare(symbol, left, right, span)
-        found = part if found is None else _both(body, node, found, part)
+        result = part if result is None else _both(body, node, result, part)
         left = right
-    assert found is not None
-    return found
+    assert result is not None
+    return result
 
 
-def _both(body: Body, node: ast.Compare, left: Value, right: Value) -> Value:
+def _both(body: BodyReader, node: ast.Compare, left: Value, right: Value) -> Value:
     span = body.span(node)
     checked = [operators.condition(v, span) for v in (left, right)]
     for index, part in enumerate(checked):
-        if isinstance(part, Known):
+        if isinstance(part, PythonNumber):
             return checked[1 - index] if part.value else part
     first, second = (expr(c, span) for c in checked)
     return Logical(type=BOOL, is_and=True, left=first, right=second, span=span)
 
 
-def _conditional(body: Body, node: ast.IfExp) -> Value:
+def _conditional(body: BodyReader, node: ast.IfExp) -> Value:
     test = operators.condition(body.value(node.test), body.span(node.test))
-    if isinstance(test, Known):
+    if isinstance(test, PythonNumber):
         return body.value(node.body if test.value else node.orelse)
     with body.conditional():
         sides = (body.value(node.body), body.value(node.orelse))
@@ -158,7 +158,7 @@ def _conditional(body: Body, node: ast.IfExp) -> Value:
     )
 
 
-def _tuple(body: Body, node: ast.Tuple) -> Value:
+def _tuple(body: BodyReader, node: ast.Tuple) -> Value:
     return Sequence(tuple(body.value(e) for e in node.elts), body.span(node))
 
 

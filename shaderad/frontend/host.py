@@ -1,7 +1,6 @@
-"""The Python objects that ``@sad.kernel`` and ``@sad.function`` leave in place of functions.
+"""The Python objects that ``@sad.kernel`` and ``@sad.function`` put in place of functions.
 
-They only hold what the front end reads later. Invariant: decorating never parses, resolves or
-compiles, so definitions may stand in any order.
+Invariant: decorating never parses, resolves or compiles, so definitions may be in any order.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 from shaderad.diagnostics import Span, error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend.captures import Variants
-from shaderad.frontend.names import Names
+from shaderad.frontend.names import BoundNames
 from shaderad.frontend.source import Source, source_of
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class PythonFunction:
         self.python = plain_function(function)
         self.source: Source = source_of(self.python)
         self.owner: type | None = None
-        """The struct whose method this is."""
+        """The struct class of a method."""
         self._locals = _named_by_annotations(self.python, locals_)
         functools.update_wrapper(cast("Callable[..., object]", self), self.python)
 
@@ -43,26 +42,26 @@ class PythonFunction:
 
     @property
     def shown_name(self) -> str:
-        """The name as the user says it: ``Struct.method``."""
+        """The name in messages, ``Struct.method`` for methods."""
         own = self.python.__name__
         return own if self.owner is None else f"{self.owner.__name__}.{own}"
 
     def namespace(self) -> dict[str, object]:
-        """What annotations are evaluated in: globals, enclosing locals, closure, own class."""
-        found = dict(self.python.__globals__)
-        found.update(self._locals)
+        """The names of annotations: globals, enclosing locals, closure, own class."""
+        names = dict(self.python.__globals__)
+        names.update(self._locals)
         for name, cell in zip(
             self.python.__code__.co_freevars, self.python.__closure__ or (), strict=True
         ):
             if not _is_empty(cell):
-                found[name] = cell.cell_contents
+                names[name] = cell.cell_contents
         if self.owner is not None:
-            found[self.owner.__name__] = self.owner
-        return found
+            names[self.owner.__name__] = self.owner
+        return names
 
     @functools.cached_property
     def tree(self) -> ast.FunctionDef:
-        """The parsed source; see `Source.parse` for what it raises."""
+        """The parsed source; raises as `Source.parse`."""
         return self.source.parse()
 
     @property
@@ -71,8 +70,8 @@ class PythonFunction:
         return self.source.of(self.tree)
 
     @functools.cached_property
-    def names(self) -> Names:
-        return Names(self.tree)
+    def names(self) -> BoundNames:
+        return BoundNames(self.tree)
 
     @property
     def annotations(self) -> dict[str, object]:
@@ -85,7 +84,7 @@ class UserFunction(PythonFunction):
     def __init__(self, function: Callable[..., object], locals_: Mapping[str, object]) -> None:
         super().__init__(function, locals_)
         self.variants: Variants[Standalone] = Variants()
-        """What it is by itself, for calls from Python."""
+        """Its forms outside of kernels, for calls from Python."""
         self.backward: DerivativeFunction | None = None
         self.forward: DerivativeFunction | None = None
 
@@ -93,7 +92,7 @@ class UserFunction(PythonFunction):
     def __call__(self, *args: object, **kwargs: object) -> object:
         """The function on numbers, vectors and structs, in double precision.
 
-        See `shaderad.session.numbers.call_function` for the arguments and what they raise.
+        See `shaderad.session.numbers.call_function` for arguments and errors.
         """
         from shaderad.session.numbers import call_function
 
@@ -117,9 +116,9 @@ class UserFunction(PythonFunction):
         """
         if function is None:
             return functools.partial(self.backward_derivative, check=check)
-        made = DerivativeFunction(function, caller_locals(3), self, is_forward=False, check=check)
-        self.backward = made
-        return made
+        locals_ = caller_locals(3)
+        self.backward = DerivativeFunction(function, locals_, self, is_forward=False, check=check)
+        return self.backward
 
     @api_boundary
     def forward_derivative(self, function: Callable[..., object]) -> Callable[..., object]:
@@ -131,13 +130,13 @@ class UserFunction(PythonFunction):
         Raises:
             LanguageError: SR0234, when a kernel is compiled, where the signatures do not fit.
         """
-        made = DerivativeFunction(function, caller_locals(3), self, is_forward=True, check=True)
-        self.forward = made
-        return made
+        locals_ = caller_locals(3)
+        self.forward = DerivativeFunction(function, locals_, self, is_forward=True, check=True)
+        return self.forward
 
 
 class DerivativeFunction(PythonFunction):
-    """The user's own derivative of `primal`."""
+    """A custom derivative of `primal`."""
 
     def __init__(
         self,
@@ -163,7 +162,7 @@ def plain_function(function: object) -> FunctionType:
     """The function itself, without our wrappers.
 
     Raises:
-        LanguageError: SR0103 for anything that is no ``def``.
+        LanguageError: SR0103 for anything but a ``def``.
     """
     if isinstance(function, PythonFunction):
         return function.python
@@ -183,13 +182,13 @@ def plain_function(function: object) -> FunctionType:
 
 
 def caller_locals(depth: int) -> Mapping[str, object]:
-    """Locals of the frame that decorates; module level has none that globals lack."""
+    """Locals of the decorating frame; none at module level, where they are the globals."""
     frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
     return {} if frame.f_locals is frame.f_globals else frame.f_locals
 
 
 def caller_globals(depth: int) -> Mapping[str, object]:
-    """Globals of the frame that decorates; they may still grow."""
+    """Globals of the decorating frame, to which later definitions are added."""
     return sys._getframe(depth).f_globals  # pyright: ignore[reportPrivateUsage]
 
 
@@ -201,7 +200,7 @@ def _named_by_annotations(
 
 
 def names_in_annotations(annotations: Mapping[str, object]) -> set[str]:
-    """The names that annotations given as text mention."""
+    """The names in annotations that are text."""
     return {n for a in annotations.values() if isinstance(a, str) for n in _names_in(a)}
 
 

@@ -1,28 +1,28 @@
-"""What stands in ``[..]``: one int, inside its range where it is known while compiling."""
+"""Indices of subscripts: ints; constant ones are checked against the range."""
 
 from __future__ import annotations
 
 import ast
 
 from shaderad.diagnostics import counted
-from shaderad.frontend.body import Body
+from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import constant
 from shaderad.frontend.intrinsics import KernelForm
-from shaderad.frontend.operators import as_known
+from shaderad.frontend.operators import as_number
 from shaderad.frontend.values import Host, describe
 from shaderad.ir.nodes import Expr
 from shaderad.ir.types import INT
 
 
-def index_of(body: Body, node: ast.expr, count: int | None, owner: str) -> Expr:
-    """One index as an int expression."""
+def index_of(body: BodyReader, node: ast.expr, count: int | None, owner: str) -> Expr:
+    """An index as an int expression, below `count` unless that is `None`."""
     value = body.value(node)
-    known = as_known(value)
-    if known is not None and type(known.value) is int:
-        if known.value < 0 or (count is not None and known.value >= count):
+    number = as_number(value)
+    if number is not None and type(number.value) is int:
+        if number.value < 0 or (count is not None and number.value >= count):
             why = "positions count from 0" if count is None else _size(count)
-            raise body.error("SR0308", node, found=known.value, owner=owner, why=why)
-        return constant(known, INT, body.span(node))
+            raise body.error("SR0308", node, found=number.value, owner=owner, why=why)
+        return constant(number, INT, body.span(node))
     if isinstance(value, Expr) and value.type == INT:
         return value
     if isinstance(value, Host) and isinstance(value.object, KernelForm):
@@ -30,14 +30,15 @@ def index_of(body: Body, node: ast.expr, count: int | None, owner: str) -> Expr:
     raise body.error("SR0309", node, found=describe(value))
 
 
-def constant_index(body: Body, node: ast.expr, count: int) -> int:
+def constant_index(body: BodyReader, node: ast.expr, count: int) -> int:
+    """An index into a tuple; negative ones count from the end."""
     value = body.value(node)
-    known = as_known(value)
-    if known is None or type(known.value) is not int:
+    number = as_number(value)
+    if number is None or type(number.value) is not int:
         raise body.error("SR0319", node, found=describe(value))
-    if not -count <= known.value < count:
-        raise body.error("SR0308", node, found=known.value, owner="the tuple", why=_size(count))
-    return known.value % count
+    if not -count <= number.value < count:
+        raise body.error("SR0308", node, found=number.value, owner="the tuple", why=_size(count))
+    return number.value % count
 
 
 def _size(count: int) -> str:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from shaderad.diagnostics import Span, error
 from shaderad.frontend import expressions, statements, user_calls
 from shaderad.frontend.annotations import ConstType, IndexType
-from shaderad.frontend.body import Body, Readers, Unit
+from shaderad.frontend.body import BodyReader, Readers, Unit
 from shaderad.frontend.captures import Captures
-from shaderad.frontend.constants import given_constant
+from shaderad.frontend.constants import constant_of
 from shaderad.frontend.host import PythonFunction
 from shaderad.frontend.scope import Scope
 from shaderad.frontend.signatures import RESERVED, signature_of
@@ -36,12 +36,12 @@ READERS = Readers(
 
 @dataclass(frozen=True)
 class KernelSignature:
-    """What a caller must know of a kernel, without its body."""
+    """The parameters of a kernel, known without its body."""
 
     index_names: tuple[str, ...]
     parameters: tuple[KernelParameter, ...]
     spans: tuple[Span, ...]
-    """Where each parameter stands."""
+    """Source position of each parameter."""
 
 
 def kernel_signature(function: PythonFunction) -> KernelSignature:
@@ -49,7 +49,7 @@ def kernel_signature(function: PythonFunction) -> KernelSignature:
 
     Raises:
         LanguageError: SR0215 for reserved names, SR0225 for an Index after other parameters,
-            SR0226 for a result annotation, SR0301 for types that no kernel takes.
+            SR0226 for a result annotation, SR0301 for types that are no kernel parameters.
     """
     signature = signature_of(function)
     index_names: list[str] = []
@@ -87,30 +87,30 @@ def _parameter(name: str, t: Type, span: Span) -> KernelParameter:
 def read_kernel(
     function: PythonFunction, const_values: Mapping[str, object]
 ) -> tuple[Kernel, Captures]:
-    """The kernel for the given constants, and the captured values it depends on."""
+    """The kernel for the given constants, and its captures."""
     signature = kernel_signature(function)
     unit = Unit(READERS)
     unit.register(signature_of(function).structs, function.def_span)
     scope = Scope(function.names, {})
-    binder = _Binder(unit, scope, function)
+    binder = _ParameterBinder(unit, scope, function)
     for name in signature.index_names:
         scope.parameters[name] = Var(type=INT, name=name)
     for (name, t), span in zip(signature_of(function).parameters, _spans(function), strict=True):
         if isinstance(t, ConstType):
-            scope.parameters[name] = given_constant(name, t, const_values, span)
+            scope.parameters[name] = constant_of(name, t, const_values, span)
         elif not isinstance(t, IndexType):
-            scope.parameters[name] = binder.bind(name, t)
-    body = Body(unit, function, scope)
+            scope.parameters[name] = binder.bind(name, (name,), t)
+    body = BodyReader(unit, function, scope)
     body.is_kernel = True
     body.index_names = signature.index_names
-    read = user_calls.read_statements(body, function)
+    read_body = user_calls.read_statements(body, function)
     kernel = Kernel(
         name=function.name,
         index_names=signature.index_names,
         parameters=signature.parameters,
         buffers=tuple(binder.buffers),
         uniforms=tuple(binder.uniforms),
-        body=read,
+        body=read_body,
         local_types=dict(scope.types),
         span=function.def_span,
     )
@@ -118,8 +118,8 @@ def read_kernel(
 
 
 @dataclass
-class _Binder:
-    """Makes the buffers and uniforms of parameters; structs that hold arrays come apart."""
+class _ParameterBinder:
+    """Makes the buffers and uniforms of parameters; structs of arrays split into their fields."""
 
     unit: Unit
     scope: Scope
@@ -131,30 +131,27 @@ class _Binder:
         names = (name for name, _ in signature_of(self.function).parameters)
         self._spans = dict(zip(names, _spans(self.function), strict=True))
 
-    def bind(self, name: str, t: Type) -> Value:
-        return self._bind(name, (name,), t)
-
-    def _bind(self, name: str, path: tuple[str, ...], t: Type) -> Value:
-        span = self._spans[path[0]]
+    def bind(self, name: str, path: tuple[str, ...], t: Type) -> Value:
+        """The value of a parameter, or of the part of it at `path`."""
         if isinstance(t, BufferType):
-            found = BufferType(t.access, self._targets(t.element, path), t.rank)
-            self._add_buffer(name, path, found)
-            self._add_targets(found.element, path)
-            return ArrayRef(name, found)
+            t = BufferType(t.access, self._targets(t.element, path), t.rank)
+            self._add_buffer(name, path, t)
+            self._add_targets(t.element, path)
+            return ArrayRef(name, t)
         if isinstance(t, Struct) and comes_apart(t):
             parts = tuple(
-                (field, self._bind(self.scope.reserve(f"{name}_{field}"), (*path, field), inner))
+                (field, self.bind(self.scope.reserve(f"{name}_{field}"), (*path, field), inner))
                 for field, inner in t.fields
             )
             return StructRef(t, parts)
         if isinstance(t, Pointer):
             t = self._targets(t, path)
             self._add_targets(t, path)
-        self.uniforms.append(Uniform(name=name, path=path, type=t, span=span))
+        self.uniforms.append(Uniform(name=name, path=path, type=t, span=self._spans[path[0]]))
         return Var(type=t, name=name)
 
     def _targets(self, t: Type, path: tuple[str, ...]) -> Type:
-        """`t` with a new array for what each of its pointers leads to."""
+        """`t` with a new target array for each of its pointers."""
 
         def name(path: tuple[str, ...]) -> str:
             return self.scope.reserve("_".join([*(p for p in path if p != POINTED), "target"]))

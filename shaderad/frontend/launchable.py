@@ -1,4 +1,4 @@
-"""What a call can launch: a kernel with its parameters, wherever its code comes from."""
+"""The interface of kernels to callers: decorated kernels, and built ones."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class Launchable(ABC):
-    """A kernel as callers see it."""
+    """A kernel that can be called."""
 
     bounds = "raise"
-    """What an index out of range does where a call does not say."""
+    """Default of the call keyword ``bounds``."""
 
     @api_boundary
     def __call__(self, *args: object, **kwargs: object) -> object:
-        """Runs the kernel over ``dim``; the written arrays are what it returns.
+        """Runs the kernel over ``dim``; returns the written arrays.
 
-        See `shaderad.session.call.call_kernel` for the arguments and what they raise.
+        See `shaderad.session.call.call_kernel` for arguments and errors.
         """
         from shaderad.session.call import call_kernel
 
@@ -32,7 +32,7 @@ class Launchable(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """As messages call it."""
+        """The name in messages."""
 
     @property
     @abstractmethod
@@ -41,4 +41,4 @@ class Launchable(ABC):
 
     @abstractmethod
     def specialise(self, const_values: Mapping[str, object]) -> Kernel:
-        """The kernel for the values of its constants."""
+        """The typed kernel for values of its constants."""

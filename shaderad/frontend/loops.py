@@ -1,4 +1,4 @@
-"""``for`` and ``while`` -> IR loops, with what is assigned after them."""
+"""``for`` and ``while`` -> IR loops, and the names that are assigned after them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import ast
 import builtins
 
 from shaderad.frontend import calls, operators
-from shaderad.frontend.body import Body
+from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import coerce, expr
 from shaderad.frontend.intrinsics import KernelForm
 from shaderad.frontend.scope import Flow, LoopFlow, join
 from shaderad.frontend.unrolling import repeats_as_numbers
-from shaderad.frontend.values import Host, Known, describe
+from shaderad.frontend.values import Host, PythonNumber, describe
 from shaderad.ir.nodes import Assign, Const, Expr, For, Return, Stmt, Var, While
 from shaderad.ir.types import BOOL, INT
 from shaderad.ir.walk import statements
 
 
-def for_loop(body: Body, node: ast.For) -> None:
+def for_loop(body: BodyReader, node: ast.For) -> None:
     """``for i in range(..)`` and its forms.
 
     Raises:
@@ -32,7 +32,7 @@ def for_loop(body: Body, node: ast.For) -> None:
     body.check_bindable(node.target)
     is_own = name in scope.names.loop_only and name not in scope.parameters
     if is_unrolled and is_own and repeats_as_numbers(body, node, name):
-        _repeat(body, node, name, _known_range(start, stop, step))
+        _repeat(body, node, name, _constant_range(start, stop, step))
         return
     variable = name if is_own else scope.fresh(name)
     body.declare(variable, INT)
@@ -58,15 +58,15 @@ def for_loop(body: Body, node: ast.For) -> None:
     )  # fmt: skip
 
 
-def _declare_copy(body: Body, target: ast.Name, local: str) -> None:
-    known = body.scope.types.setdefault(local, INT)
-    if known != INT:
-        raise body.error("SR0317", target, name=target.id, type=known, found="`int`",
+def _declare_copy(body: BodyReader, target: ast.Name, local: str) -> None:
+    declared = body.scope.types.setdefault(local, INT)
+    if declared != INT:
+        raise body.error("SR0317", target, name=target.id, type=declared, found="`int`",
                          help="use another name for the loop variable")  # fmt: skip
 
 
-def _body(body: Body, statements: list[ast.stmt]) -> tuple[tuple[Stmt, ...], LoopFlow, Flow]:
-    """The statements of a loop, how it is left, and what its end has assigned."""
+def _body(body: BodyReader, statements: list[ast.stmt]) -> tuple[tuple[Stmt, ...], LoopFlow, Flow]:
+    """The statements of a loop body, its exits, and the names assigned at its end."""
     flow = LoopFlow()
     body.scope.loops.append(flow)
     inner = body.read_block(statements)
@@ -74,26 +74,26 @@ def _body(body: Body, statements: list[ast.stmt]) -> tuple[tuple[Stmt, ...], Loo
     return inner, flow, body.scope.assigned
 
 
-def _repeat(body: Body, node: ast.For, name: str, values: range) -> None:
-    """The body once for each value of the loop variable, which is a number in it."""
+def _repeat(body: BodyReader, node: ast.For, name: str, values: range) -> None:
+    """Reads the body once for each value of the loop variable, as a number."""
     numbers = body.scope.numbers
     for value in values:
-        numbers[name] = Known(value, body.span(node.target))
+        numbers[name] = PythonNumber(value, body.span(node.target))
         body.unit.readers.block(body, node.body)
     numbers.pop(name, None)
 
 
 def _runs(*bounds: Expr) -> bool:
-    """Whether the range is known not to be empty."""
-    return all(isinstance(b, Const) for b in bounds) and len(_known_range(*bounds)) > 0
+    """True if the range is constant and not empty."""
+    return all(isinstance(b, Const) for b in bounds) and len(_constant_range(*bounds)) > 0
 
 
-def _known_range(*bounds: Expr) -> range:
+def _constant_range(*bounds: Expr) -> range:
     return range(*(int(b.value) for b in bounds if isinstance(b, Const)))
 
 
-def _range(body: Body, node: ast.expr) -> tuple[Expr, Expr, Expr, int | None, bool]:
-    """Start, stop, step, limit, and whether the loop is unrolled."""
+def _range(body: BodyReader, node: ast.expr) -> tuple[Expr, Expr, Expr, int | None, bool]:
+    """Start, stop, step, limit, and True if the loop is unrolled."""
     callee = body.value(node.func) if isinstance(node, ast.Call) else None
     thing = callee.object if isinstance(callee, Host) else None
     is_unrolled = thing == KernelForm("static_range")
@@ -121,49 +121,40 @@ def _range(body: Body, node: ast.expr) -> tuple[Expr, Expr, Expr, int | None, bo
     return start, stop, step, limit, is_unrolled
 
 
-def _bound(body: Body, node: ast.expr) -> Expr:
+def _bound(body: BodyReader, node: ast.expr) -> Expr:
     return coerce(body.value(node), INT, body.span(node))
 
 
-def while_loop(body: Body, node: ast.While) -> None:
+def while_loop(body: BodyReader, node: ast.While) -> None:
     """``while condition`` and ``while sad.limit(condition, 64)``.
 
     Raises:
-        LanguageError: SR0250 for a loop that nothing ends.
+        LanguageError: SR0250 for a loop without an exit.
     """
     _refuse_else(body, node)
     test, limit = node.test, None
-    if isinstance(test, ast.Call) and _is_limit(body, test):
+    if isinstance(test, ast.Call) and body.host_object(test.func) == KernelForm("limit"):
         if len(test.args) != 2 or test.keywords:
             raise body.error("SR0231", test, name="limit", found=len(test.args), wanted=2)
         limit = calls.constant_argument(body, test.args[1], "limit")
         test = test.args[0]
     with body.conditional():
         condition = operators.condition(body.value(test), body.span(test))
-    if isinstance(condition, Known) and not condition.value:
+    if isinstance(condition, PythonNumber) and not condition.value:
         return
     scope = body.scope
     before = scope.assigned
     inner, flow, _ = _body(body, node.body)
-    is_endless = isinstance(condition, Known) and limit is None
+    is_endless = isinstance(condition, PythonNumber) and limit is None
     if is_endless and not flow.breaks and not any(isinstance(s, Return) for s in statements(inner)):
         raise body.error("SR0250", node.test)
     scope.assigned = join(*flow.breaks) if is_endless else join(before, *flow.breaks)
-    asked = expr(condition, body.span(test)) if isinstance(condition, Known) else condition
-    assert asked.type == BOOL
-    body.emit(While(condition=asked, limit=limit, body=inner, span=body.span(node.test)))
+    condition = expr(condition, body.span(test))
+    assert condition.type == BOOL
+    body.emit(While(condition=condition, limit=limit, body=inner, span=body.span(node.test)))
 
 
-def _is_limit(body: Body, node: ast.Call) -> bool:
-    if not isinstance(node.func, ast.Name | ast.Attribute):
-        return False
-    if isinstance(node.func, ast.Name) and node.func.id in body.scope.names.bound:
-        return False
-    value = body.value(node.func)
-    return isinstance(value, Host) and value.object == KernelForm("limit")
-
-
-def _refuse_else(body: Body, node: ast.For | ast.While) -> None:
+def _refuse_else(body: BodyReader, node: ast.For | ast.While) -> None:
     if node.orelse:
         raise body.error("SR0202", node.orelse[0], found="`else` of a loop",
                          help="set a bool before the loop and test it after")  # fmt: skip

@@ -1,6 +1,6 @@
 """Python's ``math`` and builtin functions on numbers -> primitives, with Python's result types.
 
-``math.floor`` and its like give ints; the rest computes in floats.
+``math.floor``, ``math.ceil`` and ``math.trunc`` give ints, the others floats.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Callable, Mapping
+from functools import reduce
 
 from shaderad.diagnostics import Span, error
 from shaderad.frontend.conversions import coerce, expr, to_float, unify
 from shaderad.frontend.operators import apply, power
-from shaderad.frontend.values import Known, Value, describe
+from shaderad.frontend.values import PythonNumber, Value, describe
 from shaderad.ir import ops
 from shaderad.ir.nodes import Cast, Expr
 from shaderad.ir.types import INT, is_float, is_integer, with_scalar
@@ -37,7 +38,7 @@ NAMES = ", ".join(sorted([*_OF_THE_SAME_NAME, "fabs", "floor", "ceil", *OTHER_FU
 
 
 def call_math(function: Callable[..., object], args: tuple[Value, ...], span: Span) -> Value:
-    """``math.function(*args)``; numbers of the program are computed with Python's own.
+    """``math.function(*args)``; Python computes it if all arguments are numbers of the program.
 
     Raises:
         LanguageError: SR0231 for the wrong number of arguments, SR0312 for their types.
@@ -56,23 +57,25 @@ def call_math(function: Callable[..., object], args: tuple[Value, ...], span: Sp
     return truncate(value, span) if function is math.trunc else _cbrt(to_float(value), span)
 
 
-def fold(function: Callable[..., object], args: tuple[Value, ...], span: Span) -> Known | None:
-    """The function of numbers of the program; `None` where it must run on the device."""
-    numbers = [a.value for a in args if isinstance(a, Known)]
+def fold(
+    function: Callable[..., object], args: tuple[Value, ...], span: Span
+) -> PythonNumber | None:
+    """The result for numbers of the program; `None` if the device must compute it."""
+    numbers = [a.value for a in args if isinstance(a, PythonNumber)]
     if not numbers or len(numbers) != len(args):
         return None
     try:
-        found = function(*numbers)
+        result = function(*numbers)
     except (ValueError, ArithmeticError):
         return None
     except TypeError:
         raise error("SR0312", span, name=function.__name__, found=_list(args),
                     help="check the number and the types of the arguments") from None  # fmt: skip
-    return Known(found, span) if isinstance(found, int | float) else None
+    return PythonNumber(result, span) if isinstance(result, int | float) else None
 
 
 def primitive(op: ops.Op, args: tuple[Value, ...], span: Span) -> Value:
-    """A primitive on any values: converted to one type, scalars repeated over vectors.
+    """A primitive on values, which are converted to one type.
 
     Raises:
         LanguageError: SR0231 for the wrong number of arguments, SR0312 for their types.
@@ -81,10 +84,10 @@ def primitive(op: ops.Op, args: tuple[Value, ...], span: Span) -> Value:
     if op == ops.POW:
         return power(to_float(args[0]), args[1], span)
     operands = _operands(op, args, span)
-    made = None if operands is None else apply(op, operands, span)
-    if made is None:
+    result = None if operands is None else apply(op, operands, span)
+    if result is None:
         raise error("SR0312", span, name=op.name, found=_list(args), help=_WANTED[op.rule])
-    return made
+    return result
 
 
 _WANTED: dict[ops.Rule, str] = {
@@ -120,12 +123,14 @@ def _operands(op: ops.Op, args: tuple[Value, ...], span: Span) -> tuple[Expr, ..
         eta = args[2]
         first = expr(args[0], span)
         scalar = ops.scalar_of(first.type)
-        if scalar is not None and isinstance(eta, Known) and is_float(scalar):
+        if scalar is not None and isinstance(eta, PythonNumber) and is_float(scalar):
             eta = coerce(eta, scalar, span)
         return first, expr(args[1], span), expr(eta, span)
     if op.rule in (ops.Rule.HASH, ops.Rule.UNIFORM01):
         (seed,) = args
-        return (coerce(seed, ops.UINT, span) if isinstance(seed, Known) else expr(seed, span),)
+        return (
+            coerce(seed, ops.UINT, span) if isinstance(seed, PythonNumber) else expr(seed, span),
+        )
     if op.rule in (ops.Rule.MATMUL, ops.Rule.REDUCE_BOOL):
         return tuple(expr(a, span) for a in args)
     if op.rule in (ops.Rule.FLOATS, ops.Rule.TEST):
@@ -134,14 +139,14 @@ def _operands(op: ops.Op, args: tuple[Value, ...], span: Span) -> tuple[Expr, ..
 
 
 def _float_if_int(value: Value) -> Value:
-    """Int mixes into float where a function takes floats; int vectors do not."""
-    if isinstance(value, Known) or (isinstance(value, Expr) and value.type == INT):
+    """An int as float, for functions of floats; int vectors stay."""
+    if isinstance(value, PythonNumber) or (isinstance(value, Expr) and value.type == INT):
         return to_float(value)
     return value
 
 
 def to_int(op: ops.Op, args: tuple[Value, ...], span: Span) -> Value:
-    """``math.floor``, ``math.ceil``, ``round``: an int; ints stay what they are."""
+    """``math.floor``, ``math.ceil``, ``round``: a float as int; ints stay."""
     (value,) = _exactly(op.name, args, 1, span)
     if isinstance(value, Expr) and is_integer(value.type):
         return value
@@ -150,12 +155,12 @@ def to_int(op: ops.Op, args: tuple[Value, ...], span: Span) -> Value:
 
 def truncate(value: Value, span: Span) -> Value:
     """``int(x)`` and ``math.trunc(x)``."""
-    found = expr(value, span)
-    if found.type == INT:
-        return found
-    if not (is_float(found.type) or is_integer(found.type) or ops.is_bool(found.type)):
+    e = expr(value, span)
+    if e.type == INT:
+        return e
+    if not (is_float(e.type) or is_integer(e.type) or ops.is_bool(e.type)):
         raise error("SR0312", span, name="int", found=_list((value,)), help="it takes a number")
-    return Cast(type=with_scalar(found.type, INT), value=found, span=span)
+    return Cast(type=with_scalar(e.type, INT), value=e, span=span)
 
 
 def smallest(op: ops.Op, args: tuple[Value, ...], span: Span) -> Value:
@@ -165,10 +170,7 @@ def smallest(op: ops.Op, args: tuple[Value, ...], span: Span) -> Value:
     folded = fold(min if op == ops.MIN else max, args, span)
     if folded is not None:
         return folded
-    found = args[0]
-    for value in args[1:]:
-        found = primitive(op, (found, value), span)
-    return found
+    return reduce(lambda a, b: primitive(op, (a, b), span), args)
 
 
 def _log(args: tuple[Value, ...], span: Span) -> Value:
@@ -183,7 +185,7 @@ def _log(args: tuple[Value, ...], span: Span) -> Value:
 def _cbrt(value: Value, span: Span) -> Value:
     """``sign(x) * pow(abs(x), 1/3)``."""
     size = primitive(ops.ABS, (value,), span)
-    root = power(size, Known(1.0 / 3.0), span)
+    root = power(size, PythonNumber(1.0 / 3.0), span)
     return primitive(ops.MUL, (primitive(ops.SIGN, (value,), span), root), span)
 
 
@@ -198,12 +200,12 @@ def _list(args: tuple[Value, ...]) -> str:
 
 
 def to_bool(value: Value, span: Span) -> Value:
-    """``bool(x)``: whether a number is not 0."""
-    if isinstance(value, Known):
-        return Known(bool(value.value), span)
-    found = expr(value, span)
-    if ops.scalar_of(found.type) is None:
+    """``bool(x)``: True if a number is not 0."""
+    if isinstance(value, PythonNumber):
+        return PythonNumber(bool(value.value), span)
+    e = expr(value, span)
+    if ops.scalar_of(e.type) is None:
         raise error("SR0312", span, name="bool", found=_list((value,)), help="it takes a number")
-    return found if ops.is_bool(found.type) else Cast(
-        type=with_scalar(found.type, ops.BOOL), value=found, span=span
-    )  # fmt: skip
+    if ops.is_bool(e.type):
+        return e
+    return Cast(type=with_scalar(e.type, ops.BOOL), value=e, span=span)

@@ -1,4 +1,4 @@
-"""Which names a function binds, found before its body is read.
+"""Collects the names that a function binds, before its body is read.
 
 Invariant: names are function-scoped as in Python; a name bound anywhere in the body is local
 everywhere in it.
@@ -9,14 +9,14 @@ from __future__ import annotations
 import ast
 
 
-class Names(ast.NodeVisitor):
+class BoundNames(ast.NodeVisitor):
     """The names of one function body.
 
     Attributes:
         bound: Every name that the body assigns or loops over.
-        loop_only: Names that are only loop variables, and read only inside those loops: they
-            can stay the IR's loop variable, which nothing else reads or writes.
-        mentioned: Every name that occurs; a made-up name must be none of them.
+        loop_only: Loop variables that are neither assigned otherwise nor read outside their
+            loops: they become variables of IR loops.
+        mentioned: Every name that occurs; generated names avoid them.
     """
 
     def __init__(self, function: ast.FunctionDef) -> None:
@@ -45,7 +45,7 @@ class Names(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_If(self, node: ast.If) -> None:
-        """Each ``elif`` lies inside the one before: long chains are not visited recursively."""
+        """Iterates over ``elif``s, which nest: long chains would exceed the recursion limit."""
         while True:
             self.visit(node.test)
             for statement in node.body:

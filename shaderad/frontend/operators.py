@@ -1,7 +1,6 @@
-"""Python's operators on typed values -> primitives with Python's meaning.
+"""Python's operators on typed values -> primitives with Python's semantics.
 
-Numbers of the program are computed here; everything else becomes an `Apply` whose operands
-already agree.
+Operators on numbers of the program are folded; others become an `Apply` with operands of one type.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 
 from shaderad.diagnostics import Span, error
 from shaderad.frontend.conversions import constant, expr, to_float, unify
-from shaderad.frontend.values import Known, Value, describe
+from shaderad.frontend.values import PythonNumber, Value, describe
 from shaderad.ir import ops
 from shaderad.ir.nodes import Apply, Const, Expr
 from shaderad.ir.types import (
@@ -83,14 +82,20 @@ SYMBOLS: dict[type[ast.AST], str] = {
     ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.USub: "-", ast.UAdd: "+", ast.Invert: "~",
     ast.Not: "not",
 }  # fmt: skip
-# A folded power or shift above this many bits fits no type, and would only cost time and memory.
+# Larger powers and shifts fit no type; folding them would only cost time and memory.
 _FOLD_BIT_LIMIT = 4096
 
 
 def apply(op: ops.Op, args: tuple[Expr, ...], span: Span) -> Apply | None:
-    """The primitive on operands that agree; `None` where its rule does not admit them."""
+    """The primitive on converted operands; `None` where its type rule does not admit them."""
     result = ops.result_type(op, tuple(a.type for a in args))
     return None if result is None else Apply(type=result, op=op, args=args, span=span)
+
+
+def apply_unified(op: ops.Op, args: tuple[Value, ...], span: Span) -> Apply | None:
+    """The primitive on operands converted to one type; `None` where they do not mix."""
+    operands = unify(args, span)
+    return None if operands is None else apply(op, operands, span)
 
 
 def binary(symbol: ast.operator, left: Value, right: Value, span: Span) -> Value:
@@ -105,51 +110,46 @@ def binary(symbol: ast.operator, left: Value, right: Value, span: Span) -> Value
         if kind not in (ast.BitAnd, ast.BitOr, ast.BitXor):
             found = describe(left if _is_bool(left) else right)
             raise error("SR0311", span, symbol=SYMBOLS[kind], found=found)
-    elif isinstance(left, Known) and isinstance(right, Known):
+    elif isinstance(left, PythonNumber) and isinstance(right, PythonNumber):
         return _fold(kind, left, right, span)
     _check_divisor(kind, right, span)
     if kind is ast.Pow:
         return power(left, right, span)
     if kind is ast.MatMult:
-        made = apply(ops.MATMUL, (expr(left, span), expr(right, span)), span)
+        result = apply(ops.MATMUL, (expr(left, span), expr(right, span)), span)
     else:
-        made = _elementwise(kind, left, right, span)
-    if made is None:
+        if kind is ast.Div:
+            left, right = _floats_if_integers(left, right)
+        result = apply_unified((_ARITHMETIC | _BITWISE)[kind], (left, right), span)
+    if result is None:
         raise _refuse(kind, left, right, span)
-    return made
+    return result
 
 
 def _check_divisor(kind: type[ast.operator], divisor: Value, span: Span) -> None:
-    """Raises SR0314 for a zero known while compiling: drivers make anything of dividing by it."""
-    known = as_known(divisor)
-    if kind in (ast.Div, ast.FloorDiv, ast.Mod) and known is not None and known.value == 0:
+    """Raises SR0314 for a constant zero: drivers give any result for division by it."""
+    number = as_number(divisor)
+    if kind in (ast.Div, ast.FloorDiv, ast.Mod) and number is not None and number.value == 0:
         raise error("SR0314", span, symbol=SYMBOLS[kind])
 
 
-def _elementwise(kind: type[ast.operator], left: Value, right: Value, span: Span) -> Apply | None:
-    if kind is ast.Div:
-        left, right = _floats_if_integers(left, right)
-    operands = unify((left, right), span)
-    if operands is None:
-        return None
-    return apply((_ARITHMETIC | _BITWISE)[kind], operands, span)
-
-
 def _floats_if_integers(left: Value, right: Value) -> tuple[Value, Value]:
-    """True division of integers is a division of floats."""
-    if all(isinstance(v, Known) or (isinstance(v, Expr) and is_integer(v.type))
+    """The operands of ``/``: two integers become floats."""
+    if all(isinstance(v, PythonNumber) or (isinstance(v, Expr) and is_integer(v.type))
            for v in (left, right)):  # fmt: skip
         return to_float(left), to_float(right)
     return left, right
 
 
 def _is_bool(value: Value) -> bool:
-    if isinstance(value, Known):
+    if isinstance(value, PythonNumber):
         return isinstance(value.value, bool)
     return isinstance(value, Expr) and is_bool(value.type)
 
 
-def _fold(kind: type[ast.operator], left: Known, right: Known, span: Span) -> Known:
+def _fold(
+    kind: type[ast.operator], left: PythonNumber, right: PythonNumber, span: Span
+) -> PythonNumber:
     _check_divisor(kind, right, span)
     is_huge = kind in (ast.Pow, ast.LShift) and isinstance(left.value, int) and (
         isinstance(right.value, int) and abs(right.value) > _FOLD_BIT_LIMIT
@@ -157,12 +157,12 @@ def _fold(kind: type[ast.operator], left: Known, right: Known, span: Span) -> Kn
     if kind not in _FOLD or is_huge:
         raise _refuse(kind, left, right, span)
     try:
-        found = _FOLD[kind](left.value, right.value)
+        result = _FOLD[kind](left.value, right.value)
     except (TypeError, ValueError, ArithmeticError) as failure:
         raise _refuse(kind, left, right, span) from failure
-    if not isinstance(found, int | float):
+    if not isinstance(result, int | float):
         raise _refuse(kind, left, right, span)
-    return Known(found, span)
+    return PythonNumber(result, span)
 
 
 def _refuse(kind: type[ast.operator], left: Value, right: Value, span: Span) -> Exception:
@@ -196,25 +196,24 @@ def power(base: Value, exponent: Value, span: Span) -> Value:
     exponent_type = exponent.type if isinstance(exponent, Expr) else None
     if isinstance(base, Expr) and is_integer(base.type) and exponent_type in (INT, ops.UINT):
         raise error("SR0315", span, found=describe(exponent))
-    is_known = isinstance(base, Known) and isinstance(base.value, int)
-    if is_known and exponent_type is not None and is_integer(exponent_type):
+    is_int_number = isinstance(base, PythonNumber) and isinstance(base.value, int)
+    if is_int_number and exponent_type is not None and is_integer(exponent_type):
         raise error("SR0315", span, found=describe(exponent))
-    operands = unify((to_float(base), to_float(exponent)), span)
-    made = None if operands is None else apply(ops.POW, operands, span)
-    if made is None:
+    result = apply_unified(ops.POW, (to_float(base), to_float(exponent)), span)
+    if result is None:
         raise _refuse(ast.Pow, base, exponent, span)
-    return made
+    return result
 
 
 def _is_real(exponent: Value) -> bool:
-    known = as_known(exponent)
-    return known is not None and isinstance(known.value, float)
+    number = as_number(exponent)
+    return number is not None and isinstance(number.value, float)
 
 
 def _whole(exponent: Value) -> int | None:
     if isinstance(exponent, Const) and exponent.type in (INT, FLOAT):
-        exponent = Known(exponent.value)
-    if not isinstance(exponent, Known) or isinstance(exponent.value, bool):
+        exponent = PythonNumber(exponent.value)
+    if not isinstance(exponent, PythonNumber) or isinstance(exponent.value, bool):
         return None
     is_whole = float(exponent.value).is_integer() and abs(exponent.value) < 2**31
     return int(exponent.value) if is_whole else None
@@ -233,40 +232,42 @@ def unary(symbol: ast.unaryop, value: Value, span: Span) -> Value:
     """
     if isinstance(symbol, ast.Not):
         return negate_condition(value, span)
-    if isinstance(value, Known) and not isinstance(value.value, bool):
+    if isinstance(value, PythonNumber) and not isinstance(value.value, bool):
         return _fold_unary(symbol, value, span)
-    made: Value | None = None
+    result: Value | None = None
     operand = expr(value, span)
     if isinstance(symbol, ast.UAdd) and (is_float(operand.type) or is_integer(operand.type)):
-        made = operand
+        result = operand
     elif isinstance(symbol, ast.USub):
-        made = apply(ops.NEG, (operand,), span)
+        result = apply(ops.NEG, (operand,), span)
     elif isinstance(symbol, ast.Invert):
-        made = apply(ops.NOT if is_bool(operand.type) else ops.BIT_NOT, (operand,), span)
-    if made is not None:
-        return made
+        result = apply(ops.NOT if is_bool(operand.type) else ops.BIT_NOT, (operand,), span)
+    if result is not None:
+        return result
     raise error("SR0316", span, symbol=SYMBOLS[type(symbol)], found=describe(value))
 
 
-def _fold_unary(symbol: ast.unaryop, value: Known, span: Span) -> Known:
+def _fold_unary(symbol: ast.unaryop, value: PythonNumber, span: Span) -> PythonNumber:
     if isinstance(symbol, ast.UAdd):
-        return Known(value.value, span)
+        return PythonNumber(value.value, span)
     if isinstance(symbol, ast.USub):
-        return Known(-value.value, span)
+        return PythonNumber(-value.value, span)
     if isinstance(value.value, bool):
-        return Known(not value.value, span)  # as on bools of the kernel, and unlike Python's -2
+        return PythonNumber(
+            not value.value, span
+        )  # as on bools of the kernel, and unlike Python's -2
     if isinstance(value.value, int):
-        return Known(~value.value, span)
+        return PythonNumber(~value.value, span)
     raise error("SR0316", span, symbol="~", found=describe(value))
 
 
-def condition(value: Value, span: Span) -> Expr | Known:
-    """The value as a condition: a bool, known or not.
+def condition(value: Value, span: Span) -> Expr | PythonNumber:
+    """The value as a condition: a bool, constant or computed.
 
     Raises:
         LanguageError: SR0305, because numbers have no truth value here.
     """
-    if isinstance(value, Known) and isinstance(value.value, bool):
+    if isinstance(value, PythonNumber) and isinstance(value.value, bool):
         return value
     if isinstance(value, Expr) and value.type == BOOL:
         return value
@@ -278,8 +279,8 @@ def condition(value: Value, span: Span) -> Expr | Known:
 
 def negate_condition(value: Value, span: Span) -> Value:
     checked = condition(value, span)
-    if isinstance(checked, Known):
-        return Known(not checked.value, span)
+    if isinstance(checked, PythonNumber):
+        return PythonNumber(not checked.value, span)
     return Apply(type=BOOL, op=ops.NOT, args=(checked,), span=span)
 
 
@@ -293,14 +294,13 @@ def compare(symbol: ast.cmpop, left: Value, right: Value, span: Span) -> Value:
         word, help_ = _REFUSED_COMPARISONS[type(symbol)]
         raise error("SR0202", span, found=f"`{word}`", help=help_)
     op, fold = _COMPARE[type(symbol)]
-    if isinstance(left, Known) and isinstance(right, Known):
-        return Known(fold(left.value, right.value), span)
-    operands = unify((left, right), span)
-    made = None if operands is None else apply(op, operands, span)
-    if made is None:
+    if isinstance(left, PythonNumber) and isinstance(right, PythonNumber):
+        return PythonNumber(fold(left.value, right.value), span)
+    result = apply_unified(op, (left, right), span)
+    if result is None:
         raise error("SR0304", span, symbol=SYMBOLS[type(symbol)], left=describe(left),
                     right=describe(right), help=_compare_help(left, right))  # fmt: skip
-    return made
+    return result
 
 
 def _compare_help(left: Value, right: Value) -> str:
@@ -312,16 +312,16 @@ def _compare_help(left: Value, right: Value) -> str:
     return "convert one side: `int(..)` in a kernel, `sad.cast(.., int)` of arrays"
 
 
-def as_known(value: Value) -> Known | None:
-    """The number where the value is constant, typed or not."""
-    if isinstance(value, Known):
+def as_number(value: Value) -> PythonNumber | None:
+    """The number of a constant value, typed or not; `None` for other values."""
+    if isinstance(value, PythonNumber):
         return value
     if isinstance(value, Const) and isinstance(value.type, Scalar):
-        return Known(value.value, value.span)
+        return PythonNumber(value.value, value.span)
     return None
 
 
-def typed_constant(value: Known, scalar: Scalar, span: Span) -> Known | Const:
-    """A `sad.Const` of type `scalar`: weak, unless its type is one that must not be lost."""
+def typed_constant(value: PythonNumber, scalar: Scalar, span: Span) -> PythonNumber | Const:
+    """A constant of type `scalar`: a typed `Const` unless a plain number implies the type."""
     checked = constant(value, scalar, span)
-    return Known(checked.value, span) if scalar in (INT, FLOAT, BOOL) else checked
+    return PythonNumber(checked.value, span) if scalar in (INT, FLOAT, BOOL) else checked

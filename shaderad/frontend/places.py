@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, replace
 
 from shaderad.diagnostics import Error
-from shaderad.frontend.body import Body
+from shaderad.frontend.body import BodyReader
 from shaderad.frontend.host import DerivativeFunction
 from shaderad.frontend.values import TargetElement, Value, describe
 from shaderad.ir.nodes import (
@@ -27,19 +27,19 @@ from shaderad.ir.types import Pair
 
 
 @dataclass(frozen=True)
-class Place:
-    """What an assignment writes. Reading it gives `value`, as an expression."""
+class AssignedPlace:
+    """A left-hand side: ``root<path>``; `value` is the expression that reads it."""
 
     root: Var | TargetElement
     path: tuple[Step, ...]
     value: Expr
 
 
-def read_place(body: Body, node: ast.expr) -> Place:
+def read_place(body: BodyReader, node: ast.expr) -> AssignedPlace:
     """The place that a target names; variable indices are evaluated once.
 
     Raises:
-        LanguageError: SR0201 for what cannot be assigned, SR0205 for a part of a parameter,
+        LanguageError: SR0201 for values that cannot be assigned, SR0205 for a part of a parameter,
             SR0209 for a component written twice.
     """
     value = body.target(node)
@@ -48,7 +48,7 @@ def read_place(body: Body, node: ast.expr) -> Place:
     return _place(body, value, node)
 
 
-def _place(body: Body, value: Expr, node: ast.expr) -> Place:
+def _place(body: BodyReader, value: Expr, node: ast.expr) -> AssignedPlace:
     steps: list[Step] = []
     kept = _kept(body, value)
     at = kept
@@ -65,13 +65,13 @@ def _place(body: Body, value: Expr, node: ast.expr) -> Place:
     steps.reverse()
     if isinstance(at, Var):
         _check_root(body, at, steps, node)
-    return Place(at, tuple(steps), kept)
+    return AssignedPlace(at, tuple(steps), kept)
 
 
-def _kept(body: Body, value: Expr) -> Expr:
-    """The place with every variable index under a name, so that it is evaluated once.
+def _kept(body: BodyReader, value: Expr) -> Expr:
+    """The place with every variable index in a local, so that it is evaluated once.
 
-    Indices of arrays stay: writes to arrays hold them once, and lowering wants to see them.
+    Indices of arrays stay: writes to arrays contain them once, and lowering analyses them.
     """
     if isinstance(value, Element):
         return replace(value, value=_kept(body, value.value), index=body.keep(value.index, "index"))
@@ -80,7 +80,7 @@ def _kept(body: Body, value: Expr) -> Expr:
     return value
 
 
-def _step(body: Body, at: Expr, node: ast.expr) -> Step | None:
+def _step(body: BodyReader, at: Expr, node: ast.expr) -> Step | None:
     if isinstance(at, Field):
         return FieldStep(name=at.name)
     if isinstance(at, Swizzle):
@@ -98,13 +98,13 @@ def _step(body: Body, at: Expr, node: ast.expr) -> Step | None:
 
 
 def root_of(value: Value) -> Value:
-    """What the fields, components and elements of a place belong to."""
+    """The value that contains the fields, components and elements of a place."""
     while isinstance(value, Field | Swizzle | Element | PairPart):
         value = value.value
     return value
 
 
-def _check_root(body: Body, root: Var, steps: list[Step], node: ast.expr) -> None:
+def _check_root(body: BodyReader, root: Var, steps: list[Step], node: ast.expr) -> None:
     if not steps:
         # `self.scale` of a struct that holds arrays: its fields are parameters of their own.
         raise _changed_parameter(body, node, ast.unparse(node))
@@ -113,8 +113,8 @@ def _check_root(body: Body, root: Var, steps: list[Step], node: ast.expr) -> Non
         raise _changed_parameter(body, node, name)
 
 
-def _parameter_of(body: Body, name: str) -> str | None:
-    """The parameter that a name still stands for on some path here, `None` for own values."""
+def _parameter_of(body: BodyReader, name: str) -> str | None:
+    """The parameter that a name holds on some path to here; `None` for other locals."""
     scope = body.scope
     if name not in scope.types:
         return name
@@ -124,13 +124,13 @@ def _parameter_of(body: Body, name: str) -> str | None:
     return None
 
 
-def _is_cotangent(body: Body, root: Var, step: Step) -> bool:
-    """Whether the place is ``x.d`` of a pair that a backward derivative hands to its caller."""
+def _is_cotangent(body: BodyReader, root: Var, step: Step) -> bool:
+    """True if the place is ``x.d`` of a pair parameter of a backward derivative."""
     function = body.function
     is_backward = isinstance(function, DerivativeFunction) and not function.is_forward
     return is_backward and isinstance(root.type, Pair) and isinstance(step, PartStep)
 
 
-def _changed_parameter(body: Body, node: ast.expr, name: str) -> Error:
+def _changed_parameter(body: BodyReader, node: ast.expr, name: str) -> Error:
     return body.error("SR0205", node, name=f"parameter `{name}`",
                       help=f"copy it first: `own = {name}`, and write `own`")  # fmt: skip

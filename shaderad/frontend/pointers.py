@@ -1,8 +1,8 @@
-"""``pointer[k]`` -> reads of the array that the pointer leads into, and gradients behind ``p.d``.
+"""``pointer[k]`` -> reads of the target array, and gradients behind ``p.d``.
 
-The gradient of an element lies at the element's own number in the gradient of its array. So the
-differential of what holds pointers needs no pointers of its own: ``p.d.meshes[0].scale`` is the
-place that ``p.p.meshes[0]`` leads to, among gradients. Invariant: a `Twin` never reaches the IR.
+The gradient of an element has the element's own number in the gradient of its array. So the
+differential of a struct with pointers needs no pointers: ``p.d.meshes[0].scale`` is the gradient of
+the element that ``p.p.meshes[0]`` points to. Invariant: a `Twin` never reaches the IR.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 
 from shaderad.diagnostics import Error
-from shaderad.frontend.body import Body
+from shaderad.frontend.body import BodyReader
 from shaderad.frontend.indices import index_of
 from shaderad.frontend.places import root_of
 from shaderad.frontend.values import ArrayRef, TargetElement, Twin, Value
@@ -27,7 +27,7 @@ from shaderad.ir.types import (
 )
 
 
-def element(body: Body, pointer: Expr, node: ast.Subscript) -> Load:
+def element(body: BodyReader, pointer: Expr, node: ast.Subscript) -> Load:
     """``pointer[k]`` as a read.
 
     Raises:
@@ -35,8 +35,8 @@ def element(body: Body, pointer: Expr, node: ast.Subscript) -> Load:
     """
     assert isinstance(pointer.type, Pointer)
     if isinstance(node.slice, ast.Tuple):
-        found = len(node.slice.elts)
-        raise body.error("SR0307", node, type=pointer.type, found=found, wanted=1)
+        count = len(node.slice.elts)
+        raise body.error("SR0307", node, type=pointer.type, found=count, wanted=1)
     index = index_of(body, node.slice, None, f"`{ast.unparse(node.value)}`")
     span, target = body.span(node), pointer.type.target
     number = PointerIndex(type=INT, pointer=pointer, index=index, span=span)
@@ -48,11 +48,11 @@ def _array(t: Pointer) -> BufferType:
     return BufferType(Access.IN, t.element)
 
 
-def element_of_twin(body: Body, owner: Twin, node: ast.Subscript, is_target: bool) -> Value:
+def element_of_twin(body: BodyReader, owner: Twin, node: ast.Subscript, is_target: bool) -> Value:
     """``p.d.meshes[k]``: the gradient of an element, to be written.
 
     Raises:
-        LanguageError: SR0208 where it is read, SR0310 for what has no elements, or no gradient.
+        LanguageError: SR0208 where it is read, SR0310 for no pointer, or elements without gradient.
     """
     t = owner.primal.type
     if not isinstance(t, Pointer):
@@ -77,8 +77,10 @@ def element_of_twin(body: Body, owner: Twin, node: ast.Subscript, is_target: boo
     return derivative
 
 
-def field_of_twin(body: Body, owner: Twin, node: ast.Attribute, is_target: bool) -> Value | None:
-    """``p.d.field``; `None` where there is no such field, or none that has a gradient.
+def field_of_twin(
+    body: BodyReader, owner: Twin, node: ast.Attribute, is_target: bool
+) -> Value | None:
+    """``p.d.field``; `None` for a field that does not exist or has no gradient.
 
     Raises:
         LanguageError: SR0208 where a gradient behind a pointer is read.
@@ -98,6 +100,6 @@ def field_of_twin(body: Body, owner: Twin, node: ast.Attribute, is_target: bool)
     return derivative
 
 
-def _only_written(body: Body, node: ast.expr) -> Error:
+def _only_written(body: BodyReader, node: ast.expr) -> Error:
     return body.error("SR0208", node, name=ast.unparse(node), access="a gradient behind a pointer",
                       how="it only takes `+=`, `-=` and `=`")  # fmt: skip

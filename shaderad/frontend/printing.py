@@ -1,7 +1,7 @@
-"""``print(..)`` -> one `Print`: a text whose gaps are values.
+"""``print(..)`` -> one `Print`: a text with gaps for values.
 
-What is known while compiling becomes text at once. Formats are those that Python itself takes for
-the type, so that a line from a device reads as `kernel.debug` prints it.
+Constants become text while compiling. Formats are those of Python for the type, so that a line from
+a device reads as `kernel.debug` prints it.
 """
 
 from __future__ import annotations
@@ -12,34 +12,38 @@ from collections.abc import Iterator
 from typing import Any
 
 from shaderad.diagnostics import error
-from shaderad.frontend.body import Body
-from shaderad.frontend.values import Known, Member, Sequence, Value, describe
+from shaderad.frontend.body import BodyReader
+from shaderad.frontend.values import EnumMember, PythonNumber, Sequence, Value, describe
 from shaderad.ir.nodes import Expr, Print
 from shaderad.ir.shown import PrintForm, is_printable, why_no_format
 
-MOST_WORDS = 256
-"""Of the values of one ``print``: each is written by a line of its own."""
+MAX_WORDS = 256
+"""Largest number of words of one ``print``: generated code has a line for each."""
 _OPTIONS = {"sep": " ", "end": "\n"}
 
 Part = str | tuple[Expr, str]
 """A text, or a value with its format."""
 
 
-def is_print(body: Body, callee: ast.Name) -> bool:
-    """Whether a name stands for Python's ``print``."""
-    names = body.scope
-    if callee.id in names.names.bound or callee.id in names.parameters:
-        return False
-    return body.unit.captures.name(body.function.python, callee.id) is builtins.print
+def is_print(body: BodyReader, callee: ast.Name) -> bool:
+    """True if a name refers to Python's ``print``."""
+    return _captured(body, callee) is builtins.print
 
 
-def read_print(body: Body, node: ast.Call) -> Print:
+def _captured(body: BodyReader, name: ast.Name) -> object:
+    """The captured object that a name refers to; `None` for locals and parameters."""
+    if name.id in body.scope.names.bound or name.id in body.scope.parameters:
+        return None
+    return body.unit.captures.name(body.function.python, name.id)
+
+
+def read_print(body: BodyReader, node: ast.Call) -> Print:
     """A call of ``print``.
 
     Raises:
-        LanguageError: SR0233 for arguments that kernels do not have, SR0260 for what has no text,
-            SR0261 for a format that does not fit, SR0262 for values that are too large, SR0263
-            where `sep` or `end` is not known.
+        LanguageError: SR0233 for arguments that kernels do not have, SR0260 for values without
+            text, SR0261 for a format that does not fit, SR0262 for too many words, SR0263 where
+            `sep` or `end` is no constant.
     """
     options = dict(_OPTIONS)
     for keyword in node.keywords:
@@ -55,7 +59,7 @@ def read_print(body: Body, node: ast.Call) -> Print:
     return _print(body, node, [*parts, options["end"]])
 
 
-def _option(body: Body, name: str, node: ast.expr) -> str:
+def _option(body: BodyReader, name: str, node: ast.expr) -> str:
     if isinstance(node, ast.Constant) and node.value is None:
         return _OPTIONS[name]
     text = _known_text(body, node)
@@ -64,8 +68,8 @@ def _option(body: Body, name: str, node: ast.expr) -> str:
     return text
 
 
-def _print(body: Body, node: ast.Call, parts: list[Part]) -> Print:
-    """The parts with texts that follow each other as one."""
+def _print(body: BodyReader, node: ast.Call, parts: list[Part]) -> Print:
+    """The statement that prints `parts`, with adjacent texts joined."""
     texts: list[str] = [""]
     values: list[tuple[Expr, str]] = []
     for part in parts:
@@ -76,15 +80,15 @@ def _print(body: Body, node: ast.Call, parts: list[Part]) -> Print:
             texts.append("")
     types = tuple(value.type for value, _ in values)
     form = PrintForm(tuple(texts), types, tuple(spec for _, spec in values))
-    if form.word_count > MOST_WORDS:
-        raise body.error("SR0262", node, count=form.word_count, limit=MOST_WORDS)
+    if form.word_count > MAX_WORDS:
+        raise body.error("SR0262", node, count=form.word_count, limit=MAX_WORDS)
     return Print(form=form, values=tuple(value for value, _ in values), span=body.span(node))
 
 
 # -- arguments --------------------------------------------------------------------------------
 
 
-def _argument(body: Body, node: ast.expr) -> Iterator[Part]:
+def _argument(body: BodyReader, node: ast.expr) -> Iterator[Part]:
     text = _known_text(body, node)
     if text is not None:
         yield text
@@ -95,18 +99,16 @@ def _argument(body: Body, node: ast.expr) -> Iterator[Part]:
         yield from _value(body, node, body.value(node), "")
 
 
-def _known_text(body: Body, node: ast.expr) -> str | None:
-    """A string of the Python program; `None` for everything else."""
+def _known_text(body: BodyReader, node: ast.expr) -> str | None:
+    """A string of the Python program; `None` for other expressions."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
-    if not isinstance(node, ast.Name) or node.id in body.scope.names.bound:
-        return None
-    found = body.unit.captures.name(body.function.python, node.id)
-    return found if node.id not in body.scope.parameters and isinstance(found, str) else None
+    captured = _captured(body, node) if isinstance(node, ast.Name) else None
+    return captured if isinstance(captured, str) else None
 
 
-def _piece(body: Body, node: ast.expr) -> Iterator[Part]:
-    """A text of an f-string, or what stands in its braces."""
+def _piece(body: BodyReader, node: ast.expr) -> Iterator[Part]:
+    """A text of an f-string, or the value in its braces."""
     if not isinstance(node, ast.FormattedValue):
         yield from _argument(body, node)
         return
@@ -122,8 +124,8 @@ def _piece(body: Body, node: ast.expr) -> Iterator[Part]:
     yield from _value(body, node.value, value, spec)
 
 
-def _spec(body: Body, node: ast.expr) -> Iterator[str]:
-    """The parts of a format, all of which are known."""
+def _spec(body: BodyReader, node: ast.expr) -> Iterator[str]:
+    """The parts of a format, which are constants."""
     assert isinstance(node, ast.JoinedStr)
     for piece in node.values:
         for part in _piece(body, piece):
@@ -132,9 +134,9 @@ def _spec(body: Body, node: ast.expr) -> Iterator[str]:
             yield part
 
 
-def _value(body: Body, node: ast.expr, value: Value, spec: str) -> Iterator[Part]:
-    if isinstance(value, Known):
-        yield _known(body, node, value, spec)
+def _value(body: BodyReader, node: ast.expr, value: Value, spec: str) -> Iterator[Part]:
+    if isinstance(value, PythonNumber):
+        yield _number_text(body, node, value, spec)
     elif isinstance(value, Sequence) and not spec:
         yield "("
         for k, part in enumerate(value.parts):
@@ -150,13 +152,13 @@ def _value(body: Body, node: ast.expr, value: Value, spec: str) -> Iterator[Part
         raise body.error("SR0260", node, found=describe(value))
 
 
-def _known(body: Body, node: ast.expr, value: Known, spec: str) -> str:
-    """The text of a number that the Python program knows."""
-    found: Any = value.value
-    if isinstance(value, Member) and value.enum is not None:
-        found = value.enum(found)
+def _number_text(body: BodyReader, node: ast.expr, value: PythonNumber, spec: str) -> str:
+    """The text of a number of the Python program."""
+    number: Any = value.value
+    if isinstance(value, EnumMember) and value.enum is not None:
+        number = value.enum(number)
     try:
-        return format(found, spec)
+        return format(number, spec)
     except (ValueError, OverflowError, TypeError) as failure:
         why = str(failure)
     raise body.error("SR0261", node, spec=spec, found=describe(value), why=why)

@@ -1,4 +1,4 @@
-"""Python syntax that kernels do not have: what it is called, and what to write instead."""
+"""Python syntax and builtins that kernels do not have: their names, and what to write instead."""
 
 from __future__ import annotations
 
@@ -62,4 +62,4 @@ BUILTINS: Mapping[str, str] = types.MappingProxyType({
     **dict.fromkeys("getattr hasattr isinstance issubclass setattr type".split(),
                     "types are known while compiling: write a function for each of them"),
 })  # fmt: skip
-"""What to write instead of builtins that kernels cannot call."""
+"""Replacements for builtins that kernels do not have."""

@@ -1,7 +1,7 @@
-"""Which local name holds a value of which type, and on which paths it is assigned.
+"""The types of local names, and the paths on which they are assigned.
 
-Invariant: a name has one type; `assigned` holds the names that every path to this point has
-assigned, and is `None` where no path comes through.
+Invariant: a name has one type; `assigned` holds the names that every path to the current point
+assigns, and is `None` where no path leads to it.
 """
 
 from __future__ import annotations
@@ -9,22 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import reduce
 
-from shaderad.frontend.names import Names
-from shaderad.frontend.values import Known, Value
+from shaderad.frontend.names import BoundNames
+from shaderad.frontend.values import PythonNumber, Value
 from shaderad.ir.types import Type
 
 Flow = frozenset[str] | None
+"""The names assigned on every path to a point; `None` if it is unreachable."""
 
 
 def join(*flows: Flow) -> Flow:
-    """What is assigned where several paths meet."""
-    open_flows = [f for f in flows if f is not None]
-    return reduce(frozenset[str].intersection, open_flows) if open_flows else None
+    """The names assigned where several paths meet."""
+    reachable = [f for f in flows if f is not None]
+    return reduce(frozenset[str].intersection, reachable) if reachable else None
 
 
 @dataclass
 class LoopFlow:
-    """The states in which a loop is left by ``break`` and reaches its end or a ``continue``."""
+    """The names assigned at each ``break`` and ``continue`` of a loop."""
 
     breaks: list[Flow] = field(default_factory=list[Flow])
     continues: list[Flow] = field(default_factory=list[Flow])
@@ -33,23 +34,23 @@ class LoopFlow:
 class Scope:
     """The local names of one function."""
 
-    def __init__(self, names: Names, parameters: dict[str, Value]) -> None:
+    def __init__(self, names: BoundNames, parameters: dict[str, Value]) -> None:
         self.names = names
         self.parameters = parameters
         self.types: dict[str, Type] = {}
-        """Every IR local with its type."""
+        """Type of every IR local."""
         self.assigned: Flow = frozenset()
         self.loops: list[LoopFlow] = []
         self.loop_variables: list[str] = []
-        """Loop variables of the loops around this point that are IR loop variables."""
-        self.numbers: dict[str, Known] = {}
-        """Those of repeated bodies, which are numbers known while compiling."""
+        """Variables of the enclosing loops that are IR loop variables."""
+        self.numbers: dict[str, PythonNumber] = {}
+        """Variables of the enclosing loops that are repeated, with their current number."""
         self.local_name_by_name: dict[str, str] = {}
-        """IR names of Python names that need another one (rebound parameters)."""
+        """IR name of each rebound parameter."""
         self._taken: set[str] = set(names.mentioned)
 
     def fresh(self, base: str) -> str:
-        """A name that nothing in this function bears."""
+        """A name like `base` that the function does not use."""
         number = 1
         while f"{base}_{number}" in self._taken:
             number += 1
@@ -58,7 +59,7 @@ class Scope:
         return name
 
     def reserve(self, base: str) -> str:
-        """`base` itself where it is free, else a fresh name like it."""
+        """`base` if it is free, else a fresh name like it."""
         if base in self._taken:
             return self.fresh(base)
         self._taken.add(base)

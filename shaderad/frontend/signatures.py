@@ -1,4 +1,4 @@
-"""The parameters of functions and kernels as their annotations say."""
+"""Annotations of functions and kernels -> types of their parameters and results."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def _check_plain(function: PythonFunction, arguments: ast.arguments) -> None:
         LanguageError: SR0214.
     """
     starred = [("*", arguments.vararg, _SEVERAL), ("**", arguments.kwarg, _SEVERAL)]
-    for stars, node, help_ in (*starred, *(("", one, _BY_NAME) for one in arguments.kwonlyargs)):
+    for stars, node, help_ in (*starred, *(("", a, _BY_NAME) for a in arguments.kwonlyargs)):
         if node is not None:
-            found = f"`{stars}{node.arg}`"
-            raise error("SR0214", function.source.of(node), found=found, help=help_)
+            text = f"`{stars}{node.arg}`"
+            raise error("SR0214", function.source.of(node), found=text, help=help_)
     for default in arguments.defaults:
         help_ = "pass the value at each call, or capture a number of the module"
         raise error("SR0214", function.source.of(default), found="a default value", help=help_)

@@ -1,7 +1,7 @@
-"""What a parameter of a function is bound to in one specialisation.
+"""Slots: the bindings of a function's parameters in one specialisation.
 
-A value parameter stays a parameter; arrays and constants are compiled in. Invariant: two calls
-whose slots are equal share one specialised function.
+Values stay parameters; arrays and constants are compiled in. Invariant: calls with equal slots
+share one specialised function.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from shaderad.diagnostics import Span, error
 from shaderad.frontend.annotations import ConstType
 from shaderad.frontend.constants import fitted
 from shaderad.frontend.conversions import coerce
-from shaderad.frontend.operators import as_known
+from shaderad.frontend.operators import as_number
 from shaderad.frontend.scope import Scope
-from shaderad.frontend.values import ArrayRef, Known, StructRef, Value, describe
+from shaderad.frontend.values import ArrayRef, PythonNumber, StructRef, Value, describe
 from shaderad.ir.nodes import Const, Expr, Parameter, Var
 from shaderad.ir.pointers import holds_pointers, reaches_floats, without_targets
 from shaderad.ir.types import (
@@ -35,9 +35,9 @@ class ValueSlot:
 
 @dataclass(frozen=True)
 class ConstSlot:
-    """A ``sad.Const`` parameter. The text tells 1, 1.0 and True apart, and 0.0 from -0.0."""
+    """A ``sad.Const`` parameter; `text` distinguishes 1, 1.0 and True, and 0.0 from -0.0."""
 
-    value: Known | Const
+    value: PythonNumber | Const
     text: str
 
 
@@ -50,7 +50,7 @@ class ArraySlot:
 
 @dataclass(frozen=True)
 class StructSlot:
-    """A struct that holds arrays: a slot a field."""
+    """A struct that holds arrays: one slot per field."""
 
     type: Struct
     fields: tuple[tuple[str, Slot], ...]
@@ -68,10 +68,10 @@ def slot_for(wanted: Type, value: Value, span: Span) -> Slot:
             `sad.Const` parameter gets a value that is known only at run time.
     """
     if isinstance(wanted, ConstType):
-        known = as_known(value)
-        if known is None:
+        number = as_number(value)
+        if number is None:
             raise error("SR0319", span, found=describe(value))
-        constant = fitted(known, wanted, span)
+        constant = fitted(number, wanted, span)
         return ConstSlot(constant, repr(constant.value))
     if isinstance(wanted, BufferType):
         if not isinstance(value, ArrayRef) or not _fits(value, wanted) or value.part == "d":
@@ -85,7 +85,7 @@ def slot_for(wanted: Type, value: Value, span: Span) -> Slot:
         )
         return StructSlot(wanted, fields)
     if holds_pointers(wanted):
-        # Where a pointer leads to is part of its type: the function is specialised for it.
+        # The targets of pointers are part of their types: the function is specialised for them.
         return ValueSlot(coerce(value, wanted, span).type)
     return ValueSlot(wanted)
 
@@ -101,7 +101,7 @@ def _unfit(value: Value, wanted: Type, span: Span) -> Exception:
 
 
 def instantiate(slot: Slot, name: str, scope: Scope) -> tuple[Value, list[Parameter]]:
-    """The value that `name` stands for in the body, and the IR parameters that carry it."""
+    """The value of parameter `name` in the body, and the IR parameters that carry it."""
     if isinstance(slot, ValueSlot):
         return Var(type=slot.type, name=name), [Parameter(name=name, type=slot.type)]
     if isinstance(slot, ConstSlot):
@@ -111,14 +111,14 @@ def instantiate(slot: Slot, name: str, scope: Scope) -> tuple[Value, list[Parame
     parts: list[tuple[str, Value]] = []
     parameters: list[Parameter] = []
     for field_name, field_slot in slot.fields:
-        value, made = instantiate(field_slot, scope.reserve(f"{name}_{field_name}"), scope)
+        value, own = instantiate(field_slot, scope.reserve(f"{name}_{field_name}"), scope)
         parts.append((field_name, value))
-        parameters += made
+        parameters += own
     return StructRef(slot.type, tuple(parts), slot.part), parameters
 
 
 def flatten(slot: Slot, value: Value, span: Span) -> list[Expr]:
-    """The argument as values for the IR parameters that `instantiate` makes."""
+    """The argument as values for the IR parameters of `instantiate`."""
     if isinstance(slot, ValueSlot):
         return [coerce(value, slot.type, span)]
     if isinstance(slot, StructSlot) and isinstance(value, StructRef):

@@ -1,6 +1,6 @@
-"""A Python function -> its syntax tree with true file positions.
+"""A Python function -> its syntax tree with positions in the file.
 
-Invariant: every node's line and column are those of the file, so a `Span` can be shown as it is.
+Invariant: every node has the line and column of the file.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from shaderad.diagnostics import Span, error
 
 @dataclass(frozen=True)
 class Source:
-    """Where a function stands, with the file's lines as they were when it was decorated."""
+    """The position of a function, and the lines of its file when it was decorated."""
 
     name: str
     file: str
     first_line: int
     lines: list[str]
-    """The whole file; shared with the other functions in it, and never changed."""
+    """The whole file; a list shared with other functions, never changed."""
 
     @property
     def span(self) -> Span:
-        """The line that is known without parsing: the decorator's, or ``def``'s."""
+        """The first line, of the decorator or ``def``; does not parse."""
         text = self._line(self.first_line).rstrip("\n")
         return Span(self.file, self.first_line, len(text) - len(text.lstrip()), len(text))
 
@@ -48,7 +48,7 @@ class Source:
         raise error("SR0102", self.span, name=self.name, found=found)
 
     def of(self, node: ast.AST) -> Span:
-        """The part of `node` that stands on its first line."""
+        """The span of `node` on its first line."""
         line = getattr(node, "lineno", self.first_line)
         start = getattr(node, "col_offset", 0)
         end = getattr(node, "end_col_offset", start + 1)
@@ -64,7 +64,7 @@ class Source:
 
 
 def source_of(function: FunctionType) -> Source:
-    """Reads the lines now: a file that is edited later must not change what a kernel means."""
+    """The source of a function; reads the file now, since it may be edited later."""
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)

@@ -1,4 +1,4 @@
-"""A ``@sad.function`` read by itself, without a kernel: for calls from Python on numbers."""
+"""A ``@sad.function`` -> IR without a kernel, for calls from Python on numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shaderad.frontend.annotations import ConstType
 from shaderad.frontend.body import Unit
 from shaderad.frontend.captures import Captures
-from shaderad.frontend.constants import given_constant
+from shaderad.frontend.constants import constant_of
 from shaderad.frontend.host import UserFunction
 from shaderad.frontend.kernels import READERS
 from shaderad.frontend.signatures import signature_of
@@ -23,14 +23,14 @@ class Standalone:
 
     function: Function
     class_by_struct: Mapping[Struct, type]
-    """The classes of the structs that it takes, makes or returns."""
+    """The classes of the structs that it uses."""
 
 
 def standalone(function: UserFunction, constants: Mapping[str, object]) -> Standalone:
-    """The function for these constants and the values captured now.
+    """The function for these constants and the current captures.
 
     Raises:
-        LanguageError: Whatever the front end refuses, at its Python line.
+        LanguageError: For code that kernels do not have, at its Python line.
     """
 
     def fresh() -> tuple[Standalone, Captures]:
@@ -38,11 +38,11 @@ def standalone(function: UserFunction, constants: Mapping[str, object]) -> Stand
         slots: list[Slot] = []
         for name, t in signature_of(function).parameters:
             if isinstance(t, ConstType):
-                known = given_constant(name, t, constants, function.def_span)
-                slots.append(ConstSlot(known, repr(known.value)))
+                constant = constant_of(name, t, constants, function.def_span)
+                slots.append(ConstSlot(constant, repr(constant.value)))
             else:
                 slots.append(ValueSlot(t))
-        made = READERS.specialise(unit, function, tuple(slots), function.def_span)
-        return Standalone(made, unit.structs), unit.captures
+        specialised = READERS.specialise(unit, function, tuple(slots), function.def_span)
+        return Standalone(specialised, unit.structs), unit.captures
 
     return function.variants.of(constants, fresh)

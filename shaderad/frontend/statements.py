@@ -7,22 +7,22 @@ from collections.abc import Callable
 from types import EllipsisType
 
 from shaderad.frontend import assignments, derivatives, loops, operators, printing
-from shaderad.frontend.body import Body
+from shaderad.frontend.body import BodyReader
 from shaderad.frontend.choices import chain_at, read_chain
 from shaderad.frontend.conversions import coerce, expr
 from shaderad.frontend.effects import has_effect
 from shaderad.frontend.refusals import STATEMENTS
 from shaderad.frontend.scope import join
-from shaderad.frontend.values import Derivative, Known, describe
+from shaderad.frontend.values import Derivative, PythonNumber, describe
 from shaderad.ir.nodes import Assert, Break, Call, Continue, Evaluate, If, Return
 from shaderad.ir.types import VOID, Void
 
 
-def read_block(body: Body, statements: list[ast.stmt]) -> None:
-    """Reads statements in order; the one entry point.
+def read_block(body: BodyReader, statements: list[ast.stmt]) -> None:
+    """Reads statements in order; the entry point of this module.
 
     Raises:
-        LanguageError: SR0202 for syntax that kernels do not have, and all that the parts raise.
+        LanguageError: SR0202 for syntax that kernels do not have, and the errors of its parts.
     """
     position = 0
     while position < len(statements):
@@ -41,15 +41,15 @@ def read_block(body: Body, statements: list[ast.stmt]) -> None:
         reader(body, node)
 
 
-def _pass(body: Body, node: ast.Pass) -> None:
-    """Nothing."""
+def _pass(body: BodyReader, node: ast.Pass) -> None:
+    """Emits nothing."""
 
 
-def _expression(body: Body, node: ast.Expr) -> None:
-    """A docstring, ``...``, or a call made for its effect.
+def _expression(body: BodyReader, node: ast.Expr) -> None:
+    """A docstring, ``...``, or a call with an effect.
 
     Raises:
-        LanguageError: SR0216 for a value that is thrown away, SR0241 for a call that does nothing.
+        LanguageError: SR0216 for an unused value, SR0241 for a call without effect.
     """
     value = node.value
     if isinstance(value, ast.Constant) and isinstance(value.value, str | EllipsisType):
@@ -63,18 +63,18 @@ def _expression(body: Body, node: ast.Expr) -> None:
             if isinstance(callee, Derivative) and not callee.is_forward:
                 body.emit(derivatives.call_backward(body, callee, value))
                 return
-        found = body.value(value)
-        if isinstance(found, Call):
-            if not has_effect(found):
-                raise body.error("SR0241", node, name=found.function.name)
-            body.emit(Evaluate(call=found, span=body.span(node)))
+        call = body.value(value)
+        if isinstance(call, Call):
+            if not has_effect(call):
+                raise body.error("SR0241", node, name=call.function.name)
+            body.emit(Evaluate(call=call, span=body.span(node)))
             return
     raise body.error("SR0216", node)
 
 
-def _if(body: Body, node: ast.If) -> None:
+def _if(body: BodyReader, node: ast.If) -> None:
     test = operators.condition(body.value(node.test), body.span(node.test))
-    if isinstance(test, Known):
+    if isinstance(test, PythonNumber):
         read_block(body, node.body if test.value else node.orelse)
         return
     scope = body.scope
@@ -86,21 +86,21 @@ def _if(body: Body, node: ast.If) -> None:
     body.emit(If(condition=test, then=then, otherwise=otherwise, span=body.span(node.test)))
 
 
-def _break(body: Body, node: ast.Break) -> None:
+def _break(body: BodyReader, node: ast.Break) -> None:
     scope = body.scope
     scope.loops[-1].breaks.append(scope.assigned)
     scope.assigned = None
     body.emit(Break(span=body.span(node)))
 
 
-def _continue(body: Body, node: ast.Continue) -> None:
+def _continue(body: BodyReader, node: ast.Continue) -> None:
     scope = body.scope
     scope.loops[-1].continues.append(scope.assigned)
     scope.assigned = None
     body.emit(Continue(span=body.span(node)))
 
 
-def _return(body: Body, node: ast.Return) -> None:
+def _return(body: BodyReader, node: ast.Return) -> None:
     """Leaves the function.
 
     Raises:
@@ -119,18 +119,18 @@ def _return(body: Body, node: ast.Return) -> None:
         value = body.value(node.value)
         where = body.span(node.value)
         if body.result is None:
-            found = expr(value, where)
-            body.result = found.type
+            result = expr(value, where)
+            body.result = result.type
         elif isinstance(body.result, Void):
             raise body.error("SR0220", node, found=describe(value), wanted="nothing")
         else:
-            found = coerce(value, body.result, where)
-            body.result = found.type  # with the targets of pointers
-        body.emit(Return(value=found, span=span))
+            result = coerce(value, body.result, where)
+            body.result = result.type  # with the targets of pointers
+        body.emit(Return(value=result, span=span))
     body.scope.assigned = None
 
 
-def _agree_on_nothing(body: Body, node: ast.Return) -> None:
+def _agree_on_nothing(body: BodyReader, node: ast.Return) -> None:
     if body.is_kernel:
         return
     if body.result is None:
@@ -139,14 +139,14 @@ def _agree_on_nothing(body: Body, node: ast.Return) -> None:
         raise body.error("SR0220", node, found="nothing", wanted=f"`{body.result}`")
 
 
-def _assert(body: Body, node: ast.Assert) -> None:
+def _assert(body: BodyReader, node: ast.Assert) -> None:
     test = operators.condition(body.value(node.test), body.span(node.test))
     text = ast.unparse(node.test)
     if node.msg is not None:
         if not isinstance(node.msg, ast.Constant) or not isinstance(node.msg.value, str):
             raise body.error("SR0221", node.msg)
         text = node.msg.value
-    if isinstance(test, Known):
+    if isinstance(test, PythonNumber):
         if not test.value:
             raise body.error("SR0222", node, text=text)
         return

@@ -1,7 +1,7 @@
 """``@sad.struct``: a Python class with annotated fields -> an IR struct with methods.
 
-Invariant: the class stays an ordinary Python class whose instances hold the fields; what the
-kernel language knows of it is its `StructInfo`.
+Invariant: the class stays an ordinary Python class whose instances hold the fields; its
+`StructInfo` has what kernels need.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DATACLASS_METHODS = frozenset({"__init__", "__repr__", "__eq__", "__hash__", "_
 
 
 class StructInfo:
-    """What the kernel language knows of a struct class."""
+    """Fields and methods of a struct class."""
 
     def __init__(
         self, cls: type, globals_: Mapping[str, object], locals_: Mapping[str, object]
@@ -48,12 +48,12 @@ class StructInfo:
         self._locals = {name: locals_[name] for name in named if name in locals_}
         self.methods: dict[str, UserFunction] = {}
         self.nested: dict[Struct, type] = {}
-        """The classes of the structs among the fields, at any depth."""
+        """The classes of structs in the fields, at any depth."""
         self._is_resolving = False
 
     @cached_property
     def ir_type(self) -> Struct:
-        """The struct's type; resolved at the first use, so fields may name later classes.
+        """The struct's type; resolved at first use, so fields may name later classes.
 
         Raises:
             LanguageError: SR0301 for an annotation that is no field type, SR0247 for a struct
@@ -75,18 +75,18 @@ class StructInfo:
     def _field_type(self, field: str, annotation: object) -> Type:
         namespace = {**self._globals, **self._locals, self.name: self.cls}
         try:
-            found = resolve(annotation, namespace, None, self.nested)
+            t = resolve(annotation, namespace, None, self.nested)
         except LanguageError as failure:
             if failure.span is not None:
                 raise
-            # To find a field's line the whole file is parsed: only where something is wrong.
-            found = resolve(annotation, namespace, self.span(field), self.nested)
-        if isinstance(found, Void | Tuple | Pair | ConstType | IndexType):
-            raise error("SR0301", self.span(field), found=str(found), why="it is no field type")
-        return found
+            # The span of a field takes a search of the file: only errors need it.
+            t = resolve(annotation, namespace, self.span(field), self.nested)
+        if isinstance(t, Void | Tuple | Pair | ConstType | IndexType):
+            raise error("SR0301", self.span(field), found=str(t), why="it is no field type")
+        return t
 
     def span(self, field: str = "") -> Span | None:
-        """Where the class, or one of its fields, stands; `None` without source text."""
+        """The position of the class, or of one of its fields; `None` without source text."""
         try:
             lines, start = inspect.findsource(self.cls)
             file = inspect.getsourcefile(self.cls) or ""
@@ -109,7 +109,7 @@ def struct(cls: C) -> C:
     kernels may call. In Python the class gets a constructor by fields, ``repr`` and ``==``.
 
     Raises:
-        LanguageError: SR0103 for what is no class, SR0104 for base classes, and for members
+        LanguageError: SR0103 for anything but a class, SR0104 for base classes, and for members
             that kernels do not have.
     """
     if not isinstance(cls, type):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -124,24 +124,24 @@ def struct(cls: C) -> C:
         if method is not None:
             info.methods[name] = method
             setattr(cls, name, method)
-    made = _with_constructor(cls, info)
+    cls = _with_constructor(cls, info)
     members = {"__eq__": _equal, "__hash__": None, "__new__": _new, STRUCT_ATTRIBUTE: info}
     for name, member in members.items():
-        setattr(made, name, member)
-    return made
+        setattr(cls, name, member)
+    return cls
 
 
 def info_of(thing: object) -> StructInfo | None:
-    """The struct of a class or an instance, `None` for everything else."""
+    """The struct of a class or an instance; `None` for other objects."""
     cls = thing if isinstance(thing, type) else type(thing)
-    found = cls.__dict__.get(STRUCT_ATTRIBUTE)
-    return found if isinstance(found, StructInfo) else None
+    info = cls.__dict__.get(STRUCT_ATTRIBUTE)
+    return info if isinstance(info, StructInfo) else None
 
 
 def check_fields(value: object, t: Struct, name: str) -> None:
-    """Raises SR0355 where `value` is of a struct class with other fields than `t`.
+    """Raises SR0355 where the struct class of `value` has other fields than `t`.
 
-    Such as a class that was defined again after the kernel that takes it had been read.
+    That happens if a class is defined again after the kernel that takes it was read.
     """
     info = None if isinstance(value, type) else info_of(value)
     if info is not None and set(info.annotations) != set(t.type_by_field):
@@ -179,7 +179,7 @@ def _span_of(function: object) -> Span | None:
 
 
 def _with_constructor(cls: C, info: StructInfo) -> C:
-    # dataclass would look for the names in annotations on its own, and in other places than we do.
+    # dataclass would resolve annotations itself, in other namespaces than `resolve`.
     cls.__annotations__ = dict.fromkeys(info.annotations, object)
     try:
         return cast("C", dataclasses.dataclass(eq=False)(cls))
@@ -191,21 +191,17 @@ def _with_constructor(cls: C, info: StructInfo) -> C:
         cls.__annotations__ = info.annotations
 
 
-def _blank(cls: Any) -> Any:
-    return object.__new__(cls)
-
-
-def _new(cls: type, *args: object, **fields: object) -> object:
-    """An object of the class; of arrays, one array of structs."""
+def _new(cls: Any, *args: object, **fields: object) -> object:
+    """An object of the class; from device arrays, an array of structs."""
     if not any(map(is_device_array, (*args, *fields.values()))):
-        return _blank(cls)
+        return object.__new__(cls)
     from shaderad.session.array_functions.public import struct_array
 
     info = info_of(cls)
     assert info is not None
     named = dict(zip(info.annotations, args, strict=False)) | fields
-    made = struct_array(info, {**info.defaults, **named})
-    return _blank(cls) if made is None else made
+    array = struct_array(info, {**info.defaults, **named})
+    return object.__new__(cls) if array is None else array
 
 
 def _equal(self: object, other: object) -> bool:

@@ -1,9 +1,9 @@
-"""Which unrolled loops are read once for each value of their variable.
+"""Decides which unrolled loops are read once for each value of their variable.
 
-Slang unrolls ``static_range`` loops itself, and their variable is an int of the kernel. Where the
-body uses the variable as a number known while compiling (an exponent, a bound of another
-``static_range``, a ``limit=``, an argument for a `sad.Const` parameter), the front end repeats the
-body instead. Invariant: a repeated body has no ``break`` or ``continue`` of its own loop.
+Lowering unrolls ``static_range`` loops, whose variable is an int of the kernel. Where the body
+needs the variable while compiling (an exponent, a bound of another ``static_range``, a ``limit=``,
+an argument for a `sad.Const` parameter), the front end repeats the body instead. Invariant: a
+repeated body has no ``break`` or ``continue`` of its own loop.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from collections.abc import Iterable, Iterator
 
 from shaderad.diagnostics import LanguageError
 from shaderad.frontend.annotations import ConstType
-from shaderad.frontend.body import Body
+from shaderad.frontend.body import BodyReader
 from shaderad.frontend.host import UserFunction
 from shaderad.frontend.intrinsics import KernelForm
 from shaderad.frontend.signatures import signature_of
 from shaderad.frontend.values import Host, Value
 
 
-def repeats_as_numbers(body: Body, loop: ast.For, name: str) -> bool:
-    """Whether the variable `name` of an unrolled loop must be a number in the loop's body."""
+def repeats_as_numbers(body: BodyReader, loop: ast.For, name: str) -> bool:
+    """True if the body of an unrolled loop needs its variable `name` while compiling."""
     parts = (part for s in loop.body for node in ast.walk(s) for part in _constants(body, node))
     return any(_mentions(part, name) for part in parts) and not _is_left(loop.body)
 
 
-def _constants(body: Body, node: ast.AST) -> Iterator[ast.expr]:
-    """The operands of one node that take, or are better as, numbers known while compiling."""
+def _constants(body: BodyReader, node: ast.AST) -> Iterator[ast.expr]:
+    """The operands of one node that must be, or should be, constants."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
         yield node.right
     elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Pow):
@@ -37,8 +37,8 @@ def _constants(body: Body, node: ast.AST) -> Iterator[ast.expr]:
         yield from _numbers_of(_callee(body, node.func), node)
 
 
-def _callee(body: Body, node: ast.expr) -> Value | None:
-    """What is called; nothing where that depends on what the loop's body assigns."""
+def _callee(body: BodyReader, node: ast.expr) -> Value | None:
+    """The callee; `None` where it depends on names that the loop assigns."""
     try:
         return body.value(node) if isinstance(node, ast.Name | ast.Attribute) else None
     except LanguageError:
@@ -46,7 +46,7 @@ def _callee(body: Body, node: ast.expr) -> Value | None:
 
 
 def _numbers_of(callee: Value | None, call: ast.Call) -> list[ast.expr]:
-    """The arguments of a call that may have to be numbers."""
+    """The arguments of a call that may have to be constants."""
     thing = callee.object if isinstance(callee, Host) else None
     arguments = [*call.args, *(k.value for k in call.keywords)]
     if thing == KernelForm("limit"):
@@ -62,7 +62,7 @@ def _mentions(part: ast.expr, name: str) -> bool:
 
 
 def _is_left(statements: Iterable[ast.stmt]) -> bool:
-    """Whether a ``break`` or ``continue`` ends the loop, or an iteration, of these statements."""
+    """True if the loop over these statements has a ``break`` or ``continue``."""
     for s in statements:
         if isinstance(s, ast.Break | ast.Continue):
             return True

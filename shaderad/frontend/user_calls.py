@@ -1,11 +1,11 @@
-"""Calls of user functions: one specialised IR function for each set of arrays and constants."""
+"""Calls of user functions; each set of arrays and constants has its own IR function."""
 
 from __future__ import annotations
 
 import ast
 
 from shaderad.diagnostics import Span, error
-from shaderad.frontend.body import Body, Unit
+from shaderad.frontend.body import BodyReader, Unit
 from shaderad.frontend.host import DerivativeFunction, PythonFunction, UserFunction
 from shaderad.frontend.scope import Scope
 from shaderad.frontend.signatures import Signature, signature_of
@@ -26,7 +26,7 @@ from shaderad.ir.types import (
 )
 
 
-def call(body: Body, function: object, node: ast.Call, owner: Value | None) -> Expr:
+def call(body: BodyReader, function: object, node: ast.Call, owner: Value | None) -> Expr:
     """A call of a user function, or of a method of `owner`.
 
     Raises:
@@ -37,21 +37,21 @@ def call(body: Body, function: object, node: ast.Call, owner: Value | None) -> E
     signature = signature_of(function)
     values = bind(body, function, signature, node, owner)
     slots, args = specialised_arguments(body, signature, values)
-    made = body.unit.readers.specialise(body.unit, function, slots, body.span(node))
-    note_buffers(body, made)
-    return Call(type=made.result, function=made, args=args, span=body.span(node))
+    callee = body.unit.readers.specialise(body.unit, function, slots, body.span(node))
+    note_buffers(body, callee)
+    return Call(type=callee.result, function=callee, args=args, span=body.span(node))
 
 
-def note_buffers(body: Body, function: Function) -> None:
-    """The caller touches what the called function touches."""
+def note_buffers(body: BodyReader, function: Function) -> None:
+    """Adds the buffers that `function` uses to those of its caller."""
     for name in function.buffers:
         body.buffers.setdefault(name, body.unit.arrays[name])
 
 
 def specialised_arguments(
-    body: Body, signature: Signature, values: list[tuple[Value, Span]]
+    body: BodyReader, signature: Signature, values: list[tuple[Value, Span]]
 ) -> tuple[tuple[Slot, ...], tuple[Expr, ...]]:
-    """The slots that arguments give, and the values for the IR function's parameters."""
+    """The slots of the arguments, and the values for the parameters of the IR function."""
     slots: list[Slot] = []
     args: list[Expr] = []
     for (_, wanted), (value, span) in zip(signature.parameters, values, strict=True):
@@ -62,14 +62,18 @@ def specialised_arguments(
 
 
 def bind(
-    body: Body, function: UserFunction, signature: Signature, node: ast.Call, owner: Value | None
+    body: BodyReader,
+    function: UserFunction,
+    signature: Signature,
+    node: ast.Call,
+    owner: Value | None,
 ) -> list[tuple[Value, Span]]:
-    """Arguments in the order of the parameters."""
+    """The arguments in the order of the parameters."""
     names = [n for n, _ in signature.parameters]
-    given: dict[str, tuple[Value, Span]] = {}
+    argument_by_name: dict[str, tuple[Value, Span]] = {}
     free = list(names)
     if owner is not None:
-        given[free.pop(0)] = (owner, body.span(node))
+        argument_by_name[free.pop(0)] = (owner, body.span(node))
     for a in node.args:
         if isinstance(a, ast.Starred):
             raise body.error("SR0233", a, found="`*`")
@@ -77,16 +81,16 @@ def bind(
         raise body.error("SR0231", node, name=function.shown_name,
                          found=len(node.args) + len(node.keywords), wanted=len(free))  # fmt: skip
     for name, a in zip(free, node.args, strict=False):
-        given[name] = (body.value(a), body.span(a))
+        argument_by_name[name] = (body.value(a), body.span(a))
     for keyword in node.keywords:
-        if keyword.arg not in free or keyword.arg in given:
+        if keyword.arg not in free or keyword.arg in argument_by_name:
             raise body.error("SR0233", keyword.value, found=f"`{keyword.arg or '**'}=`")
-        given[keyword.arg] = (body.value(keyword.value), body.span(keyword.value))
-    return [given[n] for n in names]
+        argument_by_name[keyword.arg] = (body.value(keyword.value), body.span(keyword.value))
+    return [argument_by_name[n] for n in names]
 
 
 def specialise(unit: Unit, function: UserFunction, slots: tuple[Slot, ...], span: Span) -> Function:
-    """The IR function of one specialisation, with the user's own derivatives.
+    """The IR function of one specialisation, with its custom derivatives.
 
     Raises:
         LanguageError: SR0240 for recursion.
@@ -103,14 +107,14 @@ def specialise(unit: Unit, function: UserFunction, slots: tuple[Slot, ...], span
     unit.register(signature.structs, span)
     unit.in_progress.append(function)
     try:
-        made = read_function(unit, function, signature.result, slots, function.name)
+        specialised = read_function(unit, function, signature.result, slots, function.name)
     finally:
         unit.in_progress.pop()
-    unit.functions[key] = made
+    unit.functions[key] = specialised
     for derivative in (function.backward, function.forward):
         if derivative is not None:
-            _attach(unit, made, derivative, signature, slots)
-    return made
+            _attach(unit, specialised, derivative, signature, slots)
+    return specialised
 
 
 def read_function(
@@ -119,25 +123,24 @@ def read_function(
     """Reads a body with its parameters bound to `slots`.
 
     Raises:
-        LanguageError: SR0219 where some path ends without the result.
+        LanguageError: SR0219 where a path ends without a result.
     """
     signature = signature_of(function)
     scope = Scope(function.names, {})
     parameters: list[Parameter] = []
     for (parameter, _), slot in zip(signature.parameters, slots, strict=True):
-        value, made = instantiate(slot, parameter, scope)
-        scope.parameters[parameter] = value
-        parameters += made
-    body = Body(unit, function, scope)
+        scope.parameters[parameter], own = instantiate(slot, parameter, scope)
+        parameters += own
+    body = BodyReader(unit, function, scope)
     body.result = result
     statements = read_statements(body, function)
-    found = body.result if body.result is not None else VOID
-    if scope.assigned is not None and not isinstance(found, Void):
-        raise error("SR0219", function.def_span, name=function.shown_name, type=found)
+    result = body.result if body.result is not None else VOID
+    if scope.assigned is not None and not isinstance(result, Void):
+        raise error("SR0219", function.def_span, name=function.shown_name, type=result)
     return Function(
         name=name,
         parameters=tuple(parameters),
-        result=found,
+        result=result,
         body=statements,
         local_types=dict(scope.types),
         buffers=tuple(body.buffers),
@@ -145,7 +148,7 @@ def read_function(
     )
 
 
-def read_statements(body: Body, function: PythonFunction) -> tuple[Stmt, ...]:
+def read_statements(body: BodyReader, function: PythonFunction) -> tuple[Stmt, ...]:
     """The body's statements; rebound parameters become locals first."""
     body.start_rebound()
     body.unit.readers.block(body, function.tree.body)
@@ -159,33 +162,33 @@ def _attach(
     signature: Signature,
     slots: tuple[Slot, ...],
 ) -> None:
-    """Reads a custom derivative. The frozen primal gets it afterwards, because it may call it."""
+    """Reads a custom derivative and sets it on the frozen primal, which it may call."""
     own = signature_of(derivative)
     unit.register(own.structs, derivative.source.span)
     _check_signature(derivative, own, signature, primal)
     for name, t in signature.parameters:
         _check_arrays(derivative, name, t)
-    given = tuple(paired(s) for s in slots)
+    pair_slots = tuple(paired(s) for s in slots)
     result: Type = VOID
     if derivative.is_forward:
         result = Pair(primal.result) if is_differentiable(primal.result) else primal.result
     elif not isinstance(primal.result, Void):
         cotangent = tangent(primal.result) if is_differentiable(primal.result) else primal.result
-        given = (*given, ValueSlot(cotangent))
+        pair_slots = (*pair_slots, ValueSlot(cotangent))
     unit.deriving.append((derivative.primal, primal))
     try:
-        made = read_function(unit, derivative, result, given, derivative.name)
+        custom = read_function(unit, derivative, result, pair_slots, derivative.name)
     finally:
         unit.deriving.pop()
     if derivative.is_forward:
-        object.__setattr__(primal, "forward", made)
+        object.__setattr__(primal, "forward", custom)
         return
-    object.__setattr__(primal, "backward", made)
+    object.__setattr__(primal, "backward", custom)
     object.__setattr__(primal, "is_checked", derivative.check)
 
 
 def _check_arrays(derivative: DerivativeFunction, name: str, t: Type) -> None:
-    """Refuses derivatives whose arrays carry what no derivative can read.
+    """Refuses derivatives of functions with arrays that no derivative can handle.
 
     Raises:
         LanguageError: SR0248 for a float array that is written, SR0249 for one that is read
@@ -213,9 +216,9 @@ def _check_signature(
     if not derivative.is_forward and not isinstance(primal.result, Void):
         result = without_targets(primal.result)
         accepted.append((result, tangent(result)))
-    found = [t for _, t in own.parameters]
-    fits = len(found) == len(accepted) and all(
-        t in options for t, options in zip(found, accepted, strict=True)
+    types = [t for _, t in own.parameters]
+    fits = len(types) == len(accepted) and all(
+        t in options for t, options in zip(types, accepted, strict=True)
     )
     if not fits:
         names = [n for n, _ in signature.parameters]

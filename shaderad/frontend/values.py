@@ -1,7 +1,7 @@
-"""What an expression can stand for while a body is read: typed IR, or something that only names
-exist for at compile time (a constant, an array parameter, a function).
+"""The values of expressions while a body is read: typed IR, or a compile-time value such as a
+number, an array parameter or a function.
 
-Invariant: only `Expr` ends up in the IR; every other value is used up by the operation around it.
+Invariant: only `Expr` enters the IR; other values are consumed by the operation around them.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from enum import Enum
 
 from shaderad.diagnostics import Span
 from shaderad.ir.nodes import NO_SPAN, Expr, Load
-from shaderad.ir.types import BufferType, Struct, Type
+from shaderad.ir.types import BufferType, Struct
 
 
 @dataclass(frozen=True)
-class Known:
-    """A number of the Python program: literal, captured, `sad.Const`, or folded from such.
+class PythonNumber:
+    """A number of the Python program: literal, captured, `sad.Const`, or folded from others.
 
-    It is weak: it takes the type of what it meets. Alone it is an int, float or bool.
+    It converts to the type of the other operand; alone it is an int, float or bool.
     """
 
     value: int | float | bool
@@ -26,14 +26,14 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Member(Known):
+class EnumMember(PythonNumber):
     """A member of an enum: its number, which Python also spells ``.value``."""
 
     enum: type[Enum] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
-class NumberArgument(Known):
+class NumberArgument(PythonNumber):
     """A number that another call may replace: it becomes a variable of the type it takes."""
 
     name: str = ""
@@ -41,7 +41,7 @@ class NumberArgument(Known):
 
 @dataclass(frozen=True)
 class Sequence:
-    """A tuple whose elements are known one by one: ``(a, b)``, ``x.shape``, a captured tuple."""
+    """A tuple of separate values: ``(a, b)``, ``x.shape``, a captured tuple."""
 
     parts: tuple[Value, ...]
     span: Span = field(default=NO_SPAN, compare=False)
@@ -49,7 +49,7 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Host:
-    """A Python object that is no number: a module, type, function, enum class."""
+    """A captured Python object: a module, type, function, enum class."""
 
     object: object
     name: str
@@ -66,7 +66,7 @@ class ArrayRef:
 
 @dataclass(frozen=True)
 class StructRef:
-    """A struct parameter that holds arrays: its fields, each a value of its own."""
+    """A struct parameter that holds arrays, as the values of its fields."""
 
     type: Struct
     parts: tuple[tuple[str, Value], ...]
@@ -78,7 +78,7 @@ class StructRef:
 
 @dataclass(frozen=True)
 class BoundMethod:
-    """``value.method`` before it is called; `function` is the host's function object."""
+    """``value.method`` before its call; `function` is a `UserFunction`."""
 
     owner: Value
     function: object
@@ -86,7 +86,7 @@ class BoundMethod:
 
 @dataclass(frozen=True)
 class Derivative:
-    """``sad.fwd_diff(f)`` or ``sad.bwd_diff(f)`` before it is called."""
+    """``sad.fwd_diff(f)`` or ``sad.bwd_diff(f)`` before its call."""
 
     function: object
     is_forward: bool
@@ -102,22 +102,24 @@ class TargetElement(Load):
 
 @dataclass(frozen=True)
 class Twin:
-    """``p.d`` of what holds pointers: the same place, in the memory of gradients."""
+    """``p.d`` of a value that holds pointers: the same place among gradients."""
 
     primal: Expr
-    """The value itself; its pointers lead to the gradients, too."""
+    """The value; its pointers locate the gradients, too."""
     derivative: Expr | None
-    """The place of the floats that the value holds on its own."""
+    """The derivative of the floats that the value itself holds."""
 
 
-Value = Expr | Known | Sequence | Host | ArrayRef | StructRef | BoundMethod | Derivative | Twin
+Value = (
+    Expr | PythonNumber | Sequence | Host | ArrayRef | StructRef | BoundMethod | Derivative | Twin
+)
 
 
 def describe(value: Value) -> str:
-    """The value as messages call it."""
+    """The description of a value in messages."""
     if isinstance(value, Expr):
         return f"`{value.type}`"
-    if isinstance(value, Known):
+    if isinstance(value, PythonNumber):
         return f"`{value.value!r}`"
     if isinstance(value, Sequence):
         return "a tuple"
@@ -130,8 +132,3 @@ def describe(value: Value) -> str:
     if isinstance(value, Twin):
         return f"the gradient side of `{value.primal.type}`"
     return "a function"
-
-
-def type_of(value: Value) -> Type | None:
-    """The IR type of a value that has one on its own."""
-    return value.type if isinstance(value, Expr | ArrayRef | StructRef) else None

@@ -17,7 +17,7 @@ from shaderad.frontend.conversions import constant
 from shaderad.frontend.host import UserFunction
 from shaderad.frontend.intrinsics import Intrinsic
 from shaderad.frontend.structs import StructInfo
-from shaderad.frontend.values import Known
+from shaderad.frontend.values import PythonNumber
 from shaderad.ir import ops
 from shaderad.ir.types import Scalar
 from shaderad.session import trees
@@ -96,7 +96,7 @@ class _Numbers:
         key = (t, repr(number))
         found = self._known.get(key)
         if found is None:
-            value = constant(Known(number), t, user_span()).value
+            value = constant(PythonNumber(number), t, user_span()).value
             found = array(np.asarray(value), dtype=t, device=self._device)
             self._known[key] = found
             if len(self._known) > _KEPT_NUMBERS:

@@ -17,7 +17,7 @@ from shaderad.diagnostics import Span, counted, error
 from shaderad.frontend import access, conversions, math_functions, operators
 from shaderad.frontend.annotations import TypeObject
 from shaderad.frontend.structs import StructInfo, info_of
-from shaderad.frontend.values import Known
+from shaderad.frontend.values import PythonNumber
 from shaderad.frontend.values import Value as Operand
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import NO_SPAN, Expr
@@ -229,7 +229,7 @@ def as_array(x: Any) -> TracedArray:
     """Anything as an array of the trace; numbers, and structs of numbers, without axes."""
     number = as_number(x)
     if number is not None:
-        return made(b.full((), conversions.expr(Known(number), user_span())), ())
+        return made(b.full((), conversions.expr(PythonNumber(number), user_span())), ())
     info = None if isinstance(x, type) else info_of(x)
     if info is not None:
         return struct_of(info, {name: getattr(x, name) for name in info.annotations})
@@ -250,7 +250,7 @@ def conform(x: Any, element: Type, name: str) -> TracedArray:
     """
     number = as_number(x)
     if number is not None and isinstance(element, Scalar):
-        return made(b.full((), conversions.coerce(Known(number), element, user_span())), ())
+        return made(b.full((), conversions.coerce(PythonNumber(number), element, user_span())), ())
     parts = _parts(x)
     if any(isinstance(one, Array) for one in parts):
         scalar = scalar_of(element)

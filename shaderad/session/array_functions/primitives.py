@@ -14,7 +14,7 @@ import numpy as np
 
 from shaderad.diagnostics import Span, error
 from shaderad.frontend import conversions
-from shaderad.frontend.values import Known, NumberArgument
+from shaderad.frontend.values import NumberArgument, PythonNumber
 from shaderad.frontend.values import Value as Operand
 from shaderad.ir import arrays, nodes, sizes
 from shaderad.ir.arrays import ArrayType, Value
@@ -184,4 +184,4 @@ def _operand(x: Any, name: str, span: Span) -> Operand:
         return NumberArgument(x.value, span, name)
     number = as_number(x)
     assert number is not None
-    return Known(number, span)
+    return PythonNumber(number, span)
