@@ -12,9 +12,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
-from shaderad.ir import ops
+from shaderad.ir import ops, sizes
 from shaderad.ir.nodes import (
     Apply,
     Assign,
@@ -31,6 +32,7 @@ from shaderad.ir.nodes import (
     SwizzleStep,
     Var,
 )
+from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT
 from shaderad.ir.walk import blocks, reads, rewrite_expression, statements, writes
 
@@ -38,17 +40,6 @@ from shaderad.ir.walk import blocks, reads, rewrite_expression, statements, writ
 _MAX_ITERATIONS = 4096
 # Indices wrap at 32 bits: with larger coefficients a usual launch could reach an element twice.
 _LARGEST_COEFFICIENT = 4096
-
-
-@dataclass(frozen=True)
-class _Linear:
-    """``sum(coefficient * name) + constant``."""
-
-    coefficients: tuple[tuple[str, int], ...]
-    constant: int
-
-    def value(self, at: Mapping[str, int]) -> int:
-        return self.constant + sum(c * at[n] for n, c in self.coefficients)
 
 
 @dataclass(frozen=True)
@@ -176,8 +167,10 @@ def _parts(
         else:
             assert isinstance(step, ElementStep)
             form = _linear(_unfolded(step.index, named))
-            is_constant = form is not None and all(n in at for n, _ in form.coefficients)
-            parts.append(frozenset({form.value(at)}) if form and is_constant else None)
+            if form is None or not sizes.symbols(form) <= at.keys():
+                parts.append(None)
+            else:
+                parts.append(frozenset({sizes.evaluate(form, at)}))
     return tuple(parts)
 
 
@@ -237,20 +230,20 @@ def _places(
     """The shape of the index tuple, and its places, one for each write; `None` if not provable."""
     forms = [_linear(e) for e in indices]
     axes: list[tuple[str, int, frozenset[tuple[str, int]]]] = []
-    offsets: list[_Linear] = []
+    offsets: list[Size] = []
     for form in forms:
         if form is None:
             return None
-        own = [(n, c) for n, c in form.coefficients if n in index_names]
-        rest = {n: c for n, c in form.coefficients if n not in index_names}
-        symbols = frozenset((n, c) for n, c in rest.items() if n in uniforms)
-        loops = {n: c for n, c in rest.items() if n in site.ranges}
-        if len(own) > 1 or len(symbols) + len(loops) != len(rest):
+        coefficients = _coefficients(form)
+        own = [(n, c) for n, c in coefficients.items() if n in index_names]
+        symbols = frozenset((n, c) for n, c in coefficients.items() if n in uniforms)
+        outer = [n for n in coefficients if n not in site.ranges]
+        if len(own) > 1 or len(own) + len(symbols) != len(outer):
             return None
-        if any(abs(c) > _LARGEST_COEFFICIENT for _, c in form.coefficients):
+        if any(abs(c) > _LARGEST_COEFFICIENT for c in coefficients.values()):
             return None
         axes.append((*own[0], symbols) if own else ("", 0, symbols))
-        offsets.append(_Linear(tuple(loops.items()), form.constant))
+        offsets.append(sizes.substituted(form, dict.fromkeys(outer, 0)))
     if sorted(n for n, _, _ in axes if n) != sorted(index_names):
         return None
     places = _enumerated(site, axes, offsets)
@@ -260,63 +253,40 @@ def _places(
 def _enumerated(
     site: _Site,
     axes: list[tuple[str, int, frozenset[tuple[str, int]]]],
-    offsets: list[_Linear],
+    offsets: list[Size],
 ) -> list[_Place] | None:
-    names = list(site.ranges)
-    sizes = [len(site.ranges[n]) for n in names]
-    if math.prod(sizes) > _MAX_ITERATIONS:
+    if math.prod(map(len, site.ranges.values())) > _MAX_ITERATIONS:
         return None
     places: list[_Place] = []
-    for values in product(*(site.ranges[n] for n in names)):
-        at = dict(zip(names, values, strict=True))
-        place = [offset.value(at) for offset in offsets]
+    for values in product(*site.ranges.values()):
+        at = dict(zip(site.ranges, values, strict=True))
+        place = [sizes.evaluate(offset, at) for offset in offsets]
         wrapped = (p % abs(a) if a else p for p, (_, a, _) in zip(place, axes, strict=True))
         places.append((tuple(wrapped), at))
     return places
 
 
-def _linear(e: Expr) -> _Linear | None:
+def _linear(e: Expr) -> Size | None:
+    """`e` as a linear polynomial in the names of the body; `None` for other expressions."""
     if isinstance(e, Const):
-        return _Linear((), int(e.value))
+        return int(e.value)
     if isinstance(e, Var):
-        return _Linear(((e.name, 1),), 0)
-    if not isinstance(e, Apply):
+        return sizes.symbol(e.name)
+    if not isinstance(e, Apply) or e.op not in _COMBINE:
         return None
-    combine = _COMBINE.get(e.op)
-    forms = [form for form in map(_linear, e.args) if form is not None]
-    return combine(*forms) if combine is not None and len(forms) == len(e.args) else None
+    args = [arg for arg in map(_linear, e.args) if arg is not None]
+    is_product = e.op is ops.MUL and not any(isinstance(arg, int) for arg in args)
+    return None if is_product or len(args) < len(e.args) else _COMBINE[e.op](*args)
 
 
-def _scaled(a: _Linear, by: int) -> _Linear:
-    scaled = ((n, c * by) for n, c in a.coefficients)
-    return _Linear(tuple((n, c) for n, c in scaled if c), a.constant * by)
-
-
-def _sum(a: _Linear, b: _Linear) -> _Linear:
-    total = dict(a.coefficients)
-    for n, c in b.coefficients:
-        total[n] = total.get(n, 0) + c
-    kept = tuple(sorted((n, c) for n, c in total.items() if c))
-    return _Linear(kept, a.constant + b.constant)
-
-
-def _product(a: _Linear, b: _Linear) -> _Linear | None:
-    if not a.coefficients:
-        return _scaled(b, a.constant)
-    return _scaled(a, b.constant) if not b.coefficients else None
-
-
-def _negated(a: _Linear) -> _Linear:
-    return _scaled(a, -1)
-
-
-def _difference(a: _Linear, b: _Linear) -> _Linear:
-    return _sum(a, _negated(b))
-
-
-_COMBINE: dict[ops.Op, Callable[..., _Linear | None]] = {
-    ops.NEG: _negated,
-    ops.ADD: _sum,
-    ops.SUB: _difference,
-    ops.MUL: _product,
+_COMBINE: dict[ops.Op, Callable[..., Size]] = {
+    ops.NEG: partial(sizes.multiply, -1),
+    ops.ADD: sizes.add,
+    ops.SUB: sizes.subtract,
+    ops.MUL: sizes.multiply,
 }
+
+
+def _coefficients(form: Size) -> dict[str, int]:
+    """The coefficients of a linear polynomial by name."""
+    return {} if isinstance(form, int) else {str(m[0]): c for m, c in form.terms if m}

@@ -36,7 +36,28 @@ def checked(index: Any, length: int, name: str) -> int:
     return int(index)
 
 
-class VectorValue(np.ndarray[Any, Any]):
+class _Components(np.ndarray[Any, Any]):
+    """A vector or matrix: checks indices, and prints as on a device."""
+
+    def __getitem__(self, index: Any) -> Any:
+        return super().__getitem__(self._checked(index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        super().__setitem__(self._checked(index), value)
+
+    def _checked(self, index: Any) -> Any:
+        """`index`, checked if it is a number: NumPy itself also passes slices."""
+        is_number = isinstance(index, int | np.integer)
+        name = "the vector" if self.ndim == 1 else "the matrix"
+        return checked(index, len(self), name) if is_number else index
+
+    def __repr__(self) -> str:
+        return shown_array(np.asarray(self), _spelled(self))
+
+    __str__ = __repr__
+
+
+class VectorValue(_Components):
     """``float3`` and the like: an array with components."""
 
     def __getattr__(self, name: str) -> Any:
@@ -52,38 +73,13 @@ class VectorValue(np.ndarray[Any, Any]):
         else:
             super().__setitem__(columns[0] if len(columns) == 1 else columns, value)
 
-    def __getitem__(self, index: Any) -> Any:
-        return super().__getitem__(_inside(index, len(self), "the vector"))
 
-    def __setitem__(self, index: Any, value: Any) -> None:
-        super().__setitem__(_inside(index, len(self), "the vector"), value)
-
-    def __repr__(self) -> str:
-        return shown_array(np.asarray(self), _spelled(self))
-
-    __str__ = __repr__
-
-
-class MatrixValue(np.ndarray[Any, Any]):
+class MatrixValue(_Components):
     """``float3x3`` and the like; its rows are vectors."""
 
     def __getitem__(self, index: Any) -> Any:
-        part = super().__getitem__(_inside(index, len(self), "the matrix"))
+        part = super().__getitem__(index)
         return part.view(VectorValue) if part.ndim == 1 else part
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        super().__setitem__(_inside(index, len(self), "the matrix"), value)
-
-    def __repr__(self) -> str:
-        return shown_array(np.asarray(self), _spelled(self))
-
-    __str__ = __repr__
-
-
-def _inside(index: Any, length: int, name: str) -> Any:
-    """`index`, checked if it is a number: NumPy itself also passes slices."""
-    is_number = isinstance(index, int | np.integer)
-    return checked(index, length, name) if is_number else index
 
 
 def _spelled(value: np.ndarray[Any, Any]) -> str:

@@ -115,7 +115,7 @@ def _primitive(body: BodyReader, op: ops.Op, node: ast.Call) -> Value:
     if op in (ops.MIN, ops.MAX):
         return math_functions.smallest(op, args, span)
     folded = math_functions.fold(_scalar_function(op), args, span)
-    return folded if folded is not None else math_functions.primitive(op, args, span)
+    return folded or math_functions.primitive(op, args, span)
 
 
 def _scalar_function(op: ops.Op) -> Callable[..., object]:
@@ -155,14 +155,14 @@ def _builtin(body: BodyReader, name: str, node: ast.Call) -> Value:
         return _len(body, args, node)
     if name == "abs":
         folded = math_functions.fold(abs, args, span)
-        return folded if folded is not None else math_functions.primitive(ops.ABS, args, span)
+        return folded or math_functions.primitive(ops.ABS, args, span)
     if name == "round":
         if len(args) != 1:
             raise body.error(
                 "SR0231", node, name="round", found=len(args), wanted="1: it gives an int"
             )
         folded = math_functions.fold(round, args, span)
-        return folded if folded is not None else math_functions.to_int(ops.ROUND_INT, args, span)
+        return folded or math_functions.to_int(ops.ROUND_INT, args, span)
     return math_functions.smallest(ops.MIN if name == "min" else ops.MAX, args, span)
 
 

@@ -49,10 +49,7 @@ def call(body: BodyReader, thing: object, node: ast.Call) -> Value:
     t = thing.ir_type
     if isinstance(t, Scalar):
         return _scalar(body, t, args, node)
-    if isinstance(t, Vector):
-        return _vector(body, t, args, node)
-    assert isinstance(t, Matrix)
-    return _matrix(body, t, args, node)
+    return _composite(body, t, args, node)
 
 
 def _positional(body: BodyReader, node: ast.Call) -> tuple[Value, ...]:
@@ -99,18 +96,26 @@ def cast(value: Expr, t: Type) -> Expr:
     return value if value.type == t else Cast(type=t, value=value, span=value.span)
 
 
-def _vector(body: BodyReader, t: Vector, args: tuple[Value, ...], node: ast.Call) -> Expr:
-    span = body.span(node)
-    if len(args) == 1:
-        whole = _converted(t, args[0], body, node)
-        if whole is not None:
-            return whole
+def _composite(
+    body: BodyReader, t: Vector | Matrix, args: tuple[Value, ...], node: ast.Call
+) -> Expr:
+    """A vector or matrix: of one argument, or of parts."""
+    whole = _converted(t, args[0], body, node) if len(args) == 1 else None
+    if whole is not None:
+        return whole
     parts = [_part(body, a, t.element, n) for a, n in zip(args, node.args, strict=True)]
-    count = sum(p.type.count if isinstance(p.type, Vector) else 1 for p in parts)
-    is_flat = all(isinstance(p.type, Scalar | Vector) for p in parts)
-    if count != t.count or not is_flat:
+    if not _fill(t, [p.type for p in parts]):
         raise _no_parts(body, t, args, node)
-    return Construct(type=t, parts=tuple(parts), span=span)
+    return Construct(type=t, parts=tuple(parts), span=body.span(node))
+
+
+def _fill(t: Vector | Matrix, parts: list[Type]) -> bool:
+    """True if parts of these types make up a `t`."""
+    if isinstance(t, Matrix):
+        rows, scalars = [t.row] * t.row_count, [t.element] * (t.row_count * t.column_count)
+        return parts in (rows, scalars)
+    is_flat = all(isinstance(p, Scalar | Vector) for p in parts)
+    return is_flat and t.count == sum(p.count if isinstance(p, Vector) else 1 for p in parts)
 
 
 def _converted(t: Vector | Matrix, value: Value, body: BodyReader, node: ast.Call) -> Expr | None:
@@ -136,20 +141,6 @@ def _part(body: BodyReader, value: Value, scalar: Scalar, node: ast.expr) -> Exp
     if scalar_of(part.type) is None:
         raise body.error("SR0313", node, type=scalar, found=describe(part), wanted="numbers")
     return cast(part, with_scalar(part.type, scalar))
-
-
-def _matrix(body: BodyReader, t: Matrix, args: tuple[Value, ...], node: ast.Call) -> Expr:
-    if len(args) == 1:
-        whole = _converted(t, args[0], body, node)
-        if whole is not None:
-            return whole
-    parts = [_part(body, a, t.element, n) for a, n in zip(args, node.args, strict=True)]
-    are_rows = len(parts) == t.row_count and all(p.type == t.row for p in parts)
-    count = t.row_count * t.column_count
-    are_scalars = len(parts) == count and all(p.type == t.element for p in parts)
-    if not are_rows and not are_scalars:
-        raise _no_parts(body, t, args, node)
-    return Construct(type=t, parts=tuple(parts), span=body.span(node))
 
 
 def call_identity(body: BodyReader, thing: TypeObject, node: ast.Call) -> Expr:

@@ -35,11 +35,15 @@ def call(body: BodyReader, function: object, node: ast.Call, owner: Value | None
     """
     assert isinstance(function, UserFunction)
     signature = signature_of(function)
-    values = bind(body, function, signature, node, owner)
-    slots, args = specialised_arguments(body, signature, values)
-    callee = body.unit.readers.specialise(body.unit, function, slots, body.span(node))
+    slots: list[Slot] = []
+    args: list[Expr] = []
+    values = _bind(body, function, signature, node, owner)
+    for (_, wanted), (value, span) in zip(signature.parameters, values, strict=True):
+        slots.append(slot_for(wanted, value, span))
+        args += flatten(slots[-1], value, span)
+    callee = body.unit.readers.specialise(body.unit, function, tuple(slots), body.span(node))
     note_buffers(body, callee)
-    return Call(type=callee.result, function=callee, args=args, span=body.span(node))
+    return Call(type=callee.result, function=callee, args=tuple(args), span=body.span(node))
 
 
 def note_buffers(body: BodyReader, function: Function) -> None:
@@ -48,20 +52,7 @@ def note_buffers(body: BodyReader, function: Function) -> None:
         body.buffers.setdefault(name, body.unit.arrays[name])
 
 
-def specialised_arguments(
-    body: BodyReader, signature: Signature, values: list[tuple[Value, Span]]
-) -> tuple[tuple[Slot, ...], tuple[Expr, ...]]:
-    """The slots of the arguments, and the values for the parameters of the IR function."""
-    slots: list[Slot] = []
-    args: list[Expr] = []
-    for (_, wanted), (value, span) in zip(signature.parameters, values, strict=True):
-        slot = slot_for(wanted, value, span)
-        slots.append(slot)
-        args += flatten(slot, value, span)
-    return tuple(slots), tuple(args)
-
-
-def bind(
+def _bind(
     body: BodyReader,
     function: UserFunction,
     signature: Signature,

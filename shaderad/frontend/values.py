@@ -86,7 +86,7 @@ class BoundMethod:
 
 @dataclass(frozen=True)
 class Derivative:
-    """``sad.fwd_diff(f)`` or ``sad.bwd_diff(f)`` before its call."""
+    """``sad.fwd_diff(f)`` or ``sad.bwd_diff(f)`` before its call; `function` as above."""
 
     function: object
     is_forward: bool

@@ -69,13 +69,16 @@ def filled(t: Type, lead: tuple[int, ...], precision: Any, fill: Any = 0) -> Val
     fields = fields_of(t)
     if fields is not None:
         return {name: filled(f, lead, precision, fill) for name, f in fields}
-    if isinstance(t, types.Vector):
-        lead = (*lead, t.count)
-    elif isinstance(t, types.Matrix):
-        lead = (*lead, t.row_count, t.column_count)
     scalar = types.scalar_of(t)
     assert scalar is not None
-    return Cell(np.full(lead, fill, dtype_of(scalar, precision)))
+    return Cell(np.full((*lead, *axes_of(t)), fill, dtype_of(scalar, precision)))
+
+
+def axes_of(t: Type) -> tuple[int, ...]:
+    """The extents of a vector or matrix; scalars have none."""
+    if isinstance(t, types.Vector):
+        return (t.count,)
+    return (t.row_count, t.column_count) if isinstance(t, types.Matrix) else ()
 
 
 def fields_of(t: Type) -> tuple[tuple[str, Type], ...] | None:

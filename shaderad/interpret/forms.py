@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from shaderad.interpret.cells import Cell, Value, dtype_of, fields_of
+from shaderad.interpret.cells import Cell, Value, axes_of, dtype_of, fields_of
 from shaderad.ir import types
 from shaderad.ir.types import Type
 
@@ -44,7 +44,7 @@ def _rows(data: Any, t: Type, count: int, inner: Shape, precision: Any) -> Value
         return {n: _rows(_field(data, n), f, count, inner, precision) for n, f in fields}
     scalar = types.scalar_of(t)
     assert scalar is not None
-    shape = (count, *inner, *_axes(t))
+    shape = (count, *inner, *axes_of(t))
     dtype = dtype_of(scalar, precision)
     if data is None:
         return Cell(np.zeros(shape, dtype))
@@ -63,12 +63,6 @@ def row_of(value: Any, k: int) -> Any:
     if isinstance(value, dict):
         return {name: row_of(part, k) for name, part in cast("dict[str, Any]", value).items()}
     return value[k]
-
-
-def _axes(t: Type) -> Shape:
-    if isinstance(t, types.Vector):
-        return (t.count,)
-    return (t.row_count, t.column_count) if isinstance(t, types.Matrix) else ()
 
 
 def _field(data: Any, name: str) -> Any:
