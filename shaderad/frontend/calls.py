@@ -139,13 +139,12 @@ def _form(body: BodyReader, form: KernelForm, node: ast.Call) -> Value:
     if form.name == "bitcast":
         return constructors.call_bitcast(body, node)
     if form.name == "detach":
-        args = arguments(body, node)
-        if len(args) != 1:
-            raise body.error("SR0231", node, name="detach", found=len(args), wanted=1)
-        if isinstance(args[0], PythonNumber):
-            return args[0]
-        value = expr(args[0], body.span(node))
-        return Detach(type=value.type, value=value, span=body.span(node))
+        span = body.span(node)
+        (value,) = math_functions.exactly("detach", arguments(body, node), 1, span)
+        if isinstance(value, PythonNumber):
+            return value
+        value = expr(value, span)
+        return Detach(type=value.type, value=value, span=span)
     raise body.error("SR0211", node)
 
 
@@ -167,10 +166,8 @@ def _builtin(body: BodyReader, name: str, node: ast.Call) -> Value:
 
 
 def _len(body: BodyReader, args: tuple[Value, ...], node: ast.Call) -> Value:
-    if len(args) != 1:
-        raise body.error("SR0231", node, name="len", found=len(args), wanted=1)
-    (value,) = args
     span = body.span(node)
+    (value,) = math_functions.exactly("len", args, 1, span)
     if isinstance(value, ArrayRef) and value.part != "d":
         return length(value, 0, span)
     if isinstance(value, Sequence):

@@ -60,9 +60,7 @@ def _positional(body: BodyReader, node: ast.Call) -> tuple[Value, ...]:
 
 def _scalar(body: BodyReader, t: Scalar, args: tuple[Value, ...], node: ast.Call) -> Value:
     span = body.span(node)
-    if len(args) != 1:
-        raise body.error("SR0231", node, name=t, found=len(args), wanted=1)
-    (value,) = args
+    (value,) = math_functions.exactly(t, args, 1, span)
     if isinstance(value, PythonNumber):
         return typed_constant(_number(value, t, span), t, span)
     if t == BOOL:

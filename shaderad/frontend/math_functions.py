@@ -53,7 +53,7 @@ def call_math(function: Callable[..., object], args: tuple[Value, ...], span: Sp
         return primitive(op, tuple(to_float(a) for a in args), span)
     if function is math.log:
         return _log(args, span)
-    (value,) = _exactly(OTHER_FUNCTIONS[function], args, 1, span)
+    (value,) = exactly(OTHER_FUNCTIONS[function], args, 1, span)
     return truncate(value, span) if function is math.trunc else _cbrt(to_float(value), span)
 
 
@@ -80,7 +80,7 @@ def primitive(op: ops.Op, args: tuple[Value, ...], span: Span) -> Value:
     Raises:
         LanguageError: SR0231 for the wrong number of arguments, SR0312 for their types.
     """
-    _exactly(op.name, args, op.arity, span)
+    exactly(op.name, args, op.arity, span)
     if op == ops.POW:
         return power(to_float(args[0]), args[1], span)
     operands = _operands(op, args, span)
@@ -147,7 +147,7 @@ def _float_if_int(value: Value) -> Value:
 
 def to_int(op: ops.Op, args: tuple[Value, ...], span: Span) -> Value:
     """``math.floor``, ``math.ceil``, ``round``: a float as int; ints stay."""
-    (value,) = _exactly(op.name, args, 1, span)
+    (value,) = exactly(op.name, args, 1, span)
     if isinstance(value, Expr) and is_integer(value.type):
         return value
     return primitive(op, args, span)
@@ -189,7 +189,8 @@ def _cbrt(value: Value, span: Span) -> Value:
     return primitive(ops.MUL, (primitive(ops.SIGN, (value,), span), root), span)
 
 
-def _exactly(name: str, args: tuple[Value, ...], count: int, span: Span) -> tuple[Value, ...]:
+def exactly(name: object, args: tuple[Value, ...], count: int, span: Span) -> tuple[Value, ...]:
+    """`args`, of which there are `count`; else raises SR0231."""
     if len(args) != count:
         raise error("SR0231", span, name=name, found=len(args), wanted=count)
     return args
