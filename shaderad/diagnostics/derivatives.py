@@ -5,12 +5,6 @@ from __future__ import annotations
 from shaderad.diagnostics.errors import DerivativeError, GradientError, Message
 
 MESSAGES: dict[str, Message] = {
-    "SR0401": Message(
-        DerivativeError,
-        "`{op}` has no derivative rule",
-        note="bug in shaderad, stage rules: every op on floats has a row in `PARTIALS`",
-        help="take the value out of the derivative with `sad.detach`, and please report it",
-    ),
     "SR0410": Message(
         DerivativeError,
         "`{transform}` of `{function}`, which writes floats to an array",

@@ -16,7 +16,6 @@ import numpy as np
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend.device_arrays import is_device_array
-from shaderad.frontend.function_docs import documentation
 from shaderad.ir import ops
 
 
@@ -27,7 +26,7 @@ class Intrinsic:
     @property
     def __doc__(self) -> str:  # type: ignore[override]
         """What ``help(sad.sin)`` shows."""
-        return documentation(self.op)
+        return self.op.documentation
 
     @property
     def __name__(self) -> str:

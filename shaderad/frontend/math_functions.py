@@ -9,6 +9,7 @@ import math
 import types
 from collections.abc import Callable, Mapping
 from functools import reduce
+from typing import Any
 
 from shaderad.diagnostics import Span, error
 from shaderad.frontend.conversions import coerce, expr, to_float, unify
@@ -16,25 +17,17 @@ from shaderad.frontend.operators import apply, power
 from shaderad.frontend.values import PythonNumber, Value, describe
 from shaderad.ir import ops
 from shaderad.ir.nodes import Cast, Expr
+from shaderad.ir.tables import check_rows
 from shaderad.ir.types import INT, is_float, is_integer, with_scalar
 
-_OF_THE_SAME_NAME = (
-    "sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp exp2 expm1 log2 log10 "
-    "log1p sqrt fmod hypot copysign isnan isinf isfinite degrees radians erf pow"
-).split()
-OP_BY_FUNCTION: Mapping[object, ops.Op] = types.MappingProxyType(
-    {
-        **{getattr(math, name): ops.TABLE[name] for name in _OF_THE_SAME_NAME},
-        math.fabs: ops.ABS,
-        math.floor: ops.FLOOR_INT,
-        math.ceil: ops.CEIL_INT,
-    }
+_NO_PRIMITIVES: frozenset[Any] = frozenset({math.log, math.trunc, math.cbrt})
+_BY_NAME = {getattr(math, name): op for name, op in ops.PUBLIC.items() if name in vars(math)}
+OP_BY_FUNCTION: Mapping[Any, ops.Op] = types.MappingProxyType(
+    {f: op for f, op in _BY_NAME.items() if f not in _NO_PRIMITIVES}
+    | {math.fabs: ops.ABS, math.floor: ops.FLOOR_INT, math.ceil: ops.CEIL_INT}
 )
-OTHER_FUNCTIONS: Mapping[object, str] = types.MappingProxyType(
-    {math.log: "log", math.trunc: "trunc", math.cbrt: "cbrt"}
-)
-KNOWN = frozenset([*OP_BY_FUNCTION, *OTHER_FUNCTIONS])
-NAMES = ", ".join(sorted([*_OF_THE_SAME_NAME, "fabs", "floor", "ceil", *OTHER_FUNCTIONS.values()]))
+KNOWN: frozenset[Any] = _NO_PRIMITIVES | frozenset(OP_BY_FUNCTION)
+NAMES = ", ".join(sorted(function.__name__ for function in KNOWN))
 
 
 def call_math(function: Callable[..., object], args: tuple[Value, ...], span: Span) -> Value:
@@ -53,7 +46,7 @@ def call_math(function: Callable[..., object], args: tuple[Value, ...], span: Sp
         return primitive(op, tuple(to_float(a) for a in args), span)
     if function is math.log:
         return _log(args, span)
-    (value,) = exactly(OTHER_FUNCTIONS[function], args, 1, span)
+    (value,) = exactly(function.__name__, args, 1, span)
     return truncate(value, span) if function is math.trunc else _cbrt(to_float(value), span)
 
 
@@ -111,6 +104,7 @@ _WANTED: dict[ops.Rule, str] = {
     ops.Rule.HASH: "it takes a uint: write `sad.uint(..)`",
     ops.Rule.UNIFORM01: "it takes a uint, for example `sad.pcg(sad.uint(i))`",
 }
+check_rows(_WANTED, (op.rule for op in ops.PUBLIC.values()))
 
 
 def _operands(op: ops.Op, args: tuple[Value, ...], span: Span) -> tuple[Expr, ...] | None:

@@ -27,7 +27,7 @@ from shaderad.interpret.tape import CellCotangents, CellTangents, Tape
 from shaderad.ir import ops
 from shaderad.ir.nodes import Function
 from shaderad.ir.types import Pair, Type, is_differentiable
-from shaderad.rules import row_of
+from shaderad.rules import PARTIALS
 
 
 def call(machine: Machine, function: Function, args: list[Value], threads: AnyArray) -> Value:
@@ -234,7 +234,7 @@ def _summed(tape: Tape, pairs: list[tuple[Cell, Cell | None]], count: int) -> Ce
     for bar, dot in pairs:
         if dot is None:
             continue
-        product = tape.apply(row_of(ops.MUL), bar.data * dot.data, (bar, dot))
+        product = tape.apply(PARTIALS[ops.MUL], bar.data * dot.data, (bar, dot))
         shape = product.data.shape
         sums = tape.rearrange(
             product,
@@ -243,7 +243,7 @@ def _summed(tape: Tape, pairs: list[tuple[Cell, Cell | None]], count: int) -> Ce
                 data.reshape(-1, *[1] * (len(shape) - 1)), shape
             ),
         )
-        total = tape.apply(row_of(ops.ADD), total.data + sums.data, (total, sums))
+        total = tape.apply(PARTIALS[ops.ADD], total.data + sums.data, (total, sums))
     return total
 
 

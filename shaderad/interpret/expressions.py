@@ -30,7 +30,7 @@ from shaderad.interpret.machine import Frame, Machine, Rows, read, spread
 from shaderad.interpret.memory import ElementRows, elements_at, elements_behind
 from shaderad.interpret.reports import ReportKind
 from shaderad.ir import nodes, ops, types
-from shaderad.rules import carries_derivative, row_of
+from shaderad.rules import PARTIALS, carries_derivative
 
 
 def evaluate(machine: Machine, frame: Frame, e: nodes.Expr, rows: Rows) -> Value:
@@ -78,7 +78,7 @@ def _apply(machine: Machine, frame: Frame, e: nodes.Apply, rows: Rows) -> Value:
     result = primitives.evaluate(e.op, data, _dtype(machine, e))
     if not types.is_float(e.type) or not carries_derivative(e.op) or not machine.tape.tracks(*args):
         return Cell(result)
-    return machine.tape.apply(row_of(e.op, e.span), result, args)
+    return machine.tape.apply(PARTIALS[e.op], result, args)
 
 
 _MIXED = frozenset({ops.SELECT, ops.POWI})

@@ -16,25 +16,12 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from shaderad.interpret.cells import AnyArray, Cell
 from shaderad.ir import ops
-from shaderad.rules import row_of
+from shaderad.rules import PARTIALS, carries_derivative
 from shaderad.rules.symbolic import OP_BY_UFUNC
 from shaderad.rules.table import Row
 
 if TYPE_CHECKING:
     from shaderad.interpret.tape import Tape
-
-_WITHOUT_DERIVATIVE = frozenset(
-    {
-        np.equal,
-        np.not_equal,
-        np.less,
-        np.less_equal,
-        np.greater,
-        np.greater_equal,
-        np.isnan,
-        np.sign,
-    }
-)
 
 
 class TracedCell(NDArrayOperatorsMixin):
@@ -68,13 +55,13 @@ class TracedCell(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or kwargs:
             return NotImplemented
-        if ufunc in _WITHOUT_DERIVATIVE:
-            return ufunc(*(raw(x) for x in inputs))
-        if ufunc is np.matmul:
-            return _applied(self.tape, ops.MATMUL, ufunc, inputs)
         op = OP_BY_UFUNC.get(ufunc)
         if op is None:
             return NotImplemented
+        if not carries_derivative(op):
+            return ufunc(*(raw(x) for x in inputs))
+        if op is ops.MATMUL:
+            return _applied(self.tape, op, ufunc, inputs)
         return _applied(self.tape, op, ufunc, _in_one_shape(self.tape, inputs))
 
     def __array_function__(self, function: Any, _types: Any, args: Any, kwargs: Any) -> Any:
@@ -96,7 +83,7 @@ def _applied(
 ) -> TracedCell:
     with np.errstate(all="ignore"):
         data = np.asarray(function(*(raw(a) for a in args)))
-    return TracedCell(tape, tape.apply(row_of(op), data, [_cell(a) for a in args]))
+    return TracedCell(tape, tape.apply(PARTIALS[op], data, [_cell(a) for a in args]))
 
 
 def _in_one_shape(tape: Tape, inputs: Sequence[Any]) -> list[Any]:

@@ -2,4 +2,3 @@
 
 from shaderad.rules.partials import PARTIALS as PARTIALS
 from shaderad.rules.partials import carries_derivative as carries_derivative
-from shaderad.rules.partials import row_of as row_of

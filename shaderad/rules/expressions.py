@@ -31,7 +31,7 @@ from shaderad.ir.walk import children, map_children
 from shaderad.rules import calls
 from shaderad.rules import composing as c
 from shaderad.rules.local_arrays import added, placed_in_array
-from shaderad.rules.partials import carries_derivative, row_of
+from shaderad.rules.partials import PARTIALS, carries_derivative
 from shaderad.rules.symbolic import Symbolic, expression
 from shaderad.rules.table import ByComponent, Zero
 
@@ -199,7 +199,7 @@ def _push_apply(e: nodes.Apply, dots: list[Expr | None]) -> Expr | None:
         return None
     if e.op == ops.SELECT:
         return c.select(e.args[0], *_full(dots[1:], e.args[1:]))
-    row = row_of(e.op, e.span)
+    row = PARTIALS[e.op]
     if not isinstance(row, ByComponent):
         given = [_symbol(a) for a in e.args]
         found = row.jvp(_array(e), given, [_symbol(d) for d in _full(dots, e.args)])
@@ -224,7 +224,7 @@ def _pull_apply(e: nodes.Apply, bar: Expr) -> Bars:
     if e.op == ops.SELECT:
         nothing = c.zero(e.type)
         return {1: c.select(e.args[0], bar, nothing), 2: c.select(e.args[0], nothing, bar)}
-    row = row_of(e.op, e.span)
+    row = PARTIALS[e.op]
     if not isinstance(row, ByComponent):
         found = row.vjp(_array(e), [_symbol(a) for a in e.args], _array(bar))
         return {

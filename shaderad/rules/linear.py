@@ -101,7 +101,7 @@ def _refract_parts(args: Arrays) -> tuple[Array, Array, Array]:
     i, n, eta = args
     c = _dot(n, i)
     k = 1 - eta * eta * (1 - c * c)
-    return c, np.sqrt(np.maximum(k, 0)), k < 0
+    return c, np.sqrt(np.fmax(k, 0)), k < 0
 
 
 def _push_refract(_: Array, args: Arrays, dots: Arrays) -> Array:

@@ -1,17 +1,17 @@
 """Partial derivatives of the primitives: the only place in Python that knows them.
 
 With ``y = op(a, b)``, a row gives ``dy/da, dy/db``. The jvp (``sum(partial * tangent)``) and the
-vjp (``partial * cotangent``) follow from the row; neither is written by hand. A missing row is
-error SR0401; a derivative that is zero on purpose is written `ZERO`. Values at singular points
-are those of docs/conventions.md, and the Slang library is tested against these rows.
+vjp (``partial * cotangent``) follow from the row; neither is written by hand. A derivative that is
+zero on purpose is written `ZERO`. Values at singular points are those of docs/conventions.md, and
+the Slang library is tested against these rows.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from shaderad.diagnostics import Span, error
 from shaderad.ir import ops
+from shaderad.ir.tables import check_rows
 from shaderad.rules import linear
 from shaderad.rules.table import ZERO, Array, Row, Zero, binary, ieee, ternary, unary
 
@@ -158,9 +158,4 @@ def carries_derivative(op: ops.Op) -> bool:
     return op.rule not in _WITHOUT_FLOATS
 
 
-def row_of(op: ops.Op, span: Span | None = None) -> Row:
-    """The row of `op`; raises SR0401 at `span` where there is none."""
-    row = PARTIALS.get(op)
-    if row is None:
-        raise error("SR0401", span, op=op.name)
-    return row
+check_rows(PARTIALS, filter(carries_derivative, ops.TABLE.values()))

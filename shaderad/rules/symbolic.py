@@ -30,42 +30,11 @@ from shaderad.ir.types import (
 )
 from shaderad.rules import composing as c
 
+# The first of several rows with one function; masks of NumPy are bools.
 OP_BY_UFUNC: dict[Any, ops.Op] = {
-    np.add: ops.ADD,
-    np.subtract: ops.SUB,
-    np.multiply: ops.MUL,
-    np.divide: ops.DIV,
-    np.negative: ops.NEG,
-    np.power: ops.POW,
-    np.sqrt: ops.SQRT,
-    np.exp: ops.EXP,
-    np.log: ops.LOG,
-    np.sin: ops.SIN,
-    np.cos: ops.COS,
-    np.sinh: ops.SINH,
-    np.cosh: ops.COSH,
-    np.hypot: ops.HYPOT,
-    np.absolute: ops.ABS,
-    np.fmax: ops.MAX,
-    np.maximum: ops.MAX,
-    np.fmin: ops.MIN,
-    np.copysign: ops.COPYSIGN,
-}
-"""The functions of NumPy by component that rows use, and that carry derivatives."""
-
-_WITHOUT_DERIVATIVE: dict[Any, ops.Op] = {
-    np.equal: ops.EQ,
-    np.not_equal: ops.NE,
-    np.less: ops.LT,
-    np.less_equal: ops.LE,
-    np.greater: ops.GT,
-    np.greater_equal: ops.GE,
-    np.isnan: ops.ISNAN,
-    np.sign: ops.SIGN,
-    np.bitwise_and: ops.BIT_AND,
-    np.bitwise_or: ops.BIT_OR,
-    np.invert: ops.NOT,
-}
+    op.numpy: op for op in reversed(ops.TABLE.values()) if isinstance(op.numpy, np.ufunc)
+} | {np.invert: ops.NOT}
+"""The functions of NumPy by component, and `np.matmul`."""
 
 _ON_BOOLS = frozenset({ops.BIT_AND, ops.BIT_OR, ops.NOT})
 
@@ -108,7 +77,7 @@ class Symbolic(NDArrayOperatorsMixin):
             return NotImplemented
         if ufunc is np.matmul:
             return _matmul(*inputs)
-        op = OP_BY_UFUNC.get(ufunc) or _WITHOUT_DERIVATIVE.get(ufunc)
+        op = OP_BY_UFUNC.get(ufunc)
         if op is None:
             return NotImplemented
         exponent = _whole(inputs[1]) if op == ops.POW else None

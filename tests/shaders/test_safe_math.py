@@ -11,7 +11,7 @@ import pytest
 
 from shaderad.ir import ops
 from shaderad.lower.compile import compile_program
-from shaderad.rules import PARTIALS, row_of
+from shaderad.rules import PARTIALS
 from shaderad.rules.linear import matrix_product
 from shaderad.runtime import Runtime, routes
 from tests.shaders import op_programs
@@ -212,14 +212,14 @@ def tangent(trial: Trial, args: Arrays, dots: Arrays) -> np.ndarray:
     if trial.op is ops.SELECT:
         dots = [np.zeros(()), *dots[1:]]
     padded = [*dots, *(np.zeros(()) for _ in range(len(full) - len(dots)))]
-    return row_of(trial.op).jvp(evaluate(trial, args), full, padded)
+    return PARTIALS[trial.op].jvp(evaluate(trial, args), full, padded)
 
 
 def first_order(trial: Trial, sample: Arrays) -> Arrays:
     n = len(trial.shapes)
     args, dots, bar = sample[:n], sample[n : 2 * n], sample[-1]
     y = evaluate(trial, args)
-    bars = row_of(trial.op).vjp(y, operands(trial, args), bar)[:n]
+    bars = PARTIALS[trial.op].vjp(y, operands(trial, args), bar)[:n]
     if trial.op is ops.SELECT:
         bars = (np.zeros(()), *bars[1:])
     return [y, tangent(trial, args, dots), *bars]
