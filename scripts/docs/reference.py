@@ -1,9 +1,10 @@
-"""Writes the generated parts of docs/errors.md, docs/api.md and docs/coming_from.md.
+"""Writes the generated parts of pages of docs/.
 
 Run ``python scripts/docs/reference.py``. A part stands between ``<!-- errors: SR02 -->``,
-``<!-- api: .. -->`` or ``<!-- names: Warp -->`` and ``<!-- end -->``. The tables of errors and of
-names come from `shaderad.diagnostics`, the entries of the API from signatures and docstrings,
-which griffe reads from the source.
+``<!-- api: .. -->``, ``<!-- functions: FLOATS -->`` or ``<!-- names: Warp -->`` and
+``<!-- end -->``. The tables of errors and of names come from `shaderad.diagnostics`, those of
+functions from the rows of `shaderad.ir.ops`, the entries of the API from signatures and
+docstrings, which griffe reads from the source.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ import griffe
 
 from shaderad.diagnostics import MESSAGES, Message
 from shaderad.diagnostics.foreign_names import LIBRARIES, REMEDY_BY_NAME
+from shaderad.ir import ops
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("errors.md", "api.md", "coming_from.md")
-_PART = re.compile(r"(<!-- (errors|api|names):(.*?)-->\n).*?(<!-- end -->)", re.DOTALL)
+PAGES = ("errors.md", "api.md", "coming_from.md", "functions.md")
+_PART = re.compile(r"(<!-- (errors|api|names|functions):(.*?)-->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def filled(page: str) -> str:
@@ -34,6 +36,8 @@ def filled(page: str) -> str:
             text = table_of(names.strip())
         elif kind == "names":
             text = names_of(names.strip())
+        elif kind == "functions":
+            text = functions_of([ops.Rule[name] for name in names.split()])
         else:
             text = entries_of(names.split("\n"))
         return f"{start}\n{text}\n\n{end}"
@@ -87,6 +91,32 @@ def names_of(library: str) -> str:
 
 def _cell(remedy: str) -> str:
     return remedy.removeprefix("write ").replace("|", "\\|")
+
+
+# -- functions of kernels ---------------------------------------------------------------------
+
+
+def functions_of(rules: list[ops.Rule]) -> str:
+    """The public primitives with these type rules; a single rule is said above them."""
+    rows = [op for op in ops.PUBLIC.values() if op.rule in rules]
+    if len(rules) == 1:
+        head = [rules[0].value, "", "| Function | Value | Derivative |", "|---|---|---|"]
+    else:
+        head = ["| Function | Types | Value | Derivative |", "|---|---|---|---|"]
+    cells = [
+        (
+            f"`{op.signature}`",
+            *([op.rule.value] if rules[1:] else []),
+            op.value,
+            op.derivative or "none",
+        )
+        for op in rows
+    ]
+    return "\n".join([*head, *(f"| {' | '.join(map(_prose_cell, row))} |" for row in cells)])
+
+
+def _prose_cell(text: str) -> str:
+    return _prose(text).replace("|", "\\|")
 
 
 # -- the API ----------------------------------------------------------------------------------

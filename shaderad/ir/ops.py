@@ -231,10 +231,11 @@ def _nothing(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 # fmt: off
 # Operators: the front end reaches them through Python syntax.
-ADD = _function("add(a, b)", "``a + b``.", "1, 1",
+ADD = _function("add(a, b)", "``a + b``, to be named in reductions and scans.", "1, 1",
     Rule.NUMBERS, "{0} + {1}", np.add, ANY, ANY)
 SUB = _operator("subtract(a, b)", Rule.NUMBERS, "{0} - {1}", np.subtract, ANY, ANY)
-MUL = _function("mul(a, b)", "``a * b`` by component; the matrix product is `matmul`.", "b, a",
+MUL = _function("mul(a, b)", "``a * b`` by component, to be named in reductions and scans; the "
+    "matrix product is `matmul`.", "b, a",
     Rule.NUMBERS, "{0} * {1}", np.multiply, ANY, ANY)
 DIV = _operator("divide(a, b)", Rule.FLOATS, "{0} / {1}", np.divide, ANY, POSITIVE)
 NEG = _operator("negate(x)", Rule.NUMBERS, "-{0}", np.negative, ANY)
