@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from shaderad.ir import ops
 from shaderad.lower.artifact import library_folder
 from shaderad.runtime import Runtime
 
@@ -27,6 +28,11 @@ def expected(index: int) -> list[tuple[np.ndarray, np.ndarray]]:
     one = FUNCTIONS[index]
     points = one.points(POINTS)
     return [exact(f, points) for f in (one.exact, *one.partials)]
+
+
+def test_every_function_that_doubles_have_of_their_own_is_held_against_mpmath() -> None:
+    own = {op.name for op in ops.TABLE.values() if op.double}
+    assert own <= {function.op.name for function in FUNCTIONS}
 
 
 @pytest.mark.gpu
