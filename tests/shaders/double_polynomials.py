@@ -40,9 +40,14 @@ def _same(x: Real) -> Real:
     return x
 
 
-def _from_erf(u: Real) -> Real:
-    """The argument of erfc: u = 1 / (x + 3) - 3/16."""
-    return 1 / (u + mp.mpf(3) / 16) - 3
+def _argument(u: Real) -> Real:
+    """The argument of erfc: u = 1 / (x + 3/2) - 7/32."""
+    return 1 / (u + mp.mpf(7) / 32) - mp.mpf(3) / 2
+
+
+def _scaled_erfc(u: Real) -> Real:
+    x = _argument(u)
+    return (x + mp.mpf(3) / 2) * mp.exp(x * x) * mp.erfc(x)
 
 
 FITS = {
@@ -68,9 +73,9 @@ FITS = {
     "erf(x) / x - 1": Fit(
         "double_error_function", lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, lambda z: 1,
         "0", "1", 12, 56),
-    "exp(x^2) erfc(x)": Fit(
-        "double_error_function", lambda u: mp.erfc(_from_erf(u)) * mp.exp(_from_erf(u) ** 2),
-        lambda u: mp.exp(-_from_erf(u) ** 2), "-0.0763888888888888888888", "0.0625", 12, 57),
+    "(x + 3/2) exp(x^2) erfc(x)": Fit(
+        "double_error_function", _scaled_erfc, lambda u: 1 / _scaled_erfc(u),
+        "-0.184028", "0.18125", 24, 61),
 }  # fmt: skip
 
 
