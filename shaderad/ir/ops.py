@@ -333,6 +333,10 @@ ERF = _function("erf(x)",
     "The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t ** 2)`` from 0 to x.",
     "``2 / sqrt(pi) exp(-x ** 2)``",
     Rule.FLOATS, "erfOf", _each(math.erf), ANY, double="doubleErf")
+ERFC = _function("erfc(x)",
+    "The complementary error function ``1 - erf(x)``; its tail keeps its relative precision.",
+    "``-2 / sqrt(pi) exp(-x ** 2)``",
+    Rule.FLOATS, "erfcOf", _each(math.erfc), ANY, double="doubleErfc")
 RADIANS = _function("radians(x)", "Degrees as radians, ``x pi / 180``.", "``pi / 180``",
     Rule.FLOATS, "radians", np.radians, ANY, double="doubleRadians")
 DEGREES = _function("degrees(x)", "Radians as degrees, ``x 180 / pi``.", "``180 / pi``",

@@ -91,6 +91,7 @@ PARTIALS: dict[ops.Op, Row] = {
     ops.LOG10: unary(lambda y, x: 1 / (np.abs(x) * LN10)),
     ops.LOG1P: unary(lambda y, x: 1 / np.abs(1 + x)),
     ops.ERF: unary(lambda y, x: 2 / np.sqrt(np.pi) * np.exp(-x * x)),
+    ops.ERFC: unary(lambda y, x: -2 / np.sqrt(np.pi) * np.exp(-x * x)),
     # -- angles --------------------------------------------------------------------------------
     ops.SIN: ieee(unary(lambda y, x: np.cos(x))),
     ops.COS: ieee(unary(lambda y, x: -np.sin(x))),

@@ -113,7 +113,7 @@ def math_logarithms(x: float, y: float) -> float:
 @sad.function
 def math_rest(x: float, y: float) -> float:
     s = math.fabs(x) + math.fmod(x, y) + math.hypot(x, y) + math.copysign(y, x)
-    s += math.degrees(x) + math.radians(x) + math.pow(y, x) + math.pow(x, 2)
+    s += math.degrees(x) + math.radians(x) + math.pow(y, x) + math.pow(x, 2) + math.erfc(x)
     return s + math.floor(x) + math.ceil(x) + math.trunc(x) + math.pi + math.e + math.tau
 
 

@@ -150,6 +150,8 @@ FUNCTIONS = [
     Function(ops.ATANH, mp.atanh, _up_to_1, (lambda x: 1 / _root(x) ** 2,)),
     Function(ops.ERF, mp.erf, _between(-6, 6, -1074, 3),
              (lambda x: 2 / mp.sqrt(mp.pi) * mp.exp(-x * x),)),
+    Function(ops.ERFC, mp.erfc, _between(-6, 27, -1074, 4),
+             (lambda x: -2 / mp.sqrt(mp.pi) * mp.exp(-x * x),)),
     Function(ops.POW, mp.power, _powers, (lambda x, y: y * mp.power(x, y - 1),
              lambda x, y: mp.power(x, y) * mp.log(x))),
     Function(ops.HYPOT, mp.hypot, _any, (lambda x, y: x / mp.hypot(x, y),
