@@ -30,6 +30,7 @@ from shaderad.interpret.machine import Frame, Machine, Rows, read, spread
 from shaderad.interpret.memory import ElementRows, elements_at, elements_behind
 from shaderad.interpret.reports import ReportKind
 from shaderad.ir import nodes, ops, types
+from shaderad.ir.tables import check_rows
 from shaderad.rules import PARTIALS, carries_derivative
 
 
@@ -292,3 +293,5 @@ _EVALUATE: dict[type[nodes.Expr], Callable[[Machine, Frame, Any, Rows], Value]] 
     nodes.PairPart: _pair_part,
     nodes.Detach: _detach,
 }
+# `Load` evaluates the first; the second is made after the front end, for Slang alone.
+check_rows(_EVALUATE, nodes.EXPRESSIONS, but=(nodes.PointerIndex, nodes.KnownNumber))

@@ -46,6 +46,7 @@ from shaderad.interpret.memory import (
 from shaderad.interpret.reports import Line, ReportKind
 from shaderad.interpret.tape import Tape
 from shaderad.ir import nodes
+from shaderad.ir.tables import check_rows
 from shaderad.ir.types import Access, Pair
 
 _NO_ROWS = np.zeros(0, np.intp)
@@ -364,3 +365,4 @@ _RUN: dict[type[nodes.Stmt], Callable[[StatementRunner, Any, Rows], Rows]] = {
     nodes.Continue: StatementRunner.continue_,
     nodes.Return: StatementRunner.return_,
 }
+check_rows(_RUN, nodes.STATEMENTS)

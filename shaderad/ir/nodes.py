@@ -535,3 +535,8 @@ class Kernel:
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)
+
+
+EXPRESSIONS = tuple(Expr.__subclasses__())
+STATEMENTS = tuple(Stmt.__subclasses__())
+"""The nodes above, for tables with a row for each."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from shaderad.ir import nodes as ir
+from shaderad.ir.tables import check_rows
 from shaderad.ir.types import Type
 
 _INDENT = "    "
@@ -141,6 +142,7 @@ _STATEMENTS: dict[type[ir.Stmt], Callable[[Any], list[str]]] = {
     ir.Assert: lambda s: [f"assert {expression_text(s.condition)}, {s.text!r}"],
     ir.Print: lambda s: [f"print({_list(s.values)}) as {'{}'.join(s.form.texts)!r}"],
 }
+check_rows(_STATEMENTS, ir.STATEMENTS)
 
 
 # -- expressions ------------------------------------------------------------------------------
@@ -196,3 +198,4 @@ _EXPRESSIONS: dict[type[ir.Expr], Callable[[Any], str]] = {
     ir.PairPart: lambda e: f"{expression_text(e.value)}.{e.part}",
     ir.Detach: lambda e: f"detach({expression_text(e.value)})",
 }
+check_rows(_EXPRESSIONS, ir.EXPRESSIONS, but=(ir.KnownNumber,))

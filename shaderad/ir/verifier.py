@@ -12,6 +12,7 @@ from typing import Any
 
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Buffer, Expr, Function, Kernel, Stmt
+from shaderad.ir.tables import check_rows
 from shaderad.ir.types import (
     BOOL,
     INT,
@@ -358,6 +359,7 @@ _STATEMENTS: dict[type[Stmt], _Check] = {
     nodes.Assert: _Scope.check_assert,
     nodes.Print: _Scope.check_print,
 }
+check_rows(_STATEMENTS, nodes.STATEMENTS, but=(nodes.Evaluate, nodes.Break, nodes.Continue))
 _EXPRESSIONS: dict[type[Expr], _Check] = {
     nodes.Const: _Scope.check_const,
     nodes.Var: _Scope.check_var,
@@ -381,3 +383,4 @@ _EXPRESSIONS: dict[type[Expr], _Check] = {
     nodes.PairPart: _Scope.check_pair_part,
     nodes.Detach: _Scope.check_detach,
 }
+check_rows(_EXPRESSIONS, nodes.EXPRESSIONS, but=(nodes.Zero, nodes.KnownNumber))

@@ -10,6 +10,7 @@ from shaderad.bodies.ranges import InRange
 from shaderad.diagnostics import Span
 from shaderad.ir import ops
 from shaderad.ir.nodes import (
+    EXPRESSIONS,
     Apply,
     Bitcast,
     Call,
@@ -21,10 +22,13 @@ from shaderad.ir.nodes import (
     Element,
     Expr,
     Field,
+    ForwardDiff,
     KnownNumber,
     Length,
     Load,
     Logical,
+    MakePair,
+    PairPart,
     PointerIndex,
     PointerLength,
     Splat,
@@ -32,6 +36,7 @@ from shaderad.ir.nodes import (
     Var,
     Zero,
 )
+from shaderad.ir.tables import check_rows
 from shaderad.ir.types import (
     FLOAT,
     UINT,
@@ -333,3 +338,5 @@ _WRITERS: dict[type[Expr], Callable[..., tuple[str, int]]] = {
     Call: ExpressionWriter.call,
     Detach: ExpressionWriter.wrapped,
 }
+# `Load` writes the numbers of elements; derivatives inside kernels were made before.
+check_rows(_WRITERS, EXPRESSIONS, but=(PointerIndex, ForwardDiff, MakePair, PairPart))

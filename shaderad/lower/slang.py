@@ -9,11 +9,15 @@ from shaderad.bodies.outputs import CheckIndex
 from shaderad.bodies.ranges import InRange
 from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.ir.nodes import (
+    STATEMENTS,
     Accumulate,
     AccumulateGradient,
     Assert,
     Assign,
+    BackwardDiff,
+    Break,
     Const,
+    Continue,
     Evaluate,
     Expr,
     For,
@@ -25,6 +29,7 @@ from shaderad.ir.nodes import (
     Store,
     While,
 )
+from shaderad.ir.tables import check_rows
 from shaderad.ir.types import LocalArray, Type, memory_of
 from shaderad.ir.walk import reads
 from shaderad.lower import accumulate
@@ -215,3 +220,5 @@ _WRITERS: dict[type[Stmt], Callable[..., None]] = {
     ReverseFor: write_reverse,
     While: write_while,
 }
+# Jumps and derivatives inside kernels were made other statements before.
+check_rows(_WRITERS, STATEMENTS, but=(BackwardDiff, Break, Continue))
