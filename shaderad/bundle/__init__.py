@@ -1,4 +1,4 @@
-"""A Python file in, compiled kernels and graphs and their manifest on disk out."""
+"""A Python file -> compiled kernels and graphs and their manifest on disk."""
 
 from __future__ import annotations
 
@@ -42,47 +42,50 @@ def build(
 ) -> Built:
     """Builds the kernels and graphs of a Python file, primal and backward, for each target.
 
-    `out` gets a folder for each target with one file an entry point and beside each its Slang
-    text, the Slang library that the texts import, ``manifest.json``, which says how to bind
-    and dispatch them, and of graphs in which order, over which buffers, and a header for C and
-    C++, named like the Python file. Same input, same bytes.
+    Writes to `out`: a folder for each target, with the code and the Slang text of every entry
+    point; the Slang library that the texts import; ``manifest.json``, which tells hosts how to
+    bind and dispatch kernels and how to run the plans of graphs; and a header for C and C++, named
+    like the Python file. The same input gives the same bytes.
 
     Args:
         source: A Python file, or ``file.py:name`` for one of its kernels or graphs.
-        out: The folder; of what is in it, only files of an earlier build are replaced.
-        entries: Names of kernels and graphs to build; none: all that the file defines.
-        targets: Of ``spirv``, ``spirv-core``, ``hlsl``, ``wgsl``, ``metal``; one text with commas
-            or several.
+        out: The output folder. Files of an earlier build are replaced, other files are kept.
+        entries: Names of kernels and graphs to build; empty for all that the file defines.
+        targets: Any of ``spirv``, ``spirv-core``, ``hlsl``, ``wgsl``, ``metal``; as a sequence, or
+            as one text with commas.
         defines: Values of `sad.Const` parameters, by parameter or ``kernel.parameter``.
-        bounds: What an index out of range does: ``raise`` binds a report buffer, ``ignore``
-            does not, ``unchecked`` leaves out the guards.
-        atomics: How threads add to one float, where that is not to be as the target has it:
-            ``native``, ``exchange`` or ``compare-exchange``, or ``hlsl:exchange`` for one target.
-        features: What devices have: ``subgroups``, ``float-atomics``, or ``no-subgroups``, ..;
-            ``wgsl:subgroups`` for one target.
+        bounds: The effect of an index out of range: ``raise`` reports it in a report buffer,
+            ``ignore`` reads 0 and writes nothing, ``unchecked`` compiles no guards.
+        atomics: How threads add to one float: ``native``, ``exchange`` or ``compare-exchange``, or
+            ``hlsl:exchange`` for one target; empty for the default of the target.
+        features: Features of the devices: ``subgroups``, ``float-atomics``, or ``no-subgroups``,
+            ..; ``wgsl:subgroups`` for one target.
         workgroup: Threads of a workgroup; reductions and scans of graphs choose their own.
-        space: The descriptor set, bind group or register space of everything that is bound.
-        binding_base: The slot of the constant buffer; the others follow it.
-        wrt: The inputs by which is differentiated, ``mesh.colors`` or ``shade.mesh``; all that
-            hold floats where none is given.
-        require_backward: Refuses kernels and graphs that cannot be differentiated.
+        space: The descriptor set, bind group or register space of all bindings.
+        binding_base: The slot of the constant buffer; storage buffers follow it.
+        wrt: The inputs to differentiate by, such as ``mesh.colors`` or ``shade.mesh``; empty for
+            all inputs that hold floats.
+        require_backward: Refuses kernels and graphs without a derivative.
         jvp: Builds forward mode as well.
-        validate: Asks spirv-val, glslangValidator and naga, where they are installed.
-        vet: Asks naga, by the wgpu that is installed, whether it takes the SPIR-V and WGSL, and
-            keeps its verdicts in the manifest, so that `sad.load` need not ask.
-        verify: Tries gradients on this machine's wgpu device, with made-up arguments, against
-            finite differences.
-        tell: Called with a line about each step before it is taken.
+        validate: Asks spirv-val, glslangValidator and naga, if they are installed.
+        vet: Asks the naga of the installed wgpu about SPIR-V and WGSL, and writes its verdicts to
+            the manifest.
+        verify: Checks gradients on this machine's wgpu device against finite differences, with
+            synthetic arguments.
+        tell: Called with a line about each step before it starts.
+
+    Returns:
+        The entries that were built, the files that were written, and the answers of validators.
 
     Raises:
         LanguageError: SR0701 to SR0707, SR0730, SR0731, SR0734, SR0735, SR0738, SR0746, SR0747, or
-            what the front end refuses.
+            an error of the front end.
         CompileError: SR0501 to SR0507, SR0708 to SR0715, SR0740 to SR0745, SR0750.
-        DeviceError: SR0602, SR0603, where wgpu has no device to vet with.
-        GradientError: SR0751, where `verify` finds a wrong gradient.
-        ShapeError: SR0374, where there are no such `bounds`.
+        DeviceError: SR0602, SR0603, if wgpu has no device to vet with.
+        GradientError: SR0751, if `verify` finds a wrong gradient.
+        ShapeError: SR0374, if `bounds` is unknown.
     """
-    # Imported here: what `sad.load` needs lies in this folder, too, and builds nothing.
+    # Imported here: `sad.load` is in this package as well, and needs nothing that builds.
     from shaderad.bundle.constants import constants_of
     from shaderad.bundle.folder import check_folder
     from shaderad.bundle.graph_entries import TracedGraph
@@ -100,7 +103,7 @@ def build(
     if bounds not in BOUNDS:
         raise error("SR0374", found=repr(bounds))
     path, name = split_source(str(source))
-    names = [one for one in (name, *_several(entries)) if one]
+    names = [each for each in (name, *_several(entries)) if each]
     options = Options(profiles, plain_name(path.stem), bounds, require_backward, jvp, validate,
                       vet, verify)  # fmt: skip
     if tell is not None:
@@ -108,19 +111,23 @@ def build(
     folder = Path(out)
     check_folder(folder)
     with imported(path) as module:
-        found = find_entries(module, names)
-        constants = constants_of(found.kernels, defines or {})
-        # Called as in the module: kernels that one factory makes all have its inner name.
+        functions = find_entries(module, names)
+        constants = constants_of(functions.kernels, defines or {})
+        # Renamed to the module's name: kernels from one factory all have its inner name.
         kernels = [
             silent_kernel(replace(function.specialise(constants[name]), name=name))
-            for name, function in found.kernels.items()
+            for name, function in functions.kernels.items()
         ]
-        traced = {name: (*one.ahead_of_calls(name), one.span) for name, one in found.graphs.items()}
-        inputs = {one.name: kernel_inputs(one) for one in kernels}
+        traced = {
+            name: (*function.ahead_of_calls(name), function.span)
+            for name, function in functions.graphs.items()
+        }
+        inputs = {kernel.name: kernel_inputs(kernel) for kernel in kernels}
         inputs |= {name: graph_inputs(signature) for name, (signature, *_) in traced.items()}
         wanted = wanted_inputs(_several(wrt), inputs)
         chosen = [
-            ChosenKernel(one, constants.get(one.name, {}), wanted[one.name]) for one in kernels
+            ChosenKernel(kernel, constants.get(kernel.name, {}), wanted[kernel.name])
+            for kernel in kernels
         ]
         graphs = [
             TracedGraph(signature, silent_variant(variant), span, wanted[name])
@@ -129,5 +136,5 @@ def build(
         return build_entries(chosen, graphs, folder, options)
 
 
-def _several(given: str | Sequence[str]) -> Sequence[str]:
-    return (given,) if isinstance(given, str) else given
+def _several(names: str | Sequence[str]) -> Sequence[str]:
+    return (names,) if isinstance(names, str) else names

@@ -1,7 +1,7 @@
 """Names of Python files, kernels, structs and fields -> identifiers of C and C++.
 
-Invariant: what one `Identifiers` gives is valid in C11 and C++20, no macro of a header that hosts
-include, and never given twice.
+Invariant: the identifiers of one `Identifiers` are valid in C11 and C++20, are no macros of headers
+that hosts include, and differ from each other.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 _KEYWORDS = frozenset(
-    # C11 and C++20, and what C++ reserves as operators.
+    # Keywords of C11 and C++20, and the alternative operators of C++.
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t "
     "char32_t class co_await co_return co_yield compl concept const const_cast consteval constexpr "
     "constinit continue decltype default delete do double dynamic_cast else enum explicit export "
@@ -27,17 +27,17 @@ _OF_STDINT = re.compile(
 )
 """Macros of <stdint.h>, and types of it and <stddef.h>."""
 _FOREIGN = re.compile(r"[^A-Za-z0-9]+")
-"""Underscores as well: C++ reserves names with two in a row, and those that begin with one."""
+"""Includes underscores: C++ reserves names with two in a row, and names that begin with one."""
 
 
 class Identifiers:
-    """Hands out names that differ from each other in one scope."""
+    """The names of one scope."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def claim(self, *parts: str) -> str:
-        """`parts` joined by underscores; `_` follows a reserved name, a number a taken one."""
+        """Joins `parts` by underscores; appends `_` to a reserved name, a number to a taken one."""
         start = identifier(*parts)
         if start in _KEYWORDS or _OF_STDINT.fullmatch(start):
             start += "_"
@@ -49,6 +49,6 @@ class Identifiers:
 
 
 def identifier(*parts: str) -> str:
-    """`parts` as one word that begins with a letter."""
+    """Joins `parts` to one word that begins with a letter."""
     name = _FOREIGN.sub("_", "_".join(parts)).strip("_")
     return name if name[:1].isalpha() else f"n{name}"

@@ -1,7 +1,7 @@
-"""Structs of a manifest -> C structs that lie in memory as their elements lie in buffers.
+"""Structs of a manifest -> C structs with the layout of buffer elements.
 
-Where C would put a field elsewhere, padding or packing moves it; static asserts hold each struct
-to the manifest's sizes and offsets, in the host's own compiler.
+Padding and packing place fields where C would not; static asserts check every struct against the
+manifest's sizes and offsets in the host's compiler.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from shaderad.bundle.c_names import Identifiers
 from shaderad.bundle.description import Layout
-from shaderad.bundle.type_names import TypeNames
+from shaderad.bundle.type_names import TypeReader
 from shaderad.ir.types import (
     Kind,
     LocalArray,
@@ -31,22 +31,23 @@ SCALARS: dict[Kind, str] = {
     Kind.UINT: "uint32_t",
     Kind.BOOL: "uint32_t",
 }
-"""How C holds each scalar of a buffer."""
-_SAID = {Kind.HALF: "half: the bits of a 16-bit float", Kind.BOOL: "bool: 0 or 1"}
+"""The C type of each scalar of a buffer."""
+_REMARKS = {Kind.HALF: "half: the bits of a 16-bit float", Kind.BOOL: "bool: 0 or 1"}
 
 
 class CTypes:
-    """The structs of one manifest, each under a name of its own."""
+    """The structs of one manifest, each under a unique name."""
 
     def __init__(self, layouts: Mapping[str, Layout], names: Identifiers, prefix: str) -> None:
         self._layouts = layouts
-        self._types = TypeNames(layouts)
+        self._types = TypeReader(layouts)
+        has_pointer = any(isinstance(self._types.type(name), Pointer) for name in layouts)
         self._structs = [name for name, layout in layouts.items() if layout.fields]
-        self._pointer = names.claim(prefix, "pointer") if self._has(Pointer) else ""
+        self._pointer = names.claim(prefix, "pointer") if has_pointer else ""
         self._name_by_struct = {name: names.claim(prefix, name) for name in self._structs}
 
     def lines(self) -> Iterator[str]:
-        """Every struct, inner ones before those that hold them."""
+        """The definitions of all structs, inner ones first."""
         # A double may start at any 32-bit word.
         is_packed = any(
             s.type is Kind.DOUBLE for n in self._structs for s in self._layouts[n].scalars
@@ -59,9 +60,6 @@ class CTypes:
             yield from self._struct_lines(name)
         if is_packed:
             yield from ("#pragma pack(pop)", "")
-
-    def _has(self, kind: type[Type]) -> bool:
-        return any(isinstance(self._types.type(name), kind) for name in self._layouts)
 
     def _pointer_lines(self) -> Iterator[str]:
         yield "// Elements of the array that the manifest names as the pointer's target."
@@ -94,7 +92,7 @@ class CTypes:
         yield ""
 
     def _declared(self, t: Type, name: str) -> str:
-        """The field `name` of type `t`, such as ``float name[3]``."""
+        """The declaration of field `name` of type `t`, such as ``float name[3]``."""
         if isinstance(t, Vector):
             return self._declared(t.element, f"{name}[{t.count}]")
         if isinstance(t, Matrix):
@@ -114,5 +112,5 @@ def _padding(byte_count: int, fields: Identifiers) -> Iterator[str]:
 def _remark(t: Type) -> str:
     while isinstance(t, Vector | Matrix | LocalArray):
         t = t.element
-    said = _SAID.get(t.kind) if isinstance(t, Scalar) else None
-    return f" // {said}" if said else ""
+    remark = _REMARKS.get(t.kind) if isinstance(t, Scalar) else None
+    return f" // {remark}" if remark else ""

@@ -1,6 +1,6 @@
 """``--define N=3`` -> the values of `sad.Const` parameters, for each kernel.
 
-``N=3`` serves every kernel with a parameter `N`; ``blur.N=3`` only the kernel `blur`, and wins.
+``N=3`` sets the parameter `N` of every kernel; ``blur.N=3`` sets and overrides that of `blur`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 def parse_defines(texts: Iterable[str]) -> dict[str, object]:
-    """``["N=3"]`` -> ``{"N": 3}``; values are Python numbers, truth values or tuples of them.
+    """``["N=3"]`` -> ``{"N": 3}``; values are Python numbers, bools or tuples of them.
 
     Raises:
-        LanguageError: SR0706, where one is not of this form.
+        LanguageError: SR0706, if a text has another form.
     """
-    found: dict[str, object] = {}
+    defines: dict[str, object] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         try:
-            found[name.strip()] = ast.literal_eval(value.strip())
+            defines[name.strip()] = ast.literal_eval(value.strip())
         except (ValueError, SyntaxError):
             equals = ""
         if not equals or not all(part.isidentifier() for part in name.strip().split(".")):
             raise error("SR0706", text=text)
-    return found
+    return defines
 
 
 def constants_of(
@@ -39,12 +39,13 @@ def constants_of(
     """The constants of each kernel, by kernel and parameter.
 
     Raises:
-        LanguageError: SR0705, where a parameter has no value; SR0707, where a name fits none.
+        LanguageError: SR0705, if a parameter has no value; SR0707, if no parameter has the name of
+            a define.
     """
     used: set[str] = set()
-    found: dict[str, dict[str, object]] = {}
+    constants: dict[str, dict[str, object]] = {}
     for kernel_name, function in kernels.items():
-        values = found.setdefault(kernel_name, {})
+        values = constants.setdefault(kernel_name, {})
         signature = function.signature
         for parameter, span in zip(signature.parameters, signature.spans, strict=True):
             if not parameter.is_const:
@@ -57,4 +58,4 @@ def constants_of(
     for name in defines:
         if name not in used:
             raise error("SR0707", name=name, kernels=", ".join(f"`{k}`" for k in kernels))
-    return found
+    return constants

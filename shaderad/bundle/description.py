@@ -1,7 +1,7 @@
-"""The kernels of `manifest.json` as data: what `manifest.py` writes and `loading.py` reads.
+"""The kernels of `manifest.json` as data; `manifest.py` writes it, `loading.py` reads it.
 
-Fields that a document lacks have the value given here; unknown ones are skipped, so that a
-manifest of a later minor version can be read. Invariant: only names, numbers and hashes.
+Missing fields take the defaults below and unknown fields are skipped, so manifests of later minor
+versions can be read. Invariant: only names, numbers and hashes.
 """
 
 from __future__ import annotations
@@ -38,84 +38,84 @@ StrategyName = Annotated[Name, one_of(STRATEGIES)]
 
 
 class Place(TypedDict, total=False):
-    """Where a resource is bound; empty where the code does not use it."""
+    """Where a resource is bound; empty if the code does not use it."""
 
     set: Number
-    """Of SPIR-V; the group of WGSL."""
+    """SPIR-V: the descriptor set. WGSL: the group."""
     binding: Number
-    """Of SPIR-V and WGSL."""
+    """SPIR-V and WGSL: the binding."""
     register: Name
-    """Of HLSL, such as ``t0``."""
+    """HLSL: the register, such as ``t0``."""
     space: Number
-    """Of HLSL."""
+    """HLSL: the register space."""
     buffer: Number
-    """Of Metal."""
+    """Metal: the buffer index."""
 
 
 class TargetEntry(msgspec.Struct):
-    """What all code of one target was allowed to use."""
+    """What the code of one target may use."""
 
     atomics: AtomicsName
-    """How floats are added in memory."""
+    """How floats are added to memory atomically."""
     features: list[FeatureName]
-    """What code may have needed; each entry point says what it does need."""
+    """Features that code may use; each entry point lists those that it needs."""
     storage_buffer_limit: Number
-    """For one entry point."""
+    """Storage buffers of one entry point."""
     workgroup: Threads = 64
     """Threads of a workgroup; reductions and scans of graphs choose their own."""
     space: Slot = 0
-    """The descriptor set, bind group or register space of everything that is bound."""
+    """The descriptor set, bind group or register space of all bindings."""
     first_binding: Slot = 0
     """The slot of the constant buffer."""
 
 
 class Part(msgspec.Struct):
-    """One scalar of an element: where it is in it, and where in its bytes."""
+    """One scalar of an element: its path and its byte offset."""
 
     path: list[Name | Number]
-    """Fields and numbers of components, from the outside in."""
+    """Fields and component numbers, outermost first."""
     type: Kind
     byte_offset: Number
 
 
 class PointerPart(msgspec.Struct):
-    """A pointer in an element, and the array it leads into."""
+    """A pointer in an element."""
 
     path: list[Name | Number]
     target: Name
-    """The array's name."""
+    """The name of the array that it points into."""
 
 
 class Field(msgspec.Struct):
-    """A field of a struct, with its type as Python spells it."""
+    """A field of a struct."""
 
     name: Name
     type: Name
 
 
 class Layout(msgspec.Struct, omit_defaults=True):
-    """One element type as it lies in storage buffers."""
+    """The layout of one element type in storage buffers."""
 
     byte_count: Number
-    """From one element to the next."""
+    """The stride of elements."""
     word_bytes: Number
-    """2 for elements made of half alone, else 4; offsets of arrays count such words."""
+    """2 for elements that hold halfs only, else 4; the unit of array offsets."""
     scalars: list[Part]
     pointers: list[PointerPart] = []
     fields: list[Field] = []
-    """Of a struct."""
+    """The fields of a struct, in order."""
     element: Name = ""
-    """What a pointer leads to."""
+    """The element type of a pointer's array."""
 
 
 class Parameter(msgspec.Struct, omit_defaults=True):
-    """A parameter of the Python function, Index ones left out."""
+    """A parameter of the Python function, other than Index parameters."""
 
     name: Name
     type: Name
     kind: Literal["array", "uniform", "struct of arrays", "constant"]
     value: float | Name | None = None
-    """Of a constant; text where JSON has no number."""
+    """The value of a constant; text for infinities and NaN."""
 
 
 class ArrayEntry(msgspec.Struct):
@@ -123,16 +123,16 @@ class ArrayEntry(msgspec.Struct):
 
     name: Name
     path: Path
-    """The parameter, and the fields that lead to the array; ``[]`` is where a pointer leads."""
+    """The parameter and the fields that lead to the array; ``[]`` follows a pointer."""
     access: Access
     type: Name
-    """Of an element: a key of `types`."""
+    """The element type: a key of `types`."""
     rank: Number
-    """How many axes it has; elements lie in row-major order."""
+    """The number of axes; elements are in row-major order."""
     is_differentiable: bool
-    """The backward dispatches give its gradient."""
+    """True if the backward dispatches compute its gradient."""
     has_launch_shape: bool
-    """The extents of the launch are its own."""
+    """True if its shape is that of the launch."""
 
 
 class UniformEntry(msgspec.Struct):
@@ -140,92 +140,93 @@ class UniformEntry(msgspec.Struct):
 
     name: Name
     path: Path
-    """The parameter, and the fields that lead to the value."""
+    """The parameter and the fields that lead to the value."""
     type: Name
     """A key of `types`."""
     is_differentiable: bool
-    """The backward dispatches give its gradient."""
+    """True if the backward dispatches compute its gradient."""
 
 
 class WordEntry(msgspec.Struct, omit_defaults=True):
-    """One 32-bit word of the constant buffer; docs/manifest.md says what each kind holds."""
+    """One 32-bit word of the constant buffer; docs/manifest.md describes each kind."""
 
     name: Name
     kind: WordKind
     index: Word
-    """The axis, the word of the uniform, or the bits."""
+    """The axis, the position of a word in the uniform, or the bits."""
     of: Name = ""
-    """The array or uniform."""
+    """The name of the array or uniform."""
     role: Role | None = None
-    """Which of its buffers."""
+    """The role of the array's buffer."""
 
 
 class Parameters(msgspec.Struct):
     """The constant buffer; its size is rounded up to a multiple of 16 bytes."""
 
     slot: Slot
-    """Of the Slang text; hosts bind by `place`."""
+    """The slot in the Slang text; hosts bind by `place`."""
     name: Name
     place: Place
     words: list[WordEntry]
 
 
 class Member(msgspec.Struct):
-    """An array in a storage buffer, in the element type that the dispatch sees."""
+    """An array in a storage buffer, with its element type in the dispatch."""
 
     name: Name
     type: Name
 
 
 class ResourceEntry(msgspec.Struct):
-    """A storage buffer; docs/manifest.md says what each role holds."""
+    """A storage buffer; docs/manifest.md describes each role."""
 
     slot: Slot
-    """Of the Slang text; hosts bind by `place`."""
+    """The slot in the Slang text; hosts bind by `place`."""
     name: Name
     place: Place
     access: artifact.Access
     role: Role
     members: list[Member]
-    """What lies in it; several begin where their offset words say."""
+    """The arrays in the buffer; with several, offset words tell where each begins."""
     fill_word: Word | None
-    """The 32-bit word to fill it with before the dispatch; none: its content is kept, or is
+    """The 32-bit word to fill the buffer with before the dispatch; null if its content is kept or
     overwritten whole."""
     is_covered_by_launch: bool
-    """It needs no fill where the extents of the array are those of the launch."""
+    """True if no fill is needed when the array has the shape of the launch."""
 
 
 class SiteEntry(msgspec.Struct):
-    """A place in the Python source that can report."""
+    """A place in the Python source that may report an error."""
 
     kind: SiteKind
     file: Name
-    """Its name without folder."""
+    """The name of the file, without folder."""
     line: Number
     name: Text
-    """The array, or what an assert says."""
+    """The name of the array, or the message of an assert."""
 
 
 class DispatchEntry(msgspec.Struct):
-    """One entry point, and how to bind and dispatch it."""
+    """One entry point of a kernel, and how to bind and dispatch it."""
 
     mode: Mode
     entry_point: Name
     file: Name
     """The compiled code."""
     slang: Name
-    """The text it was compiled from."""
+    """The Slang text of the code."""
     workgroup: tuple[Threads, Threads, Threads]
     thread_for_each: Name
     """``index``, or ``word of`` an array."""
     group_limit: Number
-    """Each of at most so many groups takes a tile of indices; 0: each thread one index."""
+    """If not 0, at most this many workgroups share the indices, a tile each; if 0, each thread
+    takes one index."""
     is_single_group: bool
-    """It must run as one workgroup."""
+    """True if it must run as one workgroup."""
     features: list[FeatureName]
-    """What the device must have."""
+    """Features that the device must have."""
     compiler_options: list[Name]
-    """Of HLSL: what dxc must be told."""
+    """HLSL: the options that dxc needs."""
     strategies: dict[Name, StrategyName]
     """How each gradient is summed: ``exclusive`` stores, ``uniform`` sums over threads first,
     ``scattered`` adds atomically."""
@@ -235,17 +236,17 @@ class DispatchEntry(msgspec.Struct):
 
 
 class NoDerivative(msgspec.Struct):
-    """Why something was built without a derivative."""
+    """Why a derivative was not built."""
 
     code: Name | None
-    """Of the error; none where nothing is to differentiate."""
+    """The error code; null if there is nothing to differentiate."""
     reason: Text
     line: Number | None
-    """Of the Python source."""
+    """The line in the Python source."""
 
 
 class ProgramsEntry(msgspec.Struct, omit_defaults=True):
-    """The dispatches of one kernel for one target, each mode's in their order."""
+    """The dispatches of one kernel for one target, each mode in the order of execution."""
 
     primal: list[DispatchEntry]
     backward: list[DispatchEntry]
@@ -253,7 +254,7 @@ class ProgramsEntry(msgspec.Struct, omit_defaults=True):
     no_backward: NoDerivative | None = None
     no_forward: NoDerivative | None = None
     functions: Name = ""
-    """The Slang module of the kernel's functions, for shaders that import it."""
+    """The Slang module of the functions of the kernel, for other shaders to import."""
 
 
 class AxisEntry(msgspec.Struct):
@@ -268,15 +269,15 @@ class KernelEntry(msgspec.Struct):
 
     name: Name
     file: Name
-    """Of the Python source, without folder."""
+    """The Python file, without folder."""
     line: Number
     bounds: BoundsName
-    """What an index out of range does: it is reported, has no effect, or is not looked for."""
+    """The effect of an index out of range: reported, ignored, or not checked."""
     index_names: list[Name]
-    """One for each extent of the launch."""
+    """One name for each extent of the launch."""
     parameters: list[Parameter]
     arrays: list[ArrayEntry]
     uniforms: list[UniformEntry]
     targets: dict[Name, ProgramsEntry]
     axes_of_launch: list[list[AxisEntry]] = []
-    """For each Index the axes of arrays that are as long as the launch; empty: not known."""
+    """For each Index, the axes of arrays with the extent of the launch; empty if unknown."""

@@ -1,7 +1,6 @@
-"""The hash that a manifest carries of itself, so that no change of it goes unnoticed.
+"""The hash of a manifest in its own field `digest`: the SHA-256 of its bytes with 64 zeros there.
 
-It is the SHA-256 of the file's bytes with 64 zeros where the hash stands. Hashes guard against
-accidents: whoever changes a manifest on purpose can write the hash that fits.
+It detects accidental changes only: an attacker can write the matching hash.
 """
 
 from __future__ import annotations
@@ -15,19 +14,15 @@ _FIELD = re.compile(rb'"digest": ?"([0-9a-f]{64})"')
 
 
 def with_digest(text: bytes) -> bytes:
-    """A manifest with its own hash in its first ``digest``."""
-    blank, (start, end) = _blank(text)
+    """The manifest `text` with its hash in its first field `digest`."""
+    field = _FIELD.search(text)
+    if field is None:
+        raise ValueError("a manifest without a field `digest`")
+    start, end = field.span(1)
+    blank = text[:start] + BLANK.encode() + text[end:]
     return blank[:start] + hashlib.sha256(blank).hexdigest().encode() + blank[end:]
 
 
 def is_intact(text: bytes) -> bool:
-    """Whether a manifest has the hash that it carries."""
+    """True if the hash in the manifest `text` is its own."""
     return _FIELD.search(text) is not None and with_digest(text) == text
-
-
-def _blank(text: bytes) -> tuple[bytes, tuple[int, int]]:
-    found = _FIELD.search(text)
-    if found is None:
-        raise ValueError("a manifest without a field `digest`")
-    start, end = found.span(1)
-    return text[:start] + BLANK.encode() + text[end:], (start, end)

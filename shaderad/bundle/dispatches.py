@@ -1,30 +1,51 @@
-"""What a manifest says of any compiled entry point, whether of a kernel or of a plan."""
+"""The manifest fields that entry points of kernels and of plans share."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from shaderad.bundle import description as to
-from shaderad.bundle.programs import Dispatch, Refusal
-from shaderad.lower.bindings import Lowered
+from shaderad.bundle.places import places
+from shaderad.bundle.programs import EntryPoint, Refusal
+from shaderad.lower.bindings import Mode
 from shaderad.lower.validate import dxc_options
 
 FileNames = dict[tuple[str, str, str], tuple[str, str]]
 """By target, entry and stem: the files of the code and of its Slang text."""
 
 
-def site_entries(lowered: Lowered) -> list[to.SiteEntry]:
-    """The places in the Python source that can report."""
-    return [
-        to.SiteEntry(one.kind, one.span.file_name, one.span.line, one.name) for one in lowered.sites
-    ]
+def entry_point_fields(point: EntryPoint, files: tuple[str, str]) -> dict[str, Any]:
+    """The fields that `DispatchEntry` and `ProgramEntry` have in common."""
+    program = point.lowered.program
+    # dxc takes options; the code of other targets is final.
+    options = dxc_options(point.code.content) if point.code.target == "hlsl" else []
+    return {
+        "entry_point": program.name,
+        "file": files[0],
+        "slang": files[1],
+        "workgroup": program.workgroup,
+        "features": sorted(program.features),
+        "compiler_options": options,
+        "sites": [
+            to.SiteEntry(site.kind, site.span.file_name, site.span.line, site.name)
+            for site in point.lowered.sites
+        ],
+    }
 
 
-def no_derivative(refusal: Refusal | None) -> to.NoDerivative | None:
-    """Why there is no derivative."""
-    if refusal is None:
-        return None
-    return to.NoDerivative(refusal.code or None, refusal.reason, refusal.line or None)
+def bound(point: EntryPoint) -> dict[int, tuple[str, to.Place]]:
+    """Name and place of every binding, by slot; the constant buffer comes first."""
+    program = point.lowered.program
+    place = places(program, point.code)
+    return {b.slot: (b.name, place[b.name]) for b in program.bindings}
 
 
-def compiler_options(dispatch: Dispatch) -> list[str]:
-    """What a host must tell dxc; targets that are final need nothing."""
-    return dxc_options(dispatch.code.content) if dispatch.code.target == "hlsl" else []
+def refusal_fields(refusals: Mapping[Mode, Refusal]) -> dict[str, Any]:
+    """The fields `no_backward` and `no_forward`."""
+    fields = {"no_backward": Mode.BACKWARD, "no_forward": Mode.FORWARD}
+    return {
+        field: to.NoDerivative(refusal.code or None, refusal.reason, refusal.line or None)
+        for field, mode in fields.items()
+        if (refusal := refusals.get(mode)) is not None
+    }

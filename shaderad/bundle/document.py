@@ -1,4 +1,4 @@
-"""`manifest.json` as a whole; its parts are in description.py and graph_description.py."""
+"""The top level of `manifest.json`; see description.py and graph_description.py for its parts."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from shaderad.session.reports import REPORT_BYTES
 
 
 class Verdicts(msgspec.Struct):
-    """What naga, which reads SPIR-V and WGSL for wgpu, said of the code."""
+    """The verdicts of naga, which reads SPIR-V and WGSL for wgpu."""
 
     wgpu_native: Name
-    """The version that was asked; another one may say something else. `sad.load` believes the
-    verdicts of its own machine alone."""
+    """The version that was asked; others may answer otherwise. `sad.load` trusts the verdicts of
+    its own machine alone."""
     accepts: dict[Name, bool]
-    """By file. What is refused may end a process that hands it to wgpu all the same."""
+    """By file. Passing refused code to wgpu may end the process."""
 
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """What `shaderad build` wrote, and how to run it."""
+    """The output of `shaderad build`, and how to run it."""
 
     json_schema: str = msgspec.field(name="$schema", default=SCHEMA_FILE)
-    """The file beside this one that describes it."""
+    """The JSON Schema of this file, in the same folder."""
     schema: Literal["shaderad-manifest"] = SCHEMA
     schema_version: int = SCHEMA_VERSION
-    """Of this form; a host that knows another one cannot read it."""
+    """The version of this format; a host for another version cannot read it."""
     shaderad: Name
-    """The version that wrote it."""
+    """The version of shaderad that wrote this file."""
     digest: Name
     """SHA-256 of this file with 64 zeros in place of this hash."""
     compiler: Name
     slang_library: Name
-    """The folder of what the Slang texts import."""
+    """The folder of the Slang library that the texts import."""
     kernels: list[KernelEntry]
     graphs: list[GraphEntry]
     targets: dict[Name, TargetEntry] = {}
     types: dict[Name, Layout]
-    """Every element type that is named, inner ones first."""
+    """Every element type that this file names, inner types first."""
     report_bytes: Number = REPORT_BYTES
-    """The least size of the buffer that is bound where a role is ``report``."""
+    """The minimum size of the buffer to bind for the role ``report``."""
     header: Name = ""
     """The file of constants and structs for C and C++."""
     verdicts: Verdicts | None = None
-    """Only of a build with ``--vet``."""
+    """Present in builds with ``--vet``."""
     files: dict[Name, Name]
-    """SHA-256 of every file of the folder but this one, by path."""
+    """The SHA-256 of every other file of the folder, by path."""

@@ -1,7 +1,6 @@
-"""The types of what stands in a manifest, with the bounds that every document of ours keeps.
+"""The types of manifest fields, with bounds that decoding enforces.
 
-A document that does not is refused when it is decoded, so that whoever reads it meets no number
-that overflows and no name that writes to the terminal.
+Readers of a decoded manifest meet no number that overflows and no name with control characters.
 """
 
 from __future__ import annotations
@@ -11,21 +10,21 @@ from typing import Annotated
 
 import msgspec
 
-# As JSON Schema and Python read it alike: `$` alone lets a line break at the end pass.
+# JSON Schema and Python read this pattern alike; `$` alone accepts a line break at the end.
 Name = Annotated[str, msgspec.Meta(max_length=1024, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$(?!\n)")]
 """One line."""
 Text = Annotated[str, msgspec.Meta(max_length=65536, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$")]
-"""Of several lines."""
+"""Text of several lines."""
 Path = Annotated[list[Name], msgspec.Meta(min_length=1, max_length=32)]
-"""A parameter, and fields."""
+"""A parameter and the fields below it."""
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-"""A count, or a position."""
+"""A count or a position."""
 Word = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
-"""32 bits."""
+"""An unsigned 32-bit word."""
 Slot = Annotated[int, msgspec.Meta(ge=0, le=65535)]
-"""Where something is bound."""
+"""The number of a binding."""
 Threads = Annotated[int, msgspec.Meta(ge=1, le=1024)]
-"""Of a workgroup, along an axis."""
+"""Threads of a workgroup along an axis."""
 SizeText = (
     Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
     | Annotated[str, msgspec.Meta(max_length=4096)]
@@ -34,5 +33,5 @@ SizeText = (
 
 
 def one_of(names: Iterable[str]) -> msgspec.Meta:
-    """The names there are; another version may know more."""
+    """Documents `names` in the schema as the valid names; later versions may add names."""
     return msgspec.Meta(extra_json_schema={"enum": sorted(names)})

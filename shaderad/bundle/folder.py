@@ -20,15 +20,15 @@ from shaderad.bundle.manifest import listed_files
 from shaderad.bundle.plain_files import UnreadableError, plain_path, read_plain
 from shaderad.diagnostics import error
 
-# Of Linux: `AT_FDCWD` and `RENAME_EXCHANGE` of renameat2(2).
-_HERE, _RENAME_EXCHANGE = -100, 2
+# Constants of renameat2(2) on Linux.
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 def check_folder(folder: Path) -> None:
-    """Refuses early what `write_folder` could not do later.
+    """Refuses a `folder` that `write_folder` could not write.
 
     Raises:
-        CompileError: SR0708, where `folder`, or one above it, is no folder.
+        CompileError: SR0708, if `folder` or one of its parents is a file.
     """
     for path in (folder, *folder.parents):
         if path.exists() and not path.is_dir():
@@ -37,11 +37,11 @@ def check_folder(folder: Path) -> None:
 
 
 def write_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Replaces what an earlier build wrote to `folder` by `contents`, by path.
+    """Replaces the files of an earlier build in `folder` by `contents`, which is keyed by path.
 
     Raises:
-        CompileError: SR0708, where the folder cannot be written; SR0709, where a file of
-            somebody else's is in the way.
+        CompileError: SR0708, if the folder cannot be written; SR0709, if a file that no build
+            wrote is in the way.
     """
     folder = folder.resolve()
     check_folder(folder)
@@ -49,21 +49,21 @@ def write_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
         ours = _files_of_ours(folder)
         _check_nothing_is_in_the_way(folder, contents, ours)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        staged = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
-            _write_all(made, contents)
+            _write_all(staged, contents)
             if _all_files(folder) <= ours:
-                _swap(made, folder)
+                _swap(staged, folder)
             else:
-                _move_in(made, folder, contents, ours)
+                _move_in(staged, folder, contents, ours)
         finally:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(staged, ignore_errors=True)
     except OSError as failure:
         raise error("SR0708", folder=folder, reason=failure.strerror or failure) from failure
 
 
 def _files_of_ours(folder: Path) -> frozenset[str]:
-    """What the manifest in `folder` lists, itself included; paths that lead out are ignored."""
+    """The manifest in `folder` and the files it lists, except paths that lead out of `folder`."""
     try:
         listed = listed_files(read_plain(folder, FILE))
     except UnreadableError:
@@ -95,49 +95,51 @@ def _write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    # mkdtemp gives the folder to its owner alone; the result is like any other folder.
+    # mkdtemp creates a private folder; the result gets the usual permissions.
     umask = os.umask(0)
     os.umask(umask)
     folder.chmod(0o777 & ~umask)
 
 
-def _swap(made: Path, folder: Path) -> None:
-    """The folder holds nothing but ours: it is replaced whole."""
+def _swap(staged: Path, folder: Path) -> None:
+    """Replaces a folder that holds files of earlier builds only."""
     if not folder.exists():
-        made.rename(folder)
+        staged.rename(folder)
         return
-    if _exchange(made, folder):
+    if _exchange(staged, folder):
         return
-    old = made.with_name(f"{made.name}-old")
+    old = staged.with_name(f"{staged.name}-old")
     folder.rename(old)
     try:
-        made.rename(folder)
+        staged.rename(folder)
     except OSError:
         old.rename(folder)
         raise
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _exchange(one: Path, other: Path) -> bool:
-    """Lets two folders trade places in one step, so that no moment is without the earlier build.
+def _exchange(left: Path, right: Path) -> bool:
+    """Exchanges two folders atomically; false if the system cannot.
 
-    Whether it was done: Linux alone has it, and not on every file system.
+    Only Linux can, and not on every file system.
     """
     rename = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
     if rename is None:
         return False
-    paths = os.fsencode(one), os.fsencode(other)
-    return rename(_HERE, paths[0], _HERE, paths[1], _RENAME_EXCHANGE) == 0
+    paths = os.fsencode(left), os.fsencode(right)
+    return rename(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE) == 0
 
 
-def _move_in(made: Path, folder: Path, contents: Mapping[str, bytes], ours: frozenset[str]) -> None:
-    """File by file beside those of others; the manifest last."""
+def _move_in(
+    staged: Path, folder: Path, contents: Mapping[str, bytes], ours: frozenset[str]
+) -> None:
+    """Moves file by file into a folder that holds other files as well; the manifest last."""
     for name in (*sorted(contents.keys() - {FILE}), FILE):
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        (made / name).replace(target)
+        (staged / name).replace(target)
     for name in ours - contents.keys():
         stale = folder / name
         stale.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # Others' files are left in it.
+        with contextlib.suppress(OSError):  # The folder is not empty.
             stale.parent.rmdir()

@@ -1,7 +1,7 @@
-"""The graphs of `manifest.json` as data: plans with sizes left open; see docs/plans.md.
+"""The graphs of `manifest.json` as data: plans over symbolic sizes; see docs/plans.md.
 
-Numbers that depend on sizes are expressions of bundle/size_text.py. Buffers are numbered for each
-plan: its inputs first, then what it makes, results included.
+Numbers that depend on sizes are expressions of bundle/size_text.py. The buffers of a plan are
+numbered: inputs first, then intermediate values and results.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ class TreeEntry(msgspec.Struct, omit_defaults=True):
 
     kind: Literal["array", "size", "number", "value", "tuple", "list", "dict", "named tuple"]
     index: Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)] = -1
-    """Of an array: in `inputs` or `outputs`."""
+    """Of an array: its position in `inputs` or `outputs`."""
     size: SizeText = 0
     value: Name | bool | None = None
-    """Of a number: its text as Python writes it, with a point or exponent where it is a float."""
+    """Of a number: its Python text; floats have a point or exponent."""
     name: Name = ""
-    """Of a named tuple."""
+    """Of a named tuple: its class."""
     names: list[Name] = []
     parts: list[TreeEntry] = []
 
 
 class GraphParameter(msgspec.Struct, omit_defaults=True):
-    """A parameter of the Python function; one that is a value is compiled in and not passed."""
+    """A parameter of the Python function; values are compiled in and not passed."""
 
     name: Name
     tree: TreeEntry
     default: TreeEntry | None = None
-    """Numbers, for a call that leaves it out."""
+    """The default: numbers for calls that omit the parameter."""
 
 
 class GraphArray(msgspec.Struct):
-    """An array that a graph takes or gives."""
+    """An input or output array of a graph."""
 
     name: Name
     type: Name
-    """Of an element: a key of `types`."""
+    """The element type: a key of `types`."""
     shape: list[SizeText]
-    """An extent that is a number here is that number in every call."""
+    """The extents; a number is the same in every call."""
     is_differentiable: bool
-    """Of an input: there are derivatives by it; of an output: it has some."""
+    """True if derivatives by this input, or of this output, are built."""
 
 
 class Assumptions(msgspec.Struct):
-    """What must hold of the sizes of a call."""
+    """Conditions on the sizes of a call."""
 
     equal: list[tuple[SizeText, SizeText]]
     positive: list[SizeText]
@@ -68,60 +68,60 @@ class BindingEntry(msgspec.Struct):
     """A storage buffer of a program."""
 
     slot: Slot
-    """Of the Slang text; hosts bind by `place`."""
+    """The slot in the Slang text; hosts bind by `place`."""
     name: Name
     place: Place
     access: Access
     is_report: bool
-    """It is the host's own, not one of the plan's."""
+    """True if the host provides the buffer; others belong to the plan."""
 
 
 class WordsEntry(msgspec.Struct):
-    """The constant buffer of a program: one 32-bit word each."""
+    """The constant buffer of a program."""
 
     slot: Slot
-    """Of the Slang text; hosts bind by `place`."""
+    """The slot in the Slang text; hosts bind by `place`."""
     name: Name
     place: Place
     words: list[Name]
-    """Their names; a plan's commands give the values."""
+    """The names of its 32-bit words; the commands of a plan give the values."""
 
 
 class ProgramEntry(msgspec.Struct):
-    """One entry point."""
+    """One entry point of a graph."""
 
     name: Name
-    """How plans speak of it."""
+    """The name in plans."""
     kernel: Name
-    """What reports call it."""
+    """The name in reports."""
     entry_point: Name
     file: Name
     """The compiled code."""
     slang: Name
-    """The text it was compiled from."""
+    """The Slang text of the code."""
     workgroup: tuple[Threads, Threads, Threads]
     features: list[FeatureName]
-    """What the device must have."""
+    """Features that the device must have."""
     compiler_options: list[Name]
-    """Of HLSL: what dxc must be told."""
+    """HLSL: the options that dxc needs."""
     parameters: WordsEntry
     resources: list[BindingEntry]
     sites: list[SiteEntry]
 
 
 class LetCommand(msgspec.Struct, tag="let", tag_field="do"):
-    """From here on `name` is what `size` comes to."""
+    """Sets `name` to the value of `size` for the commands that follow."""
 
     name: Name
     size: SizeText
 
 
 class RunCommand(msgspec.Struct, tag="run", tag_field="do", omit_defaults=True):
-    """One dispatch; none where `groups` or `if_positive` is not positive."""
+    """One dispatch; skipped if `groups` or `if_positive` is not positive."""
 
     program: Name
     bind: dict[Name, Number]
-    """Buffers by the names of the program's resources; reports are the host's."""
+    """Buffers, by resource of the program; the host binds reports."""
     words: list[SizeText]
     groups: SizeText
     """Workgroups, in rows of at most ``$group_limit``."""
@@ -147,7 +147,7 @@ class FillCommand(msgspec.Struct, tag="fill", tag_field="do"):
 
 
 class RepeatCommand(msgspec.Struct, tag="repeat", tag_field="do"):
-    """`body` as often as `count` says."""
+    """Runs `body` `count` times."""
 
     symbol: Name
     count: SizeText
@@ -159,7 +159,7 @@ class RepeatCommand(msgspec.Struct, tag="repeat", tag_field="do"):
 
 
 class WhileCommand(msgspec.Struct, tag="while", tag_field="do"):
-    """`body` until the device says that it is enough."""
+    """Runs `body` until the device reports the end of the loop."""
 
     carries: list[tuple[Number, Number]]
     body: list[Command]
@@ -176,12 +176,12 @@ class BufferEntry(msgspec.Struct):
     """A buffer of a plan."""
 
     name: Name
-    """Of an input or result; else empty."""
+    """The name of the input or result; empty for other buffers."""
     byte_count: SizeText
 
 
 class PlanOutput(msgspec.Struct):
-    """A result of a plan: all of a buffer."""
+    """A result of a plan: a whole buffer."""
 
     name: Name
     type: Name
@@ -190,12 +190,12 @@ class PlanOutput(msgspec.Struct):
 
 
 class PlanEntry(msgspec.Struct):
-    """What computes results for inputs."""
+    """The commands that compute the outputs of one mode."""
 
     inputs: list[Name]
     outputs: list[PlanOutput]
     aligned_inputs: list[Number]
-    """Those that must start where their buffers start."""
+    """Inputs that must begin at offset 0 of their buffers."""
     buffers: list[BufferEntry]
     commands: list[Command]
 
@@ -216,12 +216,12 @@ class GraphEntry(msgspec.Struct):
 
     name: Name
     file: Name
-    """Of the Python source, without folder."""
+    """The Python file, without folder."""
     line: Number
     bounds: BoundsName
-    """What an index out of range does: it is reported, has no effect, or is not looked for."""
+    """The effect of an index out of range: reported, ignored, or not checked."""
     sizes: list[Name]
-    """The names of extents that a call fixes."""
+    """The names of the extents that the shapes of a call determine."""
     assumes: Assumptions
     parameters: list[GraphParameter]
     inputs: list[GraphArray]

@@ -1,7 +1,7 @@
 """The graphs of a manifest -> graphs that are called and differentiated by their plans.
 
-Invariant: what is read refers only to programs, buffers and sizes that are there, so that a plan
-that was spoiled is refused when it is loaded.
+Invariant: a loaded plan refers only to existing programs, buffers and sizes; a spoiled plan is
+refused when it is loaded.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 from shaderad.bundle import graph_description as graphs
 from shaderad.bundle.field_types import SizeText
 from shaderad.bundle.graph_rules import check_graph
-from shaderad.bundle.loaded_files import Files, bindings, reasons, sites, span_in
+from shaderad.bundle.loaded_files import Files, reasons, sites, span_in
 from shaderad.bundle.size_text import parsed
-from shaderad.bundle.type_names import TypeNames
+from shaderad.bundle.type_names import TypeReader
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.sizes import Shape, Size, product
-from shaderad.ir.types import is_differentiable
+from shaderad.ir.types import Type, is_differentiable
 from shaderad.lower.artifact import Access, Program
 from shaderad.lower.bindings import Lowered, Mode, Resource, Role
 from shaderad.session import schedule as to
@@ -39,21 +39,23 @@ from shaderad.session.traced_calls import Placeholder, Variant
 from shaderad.session.traced_sizes import shown
 
 DEPTH_LIMIT = 32
-"""Loops, or containers, inside of each other."""
+"""How deep loops and containers may nest."""
 
 
-def loaded_graph(files: Files, types: TypeNames, entry: graphs.GraphEntry) -> LoadedGraph:
-    """One graph.
+def loaded_graph(files: Files, types: TypeReader, entry: graphs.GraphEntry) -> LoadedGraph:
+    """The graph that `entry` describes.
 
     Raises:
-        CompileError: SR0722 for a file that is missing or was changed.
-        KeyError, ValueError: Where the manifest speaks of what is not there.
+        CompileError: SR0722, if a file is missing or was changed.
+        KeyError, ValueError: The manifest contradicts itself.
     """
-    return _Reader(files, types, entry).graph()
+    return _GraphReader(files, types, entry).graph()
 
 
-class _Reader:
-    def __init__(self, files: Files, types: TypeNames, entry: graphs.GraphEntry) -> None:
+class _GraphReader:
+    """Reads one graph of a manifest."""
+
+    def __init__(self, files: Files, types: TypeReader, entry: graphs.GraphEntry) -> None:
         self._files = files
         self._types = types
         self._entry = entry
@@ -62,147 +64,152 @@ class _Reader:
         entry, folder = self._entry, str(self._files.folder)
         check_graph(entry)
         inputs, outputs = (
-            tuple(
-                Value(ArrayType(self._types.type(one.type), _shape(one.shape, entry.sizes)))
-                for one in given
-            )
-            for given in (entry.inputs, entry.outputs)
+            tuple(Value(ArrayType(*self._array(array))) for array in arrays)
+            for arrays in (entry.inputs, entry.outputs)
         )
-        by_target = {name: self._plans(name, one) for name, one in entry.targets.items()}
-        wanted = {one.name: self._has_derivative(one) for one in entry.inputs}
+        by_target = {name: self._plans(name, plans) for name, plans in entry.targets.items()}
+        wanted = {array.name: self._has_derivative(array) for array in entry.inputs}
         built = BuiltGraph(entry.name, folder, by_target, wanted)
-        known = frozenset(entry.sizes)
+        size_names = frozenset(entry.sizes)
         variant = Variant(
             graph=PrebuiltGraph(inputs, outputs, built),
-            out=_tree(entry.result, len(outputs), known),
+            out=_tree(entry.result, len(outputs), size_names),
             captured=(),
             constants=(),
-            equal_sizes=tuple((_size(a, known), _size(b, known)) for a, b in entry.assumes.equal),
-            positive_sizes=tuple(_size(one, known) for one in entry.assumes.positive),
+            equal_sizes=tuple(
+                (_size(a, size_names), _size(b, size_names)) for a, b in entry.assumes.equal
+            ),
+            positive_sizes=_shape(entry.assumes.positive, size_names),
         )
         return LoadedGraph(self._signature(inputs), variant, folder)
 
     def _signature(self, inputs: Sequence[Value]) -> GraphSignature:
-        entry, known = self._entry, frozenset(self._entry.sizes)
-        skeleton = {p.name: _tree(p.tree, len(inputs), known) for p in entry.parameters}
-        arrays = [one for one in trees.leaves(skeleton) if isinstance(one, Placeholder)]
-        if [one.position for one in arrays] != [*range(len(inputs))]:
+        entry, size_names = self._entry, frozenset(self._entry.sizes)
+        skeleton = {p.name: _tree(p.tree, len(inputs), size_names) for p in entry.parameters}
+        arrays = [leaf for leaf in trees.leaves(skeleton) if isinstance(leaf, Placeholder)]
+        if [leaf.position for leaf in arrays] != [*range(len(inputs))]:
             raise ValueError("inputs other than those of its parameters")
         return GraphSignature(
             name=entry.name,
             skeleton=skeleton,
             wanted=tuple(
-                Wanted(v.element, tuple(one.shape))
-                for v, one in zip(inputs, entry.inputs, strict=True)
+                Wanted(v.element, tuple(array.shape))
+                for v, array in zip(inputs, entry.inputs, strict=True)
             ),
-            names=tuple(one.name for one in entry.inputs),
+            names=tuple(array.name for array in entry.inputs),
             fixed=frozenset(p.name for p in entry.parameters if p.tree.kind == "value"),
-            defaults={p.name: _tree(p.default, 0, known)
-                      for p in entry.parameters if p.default is not None},
-        )  # fmt: skip
+            defaults={
+                p.name: _tree(p.default, 0, size_names)
+                for p in entry.parameters
+                if p.default is not None
+            },
+        )
+
+    def _array(self, array: graphs.GraphArray) -> tuple[Type, Shape]:
+        return self._types.type(array.type), _shape(array.shape, self._entry.sizes)
+
+    def _has_derivative(self, array: graphs.GraphArray) -> bool:
+        return array.is_differentiable and is_differentiable(self._types.type(array.type))
 
     # -- plans -----------------------------------------------------------------------------
 
     def _plans(self, target: str, entry: graphs.PlansEntry) -> BuiltPlans:
-        programs = {one.name: self._program(target, one) for one in entry.programs}
-        given = {
+        programs = {program.name: self._program(target, program) for program in entry.programs}
+        plans = {
             Mode.PRIMAL: entry.primal,
             Mode.BACKWARD: entry.backward,
             Mode.FORWARD: entry.forward,
         }
-        by_mode = {mode: self._plan(programs, mode, one) for mode, one in given.items() if one}
+        by_mode = {mode: self._plan(programs, mode, plan) for mode, plan in plans.items() if plan}
         return BuiltPlans(by_mode, reasons(entry.no_backward, entry.no_forward))
 
-    def _program(self, target: str, one: graphs.ProgramEntry) -> BuiltProgram:
-        files = self._files
-        program = Program(
-            name=one.entry_point,
-            slang=files.text(one.slang),
-            workgroup=one.workgroup,
-            bindings=bindings(one.parameters, one.resources),
-            parameter_words=tuple(one.parameters.words),
-            features=frozenset(one.features),
-            library=files.library,
-            space=files.space(target),
-            code=files.code(target, one.file),
-        )
+    def _program(self, target: str, entry: graphs.ProgramEntry) -> BuiltProgram:
         lowered = Lowered(
-            program=program,
+            program=self._files.program(target, entry, entry.parameters.words),
             mode=Mode.PRIMAL,
-            resources=tuple(Resource(r.slot, Role.REPORT, ()) for r in one.resources
-                            if r.is_report),
+            resources=tuple(
+                Resource(r.slot, Role.REPORT, ()) for r in entry.resources if r.is_report
+            ),
             words=(),
-            sites=sites(one.sites),
-        )  # fmt: skip
-        return BuiltProgram(lowered, one.kernel)
+            sites=sites(entry.sites),
+        )
+        return BuiltProgram(lowered, entry.kernel)
 
     def _plan(
         self, programs: Mapping[str, BuiltProgram], mode: Mode, entry: graphs.PlanEntry
     ) -> BuiltPlan:
-        given, made = self._arrays(mode)
-        if (len(entry.inputs), len(entry.outputs)) != (len(given), len(made)):
+        inputs, outputs = self._arrays(mode)
+        input_count, buffer_count = len(inputs), len(entry.buffers)
+        if (len(entry.inputs), len(entry.outputs)) != (input_count, len(outputs)):
             raise ValueError(f"a plan of `{self._entry.name}` for other arrays")
-        known = {*self._entry.sizes, to.GROUP_LIMIT, to.SITE_BASE}
-        known |= {to.start_of(k) for k in range(len(entry.inputs))}
-        if len(entry.inputs) > len(entry.buffers):
+        if input_count > buffer_count:
             raise ValueError("an input without a buffer")
-        commands = _Commands(self._entry.file, programs, len(entry.inputs), len(entry.buffers),
-                             known)  # fmt: skip
+        size_names = {*self._entry.sizes, to.GROUP_LIMIT, to.SITE_BASE}
+        size_names |= {to.start_of(k) for k in range(input_count)}
+        commands = _Commands(self._entry.file, programs, input_count, buffer_count, size_names)
         instructions = commands.block(entry.commands)
-        found = to.Schedule(
-            input_count=len(entry.inputs),
-            byte_counts=tuple(commands.byte_count(one.byte_count) for one in entry.buffers),
+        plan = to.Schedule(
+            input_count=input_count,
+            byte_counts=tuple(commands.byte_count(buffer.byte_count) for buffer in entry.buffers),
             outputs=tuple(
-                to.Output(self._types.type(o.type), _shape(o.shape, self._entry.sizes),
-                          commands.buffer(o.buffer))
+                to.Output(
+                    self._types.type(o.type),
+                    _shape(o.shape, self._entry.sizes),
+                    commands.buffer(o.buffer),
+                )
                 for o in entry.outputs
             ),
-            programs=tuple(one.lowered for one in commands.programs),
+            programs=tuple(program.lowered for program in commands.programs),
             instructions=instructions,
             aligned_inputs=frozenset(entry.aligned_inputs),
-        )  # fmt: skip
-        self._check_arrays(mode, found)
-        inputs = frozenset(range(found.input_count))
-        if not found.aligned_inputs <= inputs:
+        )
+        self._check_arrays(inputs, outputs, plan)
+        input_buffers = frozenset(range(input_count))
+        if not plan.aligned_inputs <= input_buffers:
             raise ValueError("an aligned input, which is none")
-        if not {one.buffer for one in found.outputs} <= inputs.union(*found.block.begins):
+        if not {o.buffer for o in plan.outputs} <= input_buffers.union(*plan.block.begins):
             raise ValueError("a result that no command writes")
-        return BuiltPlan(found, commands.programs)
-
-    def _has_derivative(self, one: graphs.GraphArray) -> bool:
-        return one.is_differentiable and is_differentiable(self._types.type(one.type))
+        return BuiltPlan(plan, commands.programs)
 
     def _arrays(self, mode: Mode) -> tuple[list[graphs.GraphArray], list[graphs.GraphArray]]:
-        """What a mode's plan takes and gives."""
-        given, made = self._entry.inputs, self._entry.outputs
+        """The inputs and outputs of the plan of a mode."""
+        inputs, outputs = self._entry.inputs, self._entry.outputs
         if mode is Mode.PRIMAL:
-            return given, made
-        moving = [[one for one in arrays if self._has_derivative(one)] for arrays in (given, made)]
-        moving_in, moving_out = moving if mode is Mode.FORWARD else reversed(moving)
-        return [*given, *moving_in], [*made, *moving_out]
+            return inputs, outputs
+        variables, results = (
+            [array for array in arrays if self._has_derivative(array)]
+            for arrays in (inputs, outputs)
+        )
+        if mode is Mode.FORWARD:
+            return [*inputs, *variables], [*outputs, *results]
+        return [*inputs, *results], [*outputs, *variables]
 
-    def _check_arrays(self, mode: Mode, plan: to.Schedule) -> None:
-        """Inputs and results are the graph's own, and their buffers hold them whole.
+    def _check_arrays(
+        self,
+        inputs: Sequence[graphs.GraphArray],
+        outputs: Sequence[graphs.GraphArray],
+        plan: to.Schedule,
+    ) -> None:
+        """Checks that inputs and results are those of the graph, and fill their buffers.
 
-        Where a graph assumes sizes to be equal, a result may be as long as its buffer in other
-        words; `check_results` compares them once sizes are known.
+        If a graph assumes that sizes are equal, a result and its buffer may have the same length
+        in other terms; `check_results` compares them once sizes are known.
         """
-        given, made = self._arrays(mode)
-        types, names = self._types, self._entry.sizes
         counts = plan.byte_counts
-        for one, found in zip(given, counts, strict=False):
-            if found != storage_bytes(types.type(one.type), product(_shape(one.shape, names))):
-                raise ValueError(f"an input `{one.name}` of {found} bytes")
-        for one, out in zip(made, plan.outputs, strict=True):
-            if (out.element, out.shape) != (types.type(one.type), _shape(one.shape, names)):
-                raise ValueError(f"a result `{one.name}` of another type or shape")
+        for array, count in zip(inputs, counts, strict=False):
+            element, shape = self._array(array)
+            if count != storage_bytes(element, product(shape)):
+                raise ValueError(f"an input `{array.name}` of {count} bytes")
+        for array, out in zip(outputs, plan.outputs, strict=True):
+            if (out.element, out.shape) != self._array(array):
+                raise ValueError(f"a result `{array.name}` of another type or shape")
             is_open = bool(self._entry.assumes.equal)
             if counts[out.buffer] != storage_bytes(out.element, product(out.shape)) and not is_open:
-                raise ValueError(f"a result `{one.name}` of {counts[out.buffer]} bytes")
+                raise ValueError(f"a result `{array.name}` of {counts[out.buffer]} bytes")
 
 
 class _Commands:
-    """The commands of one plan, while they are read in order."""
+    """Reads the commands of one plan in order."""
 
     def __init__(
         self,
@@ -210,42 +217,42 @@ class _Commands:
         programs: Mapping[str, BuiltProgram],
         input_count: int,
         buffer_count: int,
-        known: set[str],
+        size_names: set[str],
     ) -> None:
         self._file = file
         self._programs = programs
         self._numbers: dict[str, int] = {}
-        """Of the programs that are used."""
+        """The position of each program that a command names."""
         self._input_count = input_count
         self._buffer_count = buffer_count
         self._depth = 0
-        self._known = known
-        """Names of sizes that are set by now."""
-        self._mentioned = {*known}
-        """Those that any command sets."""
+        self._in_scope = size_names
+        """The sizes that are set at the current command."""
+        self._mentioned = {*size_names}
+        """The sizes that any command sets."""
 
     @property
     def programs(self) -> tuple[BuiltProgram, ...]:
-        """Those that the commands name, as they number them."""
+        """The programs that commands name, in the order of their numbers."""
         return tuple(self._programs[name] for name in self._numbers)
 
-    def block(self, given: Sequence[graphs.Command]) -> tuple[to.Instruction, ...]:
-        """The commands of a block; names that it sets end with it."""
-        outer, self._known = self._known, {*self._known}
+    def block(self, commands: Sequence[graphs.Command]) -> tuple[to.Instruction, ...]:
+        """The instructions of a block, which is the scope of the sizes that it sets."""
+        outer, self._in_scope = self._in_scope, {*self._in_scope}
         self._depth += 1
         if self._depth > DEPTH_LIMIT:
             raise ValueError(f"a loop inside of {DEPTH_LIMIT} others")
-        found = tuple(self._command(one) for one in given)
+        instructions = tuple(map(self._command, commands))
         self._depth -= 1
-        self._mentioned |= self._known
-        self._known = outer
-        return found
+        self._mentioned |= self._in_scope
+        self._in_scope = outer
+        return instructions
 
     def size(self, text: SizeText) -> Size:
-        return _size(text, self._known)
+        return _size(text, self._in_scope)
 
     def byte_count(self, text: SizeText) -> Size:
-        """Of a buffer, which may live inside of a loop."""
+        """The size of a buffer, which may belong to the scope of a loop."""
         return _size(text, self._mentioned)
 
     def buffer(self, number: int) -> int:
@@ -254,103 +261,105 @@ class _Commands:
         return number
 
     def own(self, number: int) -> int:
-        """A buffer that is written: the caller's are not."""
+        """A buffer that a command may write: none of the caller's."""
         if number < self._input_count:
             raise ValueError(f"a command that writes input {number}")
         return self.buffer(number)
 
-    def _command(self, one: graphs.Command) -> to.Instruction:
-        match one:
+    def _command(self, command: graphs.Command) -> to.Instruction:
+        match command:
             case graphs.LetCommand():
-                found = to.Let(one.name, self.size(one.size))
-                self._known.add(one.name)
-                return found
+                let = to.Let(command.name, self.size(command.size))
+                self._in_scope.add(command.name)
+                return let
             case graphs.RunCommand():
-                return self._run(one)
+                return self._run(command)
             case graphs.CopyCommand():
-                return self._copy(one)
+                return self._copy(command)
             case graphs.FillCommand():
-                return to.Set(self.own(one.target), one.word, self.size(one.byte_count))
+                return to.Set(self.own(command.target), command.word, self.size(command.byte_count))
             case graphs.RepeatCommand():
-                return self._repeat(one)
+                return self._repeat(command)
             case graphs.WhileCommand():
                 return to.RepeatWhile(
-                    carries=self._pairs(one.carries),
-                    body=self.block(one.body),
-                    goes_on=self.buffer(one.goes_on),
-                    wants=self.buffer(one.wants),
-                    limit=one.limit,
-                    span=span_in(self._file, one.line),
+                    carries=self._pairs(command.carries),
+                    body=self.block(command.body),
+                    goes_on=self.buffer(command.goes_on),
+                    wants=self.buffer(command.wants),
+                    limit=command.limit,
+                    span=span_in(self._file, command.line),
                 )
 
-    def _run(self, one: graphs.RunCommand) -> to.Run:
-        lowered = self._programs[one.program].lowered
+    def _run(self, command: graphs.RunCommand) -> to.Run:
+        lowered = self._programs[command.program].lowered
         reports = {r.slot for r in lowered.resources}
         slots = {b.name: b.slot for b in lowered.program.bindings if b.access != Access.UNIFORM}
         wanted = {name for name, slot in slots.items() if slot not in reports}
-        if set(one.bind) != wanted or len(one.words) != len(lowered.program.parameter_words):
-            raise ValueError(f"a dispatch of `{one.program}` that does not fit it")
-        self._check_written(one, lowered.program)
+        if set(command.bind) != wanted or len(command.words) != len(
+            lowered.program.parameter_words
+        ):
+            raise ValueError(f"a dispatch of `{command.program}` that does not fit it")
+        self._check_written(command, lowered.program)
         return to.Run(
-            program=self._numbers.setdefault(one.program, len(self._numbers)),
-            bindings=tuple((slots[name], self.buffer(k)) for name, k in one.bind.items()),
-            words=tuple(map(self.size, one.words)),
-            group_count=self.size(one.groups),
-            is_needed=self.size(one.if_positive),
+            program=self._numbers.setdefault(command.program, len(self._numbers)),
+            bindings=tuple((slots[name], self.buffer(k)) for name, k in command.bind.items()),
+            words=tuple(map(self.size, command.words)),
+            group_count=self.size(command.groups),
+            is_needed=self.size(command.if_positive),
         )
 
-    def _check_written(self, one: graphs.RunCommand, program: Program) -> None:
-        """What is written is bound once, and not the caller's."""
+    def _check_written(self, command: graphs.RunCommand, program: Program) -> None:
+        """Checks that no written buffer is bound twice or belongs to the caller."""
         written = [b.name for b in program.bindings if b.access is Access.WRITE]
-        numbers = [self.own(one.bind[name]) for name in written if name in one.bind]
-        if sum(number in numbers for number in one.bind.values()) != len(numbers):
-            raise ValueError(f"a dispatch of `{one.program}` that writes what it binds twice")
+        numbers = [self.own(command.bind[name]) for name in written if name in command.bind]
+        if sum(number in numbers for number in command.bind.values()) != len(numbers):
+            raise ValueError(f"a dispatch of `{command.program}` that writes what it binds twice")
 
-    def _copy(self, one: graphs.CopyCommand) -> to.Move:
-        if one.source == one.target:
-            raise ValueError(f"a copy of buffer {one.source} to itself")
+    def _copy(self, command: graphs.CopyCommand) -> to.Move:
+        if command.source == command.target:
+            raise ValueError(f"a copy of buffer {command.source} to itself")
         return to.Move(
-            source=self.buffer(one.source),
-            source_offset=self.size(one.source_offset),
-            target=self.own(one.target),
-            target_offset=self.size(one.target_offset),
-            byte_count=self.size(one.byte_count),
+            source=self.buffer(command.source),
+            source_offset=self.size(command.source_offset),
+            target=self.own(command.target),
+            target_offset=self.size(command.target_offset),
+            byte_count=self.size(command.byte_count),
         )
 
-    def _repeat(self, one: graphs.RepeatCommand) -> to.Repeat:
-        count = self.size(one.count)
-        start = tuple(map(self._copy, one.start))
-        outer, self._known = self._known, {*self._known, one.symbol}
-        body = self.block(one.body)
-        self._known = outer
+    def _repeat(self, command: graphs.RepeatCommand) -> to.Repeat:
+        count = self.size(command.count)
+        start = tuple(map(self._copy, command.start))
+        outer, self._in_scope = self._in_scope, {*self._in_scope, command.symbol}
+        body = self.block(command.body)
+        self._in_scope = outer
         return to.Repeat(
-            symbol=one.symbol,
+            symbol=command.symbol,
             count=count,
-            is_reversed=one.is_reversed,
-            carries=self._pairs(one.carries),
-            rows=tuple(map(self.buffer, one.rows)),
+            is_reversed=command.is_reversed,
+            carries=self._pairs(command.carries),
+            rows=tuple(map(self.buffer, command.rows)),
             start=start,
             body=body,
         )
 
-    def _pairs(self, given: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-        return tuple((self.own(left), self.own(right)) for left, right in given)
+    def _pairs(self, carries: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+        return tuple((self.own(left), self.own(right)) for left, right in carries)
 
 
-def _size(text: SizeText, known: Container[str]) -> Size:
-    found = parsed(text)
-    for name in sizes.symbols(found):
-        if name not in known:
+def _size(text: SizeText, in_scope: Container[str]) -> Size:
+    size = parsed(text)
+    for name in sizes.symbols(size):
+        if name not in in_scope:
             raise ValueError(f"a size `{name}`, which nothing sets")
-    return found
+    return size
 
 
-def _shape(given: Sequence[SizeText], known: Container[str]) -> Shape:
-    return tuple(_size(one, known) for one in given)
+def _shape(extents: Sequence[SizeText], in_scope: Container[str]) -> Shape:
+    return tuple(_size(extent, in_scope) for extent in extents)
 
 
-def _tree(entry: graphs.TreeEntry, count: int, known: Container[str], depth: int = 0) -> Any:
-    """The tree, with a `Placeholder` below `count` for each array."""
+def _tree(entry: graphs.TreeEntry, count: int, in_scope: Container[str], depth: int = 0) -> Any:
+    """The tree of `entry`, with a `Placeholder` for each of at most `count` arrays."""
     if depth > DEPTH_LIMIT:
         raise ValueError(f"a container inside of {DEPTH_LIMIT} others")
     if entry.kind == "array":
@@ -358,12 +367,12 @@ def _tree(entry: graphs.TreeEntry, count: int, known: Container[str], depth: int
             raise ValueError(f"an array {entry.index}, which is none")
         return Placeholder(entry.index)
     if entry.kind == "size":
-        return shown(_size(entry.size, known))
+        return shown(_size(entry.size, in_scope))
     if entry.kind == "number":
         return _number(str(entry.value))
     if entry.kind == "value":
         return entry.value
-    parts = [_tree(part, count, known, depth + 1) for part in entry.parts]
+    parts = [_tree(part, count, in_scope, depth + 1) for part in entry.parts]
     if entry.kind == "dict":
         return dict(zip(entry.names, parts, strict=True))
     if entry.kind == "named tuple":
@@ -376,8 +385,8 @@ def _number(text: str) -> int | float:
 
 
 def _named_tuple(name: str, names: Sequence[str], parts: Sequence[Any]) -> Any:
-    """A tuple as the source has it; its class is made anew."""
+    """A named tuple of a new class with the name and fields of the source's."""
     if len(names) != len(parts):
         raise ValueError(f"a `{name}` of {len(parts)} fields")
-    made: Any = namedtuple(name, names)  # pyright: ignore[reportUntypedNamedTuple]
-    return made(*parts)
+    tuple_class: Any = namedtuple(name, names)  # pyright: ignore[reportUntypedNamedTuple]
+    return tuple_class(*parts)

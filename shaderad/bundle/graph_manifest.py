@@ -1,4 +1,4 @@
-"""Built graphs -> what the manifest says of them.
+"""Built graphs -> their entries in the manifest.
 
 Invariant: only names, numbers and expressions; the same build gives the same bytes.
 """
@@ -6,22 +6,15 @@ Invariant: only names, numbers and expressions; the same build gives the same by
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any, cast
 
 from shaderad.bundle import graph_description as graphs
-from shaderad.bundle.dispatches import (
-    FileNames,
-    compiler_options,
-    no_derivative,
-    site_entries,
-)
-from shaderad.bundle.graph_entries import BuiltGraph
-from shaderad.bundle.graph_programs import GraphProgram, GraphPrograms
-from shaderad.bundle.places import places
+from shaderad.bundle.dispatches import FileNames, bound, entry_point_fields, refusal_fields
+from shaderad.bundle.programs import EntryPoint, GraphBuild, TargetPrograms
 from shaderad.bundle.size_text import spelled
-from shaderad.bundle.type_names import Types
+from shaderad.bundle.type_names import TypeTable
 from shaderad.diagnostics import error
 from shaderad.ir.arrays import ArrayType
 from shaderad.ir.types import is_differentiable
@@ -34,58 +27,68 @@ from shaderad.session.traced_calls import Placeholder
 from shaderad.session.traced_sizes import TracedSize
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-"""What differs from process to process in the text of a function."""
+"""The part of a function's text that differs from process to process."""
 
 
-def graph_entry(built: BuiltGraph, file_of: FileNames, types: Types) -> graphs.GraphEntry:
+def graph_entry(build: GraphBuild, file_of: FileNames, types: TypeTable) -> graphs.GraphEntry:
     """Everything that a host needs in order to run one graph."""
-    signature, variant = built.graph.signature, built.graph.variant
-    names = _Names(signature.names, [f"result_{k}" for k in range(len(variant.graph.outputs))])
+    graph = build.source
+    signature, variant = graph.signature, graph.variant
+    values = variant.graph.outputs
+    outputs = [f"result_{k}" for k in range(len(values))]
+    floats = [is_differentiable(v.element) for v in values]
+    names = _plan_names(signature.names, outputs, graph.wanted, floats)
     return graphs.GraphEntry(
-        name=built.name,
-        file=built.graph.span.file_name,
-        line=built.graph.span.line,
-        bounds=built.bounds,
+        name=graph.name,
+        file=graph.span.file_name,
+        line=graph.span.line,
+        bounds=build.bounds,
         sizes=[*signature.size_names],
         assumes=graphs.Assumptions(
             equal=[(spelled(a), spelled(b)) for a, b in variant.equal_sizes],
-            positive=[spelled(one) for one in variant.positive_sizes],
+            positive=[spelled(size) for size in variant.positive_sizes],
         ),
         parameters=[
-            _parameter(name, tree, signature, built.name)
+            _parameter(name, tree, signature, graph.name)
             for name, tree in signature.skeleton.items()
         ],
-        inputs=[_array(*one, types) for one in
-                zip(names.inputs, signature.types, built.graph.wanted, strict=True)],
-        outputs=[_array(name, v.type, is_differentiable(v.element), types)
-                 for name, v in zip(names.outputs, variant.graph.outputs, strict=True)],
-        result=_tree(variant.out, built.name),
+        inputs=[
+            _array(*row, types)
+            for row in zip(signature.names, signature.types, graph.wanted, strict=True)
+        ],
+        outputs=[
+            _array(name, v.type, has_derivative, types)
+            for name, v, has_derivative in zip(outputs, values, floats, strict=True)
+        ],
+        result=_tree(variant.out, graph.name),
         targets={
             target: _plans(
-                programs, _files(programs, (target, built.name), file_of), types, names,
-                built.graph.wanted,
+                programs,
+                [file_of[target, graph.name, point.stem] for point in programs.entry_points],
+                types,
+                names,
             )
-            for target, programs in built.by_target.items()
+            for target, programs in build.by_target.items()
         },
-    )  # fmt: skip
+    )
 
 
 def _parameter(
     name: str, tree: Any, signature: GraphSignature, graph: str
 ) -> graphs.GraphParameter:
-    found = graphs.GraphParameter(name, _tree(tree, graph, is_fixed=name in signature.fixed))
+    parameter = graphs.GraphParameter(name, _tree(tree, graph, is_fixed=name in signature.fixed))
     if name in signature.defaults:
-        found.default = _tree(signature.defaults[name], graph)
-    return found
+        parameter.default = _tree(signature.defaults[name], graph)
+    return parameter
 
 
-def _array(name: str, t: ArrayType, has_derivative: bool, types: Types) -> graphs.GraphArray:
+def _array(name: str, t: ArrayType, has_derivative: bool, types: TypeTable) -> graphs.GraphArray:
     shape = [spelled(extent) for extent in t.shape]
     return graphs.GraphArray(name, types.name(t.element), shape, has_derivative)
 
 
 def _tree(tree: Any, graph: str, *, is_fixed: bool = False) -> graphs.TreeEntry:
-    """A tree of arrays; of a fixed parameter the text of its value is enough."""
+    """A tree of arrays; a fixed parameter is written as the text of its value."""
     if is_fixed:
         return graphs.TreeEntry("value", value=_ADDRESS.sub("", repr(tree)))
     parts = trees.children(tree)
@@ -115,173 +118,148 @@ def _leaf(leaf: Any, graph: str) -> graphs.TreeEntry:
     raise error("SR0735", graph=graph, found=trees.described(leaf))
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """What plans call the arrays of a graph."""
+def _plan_names(
+    inputs: Sequence[str], outputs: Sequence[str], wanted: Sequence[bool], floats: Sequence[bool]
+) -> dict[Mode, tuple[list[str], list[str]]]:
+    """For each mode, the names of the inputs and outputs of its plan.
 
-    inputs: Sequence[str]
-    outputs: Sequence[str]
-
-    def of_mode(self, mode: Mode, moving: _Moving) -> tuple[list[str], list[str]]:
-        """The inputs and outputs of a mode's plan."""
-        if mode is Mode.PRIMAL:
-            return [*self.inputs], [*self.outputs]
-        given = _picked(self.inputs, moving.inputs)
-        made = _picked(self.outputs, moving.outputs)
-        if mode is Mode.FORWARD:
-            given, made = [f"{n} tangent" for n in given], [f"{n} tangent" for n in made]
-            return [*self.inputs, *given], [*self.outputs, *made]
-        cotangents = [f"{name} cotangent" for name in made]
-        gradients = [f"{name} gradient" for name in given]
-        return [*self.inputs, *cotangents], [*self.outputs, *gradients]
-
-
-@dataclass(frozen=True, slots=True)
-class _Moving:
-    """Which arrays of a graph have derivatives."""
-
-    inputs: Sequence[bool]
-    outputs: Sequence[bool]
-
-
-def _picked(names: Sequence[str], flags: Sequence[bool]) -> list[str]:
-    return [name for name, one in zip(names, flags, strict=True) if one]
-
-
-def _files(
-    programs: GraphPrograms, at: tuple[str, str], file_of: FileNames
-) -> list[tuple[str, str]]:
-    return [file_of[*at, one.stem] for one in programs.dispatches]
+    Args:
+        inputs: Names of the inputs of the graph.
+        outputs: Names of its outputs.
+        wanted: For each input, true if the graph is differentiated by it.
+        floats: For each output, true if it holds floats.
+    """
+    variables, results = [*compress(inputs, wanted)], [*compress(outputs, floats)]
+    return {
+        Mode.PRIMAL: ([*inputs], [*outputs]),
+        Mode.BACKWARD: (
+            [*inputs, *(f"{name} cotangent" for name in results)],
+            [*outputs, *(f"{name} gradient" for name in variables)],
+        ),
+        Mode.FORWARD: (
+            [*inputs, *(f"{name} tangent" for name in variables)],
+            [*outputs, *(f"{name} tangent" for name in results)],
+        ),
+    }
 
 
 def _plans(
-    built: GraphPrograms,
+    programs: TargetPrograms[Schedule],
     files: Sequence[tuple[str, str]],
-    types: Types,
-    names: _Names,
-    wanted: Sequence[bool],
+    types: TypeTable,
+    names: Mapping[Mode, tuple[list[str], list[str]]],
 ) -> graphs.PlansEntry:
-    primal = built.by_mode[Mode.PRIMAL]
-    moving = _Moving(wanted, [is_differentiable(one.element) for one in primal.outputs])
+    points = programs.entry_points
     plans = {
-        mode: _plan(one, built.programs, names.of_mode(mode, moving), types)
-        for mode, one in built.by_mode.items()
+        mode: _plan(mode_schedule, points, names[mode], types)
+        for mode, mode_schedule in programs.by_mode.items()
     }
     return graphs.PlansEntry(
-        programs=[_program(*pair) for pair in zip(built.programs, files, strict=True)],
+        programs=[_program(*pair) for pair in zip(points, files, strict=True)],
         primal=plans[Mode.PRIMAL],
         backward=plans.get(Mode.BACKWARD),
         forward=plans.get(Mode.FORWARD),
-        no_backward=no_derivative(built.refusals.get(Mode.BACKWARD)),
-        no_forward=no_derivative(built.refusals.get(Mode.FORWARD)),
+        **refusal_fields(programs.refusals),
     )
 
 
-def _program(built: GraphProgram, files: tuple[str, str]) -> graphs.ProgramEntry:
-    dispatch = built.dispatch
-    lowered, program = dispatch.lowered, dispatch.lowered.program
-    place = places(program, dispatch.code)
+def _program(point: EntryPoint, files: tuple[str, str]) -> graphs.ProgramEntry:
+    lowered, binding_by_slot = point.lowered, bound(point)
     reports = {r.slot for r in lowered.resources if r.role is Role.REPORT}
-    parameters, *rest = program.bindings
+    parameters, *rest = lowered.program.bindings
     return graphs.ProgramEntry(
-        name=dispatch.stem,
-        kernel=built.kernel,
-        entry_point=program.name,
-        file=files[0],
-        slang=files[1],
-        workgroup=program.workgroup,
-        features=sorted(program.features),
-        compiler_options=compiler_options(dispatch),
+        name=point.stem,
+        kernel=point.kernel,
         parameters=graphs.WordsEntry(
-            parameters.slot, parameters.name, place[parameters.name], [*program.parameter_words]
+            parameters.slot,
+            *binding_by_slot[parameters.slot],
+            [*lowered.program.parameter_words],
         ),
         resources=[
-            graphs.BindingEntry(b.slot, b.name, place[b.name], b.access, b.slot in reports)
+            graphs.BindingEntry(b.slot, *binding_by_slot[b.slot], b.access, b.slot in reports)
             for b in rest
         ],
-        sites=site_entries(lowered),
+        **entry_point_fields(point, files),
     )
 
 
 def _plan(
-    one: Schedule,
-    programs: Sequence[GraphProgram],
+    plan: Schedule,
+    points: Sequence[EntryPoint],
     names: tuple[list[str], list[str]],
-    types: Types,
+    types: TypeTable,
 ) -> graphs.PlanEntry:
     inputs, outputs = names
     name_by_buffer = dict(enumerate(inputs))
-    for name, output in zip(outputs, one.outputs, strict=True):
+    for name, output in zip(outputs, plan.outputs, strict=True):
         name_by_buffer.setdefault(output.buffer, name)
     return graphs.PlanEntry(
         inputs=inputs,
         outputs=[
             graphs.PlanOutput(name, types.name(o.element), [*map(spelled, o.shape)], o.buffer)
-            for name, o in zip(outputs, one.outputs, strict=True)
+            for name, o in zip(outputs, plan.outputs, strict=True)
         ],
-        aligned_inputs=sorted(one.aligned_inputs),
+        aligned_inputs=sorted(plan.aligned_inputs),
         buffers=[
             graphs.BufferEntry(name_by_buffer.get(k, ""), spelled(size))
-            for k, size in enumerate(one.byte_counts)
+            for k, size in enumerate(plan.byte_counts)
         ],
-        commands=_commands(one.instructions, programs),
+        commands=_commands(plan.instructions, points),
     )
 
 
-def _commands(
-    block: Sequence[Instruction], programs: Sequence[GraphProgram]
-) -> list[graphs.Command]:
-    return [_command(one, programs) for one in block]
+def _commands(block: Sequence[Instruction], points: Sequence[EntryPoint]) -> list[graphs.Command]:
+    return [_command(instruction, points) for instruction in block]
 
 
-def _command(one: Instruction, programs: Sequence[GraphProgram]) -> graphs.Command:
-    match one:
+def _command(step: Instruction, points: Sequence[EntryPoint]) -> graphs.Command:
+    match step:
         case schedule.Let():
-            return graphs.LetCommand(one.name, spelled(one.size))
+            return graphs.LetCommand(step.name, spelled(step.size))
         case schedule.Run():
-            return _run(one, programs[one.program])
+            return _run(step, points[step.program])
         case schedule.Move():
-            return _copy(one)
+            return _copy(step)
         case schedule.Set():
-            return graphs.FillCommand(one.target, one.word, spelled(one.byte_count))
+            return graphs.FillCommand(step.target, step.word, spelled(step.byte_count))
         case schedule.Repeat():
             return graphs.RepeatCommand(
-                symbol=one.symbol,
-                count=spelled(one.count),
-                is_reversed=one.is_reversed,
-                carries=[*one.carries],
-                rows=[*one.rows],
-                start=[_copy(each) for each in one.start],
-                body=_commands(one.body, programs),
+                symbol=step.symbol,
+                count=spelled(step.count),
+                is_reversed=step.is_reversed,
+                carries=[*step.carries],
+                rows=[*step.rows],
+                start=[*map(_copy, step.start)],
+                body=_commands(step.body, points),
             )
         case schedule.RepeatWhile():
             return graphs.WhileCommand(
-                carries=[*one.carries],
-                body=_commands(one.body, programs),
-                goes_on=one.goes_on,
-                wants=one.wants,
-                limit=one.limit,
-                line=one.span.line,
+                carries=[*step.carries],
+                body=_commands(step.body, points),
+                goes_on=step.goes_on,
+                wants=step.wants,
+                limit=step.limit,
+                line=step.span.line,
             )
 
 
-def _run(one: schedule.Run, program: GraphProgram) -> graphs.RunCommand:
-    bindings = program.dispatch.lowered.program.bindings
+def _run(run: schedule.Run, point: EntryPoint) -> graphs.RunCommand:
+    bindings = point.lowered.program.bindings
     name_by_slot = {b.slot: b.name for b in bindings if b.access is not Access.UNIFORM}
     return graphs.RunCommand(
-        program=program.dispatch.stem,
-        bind={name_by_slot[slot]: buffer for slot, buffer in one.bindings},
-        words=[*map(spelled, one.words)],
-        groups=spelled(one.group_count),
-        if_positive=spelled(one.is_needed),
+        program=point.stem,
+        bind={name_by_slot[slot]: buffer for slot, buffer in run.bindings},
+        words=[*map(spelled, run.words)],
+        groups=spelled(run.group_count),
+        if_positive=spelled(run.is_needed),
     )
 
 
-def _copy(one: schedule.Move) -> graphs.CopyCommand:
+def _copy(move: schedule.Move) -> graphs.CopyCommand:
     return graphs.CopyCommand(
-        source=one.source,
-        target=one.target,
-        byte_count=spelled(one.byte_count),
-        source_offset=spelled(one.source_offset),
-        target_offset=spelled(one.target_offset),
+        source=move.source,
+        target=move.target,
+        byte_count=spelled(move.byte_count),
+        source_offset=spelled(move.source_offset),
+        target_offset=spelled(move.target_offset),
     )

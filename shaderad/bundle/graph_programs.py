@@ -5,29 +5,28 @@ Invariant: a program that several steps or plans run is compiled and written onc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from shaderad.bundle.graph_entries import TracedGraph
 from shaderad.bundle.profiles import Profile
 from shaderad.bundle.programs import (
-    NOT_CHOSEN,
     Compile,
-    Dispatch,
-    Refusal,
+    EntryPoint,
     Source,
-    double_of,
-    refusal_of,
+    TargetPrograms,
+    build_modes,
+    check_double,
+    nothing_to_differentiate,
     stem_of,
     variant_for,
 )
-from shaderad.diagnostics import DerivativeError, error
 from shaderad.graph.plan import PassStep
 from shaderad.graph.planning import plan
-from shaderad.ir.arrays import Graph, Value
+from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import is_differentiable
-from shaderad.lower.bindings import Lowered, Mode
+from shaderad.lower.bindings import Lowered, Mode, Variant
 from shaderad.lower.compile import compile_programs
 from shaderad.lower.kernels import lower_kernel
 from shaderad.session.devices import Choice
@@ -38,102 +37,55 @@ from shaderad.session.schedule import Schedule
 from shaderad.session.scheduling import schedule
 
 
-@dataclass(frozen=True, slots=True)
-class GraphProgram:
-    """A program of a graph, and the user's kernel that its reports name, or nothing."""
-
-    dispatch: Dispatch
-    kernel: str
-
-
-@dataclass(frozen=True, slots=True)
-class GraphPrograms:
-    """One graph for one target."""
-
-    programs: tuple[GraphProgram, ...]
-    """Those of all modes; plans number them."""
-    by_mode: dict[Mode, Schedule]
-    refusals: dict[Mode, Refusal]
-
-    @property
-    def dispatches(self) -> tuple[Dispatch, ...]:
-        return tuple(one.dispatch for one in self.programs)
-
-    @property
-    def modes(self) -> tuple[str, ...]:
-        """What was built."""
-        names = {Mode.PRIMAL: "primal", Mode.BACKWARD: "backward", Mode.FORWARD: "forward"}
-        return tuple(name for mode, name in names.items() if mode in self.by_mode)
-
-    @property
-    def refusal(self) -> Refusal | None:
-        """Why there is no backward mode."""
-        return self.refusals.get(Mode.BACKWARD)
-
-
 def build_graph(
     graph: TracedGraph,
     profile: Profile,
     bounds: str,
     *,
-    with_forward: bool,
+    with_forward: bool = False,
     compile_with: Compile = compile_programs,
-) -> GraphPrograms:
+) -> TargetPrograms[Schedule]:
     """Plans, lowers and compiles the modes of `graph`.
 
     Raises:
-        LanguageError: What no mode may say.
-        CompileError: SR0501 to SR0507, SR0711, where the target lacks what the graph uses.
+        LanguageError: The primal is not valid.
+        CompileError: SR0501 to SR0507, SR0711, if the target lacks what the graph uses.
     """
     programs = _Programs(graph.name, profile, bounds)
     primal = graph.variant.graph
-    by_mode = {Mode.PRIMAL: _scheduled(primal, programs, profile)}
-    refusals: dict[Mode, Refusal] = {}
-    modes: dict[Mode, Callable[[TracedGraph], Graph]] = {Mode.BACKWARD: _backward}
-    if with_forward:
-        modes[Mode.FORWARD] = _forward
-    for mode, derivative in modes.items():
-        refusal = _nothing_to_differentiate(graph)
-        if refusal is None:
-            try:
-                by_mode[mode] = _scheduled(derivative(graph), programs, profile)
-            except DerivativeError as failure:
-                refusal = refusal_of(failure)
-        if refusal is not None:
-            refusals[mode] = refusal
-    used = {mode: len(one.programs) for mode, one in by_mode.items()}
-    compiled = programs.compiled(max(used.values()), compile_with)
-    return GraphPrograms(compiled, by_mode, refusals)
+    float_outputs = _float_flags(primal.outputs)
+
+    def build_mode(mode: Mode) -> Schedule:
+        if mode is Mode.BACKWARD:
+            built = pulled(primal, graph.wanted, float_outputs, with_outputs=True)
+        elif mode is Mode.FORWARD:
+            built = pushed(primal, graph.wanted, with_outputs=True)
+        else:
+            built = primal
+        return schedule(plan(built, profile.limits.storage_buffers), programs)
+
+    by_mode, refusals = build_modes(
+        build_mode,
+        nothing_to_differentiate(
+            is_wanted=any(graph.wanted),
+            has_float_inputs=any(_float_flags(primal.inputs)),
+            has_float_results=any(float_outputs),
+            no_results="it gives no floats",
+        ),
+        with_forward=with_forward,
+    )
+    # Programs that only a refused mode added are left out.
+    count = max(len(one.programs) for one in by_mode.values())
+    return TargetPrograms(programs.compiled(count, compile_with), by_mode, refusals)
 
 
-def _scheduled(graph: Graph, programs: _Programs, profile: Profile) -> Schedule:
-    return schedule(plan(graph, profile.limits.storage_buffers), programs)
-
-
-def _floats(values: Sequence[Value]) -> tuple[bool, ...]:
+def _float_flags(values: Sequence[Value]) -> tuple[bool, ...]:
     return tuple(is_differentiable(v.element) for v in values)
-
-
-def _backward(graph: TracedGraph) -> Graph:
-    primal = graph.variant.graph
-    return pulled(primal, graph.wanted, _floats(primal.outputs), with_outputs=True)
-
-
-def _forward(graph: TracedGraph) -> Graph:
-    return pushed(graph.variant.graph, graph.wanted, with_outputs=True)
-
-
-def _nothing_to_differentiate(graph: TracedGraph) -> Refusal | None:
-    primal = graph.variant.graph
-    if not any(graph.wanted):
-        takes_floats = any(_floats(primal.inputs))
-        return Refusal("", NOT_CHOSEN if takes_floats else "it takes no floats")
-    return None if any(_floats(primal.outputs)) else Refusal("", "it gives no floats")
 
 
 @dataclass(eq=False)
 class _Programs:
-    """The programs of one graph for one target, while it is scheduled."""
+    """The programs of one graph for one target, collected while its modes are scheduled."""
 
     graph: str
     profile: Profile
@@ -148,8 +100,7 @@ class _Programs:
     def of_kernel(self, kernel: Kernel, choice: Choice) -> Sequence[int]:
         key = (kernel, choice)
         if key not in self._by_kernel:
-            self._check_double(kernel)
-            variant = variant_for(self._built(choice), self.profile)
+            variant = self._variant(kernel, choice)
             lowered = lower_kernel(kernel, choice.mode, variant)
             self._by_kernel[key] = [
                 self._number(one, kernel.reported_name, (kernel, variant)) for one in lowered
@@ -157,36 +108,34 @@ class _Programs:
         return self._by_kernel[key]
 
     def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
-        self._check_double(step.producer.kernel)
-        passes = lowered_passes(step, variant_for(self._built(choice), self.profile))
-        kernel = step.producer.kernel.reported_name
-        numbers = [self._number(one.lowered, kernel) for one in passes.steps]
+        kernel = step.producer.kernel
+        passes = lowered_passes(step, self._variant(kernel, choice))
+        numbers = [self._number(one.lowered, kernel.reported_name) for one in passes.steps]
         return StagedPasses(passes, tuple(numbers), step.shape)
 
-    def compiled(self, count: int, compile_with: Compile) -> tuple[GraphProgram, ...]:
-        """The first `count` programs; what a refused mode added is left out."""
-        found: list[GraphProgram] = []
+    def compiled(self, count: int, compile_with: Compile) -> tuple[EntryPoint, ...]:
+        """The first `count` programs."""
+        points: list[EntryPoint] = []
         stems: list[str] = []
         lowered = self.lowered[:count]
         codes = compile_with([one.program for one in lowered], self.profile.name)
         rows = zip(lowered, codes, self._kernels, self._sources, strict=False)
         for one, code, kernel, source in rows:
             stems.append(stem_of(self.graph, one.program, stems))
-            found.append(GraphProgram(Dispatch(one, code, stems[-1], source), kernel))
-        return tuple(found)
+            points.append(EntryPoint(one, code, stems[-1], kernel, source))
+        return tuple(points)
 
-    def _check_double(self, kernel: Kernel) -> None:
-        if not self.profile.has_double and double_of(kernel) is not None:
-            raise error("SR0711", name=self.graph, target=self.profile.name)
-
-    def _built(self, choice: Choice) -> Choice:
-        """What the build says of bounds goes for whatever is checked."""
-        return replace(choice, bounds=self.bounds) if choice.bounds == "raise" else choice
+    def _variant(self, kernel: Kernel, choice: Choice) -> Variant:
+        """`choice` for the target; the build's `bounds` apply to every kernel with checks."""
+        check_double(kernel, self.profile, self.graph)
+        if choice.bounds == "raise":
+            choice = replace(choice, bounds=self.bounds)
+        return variant_for(choice, self.profile)
 
     def _number(self, lowered: Lowered, kernel: str, source: Source | None = None) -> int:
-        for k, known in enumerate(self.lowered):
-            # The kernel is what reports name.
-            if known == lowered and (self._kernels[k] == kernel or not lowered.sites):
+        for k, program in enumerate(self.lowered):
+            # Reports name the kernel, so programs with sites are shared only within one.
+            if program == lowered and (self._kernels[k] == kernel or not lowered.sites):
                 return k
         self.lowered.append(lowered)
         self._kernels.append(kernel)

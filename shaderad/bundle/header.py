@@ -1,7 +1,7 @@
-"""A manifest -> `NAME.h`, the same facts as constants and structs of C11 and C++17.
+"""A manifest -> `NAME.h`: its slots, sizes and layouts as constants and structs of C11 and C++17.
 
-Identifiers begin with NAME; those of an entry point go on with its target and its file's name, so
-that building for one target more renames nothing.
+Identifiers begin with NAME; those of an entry point continue with its target and the name of its
+file, so another target renames nothing.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from shaderad.ir.types import Kind
 from shaderad.lower.bindings import WordKind
 
 _UNIFORM_WORDS = 4
-"""Targets may round the size of the constant buffer up to a multiple of so many words."""
+"""The size of the constant buffer is rounded up to a multiple of this many words."""
 
 _IN_WORDS = {Kind.DOUBLE: ("uint32_t", "uint32_t"), Kind.HALF: ("float",)}
-"""How the constant buffer holds scalars that do not lie there as in storage buffers."""
+"""The C types of scalars that constant buffers hold otherwise than storage buffers."""
 _NUMBERED = {WordKind.DIM, WordKind.SHAPE}
-"""Words of which there is one for each axis."""
+"""Kinds of words that exist once per axis."""
 
 Word = tuple[str, str, str]
-"""Its name, its type in C, and what it is."""
+"""Name, C type, and remark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +39,14 @@ class _Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class _EntryPoint:
-    """What kernels' dispatches and graphs' programs have in common."""
+class _Point:
+    """An entry point of the manifest, with what kernels and graphs describe differently."""
 
+    entry: to.DispatchEntry | ProgramEntry
     target: str
     remark: str
-    name: str
-    file: str
-    workgroup: tuple[int, int, int]
     group_limit: int
     words: Sequence[Word]
-    parameters: _Resource
     resources: Sequence[_Resource]
 
 
@@ -72,30 +69,31 @@ def header_text(manifest: Manifest, name: str) -> str:
         "",
         *types.lines(),
     ]
-    for entry_point in _entry_points(manifest):
-        lines += _entry_lines(entry_point, names, prefix)
+    for point in _points(manifest):
+        lines += _entry_lines(point, names, prefix)
     lines.append(f"#endif // {guard}")
     return "\n".join(lines) + "\n"
 
 
-def _entry_points(manifest: Manifest) -> Iterator[_EntryPoint]:
+def _points(manifest: Manifest) -> Iterator[_Point]:
     for kernel in manifest.kernels:
         types = _uniform_words(kernel, manifest.types)
         for target, programs in kernel.targets.items():
             for dispatches in (programs.primal, programs.backward, programs.forward):
-                for number, one in enumerate(dispatches, 1):
-                    remark = f"{kernel.name}, {one.mode.value}: {number} of {len(dispatches)}"
-                    yield _of_kernel(one, target, remark, types)
+                for number, dispatch in enumerate(dispatches, 1):
+                    place = f"{number} of {len(dispatches)}"
+                    remark = f"{kernel.name}, {dispatch.mode.value}: {place}"
+                    yield _kernel_point(dispatch, target, remark, types)
     for graph in manifest.graphs:
         for target, plans in graph.targets.items():
             for program in plans.programs:
-                yield _of_graph(program, target, f"{graph.name}: its plans say when and how")
+                yield _graph_point(program, target, f"{graph.name}: its plans say when and how")
 
 
 def _uniform_words(
     kernel: to.KernelEntry, layouts: Mapping[str, to.Layout]
 ) -> dict[str, list[str]]:
-    """The type in C of each word that the uniforms of `kernel` take, by uniform."""
+    """The C types of the words of each uniform of `kernel`, by uniform."""
     return {
         uniform.name: [
             c_type
@@ -106,35 +104,28 @@ def _uniform_words(
     }
 
 
-def _of_kernel(
+def _kernel_point(
     dispatch: to.DispatchEntry, target: str, remark: str, types: Mapping[str, Sequence[str]]
-) -> _EntryPoint:
-    return _EntryPoint(
+) -> _Point:
+    return _Point(
+        entry=dispatch,
         target=target,
         remark=remark,
-        name=dispatch.entry_point,
-        file=dispatch.file,
-        workgroup=dispatch.workgroup,
         group_limit=1 if dispatch.is_single_group else dispatch.group_limit,
         words=[_word(word, types) for word in dispatch.parameters.words],
-        parameters=_Resource(dispatch.parameters.name, dispatch.parameters.place, "uniform"),
         resources=[
             _Resource(r.name, r.place, _resource_remark(r), r.fill_word) for r in dispatch.resources
         ],
     )
 
 
-def _of_graph(program: ProgramEntry, target: str, remark: str) -> _EntryPoint:
-    given = program.parameters
-    return _EntryPoint(
+def _graph_point(program: ProgramEntry, target: str, remark: str) -> _Point:
+    return _Point(
+        entry=program,
         target=target,
         remark=remark,
-        name=program.entry_point,
-        file=program.file,
-        workgroup=program.workgroup,
         group_limit=0,
-        words=[(word, "uint32_t", "") for word in given.words],
-        parameters=_Resource(given.name, given.place, "uniform"),
+        words=[(word, "uint32_t", "") for word in program.parameters.words],
         resources=[
             _Resource(r.name, r.place, r.access.value + ", report" * r.is_report)
             for r in program.resources
@@ -160,20 +151,22 @@ def _resource_remark(resource: to.ResourceEntry) -> str:
     return ", ".join((resource.access.value, resource.role.value, *members))
 
 
-def _entry_lines(point: _EntryPoint, names: Identifiers, prefix: str) -> Iterator[str]:
-    stem = (prefix, point.target, PurePosixPath(point.file).stem)
+def _entry_lines(point: _Point, names: Identifiers, prefix: str) -> Iterator[str]:
+    entry = point.entry
+    stem = (prefix, point.target, PurePosixPath(entry.file).stem)
+    parameters = _Resource(entry.parameters.name, entry.parameters.place, "uniform")
 
     def define(value: str | int, *parts: str) -> str:
         return f"#define {names.claim('_'.join((*stem, *parts)).upper())} {value}"
 
     yield f"// {point.target}, {point.remark}"
-    yield define(f'"{point.name}"', "entry_point")
-    yield define(f'"{point.file}"', "file")
-    for axis, count in zip("xyz", point.workgroup, strict=True):
+    yield define(f'"{entry.entry_point}"', "entry_point")
+    yield define(f'"{entry.file}"', "file")
+    for axis, count in zip("xyz", entry.workgroup, strict=True):
         yield define(count, "workgroup", axis)
     if point.group_limit:
         yield define(point.group_limit, "group_limit")
-    for resource in (point.parameters, *point.resources):
+    for resource in (parameters, *point.resources):
         yield f"// {resource.name}: {resource.remark}"
         yield from (define(v, resource.name, k) for k, v in _place(resource.place))
         if resource.fill_word is not None:
@@ -184,7 +177,7 @@ def _entry_lines(point: _EntryPoint, names: Identifiers, prefix: str) -> Iterato
 
 
 def _place(place: to.Place) -> Iterator[tuple[str, str]]:
-    """What to call each number of a place, and the number; an HLSL register is a class with one."""
+    """Name and value of each number of a place; an HLSL register is split into class and number."""
     for key, value in place.items():
         if key == "register":
             yield "register_class", f"'{str(value)[0]}'"

@@ -1,7 +1,7 @@
-"""A built folder -> lines that tell a person what is in it: `shaderad inspect`.
+"""A built folder -> the lines of `shaderad inspect`.
 
-All is read from the manifest; of the files only their sizes and hashes. Invariant: nothing is
-changed, and no compiler or device is needed.
+Reads the manifest, and sizes and hashes of the files. Invariant: changes nothing, and needs no
+compiler and no device.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ Line = tuple[str, Kind]
 
 
 def inspect(folder: Path) -> Iterator[Line]:
-    """The lines, each with what it is about; ``failed`` ones speak of files that differ.
+    """The lines, each with its kind; ``failed`` marks files that are missing or were changed.
 
     Raises:
-        CompileError: SR0720 no manifest, or none of ours; SR0721 of another version.
+        CompileError: SR0720, if the folder has no valid manifest; SR0721, if another version
+            wrote it; SR0722, if the manifest was changed.
     """
     manifest = read_manifest(folder)
     yield f"{folder}: made by shaderad {manifest.shaderad} with {manifest.compiler}", "area"
@@ -41,72 +42,74 @@ def inspect(folder: Path) -> Iterator[Line]:
 
 def _files(folder: Path, manifest: Manifest) -> Iterator[Line]:
     total = 0
-    for name, wanted in manifest.files.items():
+    for name, digest in manifest.files.items():
         try:
             content = read_plain(folder, name)
         except UnreadableError as failure:
             yield f"  {name}: {failure}", "failed"
             continue
         total += len(content)
-        if hashlib.sha256(content).hexdigest() != wanted:
+        if hashlib.sha256(content).hexdigest() != digest:
             yield f"  {name}: was changed since it was built", "failed"
     count = f"{len(manifest.files)} files, {total} bytes"
     yield f"  manifest of version {manifest.schema_version}, {count}", "fact"
 
 
-def _target(one: to.TargetEntry) -> str:
-    features = ", ".join(one.features) or "no optional feature"
+def _target(entry: to.TargetEntry) -> str:
+    features = ", ".join(entry.features) or "no optional feature"
     return (
-        f"{one.atomics} atomics, {features}, {one.workgroup} threads a workgroup, "
-        f"space {one.space} from slot {one.first_binding} on"
+        f"{entry.atomics} atomics, {features}, {entry.workgroup} threads a workgroup, "
+        f"space {entry.space} from slot {entry.first_binding} on"
     )
 
 
 # -- kernels --------------------------------------------------------------------------------
 
 
-def _kernel(folder: Path, one: to.KernelEntry) -> Iterator[Line]:
-    indices = ", ".join(one.index_names)
-    yield f"kernel {one.name}[{indices}] ({one.file}:{one.line}), bounds {one.bounds}", "area"
-    for parameter in one.parameters:
+def _kernel(folder: Path, entry: to.KernelEntry) -> Iterator[Line]:
+    yield _heading("kernel", entry, entry.index_names)
+    for parameter in entry.parameters:
         yield f"  {parameter.name}: {parameter.kind} {parameter.type}{_value(parameter)}", "fact"
-    for target, programs in one.targets.items():
+    for target, programs in entry.targets.items():
         for dispatch in (*programs.primal, *programs.backward, *programs.forward):
             yield from _dispatch(folder, target, dispatch)
-        yield from _refusals(target, programs.no_backward, programs.no_forward)
+        yield from _refusals(target, programs)
 
 
 def _value(parameter: to.Parameter) -> str:
-    """Of a constant; JSON tells whole numbers from others by nothing but their type."""
+    """The value of a constant; JSON does not distinguish integers from whole floats."""
     value = parameter.value
     if isinstance(value, float) and parameter.type != "float" and value.is_integer():
         value = int(value)
     return "" if value is None else f" = {value}"
 
 
-def _dispatch(folder: Path, target: str, one: to.DispatchEntry) -> Iterator[Line]:
-    yield _entry_point(folder, target, one.entry_point, one.file, one.features), "ok"
-    words = len(one.parameters.words)
-    yield f"    {_place(one.parameters.place)}  {words} parameter words", "fact"
-    for resource in one.resources:
+def _dispatch(folder: Path, target: str, entry: to.DispatchEntry) -> Iterator[Line]:
+    yield _entry_point(folder, target, entry)
+    words = len(entry.parameters.words)
+    yield f"    {_place(entry.parameters.place)}  {words} parameter words", "fact"
+    for resource in entry.resources:
         members = ", ".join(member.name for member in resource.members)
-        what = f"{resource.role.value} of {members}" if members else resource.role.value
+        content = f"{resource.role.value} of {members}" if members else resource.role.value
         fill = "" if resource.fill_word is None else f", filled with {resource.fill_word:#x}"
-        how = f"{resource.access.value}, {what}{fill}"
-        yield f"    {_place(resource.place)}  {how}", "fact"
-    for name, strategy in one.strategies.items():
+        place = _place(resource.place)
+        yield f"    {place}  {resource.access.value}, {content}{fill}", "fact"
+    for name, strategy in entry.strategies.items():
         yield f"    gradient of {name}: {strategy}", "fact"
 
 
-def _entry_point(
-    folder: Path, target: str, entry_point: str, file: str, features: Iterable[str]
-) -> str:
+def _heading(kind: str, entry: to.KernelEntry | graphs.GraphEntry, names: Iterable[str]) -> Line:
+    source = f"{entry.file}:{entry.line}"
+    return f"{kind} {entry.name}[{', '.join(names)}] ({source}), bounds {entry.bounds}", "area"
+
+
+def _entry_point(folder: Path, target: str, entry: to.DispatchEntry | graphs.ProgramEntry) -> Line:
     try:
-        size = f"{len(read_plain(folder, file))} bytes"
+        size = f"{len(read_plain(folder, entry.file))} bytes"
     except UnreadableError:
         size = "missing"
-    needs = f", needs {', '.join(features)}" if features else ""
-    return f"  {target}: {entry_point} in {file}, {size}{needs}"
+    needs = f", needs {', '.join(entry.features)}" if entry.features else ""
+    return f"  {target}: {entry.entry_point} in {entry.file}, {size}{needs}", "ok"
 
 
 def _place(place: to.Place) -> str:
@@ -115,38 +118,34 @@ def _place(place: to.Place) -> str:
     return " ".join(f"{name} {number}" for name, number in place.items())
 
 
-def _refusals(
-    target: str, backward: to.NoDerivative | None, forward: to.NoDerivative | None
-) -> Iterator[Line]:
-    for mode, one in (("backward", backward), ("forward", forward)):
-        if one is not None:
-            code = f"{one.code}: " if one.code else ""
-            line = f" (line {one.line})" if one.line else ""
-            yield f"  {target}: no {mode}: {code}{one.reason}{line}", "none"
+def _refusals(target: str, entry: to.ProgramsEntry | graphs.PlansEntry) -> Iterator[Line]:
+    for mode, refusal in (("backward", entry.no_backward), ("forward", entry.no_forward)):
+        if refusal is not None:
+            code = f"{refusal.code}: " if refusal.code else ""
+            line = f" (line {refusal.line})" if refusal.line else ""
+            yield f"  {target}: no {mode}: {code}{refusal.reason}{line}", "none"
 
 
 # -- graphs ---------------------------------------------------------------------------------
 
 
-def _graph(folder: Path, one: graphs.GraphEntry) -> Iterator[Line]:
-    sizes = ", ".join(one.sizes)
-    yield f"graph {one.name}[{sizes}] ({one.file}:{one.line}), bounds {one.bounds}", "area"
-    for what, arrays in (("takes", one.inputs), ("gives", one.outputs)):
+def _graph(folder: Path, entry: graphs.GraphEntry) -> Iterator[Line]:
+    yield _heading("graph", entry, entry.sizes)
+    for verb, arrays in (("takes", entry.inputs), ("gives", entry.outputs)):
         for array in arrays:
             shape = ", ".join(map(str, array.shape))
-            yield f"  {what} {array.name}: {array.type}[{shape}]", "fact"
-    for target, plans in one.targets.items():
+            yield f"  {verb} {array.name}: {array.type}[{shape}]", "fact"
+    for target, plans in entry.targets.items():
         for program in plans.programs:
-            point = program.entry_point
-            yield _entry_point(folder, target, point, program.file, program.features), "ok"
+            yield _entry_point(folder, target, program)
         modes = {"primal": plans.primal, "backward": plans.backward, "forward": plans.forward}
         for mode, plan in modes.items():
             if plan is not None:
                 yield f"  {target}: {mode} plan: {_plan(plan)}", "ok"
-        yield from _refusals(target, plans.no_backward, plans.no_forward)
+        yield from _refusals(target, plans)
 
 
-_SHOWN: dict[type, str] = {
+_NOUNS: dict[type, str] = {
     graphs.RunCommand: "dispatches",
     graphs.CopyCommand: "copies",
     graphs.FillCommand: "fills",
@@ -156,15 +155,15 @@ _SHOWN: dict[type, str] = {
 
 
 def _plan(plan: graphs.PlanEntry) -> str:
-    counts = Counter(_SHOWN[type(one)] for one in _commands(plan.commands) if type(one) in _SHOWN)
-    parts = [f"{counts[what]} {what}" for what in _SHOWN.values() if counts[what]]
+    counts = Counter(_NOUNS.get(type(command)) for command in _commands(plan.commands))
+    parts = [f"{counts[noun]} {noun}" for noun in _NOUNS.values() if counts[noun]]
     return f"{', '.join(parts) or 'nothing to run'} over {len(plan.buffers)} buffers"
 
 
 def _commands(block: Iterable[graphs.Command]) -> Iterator[graphs.Command]:
-    for one in block:
-        yield one
-        if isinstance(one, graphs.RepeatCommand):
-            yield from one.start
-        if isinstance(one, graphs.RepeatCommand | graphs.WhileCommand):
-            yield from _commands(one.body)
+    for command in block:
+        yield command
+        if isinstance(command, graphs.RepeatCommand):
+            yield from command.start
+        if isinstance(command, graphs.RepeatCommand | graphs.WhileCommand):
+            yield from _commands(command.body)

@@ -1,6 +1,6 @@
-"""What a build did, or why it failed -> the one JSON document that `--json` prints.
+"""The result of a build, or its error -> the JSON document that `--json` prints.
 
-For scripts and editors: fields are only ever added.
+For scripts and editors: fields are added, never changed or removed.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ from importlib import metadata
 
 import msgspec
 
-from shaderad.bundle.graph_entries import BuiltGraph
-from shaderad.bundle.manifest import BuiltKernel
+from shaderad.bundle.programs import AnyBuild, ChosenKernel
 from shaderad.bundle.report import ReportRow, report_rows
 from shaderad.bundle.stages import Built
 from shaderad.diagnostics import Error
-from shaderad.lower.validate import Judgement
 
 
 class RefusalEntry(msgspec.Struct):
@@ -27,7 +25,7 @@ class RefusalEntry(msgspec.Struct):
 
 
 class TargetModes(msgspec.Struct):
-    """What one entry has for one target."""
+    """The modes of one entry for one target."""
 
     modes: list[str]
     refusals: dict[str, RefusalEntry]
@@ -43,7 +41,7 @@ class EntryResult(msgspec.Struct):
 
 
 class ValidatorResult(msgspec.Struct):
-    """What a validator said of one entry point."""
+    """The answer of a validator about one entry point."""
 
     validator: str
     status: str
@@ -51,17 +49,17 @@ class ValidatorResult(msgspec.Struct):
 
 
 class VerificationResult(msgspec.Struct):
-    """What came of trying the gradient of one entry for one target."""
+    """The outcome of `--verify` for one entry and target."""
 
     entry: str
     target: str
     is_verified: bool
     reason: str
-    """Why not."""
+    """Why the gradient was not verified."""
 
 
 class Diagnostic(msgspec.Struct):
-    """An error, as an editor shows it: lines and columns count from 1."""
+    """An error for an editor: lines and columns count from 1."""
 
     code: str
     message: str
@@ -69,7 +67,7 @@ class Diagnostic(msgspec.Struct):
     line: int | None
     column: int | None
     end_column: int | None
-    """The first after it."""
+    """Exclusive."""
     label: str
     note: str
     help: str
@@ -90,27 +88,29 @@ class Document(msgspec.Struct, kw_only=True):
 
 
 def success_text(built: Built) -> str:
-    """A build that was written."""
-    entries = [*built.kernels, *built.graphs]
+    """The document of a build that was written."""
+    builds = [*built.kernels, *built.graphs]
     return _text(
         Document(
             shaderad=metadata.version("shaderad"),
             ok=True,
             folder=str(built.folder),
             files=[*built.files],
-            entries=[_entry(one) for one in entries],
-            validators=[_validator(one) for one in built.judgements],
-            verifications=[
-                VerificationResult(one.entry, one.target, not one.reason, one.reason)
-                for one in built.verifications
+            entries=[*map(_entry, builds)],
+            validators=[
+                ValidatorResult(j.validator, j.status.value, j.reason) for j in built.judgements
             ],
-            report=report_rows(entries),
+            verifications=[
+                VerificationResult(v.entry, v.target, not v.reason, v.reason)
+                for v in built.verifications
+            ],
+            report=report_rows(builds),
         )
     )
 
 
 def failure_text(failure: Error) -> str:
-    """A build that wrote nothing."""
+    """The document of a build that failed and wrote nothing."""
     version = metadata.version("shaderad")
     return _text(Document(shaderad=version, ok=False, diagnostics=[_diagnostic(failure)]))
 
@@ -119,24 +119,21 @@ def _text(document: Document) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
 
 
-def _entry(built: BuiltKernel | BuiltGraph) -> EntryResult:
+def _entry(build: AnyBuild) -> EntryResult:
     targets = {
         target: TargetModes(
-            [*programs.modes],
+            [mode.name.lower() for mode in programs.by_mode],
             {
                 mode.name.lower(): RefusalEntry(
-                    one.code or None, one.reason, built.span.file, one.line or None
+                    refusal.code or None, refusal.reason, build.span.file, refusal.line or None
                 )
-                for mode, one in programs.refusals.items()
+                for mode, refusal in programs.refusals.items()
             },
         )
-        for target, programs in built.by_target.items()
+        for target, programs in build.by_target.items()
     }
-    return EntryResult(built.name, "kernel" if isinstance(built, BuiltKernel) else "graph", targets)
-
-
-def _validator(one: Judgement) -> ValidatorResult:
-    return ValidatorResult(one.validator, one.status.value, one.reason)
+    kind = "kernel" if isinstance(build.source, ChosenKernel) else "graph"
+    return EntryResult(build.name, kind, targets)
 
 
 def _diagnostic(failure: Error) -> Diagnostic:

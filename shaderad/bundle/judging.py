@@ -1,7 +1,7 @@
-"""Compiled entry points -> what validators say of them, asked while others are still compiled.
+"""Compiled entry points -> the answers of validators, asked while others are still compiled.
 
-Invariants: judgements come in the order of the entry points, whoever answers first; what a
-validator said of the same code is kept on disk, and it is not asked again.
+Invariants: judgements come in the order of the entry points, whichever validator answers first;
+answers are cached on disk by code and version of the validator.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import msgspec
 
-from shaderad.bundle.programs import Dispatch
+from shaderad.bundle.programs import EntryPoint
 from shaderad.diagnostics import Error, Span, error
 from shaderad.lower.artifact import Code
 from shaderad.lower.cache import Cache, default_cache, key_of
@@ -23,85 +23,85 @@ from shaderad.lower.child import Child
 from shaderad.lower.compile import ask_naga, code_with_lines
 from shaderad.lower.validate import Judgement, Status, tool_identity, tool_names, validate
 
-_KEPT = "judgement 2"
-"""Raised whenever more is asked of code, so that earlier judgements are forgotten."""
+_QUESTION = "judgement 2"
+"""The version of what is asked of code; a new one invalidates cached judgements."""
 
 
-class Judges:
-    """Every validator of a build; `close` it."""
+class Validators:
+    """All validators of a build; its owner calls `close`."""
 
     def __init__(self, *, expects_wgsl: bool, cache: Cache | None = None) -> None:
         self._cache = cache or default_cache()
         self._naga = Naga()
-        # naga has a process of its own, the others one for each question: both kinds answer while
-        # the compiler goes on.
+        # naga runs in a child process, the tools in one process per question: both kinds answer
+        # while the compiler goes on.
         self._naga_thread = ThreadPoolExecutor(1, "naga")
         self._tool_thread = ThreadPoolExecutor(1, "validators")
-        self._asked: list[tuple[Dispatch, Span, Future[Judgement | None]]] = []
+        self._asked: list[tuple[EntryPoint, Span, Future[Judgement | None]]] = []
         self._wakes_naga = expects_wgsl
         self._waking = threading.Lock()
 
     def compilation_starts(self) -> None:
-        """Opens naga's device beside the compiler, since new code will be there to judge."""
+        """Opens naga's device while the compiler runs; called before the first compilation."""
         with self._waking:  # Programs are compiled side by side.
             if self._wakes_naga:
                 self._wakes_naga = False
                 self._naga_thread.submit(self._naga.open)
 
-    def ask(self, dispatches: Iterable[Dispatch], span: Span) -> None:
-        """Has `dispatches` of what is at `span` judged."""
-        for one in dispatches:
-            names = ("naga",) if one.code.target == "wgsl" else tool_names(one.code.target)
-            self._asked += [(one, span, self._answer(one, name)) for name in names]
+    def ask(self, points: Iterable[EntryPoint], span: Span) -> None:
+        """Asks about `points`; `span` is the definition of their kernel or graph."""
+        for point in points:
+            names = ("naga",) if point.code.target == "wgsl" else tool_names(point.code.target)
+            self._asked += [(point, span, self._answer(point, name)) for name in names]
 
     def answers(self) -> tuple[Judgement, ...]:
-        """What they say, in the order of the entry points.
+        """All judgements, in the order of the entry points.
 
         Raises:
-            CompileError: SR0712, where one refuses.
+            CompileError: SR0712, if a validator refuses an entry point.
         """
-        found: list[Judgement] = []
-        for dispatch, span, future in self._asked:
+        judgements: list[Judgement] = []
+        for point, span, future in self._asked:
             judgement = future.result()
             if judgement is None:
                 continue
             if judgement.status is Status.REFUSED:
                 raise error(
                     "SR0712",
-                    _line_refused(dispatch, judgement) or span,
+                    _line_refused(point, judgement) or span,
                     validator=judgement.validator,
-                    entry=dispatch.lowered.program.name,
-                    target=dispatch.code.target,
+                    entry=point.lowered.program.name,
+                    target=point.code.target,
                     reason=judgement.reason,
                 )
-            found.append(judgement)
-        return tuple(found)
+            judgements.append(judgement)
+        return tuple(judgements)
 
     def close(self) -> None:
-        """Asks no more, and ends naga's process."""
+        """Cancels open questions and ends naga's process."""
         self._tool_thread.shutdown(cancel_futures=True)
         self._naga_thread.shutdown(cancel_futures=True)
         self._naga.close()
 
-    def _answer(self, dispatch: Dispatch, name: str) -> Future[Judgement | None]:
-        key = self._key(dispatch, name)
-        kept = self._kept(key)
-        if kept is None:
+    def _answer(self, point: EntryPoint, name: str) -> Future[Judgement | None]:
+        key = self._key(point, name)
+        cached = self._cached(key)
+        if cached is None:
             thread = self._naga_thread if name == "naga" else self._tool_thread
-            return thread.submit(self._judgement, dispatch, name, key)
-        known: Future[Judgement | None] = Future()
-        known.set_result(kept)
-        return known
+            return thread.submit(self._judgement, point, name, key)
+        answer: Future[Judgement | None] = Future()
+        answer.set_result(cached)
+        return answer
 
-    def _judgement(self, dispatch: Dispatch, name: str, key: str) -> Judgement | None:
-        code, entry = dispatch.code, dispatch.lowered.program.name
-        said = self._naga(code, entry) if name == "naga" else validate(code, entry, name)
-        if said is not None and said.status is not Status.UNAVAILABLE:
-            self._cache.put(key, msgspec.msgpack.encode(said))
-        return said
+    def _judgement(self, point: EntryPoint, name: str, key: str) -> Judgement | None:
+        code, entry = point.code, point.lowered.program.name
+        judgement = self._naga(code, entry) if name == "naga" else validate(code, entry, name)
+        if judgement is not None and judgement.status is not Status.UNAVAILABLE:
+            self._cache.put(key, msgspec.msgpack.encode(judgement))
+        return judgement
 
-    def _kept(self, key: str) -> Judgement | None:
-        """What was said of this code before, by the same version of the validator."""
+    def _cached(self, key: str) -> Judgement | None:
+        """The judgement of the same validator version about the same code."""
         stored = self._cache.get(key) if key else None
         try:
             return msgspec.msgpack.decode(stored, type=Judgement) if stored else None
@@ -109,16 +109,16 @@ class Judges:
             return None
 
     @staticmethod
-    def _key(dispatch: Dispatch, name: str) -> str:
-        """Empty where the validator is missing."""
-        code, entry = dispatch.code, dispatch.lowered.program.name
-        judge = naga_version() if name == "naga" else tool_identity(code.target, name)
-        return key_of(_KEPT, judge, code.target, entry, code.content) if judge else ""
+    def _key(point: EntryPoint, name: str) -> str:
+        """The key in the cache; empty if the validator is missing."""
+        code, entry = point.code, point.lowered.program.name
+        version = naga_version() if name == "naga" else tool_identity(code.target, name)
+        return key_of(_QUESTION, version, code.target, entry, code.content) if version else ""
 
 
-def _line_refused(dispatch: Dispatch, judgement: Judgement) -> Span | None:
-    """The Python line that a validator refuses, where its text can say which it is from."""
-    target, program = dispatch.code.target, dispatch.lowered.program
+def _line_refused(point: EntryPoint, judgement: Judgement) -> Span | None:
+    """The Python line that a validator refuses, if the validator's text names a line."""
+    target, program = point.code.target, point.lowered.program
     code = code_with_lines(program, target) if target == "hlsl" else None
     again = code and validate(code, program.name, judgement.validator)
     for line in again.reason.splitlines() if again else ():
@@ -129,12 +129,12 @@ def _line_refused(dispatch: Dispatch, judgement: Judgement) -> Span | None:
 
 
 _SLANG_LINE = re.compile(r"kernel_[0-9a-f]+\.slang[:(](\d+)")
-"""A line of the text that is written, not of the library."""
+"""A line of the generated text, not of the library."""
 
 
 @functools.cache
 def naga_version() -> str:
-    """The version of wgpu, which carries naga; empty where it is missing."""
+    """The version of wgpu, which contains naga; empty if wgpu is not installed."""
     try:
         return f"wgpu {importlib.metadata.version('wgpu')}"
     except importlib.metadata.PackageNotFoundError:
@@ -142,7 +142,7 @@ def naga_version() -> str:
 
 
 class Naga:
-    """Asks wgpu about WGSL, in a process of its own, which finds a device when first asked."""
+    """Asks wgpu about WGSL in a child process, which opens a device at the first question."""
 
     def __init__(self) -> None:
         self._child = Child()
@@ -160,11 +160,11 @@ class Naga:
         return Judgement("naga", status, verdict.reason)
 
     def open(self) -> None:
-        """Does ahead what the first question would wait for."""
+        """Starts the process and opens its device before the first question."""
         self(_NOTHING, "nothing")
 
     def close(self) -> None:
-        """Ends the process, where one was started."""
+        """Ends the process if it was started."""
         self._child.close()
 
 

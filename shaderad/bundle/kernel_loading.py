@@ -6,20 +6,19 @@ from collections.abc import Mapping
 
 from shaderad.bundle import description
 from shaderad.bundle.kernel_rules import KernelRules
-from shaderad.bundle.loaded_files import Files, bindings, reasons, sites, span_in
-from shaderad.bundle.type_names import TypeNames
+from shaderad.bundle.loaded_files import Files, reasons, sites, span_in
+from shaderad.bundle.type_names import TypeReader
 from shaderad.frontend.kernels import KernelSignature
 from shaderad.frontend.launchable import Launchable
 from shaderad.ir import nodes
 from shaderad.ir.pointers import POINTED
 from shaderad.ir.types import BufferType, Struct, Type
-from shaderad.lower.artifact import Program
 from shaderad.lower.bindings import Lowered, Mode, Resource, Word
 from shaderad.session.prebuilt import BuiltModes, Dispatches, PrebuiltKernel
 
 
 class LoadedKernel(Launchable):
-    """A kernel of a folder; it is called and differentiated as the one it was built from."""
+    """A kernel of a build; calls and derivatives work as for the kernel it was built from."""
 
     def __init__(self, kernel: PrebuiltKernel) -> None:
         self._kernel = kernel
@@ -38,7 +37,7 @@ class LoadedKernel(Launchable):
         )
 
     def specialise(self, const_values: Mapping[str, object]) -> nodes.Kernel:
-        del const_values  # Compiled in.
+        del const_values  # The values are compiled in.
         return self._kernel
 
     def __repr__(self) -> str:
@@ -46,29 +45,29 @@ class LoadedKernel(Launchable):
         return f"<kernel {self.name}({names}) of {self._kernel.folder}>"
 
 
-def loaded_kernel(files: Files, types: TypeNames, entry: description.KernelEntry) -> LoadedKernel:
-    """One kernel.
+def loaded_kernel(files: Files, types: TypeReader, entry: description.KernelEntry) -> LoadedKernel:
+    """The kernel that `entry` describes.
 
     Raises:
-        CompileError: SR0722 for a file that is missing or was changed.
-        KeyError, ValueError: Where the manifest speaks of what is not there.
+        CompileError: SR0722, if a file is missing or was changed.
+        KeyError, ValueError: The manifest contradicts itself.
     """
-    return LoadedKernel(_Reader(files, types, entry).kernel())
+    return LoadedKernel(_KernelReader(files, types, entry).kernel())
 
 
-class _Reader:
-    """One kernel of a manifest."""
+class _KernelReader:
+    """Reads one kernel of a manifest."""
 
-    def __init__(self, files: Files, types: TypeNames, entry: description.KernelEntry) -> None:
+    def __init__(self, files: Files, types: TypeReader, entry: description.KernelEntry) -> None:
         self._files = files
         self._types = types
         self._entry = entry
         inputs = (*entry.arrays, *entry.uniforms)
-        self._rules = KernelRules(entry, {one.name: types.type(one.type) for one in inputs})
+        self._rules = KernelRules(entry, {i.name: types.type(i.type) for i in inputs})
 
     def kernel(self) -> PrebuiltKernel:
         entry = self._entry
-        buffers = tuple(self._buffer(one) for one in entry.arrays)
+        buffers = tuple(map(self._buffer, entry.arrays))
         self._rules.check()
         uniforms = tuple(
             nodes.Uniform(name=u.name, path=(*u.path,), type=self._types.type(u.type))
@@ -92,19 +91,19 @@ class _Reader:
             folder=str(self._files.folder),
             bounds=entry.bounds,
             wanted=frozenset(
-                one.name for one in (*entry.arrays, *entry.uniforms) if one.is_differentiable
+                i.name for i in (*entry.arrays, *entry.uniforms) if i.is_differentiable
             ),
             launch_shaped=frozenset(a.name for a in entry.arrays if a.has_launch_shape),
-            by_target={name: self._modes(name, one) for name, one in entry.targets.items()},
+            by_target={name: self._modes(name, each) for name, each in entry.targets.items()},
             axes=tuple(
-                tuple((one.array, one.axis) for one in axes)
+                tuple((axis.array, axis.axis) for axis in axes)
                 for axes in entry.axes_of_launch or [[]] * len(entry.index_names)
             ),
         )
 
-    def _buffer(self, one: description.ArrayEntry) -> nodes.Buffer:
-        t = BufferType(one.access, self._types.type(one.type), one.rank)
-        return nodes.Buffer(name=one.name, path=(*one.path,), type=t)
+    def _buffer(self, array: description.ArrayEntry) -> nodes.Buffer:
+        t = BufferType(array.access, self._types.type(array.type), array.rank)
+        return nodes.Buffer(name=array.name, path=(*array.path,), type=t)
 
     # -- dispatches ------------------------------------------------------------------------
 
@@ -116,55 +115,39 @@ class _Reader:
         }
         return BuiltModes(by_mode, reasons(entry.no_backward, entry.no_forward))
 
-    def _dispatches(self, target: str, given: list[description.DispatchEntry]) -> Dispatches:
-        return tuple(self._dispatch(target, one) for one in given)
+    def _dispatches(self, target: str, entries: list[description.DispatchEntry]) -> Dispatches:
+        return tuple(self._dispatch(target, entry) for entry in entries)
 
-    def _dispatch(self, target: str, one: description.DispatchEntry) -> Lowered:
-        files = self._files
-        self._rules.check_dispatch(one)
-        resources = tuple(self._resource(r) for r in one.resources)
-        program = Program(
-            name=one.entry_point,
-            slang=files.text(one.slang),
-            workgroup=one.workgroup,
-            bindings=bindings(one.parameters, one.resources),
-            parameter_words=tuple(w.name for w in one.parameters.words),
-            features=frozenset(one.features),
-            library=files.library,
-            space=files.space(target),
-            code=files.code(target, one.file),
-        )
+    def _dispatch(self, target: str, entry: description.DispatchEntry) -> Lowered:
+        self._rules.check_dispatch(entry)
+        words = entry.parameters.words
         return Lowered(
-            program=program,
-            mode=one.mode,
-            resources=resources,
-            words=tuple(_word(w) for w in one.parameters.words),
-            sites=sites(one.sites),
-            group_limit=one.group_limit,
-            is_single_group=one.is_single_group,
-            threads_of=one.thread_for_each.removeprefix("word of ").removeprefix("index"),
-            strategies=dict(one.strategies),
+            program=self._files.program(target, entry, (w.name for w in words)),
+            mode=entry.mode,
+            resources=tuple(map(self._resource, entry.resources)),
+            words=tuple(Word(w.kind, w.of, w.index, w.role) for w in words),
+            sites=sites(entry.sites),
+            group_limit=entry.group_limit,
+            is_single_group=entry.is_single_group,
+            threads_of=entry.thread_for_each.removeprefix("word of ").removeprefix("index"),
+            strategies=dict(entry.strategies),
         )
 
-    def _resource(self, one: description.ResourceEntry) -> Resource:
+    def _resource(self, entry: description.ResourceEntry) -> Resource:
         return Resource(
-            slot=one.slot,
-            role=one.role,
-            members=tuple(m.name for m in one.members),
-            fill_word=one.fill_word,
-            is_covered_by_launch=one.is_covered_by_launch,
-            types=tuple(self._types.type(m.type) for m in one.members),
+            slot=entry.slot,
+            role=entry.role,
+            members=tuple(m.name for m in entry.members),
+            fill_word=entry.fill_word,
+            is_covered_by_launch=entry.is_covered_by_launch,
+            types=tuple(self._types.type(m.type) for m in entry.members),
         )
-
-
-def _word(one: description.WordEntry) -> Word:
-    return Word(one.kind, one.of, one.index, one.role)
 
 
 def _gathered(
     type_by_path: Mapping[tuple[str, ...], Type], path: tuple[str, ...], name: str
 ) -> Type:
-    """The type of a parameter; one that comes apart is a struct of its arrays and uniforms."""
+    """The type of a parameter; a struct of arrays is rebuilt from its arrays and uniforms."""
     if path in type_by_path:
         return type_by_path[path]
     depth = len(path)

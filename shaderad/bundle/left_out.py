@@ -1,6 +1,6 @@
-"""Kernels and graphs of a file -> the same without ``print``, with a warning for each of them.
+"""Kernels and graphs -> the same without ``print``, with a warning for each removed line.
 
-What is built runs in hosts that have nobody to read lines to.
+Hosts of a build have no way to show printed lines.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def silent_kernel(kernel: Kernel) -> Kernel:
-    """A kernel as it is built."""
-    made, left_out = without_prints(kernel)
+    """The kernel without ``print``."""
+    silent, left_out = without_prints(kernel)
     _warn(left_out)
-    return made
+    return silent
 
 
 def silent_variant(variant: Variant) -> Variant:
-    """A graph as it is built."""
-    # A build of kernels alone starts without what graphs are made of.
+    """The graph without ``print``."""
+    # Imported here: a build of kernels alone starts without the graph compiler.
     from shaderad.ir.graph_prints import graph_without_prints
 
     graph, left_out = graph_without_prints(variant.graph)
@@ -36,8 +36,8 @@ def silent_variant(variant: Variant) -> Variant:
 
 
 def _warn(left_out: Iterable[Print]) -> None:
-    """One warning a line, at that line of the Python file."""
+    """Warns once for each Python line, at that line."""
     for span in dict.fromkeys(s.span for s in left_out):
-        found = error("SR0754", span)
-        text = f"{found.message} ({found.code})"
+        warning = error("SR0754", span)
+        text = f"{warning.message} ({warning.code})"
         warnings.warn_explicit(text, UserWarning, span.file, span.line)

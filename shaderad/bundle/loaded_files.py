@@ -1,40 +1,57 @@
-"""The files that a manifest lists, and what it says of the source.
+"""The files that a manifest lists, and the parts of its entries that kernels and graphs share.
 
-Invariant: every file that is used has the hash that the manifest says.
+Invariant: every file that is read has the hash in the manifest.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
-from shaderad.bundle.description import NoDerivative, Parameters, ResourceEntry, SiteEntry
+from shaderad.bundle.description import DispatchEntry, NoDerivative, SiteEntry
 from shaderad.bundle.document import Manifest
-from shaderad.bundle.graph_description import BindingEntry, WordsEntry
+from shaderad.bundle.graph_description import ProgramEntry
 from shaderad.bundle.plain_files import UnreadableError, read_plain
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import NO_SPAN
-from shaderad.lower.artifact import Access, Binding, Code, library_folder
+from shaderad.lower.artifact import Access, Binding, Code, Program, library_folder
 from shaderad.lower.bindings import Mode, Site
 from shaderad.lower.compile import TARGETS
 
 
 class Files:
-    """The files that a manifest lists, read and checked when they are needed."""
+    """The files that a manifest lists, read and checked on demand."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder = folder
         self._hashes = manifest.files
         self._targets = manifest.targets
-        self.library = self._library(manifest.slang_library)
+        self._library = self._own_library(manifest.slang_library)
 
-    def space(self, target: str) -> int:
-        """Where the code of `target` binds everything."""
-        known = self._targets.get(target)
-        return 0 if known is None else known.space
+    def program(
+        self, target: str, entry: DispatchEntry | ProgramEntry, words: Iterable[str]
+    ) -> Program:
+        """The program of an entry point; `words` are the names of its parameter words.
 
-    def content(self, name: str) -> bytes:
+        Raises:
+            CompileError: SR0722, if a file is missing or was changed.
+            ValueError: The slots are not those of a program.
+        """
+        options = self._targets.get(target)
+        return Program(
+            name=entry.entry_point,
+            slang=self._text(entry.slang),
+            workgroup=entry.workgroup,
+            bindings=_bindings(entry),
+            parameter_words=tuple(words),
+            features=frozenset(entry.features),
+            library=self._library,
+            space=0 if options is None else options.space,
+            code=Code(TARGETS[target], self._content(entry.file)),
+        )
+
+    def _content(self, name: str) -> bytes:
         try:
             content = read_plain(self.folder, name)
         except UnreadableError as failure:
@@ -43,30 +60,25 @@ class Files:
             raise error("SR0722", file=name, folder=self.folder, reason="it was changed")
         return content
 
-    def code(self, target: str, name: str) -> Code:
-        """The compiled program in a file."""
-        return Code(TARGETS[target], self.content(name))
-
-    def text(self, name: str) -> str:
-        """The Slang text in a file."""
+    def _text(self, name: str) -> str:
         try:
-            return self.content(name).decode()
+            return self._content(name).decode()
         except UnicodeDecodeError:
             raise error("SR0722", file=name, folder=self.folder, reason="it is no text") from None
 
-    def _library(self, name: str) -> Path | None:
-        """The folder's own Slang library, where it is not the installed one."""
-        listed = [one for one in self._hashes if one.startswith(f"{name}/")]
+    def _own_library(self, name: str) -> Path | None:
+        """The Slang library in the folder; `None` if the installed one is the same."""
+        listed = [file for file in self._hashes if file.startswith(f"{name}/")]
         installed = library_folder()
-        for one in listed:
-            own = installed / one.partition("/")[2]
-            if not own.is_file() or _hash(own.read_bytes()) != self._hashes[one]:
+        for file in listed:
+            own = installed / file.partition("/")[2]
+            if not own.is_file() or _hash(own.read_bytes()) != self._hashes[file]:
                 break
         else:
             return None
-        for one in listed:
-            self.content(one)
-        # The compiler finds what it is told to import by its name, listed or not.
+        for file in listed:
+            self._content(file)
+        # The compiler imports modules by name, whether the manifest lists them or not.
         folder = (self.folder / name).resolve()
         for path in folder.glob("*.slang"):
             if f"{name}/{path.name}" not in self._hashes:
@@ -80,33 +92,29 @@ def _hash(content: bytes) -> str:
 
 
 def span_in(file: str, line: int) -> Span:
-    """A line of the source, which is not here: its name says so."""
+    """A line of the Python source; the file name says that the source itself is not here."""
     return Span(f"{file} as built", line) if file and line else NO_SPAN
 
 
-def bindings(
-    parameters: Parameters | WordsEntry, resources: Sequence[ResourceEntry | BindingEntry]
-) -> tuple[Binding, ...]:
-    """What a program binds.
-
-    Raises:
-        ValueError: Where slots are not those of any program.
-    """
-    found = [Binding(parameters.slot, parameters.name, Access.UNIFORM)]
-    found += [Binding(r.slot, r.name, r.access) for r in resources]
-    slots, first = sorted(one.slot for one in found), parameters.slot
-    if first < 0 or slots != [*range(first, first + len(found))]:
-        raise ValueError(f"slots {[one.slot for one in found]} of one program")
-    return tuple(found)
+def _bindings(entry: DispatchEntry | ProgramEntry) -> tuple[Binding, ...]:
+    first = entry.parameters.slot
+    bindings = [Binding(first, entry.parameters.name, Access.UNIFORM)]
+    bindings += [Binding(r.slot, r.name, r.access) for r in entry.resources]
+    slots = [binding.slot for binding in bindings]
+    if sorted(slots) != [*range(first, first + len(slots))]:
+        raise ValueError(f"slots {slots} of one program")
+    return tuple(bindings)
 
 
-def sites(given: Iterable[SiteEntry]) -> tuple[Site, ...]:
+def sites(entries: Iterable[SiteEntry]) -> tuple[Site, ...]:
     """The places in the source that a program may report."""
-    return tuple(Site(s.kind, span_in(s.file, s.line), s.name) for s in given)
+    return tuple(Site(s.kind, span_in(s.file, s.line), s.name) for s in entries)
 
 
 def reasons(no_backward: NoDerivative | None, no_forward: NoDerivative | None) -> dict[Mode, str]:
     """Why modes were not built."""
-    given = {Mode.BACKWARD: no_backward, Mode.FORWARD: no_forward}
-    found = {mode: one.reason for mode, one in given.items() if one is not None}
-    return {Mode.FORWARD: "it was built without `--jvp`", **found}
+    reason_by_mode = {Mode.FORWARD: "it was built without `--jvp`"}
+    for mode, entry in ((Mode.BACKWARD, no_backward), (Mode.FORWARD, no_forward)):
+        if entry is not None:
+            reason_by_mode[mode] = entry.reason
+    return reason_by_mode

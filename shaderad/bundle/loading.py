@@ -1,7 +1,7 @@
-"""A folder that `shaderad build` wrote -> its kernels and graphs, to be called and differentiated.
+"""A folder that `shaderad build` wrote -> its kernels and graphs, callable and differentiable.
 
-Neither the Python source nor, on wgpu, the Slang compiler is needed. Invariant: every file that
-is used has the hash that the manifest says.
+Needs no Python source and, on wgpu, no Slang compiler. Invariant: every file that is read has the
+hash in the manifest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shaderad.bundle.document import Manifest
 from shaderad.bundle.kernel_loading import LoadedKernel, loaded_kernel
 from shaderad.bundle.loaded_files import Files
 from shaderad.bundle.plain_files import UnreadableError, read_plain
-from shaderad.bundle.type_names import TypeNames
+from shaderad.bundle.type_names import TypeReader
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 
@@ -46,13 +46,12 @@ class Loaded:
         """The entry called `name`.
 
         Raises:
-            LanguageError: SR0723, where there is none.
+            LanguageError: SR0723, if the folder has no such entry.
         """
-        found = self._entries.get(name)
-        if found is None:
+        if name not in self._entries:
             known = ", ".join(f"`{k}`" for k in self._entries) or "none"
             raise error("SR0723", name=name, folder=self._folder, known=known)
-        return found
+        return self._entries[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -69,41 +68,41 @@ class Loaded:
 
 @api_boundary
 def load(folder: str | Path) -> Loaded:
-    """The kernels and graphs of a folder that `shaderad build` wrote.
+    """Loads the kernels and graphs of a folder that `shaderad build` wrote.
 
-    They are called like those they were built from, also under `sad.vjp` and `sad.grad`; which
-    file serves is chosen by the features of the device.
+    They are called like the functions they were built from, also under `sad.vjp` and `sad.grad`.
+    The features of the device decide which target runs.
 
     Args:
-        folder: Where ``manifest.json`` lies.
+        folder: The folder of ``manifest.json``.
 
     Returns:
-        An object with one callable an entry: ``loaded.shade(..)`` or ``loaded["shade"](..)``.
+        An object with one callable per entry: ``loaded.shade(..)`` or ``loaded["shade"](..)``.
 
     Raises:
-        CompileError: SR0720 no manifest, or none of ours; SR0721 of another version; SR0722 a
-            file that is missing or was changed.
+        CompileError: SR0720, if the folder has no valid manifest; SR0721, if another version of
+            shaderad wrote it; SR0722, if a file is missing or was changed.
     """
     path = Path(folder)
     return Loaded(path, entries_of(path, read_manifest(path)))
 
 
 def entries_of(path: Path, manifest: Manifest) -> dict[str, Entry]:
-    """The entries of a folder, by name, as `manifest` has them.
+    """The entries that `manifest` describes, by name.
 
     Raises:
         CompileError: SR0720, SR0722.
     """
     files = Files(path, manifest)
-    types = TypeNames(manifest.types)
+    types = TypeReader(manifest.types)
     entries: dict[str, Entry] = {}
     try:
-        entries |= {one.name: loaded_kernel(files, types, one) for one in manifest.kernels}
+        entries |= {each.name: loaded_kernel(files, types, each) for each in manifest.kernels}
         if manifest.graphs:
-            # A folder of kernels need not wait for what runs graphs.
+            # Imported here: a folder of kernels loads without the graph modules.
             from shaderad.bundle.graph_loading import loaded_graph
 
-            entries |= {one.name: loaded_graph(files, types, one) for one in manifest.graphs}
+            entries |= {each.name: loaded_graph(files, types, each) for each in manifest.graphs}
     except (KeyError, ValueError) as failure:
         raise error("SR0720", folder=path, reason=f"it speaks of {failure}") from None
     except RecursionError:
@@ -118,10 +117,11 @@ class _Version(msgspec.Struct):
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """What the manifest of `folder` says.
+    """The manifest of `folder`.
 
     Raises:
-        CompileError: SR0720, SR0721.
+        CompileError: SR0720, if it is missing or not valid; SR0721, if another version wrote it;
+            SR0722, if it was changed.
     """
     try:
         text = read_plain(folder, FILE)

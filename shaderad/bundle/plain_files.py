@@ -1,7 +1,7 @@
-"""A name that a manifest lists -> the bytes of a file in its folder.
+"""A name in a manifest -> the bytes of a file in its folder.
 
-The name may come from anywhere. Invariant: only plain files inside the folder are opened, and of
-those no more than `LIMIT_BYTES` are read.
+The name is untrusted. Invariant: only regular files inside the folder are opened, and at most
+`LIMIT_BYTES` of them are read.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ LIMIT_BYTES = 64 << 20
 
 
 class UnreadableError(Exception):
-    """A file that is not read; its text says why."""
+    """A file that cannot be read; the text is the reason."""
 
 
 def plain_name(name: str) -> str:
-    """`name` without characters that no file of a build may have in its name."""
+    """`name` with `_` for characters that names of built files may not contain."""
     return "".join(c if c.isprintable() else "_" for c in name)
 
 
 def plain_path(folder: Path, name: str) -> Path:
-    """Where the file `name` of `folder` lies, links followed.
+    """The path of the file `name` in `folder`, with links resolved.
 
     Raises:
-        UnreadableError: Where it lies outside of the folder.
+        UnreadableError: The path leads out of the folder.
     """
     if not name.isprintable():
         raise UnreadableError("its name cannot be printed")
-    path, root = (os.path.realpath(one) for one in (folder / name, folder))
+    path, root = map(os.path.realpath, (folder / name, folder))
     if Path(name).is_absolute() or not Path(path).is_relative_to(root):
         raise UnreadableError("it lies outside of the folder")
     return Path(path)
@@ -40,16 +40,16 @@ def read_plain(folder: Path, name: str) -> bytes:
     """The bytes of the file `name` of `folder`.
 
     Raises:
-        UnreadableError: Where it is missing, outside of the folder, no plain file, or too large.
+        UnreadableError: It is missing, outside of the folder, no regular file, or too large.
     """
     try:
         path = plain_path(folder, name)
         _check(path.stat())
-        # It may be another file by now: a pipe must not keep us waiting.
-        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
-                         | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))  # fmt: skip
-        with os.fdopen(number, "rb") as file:
-            _check(os.fstat(number))
+        # The file may have been replaced since: opening a pipe must not block.
+        flags = ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY")
+        descriptor = os.open(path, os.O_RDONLY | sum(getattr(os, flag, 0) for flag in flags))
+        with os.fdopen(descriptor, "rb") as file:
+            _check(os.fstat(descriptor))
             content = file.read(LIMIT_BYTES + 1)
     except OSError as failure:
         raise UnreadableError(failure.strerror or str(failure)) from None

@@ -1,8 +1,8 @@
-"""What a build is told of its targets -> their profiles, changed.
+"""Options of a build -> the profiles of its targets, changed.
 
-Of ``--atomics`` and ``--features``, ``VALUE`` goes for every target of the build, ``TARGET:VALUE``
-for one, and wins there. Invariant: a profile never gets what its target cannot have; that is
-refused with what it can.
+In ``--atomics`` and ``--features``, ``VALUE`` applies to every target of the build, and
+``TARGET:VALUE`` overrides it for one. Invariant: a value that a target does not support is refused,
+with the values that it does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from shaderad.diagnostics import error
 from shaderad.lower.bindings import ATOMICS, WORKGROUP_SIZE
 
 FEATURES = ("float-atomics", "subgroups")
-"""Those that a build chooses; `half` and `double` are used where a kernel holds them."""
+"""The optional features; `half` and `double` follow from the types of a kernel."""
 _NOT = "no-"
 
 
@@ -24,17 +24,17 @@ class _Wish:
     """One item of an option."""
 
     target: str
-    """Empty: every target."""
+    """Empty for every target."""
     subject: str
-    """What it decides: ``atomics``, or a feature."""
+    """``atomics``, or the name of a feature."""
     value: str
     text: str
-    """As it was written, with its option."""
+    """The option and the item as written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a build is told of its targets, as it was written."""
+    """The options of a build that concern its targets, as written."""
 
     atomics: Sequence[str] = ()
     features: Sequence[str] = ()
@@ -44,29 +44,31 @@ class Changes:
 
 
 def changed_profiles(profiles: Sequence[Profile], changes: Changes) -> tuple[Profile, ...]:
-    """The profiles with what was asked of them.
+    """The profiles with `changes` applied.
 
     Raises:
-        CompileError: SR0740 or SR0741, where a word is unknown; SR0742, where it is for a target
-            that is not built; SR0743, where a target cannot have it; SR0744, where two contradict;
-            SR0745, where a number is out of a target's range.
+        CompileError: SR0740 or SR0741, if a word is unknown; SR0742, if its target is not built;
+            SR0743, if its target does not support it; SR0744, if two words contradict each other;
+            SR0745, if a number is out of range for a target.
     """
     names = [profile.name for profile in profiles]
-    wishes = [_way(*one) for one in _items("--atomics", changes.atomics, names)]
-    wishes += [_feature(*one) for one in _items("--features", changes.features, names)]
-    return tuple(_placed(_changed(one, _settled(one.name, wishes)), changes) for one in profiles)
+    wishes = [_way(*item) for item in _items("--atomics", changes.atomics, names)]
+    wishes += [_feature(*item) for item in _items("--features", changes.features, names)]
+    return tuple(
+        _placed(_changed(profile, _settled(profile.name, wishes)), changes) for profile in profiles
+    )
 
 
 def _placed(profile: Profile, changes: Changes) -> Profile:
-    # The constant buffer and as many storage buffers as an entry point may bind have a slot.
+    # Slots are needed for the constant buffer and the maximum number of storage buffers.
     last_binding = profile.limits.slots - profile.limits.storage_buffers - 1
-    for option, found, low, high in (
+    for option, number, low, high in (
         ("--workgroup", changes.workgroup, 1, profile.limits.workgroup),
         ("--space", changes.space, 0, profile.limits.spaces - 1),
         ("--binding-base", changes.first_binding, 0, last_binding),
     ):
-        if not low <= found <= high:
-            raise error("SR0745", option=option, found=found, target=profile.name,
+        if not low <= number <= high:
+            raise error("SR0745", option=option, found=number, target=profile.name,
                         low=low, high=high)  # fmt: skip
     return replace(profile, workgroup=changes.workgroup, space=changes.space,
                    first_binding=changes.first_binding)  # fmt: skip
@@ -75,8 +77,8 @@ def _placed(profile: Profile, changes: Changes) -> Profile:
 def _items(
     option: str, texts: Iterable[str], targets: Sequence[str]
 ) -> Iterable[tuple[str, str, str]]:
-    """The target, the word and the text of every item."""
-    for text in (part.strip() for each in texts for part in each.split(",")):
+    """The target, the word and the text of every item of `option`."""
+    for text in (part.strip() for joined in texts for part in joined.split(",")):
         target, colon, word = text.rpartition(":")
         if colon and target not in targets:
             raise error("SR0742", text=f"{option} {text}", target=target,
@@ -97,17 +99,17 @@ def _feature(target: str, word: str, text: str) -> _Wish:
     return _Wish(target, subject, word, text)
 
 
-def _settled(target: str, wishes: Iterable[_Wish]) -> dict[str, _Wish]:
-    """What goes for one target, by subject: its own items before those for all."""
-    for_all = [wish for wish in wishes if not wish.target]
-    own = [wish for wish in wishes if wish.target == target]
-    found: dict[str, _Wish] = {}
-    for level in (for_all, own):
+def _settled(target: str, wishes: Sequence[_Wish]) -> dict[str, _Wish]:
+    """The items for one target, by subject; its own items override those for every target."""
+    settled: dict[str, _Wish] = {}
+    for scope in ("", target):
         by_subject: dict[str, _Wish] = {}
-        for wish in level:
-            _check_agreement(by_subject.setdefault(wish.subject, wish), wish, target)
-        found |= by_subject
-    return found
+        for wish in (wish for wish in wishes if wish.target == scope):
+            other = by_subject.setdefault(wish.subject, wish)
+            if other.value != wish.value:
+                raise _contradiction(other, wish, target)
+        settled |= by_subject
+    return settled
 
 
 def _changed(profile: Profile, wishes: Mapping[str, _Wish]) -> Profile:
@@ -118,8 +120,8 @@ def _changed(profile: Profile, wishes: Mapping[str, _Wish]) -> Profile:
 
 
 def _atomics(profile: Profile, way: _Wish | None, feature: _Wish | None) -> str:
-    """How floats are added, by the option of its own or by the feature it rests on."""
-    others = [one for one in profile.possible_atomics if one != "native"]
+    """The kind of atomics: that of ``--atomics``, else what ``float-atomics`` implies."""
+    others = [kind for kind in profile.possible_atomics if kind != "native"]
     chosen = profile.atomics
     if feature is not None and feature.value == "float-atomics":
         chosen = "native"
@@ -130,16 +132,11 @@ def _atomics(profile: Profile, way: _Wish | None, feature: _Wish | None) -> str:
             raise _contradiction(way, feature, profile.name)
         chosen = way.value
     if chosen not in profile.possible_atomics:
-        asked = way or feature
-        assert asked is not None, "a profile's own atomics are possible"
-        raise error("SR0743", text=asked.text, target=profile.name,
-                    possible=", ".join(f"`{one}`" for one in profile.possible_atomics))  # fmt: skip
+        wish = way or feature
+        assert wish is not None, "a profile's own atomics are possible"
+        possible = ", ".join(f"`{kind}`" for kind in profile.possible_atomics)
+        raise error("SR0743", text=wish.text, target=profile.name, possible=possible)
     return chosen
-
-
-def _check_agreement(first: _Wish, second: _Wish, target: str) -> None:
-    if first.value != second.value:
-        raise _contradiction(first, second, target)
 
 
 def _contradiction(first: _Wish, second: _Wish, target: str) -> Exception:

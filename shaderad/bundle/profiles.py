@@ -1,7 +1,6 @@
-"""What each target of `build` may use: the one table.
+"""The table of build targets: a compiler target with a set of features each.
 
-A target of `build` is a compiler target with a set of features. The gradients of both SPIR-V
-profiles are the same; they are summed in another way.
+Both SPIR-V profiles give the same gradients, summed in different ways.
 """
 
 from __future__ import annotations
@@ -15,25 +14,25 @@ from shaderad.lower.bindings import ATOMICS, WORKGROUP_SIZE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What every device of a target has at least."""
+    """The minimum limits of the devices of a target."""
 
     storage_buffers: int
     workgroup: int
-    """Threads of one."""
+    """Threads of a workgroup."""
     spaces: int
     """Descriptor sets, bind groups or register spaces."""
     slots: int
-    """Numbers of bindings in one of them."""
+    """Bindings of one space."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """One target: how kernels are lowered for it and what its files are called."""
+    """One target: how kernels are lowered for it, and the suffix of its files."""
 
     name: str
     suffix: str
     atomics: str
-    """How floats are added, of `possible_atomics`; see `lower.bindings.Variant`."""
+    """The kind of float atomics, one of `possible_atomics`; see `lower.bindings.Variant`."""
     has_subgroups: bool
     possible_atomics: tuple[str, ...]
     limits: Limits
@@ -46,22 +45,22 @@ class Profile:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """What kernels may use besides what their own types ask for."""
-        known = {"float-atomics": self.atomics == "native", "subgroups": self.has_subgroups}
-        return tuple(name for name, is_allowed in known.items() if is_allowed)
+        """The features that kernels may use, apart from those of their types."""
+        allowed = {"float-atomics": self.atomics == "native", "subgroups": self.has_subgroups}
+        return tuple(name for name, is_allowed in allowed.items() if is_allowed)
 
 
 # WebGPU guarantees 8 storage buffers an entry point, 256 threads a workgroup, 4 bind groups and
-# slots up to 999; that is also what portable SPIR-V may take for granted.
+# slots up to 999; portable SPIR-V keeps to these limits too.
 _PORTABLE = Limits(storage_buffers=8, workgroup=256, spaces=4, slots=1000)
-# Elsewhere drivers have more; 16 buffers leave room beside what the host itself binds.
+# Other drivers offer more; 16 buffers leave room for bindings of the host.
 _NATIVE = Limits(storage_buffers=16, workgroup=1024, spaces=4, slots=1000)
-# HLSL has as many spaces as one likes. Metal numbers 31 buffers in one row.
+# HLSL does not limit spaces. Metal has one space with 31 buffers.
 _HLSL = replace(_NATIVE, spaces=1000)
 _METAL = replace(_NATIVE, spaces=1, slots=31)
 
-# HLSL and WGSL have no atomic add of floats. The compare-exchange of WGSL and Metal is the weak
-# one, of which Slang compares the old value alone: an add could be lost.
+# HLSL and WGSL have no atomic add of floats. The compare-exchange of WGSL and Metal is weak, and
+# Slang checks its old value only: an add could be lost.
 PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
@@ -114,12 +113,12 @@ DEFAULT_TARGETS = ("spirv", "hlsl", "wgsl")
 
 
 def profiles_of(targets: Iterable[str]) -> tuple[Profile, ...]:
-    """The profiles of `targets`, each once, in the order of the table; commas separate too.
+    """The profiles of `targets`, in the order of the table; a text may name several with commas.
 
     Raises:
-        CompileError: SR0504, where there is no such target; SR0713, where none is named.
+        CompileError: SR0504, if a target is unknown; SR0713, if `targets` is empty.
     """
-    wanted = [name.strip() for each in targets for name in each.split(",") if name.strip()]
+    wanted = [name.strip() for joined in targets for name in joined.split(",") if name.strip()]
     names = ", ".join(f"`{name}`" for name in PROFILES)
     for target in wanted:
         if target not in PROFILES:

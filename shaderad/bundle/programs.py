@@ -1,16 +1,19 @@
-"""A kernel and a target -> the compiled entry points of its primal and backward dispatches.
+"""A kernel or graph and a target -> the compiled entry points of its modes.
 
-Invariant: what comes out was compiled.
+Invariant: every entry point returned was compiled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
+from shaderad.bundle.graph_entries import TracedGraph
 from shaderad.bundle.profiles import Profile
 from shaderad.bundle.wanted_inputs import kernel_inputs
-from shaderad.diagnostics import DerivativeError, Error, Span, error
+from shaderad.diagnostics import DerivativeError, Span, error
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import Access, Kind, is_differentiable, scalars
 from shaderad.lower.artifact import Code, Program
@@ -20,82 +23,104 @@ from shaderad.lower.importable import lower_importable
 from shaderad.lower.kernels import lower_kernel
 from shaderad.session.devices import Choice
 
+if TYPE_CHECKING:
+    from shaderad.session.schedule import Schedule
+
 Compile = Callable[[Sequence[Program], str], list[Code]]
-"""`lower.compile.compile_programs`, with what a build adds to it."""
+"""`lower.compile.compile_programs`, with the hooks of a build."""
 
 Source = tuple[Kernel, Variant]
-"""What a dispatch was lowered from."""
+"""The kernel and variant that an entry point was lowered from."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dispatch:
+class EntryPoint:
     """One compiled entry point."""
 
     lowered: Lowered
     code: Code
     stem: str
-    """Its files' name without folder and suffix."""
+    """The name of its files, without folder and suffix."""
+    kernel: str = ""
+    """The kernel that its reports name; empty for kernels that a plan generated."""
     source: Source | None = None
     """`None` for passes over rows, whose loops depend on sizes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a kernel has no backward dispatches."""
+    """Why a derivative mode was not built."""
 
     code: str
-    """The error's; empty where there is nothing to differentiate."""
+    """The error code; empty where there is nothing to differentiate."""
     reason: str
     line: int = 0
-    """In the Python file; 0 where no one line is to blame."""
+    """In the Python file; 0 if no single line is the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenKernel:
-    """A kernel of the file that is built."""
+    """A kernel to build."""
 
     kernel: Kernel
     constants: Mapping[str, object]
     inputs: frozenset[str]
-    """By which it is differentiated, as Python reaches them."""
+    """The inputs that it is differentiated by, as Python reaches them."""
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
+    @property
+    def span(self) -> Span:
+        return self.kernel.span
 
     @property
     def wanted(self) -> frozenset[str]:
-        """Names of their buffers and uniforms."""
+        """Names of the buffers and uniforms of `inputs`."""
         inputs = (*self.kernel.buffers, *self.kernel.uniforms)
-        return frozenset(one.name for one in inputs if ".".join(one.path) in self.inputs)
+        return frozenset(i.name for i in inputs if ".".join(i.path) in self.inputs)
+
+
+Steps = TypeVar("Steps")
+"""What runs one mode: a tuple of entry points for a kernel, a schedule for a graph."""
+Chosen = TypeVar("Chosen", ChosenKernel, TracedGraph)
 
 
 @dataclass(frozen=True, slots=True)
-class Programs:
-    """One kernel for one target."""
+class TargetPrograms(Generic[Steps]):
+    """One kernel or graph, compiled for one target."""
 
-    primal: tuple[Dispatch, ...]
-    backward: tuple[Dispatch, ...]
-    refusal: Refusal | None
-    forward: tuple[Dispatch, ...] = ()
-    forward_refusal: Refusal | None = None
+    entry_points: tuple[EntryPoint, ...]
+    """Those of all modes; schedules refer to them by position."""
+    by_mode: Mapping[Mode, Steps]
+    """The modes that were built."""
+    refusals: Mapping[Mode, Refusal]
+    """The modes that were requested and not built."""
     functions: Program | None = None
-    """The module for shaders that call the kernel's functions."""
+    """The module for shaders that call the functions of the kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryBuild(Generic[Chosen, Steps]):
+    """One kernel or graph, compiled for every target."""
+
+    source: Chosen
+    bounds: str
+    by_target: Mapping[str, TargetPrograms[Steps]]
 
     @property
-    def dispatches(self) -> tuple[Dispatch, ...]:
-        return (*self.primal, *self.backward, *self.forward)
+    def name(self) -> str:
+        return self.source.name
 
     @property
-    def modes(self) -> tuple[str, ...]:
-        """What was built."""
-        made = {"primal": self.primal, "backward": self.backward, "forward": self.forward}
-        return tuple(name for name, dispatches in made.items() if dispatches)
-
-    @property
-    def refusals(self) -> dict[Mode, Refusal]:
-        """Why modes that were asked for were not."""
-        given = {Mode.BACKWARD: self.refusal, Mode.FORWARD: self.forward_refusal}
-        return {mode: one for mode, one in given.items() if one is not None}
+    def span(self) -> Span:
+        return self.source.span
 
 
-NOT_CHOSEN = "`--wrt` names none of its inputs"
+KernelBuild = EntryBuild[ChosenKernel, tuple[EntryPoint, ...]]
+GraphBuild: TypeAlias = EntryBuild[TracedGraph, "Schedule"]
+AnyBuild = KernelBuild | GraphBuild
 
 
 def build_programs(
@@ -105,47 +130,81 @@ def build_programs(
     *,
     with_forward: bool = False,
     compile_with: Compile = compile_programs,
-) -> Programs:
+) -> TargetPrograms[tuple[EntryPoint, ...]]:
     """Lowers and compiles the modes of a kernel.
 
     Raises:
-        LanguageError: What no mode of the kernel may say.
-        CompileError: SR0501 to SR0506, or SR0711, where the target lacks what the kernel uses.
+        LanguageError: The primal is not valid.
+        CompileError: SR0501 to SR0506, or SR0711 if the target lacks what the kernel uses.
     """
     kernel = chosen.kernel
-    _check_features(kernel, profile)
+    check_double(kernel, profile)
     variant = _variant(chosen, profile, bounds)
-
-    primal = lower_kernel(kernel, Mode.PRIMAL, variant)
-    backward, refusal = _derivative(kernel, Mode.BACKWARD, variant)
-    forward, forward_refusal = (
-        _derivative(kernel, Mode.FORWARD, variant) if with_forward else ((), None)
+    results = [b.type.element for b in kernel.buffers if b.access is not Access.IN]
+    lowered_by_mode, refusals = build_modes(
+        partial(lower_kernel, kernel, variant=variant),
+        nothing_to_differentiate(
+            is_wanted=bool(variant.wanted),
+            has_float_inputs=any(kernel_inputs(kernel).values()),
+            has_float_results=any(map(is_differentiable, results)),
+            no_results="it writes no floats",
+        ),
+        with_forward=with_forward,
     )
     functions = lower_importable(kernel, variant) if variant.wanted else None
-    modes = (primal, backward, forward)
-    programs = [one.program for lowered in modes for one in lowered]
-    whole = [*programs, functions] if functions is not None else programs
-    codes = iter(compile_with(whole, profile.name))
-    made = (_dispatches((kernel, variant), lowered, codes) for lowered in modes)
-    primals, backwards, forwards = made
-    return Programs(primals, backwards, refusal, forwards, forward_refusal, functions)
+    programs = [one.program for lowered in lowered_by_mode.values() for one in lowered]
+    if functions is not None:
+        programs.append(functions)
+    codes = iter(compile_with(programs, profile.name))
+    by_mode = {
+        mode: tuple(_entry_points((kernel, variant), lowered, codes))
+        for mode, lowered in lowered_by_mode.items()
+    }
+    return TargetPrograms(
+        tuple(point for points in by_mode.values() for point in points),
+        by_mode,
+        refusals,
+        functions,
+    )
 
 
-def _derivative(
-    kernel: Kernel, mode: Mode, variant: Variant
-) -> tuple[tuple[Lowered, ...], Refusal | None]:
-    """The dispatches of a mode, or why there are none."""
-    refusal = _nothing_to_differentiate(kernel, variant.wanted)
-    if refusal is not None:
-        return (), refusal
-    try:
-        return lower_kernel(kernel, mode, variant), None
-    except DerivativeError as failure:
-        return (), refusal_of(failure)
+def build_modes(
+    build_mode: Callable[[Mode], Steps], nothing: Refusal | None, *, with_forward: bool
+) -> tuple[dict[Mode, Steps], dict[Mode, Refusal]]:
+    """Builds the primal and the derivative modes.
+
+    Args:
+        build_mode: Builds one mode; a `DerivativeError` of it becomes the refusal of the mode.
+        nothing: The refusal of all derivative modes, if there is nothing to differentiate.
+        with_forward: True if forward mode is requested.
+    """
+    by_mode = {Mode.PRIMAL: build_mode(Mode.PRIMAL)}
+    refusals: dict[Mode, Refusal] = {}
+    for mode in (Mode.BACKWARD, Mode.FORWARD) if with_forward else (Mode.BACKWARD,):
+        if nothing is not None:
+            refusals[mode] = nothing
+            continue
+        try:
+            by_mode[mode] = build_mode(mode)
+        except DerivativeError as failure:
+            reason = f"{failure.message}; {failure.label}" if failure.label else failure.message
+            line = failure.span.line if failure.span else 0
+            refusals[mode] = Refusal(failure.code, reason, line)
+    return by_mode, refusals
+
+
+def nothing_to_differentiate(
+    *, is_wanted: bool, has_float_inputs: bool, has_float_results: bool, no_results: str
+) -> Refusal | None:
+    """The refusal of an entry without differentiated inputs or without float results."""
+    if not is_wanted:
+        not_chosen = "`--wrt` names none of its inputs"
+        return Refusal("", not_chosen if has_float_inputs else "it takes no floats")
+    return None if has_float_results else Refusal("", no_results)
 
 
 def launch_shaped_names(kernel: Kernel) -> frozenset[str]:
-    """Out arrays that an artifact takes to have the launch's shape."""
+    """The Out arrays whose shape the built code takes to be that of the launch."""
     rank = len(kernel.index_names)
     outs = (b for b in kernel.buffers if b.access is Access.OUT)
     return frozenset(b.name for b in outs if b.type.rank == rank)
@@ -177,54 +236,35 @@ def variant_for(choice: Choice, profile: Profile) -> Variant:
     )
 
 
-def _check_features(kernel: Kernel, profile: Profile) -> None:
+def check_double(kernel: Kernel, profile: Profile, graph: str = "") -> None:
+    """Refuses a kernel that holds doubles on a target without them.
+
+    Raises:
+        CompileError: SR0711, at the first such array, uniform or variable, or for `graph` if the
+            kernel is a part of one.
+    """
     if profile.has_double:
         return
-    found = double_of(kernel)
-    if found is not None:
-        name, span = found
-        raise error("SR0711", span, name=name, target=profile.name)
-
-
-def double_of(kernel: Kernel) -> tuple[str, Span] | None:
-    """The first array, uniform or variable of a kernel that holds doubles."""
     types = [(b.name, b.type.element, b.span) for b in kernel.buffers]
     types += [(u.name, u.type, u.span) for u in kernel.uniforms]
     types += [(name, t, kernel.span) for name, t in kernel.local_types.items()]
     for name, t, span in types:
         if any(s.kind is Kind.DOUBLE for s in scalars(t)):
-            return name, span
-    return None
+            raise error("SR0711", None if graph else span, name=graph or name, target=profile.name)
 
 
-def _nothing_to_differentiate(kernel: Kernel, wanted: frozenset[str]) -> Refusal | None:
-    if not wanted:
-        takes_floats = any(kernel_inputs(kernel).values())
-        return Refusal("", NOT_CHOSEN if takes_floats else "it takes no floats")
-    results = [b for b in kernel.buffers if b.access is not Access.IN]
-    if not any(is_differentiable(b.type.element) for b in results):
-        return Refusal("", "it writes no floats")
-    return None
-
-
-def refusal_of(failure: Error) -> Refusal:
-    reason = f"{failure.message}; {failure.label}" if failure.label else failure.message
-    return Refusal(failure.code, reason, failure.span.line if failure.span else 0)
-
-
-def _dispatches(
-    source: Source, lowered: tuple[Lowered, ...], codes: Iterator[Code]
-) -> tuple[Dispatch, ...]:
+def _entry_points(
+    source: Source, lowered: Iterable[Lowered], codes: Iterator[Code]
+) -> Iterator[EntryPoint]:
+    name = source[0].name
     stems: list[str] = []
     for one in lowered:
-        stems.append(stem_of(source[0].name, one.program, stems))
-    return tuple(
-        Dispatch(one, next(codes), stem, source) for one, stem in zip(lowered, stems, strict=True)
-    )
+        stems.append(stem_of(name, one.program, stems))
+        yield EntryPoint(one, next(codes), stems[-1], name, source)
 
 
-def stem_of(owner: str, program: Program, taken: list[str]) -> str:
-    """The entry point's name after its owner's; another of that name is numbered."""
+def stem_of(owner: str, program: Program, taken: Sequence[str]) -> str:
+    """The entry point's name with its owner's before it; numbered if another one has it."""
     name = program.name
     stem = name if name.startswith(owner) else f"{owner}_{name}"
     start, number = stem, 2

@@ -1,7 +1,7 @@
-"""What was built -> one row an entry point for `--report`: what a thread moves, binds and adds.
+"""A build -> one row per entry point for `--report`: the memory traffic and atomics of a thread.
 
-Bytes are those of whole elements in the lowered body, atomics those of one thread. Invariant: a
-number is what every thread does; where data decide it is `None`, and shown as ``varies``.
+Bytes count whole elements in the lowered body, atomics are those of one thread. Invariant: a number
+holds for every thread; a count that depends on data is `None`, and shown as ``varies``.
 """
 
 from __future__ import annotations
@@ -10,24 +10,22 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from shaderad.bundle.graph_entries import BuiltGraph
-from shaderad.bundle.manifest import BuiltKernel
-from shaderad.bundle.programs import Dispatch
+from shaderad.bundle.programs import AnyBuild, EntryPoint
 from shaderad.lower.artifact import Access
 from shaderad.lower.bindings import Addition
 from shaderad.lower.traffic import Traffic, traffic_of
 
 
 class AdditionRow(msgspec.Struct):
-    """A read whose cotangents are added to memory."""
+    """A read of an array whose cotangents are added to memory."""
 
     array: str
     line: int
-    """Of the Python file; 0 where no line of it says so."""
+    """Of the Python file; 0 if the read has none."""
     read: str
-    """As Python has it."""
+    """The Python text."""
     by: str
-    """``wave``, where the threads of a wave sum theirs first, or ``thread``."""
+    """``wave`` if the threads of a wave sum first, else ``thread``."""
 
 
 class ReportRow(msgspec.Struct):
@@ -43,7 +41,7 @@ class ReportRow(msgspec.Struct):
     atomics: int | None
     """Of one thread."""
     group_atomics: int | None
-    """Of a workgroup, after its threads have summed."""
+    """Of a workgroup, for sums that its threads compute first."""
     strategies: dict[str, str]
     additions: list[AdditionRow]
     """Of ``scattered`` gradients."""
@@ -51,52 +49,50 @@ class ReportRow(msgspec.Struct):
     code_bytes: int
 
 
-def report_rows(entries: Iterable[BuiltKernel | BuiltGraph]) -> list[ReportRow]:
+def report_rows(builds: Iterable[AnyBuild]) -> list[ReportRow]:
     """A row for each entry point, in the order of the manifest."""
     return [
-        _row(built.name, target, dispatch)
-        for built in entries
-        for target, programs in built.by_target.items()
-        for dispatch in programs.dispatches
+        _row(build.name, target, point)
+        for build in builds
+        for target, programs in build.by_target.items()
+        for point in programs.entry_points
     ]
 
 
-def _row(entry: str, target: str, dispatch: Dispatch) -> ReportRow:
-    lowered = dispatch.lowered
-    known = _traffic(dispatch) or Traffic(None, None, None, None)
+def _row(entry: str, target: str, point: EntryPoint) -> ReportRow:
+    lowered = point.lowered
+    traffic = None
+    if point.source is not None:
+        kernel, variant = point.source
+        traffic = traffic_of(kernel, lowered.mode, variant)
+    traffic = traffic or Traffic(None, None, None, None)
     return ReportRow(
         entry=entry,
         target=target,
         entry_point=lowered.program.name,
         mode=lowered.mode.value,
-        read_bytes=known.read_bytes,
-        written_bytes=known.written_bytes,
-        atomics=known.atomics,
-        group_atomics=known.group_atomics,
+        read_bytes=traffic.read_bytes,
+        written_bytes=traffic.written_bytes,
+        atomics=traffic.atomics,
+        group_atomics=traffic.group_atomics,
         strategies=dict(sorted(lowered.strategies.items())),
-        additions=[_addition(one) for one in lowered.additions],
+        additions=[*map(_addition, lowered.additions)],
         storage_bindings=sum(b.access is not Access.UNIFORM for b in lowered.program.bindings),
-        code_bytes=len(dispatch.code.content),
+        code_bytes=len(point.code.content),
     )
 
 
-def _addition(one: Addition) -> AdditionRow:
-    read = one.span.text()[one.span.column : one.span.end_column]
-    return AdditionRow(one.array, one.span.line, read, one.by)
-
-
-def _traffic(dispatch: Dispatch) -> Traffic | None:
-    if dispatch.source is None:
-        return None
-    kernel, variant = dispatch.source
-    return traffic_of(kernel, dispatch.lowered.mode, variant)
+def _addition(addition: Addition) -> AdditionRow:
+    span = addition.span
+    read = span.text()[span.column : span.end_column]
+    return AdditionRow(addition.array, span.line, read, addition.by)
 
 
 _HEAD = ("entry point", "target", "read", "written", "atomics", "a group", "buffers", "code")
 
 
 def report_lines(rows: Iterable[ReportRow]) -> Iterator[str]:
-    """A table; under each row how its gradients are summed, those in memory read by read."""
+    """A table; below each row the strategy of each gradient and its additions to memory."""
     rows = list(rows)
     cells = [_HEAD, *(_cells(row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -113,9 +109,10 @@ def report_lines(rows: Iterable[ReportRow]) -> Iterator[str]:
 def _gradient_lines(row: ReportRow) -> Iterator[str]:
     for name, strategy in row.strategies.items():
         yield f"    gradient of {name}: {strategy}"
-        for one in row.additions:
-            if one.array == name:
-                yield f"        line {one.line}, `{one.read}`: one add a {one.by}"
+        for addition in row.additions:
+            if addition.array == name:
+                read = f"line {addition.line}, `{addition.read}`"
+                yield f"        {read}: one add a {addition.by}"
 
 
 def _cells(row: ReportRow) -> tuple[str, ...]:

@@ -1,13 +1,13 @@
-"""Sizes <-> what a manifest says of them: a whole number, or an expression as text.
+"""Sizes <-> their form in a manifest: an integer, or an expression as text.
 
     expression = ["-"] term {("+" | "-") term}
     term       = factor {("*" | "//") factor}
     factor     = number | name | "(" expression ")"
                | ("max" | "min") "(" expression "," expression ")" | "sqrt" "(" expression ")"
 
-``//`` rounds down, and so does ``sqrt``, which is at least 1; operators of one kind go from left
-to right. Names are those of sizes; ``$`` begins those that a plan or its host sets. Invariant: what
-is written and read again is the same size, and what is read has few terms.
+``//`` and ``sqrt`` round down, and ``sqrt`` is at least 1; operators are left-associative. Names
+are those of sizes; ``$`` begins names that a plan or its host sets. Invariant: a size that is
+written and read again is the same, and sizes that are read have few terms.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from shaderad.ir import sizes
 from shaderad.ir.sizes import Atom, Polynomial, Size, Symbol
 
 DEPTH_LIMIT = 32
-"""Parentheses inside of each other."""
+"""How deep parentheses may nest."""
 TERM_LIMIT = 1000
-"""Terms of a sum once products of sums are multiplied out."""
+"""Terms of a sum after products of sums are expanded."""
 DIGIT_LIMIT = 18
 DEGREE_LIMIT = 64
 """Factors of a term."""
@@ -31,22 +31,22 @@ _TOKEN = re.compile(r"\s*(\d+|\$?[^\W\d]\w*|//|[-+*(),])")
 
 
 def spelled(size: Size) -> SizeText:
-    """The number, or the expression."""
+    """`size` as a number or expression."""
     return size if isinstance(size, int) else _sum(size)
 
 
 def parsed(text: SizeText) -> Size:
-    """The size.
+    """The size that `text` denotes.
 
     Raises:
-        ValueError: Where `text` is no expression.
+        ValueError: `text` is no expression.
     """
     return text if isinstance(text, int) else _parsed(text)
 
 
 @lru_cache(maxsize=1024)
 def _parsed(text: str) -> Size:
-    """The size; the plans of a graph repeat themselves for each mode and target."""
+    """Parses with a cache: the plans of a graph repeat for each mode and target."""
     return _Parser(text).whole()
 
 
@@ -70,7 +70,7 @@ def _atom(atom: Atom) -> str:
 
 
 def _operand(text: str) -> str:
-    """In parentheses unless it is one name or number."""
+    """Adds parentheses unless `text` is a name or number."""
     return text if re.fullmatch(r"[$\w]+", text) else f"({text})"
 
 
@@ -80,38 +80,38 @@ class _Parser:
         self._tokens: list[str] = []
         position = 0
         while position < len(text.rstrip()):
-            found = _TOKEN.match(text, position)
-            if found is None:
+            token = _TOKEN.match(text, position)
+            if token is None:
                 raise self._failure()
-            self._tokens.append(found[1])
-            position = found.end()
+            self._tokens.append(token[1])
+            position = token.end()
         self._next = 0
         self._depth = 0
 
     def whole(self) -> Size:
-        found = self._expression()
+        size = self._expression()
         if self._peek():
             raise self._failure()
-        return found
+        return size
 
     def _expression(self) -> Size:
-        found = sizes.multiply(-1, self._term()) if self._takes("-") else self._term()
+        size = sizes.multiply(-1, self._term()) if self._takes("-") else self._term()
         while self._peek() in ("+", "-"):
             is_sum = self._take() == "+"
-            found = (sizes.add if is_sum else sizes.subtract)(found, self._term())
-        return found
+            size = (sizes.add if is_sum else sizes.subtract)(size, self._term())
+        return size
 
     def _term(self) -> Size:
-        found = self._factor()
+        size = self._factor()
         while self._peek() in ("*", "//"):
             is_product = self._take() == "*"
             right = self._factor()
             if right == 0 and not is_product:
                 raise self._failure()
             if is_product:
-                self._check_product(found, right)
-            found = (sizes.multiply if is_product else sizes.floor_divide)(found, right)
-        return found
+                self._check_product(size, right)
+            size = (sizes.multiply if is_product else sizes.floor_divide)(size, right)
+        return size
 
     def _check_product(self, left: Size, right: Size) -> None:
         (terms, degree), (more_terms, more) = _extent(left), _extent(right)
@@ -124,18 +124,18 @@ class _Parser:
         self._depth += 1
         if self._depth > DEPTH_LIMIT:
             raise ValueError(f"a size of more than {DEPTH_LIMIT} parentheses in each other")
-        found = self._factor_within()
+        size = self._factor_within()
         self._depth -= 1
-        return found
+        return size
 
     def _factor_within(self) -> Size:
         token = self._take()
         if token.isdecimal():
             return self._number(token)
         if token == "(":
-            found = self._expression()
+            size = self._expression()
             self._expect(")")
-            return found
+            return size
         if token in ("max", "min", "sqrt") and self._takes("("):
             return self._call(token)
         if not token or token in "+-*//(),":
@@ -166,9 +166,9 @@ class _Parser:
         return token
 
     def _takes(self, wanted: str) -> bool:
-        is_found = self._peek() == wanted
-        self._next += is_found
-        return is_found
+        is_next = self._peek() == wanted
+        self._next += is_next
+        return is_next
 
     def _expect(self, wanted: str) -> None:
         if not self._takes(wanted):
@@ -179,6 +179,6 @@ class _Parser:
 
 
 def _extent(size: Size) -> tuple[int, int]:
-    """How many terms `size` has, and the most factors of one; numbers count for their digits."""
+    """The number of terms, and the maximum number of factors; 64 bits of a number count as one."""
     terms = (((), size),) if isinstance(size, int) else size.terms
     return len(terms), max(len(atoms) + number.bit_length() // 64 for atoms, number in terms)

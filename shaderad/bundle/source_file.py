@@ -1,8 +1,7 @@
 """A Python file -> the kernels and graphs it defines.
 
-The file is imported under its own name, as a script in its folder would import it. Invariant:
-whatever goes wrong while it is imported, an error of ours with its line comes out, and the file
-is read anew the next time.
+The file is imported under its own name, as a script in its folder would import it. Invariant: any
+failure of the import becomes an `Error` with its line, and the next build reads the file again.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
 
 
 def split_source(source: str) -> tuple[Path, str]:
-    """``model.py:shade`` -> the file and the name of one entry; no name: all of them.
+    """``model.py:shade`` -> the file and the name of one entry; an empty name selects all.
 
     Raises:
-        LanguageError: SR0701, where there is no such file.
+        LanguageError: SR0701, if the file does not exist.
     """
     path, name = Path(source), ""
     if not path.is_file():
@@ -48,7 +47,7 @@ def imported(path: Path) -> Generator[ModuleType]:
     """The module of a Python file, importable by its name until the block ends.
 
     Raises:
-        LanguageError: SR0702, where the file raises.
+        LanguageError: SR0702, if the file raises.
     """
     path = path.resolve()
     root, name = _import_name(path)
@@ -56,7 +55,7 @@ def imported(path: Path) -> Generator[ModuleType]:
     dont_write_bytecode = sys.dont_write_bytecode
     linecache.checkcache(str(path))
     sys.path.insert(0, str(root))
-    sys.dont_write_bytecode = True  # a build writes to its output folder alone
+    sys.dont_write_bytecode = True  # a build writes to its output folder only
     try:
         yield _run(path, name)
     finally:
@@ -67,92 +66,90 @@ def imported(path: Path) -> Generator[ModuleType]:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """What a file has to build, by the name that it has in the module."""
+    """The kernels and graphs of a file, by their name in the module."""
 
     kernels: dict[str, KernelFunction]
     graphs: dict[str, GraphFunction]
 
 
 def find_entries(module: ModuleType, names: Collection[str]) -> Entries:
-    """Kernels and graphs by the name they have in the module, in the order of definition.
+    """The kernels and graphs to build, in the order of definition.
 
-    All that are defined in the file, or those called `names`, wherever they are from.
+    Args:
+        module: The imported file.
+        names: Names in the module, imported ones included; empty for all that the file defines.
 
     Raises:
-        LanguageError: SR0703, where the file defines none; SR0704, where one of `names` is none;
-            SR0738, where two have one name.
+        LanguageError: SR0703, if the file defines none; SR0704, if a name is no kernel or graph;
+            SR0738, if two definitions have the same name.
     """
     file = module.__file__ or ""
     kernels, graphs = _members(module)
     members: dict[str, KernelFunction | GraphFunction] = {
-        key: one for key, one in vars(module).items() if key in kernels or key in graphs
+        name: value for name, value in vars(module).items() if name in kernels or name in graphs
     }
     for name in names:
         if name not in members:
             raise error("SR0704", name=name, file=Path(file).name,
                         known=", ".join(f"`{key}`" for key in members) or "none")  # fmt: skip
     _check_names(Path(file), members)
-    wanted = {key: one for key, one in members.items() if key in names}
-    found = wanted or _own(members, file)
-    if not found:
+    chosen = {name for name in members if name in names} or _own(members, file)
+    if not chosen:
         raise error("SR0703", file=Path(file).name)
     return Entries(
-        {key: one for key, one in kernels.items() if key in found},
-        {key: one for key, one in graphs.items() if key in found},
+        {name: kernel for name, kernel in kernels.items() if name in chosen},
+        {name: graph for name, graph in graphs.items() if name in chosen},
     )
 
 
 def _members(module: ModuleType) -> tuple[dict[str, KernelFunction], dict[str, GraphFunction]]:
-    """All kernels and graphs that the module names."""
+    """All kernels and graphs in the namespace of the module."""
     from shaderad.frontend.decorators import KernelFunction
 
-    named = vars(module).items()
-    kernels = {key: one for key, one in named if isinstance(one, KernelFunction)}
-    # What made a graph has imported this; a file of kernels does without, which is quicker.
+    members = vars(module).items()
+    kernels = {name: value for name, value in members if isinstance(value, KernelFunction)}
+    # `sad.graph` imports this module; a file of kernels skips the import, which is slow.
     if "shaderad.session.graphs" not in sys.modules:
         return kernels, {}
     from shaderad.session.graphs import GraphFunction
 
-    return kernels, {key: one for key, one in named if isinstance(one, GraphFunction)}
+    return kernels, {name: value for name, value in members if isinstance(value, GraphFunction)}
 
 
 def _check_names(file: Path, members: Collection[str]) -> None:
-    """Python forgets the first of two functions of one name; a build must not.
+    """Checks that no definition replaces another one of the same name.
 
     Raises:
-        LanguageError: SR0738.
+        LanguageError: SR0738, if one does.
     """
-    found: set[str] = set()
+    seen: set[str] = set()
     for node in ast.parse(file.read_bytes()).body:
         if not isinstance(node, ast.FunctionDef) or not node.decorator_list:
             continue
         if node.name not in members:
             continue
-        if node.name in found:
+        if node.name in seen:
             raise error("SR0738", _line(str(file), node.lineno), file=file.name, name=node.name)
-        found.add(node.name)
+        seen.add(node.name)
 
 
-def _own(
-    members: Mapping[str, KernelFunction | GraphFunction], file: str
-) -> dict[str, KernelFunction | GraphFunction]:
-    """Those that the file defines, each under its first name."""
-    own: dict[str, KernelFunction | GraphFunction] = {}
-    for key, one in members.items():
-        is_new = all(one is not other for other in own.values())
-        if is_new and one.python.__code__.co_filename == file:
-            own[key] = one
-    return own
+def _own(members: Mapping[str, KernelFunction | GraphFunction], file: str) -> set[str]:
+    """The names of members that the file defines; of several names for one, the first."""
+    name_by_id: dict[int, str] = {}
+    for name, member in members.items():
+        if member.python.__code__.co_filename == file:
+            name_by_id.setdefault(id(member), name)
+    return {*name_by_id.values()}
 
 
 def _import_name(path: Path) -> tuple[Path, str]:
-    """The folder to search and the dotted name; packages around the file count."""
+    """The folder for the search path, and the dotted name with the packages around the file."""
     root, parts = path.parent, [path.stem]
     while (root / "__init__.py").is_file():
         parts.insert(0, root.name)
         root = root.parent
     name = ".".join(parts)
-    # A file called like a module that is loaded already must not take its place.
+    # The file must not replace a loaded module of the same name.
     while len(parts) == 1 and name in sys.modules:
         name += "_"
     return root, name
@@ -176,16 +173,16 @@ def _run(path: Path, name: str) -> ModuleType:
 
 
 def _at_its_line(failure: BaseException, path: Path) -> Error:
-    """What an import raised, as an error that shows the line of the user's file."""
-    place = _place(failure, path)
+    """The error for an exception of the import, at the line of the user's file."""
+    span = _failed_line(failure, path)
     if isinstance(failure, Error):
-        return failure if failure.span or place is None else failure.at(place)
-    said = " ".join(f"{type(failure).__name__}: {failure}".split()).removesuffix(":")
-    return error("SR0702", place, file=path.name, failure=said)
+        return failure if failure.span or span is None else failure.at(span)
+    text = " ".join(f"{type(failure).__name__}: {failure}".split()).removesuffix(":")
+    return error("SR0702", span, file=path.name, failure=text)
 
 
-def _place(failure: BaseException, path: Path) -> Span | None:
-    """The line of the user's file at which the import failed."""
+def _failed_line(failure: BaseException, path: Path) -> Span | None:
+    """The line of the user's file that the import failed at."""
     if isinstance(failure, SyntaxError) and failure.filename and failure.lineno:
         return _line(failure.filename, failure.lineno)
     frames = traceback.extract_tb(failure.__traceback__)

@@ -1,6 +1,6 @@
 """Kernels and traced graphs -> programs, verdicts, manifest and files, in this order.
 
-Nothing is written before everything is built and judged.
+Nothing is written before everything is built and validated.
 """
 
 from __future__ import annotations
@@ -10,32 +10,42 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING
 
 from shaderad.bundle.description import FILE, SCHEMA_FILE
 from shaderad.bundle.dispatches import FileNames
 from shaderad.bundle.folder import write_folder
-from shaderad.bundle.graph_entries import BuiltGraph, TracedGraph
+from shaderad.bundle.graph_entries import TracedGraph
 from shaderad.bundle.header import header_text
-from shaderad.bundle.judging import Judges
-from shaderad.bundle.manifest import BuiltKernel, manifest_bytes, manifest_of
+from shaderad.bundle.judging import Validators
+from shaderad.bundle.manifest import manifest_bytes, manifest_of
 from shaderad.bundle.profiles import PROFILES, Profile
-from shaderad.bundle.programs import ChosenKernel, Dispatch, Programs, Refusal, build_programs
+from shaderad.bundle.programs import (
+    AnyBuild,
+    Chosen,
+    ChosenKernel,
+    EntryBuild,
+    EntryPoint,
+    GraphBuild,
+    KernelBuild,
+    Refusal,
+    Steps,
+    TargetPrograms,
+    build_programs,
+)
 from shaderad.bundle.verdicts import verdicts_of
 from shaderad.diagnostics import Span, error
 from shaderad.lower.artifact import Program, library_folder
+from shaderad.lower.bindings import Mode
 from shaderad.lower.compile import compile_programs
 from shaderad.lower.names import abbreviated
 from shaderad.lower.validate import Judgement
 
-LIBRARY = "shaderad"
-"""The folder of the Slang library in the output."""
-
 if TYPE_CHECKING:
-    from shaderad.bundle.graph_programs import GraphPrograms
     from shaderad.bundle.verification import Verification
 
-AnyPrograms = TypeVar("AnyPrograms", Programs, "GraphPrograms")
+LIBRARY = "shaderad"
+"""The folder of the Slang library in the output."""
 
 
 def _say_nothing(step: str) -> None:
@@ -44,7 +54,7 @@ def _say_nothing(step: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is the same for everything that a build makes."""
+    """The options of a build, the same for all of its entries."""
 
     profiles: tuple[Profile, ...]
     name: str
@@ -54,146 +64,131 @@ class Options:
     with_forward: bool = False
     validates: bool = True
     vets: bool = False
-    """Whether the manifest says what naga takes."""
+    """True if the manifest carries naga's verdicts."""
     verifies: bool = False
     tell: Callable[[str], None] = _say_nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a build did."""
+    """The result of a build."""
 
     folder: Path
     files: tuple[str, ...]
     """Paths in the folder."""
-    kernels: tuple[BuiltKernel, ...]
-    graphs: tuple[BuiltGraph, ...]
+    kernels: tuple[KernelBuild, ...]
+    graphs: tuple[GraphBuild, ...]
     judgements: tuple[Judgement, ...]
-    """One an entry point that a validator was asked about."""
+    """One for each entry point that a validator was asked about."""
     verifications: tuple[Verification, ...] = ()
-    """One an entry and target, where that was asked for."""
+    """One for each entry and target; empty without ``--verify``."""
 
 
 def build_entries(
-    kernels: Iterable[ChosenKernel],
-    graphs: Iterable[TracedGraph],
+    kernels: Sequence[ChosenKernel],
+    graphs: Sequence[TracedGraph],
     folder: Path,
     options: Options,
 ) -> Built:
     """Builds `kernels` and `graphs`, whose names differ, into `folder`."""
-    with _Building(options) as building:
-        built_kernels = [
-            BuiltKernel(one, options.bounds,
-                        {p.name: building.kernel(one, p) for p in options.profiles})
-            for one in kernels
-        ]  # fmt: skip
-        built_graphs = [
-            BuiltGraph(one, options.bounds,
-                       {p.name: building.graph(one, p) for p in options.profiles})
-            for one in graphs
-        ]  # fmt: skip
-        judgements = building.judges.answers()
-    built = [*built_kernels, *built_graphs]
-    names = _file_names(built)
+    targets = {profile.name for profile in options.profiles}
+    validators = Validators(expects_wgsl=options.validates and "wgsl" in targets)
+    try:
+        kernel_builds = tuple(_built(k, build_programs, validators, options) for k in kernels)
+        graph_builds = _built_graphs(graphs, validators, options)
+        judgements = validators.answers()
+    finally:
+        validators.close()
+    builds: list[AnyBuild] = [*kernel_builds, *graph_builds]
+    names = _file_names(builds)
     header = f"{options.name}.h"
-    manifest = manifest_of(built_kernels, built_graphs, options.profiles, names, LIBRARY, header)
-    contents = {**_library(), **_programs(built, names)}
+    manifest = manifest_of(kernel_builds, graph_builds, options.profiles, names, LIBRARY, header)
+    contents = {**_library(), **_program_files(builds, names)}
     contents[header] = header_text(manifest, options.name).encode()
     contents[SCHEMA_FILE] = (Path(__file__).parent / SCHEMA_FILE).read_bytes()
     if options.vets:
-        manifest.verdicts = verdicts_of(_dispatches(built, names), options.tell)
+        code_files = (
+            (names[target, entry, point.stem][0], point)
+            for target, entry, point in _entry_points(builds)
+        )
+        manifest.verdicts = verdicts_of(code_files, options.tell)
     hashes = {path: hashlib.sha256(content).hexdigest() for path, content in contents.items()}
     contents[FILE] = manifest_bytes(manifest, hashes)
-    verifications = _verified(contents, built, options) if options.verifies else ()
+    verifications = _verified(contents, builds, options) if options.verifies else ()
     write_folder(folder, contents)
-    return Built(folder, tuple(sorted(contents)), tuple(built_kernels), tuple(built_graphs),
-                 judgements, verifications)  # fmt: skip
+    return Built(folder, tuple(sorted(contents)), kernel_builds, graph_builds, judgements,
+                 verifications)  # fmt: skip
 
 
 def _verified(
-    contents: Mapping[str, bytes], built: Iterable[BuiltKernel | BuiltGraph], options: Options
+    contents: Mapping[str, bytes], builds: Sequence[AnyBuild], options: Options
 ) -> tuple[Verification, ...]:
     from shaderad.bundle.verification import verified  # It imports all that runs kernels.
 
-    return verified(contents, built, options.tell)
+    return verified(contents, builds, options.tell)
 
 
-class _Building:
-    """Lowers and compiles one after the other, and has validators judge it meanwhile."""
+def _built_graphs(
+    graphs: Sequence[TracedGraph], validators: Validators, options: Options
+) -> tuple[GraphBuild, ...]:
+    if not graphs:
+        return ()
+    from shaderad.bundle.graph_programs import build_graph
 
-    def __init__(self, options: Options) -> None:
-        self._options = options
-        targets = {profile.name for profile in options.profiles}
-        self.judges = Judges(expects_wgsl=options.validates and "wgsl" in targets)
-        self._compile = partial(compile_programs, before=self.judges.compilation_starts)
+    return tuple(_built(graph, build_graph, validators, options) for graph in graphs)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *failure: object) -> None:
-        self.judges.close()
-
-    def kernel(self, chosen: ChosenKernel, profile: Profile) -> Programs:
-        options, kernel = self._options, chosen.kernel
-        options.tell(f"{kernel.name} for {profile.name}")
-        programs = build_programs(
-            chosen,
+def _built(
+    source: Chosen,
+    build: Callable[..., TargetPrograms[Steps]],
+    validators: Validators,
+    options: Options,
+) -> EntryBuild[Chosen, Steps]:
+    """`source`, compiled for every target; validators read one target while the next compiles."""
+    compile_with = partial(compile_programs, before=validators.compilation_starts)
+    by_target: dict[str, TargetPrograms[Steps]] = {}
+    for profile in options.profiles:
+        options.tell(f"{source.name} for {profile.name}")
+        programs = build(
+            source,
             profile,
             options.bounds,
             with_forward=options.with_forward,
-            compile_with=self._compile,
+            compile_with=compile_with,
         )
-        return self._checked(programs, kernel.name, kernel.span)
-
-    def graph(self, graph: TracedGraph, profile: Profile) -> GraphPrograms:
-        from shaderad.bundle.graph_programs import build_graph
-
-        options = self._options
-        options.tell(f"{graph.name} for {profile.name}")
-        programs = build_graph(
-            graph,
-            profile,
-            options.bounds,
-            with_forward=options.with_forward,
-            compile_with=self._compile,
-        )
-        return self._checked(programs, graph.name, graph.span)
-
-    def _checked(self, programs: AnyPrograms, name: str, span: Span) -> AnyPrograms:
-        _check_backward(name, span, programs.refusal, self._options)
-        if self._options.validates:
-            self.judges.ask(programs.dispatches, span)
-        return programs
+        refusal = programs.refusals.get(Mode.BACKWARD)
+        if refusal is not None and options.requires_backward:
+            raise _without_backward(source.name, source.span, refusal)
+        if options.validates:
+            validators.ask(programs.entry_points, source.span)
+        by_target[profile.name] = programs
+    return EntryBuild(source, options.bounds, by_target)
 
 
-def _check_backward(name: str, start: Span, refusal: Refusal | None, options: Options) -> None:
-    if refusal is None or not options.requires_backward:
-        return
+def _without_backward(name: str, start: Span, refusal: Refusal) -> Exception:
     span = Span(start.file, refusal.line) if refusal.line else start
-    raise error("SR0710", span, kernel=name, reason=refusal.reason)
+    return error("SR0710", span, kernel=name, reason=refusal.reason)
 
 
-def _file_names(entries: Sequence[BuiltKernel | BuiltGraph]) -> FileNames:
-    """File systems may not tell cases apart: names that differ in case only are numbered.
+def _file_names(builds: Iterable[AnyBuild]) -> FileNames:
+    """The files of every entry point and importable module.
 
-    They end names at 255 bytes.
+    File systems may ignore case, so names that differ in case only are numbered; names are cut at
+    255 bytes.
     """
-    found: FileNames = {}
+    names: FileNames = {}
     taken: set[str] = set()
-    for built in entries:
-        for target, programs in built.by_target.items():
-            for dispatch in programs.dispatches:
-                path = _free(f"{target}/{abbreviated(dispatch.stem)}", taken)
-                files = (path + PROFILES[target].suffix, f"{path}.slang")
-                found[target, built.name, dispatch.stem] = files
-    for built, target, functions in _importable(entries):
-        path = _free(f"{target}/{abbreviated(functions.name)}", taken)
-        found[target, built.name, functions.name] = ("", f"{path}.slang")
-    return found
+    for target, entry, point in _entry_points(builds):
+        path = _free(f"{target}/{abbreviated(point.stem)}", taken)
+        names[target, entry, point.stem] = (path + PROFILES[target].suffix, f"{path}.slang")
+    for target, entry, module in _importable(builds):
+        path = _free(f"{target}/{abbreviated(module.name)}", taken)
+        names[target, entry, module.name] = ("", f"{path}.slang")
+    return names
 
 
 def _free(start: str, taken: set[str]) -> str:
-    """`start`, or a number after it, which is taken from now on."""
+    """Takes `start`, or `start` with the first free number."""
     path, number = start, 2
     while path.casefold() in taken:
         path, number = f"{start}_{number}", number + 1
@@ -201,38 +196,30 @@ def _free(start: str, taken: set[str]) -> str:
     return path
 
 
-def _importable(
-    entries: Iterable[BuiltKernel | BuiltGraph],
-) -> Iterator[tuple[BuiltKernel, str, Program]]:
-    """The modules of functions, which are no entry points, with their kernels and targets."""
-    for built in entries:
-        if isinstance(built, BuiltKernel):
-            for target, programs in built.by_target.items():
-                if programs.functions is not None:
-                    yield built, target, programs.functions
+def _entry_points(builds: Iterable[AnyBuild]) -> Iterator[tuple[str, str, EntryPoint]]:
+    """Target, entry and entry point, in the order of the manifest."""
+    for build in builds:
+        for target, programs in build.by_target.items():
+            for point in programs.entry_points:
+                yield target, build.name, point
 
 
-def _dispatches(
-    entries: Iterable[BuiltKernel | BuiltGraph], names: FileNames
-) -> Iterator[tuple[str, Dispatch]]:
-    """Every compiled entry point and its file."""
-    for built in entries:
-        for target, programs in built.by_target.items():
-            for dispatch in programs.dispatches:
-                yield names[target, built.name, dispatch.stem][0], dispatch
+def _importable(builds: Iterable[AnyBuild]) -> Iterator[tuple[str, str, Program]]:
+    """Target, kernel and module of the kernel's functions; these are no entry points."""
+    for build in builds:
+        for target, programs in build.by_target.items():
+            if programs.functions is not None:
+                yield target, build.name, programs.functions
 
 
-def _programs(entries: Sequence[BuiltKernel | BuiltGraph], names: FileNames) -> dict[str, bytes]:
+def _program_files(builds: Sequence[AnyBuild], names: FileNames) -> dict[str, bytes]:
     contents: dict[str, bytes] = {}
-    for built in entries:
-        for target, programs in built.by_target.items():
-            for dispatch in programs.dispatches:
-                code, slang = names[target, built.name, dispatch.stem]
-                contents[code] = dispatch.code.content
-                contents[slang] = dispatch.lowered.program.slang.encode()
-    for built, target, functions in _importable(entries):
-        _, slang = names[target, built.name, functions.name]
-        contents[slang] = functions.slang.encode()
+    for target, entry, point in _entry_points(builds):
+        code, slang = names[target, entry, point.stem]
+        contents[code] = point.code.content
+        contents[slang] = point.lowered.program.slang.encode()
+    for target, entry, module in _importable(builds):
+        contents[names[target, entry, module.name][1]] = module.slang.encode()
     return contents
 
 

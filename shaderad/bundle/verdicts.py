@@ -1,10 +1,10 @@
-"""What naga says of the code of a build, where ``--vet`` asks for it.
+"""naga's verdicts on the code of a build, for ``--vet``.
 
-naga reads SPIR-V and WGSL for wgpu; it refuses some correct code, and ends the process on other.
-With its verdicts in the manifest, a host of the same wgpu-native need not find out by itself.
-`sad.load` does not read them: what it believes lies in this machine's cache, where asking here
-leaves it. Invariant: they are there whole or the build fails, so that the bytes of a build depend
-on what was asked for and on the version of wgpu-native alone.
+naga reads SPIR-V and WGSL for wgpu. It refuses some correct code, and ends the process on other.
+With its verdicts in the manifest, a host with the same wgpu-native need not ask itself. `sad.load`
+ignores them: it trusts the cache of its own machine alone, which asking here fills. Invariant: the
+verdicts are complete or the build fails, so the bytes of a build depend only on its options and on
+the version of wgpu-native.
 """
 
 from __future__ import annotations
@@ -13,29 +13,31 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from shaderad.bundle.document import Verdicts
-from shaderad.bundle.programs import Dispatch
+from shaderad.bundle.programs import EntryPoint
 from shaderad.diagnostics import error
 from shaderad.lower.artifact import Access, Program
 from shaderad.lower.compile import TARGETS, VettingDevice, vet
 
 
-def verdicts_of(
-    dispatches: Iterable[tuple[str, Dispatch]], tell: Callable[[str], None]
-) -> Verdicts:
-    """The verdicts on what wgpu can be given, by file.
+def verdicts_of(points: Iterable[tuple[str, EntryPoint]], tell: Callable[[str], None]) -> Verdicts:
+    """The verdicts on the SPIR-V and WGSL files.
+
+    Args:
+        points: Every entry point, with the file of its code.
+        tell: Called with a line about each file before naga reads it.
 
     Raises:
-        DeviceError: SR0602, SR0603, where wgpu has no device.
-        CompileError: SR0750, where that lacks what some code needs; SR0757, where naga gives no
-            verdict; SR0506.
+        DeviceError: SR0602, SR0603, if wgpu has no device.
+        CompileError: SR0750, if the device lacks what a program needs; SR0757, if naga gives no
+            verdict; SR0506, if the child process does not start.
     """
     from shaderad.runtime.devices import vetting_device
     from shaderad.runtime.routes import WGPU_TARGETS, readable_by_naga
 
     device = vetting_device()
-    found: dict[str, bool] = {}
-    for file, dispatch in dispatches:
-        program, code = dispatch.lowered.program, dispatch.code
+    accepts: dict[str, bool] = {}
+    for file, point in points:
+        program, code = point.lowered.program, point.code
         code = replace(code, target=TARGETS[code.target])
         if code.target not in WGPU_TARGETS:
             continue
@@ -46,13 +48,13 @@ def verdicts_of(
         verdict = vet(readable_by_naga(code), program.name, device)
         if not verdict.is_final:
             raise error("SR0757", file=file, reason=verdict.reason)
-        found[file] = verdict.is_accepted
-    return Verdicts(device.version, dict(sorted(found.items())))
+        accepts[file] = verdict.is_accepted
+    return Verdicts(device.version, dict(sorted(accepts.items())))
 
 
 def _missing(program: Program, device: VettingDevice) -> list[str]:
-    """What would make the device refuse the program, whatever naga says."""
-    found = [f"`{feature}`" for feature in sorted(program.features - device.offers)]
+    """Features and storage buffers that the program needs and the device does not have."""
+    missing = [f"`{feature}`" for feature in sorted(program.features - device.offers)]
     count = sum(b.access is not Access.UNIFORM for b in program.bindings)
     is_crowded = count > device.limits["max-storage-buffers-per-shader-stage"]
-    return [*found, f"{count} storage buffers"] if is_crowded else found
+    return [*missing, f"{count} storage buffers"] if is_crowded else missing

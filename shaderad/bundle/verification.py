@@ -1,8 +1,8 @@
-"""Built files -> whether their gradients are right: `--verify`.
+"""Built files -> the outcome of `--verify`: gradients against finite differences.
 
-Each entry is loaded from the very bytes that will be written, one target at a time, and run on this
-machine's wgpu device against finite differences of itself. Invariant: what could not be judged is
-said with the reason, never counted as verified.
+Each entry is loaded from the bytes that will be written, one target at a time, and run on this
+machine's wgpu device. Invariant: an entry that could not be tested is reported with the reason,
+never counted as verified.
 """
 
 from __future__ import annotations
@@ -14,109 +14,109 @@ from pathlib import Path
 from typing import Any
 
 from shaderad.bundle.document import Manifest
-from shaderad.bundle.graph_entries import BuiltGraph
 from shaderad.bundle.loading import entries_of, read_manifest
-from shaderad.bundle.made_up import MadeUp, NotMadeUpError, graph_call, kernel_call
-from shaderad.bundle.manifest import BuiltKernel
-from shaderad.bundle.programs import launch_shaped_names
+from shaderad.bundle.made_up import NotSyntheticError, SyntheticCall, graph_call, kernel_call
+from shaderad.bundle.programs import AnyBuild, ChosenKernel, launch_shaped_names
 from shaderad.check import gradcheck, is_exempt
 from shaderad.diagnostics import Error, GradientError, error
 from shaderad.ir.nodes import Kernel
+from shaderad.lower.bindings import Mode
 from shaderad.runtime import open_runtime
 from shaderad.session.built_targets import TARGETS_BY_RUNTIME
 from shaderad.session.devices import Device
 from shaderad.session.run_graph import kernels_of
 
-Entry = BuiltKernel | BuiltGraph
 RUNTIME = "wgpu"
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What came of one entry for one target."""
+    """The outcome for one entry and target."""
 
     entry: str
     target: str
     reason: str
-    """Why it was not verified; empty where it was."""
+    """Why the gradient was not verified; empty if it was."""
 
 
 def verified(
-    contents: Mapping[str, bytes], entries: Iterable[Entry], tell: Callable[[str], None]
+    contents: Mapping[str, bytes], builds: Sequence[AnyBuild], tell: Callable[[str], None]
 ) -> tuple[Verification, ...]:
     """Checks every entry for every target.
 
+    Args:
+        contents: The files of the output folder, by path.
+        builds: The entries.
+        tell: Called with a line about each check before it runs.
+
     Raises:
-        GradientError: SR0751, where a gradient is wrong.
+        GradientError: SR0751, if a gradient is wrong.
     """
-    entries = tuple(entries)
     try:
-        device = Device(open_runtime(RUNTIME))  # not the program's: it becomes nobody's default
+        device = Device(open_runtime(RUNTIME))  # opened directly, so it becomes no default device
     except Error as failure:
-        return tuple(_unverified(entries, f"no device: {failure.message}"))
+        reason = f"no device: {failure.message}"
+        return tuple(
+            Verification(build.name, target, reason)
+            for build in builds
+            for target in build.by_target
+        )
     try:
         with tempfile.TemporaryDirectory() as folder, device:
             for name, content in contents.items():
                 path = Path(folder) / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-            return tuple(_verifications(Path(folder), entries, device, tell))
+            return tuple(_verifications(Path(folder), builds, device, tell))
     finally:
         device.close()
 
 
-def _unverified(entries: Iterable[Entry], reason: str) -> Iterator[Verification]:
-    for entry in entries:
-        for target in entry.by_target:
-            yield Verification(entry.name, target, reason)
-
-
 def _verifications(
-    folder: Path, entries: Iterable[Entry], device: Device, tell: Callable[[str], None]
+    folder: Path, builds: Iterable[AnyBuild], device: Device, tell: Callable[[str], None]
 ) -> Iterator[Verification]:
-    for entry in entries:
-        for target, programs in entry.by_target.items():
-            tell(f"verify {entry.name} for {target}")
-            reason = ""
+    for build in builds:
+        for target, programs in build.by_target.items():
+            tell(f"verify {build.name} for {target}")
+            refusal = programs.refusals.get(Mode.BACKWARD)
             if target not in TARGETS_BY_RUNTIME[RUNTIME]:
                 reason = "no runtime here takes it"
-            elif programs.refusal is not None:
-                reason = f"it has no backward: {programs.refusal.reason}"
-            elif any(map(is_exempt, _kernels(entry))):
+            elif refusal is not None:
+                reason = f"it has no backward: {refusal.reason}"
+            elif any(map(is_exempt, _kernels(build))):
                 reason = "a derivative in it has `check=False`"
             else:
-                manifest = _of_target(read_manifest(folder), target)
-                function = entries_of(folder, manifest)[entry.name]
-                reason = _judged(entry, target, function, device)
-            yield Verification(entry.name, target, reason)
+                manifest = _for_target(read_manifest(folder), target)
+                function = entries_of(folder, manifest)[build.name]
+                reason = _checked(build, target, function, device)
+            yield Verification(build.name, target, reason)
 
 
-def _of_target(manifest: Manifest, target: str) -> Manifest:
-    """The manifest of a build for this target alone."""
-    for one in manifest.kernels:
-        one.targets = {target: one.targets[target]}
-    for one in manifest.graphs:
-        one.targets = {target: one.targets[target]}
+def _for_target(manifest: Manifest, target: str) -> Manifest:
+    """`manifest`, reduced in place to one target."""
+    for entry in (*manifest.kernels, *manifest.graphs):
+        for other in entry.targets.keys() - {target}:
+            del entry.targets[other]
     return manifest
 
 
-def _judged(entry: Entry, target: str, function: Callable[..., Any], device: Device) -> str:
-    """Why an entry could not be judged; empty where its gradient is right.
+def _checked(build: AnyBuild, target: str, function: Callable[..., Any], device: Device) -> str:
+    """Runs `gradcheck` on `function`; returns why it could not, or an empty text.
 
     Raises:
-        GradientError: SR0751, where it is wrong.
+        GradientError: SR0751, if the gradient is wrong.
     """
     try:
-        call = _made_up(entry)
-        gradcheck(function, *call.args, **call.call)
+        call = _synthetic_call(build)
+        gradcheck(function, *call.args, **call.keywords)
         device.synchronize()
-    except NotMadeUpError as lack:
+    except NotSyntheticError as lack:
         return str(lack)
     except GradientError as wrong:
         raise error(
             "SR0751",
-            entry.span,
-            name=entry.name,
+            build.span,
+            name=build.name,
             target=target,
             reason=wrong.message,
             adapter=device.capabilities.adapter,
@@ -126,14 +126,16 @@ def _judged(entry: Entry, target: str, function: Callable[..., Any], device: Dev
     return ""
 
 
-def _kernels(entry: Entry) -> Sequence[Kernel]:
-    """What the entry runs of the user's kernels."""
-    if isinstance(entry, BuiltKernel):
-        return [entry.kernel]
-    return kernels_of(entry.graph.variant.graph)
+def _kernels(build: AnyBuild) -> Sequence[Kernel]:
+    """The user's kernels that the entry runs."""
+    source = build.source
+    if isinstance(source, ChosenKernel):
+        return [source.kernel]
+    return kernels_of(source.variant.graph)
 
 
-def _made_up(entry: Entry) -> MadeUp:
-    if isinstance(entry, BuiltKernel):
-        return kernel_call(entry.kernel, launch_shaped_names(entry.kernel))
-    return graph_call(entry.graph.signature)
+def _synthetic_call(build: AnyBuild) -> SyntheticCall:
+    source = build.source
+    if isinstance(source, ChosenKernel):
+        return kernel_call(source.kernel, launch_shaped_names(source.kernel))
+    return graph_call(source.signature)

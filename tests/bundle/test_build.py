@@ -8,6 +8,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.bundle import judging
+from shaderad.lower.bindings import Mode
 from shaderad.lower.cache import Cache
 from shaderad.lower.validate import Judgement, Status
 from tests.bundle.conftest import SOURCE, Output
@@ -46,7 +47,7 @@ def test_every_target_gets_a_file_and_its_slang_for_each_entry_point(output: Out
 def test_what_was_built_is_returned(source: Path) -> None:
     built = sad.build(f"{source}:shuffle", source.parent / "out", targets="wgsl", validate=False)
     (kernel,) = built.kernels
-    assert kernel.kernel.name == "shuffle"
+    assert kernel.name == "shuffle"
     assert set(kernel.by_target) == {"wgsl"}
     assert built.judgements == ()
     assert {"manifest.json", "wgsl/shuffle_primal.wgsl"} <= set(built.files)
@@ -76,7 +77,7 @@ def test_bounds_are_those_of_calls(source: Path) -> None:
 def test_a_report_buffer_is_bound_only_where_indices_are_reported(source: Path) -> None:
     for bounds, is_reported in (("raise", True), ("ignore", False), ("unchecked", False)):
         built = sad.build(f"{source}:shuffle", source.parent / "out", targets="wgsl", bounds=bounds)
-        (dispatch,) = built.kernels[0].by_target["wgsl"].primal
+        (dispatch,) = built.kernels[0].by_target["wgsl"].by_mode[Mode.PRIMAL]
         names = {b.name for b in dispatch.lowered.program.bindings}
         assert ("report_words" in names) is is_reported
 
@@ -165,9 +166,8 @@ def test_a_backward_with_too_many_arrays_for_a_target_is_left_out_there(source: 
     source.write_text(CROWDED, encoding="utf-8")
     built = sad.build(f"{source}:less_crowded", source.parent / "out", targets=("spirv", "wgsl"))
     (kernel,) = built.kernels
-    assert kernel.by_target["spirv"].refusal is None
-    refusal = kernel.by_target["wgsl"].refusal
-    assert refusal is not None
+    assert not kernel.by_target["spirv"].refusals
+    refusal = kernel.by_target["wgsl"].refusals[Mode.BACKWARD]
     assert refusal.code == "SR0417"
     assert "`less_crowded_bwd` needs" in refusal.reason
     assert "`wgsl` has 8" in refusal.reason

@@ -11,8 +11,8 @@ import pytest
 
 import shaderad as sad
 from shaderad.bundle import judging
-from shaderad.bundle.judging import Judges, Naga
-from shaderad.bundle.programs import Dispatch
+from shaderad.bundle.judging import Naga, Validators
+from shaderad.bundle.programs import EntryPoint
 from shaderad.ir.nodes import NO_SPAN
 from shaderad.lower.artifact import Code, Program
 from shaderad.lower.bindings import Lowered, Mode
@@ -22,9 +22,9 @@ from shaderad.lower.validate import Judgement, Status
 GOOD = Code("wgsl", b"@compute @workgroup_size(1) fn main() {}")
 
 
-def dispatch(target: str, entry: str) -> Dispatch:
+def dispatch(target: str, entry: str) -> EntryPoint:
     program = Program(entry, "", (1, 1, 1), ())
-    return Dispatch(Lowered(program, Mode.PRIMAL, (), ()), Code(target, entry.encode()), entry)
+    return EntryPoint(Lowered(program, Mode.PRIMAL, (), ()), Code(target, entry.encode()), entry)
 
 
 def test_naga_accepts_or_refuses_with_its_reason() -> None:
@@ -57,10 +57,10 @@ def test_answers_come_in_the_order_of_questions(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Naga, "__call__", slowly)
     at_once = lambda code, entry, name: Judgement(name, Status.ACCEPTED, entry)  # noqa: E731
     monkeypatch.setattr(judging, "validate", at_once)
-    judges = Judges(expects_wgsl=True, cache=Cache(None))
-    judges.ask([dispatch("wgsl", "a"), dispatch("hlsl", "b"), dispatch("wgsl", "c")], NO_SPAN)
-    answers = judges.answers()
-    judges.close()
+    validators = Validators(expects_wgsl=True, cache=Cache(None))
+    validators.ask([dispatch("wgsl", "a"), dispatch("hlsl", "b"), dispatch("wgsl", "c")], NO_SPAN)
+    answers = validators.answers()
+    validators.close()
     assert [one.reason for one in answers] == ["a", "b", "c"]
 
 

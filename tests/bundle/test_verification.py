@@ -138,7 +138,7 @@ def test_what_cannot_be_tried_is_said_with_its_reason(tmp_path: Path) -> None:
     built = sad.build(source, tmp_path / "out", targets="wgsl", verify=True, validate=False)
     reasons = {one.entry: one.reason for one in built.verifications}
     assert reasons["through"] == "a derivative in it has `check=False`"
-    assert reasons["behind"] == "nothing is made up for `Pointer[float]`"
+    assert reasons["behind"] == "there is no synthetic argument for `Pointer[float]`"
     assert reasons["far"].startswith("SR0660: index 10")
     assert reasons["moved"].startswith("it has no backward: ")
 

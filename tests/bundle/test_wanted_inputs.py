@@ -11,6 +11,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.bundle.wanted_inputs import wanted_inputs
+from shaderad.lower.bindings import Mode
 from tests.bundle.conftest import SOURCE
 
 KNOWN = {
@@ -60,10 +61,9 @@ def test_an_entry_without_the_names_is_built_without_backward(tmp_path: Path) ->
         validate=False,
     )  # fmt: skip
     found = {k.name: k.by_target["wgsl"] for k in built.kernels}
-    refusal = found["levels"].refusal
-    assert refusal is not None
+    refusal = found["levels"].refusals[Mode.BACKWARD]
     assert refusal.reason == "`--wrt` names none of its inputs"
-    (*_, backward) = found["splat"].backward
+    (*_, backward) = found["splat"].by_mode[Mode.BACKWARD]
     gradients = [r.members for r in backward.lowered.resources if r.role.value == "gradient"]
     assert sorted(name for names in gradients for name in names) == ["cloud_points", "x_1"]
     manifest = json.loads((tmp_path / "out/manifest.json").read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import double, float2, float3, float3x3, float4, half, half3, uint
-from shaderad.bundle.judging import Judges
+from shaderad.bundle.judging import Validators
 from shaderad.bundle.profiles import PROFILES
 from shaderad.bundle.programs import ChosenKernel, build_programs
 from shaderad.bundle.wanted_inputs import kernel_inputs
@@ -139,8 +139,8 @@ KERNELS = [maths, matrices, loops, structs, extremes, halves, scatter, inner, lo
 
 
 @pytest.fixture
-def judges() -> Iterator[Judges]:
-    every = Judges(expects_wgsl=False)
+def validators() -> Iterator[Validators]:
+    every = Validators(expects_wgsl=False)
     yield every
     every.close()
 
@@ -155,20 +155,20 @@ def chosen(function: KernelFunction) -> ChosenKernel:
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("target", PROFILES)
 def test_compilers_and_validators_take_both_modes(
-    kernel: KernelFunction, target: str, judges: Judges
+    kernel: KernelFunction, target: str, validators: Validators
 ) -> None:
     programs = build_programs(chosen(kernel), PROFILES[target], "raise")
-    assert programs.refusal is None
-    judges.ask(programs.dispatches, NO_SPAN)
-    judges.answers()  # it raises where one refuses
+    assert not programs.refusals
+    validators.ask(programs.entry_points, NO_SPAN)
+    validators.answers()  # it raises where one refuses
 
 
 @pytest.mark.parametrize("target", PROFILES)
-def test_a_target_has_double_or_says_that_it_has_not(target: str, judges: Judges) -> None:
+def test_a_target_has_double_or_says_that_it_has_not(target: str, validators: Validators) -> None:
     kernel, profile = chosen(doubles), PROFILES[target]
     if profile.has_double:
-        judges.ask(build_programs(kernel, profile, "raise").dispatches, NO_SPAN)
-        assert judges.answers()
+        validators.ask(build_programs(kernel, profile, "raise").entry_points, NO_SPAN)
+        assert validators.answers()
         return
     with pytest.raises(sad.CompileError, match=f"`{target}` does not have") as raised:
         build_programs(kernel, profile, "raise")
