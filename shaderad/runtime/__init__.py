@@ -1,4 +1,4 @@
-"""Artifact -> pipeline -> dispatch, on wgpu or slangpy."""
+"""Compiled program -> pipeline -> dispatch, on wgpu or slangpy."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which bind group serves a pipeline with given buffers, for as long as the buffers live.
+"""A cache of bind groups by pipeline and buffers.
 
-Making a bind group costs more than the rest of a dispatch, so they are kept; but each keeps its
-buffers' memory, so those of a buffer that has ended are dropped as well. Idle buffers live on with
-their bind groups: see idle_buffers.py.
+Creating a bind group costs more than the rest of a dispatch, so bind groups are cached. Each holds
+the memory of its buffers, so it is dropped when one of them is freed. Idle buffers keep their bind
+groups: see idle_buffers.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class BindGroups:
-    """Bind groups by pipeline and buffers."""
+    """Bind groups, keyed by the serials of the pipeline and then of the buffers."""
 
     def __init__(self) -> None:
         self._group_by_key: dict[tuple[int, ...], Any] = {}
@@ -22,13 +22,13 @@ class BindGroups:
         return self._group_by_key.get(key)
 
     def keep(self, key: tuple[int, ...], group: Any) -> None:
-        """Keeps `group`; `key` is the pipeline's serial and then those of the buffers."""
+        """Stores `group` under `key`."""
         self._group_by_key[key] = group
         for serial in key[1:]:
             self._keys_by_buffer.setdefault(serial, set()).add(key)
 
     def forget(self, ended: Iterable[int]) -> None:
-        """Drops the bind groups of buffers that have ended."""
+        """Drops the bind groups of freed buffers."""
         for serial in ended:
             for key in self._keys_by_buffer.pop(serial, ()):
                 self._group_by_key.pop(key, None)

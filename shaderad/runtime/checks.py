@@ -1,6 +1,6 @@
-"""What is refused before it reaches a device, the same on every runtime.
+"""Checks before a call reaches a device, the same on every runtime.
 
-The libraries below would answer some of these with an aborted process, others with silence.
+wgpu and slangpy would abort the process for some invalid calls, and ignore others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WORD_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What one dispatch of a program must be given, worked out once a pipeline."""
+    """The buffers and words that a dispatch of a program needs; computed once per pipeline."""
 
     storage_slots: tuple[int, ...]
     uniform_slot: int | None
@@ -26,7 +26,7 @@ class Needs:
 
 
 def needs_of(program: Program) -> Needs:
-    """Sorts the bindings of `program` into storage and the one constant buffer."""
+    """Splits the bindings of `program` into storage buffers and the constant buffer."""
     uniforms = [b.slot for b in program.bindings if b.access is Access.UNIFORM]
     return Needs(
         storage_slots=tuple(b.slot for b in program.bindings if b.access is not Access.UNIFORM),
@@ -36,12 +36,12 @@ def needs_of(program: Program) -> Needs:
 
 
 def padded(byte_count: int) -> int:
-    """`byte_count` up to whole words: copies and clears move nothing smaller."""
+    """`byte_count` rounded up to whole words, the unit of copies and clears."""
     return (byte_count + WORD_BYTES - 1) // WORD_BYTES * WORD_BYTES
 
 
 def split(content: memoryview, byte_counts: Sequence[int]) -> list[memoryview]:
-    """Takes a read-back apart: pieces of `byte_counts`, each padded to whole words."""
+    """Splits a read-back into parts of `byte_counts`, each padded to whole words."""
     parts: list[memoryview] = []
     start = 0
     for byte_count in byte_counts:
@@ -51,7 +51,7 @@ def split(content: memoryview, byte_counts: Sequence[int]) -> list[memoryview]:
 
 
 def check_program(capabilities: Capabilities, program: Program) -> None:
-    """Raises where the device lacks what `program` needs: SR0606, SR0607, SR0608."""
+    """Raises SR0606, SR0607 or SR0608 if the device lacks what `program` needs."""
     missing = program.features - capabilities.features
     if missing:
         raise error(
@@ -73,13 +73,13 @@ def check_program(capabilities: Capabilities, program: Program) -> None:
 
 
 def check_bytes(capabilities: Capabilities, byte_count: int, limit: int) -> None:
-    """Raises SR0606 where an array is longer than a shader can reach."""
+    """Raises SR0606 if an array is larger than `limit`, the range that a shader can reach."""
     if byte_count > limit:
         raise error("SR0606", adapter=capabilities.adapter, byte_count=byte_count, limit=limit)
 
 
 def check_range(buffer_bytes: int, offset: int, byte_count: int) -> None:
-    """Raises SR0618 unless the bytes lie inside and end at a whole word or at the buffer's end."""
+    """Raises SR0618 unless the range is inside the buffer and aligned to words or to its end."""
     end = offset + byte_count
     is_aligned = offset % WORD_BYTES == 0 and (end % WORD_BYTES == 0 or end == buffer_bytes)
     if not (0 <= offset <= end <= buffer_bytes and is_aligned):
@@ -94,7 +94,7 @@ def check_dispatch(
     words_bytes: int,
     groups: tuple[int, int, int],
 ) -> None:
-    """Raises SR0611, SR0614 or SR0615 where a dispatch is not given what it needs."""
+    """Raises SR0611, SR0614 or SR0615 if a dispatch lacks buffers or words, or is too large."""
     limit = capabilities.workgroup_count_limit
     if max(groups) > limit:
         raise error(
@@ -112,16 +112,16 @@ def check_dispatch(
 
 
 def limited(capabilities: Capabilities, limits: Mapping[str, Any]) -> Capabilities:
-    """`capabilities` with some of them forced down, as tests and portable builds ask.
+    """`capabilities` with the fields in `limits` replaced, for tests and portable builds.
 
     Raises:
-        DeviceError: SR0613, where a name is not a field of `Capabilities`, SR0621, where a value
-            is not of its type.
+        DeviceError: SR0613, if a name is no field of `Capabilities`; SR0621, if a value has
+            another type than the field.
     """
-    known = {field.name for field in fields(Capabilities)}
+    names = {field.name for field in fields(Capabilities)}
     for name, value in limits.items():
-        if name not in known:
-            raise error("SR0613", name=name, known=", ".join(sorted(known)))
+        if name not in names:
+            raise error("SR0613", name=name, known=", ".join(sorted(names)))
         current: object = getattr(capabilities, name)
         wanted = type(current)
         if type(value) is not wanted or (isinstance(value, int) and value < 0):

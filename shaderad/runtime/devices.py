@@ -1,7 +1,7 @@
-"""The devices of this machine, and how one is opened.
+"""Lists and opens the devices of this machine.
 
-Invariant: neither wgpu nor slangpy is imported before one of its devices is asked for, because
-each costs a fifth of a second.
+Invariant: wgpu and slangpy are imported only when one of their devices is requested, because each
+import takes 0.2 s.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from shaderad.runtime.interrupts import held_back
 from shaderad.runtime.protocol import Runtime
 
 RUNTIME_NAMES = ("wgpu", "slangpy")
-"""In the order they are tried: wgpu opens faster and runs anywhere; slangpy also has CUDA."""
+"""In the order of preference: wgpu opens faster and runs anywhere; slangpy also has CUDA."""
 
 NATIVE_DEVICES = {"GPUDevice", "Device"}
 
@@ -29,14 +29,14 @@ DEVICE_VARIABLE = "SHADERAD_DEVICE"
 
 @api_boundary
 def devices() -> list[DeviceInfo]:
-    """Every adapter of every runtime that can be loaded here."""
-    found: list[DeviceInfo] = []
+    """Lists every adapter of every runtime that can be loaded."""
+    infos: list[DeviceInfo] = []
     for name in RUNTIME_NAMES:
         try:
-            found += _adapters_module(name).list_devices()
+            infos += _adapters_module(name).list_devices()
         except Error:
-            continue  # A runtime that cannot be loaded has no devices; `doctor` says why.
-    return found
+            continue  # The runtime cannot be loaded; `doctor` reports the reason.
+    return infos
 
 
 def open_runtime(
@@ -49,11 +49,11 @@ def open_runtime(
     """Opens a device.
 
     Args:
-        name: `wgpu`, `slangpy`, or either with an adapter (`wgpu:0`, `slangpy:cuda`); without
-            one `SHADERAD_DEVICE` decides, and then the best there is.
-        adapter: Position or part of the name; for slangpy also its API, such as `cuda`.
+        name: `wgpu`, `slangpy`, or either with an adapter (`wgpu:0`, `slangpy:cuda`); by default
+            the value of `SHADERAD_DEVICE`, or the best device.
+        adapter: The position or a part of the name; for slangpy also its API, such as `cuda`.
         native: A `wgpu.GPUDevice` or `slangpy.Device` to use instead; it is never closed.
-        limits: Fields of `Capabilities` to force down, as portable builds and tests want.
+        limits: Fields of `Capabilities` to lower, for portable builds and tests.
 
     Raises:
         DeviceError: SR0601, SR0602, SR0603, SR0616, SR0620, SR0622.
@@ -88,10 +88,10 @@ def _opened(
 
 
 def vetting_device() -> VettingDevice:
-    """The best adapter of wgpu, for `vet`; nothing is opened here.
+    """The best adapter of wgpu, for `vet`; opens no device.
 
     Raises:
-        DeviceError: SR0602, SR0603, where there is none.
+        DeviceError: SR0602, SR0603, if wgpu has no adapter or cannot be loaded.
     """
     return _adapters_module("wgpu").vetting_device()
 
@@ -110,7 +110,7 @@ def _wrap(native: Any, limits: Mapping[str, Any]) -> Runtime:
 
 
 def _adapters_module(runtime: str) -> Any:
-    """`wgpu_adapters` or `slangpy_adapters`, imported now; both have the same three functions."""
+    """Imports `wgpu_adapters` or `slangpy_adapters`, which have the same functions."""
     try:
         return importlib.import_module(f"shaderad.runtime.{runtime}_adapters")
     except (ImportError, OSError, RuntimeError) as failure:

@@ -1,4 +1,4 @@
-"""Filling a buffer with one 32-bit word, which neither runtime offers unless the word is 0."""
+"""Fills a buffer with a 32-bit word; the runtimes themselves can only fill with 0."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ fn fill_words(@builtin(global_invocation_id) thread: vec3<u32>) {
     }
 }
 """
-"""What wgpu takes: what a build holds must run where there is no Slang compiler."""
+"""For wgpu: loaded builds must run without a Slang compiler."""
 
 FILL = Program(
     name="fill_words",
@@ -49,7 +49,7 @@ void fill_words(uint3 thread : SV_DispatchThreadID)
 def fill(
     runtime: Runtime, buffer: Buffer, word: int, offset: int = 0, byte_count: int | None = None
 ) -> None:
-    """Records filling bytes of `buffer` with `word`; without `byte_count`, up to the end."""
+    """Records filling a range of `buffer` with `word`; without `byte_count`, up to its end."""
     count = buffer.byte_count - offset if byte_count is None else byte_count
     check_range(buffer.byte_count, offset, count)
     if word == 0 or count == 0:

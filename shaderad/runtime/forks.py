@@ -1,7 +1,7 @@
-"""Processes forked off while a device is open: they have its memory, but none of its threads.
+"""Forks of a process with an open device: the child has its memory, but none of its threads.
 
-Drivers wait for threads that only the parent has, and what the child frees may be taken from the
-parent. So nothing native is used or freed in the child.
+Drivers wait for threads that exist in the parent only, and memory that the child frees may be in
+use by the parent. The child therefore neither uses nor frees native objects.
 """
 
 from __future__ import annotations
@@ -17,48 +17,48 @@ from shaderad.diagnostics import error
 
 
 @dataclass
-class _Opened:
-    """The process that opened a device first."""
+class _Owner:
+    """The process that opened the first device."""
 
     process: int | None = None
 
 
-_opened = _Opened()
+_owner = _Owner()
 
 
 def check_process() -> None:
-    """Raises SR0622 where a device was open when this process was forked off."""
-    if _opened.process not in (None, os.getpid()):
+    """Raises SR0622 if this process was forked from one with an open device."""
+    if _owner.process not in (None, os.getpid()):
         raise error("SR0622", what="a device")
 
 
 def note_opened() -> None:
-    """Notes that this process has opened a device."""
-    _opened.process = os.getpid()
+    """Records that this process has opened a device."""
+    _owner.process = os.getpid()
 
 
 def call_in_children(method: Callable[[], Any]) -> None:
-    """Calls `method` in each process that is forked off while its object lives."""
+    """Calls `method` in each child process that is forked while its object lives."""
     reference = WeakMethod(method)
 
     def run() -> None:
-        found = reference()
-        if found is not None:
-            found()
+        live_method = reference()
+        if live_method is not None:
+            live_method()
 
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=run)
 
 
-def keep_for_ever(one: object) -> None:
-    """Keeps an object and all that it holds until the process is gone: nothing finalises it.
+def keep_for_ever(resource: object) -> None:
+    """Keeps `resource` and everything it holds alive until the process ends, without finalisers.
 
-    What drivers do at the end of a process is left out, too: they join threads of the parent, or
-    wait for the device.
+    Exit handlers of drivers are skipped as well: they join threads of the parent, or wait for the
+    device.
     """
     import ctypes  # rare, and slow to import
 
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(resource))
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if hasattr(libc, "on_exit"):  # of glibc alone: hands over the exit status
+    if hasattr(libc, "on_exit"):  # glibc only: passes the exit status
         libc.on_exit(libc._exit, None)

@@ -1,8 +1,8 @@
-"""Foreign exceptions -> `DeviceError`, under the one lock of a runtime; and waiting for a device.
+"""The lock of a runtime, the translation of foreign exceptions, and waits for the device.
 
 Invariants: no exception of wgpu or slangpy leaves a method marked `guarded`; once a device is
 lost, closed or left to a parent process, every guarded method raises; an interrupt reaches the
-main thread before or after a guarded method, or while it waits for the device.
+main thread before or after a guarded method, or while the method waits for the device.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ R = TypeVar("R")
 G = TypeVar("G", bound="Guarded")
 
 REASON_LINES = 8
-"""Validation messages repeat themselves further down."""
+"""Lines that are kept of a foreign message; validation messages repeat themselves below."""
 
 SPIN_SECONDS = 3e-4
-"""How long a wait asks again and again: as long as small dispatches take. Naps come after that."""
+"""How long a wait polls without sleeping: the time of small dispatches."""
 NAP_SHARE = 1 / 32
-"""Of the time waited so far, up to the longest nap: what a wait may take too long."""
+"""The length of a nap relative to the time waited so far: the relative delay of a wait."""
 LONGEST_NAP = 2e-3
 
 GIVEN_UP = "a kernel whose wait was interrupted still ran {:g} seconds later"
 
 
 class Guarded(ABC):
-    """State that every runtime has: lock, capabilities, and why it can no longer be used.
+    """The common state of runtimes: lock, capabilities, and why the device is unusable.
 
     Attributes:
-        foreign_errors: What the library below raises for failures that are not Python mistakes.
-        is_sound: Whether nothing speaks against using the device.
+        foreign_errors: The exceptions of the library below, except those for Python mistakes.
+        is_sound: True if the device can be used without further checks.
         patience_seconds: How long the next use waits for work that an interrupt left running.
     """
 
@@ -56,8 +56,8 @@ class Guarded(ABC):
         self.is_sound = True
         self._lost_because = ""
         self._is_of_parent = False
-        self._left: Callable[[], bool] | None = None
-        """Tells whether the work that an interrupt left running is done."""
+        self._is_left_done: Callable[[], bool] | None = None
+        """Returns true once the work that an interrupt left running is done."""
         call_in_children(self._leave_to_parent)
 
     @property
@@ -65,7 +65,7 @@ class Guarded(ABC):
         return bool(self._lost_because)
 
     def check_usable(self) -> None:
-        """Raises SR0604, SR0610 or SR0622 where the device is gone."""
+        """Raises SR0604, SR0610 or SR0622 if the device is lost, closed or the parent's."""
         adapter = self.capabilities.adapter
         if self._is_of_parent:
             raise error("SR0622", what=f"the device `{adapter}`")
@@ -76,7 +76,7 @@ class Guarded(ABC):
             raise error("SR0610", adapter=adapter)
 
     def await_device(self, is_done: Callable[[], bool]) -> None:
-        """Returns once `is_done`; an interrupt ends the wait, and leaves the rest to `settle`."""
+        """Waits until `is_done` returns true; after an interrupt, `settle` waits for the rest."""
         start = time.perf_counter()
         while not is_done():
             waited = time.perf_counter() - start
@@ -85,17 +85,17 @@ class Guarded(ABC):
             try:
                 nap(min(waited * NAP_SHARE, LONGEST_NAP))
             except BaseException:
-                self._left, self.is_sound = is_done, False
-                atexit.register(self.leave)  # holds the runtime, too, until this is settled
+                self._is_left_done, self.is_sound = is_done, False
+                atexit.register(self.leave)  # keeps the runtime alive until it is settled
                 raise
 
     def settle(self) -> None:
-        """Waits for what an interrupt left running; gives the device up where that goes on."""
-        if self._left is None or self._lost_because:
+        """Waits for work that an interrupt left running; takes the device as lost if it goes on."""
+        if self._is_left_done is None or self._lost_because:
             return
         end = time.perf_counter() + self.patience_seconds
         try:
-            while not self._left():
+            while not self._is_left_done():
                 if time.perf_counter() > end:
                     self._lost_because = GIVEN_UP.format(self.patience_seconds)
                     return
@@ -103,29 +103,29 @@ class Guarded(ABC):
             self.is_sound = True
         except self.foreign_errors as failure:
             self._lost_because = shortened(str(failure))
-        self._left = None
+        self._is_left_done = None
         atexit.unregister(self.leave)
 
     @property
     def is_out_of_reach(self) -> bool:
-        """Whether freeing anything native would wait for ever, or take it from the parent."""
-        return self._is_of_parent or self._left is not None
+        """True if freeing native objects could block for ever, or free those of the parent."""
+        return self._is_of_parent or self._is_left_done is not None
 
     def leave(self) -> None:
-        """At the end of the process: lets it end, whatever the device does."""
+        """Exit handler: lets the process end, whatever the device does."""
         if not self._is_of_parent:
             self.settle()
         if self.is_out_of_reach:
             keep_for_ever(self)
 
     def _leave_to_parent(self) -> None:
-        """In a forked process: whatever the lock was held for goes on in the parent alone."""
+        """Runs in a forked child: renews the lock, whose owner exists in the parent only."""
         self.lock = threading.RLock()
         self.is_sound, self._is_of_parent = False, True
-        atexit.register(self.leave)  # holds the runtime, too: nothing native is finalised
+        atexit.register(self.leave)  # keeps the runtime alive: nothing native is finalised
 
     def translate(self, failure: Exception, byte_count: int = 0) -> Error:
-        """The error a user sees for `failure`; remembers that the device is lost."""
+        """The error that users see for `failure`; a lost device is recorded as such."""
         capabilities = self.capabilities
         reason = shortened(str(failure))
         if is_loss(reason):
@@ -138,14 +138,18 @@ class Guarded(ABC):
         return error("SR0609", runtime=capabilities.runtime, reason=reason)
 
     def allocated(self, make: Callable[[], R], byte_count: int) -> R:
-        """A native buffer; where there is no room, without those that lie idle."""
+        """Calls `make` for a native buffer; frees idle buffers and retries if memory is short.
+
+        Raises:
+            DeviceError: SR0605, if memory is still short.
+        """
         try:
             return make()
         except self.foreign_errors as failure:
             refusal = self.translate(failure, byte_count)
         if refusal.code != "SR0605":
             raise refusal
-        gc.collect()  # Arrays that a cycle of Python objects holds are idle, too.
+        gc.collect()  # Arrays in reference cycles become idle.
         self.give_up_idle()
         try:
             return make()
@@ -154,15 +158,15 @@ class Guarded(ABC):
 
     @abstractmethod
     def give_up_idle(self) -> None:
-        """Frees buffers that wait to serve again, once the device is done with them."""
+        """Frees the idle buffers once the device has finished with them."""
 
     @abstractmethod
     def drop_recorded(self) -> None:
-        """Forgets the commands recorded since the last submission."""
+        """Drops the commands recorded since the last submission."""
 
 
 def guarded(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P], R]:
-    """Runs `method` under the lock, on a usable device, and translates what it raises."""
+    """Runs `method` under the lock on a usable device, and translates foreign exceptions."""
 
     @functools.wraps(method)
     def run(self: G, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -179,13 +183,13 @@ def guarded(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P
 
 
 def shortened(text: str) -> str:
-    """The first lines that say something."""
+    """The first non-empty lines of `text`."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return "\n".join(lines[:REASON_LINES])
 
 
 def is_loss(reason: str) -> bool:
-    """Whether a message speaks of a lost device; neither library has a class for it."""
+    """True if a message reports a lost device; neither library has an exception class for it."""
     text = reason.lower().replace("_", " ")
     return any(
         phrase in text for phrase in ("device lost", "is lost", "was lost", "device removed")
@@ -193,7 +197,7 @@ def is_loss(reason: str) -> bool:
 
 
 def is_out_of_memory(failure: Exception) -> bool:
-    """Whether an allocation failed, by class where there is one and by words elsewhere."""
+    """True if `failure` is a failed allocation, by its class or its text."""
     name = type(failure).__name__
     text = str(failure).lower().replace("_", " ")
     return name in {"GPUOutOfMemoryError", "MemoryError"} or "out of memory" in text

@@ -1,10 +1,10 @@
-"""Buffers that nobody holds any more, kept to serve the next allocation of their size.
+"""A pool of released buffers for later allocations of the same size.
 
-A training step makes the same arrays again and again, and new memory is dear: a driver maps and
+A training step allocates the same arrays repeatedly, and new memory is expensive: a driver maps and
 clears it page by page, which for a few megabytes takes as long as a kernel over them. Commands run
-in the order in which they were recorded, so a buffer may serve again before the device has
-finished with it. Invariant: idle buffers hold at most `SPARE_BYTES` more than those in use; the
-longest idle is freed first.
+in the order in which they were recorded, so a buffer can be reused before the device has finished
+with it. Invariant: idle buffers hold at most `SPARE_BYTES` more than those in use; the buffer that
+has been idle longest is freed first.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from typing import Any, Generic, TypeVar, cast
 from weakref import ref
 
 SPARE_BYTES = 48 << 20
-"""How much more idle buffers may hold than those in use."""
+"""Memory that idle buffers may hold in excess of those in use."""
 BOOKKEEPING_BYTES = 4 << 10
-"""Of memory that a native buffer costs besides its content."""
+"""Memory of a native buffer besides its content."""
 IDLE_COUNT = 256
-"""How many of one size wait."""
+"""The maximum number of idle buffers of one size."""
 
-Kept = TypeVar("Kept")
+BufferT = TypeVar("BufferT")
 
 
-class IdleBuffers(Generic[Kept]):
-    """Buffers by their exact size in bytes."""
+class IdleBuffers(Generic[BufferT]):
+    """Idle buffers by their exact size in bytes."""
 
     def __init__(self) -> None:
-        self._by_size: defaultdict[int, deque[tuple[int, Kept]]] = defaultdict(deque)
-        """With a number each, in the order in which they came."""
+        self._by_size: defaultdict[int, deque[tuple[int, BufferT]]] = defaultdict(deque)
+        """Serial number and buffer, oldest first."""
         self._size_by_number: OrderedDict[int, int] = OrderedDict()
         self._next_number = 0
         self.byte_count = 0
 
-    def keep(self, size: int, buffer: Kept, room: int) -> list[Kept]:
-        """Keeps a buffer; gives those that `room` bytes do not hold any more, itself perhaps."""
+    def keep(self, size: int, buffer: BufferT, room: int) -> list[BufferT]:
+        """Adds a buffer; removes and returns those that exceed `room` bytes, oldest first."""
         self._by_size[size].append((self._next_number, buffer))
         self._size_by_number[self._next_number] = size
         self._next_number += 1
@@ -45,23 +45,23 @@ class IdleBuffers(Generic[Kept]):
             given_up.append(self._oldest(next(iter(self._size_by_number.values()))))
         return given_up
 
-    def take(self, size: int) -> Kept | None:
-        """The last buffer of exactly `size` bytes, with any content."""
+    def take(self, size: int) -> BufferT | None:
+        """Removes the newest buffer of exactly `size` bytes; its content is arbitrary."""
         idle = self._by_size.get(size)
         return self._removed(size, *idle.pop()) if idle else None
 
-    def clear(self) -> list[Kept]:
-        """Gives all of them up."""
-        found = [buffer for idle in self._by_size.values() for _, buffer in idle]
+    def clear(self) -> list[BufferT]:
+        """Removes and returns all buffers."""
+        buffers = [buffer for idle in self._by_size.values() for _, buffer in idle]
         self._by_size.clear()
         self._size_by_number.clear()
         self.byte_count = 0
-        return found
+        return buffers
 
-    def _oldest(self, size: int) -> Kept:
+    def _oldest(self, size: int) -> BufferT:
         return self._removed(size, *self._by_size[size].popleft())
 
-    def _removed(self, size: int, number: int, buffer: Kept) -> Kept:
+    def _removed(self, size: int, number: int, buffer: BufferT) -> BufferT:
         if not self._by_size[size]:
             del self._by_size[size]
         del self._size_by_number[number]
@@ -70,7 +70,7 @@ class IdleBuffers(Generic[Kept]):
 
 
 class NativeBuffer:
-    """A storage buffer of a runtime, which hears of it when Python drops it."""
+    """A storage buffer; the pool of its runtime is notified when Python drops it."""
 
     __slots__ = ("__weakref__", "_pool", "byte_count", "native", "serial")
 
@@ -86,50 +86,50 @@ class NativeBuffer:
 
 
 class _Owner(ref[NativeBuffer]):
-    """Lives longer than the buffer that it refers to, and holds the native one until then."""
+    """A weak reference to a `NativeBuffer` that keeps its native buffer alive."""
 
     __slots__ = ("native", "serial", "size")
 
     native: Any
-    """`None` where somebody else may hold it, so that it serves nothing else."""
+    """`None` if others may hold the native buffer, so that it is never reused."""
     serial: int
     size: int
 
 
 class BufferPool:
-    """The buffers of one runtime by their serials: those that Python holds, and idle ones."""
+    """All buffers of one runtime: those that Python holds, and idle ones."""
 
     def __init__(self) -> None:
         self._idle = IdleBuffers[tuple[int, Any]]()
-        # They hold the native buffers, too: what the garbage collector finds together with its
-        # wrapper it finalises, and wgpu-py's finaliser ends the native buffer.
+        # Owners hold the native buffers: a native buffer that the garbage collector frees together
+        # with its wrapper is finalised, and the finaliser of wgpu-py destroys it.
         self._owner_by_serial: dict[int, _Owner] = {}
         self._dropped: deque[_Owner] = deque()
-        # Called at any moment, also in the middle of the pool's own work. As a built-in function
-        # it only leaves a note, and lets no interrupt through, which would be lost there.
+        # Called at any moment, even while the pool is at work. A built-in function only appends,
+        # and admits no interrupt, which would be lost in a callback.
         self._note = cast("Callable[[ref[NativeBuffer]], None]", self._dropped.append)
         self._used_bytes = 0
         self._next_serial = 0
 
     def hold(self, byte_count: int, native: Any, *, is_own: bool) -> NativeBuffer:
-        """A new buffer for Python to hold; where it `is_own`, it will serve again."""
+        """Wraps a new native buffer for Python; it is reused later if `is_own`."""
         self._next_serial += 1
         return self._held(byte_count, native, self._next_serial, is_own=is_own)
 
     def reuse(self, byte_count: int, size: int) -> NativeBuffer | None:
-        """An idle buffer of exactly `size` bytes, for Python to hold; any content."""
-        found = self._idle.take(size)
-        return None if found is None else self._held(byte_count, found[1], found[0], is_own=True)
+        """Wraps an idle buffer of exactly `size` bytes for Python; its content is arbitrary."""
+        idle = self._idle.take(size)
+        return None if idle is None else self._held(byte_count, idle[1], idle[0], is_own=True)
 
     def share(self, serial: int) -> None:
-        """Notes that somebody else may hold a native buffer."""
+        """Records that others may hold the native buffer."""
         owner = self._owner_by_serial[serial]
         if owner.native is not None:
             self._used_bytes -= owner.size
             owner.native = None
 
     def settle(self) -> list[int]:
-        """Makes dropped buffers idle as long as there is room; the serials of those that end."""
+        """Makes dropped buffers idle while there is room; returns the serials of freed ones."""
         ended: list[int] = []
         while self._dropped:
             owner = self._dropped.popleft()
@@ -144,14 +144,14 @@ class BufferPool:
         return ended
 
     def give_up_idle(self) -> list[int]:
-        """Frees the idle buffers; their serials."""
+        """Frees the idle buffers and returns their serials."""
         return self.settle() + [serial for serial, _ in self._idle.clear()]
 
     def _held(self, byte_count: int, native: Any, serial: int, *, is_own: bool) -> NativeBuffer:
-        made = NativeBuffer(byte_count, native, serial, self)
-        owner = _Owner(made, self._note)
+        buffer = NativeBuffer(byte_count, native, serial, self)
+        owner = _Owner(buffer, self._note)
         owner.native = native if is_own else None
         owner.serial, owner.size = serial, int(native.size)
         self._owner_by_serial[serial] = owner
         self._used_bytes += owner.size if is_own else 0
-        return made
+        return buffer

@@ -1,15 +1,14 @@
-"""Ctrl-C and other handlers of SIGINT, kept out of half-recorded commands.
+"""Defers handlers of SIGINT, such as Ctrl-C, while commands are recorded.
 
 Python runs a signal handler between any two bytecodes of the main thread, also in callbacks of a
-native library, where its exception is lost. While a section holds interrupts back, the handler of
-SIGINT is a `Held`, which only takes a note; the end of the outermost section calls the handler
-that was there before. Compilers and waits may
-take for ever: `let_through`, `nap` and `turn` are where an interrupt ends such a section.
+native library, where its exception is lost. A section that defers interrupts installs a `Deferral`
+as handler, which only records them; the end of the outermost section calls the previous handler.
+Compilers and waits may take arbitrarily long, so `let_through`, `nap` and `turn` admit interrupts.
 """
 
 from __future__ import annotations
 
-# `signal` makes enums of its arguments, which costs ten times what the calls themselves do.
+# `signal` converts its arguments to enums, which takes ten times as long as the calls.
 import _signal  # pyright: ignore[reportMissingImports]
 import threading
 import time
@@ -19,7 +18,7 @@ from types import FrameType
 from typing import Any, cast
 
 TURN_SECONDS = 0.02
-"""How long a wait for another thread goes on between two looks for an interrupt."""
+"""The interval at which a wait for another thread checks for interrupts."""
 
 Handler = Callable[[int, FrameType | None], Any]
 
@@ -28,8 +27,8 @@ _handle = cast("Callable[[int, Any], Any]", _signal.signal)  # pyright: ignore[r
 _INTERRUPT = int(SIGINT)
 
 
-class Held:
-    """The handler of SIGINT while interrupts are held back."""
+class Deferral:
+    """The handler of SIGINT while interrupts are deferred."""
 
     __slots__ = ("_before", "_frame", "_is_pending")
 
@@ -42,38 +41,38 @@ class Held:
         self._is_pending, self._frame = True, frame
 
     def release(self) -> None:
-        """Puts the former handler back, and hands it the interrupt that came meanwhile."""
+        """Restores the previous handler, and calls it if an interrupt came meanwhile."""
         _handle(_INTERRUPT, self._before)
         if self._is_pending:
             frame, self._frame, self._is_pending = self._frame, None, False
             self._before(_INTERRUPT, frame)
 
     def hold_again(self) -> None:
-        """Takes over again after `release`."""
+        """Defers interrupts again after `release`."""
         try:
             _handle(_INTERRUPT, self)
-        except BaseException:  # the former handler's, for an interrupt until now
+        except BaseException:  # raised by the previous handler
             _handle(_INTERRUPT, self)
             raise
 
 
-def hold() -> Held | None:
-    """Holds interrupts back until the result is released.
+def hold() -> Deferral | None:
+    """Defers interrupts until the result is released.
 
     Returns:
-        `None` where there is nothing to do: inside of a section that holds them back already,
-        outside of the main thread, and where no Python function handles SIGINT.
+        `None` if there is nothing to defer: in a section that defers them already, outside of the
+        main thread, or if SIGINT has no Python handler.
     """
     before = _handler_of(_INTERRUPT)
-    if type(before) is Held or not callable(before) or not _is_main_thread():
+    if type(before) is Deferral or not callable(before) or not _is_main_thread():
         return None
-    held = Held(before)
-    _handle(_INTERRUPT, held)
-    return held
+    deferral = Deferral(before)
+    _handle(_INTERRUPT, deferral)
+    return deferral
 
 
 class held_back:
-    """A section whose commands are all recorded, or none of them."""
+    """A section that interrupts do not enter: all of its commands are recorded, or none."""
 
     __slots__ = ("_held",)
 
@@ -86,7 +85,7 @@ class held_back:
 
 
 class turn:
-    """Such a section that has a lock; while another thread has it, interrupts come through."""
+    """A `held_back` section under a lock; interrupts are admitted while it waits for the lock."""
 
     __slots__ = ("_held", "_lock")
 
@@ -111,13 +110,13 @@ class turn:
 
 
 class let_through:
-    """Within a section that holds interrupts back: a stretch that they may end."""
+    """A part of a `held_back` section that admits interrupts."""
 
     __slots__ = ("_held",)
 
     def __enter__(self) -> None:
-        held = _handler_of(_INTERRUPT)
-        self._held = held if type(held) is Held and _is_main_thread() else None
+        handler = _handler_of(_INTERRUPT)
+        self._held = handler if type(handler) is Deferral and _is_main_thread() else None
         if self._held is not None:
             try:
                 self._held.release()
@@ -131,7 +130,7 @@ class let_through:
 
 
 def nap(seconds: float) -> None:
-    """Sleeps; interrupts come through, also one that was held back before."""
+    """Sleeps; admits interrupts, including one that was deferred before."""
     with let_through():
         time.sleep(seconds)
 

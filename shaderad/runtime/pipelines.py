@@ -1,7 +1,7 @@
-"""What every runtime does about its pipelines, and about being closed.
+"""The pipelines of a runtime, and closing it.
 
-Invariant: one pipeline a program, made at its first use, and one route told for each. Compilers
-run outside of the lock of a runtime, in the child process.
+Invariant: each program has one pipeline, made at its first use, and one reported route. Compilers
+run in the child process, outside of the lock of the runtime.
 """
 
 from __future__ import annotations
@@ -22,58 +22,56 @@ P = TypeVar("P")
 
 
 class PipelineKeeper(Guarded, Generic[P]):
-    """The half of a runtime that no library below it knows."""
+    """The base of runtimes: the parts that do not depend on wgpu or slangpy."""
 
     def __init__(self, capabilities: Capabilities) -> None:
         super().__init__(capabilities)
         self._pipelines: dict[Program, P] = {}
         self._routes: list[Route] = []
         self._first_runs: list[str] = []
-        """Programs whose pipelines nobody has waited for yet."""
+        """Programs whose pipelines were made since the last wait."""
 
     def pipeline(self, program: Program) -> P:
-        found = self._known(program)
-        if found is None:
-            # Not under the lock: it takes long, and an interrupt may come at any moment of it.
+        pipeline = self._cached(program)
+        if pipeline is None:
+            # Without the lock: compilation takes long and must be interruptible.
             with let_through():
                 code, route = self.compiled(program)
-            found = self._made(program, code, route)
-        return found
+            pipeline = self._added(program, code, route)
+        return pipeline
 
     def prepare(self, program: Program) -> None:
         checks.check_program(self.capabilities, program)
         self.compiled(program)
 
     @guarded
-    def _known(self, program: Program) -> P | None:
-        found = self._pipelines.get(program)
-        if found is None:
+    def _cached(self, program: Program) -> P | None:
+        if program not in self._pipelines:
             checks.check_program(self.capabilities, program)
-        return found
+        return self._pipelines.get(program)
 
     @guarded
-    def _made(self, program: Program, code: Code, route: Route) -> P:
-        found = self._pipelines.get(program)  # Another thread may have been faster.
-        if found is None:
-            found = self._pipelines[program] = self.make_pipeline(program, code)
+    def _added(self, program: Program, code: Code, route: Route) -> P:
+        if program not in self._pipelines:  # else another thread was faster
+            self._pipelines[program] = self.make_pipeline(program, code)
             self._routes.append(route)
             self._first_runs.append(program.name)
-        return found
+        return self._pipelines[program]
 
     @abstractmethod
     def compiled(self, program: Program) -> tuple[Code, Route]:
-        """What the child process made of a program that passed the checks, and which way it goes.
+        """The code that the child process made of a checked program, and its route.
 
-        The device is not touched.
+        Does not use the device.
         """
 
     @abstractmethod
     def make_pipeline(self, program: Program, code: Code) -> P:
-        """The pipeline of a program that passed the checks."""
+        """Creates the pipeline of a checked program."""
 
     @contextmanager
     def first_runs(self) -> Generator[None]:
-        """Waits inside of it may wait for drivers that compile at the first dispatch."""
+        """Shows progress during a wait: drivers may compile at the first dispatch."""
         names, self._first_runs = self._first_runs, []
         with Work(names[0], "first run") if names else nullcontext():
             yield
@@ -94,4 +92,4 @@ class PipelineKeeper(Guarded, Generic[P]):
 
     @abstractmethod
     def release(self) -> None:
-        """Gives back what is left once the pipelines are gone."""
+        """Frees the remaining resources after the pipelines."""

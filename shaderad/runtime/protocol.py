@@ -1,8 +1,8 @@
-"""What a runtime must do, and what its device can do as plain data.
+"""The interface of a runtime, and the capabilities of a device as data.
 
-Everything above `runtime/` speaks to this protocol and reads `Capabilities`; it never asks which
-runtime it has. Recorded commands run in the order of the calls that recorded them, and a `write`
-is never seen by a dispatch recorded before it.
+Code above `runtime/` uses this protocol and reads `Capabilities`; it never asks which runtime it
+has. Recorded commands run in the order of the calls that recorded them, and a dispatch never sees
+a `write` that was recorded after it.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any, Literal, Protocol
 from shaderad.lower.artifact import Program
 
 Atomics = Literal["native", "compare-exchange", "exchange"]
-"""How a float is added to memory that several threads share."""
+"""How a float is added to memory that threads share."""
 
 Kind = Literal["discrete", "integrated", "virtual", "software", "unknown"]
 
 SMALLEST_ALLOCATION = 16
-"""Bytes. Binding a buffer of size 0 ends the process in wgpu-native."""
+"""In bytes. Binding a buffer of size 0 ends the process in wgpu-native."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What one opened device can do."""
+    """The features and limits of an opened device."""
 
     runtime: str
     """`wgpu` or `slangpy`."""
@@ -33,16 +33,16 @@ class Capabilities:
     api: str
     """`vulkan`, `d3d12`, `metal`, `cuda`."""
     driver: str
-    """Driver and version as far as the runtime tells; part of the key of cached verdicts."""
+    """The driver and version that the runtime reports; part of the key of cached verdicts."""
     features: frozenset[str]
-    """Out of `lower.artifact.FEATURES`."""
+    """A subset of `lower.artifact.FEATURES`."""
     atomics: Atomics
     storage_buffer_limit: int
-    """Buffers that one entry point may bind, constant buffer apart."""
+    """Storage buffers that one entry point may bind."""
     binding_bytes_limit: int
-    """Bytes of one buffer that a shader can reach."""
+    """The bytes of one storage buffer that a shader can reach."""
     uniform_bytes_limit: int
-    """Bytes of one constant buffer."""
+    """The bytes of one constant buffer."""
     workgroup_count_limit: int
     """Workgroups along one dimension of a dispatch."""
     workgroup_threads_limit: int
@@ -50,17 +50,17 @@ class Capabilities:
 
     @property
     def is_parallel(self) -> bool:
-        """Whether the threads of a group run side by side; processors run them in turn."""
+        """True if threads of a workgroup run in parallel; software devices run them in turn."""
         return self.kind != "software"
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Which way one program went to the device, and why."""
+    """The code that a program reached the device as, and why."""
 
     program: str
     target: str
-    """`spirv`, `wgsl`, or `slang` where the runtime compiles the text itself."""
+    """`spirv`, `wgsl`, or `slang` if the runtime compiles the text itself."""
     reason: str
 
 
@@ -71,11 +71,11 @@ class Buffer(Protocol):
     def byte_count(self) -> int: ...
     @property
     def native(self) -> Any:
-        """The runtime's own buffer, at least `SMALLEST_ALLOCATION` bytes long."""
+        """The buffer object of the runtime, at least `SMALLEST_ALLOCATION` bytes long."""
         ...
 
     def shared(self) -> Any:
-        """The same, for somebody else to hold: its memory will not serve anything else."""
+        """`native`, for others to hold: its memory will not be reused."""
         ...
 
 
@@ -91,9 +91,9 @@ class Pipeline(Protocol):
 class Runtime(Protocol):
     """One opened device. All methods may be called from any thread; one lock serialises them.
 
-    Whatever fails below surfaces as `DeviceError`, or as `CompileError` from `pipeline`. After a
-    failure in a recorded command, everything recorded since the last submission is dropped. Once
-    the device is lost, every later call raises.
+    Failures of the library below raise `DeviceError`, or `CompileError` from `pipeline`. A failure
+    while recording drops all commands since the last submission. Once the device is lost, every
+    call raises.
     """
 
     @property
@@ -105,19 +105,19 @@ class Runtime(Protocol):
 
     @property
     def is_lost(self) -> bool:
-        """Whether a call has found the device gone; no later one will succeed."""
+        """True if a call has found the device lost; all later calls fail."""
         ...
 
     def allocate(self, byte_count: int, *, zeroed: bool = True) -> Buffer:
-        """Returns a buffer of `byte_count` bytes, zero-filled unless `zeroed` is given up."""
+        """Creates a buffer of `byte_count` bytes, zero-filled unless `zeroed` is false."""
         ...
 
     def wrap(self, native: Any) -> Buffer:
-        """Makes a `Buffer` of the runtime's own one; the caller keeps its content in order."""
+        """Wraps a buffer object of the runtime; the caller synchronises its content."""
         ...
 
     def write(self, buffer: Buffer, offset: int, data: bytes | memoryview) -> None:
-        """Copies `data` at byte `offset`, after all that is recorded; both are multiples of 4."""
+        """Copies `data` to byte `offset` after all recorded commands; both are multiples of 4."""
         ...
 
     def read(self, requests: Sequence[tuple[Buffer, int, int]]) -> list[memoryview]:
@@ -143,14 +143,11 @@ class Runtime(Protocol):
         ...
 
     def pipeline(self, program: Program) -> Pipeline:
-        """Compiles `program` (disk cache), vets it where that is needed, keeps it by content."""
+        """The pipeline of `program`, compiled (disk cache), vetted if needed, and cached."""
         ...
 
     def prepare(self, program: Program) -> None:
-        """Fills the disk cache with what `pipeline` will look for, without touching the device.
-
-        Any thread may call it.
-        """
+        """Compiles `program` into the disk cache for `pipeline`, without using the device."""
         ...
 
     def dispatch(
@@ -164,10 +161,10 @@ class Runtime(Protocol):
 
         Args:
             pipeline: Of this runtime.
-            buffers: By slot, one for each READ and WRITE binding.
+            buffers: The buffer of each READ and WRITE binding, by slot.
             words: The constant buffer: `program.parameter_words` in order, 4 bytes each.
-            groups: Workgroups along x, y, z, each at most `workgroup_count_limit`; callers
-                split what is longer. Any 0 records nothing.
+            groups: Workgroups along x, y, z, each at most `workgroup_count_limit`; a 0 records
+                nothing.
         """
         ...
 
@@ -180,9 +177,9 @@ class Runtime(Protocol):
         ...
 
     def routes(self) -> tuple[Route, ...]:
-        """Which way each program went so far, oldest first."""
+        """The routes of all programs so far, oldest first."""
         ...
 
     def close(self) -> None:
-        """Drops what is recorded, and the device unless it was handed in. Closing twice is fine."""
+        """Drops recorded commands, and closes the device unless it was passed in; idempotent."""
         ...

@@ -1,8 +1,8 @@
-"""A program and a device -> the code that reaches it, and why that way.
+"""A program and a device -> the code for the device, and the reason for its choice.
 
 wgpu reads SPIR-V and WGSL through naga, which may refuse correct code, end the process, or never
-return. Invariant: nothing reaches the host's own naga, and no text slangpy's in-process compiler,
-before the child process has been through it unharmed. Verdicts are cached by content.
+return. Invariant: code reaches the naga of this process, or slangpy's in-process compiler, only
+after the child process has compiled it unharmed. Verdicts are cached by content.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from shaderad.runtime.spirv_comparisons import with_ordered_comparisons
 from shaderad.runtime.spirv_pointers import with_pointers_in_place
 
 WGPU_TARGETS = ("spirv", "wgsl")
-"""In the order they are tried."""
+"""In the order of preference."""
 
 TARGET_BY_API = {"d3d12": "hlsl", "metal": "metal"}
-"""What slangpy compiles to, where it is not SPIR-V; for CUDA, SPIR-V stands in."""
+"""The targets of slangpy other than SPIR-V; for CUDA, SPIR-V stands in."""
 
 
 def choose_code(
     program: Program, capabilities: Capabilities, device: VettingDevice
 ) -> tuple[Code, Route]:
-    """The first of SPIR-V and WGSL that compiles and that naga takes.
+    """The first of SPIR-V and WGSL that compiles and that naga accepts.
 
     Raises:
-        CompileError: SR0612, where neither does; SR0623, where naga gave no answer; the first one's
-            own error, where Slang refuses.
+        CompileError: SR0612, if naga refuses both; SR0623, if it gave no answer; an error of the
+            compiler, if Slang refuses the program.
     """
     reasons: list[str] = []
     is_final = True
@@ -40,7 +40,7 @@ def choose_code(
                 program, target, library=program.library, before=lambda: prepare_to_vet(device)
             )
         except Error as failure:
-            # SPIR-V takes all that Slang does; that WGSL cannot express a program is no news.
+            # SPIR-V expresses every Slang program, so the first failure is the compiler's.
             if not reasons:
                 raise
             reasons.append(f"{target}: {failure.message}")
@@ -60,7 +60,7 @@ def choose_code(
 
 
 def readable_by_naga(code: Code) -> Code:
-    """`code` without what naga takes for something else, or does not know but does anyway."""
+    """`code` without constructs that naga misreads or rejects although it supports them."""
     if code.target == "spirv":
         content = with_pointers_in_place(with_ordered_comparisons(code.content))
         return replace(code, content=content)
@@ -69,10 +69,10 @@ def readable_by_naga(code: Code) -> Code:
 
 
 def check_compiles(program: Program, capabilities: Capabilities) -> tuple[Code, Route]:
-    """Lets the child compile `program`, so that what crashes the compiler crashes it there.
+    """Compiles `program` in the child process, where a crash of the compiler does no harm.
 
     Raises:
-        CompileError: What the child's compiler said.
+        CompileError: The compiler refuses the program or crashes.
     """
     target = TARGET_BY_API.get(capabilities.api, "spirv")
     code = compile_program(program, target, library=program.library)

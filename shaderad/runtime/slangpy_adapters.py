@@ -1,4 +1,4 @@
-"""Adapters of this machine -> one opened `slangpy.Device`, by whichever API the platform has."""
+"""Opens a `slangpy.Device` on an adapter of this machine, with the API of the platform."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FEATURES = {
     "double": spy.Feature.double,
     "int64-atomics": spy.Feature.atomic_int64,
 }
-"""Our features, and what slangpy calls them."""
+"""Our features and those of slangpy."""
 
 APIS = {
     "vulkan": spy.DeviceType.vulkan,
@@ -41,37 +41,37 @@ OTHER_APIS = ("vulkan", "cuda")
 SOFTWARE_NAMES = ("llvmpipe", "swiftshader", "microsoft basic render")
 
 STORAGE_BUFFER_LIMIT = 30
-"""slangpy does not tell. Metal has 31 buffer slots, one for the words; the others have more."""
+"""slangpy reports no limit. Metal has 31 buffer slots, one for the words; other APIs have more."""
 
 BINDING_BYTES_LIMIT = (1 << 32) - 4
-"""slangpy does not tell this either; shaders count words in 32 bits, and lavapipe, which promises
-128 MiB, was measured to reach further."""
+"""slangpy reports no limit. Shaders count words in 32 bits; lavapipe reports 128 MiB, and was
+measured to reach further."""
 
 UNIFORM_BYTES_LIMIT = 1 << 16
 
 
 def list_devices() -> list[DeviceInfo]:
-    """Every adapter of every API that slangpy drives on this platform."""
-    found: list[DeviceInfo] = []
+    """Every adapter of every API of slangpy on this platform."""
+    infos: list[DeviceInfo] = []
     for api in APIS_BY_PLATFORM.get(sys.platform, OTHER_APIS):
         if api == "cuda" and not _has_cuda_driver():
-            continue  # slangpy would print that it found none, to standard output.
+            continue  # slangpy would print to standard output that it found none.
         for adapter in spy.Device.enumerate_adapters(APIS[api]):
-            found.append(
+            infos.append(
                 DeviceInfo(
                     runtime="slangpy",
-                    index=len(found),
+                    index=len(infos),
                     adapter=adapter.name,
                     kind=_kind(adapter.name),
                     api=api,
                     driver="",
                 )
             )
-    return found
+    return infos
 
 
 def open_device(wanted: str | int | None, limits: Mapping[str, Any]) -> SlangpyRuntime:
-    """Opens the adapter that fits `wanted`; an API such as `cuda` is part of what may fit."""
+    """Opens the adapter that matches `wanted`, which may name an API such as `cuda`."""
     info = choose("slangpy", list_devices(), wanted)
     same_api = spy.Device.enumerate_adapters(APIS[info.api])
     luid = next(a.luid for a in same_api if a.name == info.adapter)
@@ -81,13 +81,13 @@ def open_device(wanted: str | int | None, limits: Mapping[str, Any]) -> SlangpyR
 
 
 def wrap_device(device: Any, limits: Mapping[str, Any]) -> SlangpyRuntime:
-    """Uses a device that somebody else made and keeps."""
+    """Uses a device that the caller created and owns."""
     capabilities = limited(_capabilities(device), limits)
     return SlangpyRuntime(device, partial(_session, device), capabilities, owns_device=False)
 
 
 def _create(info: DeviceInfo, luid: list[int]) -> Any:
-    """Opens a device with slangpy's own caches, or without where their folder is not writable."""
+    """Opens a device with slangpy's own caches, or without if their folder is not writable."""
     folder = default_cache().made()
     options: dict[str, Any] = {
         "type": APIS[info.api],
@@ -97,7 +97,7 @@ def _create(info: DeviceInfo, luid: list[int]) -> Any:
         "enable_ray_tracing": False,
     }
     if folder is not None:
-        # Without them slangpy compiles its own modules for each device: 0.9 s instead of 0.2 s.
+        # Without caches slangpy compiles its own modules for each device: 0.9 s instead of 0.2 s.
         caches: dict[str, Any] = {
             "module_cache_path": folder / "slangpy" / "modules",
             "shader_cache_path": folder / "slangpy" / "shaders",
@@ -105,7 +105,7 @@ def _create(info: DeviceInfo, luid: list[int]) -> Any:
         try:
             return spy.Device(**options, **caches)
         except RuntimeError:
-            pass  # Whatever else is wrong shows again below.
+            pass  # Any other failure repeats below.
     try:
         return spy.Device(**options)
     except RuntimeError as failure:
@@ -115,7 +115,7 @@ def _create(info: DeviceInfo, luid: list[int]) -> Any:
 
 
 def _session(device: Any, folders: Sequence[Path]) -> Any:
-    """A Slang session that finds our library, or that of a build, and nothing of slangpy's."""
+    """A Slang session that imports from `folders` only, not from slangpy's own modules."""
     options = spy.SlangCompilerOptions()
     options.include_paths = list(folders)
     options.matrix_layout = spy.SlangMatrixLayout.row_major
@@ -127,7 +127,7 @@ def _has_cuda_driver() -> bool:
 
 
 def _kind(adapter: str) -> Kind:
-    """Software drivers are known by their names, which is all that slangpy tells."""
+    """The kind of an adapter; slangpy reports only names, which identify software drivers."""
     return "software" if any(name in adapter.lower() for name in SOFTWARE_NAMES) else "unknown"
 
 

@@ -1,8 +1,8 @@
-"""Programs on slangpy: it compiles the Slang text itself, for Vulkan, D3D12, Metal or CUDA.
+"""Programs on slangpy, which compiles the Slang text itself for Vulkan, D3D12, Metal or CUDA.
 
 Invariants: text reaches slangpy's in-process compiler only after the child process has compiled
-it, because a crash there would take the user's program with it; host writes are recorded like
-every other command, so order is kept without waiting.
+it, because a crash in process would end the user's program; host writes are recorded like other
+commands, so they keep their order without waits.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ STORAGE_USAGE = (
 
 SMALLEST_STAGING_BYTES = 256
 STAGING_KEPT_BYTES = 1 << 20
-"""Read-backs up to this size share a staging buffer a power of two; larger ones make their own."""
+"""Read-backs up to this size share a buffer for each power of two; larger ones make their own."""
 
 
 class SlangpyPipeline:
-    """A compute pipeline and where its bindings are among the fields of the root object."""
+    """A compute pipeline and the positions of its bindings among the fields of the root object."""
 
     __slots__ = ("native", "needs", "program", "storage_fields", "words_field")
 
@@ -89,18 +89,18 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         checks.check_bytes(self.capabilities, byte_count, self.capabilities.binding_bytes_limit)
         size = max(SMALLEST_ALLOCATION, checks.padded(byte_count))
         self._pool.settle()
-        found = self._pool.reuse(byte_count, size)
-        if found is None:
+        buffer = self._pool.reuse(byte_count, size)
+        if buffer is None:
             native = self.allocated(
                 lambda: self.native.create_buffer(size=size, usage=STORAGE_USAGE), byte_count
             )
-            found = self._pool.hold(byte_count, native, is_own=True)
+            buffer = self._pool.hold(byte_count, native, is_own=True)
         if zeroed:
-            self._commands().clear_buffer(found.native)
-        return found
+            self._commands().clear_buffer(buffer.native)
+        return buffer
 
     def translate(self, failure: Exception, byte_count: int = 0) -> Error:
-        # slang-rhi says only "failed" where memory is short; nothing else is wrong with the call.
+        # slang-rhi reports only "failed" when memory is short; the call has no other failure.
         if "createBuffer" in str(failure):
             failure = MemoryError(shortened(str(failure)))
         return super().translate(failure, byte_count)
@@ -139,7 +139,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         return checks.split(content, [count for _, _, count in requests])
 
     def _staging_buffer(self, byte_count: int) -> Any:
-        # Reading one out copies all of it, so that a report must not come in a large one.
+        # `to_numpy` copies the whole buffer, so small reports need a small one.
         size = max(SMALLEST_STAGING_BYTES, 1 << (byte_count - 1).bit_length())
         if size > STAGING_KEPT_BYTES:
             return self._new_staging(byte_count)
@@ -161,7 +161,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         if count == buffer.byte_count:
             self._commands().clear_buffer(buffer.native)
         elif count:
-            # `BufferRange` cannot be given other values from Python (0.43), so zeros are copied.
+            # `BufferRange` cannot be set from Python (0.43), so zeros are copied.
             self.copy(self.allocate(count), 0, buffer, offset, count)
 
     @guarded
@@ -188,8 +188,8 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         return check_compiles(program, self.capabilities)
 
     def make_pipeline(self, program: Program, code: Code) -> SlangpyPipeline:
-        del code  # slangpy compiles the text once more.
-        # Modules of a session need names of their own: two programs may share a kernel's name.
+        del code  # slangpy compiles the text again.
+        # Modules of a session need unique names, and two programs may share a kernel's name.
         name = f"{program.name}_{hashlib.sha256(program.slang.encode()).hexdigest()[:16]}"
         try:
             with Work(program.name, "Slang and driver, in slangpy", blocks_python=True):
@@ -203,7 +203,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         return SlangpyPipeline(program, linked, native, self.native)
 
     def _session(self, program: Program) -> Any:
-        """The Slang session of the library, or of that of a build, as far as a program needs it."""
+        """The Slang session for the library modules that the program imports."""
         key = (program.library, modules_of(program))
         if key not in self._sessions:
             library, modules = key
@@ -225,7 +225,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
             return
         if self._compute is None:
             self._compute = self._commands().begin_compute_pass()
-        # A fresh root object each time: one that is written again changes earlier dispatches.
+        # A new root object per dispatch: rewriting one would change earlier dispatches.
         root = spy.ShaderCursor(self._compute.bind_pipeline(pipeline.native))
         for slot, field in pipeline.storage_fields:
             root.get_field_by_index(field).write(buffers[slot].native)
@@ -235,7 +235,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         self._compute.dispatch_compute(spy.uint3(*groups))
 
     def _commands(self) -> Any:
-        """The encoder, outside of any pass."""
+        """The command encoder, after the end of the open pass."""
         if self._compute is not None:
             compute, self._compute = self._compute, None
             compute.end()
@@ -255,7 +255,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
     def wait(self) -> None:
         self.submit()
         if self._last_submission is not None:
-            # slangpy's own wait keeps Python's lock: no thread runs, no interrupt comes through.
+            # slangpy's own wait holds the GIL: no thread runs and no interrupt arrives.
             with self.first_runs():
                 submission = self._last_submission
                 self.await_device(partial(self.native.is_submit_finished, submission))
@@ -264,7 +264,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
     def give_up_idle(self) -> None:
         self.wait()
         self._pool.give_up_idle()
-        self.native.wait()  # Only now does slang-rhi free what Python has let go.
+        self.native.wait()  # slang-rhi frees released buffers only now.
 
     def drop_recorded(self) -> None:
         self._compute = None
@@ -283,26 +283,26 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
 
 
 def _forget_closing() -> None:
-    """Keeps slangpy from closing its devices at the end of the process, which waits for each.
+    """Prevents slangpy from closing its devices at the end of the process, which waits for each.
 
-    It does so twice: in an exit function, which has no name to be found by, and as its module ends.
+    slangpy closes them in an exit function, which has no name, and when its module is finalised.
     """
     keep_for_ever(sys.modules["slangpy.slangpy_ext"])
-    for one in gc.get_objects():
-        if type(one).__name__ == "nb_func" and not one.__name__:
-            atexit.unregister(one)
+    for function in gc.get_objects():
+        if type(function).__name__ == "nb_func" and not function.__name__:
+            atexit.unregister(function)
 
 
 def _writable(data: bytes | memoryview) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """The bytes as slangpy takes them: it refuses arrays that may not be written, also to read."""
+    """The bytes as a writable array: slangpy refuses read-only arrays even as input."""
     content = np.frombuffer(data, np.uint8)
     return content if content.flags.writeable else content.copy()
 
 
 def _in_first_space(slang: str) -> str:
-    """`slang` with all its resources in set 0: slang-rhi ends the process where they are elsewhere.
+    """`slang` with all resources in set 0: slang-rhi ends the process for other sets.
 
-    They are bound by name, so that it makes no difference.
+    Resources are bound by name, so the set does not matter.
     """
     slang = re.sub(r"(\[\[vk::binding\(\d+), \d+\)", r"\1, 0)", slang)
     return re.sub(r"( : register\(\w+), space\d+\)", r"\1, space0)", slang)

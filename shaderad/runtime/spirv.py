@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 HEADER_WORDS = 5
 BOUND = 3
-"""Which of them all numbers of results are below."""
+"""The position in the header of the exclusive limit of result ids."""
 LAST_ID = 0xFFFFFFFF
 
 Instruction = tuple[int, tuple[int, ...]]
@@ -15,14 +15,14 @@ Instruction = tuple[int, tuple[int, ...]]
 
 
 class MalformedSpirvError(ValueError):
-    """A module whose words are no sequence of instructions."""
+    """A module that is no sequence of instructions."""
 
 
 def words_of(module: bytes) -> tuple[int, ...]:
     """The words of `module`.
 
     Raises:
-        MalformedSpirvError: Where it has no header, or ends inside a word.
+        MalformedSpirvError: The module has no header, or ends inside a word.
     """
     if len(module) % 4 or len(module) < 4 * HEADER_WORDS:
         raise MalformedSpirvError(f"{len(module)} bytes")
@@ -30,10 +30,10 @@ def words_of(module: bytes) -> tuple[int, ...]:
 
 
 def instructions(words: tuple[int, ...]) -> Iterator[Instruction]:
-    """The instructions behind the header.
+    """The instructions after the header.
 
     Raises:
-        MalformedSpirvError: Where an instruction has no words, or more than are left.
+        MalformedSpirvError: An instruction has no words, or more than are left.
     """
     at = HEADER_WORDS
     while at < len(words):

@@ -1,8 +1,8 @@
-"""SPIR-V whose comparisons naga reads as they are meant, where one side is NaN.
+"""Rewrites the unordered comparisons of SPIR-V, which naga misreads for NaN operands.
 
-The optimiser writes ``!(a >= b)`` and ``a != b`` as unordered comparisons, which hold for NaN.
-naga knows one kind only and makes them ordered ones, which do not. Here each becomes the negation
-of the opposite ordered comparison. Invariant: on every pair of floats the module does the same.
+The optimiser writes ``!(a >= b)`` and ``a != b`` as unordered comparisons, which are true for NaN.
+naga reads them as ordered comparisons, which are false. Each becomes the negation of the opposite
+ordered comparison. Invariant: the result is the same for every pair of floats.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from shaderad.runtime.spirv import (
 )
 
 _LOGICAL_NOT = 168
-# FUnordEqual, NotEqual, LessThan, GreaterThan, LessThanEqual, GreaterThanEqual -> the ordered
-# comparison that holds exactly where it does not.
+# FUnordEqual, NotEqual, LessThan, GreaterThan, LessThanEqual, GreaterThanEqual -> the opposite
+# ordered comparison.
 _OPPOSITES = {181: 182, 183: 180, 185: 190, 187: 188, 189: 186, 191: 184}
 
 
 def with_ordered_comparisons(module: bytes) -> bytes:
-    """The module without unordered comparisons; one that is malformed stays as it is."""
+    """`module` without unordered comparisons; a malformed module is returned unchanged."""
     try:
         return _rewritten(words_of(module))
     except MalformedSpirvError:

@@ -1,8 +1,8 @@
-"""Finds the one loop form that naga accepts from SPIR-V and gets wrong without a word.
+"""Detects the one form of loop in SPIR-V that naga accepts and translates wrong.
 
-Slang writes `continue`, and an early return, as leaving an `OpSwitch` of one trip. Where a loop
-around that switch is left from inside it, naga makes the exit a `break` of the switch, and the
-loop runs for ever on the device. Such a module must go to the device another way.
+Slang writes `continue` and early returns as branches out of an `OpSwitch` with one case. If such a
+branch also leaves a loop around the switch, naga translates it to a `break` of the switch, and the
+loop never ends on the device. Such a module needs another route.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ _BRANCH, _BRANCH_CONDITIONAL, _SWITCH = 249, 250, 251
 
 @dataclass(slots=True)
 class _Block:
-    """A basic block: what it merges to, if it heads a construct, and where it goes next."""
+    """A basic block."""
 
     merge: int = 0
+    """The merge block, if the block is a header."""
     is_loop: bool = False
     next_by_loop: int = 0
     """The continue target of a loop."""
@@ -28,9 +29,9 @@ class _Block:
 
 
 def leaves_loop_from_switch(module: bytes) -> bool:
-    """Whether a branch inside a switch goes to the end of a loop around that switch.
+    """True if a branch inside a switch goes to the merge block of a loop around the switch.
 
-    A malformed module does not: naga refuses it.
+    False for malformed modules, which naga refuses.
     """
     try:
         blocks = _blocks(module)
@@ -51,14 +52,14 @@ def _leaves(
     header_by_merge: dict[int, int],
     loop_steps: set[int],
 ) -> bool:
-    """Walks what lies between `switch` and its merge block."""
+    """True if a block between `switch` and its merge block leaves a loop around it."""
     inside: set[int] = set()
     waiting = list(switch.successors)
     while waiting:
         label = waiting.pop()
         if label in inside or label == switch.merge or label not in blocks:
             continue
-        # A loop's header dominates its merge block: one not met before lies outside the switch.
+        # The header dominates the merge block, so a header not visited is outside the switch.
         if label in header_by_merge and header_by_merge[label] not in inside:
             return True
         inside.add(label)
@@ -70,7 +71,7 @@ def _leaves(
 
 
 def _steps_inside(blocks: dict[int, _Block], step: int, inside: set[int]) -> bool:
-    """Whether `step` is the continue target of a loop whose header is `inside`."""
+    """True if `step` is the continue target of a loop whose header is `inside`."""
     return any(blocks[label].next_by_loop == step for label in inside)
 
 

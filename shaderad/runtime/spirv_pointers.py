@@ -1,8 +1,8 @@
-"""SPIR-V that makes each pointer in the block that uses it.
+"""Rewrites SPIR-V so that every pointer is computed in the block that uses it.
 
-naga keeps what a block made for blocks outside of it in a local variable, and refuses the module
-where that is a pointer: the optimiser makes a pointer once, in the condition of a loop, and uses
-it after the loop as well. Invariant: the module does the same.
+naga stores values that other blocks use in local variables, and refuses modules where such a value
+is a pointer: the optimiser computes a pointer in the condition of a loop and uses it after the loop
+as well. Invariant: the module computes the same.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _POINTER_AT = {
     228: 0,  # OpAtomicStore
     6035: 2,  # OpAtomicFAddEXT
 }
-"""Where among the operands of an instruction a pointer is; arguments of calls are others."""
+"""The position of the pointer operand, by opcode; calls are treated separately."""
 _FIRST_ARGUMENT = 3
 
 
 def with_pointers_in_place(module: bytes) -> bytes:
-    """The module with a copy of each access chain in each block that uses it.
+    """`module` with a copy of each access chain in each block that uses it.
 
-    One that is malformed stays as it is.
+    A malformed module is returned unchanged.
     """
     try:
         return _Rewriting(words_of(module)).run()
@@ -52,46 +52,45 @@ class _Rewriting:
         self._words = words
         self._bound = words[BOUND]
         self._out = list(words[:HEADER_WORDS])
-        self._made: dict[int, tuple[int, Instruction]] = {}
-        """Each access chain, and the block that makes it."""
+        self._chains: dict[int, tuple[int, Instruction]] = {}
+        """Each access chain by id, with its block."""
         self._block = 0
-        self._here: dict[int, int] = {}
-        """The copies in this block."""
+        self._copies: dict[int, int] = {}
+        """The copies in the current block, by the id of the original."""
 
     def run(self) -> bytes:
         for opcode, operands in instructions(self._words):
             if opcode == _LABEL:
-                self._block, self._here = operands[0], {}
-            moved = self._moved(opcode, operands)
+                self._block, self._copies = operands[0], {}
+            local_operands = self._localised(opcode, operands)
             if opcode in _CHAINS:
-                self._made[operands[1]] = (self._block, (opcode, operands))
-            self._add(opcode, moved)
+                self._chains[operands[1]] = (self._block, (opcode, operands))
+            self._add(opcode, local_operands)
         self._out[BOUND] = self._bound
         return struct.pack(f"<{len(self._out)}I", *self._out)
 
-    def _moved(self, opcode: int, operands: tuple[int, ...]) -> tuple[int, ...]:
-        """The operands, with pointers that this block has."""
+    def _localised(self, opcode: int, operands: tuple[int, ...]) -> tuple[int, ...]:
+        """The operands, with pointers replaced by those of the current block."""
         if opcode == _CALL:
-            arguments = (self._pointer(one) for one in operands[_FIRST_ARGUMENT:])
-            return (*operands[:_FIRST_ARGUMENT], *arguments)
+            return (*operands[:_FIRST_ARGUMENT], *map(self._pointer, operands[_FIRST_ARGUMENT:]))
         at = _POINTER_AT.get(opcode)
         if at is None:
             return operands
         return (*operands[:at], self._pointer(operands[at]), *operands[at + 1 :])
 
     def _pointer(self, name: int) -> int:
-        """`name` where it is no access chain of another block, else a copy of it."""
-        block, (opcode, operands) = self._made.get(name, (self._block, (0, ())))
+        """A copy of `name` in this block if it is an access chain of another, else `name`."""
+        block, (opcode, operands) = self._chains.get(name, (self._block, (0, ())))
         if block == self._block:
             return name
-        if name not in self._here:
+        if name not in self._copies:
             if self._bound >= LAST_ID:
-                raise MalformedSpirvError("no number is left")
-            self._here[name] = self._bound
+                raise MalformedSpirvError("no id is left")
+            self._copies[name] = self._bound
             self._bound += 1
-            moved = self._moved(opcode, operands)
-            self._add(opcode, (moved[0], self._here[name], *moved[2:]))
-        return self._here[name]
+            result_type, _, *rest = self._localised(opcode, operands)
+            self._add(opcode, (result_type, self._copies[name], *rest))
+        return self._copies[name]
 
     def _add(self, opcode: int, operands: tuple[int, ...]) -> None:
         self._out += [(len(operands) + 1) << 16 | opcode, *operands]

@@ -1,8 +1,8 @@
-"""Runs in the child process: does wgpu make a pipeline of this code, and live?
+"""Runs in the child process: tests if wgpu makes a pipeline of a code without crashing.
 
 naga, which reads SPIR-V and WGSL for wgpu, can refuse correct code, end its process, never return,
-or make another program of it. The device is like the host's in adapter, features and limits, so
-the answer is the host's.
+or translate code wrong. The device has the adapter, features and limits of the host's, so its
+answer holds for the host.
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ from shaderad.runtime.wgpu_modules import create_module
 def vet(
     request: dict[str, Any], at_stage: Callable[[str], None] = lambda stage: None
 ) -> dict[str, Any]:
-    """An empty reply where a pipeline came to be; `refused` holds the reason where none did.
+    """Tests one code.
 
-    `failure` in its place says that there is no device, that it was lost, or that it has no memory
-    left, which is no verdict. A request that names no adapter means the best one. `at_stage` is
-    told whose turn it is: ``"device"``, ``"naga"``, ``"driver"``.
+    Args:
+        request: The code and the device; without an adapter, the best device.
+        at_stage: Called with ``"device"``, ``"naga"`` and ``"driver"`` as each begins its work.
+
+    Returns:
+        An empty reply if wgpu made a pipeline; `refused` with the reason if not; `failure` with the
+        reason if the device is missing, lost or out of memory, which is no verdict.
     """
     at_stage("device")
     if "adapter" not in request:
@@ -43,7 +47,7 @@ def vet(
     try:
         reason = _refusal(request, at_stage)
         if is_loss(reason):
-            # An earlier code may have taken the device along: that says nothing about this one.
+            # The device may have been lost by an earlier code, which says nothing about this one.
             _device.cache_clear()
             reason = _refusal(request, at_stage)
     except MemoryError as failure:
@@ -54,10 +58,10 @@ def vet(
 
 
 def _refusal(request: dict[str, Any], at_stage: Callable[[str], None]) -> str:
-    """Why no pipeline came to be; empty where one did.
+    """Why wgpu made no pipeline; empty if it made one.
 
     Raises:
-        MemoryError: Where memory ran out.
+        MemoryError: The device is out of memory.
     """
     at_stage("device")
     device = open_device(request)
@@ -78,14 +82,14 @@ def _refusal(request: dict[str, Any], at_stage: Callable[[str], None]) -> str:
 
 
 def open_device(request: dict[str, Any]) -> Any:
-    """The device that a request names, opened once."""
+    """The device that `request` names, opened at its first use."""
     identity = (request["adapter"], request["api"], request["driver"])
     return _device(identity, tuple(request["features"]), tuple(sorted(request["limits"].items())))
 
 
 @functools.cache
 def _best() -> dict[str, Any]:
-    """The device that a host would open here."""
+    """The device that a host opens by default."""
     from shaderad.runtime.wgpu_adapters import vetting_device
 
     best = vetting_device()
@@ -102,7 +106,7 @@ def _best() -> dict[str, Any]:
 def _device(
     identity: tuple[str, str, str], features: tuple[str, ...], limits: tuple[tuple[str, int], ...]
 ) -> Any:
-    """The adapter's device of these features; several kernels share it."""
+    """The device of an adapter with these features and limits; cached."""
     for adapter in _adapters():
         info = adapter.info
         if (info["device"], info["backend_type"].lower(), info["description"]) == identity:
@@ -114,8 +118,8 @@ def _device(
 
 @functools.cache
 def _adapters() -> list[Any]:
-    # As the host does: OpenGL costs 0.4 s to look for, and lacks what kernels need. Refused where
-    # `_best` has done it.
+    # The same backends as the host: looking for OpenGL takes 0.4 s, and it lacks features that
+    # kernels need. Raises if `_best` has set them already.
     with contextlib.suppress(RuntimeError):
         cast("Any", extras).set_instance_extras(backends=["Primary"])
     return list(wgpu.gpu.enumerate_adapters_sync())

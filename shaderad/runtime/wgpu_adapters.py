@@ -1,4 +1,4 @@
-"""Adapters of this machine -> one opened `wgpu.GPUDevice` with all that we can use of it."""
+"""Opens a `wgpu.GPUDevice` on an adapter of this machine, with all features that we use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FEATURE_NAMES = {
     "double": ("shader-f64",),
     "int64-atomics": ("shader-int64", "shader-int64-atomic-all-ops"),
 }
-"""Our features, and all that wgpu-native calls what they take."""
+"""Our features, and the features of wgpu-native that each of them needs."""
 
 LIMIT_NAMES = (
     "max-buffer-size",
@@ -41,22 +41,19 @@ LIMIT_NAMES = (
     "max-uniform-buffer-binding-size",
     "min-uniform-buffer-offset-alignment",
 )
-"""Asked for as high as the adapter goes: WebGPU's defaults are far lower."""
+"""Limits that are raised to the maximum of the adapter; the defaults of WebGPU are far lower."""
 
 KINDS = {"DiscreteGPU": "discrete", "IntegratedGPU": "integrated", "CPU": "software"}
 
 
 def list_devices() -> list[DeviceInfo]:
-    """Every adapter that wgpu finds, in its order."""
+    """Every adapter of wgpu, in its order."""
     return [_info(index, adapter) for index, adapter in enumerate(_adapters())]
 
 
 def open_device(wanted: str | int | None, limits: Mapping[str, Any]) -> WgpuRuntime:
-    """Opens the adapter that fits `wanted`, with every feature of ours that it has."""
-    adapters = _adapters()
-    found = [_info(index, adapter) for index, adapter in enumerate(adapters)]
-    info = choose("wgpu", found, wanted)
-    adapter = adapters[info.index]
+    """Opens the adapter that matches `wanted`, with those of our features that it has."""
+    info, adapter = _chosen(wanted)
     capabilities = limited(_capabilities(info, adapter), limits)
     vetting = _vetting(info, capabilities, adapter.limits)
     try:
@@ -69,7 +66,7 @@ def open_device(wanted: str | int | None, limits: Mapping[str, Any]) -> WgpuRunt
 
 
 def wrap_device(device: Any, limits: Mapping[str, Any]) -> WgpuRuntime:
-    """Uses a device that somebody else made and keeps; it has what they asked for, no more."""
+    """Uses a device that the caller created and owns, with the features it was created with."""
     info = _info(0, device.adapter)
     capabilities = limited(_capabilities(info, device), limits)
     vetting = _vetting(info, capabilities, device.limits)
@@ -77,27 +74,32 @@ def wrap_device(device: Any, limits: Mapping[str, Any]) -> WgpuRuntime:
 
 
 def vetting_device() -> VettingDevice:
-    """The best adapter, as the child opens it."""
-    adapters = _adapters()
-    info = choose("wgpu", [_info(index, adapter) for index, adapter in enumerate(adapters)], None)
-    adapter = adapters[info.index]
+    """The best adapter, as the child process opens it."""
+    info, adapter = _chosen(None)
     return _vetting(info, _capabilities(info, adapter), adapter.limits)
+
+
+def _chosen(wanted: str | int | None) -> tuple[DeviceInfo, Any]:
+    adapters = _adapters()
+    infos = [_info(index, adapter) for index, adapter in enumerate(adapters)]
+    info = choose("wgpu", infos, wanted)
+    return info, adapters[info.index]
 
 
 def _vetting(
     info: DeviceInfo, capabilities: Capabilities, limits: Mapping[str, int]
 ) -> VettingDevice:
-    """Features and limits in wgpu's words, for the host's device and the child's alike."""
+    """The features and limits, in wgpu's names, of the host's device and of the child's."""
     features = [name for ours in sorted(capabilities.features) for name in FEATURE_NAMES[ours]]
-    asked = {name: limits[name] for name in LIMIT_NAMES}
-    asked["max-storage-buffers-per-shader-stage"] = capabilities.storage_buffer_limit
-    asked["max-storage-buffer-binding-size"] = capabilities.binding_bytes_limit
+    required = {name: limits[name] for name in LIMIT_NAMES}
+    required["max-storage-buffers-per-shader-stage"] = capabilities.storage_buffer_limit
+    required["max-storage-buffer-binding-size"] = capabilities.binding_bytes_limit
     return VettingDevice(
         adapter=info.adapter,
         api=info.api,
         driver=info.driver,
         features=tuple(features),
-        limits=asked,
+        limits=required,
         version=".".join(map(str, cast("Any", wgpu_native).lib_version_info)),
         offers=capabilities.features,
     )
@@ -105,8 +107,8 @@ def _vetting(
 
 def _adapters() -> list[Any]:
     read_types_quickly(ffi)
-    # OpenGL is left out: looking for it costs 0.4 s, and it lacks what kernels need. Refused
-    # where wgpu's instance exists already, ours or the user's.
+    # Without OpenGL: looking for it takes 0.4 s, and it lacks features that kernels need. Raises
+    # if the instance of wgpu exists already.
     with contextlib.suppress(RuntimeError):
         extras.set_instance_extras(backends=["Primary"])  # pyright: ignore[reportUnknownMemberType]
     return list(wgpu.gpu.enumerate_adapters_sync())
@@ -125,7 +127,7 @@ def _info(index: int, adapter: Any) -> DeviceInfo:
 
 
 def _capabilities(info: DeviceInfo, source: Any) -> Capabilities:
-    """What `source`, an adapter or a device, can do."""
+    """The capabilities of `source`, an adapter or a device."""
     native, limits = set(source.features), source.limits
     features = frozenset(ours for ours, names in FEATURE_NAMES.items() if native >= set(names))
     return Capabilities(
@@ -135,7 +137,7 @@ def _capabilities(info: DeviceInfo, source: Any) -> Capabilities:
         api=info.api,
         driver=info.driver,
         features=features,
-        # naga reads no compare-exchange from SPIR-V, so exchange is the one that always runs.
+        # naga reads no compare-exchange from SPIR-V; exchange always works.
         atomics="native" if "float-atomics" in features else "exchange",
         storage_buffer_limit=limits["max-storage-buffers-per-shader-stage"],
         binding_bytes_limit=min(

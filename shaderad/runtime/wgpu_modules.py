@@ -1,9 +1,8 @@
-"""Code -> modules of wgpu whose loops run as they are written.
+"""Creates wgpu shader modules without the loop bounds of naga.
 
-naga gives each loop of its own accord a counter of 64 bits that ends it one day, lest a driver take
-a loop without end for one that never runs. A driver no longer sees how often such a loop runs, and
-unrolls none: gradients ran at half the speed, and took the driver twice as long. Ours stop or have
-no derivative to speak of; bounds checks of naga stay.
+By default naga adds a 64-bit counter that ends each loop, because drivers may treat endless loops
+as undefined behaviour. Drivers then cannot see trip counts and unroll nothing: gradients ran at
+half the speed, and took the driver twice as long to compile. Bounds checks of naga are kept.
 """
 
 from __future__ import annotations
@@ -19,27 +18,27 @@ ffi, lib, native = cast("Any", _ffi), cast("Any", _lib), cast("Any", wgpu_native
 
 
 def create_module(device: Any, code: str | bytes) -> Any:
-    """`device.create_shader_module` of WGSL or SPIR-V, without bounds on loops.
+    """`device.create_shader_module` for WGSL or SPIR-V, without bounds on loops.
 
     Raises:
-        GPUError: naga refuses it.
-        RuntimeError: There is no module, and no word why.
+        GPUError: naga refuses the code.
+        RuntimeError: wgpu returns no module and no reason.
     """
     if isinstance(code, str):
-        held = ffi.new("char[]", code.encode())
+        text = ffi.new("char[]", code.encode())
         source = ffi.new("WGPUShaderSourceWGSL *")
-        source.code.data, source.code.length = held, len(held) - 1
+        source.code.data, source.code.length = text, len(text) - 1
         source.chain.sType = lib.WGPUSType_ShaderSourceWGSL
     else:
-        held = ffi.new("uint32_t[]", len(code) // 4)
-        ffi.memmove(held, code, len(code) // 4 * 4)
+        words = ffi.new("uint32_t[]", len(code) // 4)
+        ffi.memmove(words, code, len(code) // 4 * 4)
         source = ffi.new("WGPUShaderSourceSPIRV *")
-        source.code, source.codeSize = held, len(held)
+        source.code, source.codeSize = words, len(words)
         source.chain.sType = lib.WGPUSType_ShaderSourceSPIRV
     descriptor = ffi.new("WGPUShaderModuleDescriptor *")
     descriptor.nextInChain = ffi.cast("WGPUChainedStruct *", source)
     checks = lib.WGPUShaderRuntimeChecks_BoundsChecks
-    made = native.libf.wgpuDeviceCreateShaderModuleTrusted(device._internal, descriptor, checks)
-    if made == ffi.NULL:
+    handle = native.libf.wgpuDeviceCreateShaderModuleTrusted(device._internal, descriptor, checks)
+    if handle == ffi.NULL:
         raise RuntimeError("wgpu made no shader module")
-    return cast("Any", GPUShaderModule)("", made, device)
+    return cast("Any", GPUShaderModule)("", handle, device)

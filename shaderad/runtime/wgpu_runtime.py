@@ -1,8 +1,8 @@
-"""Programs on wgpu: SPIR-V or WGSL pipelines, one command encoder a submission.
+"""Programs on wgpu: SPIR-V or WGSL pipelines, one command encoder per submission.
 
-Invariants: a constant buffer's words reach the device before the submission that reads them and
-are not overwritten under it (each submission owns the whole words page while it is recorded, and
-queue writes are ordered with submissions); no buffer below 16 bytes is ever made.
+Invariants: the words of a constant buffer reach the device before the submission that reads them,
+and are not overwritten during it (each submission owns the whole words page while it is recorded,
+and queue writes are ordered with submissions); no buffer is smaller than 16 bytes.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ STORAGE_USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.Buff
 STAGING_USAGE = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 
 WORDS_PAGE_BYTES = 256 * 1024
-"""Constant buffers of one submission: 1024 dispatches at the usual alignment of 256 bytes."""
+"""Constant buffers of one submission: 1024 dispatches at the common alignment of 256 bytes."""
 
 UNIFORM_ALIGNMENT = 16
-"""The size of a uniform struct is rounded up to this in every layout."""
+"""The size of a uniform struct is a multiple of this in every layout."""
 
 STAGING_KEPT_BYTES = 1 << 20
 """Read-backs up to this size share one staging buffer; larger ones make their own."""
 
 STAGING_LIMIT_BYTES = 256 << 20
-"""Read-backs above this are split: it is WebGPU's default for the largest buffer."""
+"""Larger read-backs are split; it is WebGPU's default for the maximum buffer size."""
 
 
 class WgpuPipeline:
-    """A compute pipeline, its bind group layout, and what a dispatch of it must be given."""
+    """A compute pipeline, its bind group layout, and the needs of its dispatches."""
 
     __slots__ = ("layout", "native", "needs", "program", "serial", "space", "uniform_bytes")
 
@@ -66,18 +66,18 @@ class _Recording:
         self.encoder = encoder
         self.compute: Any = None
         self.pipeline: WgpuPipeline | None = None
-        """The one that is set in the open pass."""
+        """The pipeline that is set in the open pass."""
         self.touched: set[int] = set()
         self.words_used = 0
 
     def compute_pass(self) -> Any:
-        """The open compute pass; dispatches that follow each other share one."""
+        """The open compute pass, which consecutive dispatches share."""
         if self.compute is None:
             self.compute = self.encoder.begin_compute_pass()
         return self.compute
 
     def end_pass(self) -> Any:
-        """The encoder, ready for copies and clears, which a pass does not take."""
+        """Ends the open pass; returns the encoder for copies and clears."""
         if self.compute is not None:
             compute, self.compute, self.pipeline = self.compute, None, None
             compute.end()
@@ -105,7 +105,7 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         self._pipeline_count = 0
         self._recording: _Recording | None = None
         self._submissions = self._ended = 0
-        """How many there were, and how many of them are known to have ended."""
+        """The number of submissions, and the number of those that are known to have ended."""
         self._bind_groups = BindGroups()
         self._pool = BufferPool()
         self._alignment = max(
@@ -115,7 +115,7 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         self._words_buffer = device.create_buffer(
             size=WORDS_PAGE_BYTES, usage=wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
         )
-        # Made now: waiting takes it, also where there is no memory left.
+        # Allocated here because waits need it even when memory is short.
         self._staging: Any = self._new_staging(STAGING_KEPT_BYTES)
 
     @guarded
@@ -125,7 +125,7 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         self._bind_groups.forget(self._pool.settle())
         reused = self._pool.reuse(byte_count, size)
         if reused is not None:
-            if zeroed:  # new ones are zeros, as WebGPU promises
+            if zeroed:  # WebGPU zeroes new buffers itself
                 self.zero(reused)
             return reused
         native = self.allocated(
@@ -146,7 +146,7 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         if not content.nbytes:
             return
         if self._recording is not None and buffer.serial in self._recording.touched:
-            # A queue write overtakes what is recorded but not yet submitted.
+            # A queue write would overtake recorded commands.
             self.submit()
         spare = checks.padded(content.nbytes) - content.nbytes
         self._queue.write_buffer(
@@ -185,11 +185,11 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         return self.native.create_buffer(size=byte_count, usage=STAGING_USAGE)
 
     def _mapped(self, staging: Any, byte_count: int) -> memoryview:
-        """Submits what fills `staging`, waits for it, and copies it out."""
+        """Submits, waits, and copies the content of `staging`."""
         self.submit()
         submissions = self._submissions
-        kept, self._staging = self._staging, None  # what ends the wait leaves it mapped
-        # READ_NOSYNC: wgpu-py would submit once more before mapping; we have just submitted.
+        kept, self._staging = self._staging, None  # an interrupted wait leaves it mapped
+        # READ_NOSYNC: wgpu-py would submit again before mapping.
         promise = staging.map_async("READ_NOSYNC", 0, byte_count)
         with self.first_runs():
             self.await_device(functools.partial(self._is_settled, promise))
@@ -199,11 +199,11 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         return content
 
     def _is_settled(self, promise: Any) -> bool:
-        # wgpu-py has a thread that polls, but where that finds the device lost, nobody hears of it.
+        # The polling thread of wgpu-py does not report a lost device.
         self.native._poll()  # pyright: ignore[reportPrivateUsage]
         if promise._state == "pending":  # pyright: ignore[reportPrivateUsage]
             return False
-        promise.sync_wait()  # raises what went wrong, and takes apart a cycle around the buffer
+        promise.sync_wait()  # raises failures, and breaks a reference cycle around the buffer
         return True
 
     @guarded
@@ -258,7 +258,10 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         with Work(program.name, "driver"):
             native = device.create_compute_pipeline(
                 layout=device.create_pipeline_layout(
-                    bind_group_layouts=[*self._empty_layouts(program.space), layout]
+                    bind_group_layouts=[
+                        *(self._empty[0] for _ in range(program.space)),
+                        layout,
+                    ]
                 ),
                 compute={
                     "module": create_module(device, text),
@@ -293,12 +296,12 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
             compute.set_pipeline(pipeline.native)
             recording.pipeline = pipeline
         for index in range(pipeline.space):
-            compute.set_bind_group(index, self._nothing[1])
+            compute.set_bind_group(index, self._empty[1])
         compute.set_bind_group(pipeline.space, group, offsets)
         compute.dispatch_workgroups(*groups)
 
     def _place(self, words: bytes) -> int:
-        """Copies `words` into the page and returns their offset; a full page is submitted."""
+        """Copies `words` into the page and returns their offset; submits a full page first."""
         recording = self._recorded()
         if recording.words_used + max(len(words), UNIFORM_ALIGNMENT) > WORDS_PAGE_BYTES:
             self.submit()
@@ -326,13 +329,10 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         return group
 
     @functools.cached_property
-    def _nothing(self) -> tuple[Any, Any]:
-        """A layout and a group for the spaces before that of a program."""
+    def _empty(self) -> tuple[Any, Any]:
+        """An empty layout and an empty group, for the spaces before that of a program."""
         layout = self.native.create_bind_group_layout(entries=[])
         return layout, self.native.create_bind_group(layout=layout, entries=[])
-
-    def _empty_layouts(self, count: int) -> list[Any]:
-        return [self._nothing[0]] * count if count else []
 
     def _recorded(self) -> _Recording:
         if self._recording is None:
@@ -354,7 +354,7 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
 
     @guarded
     def wait(self) -> None:
-        # Others may submit to a device of theirs.
+        # The owner of a wrapped device may submit to it as well.
         is_idle = self._recording is None and self._ended == self._submissions
         if not (is_idle and self._owns_device):
             self._make_round_trip()
@@ -368,7 +368,7 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
     def give_up_idle(self) -> None:
         self.submit()
         self._bind_groups.forget(self._pool.give_up_idle())
-        self._make_round_trip()  # only then does wgpu free them
+        self._make_round_trip()  # wgpu frees the buffers only then
 
     def drop_recorded(self) -> None:
         self._recording = None
@@ -381,7 +381,7 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
 
 
 def uniform_bytes(needs: checks.Needs) -> int:
-    """The bound size of a constant buffer of `needs`."""
+    """The size of the constant buffer binding."""
     return max(1, -(-needs.words_bytes // UNIFORM_ALIGNMENT)) * UNIFORM_ALIGNMENT
 
 
