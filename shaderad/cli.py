@@ -1,6 +1,6 @@
-"""The command line: `shaderad COMMAND` -> a call of the library, and its findings as text.
+"""The command line: `shaderad COMMAND` -> a call of the library, and its result as text.
 
-Arguments are read here and nowhere else; what a command does is done by the module it calls.
+Parses arguments only; the modules it calls do the work.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
-
-_BUILT, _CODE, _TOLD = "What is built", "What its code is like", "What is checked and told"
+_ENTRIES, _CODE, _REPORTS = "Input and output", "Generated code", "Checks and reports"
 """Groups of options in the help of `build`."""
 
 
 class Bounds(Enum):
-    """What an index out of range does."""
+    """The effect of an index out of range."""
 
     RAISE = "raise"
     IGNORE = "ignore"
@@ -39,25 +38,25 @@ class Bounds(Enum):
 
 
 def main() -> None:
-    """Runs the command line; an error of ours ends it with its message instead of a traceback."""
+    """Runs the command line; prints errors as messages, without traceback, and exits with 1."""
     try:
         app()
     except Error as failure:
         print(failure, file=sys.stderr)
         raise SystemExit(1) from None
-    except Exception as failure:  # A traceback helps nobody but us.
+    except Exception as failure:  # Its traceback helps developers only.
         print(_bug(failure), file=sys.stderr)
         raise SystemExit(1) from None
 
 
 def _bug(failure: Exception) -> Error:
-    """An error of ours for one that should not have come, whose traceback goes to a file."""
+    """Wraps an unexpected exception; its traceback is written to a file."""
     with tempfile.NamedTemporaryFile(
         "w", prefix="shaderad-", suffix=".txt", delete=False, encoding="utf-8"
     ) as file:
         traceback.print_exception(failure, file=file)
-    said = " ".join(f"{type(failure).__name__}: {failure}".split())
-    return error("SR0739", failure=said, path=file.name)
+    text = " ".join(f"{type(failure).__name__}: {failure}".split())
+    return error("SR0739", failure=text, path=file.name)
 
 
 def _show_version(is_asked: bool) -> None:
@@ -77,7 +76,7 @@ def common(
 
 @app.command()
 def doctor() -> None:
-    """Report drivers, devices and what each runtime can do here; say how to mend the rest."""
+    """Report drivers, devices and runtimes of this machine, and remedies for what is missing."""
     from shaderad.doctor import can_run, examine, report_lines
 
     findings = examine()
@@ -97,23 +96,23 @@ def build(
             "--out",
             "-o",
             metavar="DIR",
-            rich_help_panel=_BUILT,
-            help="Where to; only files of an earlier build are replaced.",
+            rich_help_panel=_ENTRIES,
+            help="The output folder; only files of an earlier build are replaced.",
         ),
     ],
     target: Annotated[
         list[str],
         typer.Option(
             metavar="NAME,..",
-            rich_help_panel=_BUILT,
-            help="Of spirv, spirv-core, hlsl, wgsl, metal.",
+            rich_help_panel=_ENTRIES,
+            help="Any of spirv, spirv-core, hlsl, wgsl, metal.",
         ),
     ] = ["spirv,hlsl,wgsl"],  # noqa: B006 - typer copies it
     entry: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            rich_help_panel=_BUILT,
+            rich_help_panel=_ENTRIES,
             help="Build this kernel or graph; may be given again.",
         ),
     ] = None,
@@ -121,7 +120,7 @@ def build(
         list[str] | None,
         typer.Option(
             metavar="NAME,..",
-            rich_help_panel=_BUILT,
+            rich_help_panel=_ENTRIES,
             help="Differentiate by these inputs only: `gain`, `mesh.colors`, or `shade.gain` for "
             "one entry.",
         ),
@@ -130,25 +129,25 @@ def build(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            rich_help_panel=_BUILT,
+            rich_help_panel=_ENTRIES,
             help="The value of a sad.Const parameter; `shade.NAME=VALUE` sets it for one kernel.",
         ),
     ] = None,
     require_bwd: Annotated[
         bool,
         typer.Option(
-            "--require-bwd", rich_help_panel=_BUILT, help="Fail where there is no gradient."
+            "--require-bwd", rich_help_panel=_ENTRIES, help="Fail where there is no gradient."
         ),
     ] = False,
     jvp: Annotated[
-        bool, typer.Option("--jvp", rich_help_panel=_BUILT, help="Build forward mode as well.")
+        bool, typer.Option("--jvp", rich_help_panel=_ENTRIES, help="Build forward mode as well.")
     ] = False,
     bounds: Annotated[
         Bounds,
         typer.Option(
             rich_help_panel=_CODE,
-            help="What an index out of range does: raise binds a buffer for reports; unchecked "
-            "leaves out the guards.",
+            help="The effect of an index out of range: raise binds a buffer for reports; unchecked "
+            "compiles no guards.",
         ),
     ] = Bounds.RAISE,
     atomics: Annotated[
@@ -164,7 +163,7 @@ def build(
         typer.Option(
             metavar="[TARGET:][no-]NAME",
             rich_help_panel=_CODE,
-            help="What devices have: subgroups, float-atomics; separated by commas.",
+            help="Features of the devices: subgroups, float-atomics; separated by commas.",
         ),
     ] = None,
     workgroup: Annotated[
@@ -193,15 +192,15 @@ def build(
         bool,
         typer.Option(
             "--report",
-            rich_help_panel=_TOLD,
-            help="Tell what a thread of each entry point reads, writes and adds.",
+            rich_help_panel=_REPORTS,
+            help="Report the memory traffic and atomics of a thread of each entry point.",
         ),
     ] = False,
     as_json: Annotated[
         bool,
         typer.Option(
             "--json",
-            rich_help_panel=_TOLD,
+            rich_help_panel=_REPORTS,
             help="Print one JSON document: result and report, or diagnostics.",
         ),
     ] = False,
@@ -209,7 +208,7 @@ def build(
         bool,
         typer.Option(
             "--validate/--no-validate",
-            rich_help_panel=_TOLD,
+            rich_help_panel=_REPORTS,
             help="Ask spirv-val, glslangValidator and naga, where they are installed.",
         ),
     ] = True,
@@ -217,24 +216,24 @@ def build(
         bool,
         typer.Option(
             "--verify",
-            rich_help_panel=_TOLD,
-            help="Try gradients on the wgpu device here against finite differences.",
+            rich_help_panel=_REPORTS,
+            help="Check gradients on this machine's wgpu device against finite differences.",
         ),
     ] = False,
     vet: Annotated[
         bool,
         typer.Option(
             "--vet",
-            rich_help_panel=_TOLD,
-            help="Keep in the manifest whether this wgpu takes the code.",
+            rich_help_panel=_REPORTS,
+            help="Write the verdicts of this machine's wgpu on the code to the manifest.",
         ),
     ] = False,
 ) -> None:
     """Build the kernels and graphs of a Python file, primal and backward, for other hosts.
 
-    DIR gets a folder for each target with one file an entry point and its Slang text, the Slang
-    library, manifest.json, which says how to bind and dispatch them, and a header for C and C++.
-    The same input gives the same bytes.
+    Writes to DIR: a folder for each target with the code and Slang text of each entry point, the
+    Slang library, manifest.json, which tells hosts how to bind and dispatch, and a header for C
+    and C++. The same input gives the same bytes.
 
     Everything for Vulkan, D3D12 and WebGPU:
 
@@ -252,8 +251,8 @@ def build(
 
         shaderad build model.py -o out --require-bwd --verify --report
 
-    Exit codes: 0 everything was built (what cannot be differentiated without its
-    backward), 1 something failed and DIR is as it was, 2 the command line is wrong.
+    Exit codes: 0 everything was built (entries without a derivative have no backward), 1 the build
+    failed and DIR is unchanged, 2 the command line is wrong.
     """
     import shaderad as sad
     from shaderad.bundle.constants import parse_defines
@@ -284,13 +283,12 @@ def build(
 
 @app.command(no_args_is_help=True)
 def inspect(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `build -o` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The output of `build -o`.")],
 ) -> None:
-    """Tell what a built folder holds: entries, bindings, files, features, plans, refusals.
+    """Show the content of a built folder: entries, bindings, files, features, plans, refusals.
 
-    Needs neither compiler nor device. Exit codes: 0 all files are as they were built, 1 the
-    folder holds no build, one of another version, or files that differ, 2 the command line is
-    wrong.
+    Needs neither compiler nor device. Exit codes: 0 all files are intact, 1 the folder holds no
+    build, a build of another version, or changed files, 2 the command line is wrong.
     """
     from shaderad.bundle.inspection import inspect as inspected
 
@@ -321,7 +319,7 @@ def _show_build(built: Built, *, with_report: bool, as_json: bool) -> None:
 
 @contextmanager
 def _as_json(*, is_asked: bool) -> Generator[None]:
-    """Errors go to standard output as JSON, where that is asked for."""
+    """Prints errors as JSON to standard output if `is_asked`."""
     try:
         yield
     except Exception as failure:
@@ -335,7 +333,7 @@ def _as_json(*, is_asked: bool) -> Generator[None]:
 
 @contextmanager
 def _progress() -> Generator[Callable[[str], None]]:
-    """What is being done: a line that changes where a person watches, else one a step."""
+    """Shows the current step: in a status line on a terminal, else as one line per step."""
     if not sys.stderr.isatty():
         yield lambda step: print(f"build: {shortened(step)}", file=sys.stderr, flush=True)
         return
@@ -351,7 +349,7 @@ STYLES = {"area": "bold", "ok": "green", "none": "yellow", "failed": "red", "fac
 
 
 def _show(text: str, style: str) -> None:
-    """One line; in colour where a person reads it."""
+    """Prints one line, in colour on a terminal."""
     if not sys.stdout.isatty():
         print(text)
         return

@@ -1,8 +1,7 @@
-"""This machine -> findings: what shaderad can use here, and the remedy for what it cannot.
+"""Examines this machine: what shaderad can use, and remedies for what it cannot.
 
-Invariant: a driver, a runtime or a validator that crashes or hangs costs one finding, never the
-report. Each runs in a process of its own with a time limit; `python -m shaderad.doctor NAME` is
-the one that tries a runtime.
+Invariant: a driver, runtime or validator that crashes or hangs costs one finding, never the report.
+Each runs in a child process with a time limit; `python -m shaderad.doctor NAME` tries a runtime.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,15 +30,15 @@ from shaderad.lower.cache import Cache, default_cache
 from shaderad.lower.compile import compile_program
 from shaderad.lower.libslang import find_library
 from shaderad.lower.validate import Judgement, Status, validate
+from shaderad.runtime.devices import RUNTIME_NAMES
 
 Kind = Literal["ok", "none", "failed", "fact"]
-"""`none` is something absent that shaderad can do without; `fact` is neither good nor bad."""
+"""`none` is an optional part that is missing; `fact` is neither good nor bad."""
 
-RUNTIME_NAMES = ("wgpu", "slangpy")
 PROBE_SECONDS = 90
 PACKAGES = ("slangpy", "wgpu", "numpy")
-JUDGED_TARGETS = ("spirv", "hlsl")
-"""Those that an external validator reads."""
+VALIDATED_TARGETS = ("spirv", "hlsl")
+"""The targets of external validators."""
 
 DOUBLE = Program(
     name="double_each",
@@ -57,7 +57,7 @@ void double_each(uint3 thread : SV_DispatchThreadID)
     workgroup=(64, 1, 1),
     bindings=(Binding(0, "x", Access.READ), Binding(1, "y", Access.WRITE)),
 )
-"""The smallest program that shows a runtime compiling, dispatching and reading back."""
+"""The smallest program that tests compilation, dispatch and read-back."""
 
 DRIVER_REMEDY = (
     "install a Vulkan driver: your GPU's own, or Mesa 23 or newer\n"
@@ -73,12 +73,12 @@ REMEDY_BY_SYMPTOM = (
     (r"died of|no answer", "update the driver, or choose another device with SHADERAD_DEVICE"),
     (r"could not open|no adapter|create device", DRIVER_REMEDY),
 )
-"""The first pattern that a failure's text matches tells what to do."""
+"""Patterns for the text of a failure, with remedies; the first match applies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one examination."""
 
     area: str
     subject: str
@@ -89,33 +89,34 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Looks at everything; the two runtimes at the same time, since each takes a second."""
+    """Examines everything; runtimes in parallel, because each takes a second."""
     with ThreadPoolExecutor(len(RUNTIME_NAMES)) as pool:
         runtimes = pool.map(_runtime, RUNTIME_NAMES)
         findings = [*_versions(), *_vulkan_drivers(), *_compiler()]
-        return [*findings, *(found for each in runtimes for found in each), _cache()]
+        return [*findings, *chain.from_iterable(runtimes), _cache()]
 
 
 def can_run(findings: Sequence[Finding]) -> bool:
-    """Whether at least one runtime works."""
-    return any(found.area == "runtimes" and found.status == "ok" for found in findings)
+    """True if at least one runtime works."""
+    return any(finding.area == "runtimes" and finding.status == "ok" for finding in findings)
 
 
 def report_lines(findings: Sequence[Finding]) -> Iterator[tuple[str, Kind | Literal["area"]]]:
-    """The report, one line at a time, each with what it is about, for colour."""
-    order = dict.fromkeys(found.area for found in findings)
-    width = max(len(found.subject) for found in findings)
+    """The lines of the report, each with its kind, which determines its colour."""
+    order = dict.fromkeys(finding.area for finding in findings)
+    width = max(len(finding.subject) for finding in findings)
     margin = " " * (width + 12)
     for area in order:
         yield area, "area"
-        for found in (each for each in findings if each.area == area):
-            mark = "" if found.status == "fact" else found.status
-            first, *rest = found.detail.splitlines() or [""]
-            yield f"  {mark:<6}  {found.subject:<{width}}  {first}".rstrip(), found.status
+        for finding in (each for each in findings if each.area == area):
+            status = finding.status
+            mark = "" if status == "fact" else status
+            first, *rest = finding.detail.splitlines() or [""]
+            yield f"  {mark:<6}  {finding.subject:<{width}}  {first}".rstrip(), status
             for line in rest:
                 yield margin + line, "fact"
-            for line in found.remedy.splitlines():
-                yield f"{margin}-> {line}", found.status
+            for line in finding.remedy.splitlines():
+                yield f"{margin}-> {line}", status
 
 
 def _versions() -> Iterator[Finding]:
@@ -130,7 +131,7 @@ def _versions() -> Iterator[Finding]:
 
 
 def _vulkan_drivers() -> list[Finding]:
-    """The driver manifests that the Vulkan loader would read, by its own rules."""
+    """The driver manifests that the Vulkan loader reads."""
     if sys.platform != "linux":
         return []
     manifests = sorted(_vulkan_manifests())
@@ -151,7 +152,7 @@ def _vulkan_manifests() -> Iterator[Path]:
 
 
 def _runtime(name: str) -> Iterator[Finding]:
-    """What one runtime can do here, as found by a child process."""
+    """The adapters and capabilities of one runtime, from a child process."""
     answer = _ask_child(name)
     for adapter in answer.get("adapters", ()):
         yield Finding("adapters", name, "fact", adapter)
@@ -164,22 +165,22 @@ def _runtime(name: str) -> Iterator[Finding]:
         yield Finding("runtimes", name, "ok", detail)
 
 
-def _capability_text(known: dict[str, Any], target: str) -> str:
-    features = set(known["features"])
-    megabytes = known["binding_bytes_limit"] >> 20
+def _capability_text(capabilities: dict[str, Any], target: str) -> str:
+    features = set(capabilities["features"])
+    megabytes = capabilities["binding_bytes_limit"] >> 20
     lines = [
-        f"{known['adapter']} ({known['kind']}, {known['api']})",
-        f"driver {known['driver']}",
+        f"{capabilities['adapter']} ({capabilities['kind']}, {capabilities['api']})",
+        f"driver {capabilities['driver']}",
         f"has {', '.join(sorted(features)) or 'no optional feature'}",
         f"lacks {', '.join(sorted(FEATURES - features)) or 'nothing'}",
-        f"gradients add by {known['atomics']} atomics; programs go in as {target}",
-        f"{known['storage_buffer_limit']} storage buffers of up to {megabytes} MiB",
+        f"gradients add by {capabilities['atomics']} atomics; programs go in as {target}",
+        f"{capabilities['storage_buffer_limit']} storage buffers of up to {megabytes} MiB",
     ]
     return "\n".join(lines)
 
 
 def _ask_child(runtime: str) -> dict[str, Any]:
-    """The answer of the process that tries `runtime`; its end by force is an answer too."""
+    """The answer of the child process that tries `runtime`, or how the process ended."""
     command = (sys.executable, "-m", "shaderad.doctor", runtime)
     try:
         done = _run(command, PROBE_SECONDS)
@@ -190,16 +191,16 @@ def _ask_child(runtime: str) -> dict[str, Any]:
     if done.returncode > 0:
         last = done.stderr.strip().splitlines()[-1:] or ["without a word"]
         return {"failure": f"its process ended with {done.returncode}: {last[0]}"}
-    # Drivers greet on standard output too; the answer is the last line.
+    # Drivers may print to standard output as well; the answer is the last line.
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def _try_runtime(name: str) -> dict[str, Any]:
-    """Runs in the child: opens `name`, runs `DOUBLE` on it."""
+    """Runs in the child process: opens runtime `name` and runs `DOUBLE`."""
     from shaderad.runtime import open_runtime
 
     try:
-        # An adapter that SHADERAD_DEVICE names for this runtime is the one to try.
+        # SHADERAD_DEVICE may name an adapter of this runtime.
         chosen = os.environ.get("SHADERAD_DEVICE", "")
         runtime = open_runtime(chosen if chosen.partition(":")[0] == name else name)
         adapters = importlib.import_module(f"shaderad.runtime.{name}_adapters").list_devices()
@@ -222,15 +223,15 @@ def _try_runtime(name: str) -> dict[str, Any]:
 
 
 def _compiler() -> Iterator[Finding]:
-    """libslang, and the validators that judge what it wrote."""
+    """libslang, and the validators of its output."""
     library = find_library()
     if library is None:
         remedy = "pip install --force-reinstall slangpy"
         yield Finding("compiler", "libslang", "failed", "not found", remedy)
         return
     try:
-        # Without a cache, or a compiler that broke since would go unnoticed.
-        codes = [compile_program(DOUBLE, target, cache=Cache(None)) for target in JUDGED_TARGETS]
+        # Without the cache, which would hide a broken compiler.
+        codes = [compile_program(DOUBLE, target, cache=Cache(None)) for target in VALIDATED_TARGETS]
     except Error as failure:
         yield Finding("compiler", "libslang", "failed", f"{library}\n{failure.message}")
         return
@@ -242,7 +243,7 @@ def _compiler() -> Iterator[Finding]:
 
 
 def _validator(judgement: Judgement) -> Finding:
-    """Validators are optional; one that is there and cannot judge what Slang writes is not ok."""
+    """The finding for a validator: optional, but failed if it is installed and refuses."""
     name, path, reason = judgement.validator, judgement.path, judgement.reason
     if judgement.status is Status.ACCEPTED:
         return Finding("validators", name, "ok", path)
