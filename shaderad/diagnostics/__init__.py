@@ -1,8 +1,8 @@
 """Every message a user can see.
 
 A raise site names a code and passes values: ``raise error("SR0207", span, kernel="smooth")``.
-The text stands once, in a row of the file of its group; nothing else in the package writes
-prose for users. Texts are lower case, without full stop.
+Each text is a row in the file of its group; no other code writes prose for users. Texts are lower
+case, without full stop.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MESSAGES: dict[str, Message] = {
 
 
 def error(code: str, span: Span | None = None, **values: object) -> Error:
-    """Builds (does not raise) the error of row `code` with `values` filled in."""
+    """The error of row `code` with `values` filled in, to be raised by the caller."""
     row = MESSAGES[code]
 
     def fill(template: str) -> str:
@@ -92,7 +92,7 @@ __all__ = [
 
 @contextmanager
 def nesting(name: str, span: Span | None) -> Generator[None, None, None]:
-    """Turns the end of Python's stack into SR0106: the text of kernel `name` nests too deep."""
+    """Converts `RecursionError` to SR0106: the source of kernel `name` nests too deep."""
     try:
         yield
     except RecursionError:

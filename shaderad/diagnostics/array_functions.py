@@ -1,4 +1,4 @@
-"""SR0320 to SR0349: array functions whose arguments do not fit, and what tracing cannot know."""
+"""SR0320 to SR0349: arguments of array functions, and values that tracing does not know."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from shaderad.diagnostics.errors import LanguageError, Message, ShapeError
 MESSAGES: dict[str, Message] = {
     "SR0320": Message(
         LanguageError,
-        "the size `{size}` is open while a function is traced, and {what} needs a number",
+        "the size `{size}` is not known while a function is traced, and {what} needs a number",
         note="one trace serves every size",
         help="sizes take arithmetic, `dim=`, shapes and counts; a loop over one is "
         "`sad.fori_loop(n, body, init)`",
@@ -15,9 +15,9 @@ MESSAGES: dict[str, Message] = {
     "SR0321": Message(
         LanguageError,
         "{what} of an array inside of a function that is being traced",
-        note="what it holds is known when the graph runs",
+        note="its values are known only when the graph runs",
         help="choose with `sad.where(condition, a, b)`, repeat with `sad.while_loop` or "
-        "`sad.fori_loop`, or return the array and look at it outside",
+        "`sad.fori_loop`, or return the array and read it outside",
     ),
     "SR0322": Message(
         LanguageError,
@@ -48,8 +48,8 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0327": Message(
         ShapeError,
-        "the {what} of an array of shape {shape} has nothing to start from",
-        help="give `init`, or leave out what is empty",
+        "the {what} of an array of shape {shape} has no element to start from",
+        help="give `init`, or pass an array with at least one element",
     ),
     "SR0328": Message(
         ShapeError,
@@ -68,14 +68,14 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0331": Message(
         LanguageError,
-        "`{function}` cannot be used on elements: its parameter `{name}` is `{type}`",
+        "`{function}` cannot be applied to elements: its parameter `{name}` is `{type}`",
         help="functions of elements take values; let a Python function capture the array, or "
         "write a kernel",
     ),
     "SR0332": Message(
         LanguageError,
-        "`{name}` gives {found}, and a mapped function must give a value",
-        help="return the value",
+        "`{name}` returns {found}, and a mapped function must return a value",
+        help="return a number, vector, matrix or struct",
     ),
     "SR0333": Message(
         LanguageError,
@@ -85,18 +85,18 @@ MESSAGES: dict[str, Message] = {
     "SR0334": Message(
         ShapeError,
         "a value of shape {found} in place of one of shape {wanted}",
-        note="what a loop carries, and what a derivative belongs to, keeps its shape",
+        note="the carry of a loop keeps its shape, and a derivative has the shape of its value",
         help="start with an array of the final shape, such as `sad.zeros(shape)`",
     ),
     "SR0335": Message(
         LanguageError,
         '`checkpoint` is "sqrt", "all" or "none"',
         label="found {found}",
-        help='"sqrt" computes again what "all" would keep',
+        help='"sqrt" recomputes values that "all" stores',
     ),
     "SR0336": Message(
         ShapeError,
-        "`xs` holds arrays whose first axes have one size, and got the shapes {found}",
+        "the arrays in `xs` must agree in their first axis, found the shapes {found}",
         help="a loop takes one row of each in every iteration",
     ),
     "SR0337": Message(
@@ -106,9 +106,9 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0338": Message(
         LanguageError,
-        "graph `{name}` reads an array that neither an argument nor a name it captures leads to",
+        "graph `{name}` reads an array that is neither an argument nor captured by a name",
         label="{found}",
-        note="a later call could not tell whether it is still the one to read",
+        note="a later call could not know if it is still the same array",
         help="pass it as an argument",
     ),
     "SR0340": Message(
@@ -152,13 +152,13 @@ MESSAGES: dict[str, Message] = {
     "SR0348": Message(
         LanguageError,
         "`{found}` is no name for a size",
-        note="plans have sizes of their own, whose names begin with `$`",
+        note="names that begin with `$` are reserved for plans",
         help='begin it with a letter, as in `"n"`',
     ),
     "SR0349": Message(
         ShapeError,
-        "`init` has the shape {found}, and results begin with one element each",
-        label="there are results of shape {wanted}",
+        "`init` has the shape {found}, and each result begins with one element",
+        label="the results have the shape {wanted}",
         help="give one element for all of them, or an array that repeats to their shape",
     ),
     "SR0344": Message(

@@ -28,7 +28,7 @@ MESSAGES: dict[str, Message] = {
     "SR0703": Message(
         LanguageError,
         "`{file}` defines no kernel and no graph",
-        note="those that it imports are built where they are named: `{file}:NAME`",
+        note="imported kernels and graphs are built only by name: `{file}:NAME`",
         help="decorate a function at module level with `@sad.kernel` or `@sad.graph`",
     ),
     "SR0704": Message(
@@ -83,7 +83,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0713": Message(
         CompileError,
-        "a build for no target",
+        "no target is named",
         help="name one or several of {targets}",
     ),
     "SR0720": Message(
@@ -129,7 +129,7 @@ MESSAGES: dict[str, Message] = {
     "SR0727": Message(
         ShapeError,
         "the built code of `{kernel}` takes `{name}` to have another shape",
-        note="an Out with as many axes as the launch is built to have its shape; others are not",
+        note="an Out with as many axes as the launch is built for the shape of the launch",
         help="leave out `shapes`, or use the kernel from its Python source",
     ),
     "SR0728": Message(
@@ -154,13 +154,13 @@ MESSAGES: dict[str, Message] = {
         ShapeError,
         "`{graph}` was built for calls in which {rule}",
         label="found {found}",
-        note="tracing decided something by it, such as what broadcasts",
+        note="tracing relied on it, for example to decide which axes broadcast",
         help="use the graph from its Python source, which is traced again for such sizes",
     ),
     "SR0733": Message(
         LanguageError,
         "`{graph}` of a build is called in a function that is traced",
-        note="its plan is done, and cannot become a part of another",
+        note="its plan is finished, and cannot become a part of another",
         help="call it outside, or use the graph from its Python source",
     ),
     "SR0734": Message(
@@ -177,8 +177,8 @@ MESSAGES: dict[str, Message] = {
     "SR0750": Message(
         CompileError,
         "`--vet` cannot ask about `{file}`: {adapter} lacks {missing}",
-        note="naga is asked as a host would, with a device that has what the code needs",
-        help="vet on another machine, or build without; `sad.load` then asks where it runs",
+        note="naga is asked with a device that has all features of the code",
+        help="vet on another machine, or build without `--vet`; `sad.load` then asks where it runs",
     ),
     "SR0714": Message(
         CompileError,
@@ -188,9 +188,9 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0715": Message(
         CompileError,
-        "`sad.load` does not take what this build says of itself",
-        note="in its manifest: {reason}",
-        help="shorten what has so long a name, or build what is so large in parts",
+        "`sad.load` would not take the manifest of this build",
+        note="{reason}",
+        help="shorten long names, or build a large file in parts",
     ),
     "SR0740": Message(
         CompileError,
@@ -213,8 +213,8 @@ MESSAGES: dict[str, Message] = {
     "SR0743": Message(
         CompileError,
         "`{text}`: `{target}` cannot add floats like that",
-        note="HLSL and WGSL have no atomic add of floats, WGSL and Metal no compare-exchange that "
-        "always tells the truth",
+        note="HLSL and WGSL have no atomic add of floats, and the weak compare-exchange of WGSL "
+        "and Metal could lose an add",
         help="`{target}` takes {possible}; write `TARGET:` before what is for one target, as in "
         "`--atomics spirv:native`",
     ),
@@ -225,7 +225,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0758": Message(
         CompileError,
-        "the build in `{folder}` contradicts itself: `{kernel}` cannot be run as it says",
+        "the build in `{folder}` contradicts itself: `{kernel}` cannot be run",
         note="{reason}",
         help="build again; where that does not help, report it with the Python source",
     ),
@@ -244,9 +244,9 @@ MESSAGES: dict[str, Message] = {
     "SR0751": Message(
         GradientError,
         "the gradient of `{name}` for {target} is wrong: {reason}",
-        note="found on {adapter} with made-up arguments; nothing was written",
-        help="if the function jumps or has a corner there, check it by `sad.gradcheck` with "
-        "arguments of your own; else report it",
+        note="found on {adapter} with synthetic arguments; nothing was written",
+        help="if the function is not smooth there, check it by `sad.gradcheck` with arguments of "
+        "your own; else report it",
     ),
     "SR0757": Message(
         CompileError,
@@ -257,20 +257,20 @@ MESSAGES: dict[str, Message] = {
     "SR0752": Message(
         DerivativeError,
         "the built `{name}` has no second derivative",
-        note="a build holds first derivatives, and no source that others could be made from",
+        note="a build holds first derivatives, and no source for further ones",
         help="use `{name}` from its Python source",
     ),
     "SR0754": Message(
         CompileError,
-        "this `print` is left out: what is built prints nothing",
+        "this `print` is left out: built code prints nothing",
         note="it is a warning, and the build goes on",
         help="remove the line, or print in a host that dispatches from Python",
     ),
     "SR0753": Message(
         CompileError,
         "the built `{kernel}` cannot be built once more",
-        note="`sad.load` reads compiled code, and no source that other code could be made from",
-        help="let what is built call `{kernel}` from its Python source",
+        note="`sad.load` reads compiled code, and no source to compile again",
+        help="build code that calls `{kernel}` from its Python source",
     ),
     "SR0746": Message(
         LanguageError,
@@ -281,7 +281,7 @@ MESSAGES: dict[str, Message] = {
     "SR0747": Message(
         LanguageError,
         "`--wrt {name}` names nothing that has a derivative",
-        note="derivatives are by inputs that hold floats, not by integers or by what is written",
+        note="integers and written arrays have no derivative",
         help="name inputs that hold floats",
     ),
     "SR0748": Message(
@@ -292,8 +292,8 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0745": Message(
         CompileError,
-        "`{option} {found}` is more or less than `{target}` takes",
-        note="a build keeps to what every device of a target has",
+        "`{option} {found}` is out of range for `{target}`",
+        note="a build keeps to the limits of all devices of a target",
         help="write a number from {low} to {high}, or leave `{target}` out of `--target`",
     ),
 }

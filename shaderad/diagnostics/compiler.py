@@ -1,4 +1,4 @@
-"""SR05: what cannot be compiled for a target, and what the shader compiler broke on."""
+"""SR05: programs that a target or the shader compiler refuses, and failures of the compiler."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MESSAGES: dict[str, Message] = {
         CompileError,
         "the Slang compiler refuses `{entry}` for {target}: {message}",
         note="{number}, in the generated text:\n{excerpt}",
-        help="if this line is within what kernels may say, it is a bug in shaderad: report it",
+        help="if this line is valid in a kernel, it is a bug in shaderad: report it",
     ),
     "SR0502": Message(
         CompileError,
@@ -48,13 +48,13 @@ MESSAGES: dict[str, Message] = {
         CompileError,
         "`{kernel}_{mode}` needs {count:storage buffer|storage buffers} in one dispatch, "
         "and {host} has {limit}",
-        note='they are {names}; `report` is there for bad indices, and not with `bounds="ignore"`',
+        note='they are {names}; `report` collects bad indices, and `bounds="ignore"` removes it',
         help="put arrays of one length into one array of structs, or split the kernel in two",
     ),
     "SR0508": Message(
         CompileError,
         "the Slang compiler was killed over `{entry}` for {target}: {cause}",
-        note="twice in a row, and not by shaderad: as a rule because memory ran out"
+        note="twice in a row, and not by shaderad: usually because memory ran out"
         "\nit was given {size} bytes of Slang\n{stderr}",
         help="free memory, or raise the memory limit of this container, and call again\n"
         "unroll less: use `sad.range` where `sad.static_range` has many iterations",
@@ -62,7 +62,7 @@ MESSAGES: dict[str, Message] = {
     "SR0509": Message(
         CompileError,
         "SHADERAD_CACHE names a folder that is not safe: {folder} {reason}",
-        note="what a cache holds is executed",
+        note="code in the cache is executed",
         help="name a folder that does not exist yet, or one that nobody else can write to",
     ),
 }

@@ -1,4 +1,4 @@
-"""SR04: derivatives that cannot be taken right, and are therefore refused."""
+"""SR04: derivatives that cannot be computed correctly, and are therefore refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MESSAGES: dict[str, Message] = {
     "SR0410": Message(
         DerivativeError,
         "`{transform}` of `{function}`, which writes floats to an array",
-        label="a derivative inside a kernel is of values, and writes nothing",
+        label="derivatives inside a kernel are those of functions of values",
         help="return the value, and write it where the function is called",
     ),
     "SR0411": Message(
@@ -46,18 +46,18 @@ MESSAGES: dict[str, Message] = {
     "SR0450": Message(
         DerivativeError,
         "{what} of an array while a derivative is being taken through it",
-        note="a value that leaves the device takes no derivative along",
+        note="a value that leaves the device carries no derivative",
         help="compute with the array itself, return it, or pass it as an argument of its own",
     ),
     "SR0451": Message(
         DerivativeError,
         "a transform inside of another one uses an array that the outer one does not follow",
-        note="gradients are added to no array that exists",
+        note="gradients are not accumulated into existing arrays",
         help="pass the array to the inner function as an argument, and add gradients with `+`",
     ),
     "SR0452": Message(
         DerivativeError,
-        "`{name}` is not built like what it belongs to",
+        "`{name}` does not have the structure of the value it belongs to",
         label="found {found}, wanted {wanted}",
         help="give the same tuples, lists, dicts and structs, with arrays or `None` in them",
     ),
@@ -122,7 +122,7 @@ MESSAGES: dict[str, Message] = {
         GradientError,
         "vjp and jvp by {name} disagree",
         label="<pullback(y_bar), x_dot> is {found:.6g}, <y_bar, jvp(x_dot)> is {expected:.6g}",
-        help="check that the custom backward and forward derivatives mean the same function",
+        help="check that the custom backward and forward derivatives are of the same function",
     ),
     "SR0465": Message(
         DerivativeError,
@@ -155,7 +155,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0464": Message(
         GradientError,
-        "a step of {step:.3g} does not move `{name}`",
+        "a step of {step:.3g} does not change `{name}`",
         note="a step is relative to the argument, and at least that much",
         help="pass a larger `eps`, or none",
     ),
@@ -187,13 +187,13 @@ MESSAGES: dict[str, Message] = {
     "SR0472": Message(
         DerivativeError,
         "forward mode through `{function}`, whose derivative is by `custom_vjp`",
-        note="a pullback of your own says nothing of tangents",
+        note="a custom pullback does not define tangents",
         help="use `vjp` or `grad`, or leave the function to automatic derivatives",
     ),
     "SR0473": Message(
         DerivativeError,
         "`{name}` is called before its derivative is known",
-        help="say it first: `{name}.defvjp(forward, backward)`",
+        help="define it first: `{name}.defvjp(forward, backward)`",
     ),
     "SR0474": Message(
         DerivativeError,
@@ -204,8 +204,8 @@ MESSAGES: dict[str, Message] = {
     "SR0475": Message(
         DerivativeError,
         "`{name}` is called inside of itself, or of the functions that `{name}.defvjp` was given",
-        note="each call traces all three, so that this would never end",
-        help="call `{name}.function`, which is without the pullback of its own, or write it out",
+        note="each call traces all three functions, so this would never end",
+        help="call `{name}.function`, which has no custom pullback, or write the body out",
     ),
     "SR0470": Message(
         DerivativeError,

@@ -1,4 +1,4 @@
-"""The errors that shaderad raises, and how one is shown under its Python source line."""
+"""The exception classes of shaderad, and their text with the Python source line."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Error(Exception):
 
     Attributes:
         code: Stable identifier such as ``"SR0207"``.
-        span: The Python source it speaks of, or `None`; never `NO_SPAN`.
-        message: What is wrong, one line.
+        span: The Python source that caused it, or `None`; never `NO_SPAN`.
+        message: The problem, in one line.
     """
 
     __module__ = "shaderad"  # tracebacks and pickles say the public name
@@ -45,24 +45,24 @@ class Error(Exception):
         super().__init__(render(self))
 
     def at(self, span: Span) -> Error:
-        """The same error, shown at `span`."""
+        """A copy of the error at `span`."""
         return type(self)(self.code, self.message, span=span, label=self.label, note=self.note,
                           help=self.help)  # fmt: skip
 
     def noting(self, lines: Iterable[str]) -> Error:
-        """The same error with more lines of note."""
+        """A copy of the error with more lines of note."""
         note = "\n".join(filter(None, (self.note, *lines)))
         return type(self)(self.code, self.message, span=self.span, label=self.label, note=note,
                           help=self.help)  # fmt: skip
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Errors cross process borders whole: an exception's default keeps its text alone."""
+        """Pickles all fields; the default of exceptions keeps the text only."""
         parts = {k: getattr(self, k) for k in ("span", "label", "note", "help")}
         return (partial(type(self), **parts), (self.code, self.message))
 
 
 class LanguageError(Error):
-    """The Python source says something kernels do not have, or types disagree."""
+    """The Python source uses something that kernels do not have, or types disagree."""
 
 
 class UnknownNameError(LanguageError, AttributeError):
@@ -78,15 +78,15 @@ class NoAxesError(ShapeError, TypeError):
 
 
 class DerivativeError(Error):
-    """A derivative that cannot be taken right, and is therefore refused."""
+    """A derivative that cannot be computed correctly, and is therefore refused."""
 
 
 class CompileError(Error):
-    """A target cannot say what the kernel does, or the compiler broke on what we emitted."""
+    """A target cannot express the kernel, or the compiler failed on the generated code."""
 
 
 class DeviceError(Error):
-    """No device, a lost device, missing feature, out of memory."""
+    """A device is missing, lost, out of memory, or lacks a feature."""
 
 
 class BoundsError(Error, IndexError):
@@ -98,7 +98,7 @@ class LimitError(Error):
 
 
 class GradientError(Error):
-    """A gradient that `gradcheck` finds wrong, or `checks` not finite."""
+    """A gradient that `gradcheck` found to be wrong, or `checks` not to be finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,26 +112,26 @@ class Span:
 
     @property
     def file_name(self) -> str:
-        """The name of the file without its folder, in one line."""
+        """The name of the file without its folder, escaped to one line."""
         return one_line(re.split(r"[/\\]", self.file)[-1])
 
     @property
     def place(self) -> str:
-        """``file:line``, in one line."""
+        """``file:line``, escaped to one line."""
         return f"{one_line(self.file)}:{self.line}"
 
     def text(self) -> str:
-        """The source line without its newline; empty where the file is gone."""
+        """The source line without its newline; empty if the file is missing."""
         return linecache.getline(self.file, self.line).rstrip("\n")
 
 
 NO_SPAN = Span("<shaderad>", 0)
-"""The place of what no Python line says: no message shows it."""
+"""The span of code without a Python line; messages do not show it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One row: the class to raise and the sentences, with `{names}` for values (see wording.py)."""
+    """A row: the class of the error and its texts, with `{names}` for values (see wording.py)."""
 
     kind: type[Error]
     message: str
@@ -168,12 +168,12 @@ _MARGIN = 40
 
 
 def _excerpt(text: str, column: int, end: int) -> tuple[str, int, int]:
-    """A line of at most `_EXCERPT_WIDTH` columns around the marked ones, and their place in it."""
+    """At most `_EXCERPT_WIDTH` columns around the marked ones, and the marked columns in them."""
     end = max(column + 1, min(end, len(text)))
     if len(text) <= _EXCERPT_WIDTH:
         return text, column, end
     start = max(0, min(column - _MARGIN, len(text) - _EXCERPT_WIDTH))
     stop = start + _EXCERPT_WIDTH
     before, after = ".." if start else "", ".." if stop < len(text) else ""
-    moved = len(before) - start
-    return f"{before}{text[start:stop]}{after}", column + moved, min(end, stop) + moved
+    offset = len(before) - start
+    return f"{before}{text[start:stop]}{after}", column + offset, min(end, stop) + offset

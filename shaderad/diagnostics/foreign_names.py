@@ -1,7 +1,7 @@
-"""Names that people bring along from other libraries -> what to write here instead.
+"""Names of other libraries -> their counterparts in shaderad.
 
-Read where `shaderad.NAME` is asked for and is not there, in Python and in kernels; the tables of
-docs/coming_from.md are made from it.
+Used in the error for an unknown `shaderad.NAME`, in Python and in kernels; the tables of
+docs/coming_from.md are generated from it.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ _INSTEAD: dict[str, str] = {
 
 
 def _renamed_types() -> Iterator[tuple[str, str]]:
-    """GLSL's and Warp's vectors and matrices."""
+    """The vector and matrix names of GLSL and Warp."""
     scalars = {"": "float", "i": "int", "u": "uint", "b": "bool", "d": "double", "h": "half"}
     for count in (2, 3, 4):
         for letter, scalar in scalars.items():
@@ -210,7 +210,7 @@ LIBRARIES = {
     "permute flip take cumsum cumprod arange linspace eye index_add masked_select "
     "norm no_grad autograd jacrev vmap compile manual_seed rand randn",
 }
-"""Which of the names come from where, for the documentation."""
+"""The names of each library, for the documentation."""
 
 REMEDY_BY_NAME: dict[str, str] = {
     **{name: remedy for names, remedy in _INSTEAD.items() for name in names.split()},
@@ -233,7 +233,7 @@ ATTRIBUTES: dict[str, str] = {
     ),
     "nbytes itemsize": "write `x.numpy().nbytes`",
 }
-"""Attributes of other libraries' arrays that are no function of `sad`."""
+"""Attributes of arrays of other libraries that are no functions of `sad`."""
 
 _REMEDY_BY_ATTRIBUTE = {
     name: remedy for names, remedy in ATTRIBUTES.items() for name in names.split()
@@ -241,14 +241,14 @@ _REMEDY_BY_ATTRIBUTE = {
 
 
 def remedy_for_attribute(name: str, functions: Iterable[str]) -> str:
-    """The help where an array is asked for an attribute that it does not have.
+    """The help for an attribute that arrays do not have.
 
     Args:
         name: The attribute.
         functions: The names of `sad` that can be called on arrays.
 
     Returns:
-        A line of help; empty where nothing comes near.
+        A line of help; empty if there is no counterpart.
     """
     if name in _REMEDY_BY_ATTRIBUTE:
         return _REMEDY_BY_ATTRIBUTE[name]
@@ -258,14 +258,14 @@ def remedy_for_attribute(name: str, functions: Iterable[str]) -> str:
 
 
 def remedy_for(name: str, known: Iterable[str]) -> str:
-    """What to write for a name that is not there: its counterpart, or what is spelt like it.
+    """The help for an unknown name: its counterpart, or a similar name.
 
     Args:
-        name: What was asked for.
-        known: What is there.
+        name: The unknown name.
+        known: All existing names.
 
     Returns:
-        A line of help; empty where nothing comes near.
+        A line of help; empty if there is neither.
     """
     if name in REMEDY_BY_NAME:
         return REMEDY_BY_NAME[name]

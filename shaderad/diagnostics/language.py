@@ -1,4 +1,4 @@
-"""SR02: what the kernel language has, and what it does not."""
+"""SR02: Python that the kernel language does not have."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0211": Message(
         LanguageError,
-        "this form has a meaning in another place only",
+        "this form is not valid here",
         note="`sad.range` and `sad.static_range` follow `in` of a `for`, "
         "`sad.limit` follows `while`, "
         "`sad.unique` stands in the index of an Out array that is written",
@@ -127,7 +127,7 @@ MESSAGES: dict[str, Message] = {
     "SR0222": Message(
         LanguageError,
         "this `assert` fails while compiling: {text}",
-        help="mend the constants it compares",
+        help="correct the constants it compares",
     ),
     "SR0250": Message(
         LanguageError,
@@ -296,7 +296,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0262": Message(
         LanguageError,
-        "this `print` has {count} words of values, and {limit} is the most",
+        "this `print` has {count} words of values, and the limit is {limit}",
         note="each is written to memory by an instruction of its own",
         help="print the elements that matter",
     ),
@@ -308,13 +308,13 @@ MESSAGES: dict[str, Message] = {
     "SR0264": Message(
         LanguageError,
         "kernel `{kernel}` prints, and `sad.while_loop` calls it",
-        note="a device runs some iterations more than the loop has, without effect on its carries",
+        note="a device may run iterations after the end of the loop, which do not change its carry",
         help="use `sad.fori_loop`, or call the kernel outside of the loop",
     ),
     "SR0265": Message(
         LanguageError,
         "`{function}` prints, and an array function calls it",
-        note="it is part of kernels that are made from several, which may compute an element twice",
+        note="it becomes part of fused kernels, which may compute an element twice",
         help="print in a `@sad.kernel`, or call `{function}` on numbers",
     ),
     "SR0266": Message(
@@ -370,7 +370,7 @@ MESSAGES: dict[str, Message] = {
         note="drivers end with the process where blocks lie too deep, so {limit} is the limit; "
         "branches, loops, `and`, `or` and conditional expressions count, with those of functions "
         "that are called inside, and what follows a branch that returns lies in its `else`",
-        help="write one chain of `elif`, join conditions by `and`, or note what was found in a "
-        "local and ask for it after the branch",
+        help="write one chain of `elif`, join conditions by `and`, or store the result in a local "
+        "and test it after the branch",
     ),
 }

@@ -1,9 +1,9 @@
-"""Work that takes long -> one line on a terminal or in a notebook, which disappears.
+"""Shows long work as a temporary line on a terminal or in a notebook.
 
 ``compiling `squared_error_bwd` (Slang): 3 s``. The outermost `Work` of a thread owns the line and
-counts from its own start; those inside of it change kernel and stage. Nothing is shown within the
-first second, where standard error is no terminal, or with ``SHADERAD_PROGRESS=0``. Invariant: what
-cannot be shown is dropped; no failure of a terminal leaves this file.
+its clock; inner ones change kernel and stage. Nothing is shown within the first second, if standard
+error is no terminal, or with ``SHADERAD_PROGRESS=0``. Invariant: failures of a terminal are
+suppressed here.
 """
 
 from __future__ import annotations
@@ -19,17 +19,22 @@ from typing import Any, Protocol, Self
 
 SHOWN_AFTER_SECONDS = 1.0
 EXPECTED_AFTER_SECONDS = 0.5
-"""Work that stops every thread of Python is announced if that much came before it."""
+"""Work that blocks all Python threads is shown at once after this much other work."""
 
 TERMINAL = threading.Lock()
-"""Held by whoever shows a line; others show nothing meanwhile."""
+"""Held while a line is shown; others show nothing meanwhile."""
 
 
 class Work:
-    """A ``with`` block that works on `kernel`; an empty name keeps that of the block around."""
+    """A ``with`` block of long work.
+
+    Args:
+        kernel: The kernel that is compiled; empty for that of the enclosing block.
+        stage: The stage of the work.
+        blocks_python: True if no other thread can run meanwhile, so seconds cannot be counted.
+    """
 
     def __init__(self, kernel: str, stage: str, *, blocks_python: bool = False) -> None:
-        """`blocks_python`: no other thread runs meanwhile, so that seconds cannot be counted."""
         self._kernel = kernel
         self._stage = stage
         self._blocks_python = blocks_python
@@ -75,7 +80,7 @@ class Work:
 
 
 def at_stage(stage: str) -> None:
-    """The work of this thread has come to `stage`; empty where that is not known."""
+    """Sets the stage of this thread's work; an empty `stage` changes nothing."""
     line = _current.get()
     if line is not None and stage:
         line.shown = (line.shown[0], stage)
@@ -88,7 +93,7 @@ class _Screen(Protocol):
 
 
 class _Line:
-    """What is shown of the work of one thread, drawn by a thread of its own."""
+    """The line for the work of one thread, drawn by another thread."""
 
     def __init__(self, screen: _Screen) -> None:
         self.shown: tuple[str, str] = ("", "")
@@ -104,14 +109,14 @@ class _Line:
         self._thread.start()
 
     def announce(self) -> None:
-        """Draws at once, where the work has taken a while already."""
+        """Draws at once if the work has already taken `EXPECTED_AFTER_SECONDS`."""
         if time.monotonic() - self._start >= EXPECTED_AFTER_SECONDS:
             self._draw()
 
     def close(self) -> None:
         self._is_over.set()
         if self._thread.is_alive():
-            self._thread.join(SHOWN_AFTER_SECONDS)  # not for ever: a terminal may be paused
+            self._thread.join(SHOWN_AFTER_SECONDS)  # with a limit: a terminal may be paused
 
     def _draw_until_over(self) -> None:
         while not self._is_over.wait(SHOWN_AFTER_SECONDS):
@@ -131,7 +136,7 @@ class _Line:
 
 
 class _Terminal:
-    """The line in which the cursor stands; blanks overwrite it, which every terminal can do."""
+    """The current line of a terminal, cleared by blanks, which every terminal supports."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -155,7 +160,7 @@ class _Terminal:
 
 
 class _Notebook:
-    """A display of the cell that runs, updated in place and left empty."""
+    """A display in the running cell, updated in place and finally emptied."""
 
     def __init__(self, display: Any) -> None:
         self._display = display
@@ -173,11 +178,11 @@ class _Notebook:
 
 
 def _screen() -> _Screen | None:
-    """Where a person watches; `None` where nobody does, or wants to."""
+    """The terminal or notebook; `None` if there is none, or progress is switched off."""
     if os.environ.get("SHADERAD_PROGRESS") == "0":
         return None
     with contextlib.suppress(Exception):
-        # A notebook has loaded both; nobody else pays for an import.
+        # Both are loaded in a notebook, so nothing is imported here.
         if "ipykernel" in sys.modules:
             ipython: Any = sys.modules["IPython"]
             if getattr(ipython.get_ipython(), "kernel", None) is not None:

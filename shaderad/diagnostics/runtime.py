@@ -1,4 +1,4 @@
-"""SR06: devices, dispatches, and what a running kernel reports."""
+"""SR06: devices, dispatches, and reports of running kernels."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ MESSAGES: dict[str, Message] = {
         CompileError,
         "`{program}` cannot run on `{adapter}`: wgpu's shader reader gave no answer",
         note="{reason}",
-        help="call again, with more memory free: what was stopped or killed is no verdict\n"
+        help="call again with more free memory: the reader was stopped or killed\n"
         "unroll less, by `sad.range` in place of `sad.static_range`; or open a slangpy device",
     ),
     "SR0613": Message(
@@ -101,7 +101,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0621": Message(
         DeviceError,
-        "limit `{name}` takes `{wanted}`, from 0 on where it is a number",
+        "limit `{name}` takes `{wanted}`; a number must not be negative",
         label="found {found}",
         help="`device.capabilities` shows what the device has",
     ),
@@ -187,7 +187,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0664": Message(
         BoundsError,
-        "`{name}` has the length {length}{place}, which wants {index}",
+        "`{name}` has the length {length}{place}, expected {index}",
         note="reports since the last synchronisation: {count}; this was the first",
         help="pass arrays of the sizes that the kernel expects",
     ),
@@ -248,13 +248,13 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0677": Message(
         DeviceError,
-        "the buffer for reports holds one that no kernel of this device makes",
+        "the report buffer holds a report that no kernel of this device writes",
         note="site {site}, index {index}, length {length}",
-        help="a kernel of a spoiled build, or code that is not shaderad's, has written to it",
+        help="a kernel of a spoiled build, or code other than shaderad's, wrote to the buffer",
     ),
     "SR0678": Message(
         LimitError,
-        "a graph comes to more than {limit} dispatches, copies and fills",
+        "a graph needs more than {limit} dispatches, copies and fills",
         help="loop inside of a kernel, or call the graph for fewer iterations at a time",
     ),
     "SR0676": Message(

@@ -1,4 +1,4 @@
-"""SR01: where a kernel's Python source comes from."""
+"""SR01: the Python source of kernels, functions and structs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MESSAGES: dict[str, Message] = {
         LanguageError,
         "another decorator has wrapped `{name}`",
         note="a kernel is read from its own `def`; what a wrapper adds would be lost",
-        help="leave the other decorator away, or put it above `@sad.kernel`",
+        help="remove the other decorator, or put it above `@sad.kernel`",
     ),
     "SR0104": Message(
         LanguageError,

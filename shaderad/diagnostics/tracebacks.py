@@ -1,8 +1,7 @@
-"""Tracebacks of errors: the user's frames only.
+"""Removes shaderad's own frames from tracebacks.
 
-The frames between a user's call and the `raise` are ours and say nothing that the message does not.
-`api_boundary` removes them as an `Error` leaves a public function. ``SHADERAD_TRACEBACK=full``
-keeps them.
+The frames between a user's call and the `raise` add nothing to the message. `api_boundary` removes
+them when an `Error` leaves a public function. ``SHADERAD_TRACEBACK=full`` keeps them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import ParamSpec, TypeVar
 from shaderad.diagnostics.errors import Error
 
 PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
-"""The folder of shaderad's own code, with the separator at its end."""
+"""The folder of shaderad's code, with a final separator."""
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
 _NOT_CALLED = frozenset(
     "__init__ __new__ __class_getitem__ __init_subclass__ __del__ __repr__".split()
@@ -30,7 +29,7 @@ C = TypeVar("C", bound=type)
 
 
 def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that users call: an `Error` leaves it with the frames of users only."""
+    """Decorates a public function: an `Error` leaves it with the frames of users only."""
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -38,14 +37,14 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         except Error as failure:
             failure.__traceback__ = folded(failure.__traceback__)
-            # A bare `raise` adds no frame: the caller's is the next one of the traceback.
+            # A bare `raise` adds no frame, so the next frame is the caller's.
             raise
 
     return called
 
 
 def api_class(cls: C) -> C:
-    """A class whose public methods and operators are each an `api_boundary`."""
+    """Decorates a class: its public methods and operators become an `api_boundary` each."""
     for name, member in list(vars(cls).items()):
         is_operator = name.startswith("__") and name.endswith("__") and name not in _NOT_CALLED
         if isinstance(member, FunctionType) and (is_operator or not name.startswith("_")):
@@ -54,7 +53,7 @@ def api_class(cls: C) -> C:
 
 
 def folded(traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback without shaderad's frames, and those of the standard library between them."""
+    """`traceback` without shaderad's frames and those of the standard library between them."""
     if os.environ.get("SHADERAD_TRACEBACK") == "full":
         return traceback
     kept: list[TracebackType] = []
@@ -65,10 +64,10 @@ def folded(traceback: TracebackType | None) -> TracebackType | None:
         if not is_within:
             kept.append(traceback)
         traceback = traceback.tb_next
-    found: TracebackType | None = None
-    for one in reversed(kept):
-        found = TracebackType(found, one.tb_frame, one.tb_lasti, one.tb_lineno)
-    return found
+    rest: TracebackType | None = None
+    for entry in reversed(kept):
+        rest = TracebackType(rest, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return rest
 
 
 def _is_standard(file: str) -> bool:

@@ -80,7 +80,7 @@ MESSAGES: dict[str, Message] = {
     "SR0314": Message(
         LanguageError,
         "`{symbol}` by a constant zero",
-        help="mend the constant",
+        help="correct the constant",
     ),
     "SR0315": Message(
         LanguageError,
@@ -233,7 +233,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0371": Message(
         ShapeError,
-        "`{name}` must be between 0 and {limit} in every extent and in all",
+        "every extent of `{name}`, and their product, must be between 0 and {limit}",
         label="found {found}",
         help="{help}",
     ),

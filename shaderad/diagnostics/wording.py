@@ -1,7 +1,6 @@
-"""Templates of messages -> sentences, with counts in good English.
+"""Templates of messages -> sentences, with singular and plural nouns.
 
-``{count:index|indices}`` becomes ``1 index`` or ``2 indices``. Names of more letters than anyone
-reads are cut.
+``{count:index|indices}`` becomes ``1 index`` or ``2 indices``. Very long names are cut.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ import string
 from collections.abc import Mapping
 
 
-def counted(count: object, one: str, many: str = "") -> str:
-    """The count and its noun; `many` is the plural where an s does not make it.
+def counted(count: object, singular: str, plural: str = "") -> str:
+    """The count and its noun; the default plural adds an s.
 
-    What is no single 1 (``1 or 2`` is not) takes the plural.
+    Any count other than the number 1, such as the text ``1 or 2``, takes the plural.
     """
-    return f"{count} {one if count == 1 else many or f'{one}s'}"
+    return f"{count} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 def sentence(template: str, values: Mapping[str, object]) -> str:
@@ -25,7 +24,7 @@ def sentence(template: str, values: Mapping[str, object]) -> str:
 
 
 def shortened(text: str) -> str:
-    """`text` without the ends of words that fill lines."""
+    """`text` with very long words cut."""
     return _LONG_WORD.sub(r"\1..", text)
 
 
@@ -33,11 +32,11 @@ _LONG_WORD = re.compile(r"(\w{100})\w{20,}")
 
 
 def one_line(text: str) -> str:
-    """`text` with escapes for characters that end lines or move cursors, as file names may hold."""
+    """`text` with escapes for control characters, which file names may contain."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 class _Sentence(string.Formatter):
     def format_field(self, value: object, format_spec: str) -> str:
-        one, bar, many = format_spec.partition("|")
-        return counted(value, one, many) if bar else super().format_field(value, format_spec)
+        singular, bar, plural = format_spec.partition("|")
+        return counted(value, singular, plural) if bar else super().format_field(value, format_spec)
