@@ -38,7 +38,7 @@ StrategyName = Annotated[Name, one_of(STRATEGIES)]
 
 
 class Place(TypedDict, total=False):
-    """Where a resource is bound; empty if the code does not use it."""
+    """The place of a binding; empty if the code does not use it."""
 
     set: Number
     """SPIR-V: the descriptor set. WGSL: the group."""
@@ -53,10 +53,10 @@ class Place(TypedDict, total=False):
 
 
 class TargetEntry(msgspec.Struct):
-    """What the code of one target may use."""
+    """The features and limits that the code of one target may use."""
 
     atomics: AtomicsName
-    """How floats are added to memory atomically."""
+    """The kind of atomic additions of floats."""
     features: list[FeatureName]
     """Features that code may use; each entry point lists those that it needs."""
     storage_buffer_limit: Number

@@ -26,12 +26,12 @@ class TreeEntry(msgspec.Struct, omit_defaults=True):
 
     kind: Literal["array", "size", "number", "value", "tuple", "list", "dict", "named tuple"]
     index: Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)] = -1
-    """Of an array: its position in `inputs` or `outputs`."""
+    """For an array, its position in `inputs` or `outputs`."""
     size: SizeText = 0
     value: Name | bool | None = None
-    """Of a number: its Python text; floats have a point or exponent."""
+    """For a number, its Python text; floats have a point or exponent."""
     name: Name = ""
-    """Of a named tuple: its class."""
+    """For a named tuple, its class."""
     names: list[Name] = []
     parts: list[TreeEntry] = []
 

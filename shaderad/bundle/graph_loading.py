@@ -39,7 +39,7 @@ from shaderad.session.traced_calls import Placeholder, Variant
 from shaderad.session.traced_sizes import shown
 
 DEPTH_LIMIT = 32
-"""How deep loops and containers may nest."""
+"""The maximum nesting of loops and of containers."""
 
 
 def loaded_graph(files: Files, types: TypeReader, entry: graphs.GraphEntry) -> LoadedGraph:

@@ -75,7 +75,7 @@ def build_graph(
         with_forward=with_forward,
     )
     # Programs that only a refused mode added are left out.
-    count = max(len(one.programs) for one in by_mode.values())
+    count = max(len(each.programs) for each in by_mode.values())
     return TargetPrograms(programs.compiled(count, compile_with), by_mode, refusals)
 
 
@@ -91,8 +91,10 @@ class _Programs:
     profile: Profile
     bounds: str
     lowered: list[Lowered] = field(default_factory=list[Lowered])
-    _kernels: list[str] = field(default_factory=list[str])
-    _sources: list[Source | None] = field(default_factory=list["Source | None"])
+    _origins: list[tuple[str, Source | None]] = field(
+        default_factory=list["tuple[str, Source | None]"]
+    )
+    """The kernel that reports name, and the source, of each program."""
     _by_kernel: dict[tuple[Kernel, Choice], list[int]] = field(
         default_factory=dict[tuple[Kernel, Choice], list[int]]
     )
@@ -103,14 +105,14 @@ class _Programs:
             variant = self._variant(kernel, choice)
             lowered = lower_kernel(kernel, choice.mode, variant)
             self._by_kernel[key] = [
-                self._number(one, kernel.reported_name, (kernel, variant)) for one in lowered
+                self._number(each, kernel.reported_name, (kernel, variant)) for each in lowered
             ]
         return self._by_kernel[key]
 
     def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
         kernel = step.producer.kernel
         passes = lowered_passes(step, self._variant(kernel, choice))
-        numbers = [self._number(one.lowered, kernel.reported_name) for one in passes.steps]
+        numbers = [self._number(each.lowered, kernel.reported_name) for each in passes.steps]
         return StagedPasses(passes, tuple(numbers), step.shape)
 
     def compiled(self, count: int, compile_with: Compile) -> tuple[EntryPoint, ...]:
@@ -118,11 +120,10 @@ class _Programs:
         points: list[EntryPoint] = []
         stems: list[str] = []
         lowered = self.lowered[:count]
-        codes = compile_with([one.program for one in lowered], self.profile.name)
-        rows = zip(lowered, codes, self._kernels, self._sources, strict=False)
-        for one, code, kernel, source in rows:
-            stems.append(stem_of(self.graph, one.program, stems))
-            points.append(EntryPoint(one, code, stems[-1], kernel, source))
+        codes = compile_with([each.program for each in lowered], self.profile.name)
+        for each, code, origin in zip(lowered, codes, self._origins, strict=False):
+            stems.append(stem_of(self.graph, each.program, stems))
+            points.append(EntryPoint(each, code, stems[-1], *origin))
         return tuple(points)
 
     def _variant(self, kernel: Kernel, choice: Choice) -> Variant:
@@ -135,9 +136,8 @@ class _Programs:
     def _number(self, lowered: Lowered, kernel: str, source: Source | None = None) -> int:
         for k, program in enumerate(self.lowered):
             # Reports name the kernel, so programs with sites are shared only within one.
-            if program == lowered and (self._kernels[k] == kernel or not lowered.sites):
+            if program == lowered and (self._origins[k][0] == kernel or not lowered.sites):
                 return k
         self.lowered.append(lowered)
-        self._kernels.append(kernel)
-        self._sources.append(source)
+        self._origins.append((kernel, source))
         return len(self.lowered) - 1

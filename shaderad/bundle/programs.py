@@ -83,7 +83,7 @@ class ChosenKernel:
 
 
 Steps = TypeVar("Steps")
-"""What runs one mode: a tuple of entry points for a kernel, a schedule for a graph."""
+"""The steps of one mode: a tuple of entry points for a kernel, a schedule for a graph."""
 Chosen = TypeVar("Chosen", ChosenKernel, TracedGraph)
 
 
@@ -92,7 +92,7 @@ class TargetPrograms(Generic[Steps]):
     """One kernel or graph, compiled for one target."""
 
     entry_points: tuple[EntryPoint, ...]
-    """Those of all modes; schedules refer to them by position."""
+    """The entry points of all modes; schedules refer to them by position."""
     by_mode: Mapping[Mode, Steps]
     """The modes that were built."""
     refusals: Mapping[Mode, Refusal]
@@ -152,7 +152,7 @@ def build_programs(
         with_forward=with_forward,
     )
     functions = lower_importable(kernel, variant) if variant.wanted else None
-    programs = [one.program for lowered in lowered_by_mode.values() for one in lowered]
+    programs = [each.program for lowered in lowered_by_mode.values() for each in lowered]
     if functions is not None:
         programs.append(functions)
     codes = iter(compile_with(programs, profile.name))
@@ -241,7 +241,7 @@ def check_double(kernel: Kernel, profile: Profile, graph: str = "") -> None:
 
     Raises:
         CompileError: SR0711, at the first such array, uniform or variable, or for `graph` if the
-            kernel is a part of one.
+            kernel is part of a graph.
     """
     if profile.has_double:
         return
@@ -258,9 +258,9 @@ def _entry_points(
 ) -> Iterator[EntryPoint]:
     name = source[0].name
     stems: list[str] = []
-    for one in lowered:
-        stems.append(stem_of(name, one.program, stems))
-        yield EntryPoint(one, next(codes), stems[-1], name, source)
+    for each in lowered:
+        stems.append(stem_of(name, each.program, stems))
+        yield EntryPoint(each, next(codes), stems[-1], name, source)
 
 
 def stem_of(owner: str, program: Program, taken: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ class AdditionRow(msgspec.Struct):
 
     array: str
     line: int
-    """Of the Python file; 0 if the read has none."""
+    """The line in the Python file; 0 if there is none."""
     read: str
     """The Python text."""
     by: str
@@ -36,15 +36,16 @@ class ReportRow(msgspec.Struct):
     entry_point: str
     mode: str
     read_bytes: int | None
-    """Of one thread."""
+    """Bytes that one thread reads."""
     written_bytes: int | None
+    """Bytes that one thread writes."""
     atomics: int | None
-    """Of one thread."""
+    """Atomic additions of one thread."""
     group_atomics: int | None
-    """Of a workgroup, for sums that its threads compute first."""
+    """Atomic additions of a workgroup, after its threads have summed."""
     strategies: dict[str, str]
     additions: list[AdditionRow]
-    """Of ``scattered`` gradients."""
+    """The additions of ``scattered`` gradients."""
     storage_bindings: int
     code_bytes: int
 

@@ -20,7 +20,7 @@ from shaderad.ir import sizes
 from shaderad.ir.sizes import Atom, Polynomial, Size, Symbol
 
 DEPTH_LIMIT = 32
-"""How deep parentheses may nest."""
+"""The maximum nesting of parentheses."""
 TERM_LIMIT = 1000
 """Terms of a sum after products of sums are expanded."""
 DIGIT_LIMIT = 18

@@ -58,7 +58,7 @@ class Options:
 
     profiles: tuple[Profile, ...]
     name: str
-    """Of the Python file, without suffix."""
+    """The name of the Python file, without suffix."""
     bounds: str = "raise"
     requires_backward: bool = False
     with_forward: bool = False

@@ -24,7 +24,7 @@ from shaderad.ir.types import (
 _BUILTIN = re.compile(r"(float|half|double|int|uint|bool)(?:([2-4])(?:x([2-4]))?)?")
 _LOCAL_ARRAY = re.compile(r"LocalArray\[(.+), ([1-9]\d{0,6})\]")
 DEPTH_LIMIT = 32
-"""How deep types may nest."""
+"""The maximum nesting of types."""
 PART_LIMIT = 1 << 18
 """Parts of one element: its bytes, roughly."""
 

@@ -29,7 +29,7 @@ REASON_LINES = 8
 """Lines that are kept of a foreign message; validation messages repeat themselves below."""
 
 SPIN_SECONDS = 3e-4
-"""How long a wait polls without sleeping: the time of small dispatches."""
+"""The time for which a wait polls without sleeping: that of small dispatches."""
 NAP_SHARE = 1 / 32
 """The length of a nap relative to the time waited so far: the relative delay of a wait."""
 LONGEST_NAP = 2e-3

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 from shaderad.lower.artifact import Program
 
 Atomics = Literal["native", "compare-exchange", "exchange"]
-"""How a float is added to memory that threads share."""
+"""The ways of adding a float to memory that threads share."""
 
 Kind = Literal["discrete", "integrated", "virtual", "software", "unknown"]
 
