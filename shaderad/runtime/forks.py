@@ -17,24 +17,24 @@ from shaderad.diagnostics import error
 
 
 @dataclass
-class _Owner:
+class _DeviceProcess:
     """The process that opened the first device."""
 
     process: int | None = None
 
 
-_owner = _Owner()
+_opener = _DeviceProcess()
 
 
 def check_process() -> None:
     """Raises SR0622 if this process was forked from one with an open device."""
-    if _owner.process not in (None, os.getpid()):
+    if _opener.process not in (None, os.getpid()):
         raise error("SR0622", what="a device")
 
 
 def note_opened() -> None:
     """Records that this process has opened a device."""
-    _owner.process = os.getpid()
+    _opener.process = os.getpid()
 
 
 def call_in_children(method: Callable[[], Any]) -> None:
