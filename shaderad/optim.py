@@ -28,7 +28,7 @@ from shaderad.ir.types import (
 )
 from shaderad.rules.arrays import building as b
 from shaderad.session import trees
-from shaderad.session.array_functions import public
+from shaderad.session.array_functions import elements
 from shaderad.session.array_functions.elements import struct_of_fields
 from shaderad.session.array_functions.primitives import as_number, known_shape, made, repeats_to
 from shaderad.session.arrays import Array, array
@@ -245,7 +245,7 @@ def _widened(t: Type) -> Type:
 
 
 def _cast(x: Array, t: Type) -> Array:
-    return x if x.element == t else public.cast(x, shown_dtype(t))
+    return x if x.element == t else elements.cast(x, shown_dtype(t))
 
 
 def _like(x: Array, value: Any) -> Any:

@@ -25,6 +25,8 @@ from shaderad.session.linearised import Linearised, linearised, linearised_as_gr
 from shaderad.session.tape import When, is_taped
 from shaderad.session.traced import TracedArray, current_trace
 
+__all__ = ["grad", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
+
 Function = Callable[..., Any]
 
 
@@ -304,8 +306,8 @@ def _one_float(function: Function, out: Any) -> Array:
 def _one_like(result: Array) -> Array:
     """The cotangent 1."""
     if isinstance(result, TracedArray):
+        from shaderad.session.array_functions.creation import full
         from shaderad.session.array_functions.elements import conform
-        from shaderad.session.array_functions.public import full
 
         return full(result.shape, conform(1.0, result.element, "out_bar"))
     return array(np.ones(result.shape), dtype=result.element, device=result.device)

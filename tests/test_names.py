@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import shaderad as sad
 from shaderad.diagnostics.foreign_names import LIBRARIES, REMEDY_BY_NAME, remedy_for
+from shaderad.session.array_functions import public
 
 
 @pytest.mark.parametrize(
@@ -139,6 +143,49 @@ def test_graph_is_the_decorator_whatever_is_imported_before() -> None:
     text = "import shaderad.graph.planning, shaderad as sad; print(callable(sad.graph))"
     found = subprocess.run([sys.executable, "-c", text], capture_output=True, check=True)
     assert found.stdout.split() == [b"True"]
+
+
+def test_type_checkers_see_the_modules_that_are_searched() -> None:
+    tree = ast.parse(Path(sad.__file__).read_text(encoding="utf-8"))
+    (block,) = (s for s in tree.body if isinstance(s, ast.If))
+    imports = [s for s in block.body if isinstance(s, ast.ImportFrom)]
+    starred = {s.module for s in imports if s.names[0].name == "*"}
+    assert starred == set(sad._LATER)
+    assert [s.module for s in imports if s.module not in starred] == ["shaderad"]  # optim
+
+
+def test_importing_shaderad_leaves_devices_and_arrays_for_later() -> None:
+    text = "import sys, shaderad; print(*sorted(name for name in sys.modules if '.' in name))"
+    found = subprocess.run([sys.executable, "-c", text], capture_output=True, check=True, text=True)
+    assert "shaderad.frontend.decorators" in found.stdout
+    assert not [name for name in found.stdout.split() if name.startswith("shaderad.session")]
+
+
+def test_each_array_function_is_listed_in_its_file() -> None:
+    folder = Path(public.__file__).parent
+    modules = [import_module(f"{public.__package__}.{path.stem}") for path in folder.glob("*.py")]
+    defined = {
+        name
+        for module in modules
+        for name, thing in vars(module).items()
+        if hasattr(thing, "__wrapped__")
+        and thing.__module__ == module.__name__
+        and not name.startswith("_")
+    }
+    assert {"roll", "sum", "map", "rotate", "custom_vjp"} <= defined
+    assert defined | {"associative_scan"} == set(public.__all__)
+    assert set(public.__all__) <= set(sad.__all__)
+
+
+def test_sizes_and_axes_may_be_lists_at_once_as_in_a_graph(device: sad.Device) -> None:
+    def compute(x: sad.Array) -> tuple[sad.Array, ...]:
+        y = sad.reshape(x, shape=[2, 2])
+        return sad.sum(y, axis=[0, 1]), sad.transpose(y, [1, 0]), sad.broadcast_to(x, [3, 4])
+
+    for found in (compute(sad.array(A)), sad.graph(compute)(sad.array(A))):
+        np.testing.assert_allclose(found[0].numpy(), A.sum(), rtol=1e-6)
+        np.testing.assert_array_equal(found[1].numpy(), A.reshape(2, 2).T)
+        np.testing.assert_array_equal(found[2].numpy(), np.broadcast_to(A, (3, 4)))
 
 
 def test_names_of_before_do_the_same_and_say_what_to_write(device: sad.Device) -> None:

@@ -123,15 +123,28 @@ def _prose_cell(text: str) -> str:
 
 
 def entries_of(lines: list[str]) -> str:
-    """One entry a line: ``module.name``, or ``module.Class: member member``."""
+    """One entry a line: ``module.name``, or ``module.Class: member member``.
+
+    ``module.*`` stands for each name that the module lists in `__all__`.
+    """
     found: list[str] = []
     for line in filter(None, map(str.strip, lines)):
         path, _, members = line.partition(":")
+        if path.endswith(".*"):
+            found += (text for thing in _listed(path[:-2]) for text in _entry(thing, thing.name))
+            continue
         thing = _package()[path.removeprefix("shaderad.")]
         found += _entry(thing, thing.name)
         for member in members.split():
             found += _entry(thing[member], f"{thing.name}.{member}")
     return "\n".join(found).rstrip()
+
+
+def _listed(path: str) -> list[griffe.Object | griffe.Alias]:
+    """What a module lists in `__all__`, in the order of its text."""
+    module = _package()[path.removeprefix("shaderad.")]
+    listed = (module[str(name)] for name in module.exports or ())
+    return sorted(listed, key=lambda thing: thing.lineno or 0)
 
 
 @cache

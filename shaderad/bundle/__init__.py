@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shaderad.bundle.profiles import DEFAULT_TARGETS, PROFILES
+from shaderad.bundle.profiles import DEFAULT_TARGETS
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.lower.bindings import BOUNDS, WORKGROUP_SIZE
@@ -15,7 +15,7 @@ from shaderad.lower.bindings import BOUNDS, WORKGROUP_SIZE
 if TYPE_CHECKING:
     from shaderad.bundle.stages import Built
 
-__all__ = ["DEFAULT_TARGETS", "PROFILES", "Built", "build"]
+__all__ = ["build"]
 
 
 @api_boundary

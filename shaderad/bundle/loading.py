@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     Entry = LoadedKernel | LoadedGraph
 
+__all__ = ["load"]
+
 
 class Loaded:
     """The entries of a folder, as attributes: ``loaded.shade(..)``."""

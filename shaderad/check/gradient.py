@@ -21,6 +21,8 @@ from shaderad.ir.walk import reachable
 from shaderad.session.linearised import linearised
 from shaderad.session.tape import When
 
+__all__ = ["gradcheck"]
+
 DEFAULT_RTOL = 1e-2
 DEFAULT_ATOL = 1e-4
 

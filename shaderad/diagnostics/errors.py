@@ -11,6 +11,20 @@ from typing import Any
 
 from shaderad.diagnostics.wording import one_line
 
+__all__ = [
+    "BoundsError",
+    "CompileError",
+    "DerivativeError",
+    "DeviceError",
+    "Error",
+    "GradientError",
+    "LanguageError",
+    "LimitError",
+    "NoAxesError",
+    "ShapeError",
+    "UnknownNameError",
+]
+
 
 class Error(Exception):
     """Base of all errors that shaderad raises on purpose.

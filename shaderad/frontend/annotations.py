@@ -23,6 +23,19 @@ from shaderad.ir import types as ir
 from shaderad.ir.pointers import holds_pointers, reaches_floats
 from shaderad.ir.types import Access, Kind, Scalar
 
+__all__ = [
+    "Add",
+    "Const",
+    "DifferentialPair",
+    "In",
+    "Index",
+    "LocalArray",
+    "Max",
+    "Min",
+    "Out",
+    "Pointer",
+]
+
 NUMPY_BY_KIND: dict[Kind, type[np.generic]] = {
     Kind.FLOAT: np.float32,
     Kind.HALF: np.float16,
@@ -61,7 +74,7 @@ class TypeObject:
     def __call__(self, *parts: object) -> Any:
         """A NumPy value of this type from parts as in a kernel; from arrays, an array."""
         if any(map(is_device_array, parts)):
-            from shaderad.session.array_functions.public import constructed
+            from shaderad.session.array_functions.kernel_names import constructed
 
             return constructed(self, parts)
         shape = shape_of(self.ir_type)

@@ -14,6 +14,8 @@ from shaderad.frontend.kernels import KernelSignature, kernel_signature, read_ke
 from shaderad.frontend.launchable import Launchable
 from shaderad.ir.nodes import Kernel
 
+__all__ = ["function", "kernel"]
+
 
 class KernelFunction(PythonFunction, Launchable):
     """A kernel. Calling it runs it: ``shade(triangles, face, uv, 1.5, dim=n)``."""

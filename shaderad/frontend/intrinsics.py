@@ -43,7 +43,7 @@ class Intrinsic:
         """
         is_reduction = len(args) == 1 and self.op.arity == 2
         if keywords or is_reduction or any(map(is_device_array, args)):
-            from shaderad.session.array_functions.public import intrinsic
+            from shaderad.session.array_functions.kernel_names import intrinsic
 
             return intrinsic(self.op, args, keywords)
         if len(args) != self.op.arity:
@@ -84,7 +84,7 @@ class KernelForm:
     @api_boundary
     def __call__(self, *args: object, **kwargs: object) -> object:
         if self.name == "detach" and len(args) == 1 and is_device_array(args[0]):
-            from shaderad.session.array_functions.public import detached
+            from shaderad.session.array_functions.kernel_names import detached
 
             return detached(args[0])
         raise error("SR0230", None, name=self.name)

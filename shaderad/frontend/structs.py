@@ -29,6 +29,8 @@ from shaderad.frontend.host import (
 from shaderad.frontend.source import source_of
 from shaderad.ir.types import Pair, Struct, Tuple, Type, Void
 
+__all__ = ["struct"]
+
 C = TypeVar("C", bound=type)
 _REFUSED_MEMBERS: tuple[type, ...] = (staticmethod, classmethod, property)
 _DATACLASS_METHODS = frozenset({"__init__", "__repr__", "__eq__", "__hash__", "__post_init__"})
@@ -195,7 +197,7 @@ def _new(cls: Any, *args: object, **fields: object) -> object:
     """An object of the class; from device arrays, an array of structs."""
     if not any(map(is_device_array, (*args, *fields.values()))):
         return object.__new__(cls)
-    from shaderad.session.array_functions.public import struct_array
+    from shaderad.session.array_functions.kernel_names import struct_array
 
     info = info_of(cls)
     assert info is not None

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from shaderad.diagnostics import error
 from shaderad.runtime.protocol import Kind
 
+__all__ = ["DeviceInfo"]
+
 PREFERENCE: tuple[Kind, ...] = ("discrete", "integrated", "virtual", "unknown", "software")
 
 

@@ -19,6 +19,8 @@ from shaderad.runtime.forks import check_process, note_opened
 from shaderad.runtime.interrupts import held_back
 from shaderad.runtime.protocol import Runtime
 
+__all__ = ["devices"]
+
 RUNTIME_NAMES = ("wgpu", "slangpy")
 """In the order of preference: wgpu opens faster and runs anywhere; slangpy also has CUDA."""
 

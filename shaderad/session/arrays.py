@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from shaderad.runtime import Buffer
     from shaderad.session.tape import Trace
 
+__all__ = ["Array", "array"]
+
 Shape = tuple[int, ...]
 
 
@@ -328,7 +330,7 @@ def unknown_attribute(element: types.Type, name: str) -> Error:
     from shaderad.frontend.intrinsics import INTRINSICS
     from shaderad.session.array_functions import public
 
-    functions = {*INTRINSICS, *(name for name in vars(public) if name.islower())}
+    functions = {*INTRINSICS, *vars(public)}
     remedy = remedy_for_attribute(name, functions)
     return error("SR0290", user_span(), element=element, name=name, remedy=remedy)
 

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from shaderad.ir.sizes import Size
     from shaderad.runtime import Buffer, Capabilities, Pipeline, Runtime
 
+__all__ = ["Device", "open_device"]
+
 T = TypeVar("T")
 
 # Recorded dispatches wait for company, because a submission costs more than a dispatch; the

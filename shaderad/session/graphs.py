@@ -40,6 +40,8 @@ from shaderad.session.run_plan import explained
 from shaderad.session.traced import current_trace
 from shaderad.session.traced_calls import Form, Variant, traced_variant
 
+__all__ = ["graph"]
+
 _KEPT_VARIANTS = 8
 """Traces kept for one form of arguments: of captured values and of sizes that decide something."""
 

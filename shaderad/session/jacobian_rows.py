@@ -18,8 +18,9 @@ import numpy as np
 from shaderad.ir import nodes, sizes, types
 from shaderad.ir.sizes import Shape
 from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
 from shaderad.runtime import buffers
-from shaderad.session.array_functions import creation, elements, layout, loops, primitives
+from shaderad.session.array_functions import elements, layout, loops, primitives
 from shaderad.session.arrays import Array, array
 from shaderad.session.linearised import Linearised
 from shaderad.session.run_operator import run_operator
@@ -77,7 +78,7 @@ def _joined(rows: Sequence[Array], at: Linearised, argument: Any, mode: str) -> 
     return run_operator(_laid_out, flat, shape, mode == "forward")
 
 
-def _laid_out(rows: list[Any], shape: Shape, is_forward: bool) -> TracedArray:
+def _laid_out(rows: list[Any], shape: Shape, is_forward: bool) -> Array:
     return layout.reshape(layout.stack(rows, -1 if is_forward else 0), shape)
 
 
@@ -146,21 +147,21 @@ def traced(
 def _looped(function: Callable[[Any], list[Any]], like: TracedArray) -> list[TracedArray]:
     """What `function` gives for each unit vector of the form of `like`, along a first axis."""
     shape = _extents(like)
-    count = sizes.product(shape)
+    rows = primitives.made(b.iota((sizes.product(shape),), 0), ())
 
-    def step(carry: Any, k: TracedArray) -> tuple[Any, list[TracedArray]]:
-        hits = elements.binary("equal", creation.iota((count,)), k)
-        flat = elements.cast(elements.cast(hits, types.INT), buffers.base_of(like.element))
+    def step(carry: Any, k: TracedArray) -> tuple[Any, list[Array]]:
+        hits = elements.binary("equal", rows, k)
+        flat = elements.cast_to(elements.cast_to(hits, types.INT), buffers.base_of(like.element))
         unit = layout.reshape(flat, tuple(map(shown, shape)))
         return carry, [spelled_out(x) for x in function(unit)]
 
-    _, rows = loops.loop(step, 0, creation.iota((count,)))
-    return cast("list[TracedArray]", rows)
+    _, found = loops.loop(step, 0, rows)
+    return cast("list[TracedArray]", found)
 
 
-def _shaped(rows: TracedArray, result: TracedArray, argument: TracedArray) -> TracedArray:
+def _shaped(rows: TracedArray, result: TracedArray, argument: TracedArray) -> Array:
     shape = (*_extents(result), *_extents(argument))
-    entries = elements.cast(rows, scalar_of(result, argument))
+    entries = elements.cast_to(rows, scalar_of(result, argument))
     return layout.reshape(entries, tuple(map(shown, shape)))
 
 
@@ -168,7 +169,7 @@ def _extents(x: TracedArray) -> Shape:
     return (*x.extents, *buffers.element_axes(x.element))
 
 
-def spelled_out(x: TracedArray) -> TracedArray:
+def spelled_out(x: TracedArray) -> Array:
     """Vectors and matrices as trailing axes of scalars."""
     axes = buffers.element_axes(x.element)
     if not axes:

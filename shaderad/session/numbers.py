@@ -44,7 +44,7 @@ def call_function(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping
     parameters = signature_of(function).parameters
     if not all(_is_value(given[name], t) for name, t in parameters):
         if is_mapped(parameters, trees.leaves(tuple(given.values()))):
-            from shaderad.session.array_functions.public import map as map_over
+            from shaderad.session.array_functions.mapping import map as map_over
 
             return map_over(function, *given.values())
         return function.python(*args, **kwargs)

@@ -18,6 +18,8 @@ from shaderad.frontend.structs import info_of
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import Struct
 
+__all__ = ["pointer"]
+
 
 class StructArray:
     """An array of structs that hold pointers: a sequence of host structs."""

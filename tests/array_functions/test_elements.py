@@ -10,8 +10,6 @@ import pytest
 
 import shaderad as sad
 from shaderad import float3
-from shaderad.ir import ops
-from shaderad.session.array_functions import elements
 from tests.tracing import check_derivatives, run, trace
 
 X = np.array([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]])
@@ -44,40 +42,40 @@ def test_int_mixes_into_float_and_divides_truly() -> None:
 
 
 def test_primitives_work_by_element() -> None:
-    found = run(lambda x, y: elements.primitive(ops.TABLE["lerp"], x, y, 0.25), X, Y)
+    found = run(lambda x, y: sad.lerp(x, y, 0.25), X, Y)
     np.testing.assert_allclose(found, X + (Y - X) * 0.25)
 
 
 def test_where_chooses_by_element() -> None:
-    found = run(lambda x: elements.where(x > 0.0, x, 0.0), X)
+    found = run(lambda x: sad.where(x > 0.0, x, 0.0), X)
     np.testing.assert_array_equal(found, np.where(X > 0, X, 0))
 
 
 def test_casts_follow_the_kernel_language() -> None:
-    np.testing.assert_array_equal(run(lambda x: elements.cast(x, int), X), X.astype(int))
-    assert run(lambda k: elements.cast(k, float), K).dtype.kind == "f"
+    np.testing.assert_array_equal(run(lambda x: sad.cast(x, int), X), X.astype(int))
+    assert run(lambda k: sad.cast(k, float), K).dtype.kind == "f"
 
 
 def test_components_of_vectors_are_selected_and_put_together() -> None:
-    found = run(lambda v: elements.constructed(sad.float2, (v.z, v.x * 2.0)), X, dtype=float3)
+    found = run(lambda v: sad.float2(v.z, v.x * 2.0), X, dtype=float3)
     np.testing.assert_array_equal(found, np.stack([X[:, 2], X[:, 0] * 2], 1))
     np.testing.assert_array_equal(run(lambda v: v.zy, X, dtype=float3), X[:, [2, 1]])
 
 
 def test_detach_stops_derivatives() -> None:
-    check_derivatives(lambda x: elements.where(x > 1e9, x, elements.detach(x * 0.0) + x * x), Y)
+    check_derivatives(lambda x: sad.where(x > 1e9, x, sad.detach(x * 0.0) + x * x), Y)
 
 
 def test_derivatives_follow_broadcasting() -> None:
-    check_derivatives(lambda x, y: x * y + elements.primitive(ops.SIN, x) / (2.0 + y * y), X, Y)
+    check_derivatives(lambda x, y: x * y + sad.sin(x) / (2.0 + y * y), X, Y)
 
 
 REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x, k: k & x, "SR0304"),
     (lambda x, k: x / 0, "SR0314"),
     (lambda x, k: x + x[:, :2], "SR0379"),
-    (lambda x, k: elements.where(x, x, x), "SR0305"),
-    (lambda x, k: elements.cast(x, float3).w, "SR0290"),
+    (lambda x, k: sad.where(x, x, x), "SR0305"),
+    (lambda x, k: sad.cast(x, float3).w, "SR0290"),
     (lambda x, k: bool(x[0, 0] > 0.0), "SR0321"),
     (lambda x, k: x.numpy(), "SR0321"),
     (lambda x, k: float(x[0, 0]), "SR0321"),

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.session.array_functions import layout
 from tests.tracing import check_derivatives, run, trace
 
 X = np.arange(24.0).reshape(2, 3, 4)
@@ -55,21 +54,21 @@ def test_sizes_are_positions_too() -> None:
 @pytest.mark.parametrize(
     ("ours", "numpys"),
     [
-        (lambda x: layout.reshape(x, (4, -1)), lambda x: np.reshape(x, (4, -1))),
-        (lambda x: layout.reshape(x, (x.shape[0] * 3, 4)), lambda x: np.reshape(x, (6, 4))),
-        (lambda x: layout.transpose(x), np.transpose),
-        (lambda x: layout.transpose(x, (1, 2, 0)), lambda x: np.transpose(x, (1, 2, 0))),
-        (lambda x: layout.concatenate((x, x[:1])), lambda x: np.concatenate((x, x[:1]))),
-        (lambda x: layout.concatenate((x, x), -1), lambda x: np.concatenate((x, x), -1)),
-        (lambda x: layout.stack((x, 2 * x), 1), lambda x: np.stack((x, 2 * x), 1)),
-        (lambda x: layout.stack((x, x), -1), lambda x: np.stack((x, x), -1)),
+        (lambda x: sad.reshape(x, (4, -1)), lambda x: np.reshape(x, (4, -1))),
+        (lambda x: sad.reshape(x, (x.shape[0] * 3, 4)), lambda x: np.reshape(x, (6, 4))),
+        (lambda x: sad.transpose(x), np.transpose),
+        (lambda x: sad.transpose(x, (1, 2, 0)), lambda x: np.transpose(x, (1, 2, 0))),
+        (lambda x: sad.concatenate((x, x[:1])), lambda x: np.concatenate((x, x[:1]))),
+        (lambda x: sad.concatenate((x, x), -1), lambda x: np.concatenate((x, x), -1)),
+        (lambda x: sad.stack((x, 2 * x), 1), lambda x: np.stack((x, 2 * x), 1)),
+        (lambda x: sad.stack((x, x), -1), lambda x: np.stack((x, x), -1)),
         (
-            lambda x: layout.broadcast_to(x[0, 0], (5, 4)),
+            lambda x: sad.broadcast_to(x[0, 0], (5, 4)),
             lambda x: np.broadcast_to(x[0, 0], (5, 4)),
         ),
-        (lambda x: layout.reverse(x, 1), lambda x: np.flip(x, 1)),
-        (lambda x: layout.roll(x, -1), lambda x: np.roll(x, -1, -1)),
-        (lambda x: layout.roll(x, 6, 1), lambda x: np.roll(x, 6, 1)),
+        (lambda x: sad.reverse(x, 1), lambda x: np.flip(x, 1)),
+        (lambda x: sad.roll(x, -1), lambda x: np.roll(x, -1, -1)),
+        (lambda x: sad.roll(x, 6, 1), lambda x: np.roll(x, 6, 1)),
     ],
 )
 def test_layouts_are_numpys(ours: Callable[..., Any], numpys: Callable[..., Any]) -> None:
@@ -78,8 +77,8 @@ def test_layouts_are_numpys(ours: Callable[..., Any], numpys: Callable[..., Any]
 
 
 def test_what_is_empty_stays_empty() -> None:
-    assert run(lambda x: layout.roll(x, 3), V[:0]).shape == (0,)
-    assert run(lambda x: layout.reverse(x), V[:0]).shape == (0,)
+    assert run(lambda x: sad.roll(x, 3), V[:0]).shape == (0,)
+    assert run(lambda x: sad.reverse(x), V[:0]).shape == (0,)
 
 
 REFUSED: list[tuple[Callable[..., Any], str]] = [
@@ -91,14 +90,14 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: x[::0], "SR0380"),
     (lambda x: x[1.5:], "SR0380"),
     (lambda x: x[x > 3.0], "SR0340"),
-    (lambda x: layout.reshape(x, (5, 5)), "SR0324"),
-    (lambda x: layout.reshape(x, (5, -1)), "SR0324"),
-    (lambda x: layout.transpose(x, (0, 1)), "SR0323"),
-    (lambda x: layout.concatenate(()), "SR0328"),
-    (lambda x: layout.concatenate((x, x[:, :2])), "SR0329"),
-    (lambda x: layout.concatenate((x, x > 0.0)), "SR0330"),
-    (lambda x: layout.broadcast_to(x, (2, 3, 5)), "SR0379"),
-    (lambda x: layout.roll(x, 0.5), "SR0370"),
+    (lambda x: sad.reshape(x, (5, 5)), "SR0324"),
+    (lambda x: sad.reshape(x, (5, -1)), "SR0324"),
+    (lambda x: sad.transpose(x, (0, 1)), "SR0323"),
+    (lambda x: sad.concatenate(()), "SR0328"),
+    (lambda x: sad.concatenate((x, x[:, :2])), "SR0329"),
+    (lambda x: sad.concatenate((x, x > 0.0)), "SR0330"),
+    (lambda x: sad.broadcast_to(x, (2, 3, 5)), "SR0379"),
+    (lambda x: sad.roll(x, 0.5), "SR0370"),
 ]
 
 

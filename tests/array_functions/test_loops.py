@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.ir import ops
-from shaderad.session.array_functions import custom, elements, loops, mapping, reductions
+from shaderad.session.array_functions.custom import CustomVjp
 from tests.tracing import check_derivatives, run, trace
 
 X = np.array([0.5, -0.25, 1.5])
-SIN = ops.SIN
 
 
 def test_a_loop_carries_trees_and_reads_what_it_captures() -> None:
@@ -23,7 +21,7 @@ def test_a_loop_carries_trees_and_reads_what_it_captures() -> None:
             total, (last,) = carry
             return total + x * last, (last * 0.5 + k,)
 
-        return loops.fori_loop(4, step, (x * 0.0, (1,)))
+        return sad.fori_loop(4, step, (x * 0.0, (1,)))
 
     total, last = np.zeros(3), 1.0
     for k in range(4):
@@ -37,22 +35,20 @@ def test_a_loop_carries_trees_and_reads_what_it_captures() -> None:
 @pytest.mark.parametrize("count", [0, 1, 5])
 def test_derivatives_of_loops(count: int, checkpoint: str) -> None:
     check_derivatives(
-        lambda x: loops.fori_loop(
-            count, lambda k, c: elements.primitive(SIN, c) * x + k, x * x, checkpoint
-        ),
+        lambda x: sad.fori_loop(count, lambda k, c: sad.sin(c) * x + k, x * x, checkpoint),
         X,
     )
 
 
 def test_a_size_is_a_count() -> None:
-    assert run(lambda x: loops.fori_loop(x.shape[0], lambda k, c: c + k, 0), X) == 3
+    assert run(lambda x: sad.fori_loop(x.shape[0], lambda k, c: c + k, 0), X) == 3
 
 
 def test_rows_go_in_and_come_out() -> None:
     rows = np.arange(6.0).reshape(3, 2)
 
     def g(r: Any, x: Any) -> Any:
-        return loops.loop(lambda c, row: (c + row["r"], c * row["x"]), r[0] * 0.0, {"r": r, "x": x})
+        return sad.loop(lambda c, row: (c + row["r"], c * row["x"]), r[0] * 0.0, {"r": r, "x": x})
 
     last, ys = run(g, rows, X)
     np.testing.assert_allclose(last, rows.sum(0))
@@ -64,7 +60,7 @@ def test_rows_go_in_and_come_out() -> None:
 @pytest.mark.parametrize("numbers", [0.5, (0.5,), (0.5, 2.0)])
 def test_a_carry_of_numbers_may_become_other_numbers(numbers: Any) -> None:
     def f(x: Any) -> Any:
-        return loops.loop(lambda _, row: (numbers, 2.0 * row), numbers, x)
+        return sad.loop(lambda _, row: (numbers, 2.0 * row), numbers, x)
 
     carry, ys = run(f, X)
     np.testing.assert_array_equal(np.ravel(carry), np.ravel(numbers))
@@ -73,7 +69,7 @@ def test_a_carry_of_numbers_may_become_other_numbers(numbers: Any) -> None:
 
 def test_while_stops_at_its_condition() -> None:
     def f(x: Any) -> Any:
-        return loops.while_loop(lambda c: c[1] < 3, lambda c: (c[0] * x, c[1] + 1), (x, 0), 10)[0]
+        return sad.while_loop(lambda c: c[1] < 3, lambda c: (c[0] * x, c[1] + 1), (x, 0), 10)[0]
 
     np.testing.assert_allclose(run(f, X), X**4)
     check_derivatives(f, X)
@@ -81,7 +77,7 @@ def test_while_stops_at_its_condition() -> None:
 
 def test_loops_run_for_each_element_of_a_mapped_function() -> None:
     def f(x: Any) -> Any:
-        return mapping.map_over(lambda a: loops.loop(lambda c, row: (c * a + row, c), 0.0, x)[1], x)
+        return sad.map(lambda a: sad.loop(lambda c, row: (c * a + row, c), 0.0, x)[1], x)
 
     expected = []
     for a in X:
@@ -99,7 +95,7 @@ def test_loops_run_for_each_element_of_a_mapped_function() -> None:
 
 def test_a_checkpointed_function_gives_what_it_gives() -> None:
     def f(x: Any) -> Any:
-        return custom.checkpointed(lambda y, s: {"a": y * x, "b": y * s}, x * 2.0, 3.0)
+        return sad.checkpoint(lambda y, s: {"a": y * x, "b": y * s})(x * 2.0, 3.0)
 
     found = run(f, X)
     np.testing.assert_allclose(found["a"], 2 * X * X)
@@ -107,30 +103,30 @@ def test_a_checkpointed_function_gives_what_it_gives() -> None:
     check_derivatives(lambda x: f(x)["a"], X)
 
 
-def clipped(bound: Any) -> custom.CustomVjp:
-    made = custom.CustomVjp(lambda x, k: x * 2.0)
+def clipped(bound: Any) -> CustomVjp:
+    made = sad.custom_vjp(lambda x, k: x * 2.0)
     made.defvjp(
         lambda x, k: (x * 2.0, (x, 3)),
-        lambda kept, bar: (elements.where(bar > bound, bound, bar) * kept[1], None),
+        lambda kept, bar: (sad.where(bar > bound, bound, bar) * kept[1], None),
     )
     return made
 
 
 def test_a_pullback_of_the_users_own_is_followed() -> None:
-    variant, form = trace(lambda x: clipped(0.5).traced(x, 1), X)
+    variant, form = trace(lambda x: clipped(0.5)(x, 1), X)
     from tests.array_check import gradients
 
     (found,) = gradients(variant.graph, [X], [np.array([0.25, 4.0, -1.0])], **form.size_by_name)
     np.testing.assert_allclose(found, [0.75, 1.5, -3.0])
 
 
-def calls_itself(where: str) -> custom.CustomVjp:
+def calls_itself(where: str) -> CustomVjp:
     """The exponential, which one of its three functions calls by the decorated name."""
 
     def exponential(name: str, x: Any) -> Any:
-        return made.traced(x) if name == where else sad.exp(x)
+        return made(x) if name == where else sad.exp(x)
 
-    made = custom.CustomVjp(lambda x: exponential("function", x))
+    made = sad.custom_vjp(lambda x: exponential("function", x))
     made.defvjp(
         lambda x: (exponential("forward", x), x),
         lambda x, bar: (bar * exponential("backward", x),),
@@ -139,9 +135,9 @@ def calls_itself(where: str) -> custom.CustomVjp:
 
 
 def test_a_forward_function_may_call_the_undecorated_one() -> None:
-    squared = custom.CustomVjp(lambda x: x * x)
+    squared = sad.custom_vjp(lambda x: x * x)
     squared.defvjp(lambda x: (squared.function(x), x), lambda x, bar: (bar * x * 3.0,))
-    variant, form = trace(squared.traced, X)
+    variant, form = trace(squared, X)
     from tests.array_check import gradients
 
     (found,) = gradients(variant.graph, [X], [np.ones(3)], **form.size_by_name)
@@ -149,24 +145,24 @@ def test_a_forward_function_may_call_the_undecorated_one() -> None:
 
 
 REFUSED: list[tuple[Callable[..., Any], str]] = [
-    (lambda x: loops.fori_loop(3, lambda k, c: c, x, checkpoint="some"), "SR0335"),
-    (lambda x: loops.fori_loop(x, lambda k, c: c, x), "SR0370"),
-    (lambda x: loops.fori_loop(3, lambda k, c: (c, c), x), "SR0333"),
-    (lambda x: loops.fori_loop(3, lambda k, c: None, x), "SR0333"),
-    (lambda x: loops.fori_loop(3, lambda k, c: x, 0.0), "SR0334"),
-    (lambda x: loops.fori_loop(3, lambda k, c: c > 0.0, x), "SR0330"),
-    (lambda x: loops.loop(lambda c, r: (c, r), x, ()), "SR0336"),
-    (lambda x: loops.loop(lambda c, r: (c, r), x, (x, x[:2])), "SR0336"),
-    (lambda x: loops.loop(lambda c, r: c, x, x), "SR0333"),
-    (lambda x: loops.while_loop(lambda c: c > 0.0, lambda c: c, x, 3), "SR0337"),
-    (lambda x: loops.while_loop(lambda c: True, lambda c: c, x, -3), "SR0371"),
-    (lambda x: loops.while_loop(lambda c: True, lambda c: c, x, x.shape[0]), "SR0320"),
-    (lambda x: custom.CustomVjp(lambda y: y).traced(x), "SR0473"),
-    (lambda x: clipped(x * x).traced(x, 1), "SR0474"),
-    (lambda x: clipped(0.5).traced(x), "TypeError"),
-    (lambda x: calls_itself("function").traced(x), "SR0475"),
-    (lambda x: calls_itself("forward").traced(x), "SR0475"),
-    (lambda x: calls_itself("backward").traced(x), "SR0475"),
+    (lambda x: sad.fori_loop(3, lambda k, c: c, x, checkpoint="some"), "SR0335"),
+    (lambda x: sad.fori_loop(x, lambda k, c: c, x), "SR0370"),
+    (lambda x: sad.fori_loop(3, lambda k, c: (c, c), x), "SR0333"),
+    (lambda x: sad.fori_loop(3, lambda k, c: None, x), "SR0333"),
+    (lambda x: sad.fori_loop(3, lambda k, c: x, 0.0), "SR0334"),
+    (lambda x: sad.fori_loop(3, lambda k, c: c > 0.0, x), "SR0330"),
+    (lambda x: sad.loop(lambda c, r: (c, r), x, ()), "SR0336"),
+    (lambda x: sad.loop(lambda c, r: (c, r), x, (x, x[:2])), "SR0336"),
+    (lambda x: sad.loop(lambda c, r: c, x, x), "SR0333"),
+    (lambda x: sad.while_loop(lambda c: c > 0.0, lambda c: c, x, 3), "SR0337"),
+    (lambda x: sad.while_loop(lambda c: True, lambda c: c, x, -3), "SR0371"),
+    (lambda x: sad.while_loop(lambda c: True, lambda c: c, x, x.shape[0]), "SR0320"),
+    (lambda x: sad.custom_vjp(lambda y: y)(x), "SR0473"),
+    (lambda x: clipped(x * x)(x, 1), "SR0474"),
+    (lambda x: clipped(0.5)(x), "TypeError"),
+    (lambda x: calls_itself("function")(x), "SR0475"),
+    (lambda x: calls_itself("forward")(x), "SR0475"),
+    (lambda x: calls_itself("backward")(x), "SR0475"),
 ]
 
 
@@ -178,5 +174,5 @@ def test_what_does_not_fit_is_refused(function: Callable[..., Any], code: str) -
 
 
 def test_sums_inside_of_loops_see_whole_rows() -> None:
-    found = run(lambda x: loops.fori_loop(2, lambda k, c: c - reductions.mean_of(c) + k, x), X)
+    found = run(lambda x: sad.fori_loop(2, lambda k, c: c - sad.mean(c) + k, x), X)
     np.testing.assert_allclose(found, X - X.mean() + 1 - np.mean(X - X.mean()))

@@ -10,7 +10,6 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2x2
-from shaderad.session.array_functions import reductions
 from tests.tracing import check_derivatives, run, trace
 
 X = np.array([[[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]]] * 2) * [[[1.0]], [[1.5]]]
@@ -25,66 +24,64 @@ def twice_product(a: float, b: float) -> float:
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("name", ["sum", "prod", "min", "max", "mean"])
 def test_reductions_are_numpys(name: str, axis: Any, keepdims: bool) -> None:
-    ours = getattr(reductions, f"{name}_of")
+    ours = getattr(sad, name)
     expected = getattr(np, name)(X, axis=axis, keepdims=keepdims)
-    np.testing.assert_allclose(run(lambda x: ours(x, axis, keepdims), X), expected)
+    np.testing.assert_allclose(run(lambda x: ours(x, axis=axis, keepdims=keepdims), X), expected)
 
 
 def test_any_and_all_take_bools() -> None:
-    assert run(lambda x: reductions.any_of(x > 3.0), X)
-    np.testing.assert_array_equal(
-        run(lambda x: reductions.all_of(x > -2.5, 2), X), (X > -2.5).all(2)
-    )
-    assert run(lambda x: reductions.sum_of(x > 0.0), X) == (X > 0).sum()
+    assert run(lambda x: sad.any(x > 3.0), X)
+    np.testing.assert_array_equal(run(lambda x: sad.all(x > -2.5, axis=2), X), (X > -2.5).all(2))
+    assert run(lambda x: sad.sum(x > 0.0), X) == (X > 0).sum()
 
 
 def test_the_first_extreme_has_the_position() -> None:
     x = np.array([3.0, 1.0, 1.0, 3.0])
-    assert run(lambda x: reductions.arg_extreme("min", x, None), x) == 1
-    assert run(lambda x: reductions.arg_extreme("max", x, 0), x) == 0
+    assert run(lambda x: sad.argmin(x), x) == 1
+    assert run(lambda x: sad.argmax(x, axis=0), x) == 0
 
 
 def test_a_function_reduces_from_its_init() -> None:
     x = np.array([1.0, 2.0, 3.0])
-    assert run(lambda x: reductions.reduce(twice_product, x, 0.5), x) == 6 * 4
-    assert run(lambda x: reductions.reduce(twice_product, x), x) == 6 * 4
-    assert run(lambda x: reductions.reduce(twice_product, x[:0], 0.5), x) == 0.5
-    assert run(lambda x: reductions.reduce(sad.add, x, 1), x) == 7
+    assert run(lambda x: sad.reduce(twice_product, x, 0.5), x) == 6 * 4
+    assert run(lambda x: sad.reduce(twice_product, x), x) == 6 * 4
+    assert run(lambda x: sad.reduce(twice_product, x[:0], 0.5), x) == 0.5
+    assert run(lambda x: sad.reduce(sad.add, x, 1), x) == 7
 
 
 def test_matrices_are_multiplied_in_order() -> None:
     m = np.random.default_rng(0).normal(size=(4, 2, 2))
-    found = run(lambda m: reductions.reduce(sad.matmul, m), m, dtype=float2x2)
+    found = run(lambda m: sad.reduce(sad.matmul, m), m, dtype=float2x2)
     np.testing.assert_allclose(found, m[0] @ m[1] @ m[2] @ m[3])
 
 
 def test_empty_reductions_give_what_changes_nothing() -> None:
     x = np.zeros((2, 0))
-    np.testing.assert_array_equal(run(lambda x: reductions.sum_of(x, 1), x), [0, 0])
-    np.testing.assert_array_equal(run(lambda x: reductions.min_of(x, 1), x), [np.inf] * 2)
+    np.testing.assert_array_equal(run(lambda x: sad.sum(x, axis=1), x), [0, 0])
+    np.testing.assert_array_equal(run(lambda x: sad.min(x, axis=1), x), [np.inf] * 2)
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "min", "max", "mean"])
 def test_derivatives(name: str) -> None:
-    ours = getattr(reductions, f"{name}_of")
-    check_derivatives(lambda x: ours(x * x + x, (0, 2)), X)
+    ours = getattr(sad, name)
+    check_derivatives(lambda x: ours(x * x + x, axis=(0, 2)), X)
 
 
 def test_derivatives_of_functions() -> None:
-    check_derivatives(lambda x: reductions.reduce(twice_product, x, axis=1), X)
+    check_derivatives(lambda x: sad.reduce(twice_product, x, axis=1), X)
 
 
 REFUSED: list[tuple[Callable[..., Any], str]] = [
-    (lambda x: reductions.sum_of(x, 3), "SR0323"),
-    (lambda x: reductions.sum_of(x, (0, 0)), "SR0323"),
-    (lambda x: reductions.reduce(max, x), "SR0325"),
-    (lambda x: reductions.any_of(x), "SR0326"),
-    (lambda x: reductions.reduce(sad.matmul, x), "SR0326"),
-    (lambda x: reductions.reduce(twice_product, x > 0.0), "SR0326"),
-    (lambda x: reductions.mean_of(x[:0]), "SR0327"),
-    (lambda x: reductions.arg_extreme("min", x[:0], None), "SR0327"),
-    (lambda x: reductions.reduce(twice_product, x[:0]), "SR0327"),
-    (lambda x: reductions.reduce(sad.add, x, x > 0.0), "SR0330"),
+    (lambda x: sad.sum(x, axis=3), "SR0323"),
+    (lambda x: sad.sum(x, axis=(0, 0)), "SR0323"),
+    (lambda x: sad.reduce(max, x), "SR0325"),
+    (lambda x: sad.any(x), "SR0326"),
+    (lambda x: sad.reduce(sad.matmul, x), "SR0326"),
+    (lambda x: sad.reduce(twice_product, x > 0.0), "SR0326"),
+    (lambda x: sad.mean(x[:0]), "SR0327"),
+    (lambda x: sad.argmin(x[:0]), "SR0327"),
+    (lambda x: sad.reduce(twice_product, x[:0]), "SR0327"),
+    (lambda x: sad.reduce(sad.add, x, x > 0.0), "SR0330"),
 ]
 
 

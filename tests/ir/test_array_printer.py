@@ -6,8 +6,6 @@ import numpy as np
 
 import shaderad as sad
 from shaderad.ir.array_printer import graph_text
-from shaderad.session.array_functions.reductions import sum_of
-from shaderad.session.array_functions.scans import scan
 from tests.tracing import trace
 
 SCAN_PRODUCT = """\
@@ -20,5 +18,5 @@ out %3
 
 
 def test_a_graph_is_shown_a_line_a_node() -> None:
-    variant, _ = trace(lambda x: sum_of(scan(sad.mul, x) * x), np.ones(3))
+    variant, _ = trace(lambda x: sad.sum(sad.scan(sad.mul, x) * x), np.ones(3))
     assert graph_text(variant.graph) == SCAN_PRODUCT

@@ -13,6 +13,7 @@ from shaderad.ir.arrays import CustomPullback, Elementwise, Graph, Subgraph, Val
 from shaderad.ir.types import is_differentiable
 from shaderad.rules.arrays import building as b
 from shaderad.session import trees
+from shaderad.session.array_functions.array_function import array_function
 from shaderad.session.array_functions.bodies import (
     Body,
     arrays_in,
@@ -27,8 +28,21 @@ from shaderad.session.arrays import Array
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray, traces, tracing
 
+__all__ = ["checkpoint", "custom_vjp"]
 
-def checkpointed(function: Callable[..., Any], *args: Any) -> Any:
+
+@api_boundary
+def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, whose inside reverse mode computes again instead of keeping it."""
+
+    def checkpointed(*args: Any) -> Any:
+        return _checkpointed(function, *args)
+
+    return checkpointed
+
+
+@array_function
+def _checkpointed(function: Callable[..., Any], *args: Any) -> Any:
     """``function(*args)`` as one step, which reverse mode computes again."""
     given = arrays_in(args)
     body = Body()
@@ -48,6 +62,16 @@ def _like(node: Subgraph, leaves: Sequence[TracedArray]) -> list[TracedArray]:
     return [made(v, leaf.batch) for v, leaf in zip(node.results, leaves, strict=True)]
 
 
+@api_boundary
+def custom_vjp(function: Callable[..., Any]) -> CustomVjp:
+    """Gives a function a reverse mode of its own: ``f.defvjp(forward, backward)``.
+
+    ``forward(*args)`` gives the result and residuals, ``backward(residuals, result_bar)`` a tuple
+    of one cotangent an argument.
+    """
+    return CustomVjp(function)
+
+
 class CustomVjp:
     """A function with a reverse mode of its own, given by `defvjp`."""
 
@@ -56,6 +80,7 @@ class CustomVjp:
         self.forward: Callable[..., Any] | None = None
         self.backward: Callable[..., Any] | None = None
         self._name = getattr(function, "__name__", "the function")
+        self._called = array_function(self._traced)
         functools.update_wrapper(self, function)
 
     @api_boundary
@@ -71,13 +96,10 @@ class CustomVjp:
         """
         self.forward, self.backward = forward, backward
 
-    @api_boundary
     def __call__(self, *args: Any) -> Any:
-        from shaderad.session.run_operator import run_operator
+        return self._called(*args)
 
-        return run_operator(self.traced, *args)
-
-    def traced(self, *args: Any) -> Any:
+    def _traced(self, *args: Any) -> Any:
         """The call as one step of the trace.
 
         Raises:

@@ -37,6 +37,7 @@ from shaderad.ir.types import (
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.runtime.buffers import base_of, element_axes
+from shaderad.session.array_functions.array_function import array_function
 from shaderad.session.array_functions.primitives import (
     as_number,
     elementwise,
@@ -49,6 +50,8 @@ from shaderad.session.arrays import Array, vector_of
 from shaderad.session.dtypes import element_type
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray
+
+__all__ = ["cast", "where"]
 
 _ARITHMETIC: dict[str, type[ast.operator]] = {
     "add": ast.Add,
@@ -109,8 +112,9 @@ def primitive(op: ops.Op, *operands: Any) -> TracedArray:
     return _by_element(lambda span, of: math_functions.primitive(op, tuple(of), span), *operands)
 
 
-def where(condition: Any, a: Any, b: Any) -> TracedArray:
-    """``a`` where the condition holds, else ``b``."""
+@array_function
+def where(condition: Any, a: Any, b: Any) -> Array:
+    """``a`` where the condition holds, else ``b``; all three broadcast."""
 
     def make(span: Span, of: Sequence[Operand]) -> Expr:
         holds, yes, no = of
@@ -127,9 +131,14 @@ def where(condition: Any, a: Any, b: Any) -> TracedArray:
     return _by_element(make, condition, a, b)
 
 
-def cast(x: Any, dtype: Any) -> TracedArray:
-    """Every element as a `dtype`."""
-    wanted = element_type(dtype)
+@array_function
+def cast(x: Any, dtype: Any) -> Array:
+    """Every element converted as in kernels: float to int truncates."""
+    return cast_to(x, element_type(dtype))
+
+
+def cast_to(x: Any, wanted: Type) -> TracedArray:
+    """Every element as a value of this type."""
     return elementwise(lambda span, of: _converted(conversions.expr(of[0], span), wanted, span), x)
 
 
@@ -239,7 +248,7 @@ def as_array(x: Any) -> TracedArray:
 def as_element(x: Any) -> TracedArray:
     """`as_array`, where a vector or matrix of the host is one element."""
     found, vector = as_array(x), vector_of(x)
-    return found if vector is None else packed(cast(found, base_of(vector)), vector)
+    return found if vector is None else packed(cast_to(found, base_of(vector)), vector)
 
 
 def conform(x: Any, element: Type, name: str) -> TracedArray:
@@ -261,11 +270,11 @@ def conform(x: Any, element: Type, name: str) -> TracedArray:
     if found.element == element or isinstance(element, Struct):
         pass
     elif found.element == INT and element in (FLOAT, HALF, DOUBLE):
-        found = cast(found, element)
+        found = cast_to(found, element)
     elif found.element == base_of(element) and not isinstance(element, Scalar):
         found = packed(found, element)
     elif isinstance(found.element, Scalar) and number is not None:
-        found = cast(found, element)
+        found = cast_to(found, element)
     if found.element != element:
         raise error("SR0330", user_span(), name=name, found=found.element, wanted=element)
     return found

@@ -12,7 +12,8 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import BOOL, FLOAT_KINDS, INT, INTEGER_KINDS, UINT, scalars
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
-from shaderad.session.array_functions.elements import as_array, cast, conform
+from shaderad.session.array_functions.array_function import array_function
+from shaderad.session.array_functions.elements import as_array, cast_to, conform
 from shaderad.session.array_functions.primitives import (
     broadcast_shapes,
     common_batch,
@@ -23,12 +24,21 @@ from shaderad.session.array_functions.primitives import (
     traced,
 )
 from shaderad.session.array_functions.reductions import sum_of
+from shaderad.session.arrays import Array
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray, tracing
 
+__all__ = ["compact", "gather", "scatter", "scatter_add"]
 
-def gather(x: Any, index: Any, bounds: str = "raise") -> TracedArray:
-    """``result[j..] = x[index[j..]]``; out of range reads 0, and is reported unless ignored.
+
+@array_function
+def gather(x: Any, index: Any, bounds: str = "raise") -> Array:
+    """``result[j..] = x[index[j..]]``; out of range reads 0.
+
+    Args:
+        x: Elements, or rows.
+        index: An int array of any shape.
+        bounds: ``"raise"`` reports what is out of range, ``"ignore"`` does not.
 
     Raises:
         ShapeError: SR0374 for other `bounds`.
@@ -64,13 +74,14 @@ def _index(given: Any) -> TracedArray:
     """
     found = as_array(given)
     if found.element == UINT:
-        return cast(found, INT)
+        return cast_to(found, INT)
     if found.element != INT:
         raise error("SR0340", user_span(), found=found.element)
     return found
 
 
-def scatter_add(base: Any, index: Any, values: Any) -> TracedArray:
+@array_function
+def scatter_add(base: Any, index: Any, values: Any) -> Array:
     """``result = base; result[index[j..]] += values[j..]``; out of range is ignored.
 
     Raises:
@@ -106,10 +117,11 @@ def _rows_of(target: TracedArray, at: TracedArray, values: Any) -> tuple[Value, 
     return spread(given, batch, wanted), batch
 
 
-def scatter(base: Any, index: Any, values: Any) -> TracedArray:
-    """``result = base; result[index[j..]] = values[j..]``; of several writers, the last.
+@array_function
+def scatter(base: Any, index: Any, values: Any) -> Array:
+    """``result = base; result[index[j..]] = values[j..]``; out of range is ignored.
 
-    Out of range is ignored.
+    Of several that write one element, the last one lasts. The gradient follows what was written.
     """
     target, at = as_array(base), _index(index)
     written, batch = _rows_of(target, at, values)
@@ -133,8 +145,9 @@ def last_writer(index: Value, count: Size) -> Value:
     return arrays.LastWriter(operands=(index,), count=count).result
 
 
-def compact(x: Any, mask: Any) -> tuple[TracedArray, TracedArray]:
-    """The elements (rows) where the mask holds, in order and padded with zeros, and how many.
+@array_function
+def compact(x: Any, mask: Any) -> tuple[Array, Array]:
+    """The elements, or rows, where the mask holds, in order and padded with 0; and how many.
 
     Raises:
         ShapeError: SR0342, where the mask is no bool an element of the first axis.
@@ -147,7 +160,7 @@ def compact(x: Any, mask: Any) -> tuple[TracedArray, TracedArray]:
                     wanted=known_shape(source.extents[:1]))  # fmt: skip
     count = source.value.shape[0]
     holds = made(b.reshape(holds.value, (count,)), ())
-    ones = cast(holds, INT).value
+    ones = cast_to(holds, INT).value
     before = b.shift_right(b.scan(ops.ADD, ones), c.whole(0))
     nowhere = b.full((count,), c.whole(-1))
     at = last_writer(b.where(holds.value, before, nowhere), count)

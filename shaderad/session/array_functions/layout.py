@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.rules.arrays import building as b
+from shaderad.session.array_functions.array_function import array_function, warn_deprecated
 from shaderad.session.array_functions.elements import as_array, as_element, conform
 from shaderad.session.array_functions.primitives import (
     axis_of,
@@ -22,13 +24,17 @@ from shaderad.session.array_functions.primitives import (
     spread,
     traced,
 )
+from shaderad.session.arrays import Array
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray, tracing
 from shaderad.session.traced_sizes import items_of, shape_of, size_or_none
 
+__all__ = ["broadcast_to", "concatenate", "reshape", "reverse", "roll", "rotate", "stack"]
 
-def reshape(x: Any, shape: Any) -> TracedArray:
-    """The same elements in row-major order; one extent may be -1, which is what remains.
+
+@array_function
+def reshape(x: Any, shape: Any) -> Array:
+    """The same elements in row-major order; one extent may be -1.
 
     Raises:
         ShapeError: SR0324, where the shape holds another number of elements.
@@ -68,8 +74,9 @@ def moved_axis(x: TracedArray, source: int, target: int) -> TracedArray:
     return transpose(x, order)
 
 
-def broadcast_to(x: Any, shape: Any) -> TracedArray:
-    """`x` repeated to a shape, as NumPy does.
+@array_function
+def broadcast_to(x: Any, shape: Any) -> Array:
+    """`x` repeated to a shape, as NumPy does; ``float3(0, 0, 1)`` is one element.
 
     Raises:
         ShapeError: SR0379, where an extent is neither 1 nor what is wanted.
@@ -81,13 +88,17 @@ def broadcast_to(x: Any, shape: Any) -> TracedArray:
     return made(spread(operand, operand.batch, wanted), operand.batch)
 
 
-def concatenate(parts: Sequence[Any], axis: int = 0) -> TracedArray:
+@array_function
+def concatenate(arrays: Sequence[Any], axis: int = 0) -> Array:
     """The arrays one after the other along an axis.
 
     Raises:
         ShapeError: SR0328 for none, SR0329 where other axes disagree, SR0330 for other elements.
     """
-    given = _alike(parts, "concatenate")
+    return _joined(_alike(arrays, "concatenate"), axis)
+
+
+def _joined(given: Sequence[TracedArray], axis: int) -> TracedArray:
     position = axis_of(axis, len(given[0].extents))
     for one in given[1:]:
         _check_alike(given[0], one, position)
@@ -101,13 +112,14 @@ def _along(first: TracedArray, x: TracedArray, axis: int) -> Shape:
     return (*first.extents[:axis], x.extents[axis], *first.extents[axis + 1 :])
 
 
-def stack(parts: Sequence[Any], axis: int = 0) -> TracedArray:
+@array_function
+def stack(arrays: Sequence[Any], axis: int = 0) -> Array:
     """Arrays of one shape side by side along a new axis."""
-    given = _alike(parts, "stack")
+    given = _alike(arrays, "stack")
     position = axis_of(axis, len(given[0].extents) + 1)
     for one in given[1:]:
         _check_alike(given[0], one, None)
-    return concatenate([with_axis(one, position) for one in given], position)
+    return _joined([with_axis(one, position) for one in given], position)
 
 
 def with_axis(x: TracedArray, position: int) -> TracedArray:
@@ -134,7 +146,8 @@ def _check_alike(first: TracedArray, other: TracedArray, free: int | None) -> No
                     right=known_shape(other.extents))  # fmt: skip
 
 
-def reverse(x: Any, axis: int = -1) -> TracedArray:
+@array_function
+def reverse(x: Any, axis: int = -1) -> Array:
     """The elements of an axis in the other order."""
     operand = traced(x, "x")
     position = axis_of(axis, len(operand.extents))
@@ -146,8 +159,9 @@ def reversed_value(value: Value, axis: int) -> Value:
     return b.piece(value, axis, sizes.subtract(count, 1), count, -1)
 
 
-def roll(x: Any, shift: Any, axis: int = -1) -> TracedArray:
-    """``result[(i + shift) mod n] = x[i]``."""
+@array_function
+def roll(x: Any, shift: Any, axis: int = -1) -> Array:
+    """``result[(i + shift) mod n] = x[i]``, as in NumPy: the last elements come first."""
     operand = traced(x, "x")
     position = len(operand.batch) + axis_of(axis, len(operand.extents))
     count = operand.value.shape[position]
@@ -157,6 +171,13 @@ def roll(x: Any, shift: Any, axis: int = -1) -> TracedArray:
     first = b.piece(operand.value, position, start, sizes.subtract(count, start))
     return made(b.concatenate((first, b.piece(operand.value, position, 0, start)), position),
                 operand.batch)  # fmt: skip
+
+
+@api_boundary
+def rotate(x: Any, by: Any, axis: int = -1) -> Array:
+    """Deprecated: write ``sad.roll(x, -by, axis)``."""
+    warn_deprecated("rotate(x, by, axis)", "roll(x, -by, axis)")
+    return roll(x, -by, axis)
 
 
 def _shift_of(shift: Any) -> Size:

@@ -15,6 +15,7 @@ from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, INT, is_float
 from shaderad.rules.arrays import building as b
 from shaderad.session import trees
+from shaderad.session.array_functions.array_function import array_function
 from shaderad.session.array_functions.bodies import (
     Body,
     arrays_in,
@@ -23,7 +24,7 @@ from shaderad.session.array_functions.bodies import (
     outer_values,
     rebuilt,
 )
-from shaderad.session.array_functions.elements import as_array, cast, conform
+from shaderad.session.array_functions.elements import as_array, cast_to, conform
 from shaderad.session.array_functions.primitives import (
     as_number,
     known_shape,
@@ -31,16 +32,32 @@ from shaderad.session.array_functions.primitives import (
     repeats_to,
     spread,
 )
+from shaderad.session.arrays import Array
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray, tracing
 from shaderad.session.traced_sizes import size_of
+
+__all__ = ["fori_loop", "loop", "while_loop"]
 
 Checkpoint = Literal["sqrt", "all", "none"]
 _K = ArrayType(INT, ())
 
 
-def fori_loop(count: Any, body: Any, init: Any, checkpoint: Any = "sqrt") -> Any:
-    """``carry = body(k, carry)`` for k from 0 to `count`.
+@array_function
+def fori_loop(
+    count: Any,
+    body: Callable[[Array, Any], Any],
+    init: Any,
+    checkpoint: Literal["sqrt", "all", "none"] = "sqrt",
+) -> Any:
+    """``carry = body(k, carry)`` for k in ``range(count)``; returns the last carry.
+
+    Args:
+        count: A number, or a size such as ``x.shape[0]``.
+        body: Called once, on traced arrays.
+        init: A number, array, struct, or tuple, list or dict of them.
+        checkpoint: What reverse mode keeps: every carry (``"all"``), about sqrt(count) of them,
+            from which it computes the others again, or none, and then there is none.
 
     Raises:
         LanguageError: SR0335 for another `checkpoint`.
@@ -55,8 +72,9 @@ def fori_loop(count: Any, body: Any, init: Any, checkpoint: Any = "sqrt") -> Any
     return carry
 
 
-def loop(body: Any, init: Any, xs: Any) -> tuple[Any, Any]:
-    """``carry, ys[k] = body(carry, xs[k])``.
+@array_function
+def loop(body: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any) -> tuple[Any, Any]:
+    """``carry, ys[k] = body(carry, xs[k])``; returns the last carry and the ys.
 
     Raises:
         ShapeError: SR0336, where the xs do not have one count.
@@ -69,7 +87,7 @@ def loop(body: Any, init: Any, xs: Any) -> tuple[Any, Any]:
         raise error("SR0336", user_span(), found=", ".join(known_shape(x.extents) for x in rows))
 
     def step(_: TracedArray, carry: Any, x: Any) -> tuple[Any, Any]:
-        found = body(carry, x)
+        found: Any = body(carry, x)
         if not isinstance(found, tuple) or len(found) != 2:  # pyright: ignore[reportUnknownArgumentType]
             raise error("SR0333", user_span(), what="the result of the body",
                         found=trees.described(found), wanted="tuple of 2: (carry, y)")  # fmt: skip
@@ -174,7 +192,7 @@ class _Carries:
         first = self.arrays[position]
         is_changed = False
         if self._is_number[position] and first.element == INT and is_float(new.element):
-            first, is_changed = cast(first, new.element), True
+            first, is_changed = cast_to(first, new.element), True
         if len(new.batch) > len(first.batch):
             first = made(spread(first, new.batch, first.extents), new.batch)
             is_changed = True
@@ -190,8 +208,11 @@ class _Carries:
         return spread(found, first.batch, first.extents)
 
 
-def while_loop(cond: Any, body: Any, init: Any, limit: Any) -> Any:
-    """``carry = body(carry)`` while ``cond(carry)``, `limit` times at most.
+@array_function
+def while_loop(
+    cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, limit: int
+) -> Any:
+    """``carry = body(carry)`` while ``cond(carry)``; stopping at `limit` is reported.
 
     Raises:
         ShapeError: SR0337, where the condition is no bool without axes, SR0371 for the limit.

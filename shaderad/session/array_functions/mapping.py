@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from shaderad.ir.nodes import Expr
 from shaderad.ir.types import Tuple, Void
 from shaderad.rules import composing as c
 from shaderad.session import trees
+from shaderad.session.array_functions.array_function import array_function
 from shaderad.session.array_functions.elements import as_array
 from shaderad.session.array_functions.operators import value_function
 from shaderad.session.array_functions.primitives import (
@@ -26,12 +27,21 @@ from shaderad.session.array_functions.primitives import (
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray, tracing
 
+__all__ = ["map"]
 
-def map_over(function: Any, *operands: Any) -> Any:
-    """``function(element, ..)`` for all elements of arrays that broadcast to one shape."""
+
+@array_function
+def map(function: Callable[..., Any], *arrays: Any) -> Any:  # noqa: A001 - the public name
+    """``function`` of the elements of arrays that broadcast to one shape.
+
+    Args:
+        function: A ``@sad.function``, or any Python function: it is called once, on arrays that
+            show one element, and may use all of what it captures.
+        arrays: One for each parameter.
+    """
     if isinstance(function, UserFunction):
-        return _called(function, operands)
-    return _traced_through(function, operands)
+        return _called(function, arrays)
+    return _traced_through(function, arrays)
 
 
 # -- functions of the kernel language ---------------------------------------------------------

@@ -17,6 +17,9 @@ from shaderad.ir.prints import prints
 from shaderad.ir.types import BufferType, Struct, Type, is_bool, scalar_of
 from shaderad.session.lines import user_span
 
+Operator = Intrinsic | UserFunction
+"""`sad.add`, `mul`, `min`, `max`, `any`, `all`, `matmul`, or an associative ``@sad.function``."""
+
 _REDUCERS = {
     ops.ADD: ops.ADD,
     ops.MUL: ops.MUL,

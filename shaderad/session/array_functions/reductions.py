@@ -12,8 +12,9 @@ from shaderad.ir.arrays import Reducer, Value
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import FLOAT, INT, Scalar, is_bool, is_integer, scalar_of
 from shaderad.rules.arrays import building as b
-from shaderad.session.array_functions.elements import binary, cast, conform, start_of
-from shaderad.session.array_functions.operators import reducer_of
+from shaderad.session.array_functions.array_function import array_function
+from shaderad.session.array_functions.elements import binary, cast_to, conform, start_of
+from shaderad.session.array_functions.operators import Operator, reducer_of
 from shaderad.session.array_functions.primitives import (
     axis_of,
     known_shape,
@@ -22,16 +23,91 @@ from shaderad.session.array_functions.primitives import (
     spread,
     traced,
 )
+from shaderad.session.arrays import Array
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray, tracing
+
+__all__ = ["argmax", "argmin", "mean", "prod", "reduce", "sum"]
 
 Axes = int | Sequence[int] | None
 
 
-def reduce(op: Any, x: Any, init: Any = None, axis: Axes = None) -> TracedArray:
-    """``init op x[0] op x[1] op ..`` in row-major order of `axis`."""
+@array_function
+def reduce(op: Operator, x: Any, init: Any = None, *, axis: Axes = None) -> Array:
+    """``init op x[0] op x[1] op ..`` over one axis, several, or all in row-major order.
+
+    Raises:
+        ShapeError: SR0327 of nothing by a function, without `init`.
+    """
     operand = traced(x, "x")
     return _reduced(reducer_of(op, operand.element), operand, init, axis)
+
+
+@array_function
+def sum(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:  # noqa: A001
+    """The sum, in trees; 0 of nothing. Of bools, how many are true."""
+    return sum_of(x, axis, keepdims)
+
+
+@array_function
+def prod(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """The product; 1 of nothing. Its derivative is right at zeros."""
+    return reduced_by(ops.MUL, x, axis, keepdims)
+
+
+@array_function
+def mean(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """The mean; ints give floats.
+
+    Raises:
+        ShapeError: SR0327 of nothing.
+    """
+    operand = traced(x, "x")
+    if is_integer(operand.element) or is_bool(operand.element):
+        operand = conform(cast_to(operand, FLOAT), FLOAT, "x")
+    extents = tuple(operand.extents[k] for k in _axes(axis, len(operand.extents)))
+    count = sizes.product(extents)
+    if not tracing().is_positive(count):
+        raise error("SR0327", user_span(), what="mean", shape=known_shape(operand.extents))
+    scalar = scalar_of(operand.element)
+    divisor = count if isinstance(count, int) else cast_to(size_array(count), scalar or FLOAT)
+    return binary("divide", sum_of(operand, axis, keepdims), divisor)
+
+
+@array_function
+def argmin(x: Any, *, axis: int | None = None) -> Array:
+    """The position of the first smallest; row-major without an axis.
+
+    Raises:
+        ShapeError: SR0327 of nothing.
+    """
+    return _arg_extreme("min", x, axis)
+
+
+@array_function
+def argmax(x: Any, *, axis: int | None = None) -> Array:
+    """The position of the first largest; row-major without an axis.
+
+    Raises:
+        ShapeError: SR0327 of nothing.
+    """
+    return _arg_extreme("max", x, axis)
+
+
+def _arg_extreme(kind: Literal["min", "max"], x: Any, axis: int | None) -> TracedArray:
+    """The position of the first smallest or largest."""
+    operand = traced(x, "x")
+    if not isinstance(operand.element, Scalar) or is_bool(operand.element):
+        raise error("SR0326", user_span(), name=f"arg{kind}", takes="numbers",
+                    element=operand.element)  # fmt: skip
+    rows, _ = _as_rows(operand, _axes(axis, len(operand.extents)))
+    if not tracing().is_positive(rows.shape[-1]):
+        raise error("SR0327", user_span(), what=f"arg{kind}", shape=known_shape(operand.extents))
+    node = arrays.ArgExtreme(operands=(rows,), kind=kind, span=user_span())
+    return made(node.result, operand.batch)
+
+
+# -- over axes ----------------------------------------------------------------------------------
 
 
 def _reduced(op: Reducer, x: TracedArray, init: Any, axis: Axes) -> TracedArray:
@@ -76,67 +152,17 @@ def _with_kept(x: TracedArray, found: TracedArray, axis: Axes, keepdims: bool) -
     return made(b.reshape(found.value, (*x.batch, *shape)), x.batch)
 
 
-def _over(op: ops.Op, x: Any, axis: Axes, keepdims: bool) -> TracedArray:
-    operand = traced(x, "x")
-    found = _reduced(reducer_of(INTRINSICS[op.name], operand.element), operand, None, axis)
-    return _with_kept(operand, found, axis, keepdims)
-
-
 def sum_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
     """The sum; of bools, how many are true; of structs, by field."""
     operand = traced(x, "x")
     if is_bool(operand.element):
-        operand = cast(operand, INT)
+        operand = cast_to(operand, INT)
     found = _reduced(ops.ADD, operand, None, axis)
     return _with_kept(operand, found, axis, keepdims)
 
 
-def prod_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
-    return _over(ops.MUL, x, axis, keepdims)
-
-
-def min_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
-    return _over(ops.MIN, x, axis, keepdims)
-
-
-def max_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
-    return _over(ops.MAX, x, axis, keepdims)
-
-
-def any_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
-    return _over(ops.ANY_OF, x, axis, keepdims)
-
-
-def all_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
-    return _over(ops.ALL_OF, x, axis, keepdims)
-
-
-def mean_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
-    """The sum over the count.
-
-    Raises:
-        ShapeError: SR0327 of nothing.
-    """
+def reduced_by(op: ops.Op, x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
+    """The reduction by a function of kernels."""
     operand = traced(x, "x")
-    if is_integer(operand.element) or is_bool(operand.element):
-        operand = conform(cast(operand, FLOAT), FLOAT, "x")
-    extents = tuple(operand.extents[k] for k in _axes(axis, len(operand.extents)))
-    count = sizes.product(extents)
-    if not tracing().is_positive(count):
-        raise error("SR0327", user_span(), what="mean", shape=known_shape(operand.extents))
-    scalar = scalar_of(operand.element)
-    divisor = count if isinstance(count, int) else cast(size_array(count), scalar or FLOAT)
-    return binary("divide", sum_of(operand, axis, keepdims), divisor)
-
-
-def arg_extreme(kind: Literal["min", "max"], x: Any, axis: int | None) -> TracedArray:
-    """The position of the first smallest or largest: row-major without an axis."""
-    operand = traced(x, "x")
-    if not isinstance(operand.element, Scalar) or is_bool(operand.element):
-        raise error("SR0326", user_span(), name=f"arg{kind}", takes="numbers",
-                    element=operand.element)  # fmt: skip
-    rows, _ = _as_rows(operand, _axes(axis, len(operand.extents)))
-    if not tracing().is_positive(rows.shape[-1]):
-        raise error("SR0327", user_span(), what=f"arg{kind}", shape=known_shape(operand.extents))
-    node = arrays.ArgExtreme(operands=(rows,), kind=kind, span=user_span())
-    return made(node.result, operand.batch)
+    found = _reduced(reducer_of(INTRINSICS[op.name], operand.element), operand, None, axis)
+    return _with_kept(operand, found, axis, keepdims)

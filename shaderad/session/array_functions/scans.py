@@ -9,9 +9,10 @@ from shaderad.ir import nodes
 from shaderad.ir.arrays import Value
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
+from shaderad.session.array_functions.array_function import array_function
 from shaderad.session.array_functions.elements import start_of
 from shaderad.session.array_functions.layout import moved_axis
-from shaderad.session.array_functions.operators import reducer_of
+from shaderad.session.array_functions.operators import Operator, reducer_of
 from shaderad.session.array_functions.primitives import (
     axis_of,
     common_batch,
@@ -20,21 +21,25 @@ from shaderad.session.array_functions.primitives import (
     spread,
     traced,
 )
+from shaderad.session.arrays import Array
 from shaderad.session.lines import user_span
-from shaderad.session.traced import TracedArray
+
+__all__ = ["associative_scan", "scan"]
 
 
+@array_function
 def scan(
-    op: Any,
+    op: Operator,
     x: Any,
     init: Any = None,
+    *,
     axis: int = -1,
     exclusive: bool = False,
     reverse: bool = False,
-) -> TracedArray:
-    """``result[i] = init op x[0] op .. op x[i]``, without ``x[i]`` where exclusive.
+) -> Array:
+    """Running totals: ``init op x[0] op .. op x[i]`` at i, without ``x[i]`` where exclusive.
 
-    In reverse it starts from the end.
+    In reverse they run from the end: ``init op x[n - 1] op .. op x[i]``.
 
     Raises:
         ShapeError: SR0327 for an exclusive scan by a function without `init`.
@@ -61,6 +66,10 @@ def scan(
     if reverse:
         found = b.reverse(found)
     return moved_axis(made(found, batch), last, position)
+
+
+associative_scan = scan
+"""The name that JAX and PyTorch have for `scan`."""
 
 
 def _from_start(op: Any, rows: Value, start: Value, exclusive: bool) -> Value:

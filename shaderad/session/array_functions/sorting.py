@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.types import INT, Scalar, is_bool
 from shaderad.rules.arrays import bins
 from shaderad.rules.arrays import building as b
+from shaderad.session.array_functions.array_function import array_function, warn_deprecated
 from shaderad.session.array_functions.elements import as_array, conform, start_of
 from shaderad.session.array_functions.layout import moved_axis
-from shaderad.session.array_functions.operators import reducer_of
+from shaderad.session.array_functions.operators import Operator, reducer_of
 from shaderad.session.array_functions.primitives import (
     axis_of,
     common_batch,
@@ -21,20 +23,25 @@ from shaderad.session.array_functions.primitives import (
     spread,
     traced,
 )
+from shaderad.session.arrays import Array
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray, tracing
 from shaderad.session.traced_sizes import size_of
 
+__all__ = ["argsort", "histogram", "segment_reduce", "sort"]
 
-def argsort(keys: Any, axis: int = -1) -> TracedArray:
-    """The stable order of ascending keys along an axis; NaN comes last."""
+
+@array_function
+def argsort(keys: Any, *, axis: int = -1) -> Array:
+    """The stable order of ascending keys, NaN last: ``x[argsort(x)]`` is sorted."""
     operand, position = _keys(keys, axis)
     found = made(_order(operand.value), operand.batch)
     return moved_axis(found, len(operand.extents) - 1, position)
 
 
-def sort(keys: Any, axis: int = -1) -> TracedArray:
-    """The keys in ascending order along an axis; NaN comes last."""
+@array_function
+def sort(keys: Any, *, axis: int = -1) -> Array:
+    """The keys in ascending order, NaN last."""
     operand, position = _keys(keys, axis)
     found = made(_taken(operand.value, _order(operand.value)), operand.batch)
     return moved_axis(found, len(operand.extents) - 1, position)
@@ -61,11 +68,16 @@ def _taken(x: Value, order: Value) -> Value:
 # -- segments ---------------------------------------------------------------------------------
 
 
-def segment_reduce(op: Any, init: Any, size: Any, index: Any, values: Any) -> TracedArray:
-    """``result[b] = init op values[j] op ..`` over all j with ``index[j] == b``, in their order.
+@array_function
+def segment_reduce(op: Operator, init: Any, size: Any, index: Any, values: Any) -> Array:
+    """``result[s] = init op values[j] op ..`` over all j with ``index[j] == s``, in their order.
 
-    `init` is folded in once a bin, before its first value, and is what an empty bin holds. An index
-    out of range is ignored.
+    Args:
+        op: Associative.
+        init: Comes before the first value of each segment; one element, or one a segment.
+        size: How many segments; an index out of their range is ignored.
+        index: The segment of each value, in any order.
+        values: Elements, or rows.
     """
     numbers, count = as_array(index), size_of(size, "size")
     given = as_array(values)
@@ -90,3 +102,10 @@ def segment_reduce(op: Any, init: Any, size: Any, index: Any, values: Any) -> Tr
         node = arrays.ScatterAdd(operands=(first, rows, at), span=user_span())
         return made(node.result, ())
     return made(bins.folded(reducer, first, rows, at, user_span()), ())
+
+
+@api_boundary
+def histogram(op: Operator, init: Any, size: Any, index: Any, values: Any) -> Array:
+    """Deprecated: write ``sad.segment_reduce(op, init, size, index, values)``."""
+    warn_deprecated("histogram(..)", "segment_reduce(..)")
+    return segment_reduce(op, init, size, index, values)
