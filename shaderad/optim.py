@@ -54,6 +54,9 @@ class SGD:
 
     Raises:
         ShapeError: SR0393, where `lr` or `momentum` is out of range.
+
+    Source: Polyak, *Some methods of speeding up the convergence of iteration methods*, USSR
+    Computational Mathematics and Mathematical Physics 4 (1964).
     """
 
     @api_boundary
@@ -62,7 +65,11 @@ class SGD:
         self.momentum = _checked("momentum", momentum, low=0.0, high=1.0)
 
     def init(self, params: Any) -> State:
-        """The state before the first step, for `params` of any structure."""
+        """The state before the first step.
+
+        Args:
+            params: Arrays, structs of them, or tuples, lists and dicts of such.
+        """
         return {"velocity": _zeros_like(params)} if self.momentum else {}
 
     def step(self, params: Any, gradients: Any, state: State, lr: Any = None) -> tuple[Any, State]:
@@ -90,8 +97,9 @@ class SGD:
 class Adam:
     """Adam: steps by the mean of gradients over the root of the mean of their squares.
 
-    Kingma and Ba, "Adam: a method for stochastic optimization" (2015), algorithm 1. The means are
-    divided by the sum of their weights, which is 1 minus the power of beta there.
+    ``m = beta1 m + (1 - beta1) g``; ``v = beta2 v + (1 - beta2) g**2``;
+    ``parameter -= lr (m / w1) / (sqrt(v / w2) + epsilon)``, where w1 and w2 are the sums of the
+    weights of m and v, which are ``1 - beta**step``.
 
     Args:
         lr: The learning rate, in units of the parameters.
@@ -101,6 +109,8 @@ class Adam:
 
     Raises:
         ShapeError: SR0393, where one of them is out of range.
+
+    Source: Kingma, Ba, *Adam: a method for stochastic optimization*, ICLR 2015, algorithm 1.
     """
 
     @api_boundary
@@ -113,7 +123,11 @@ class Adam:
         self.epsilon = _checked("epsilon", epsilon, low=0.0)
 
     def init(self, params: Any) -> State:
-        """The state before the first step, for `params` of any structure."""
+        """The state before the first step.
+
+        Args:
+            params: Arrays, structs of them, or tuples, lists and dicts of such.
+        """
         mean, square = _zeros_like(params), _zeros_like(params)
         return {"mean": mean, "square": square, "mean_weight": 0.0, "square_weight": 0.0}
 

@@ -31,9 +31,10 @@ Function = Callable[..., Any]
 
 
 class Pullback:
-    """Maps cotangents of a result to gradients of the positional arguments; may be called again.
+    """The pullback of a function at its arguments: cotangents of the result -> gradients.
 
-    Holds the arrays that the function read until it is dropped.
+    ``x_bar = out_bar @ J`` with the Jacobian ``J = d out / d x``, which is never formed. It is
+    linear, may be called again, and holds the arrays that the function read until it is dropped.
     """
 
     def __init__(self, at: Linearised, argument_count: int) -> None:
@@ -50,7 +51,8 @@ class Pullback:
             accumulate: What an earlier call returned; the gradients are added to it in place.
 
         Returns:
-            One entry a positional argument, in its form; `None` for what holds no float.
+            One gradient a positional argument, in its form and element type; `None` for what holds
+            no float.
 
         Raises:
             ShapeError: SR0382, where a cotangent does not have its result's shape.
@@ -68,11 +70,17 @@ class Pullback:
 
 @api_boundary
 def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
-    """Runs `function` and returns its result with the pullback of its result's cotangents.
+    """Runs `function`, and gives its result with the pullback of cotangents (reverse mode).
+
+    ``pullback(out_bar) = out_bar @ J`` with ``J = d function(args) / d args``, at the cost of a
+    small multiple of `function`.
 
     Args:
-        function: A kernel, or any Python function or lambda that calls kernels.
-        args: Its positional arguments; a gradient is taken of everything in them that is float.
+        function: A kernel, a graph, or any Python function that calls kernels and functions on
+            arrays.
+        args: Its positional arguments: arrays, NumPy arrays, numbers, structs, pointers, and
+            tuples, lists and dicts of them. A gradient is taken of everything in them that is
+            float.
         call: Call keywords such as ``dim``; a differentiable argument here is an error.
 
     Returns:
@@ -81,6 +89,11 @@ def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
     Raises:
         DerivativeError: SR0451 for what a transform around this one does not follow, SR0453 for a
             differentiable keyword.
+
+    Differentiable itself: transforms nest to any order.
+    What is taken at ties, jumps and singular points: docs/conventions.md.
+
+    Source: Griewank, Walther, *Evaluating Derivatives*, 2nd ed. (2008), section 3.2.
     """
     at = linearised(function, args, call, when=When.BEFORE_PULLBACK)
     return at.out, Pullback(at, len(args))
@@ -90,10 +103,14 @@ def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
 def jvp(
     function: Function, primals: Sequence[Any], tangents: Sequence[Any], **call: Any
 ) -> tuple[Any, Any]:
-    """Runs `function` at `primals` and pushes `tangents` forward with it.
+    """Runs `function` at `primals`, and pushes `tangents` forward with it (forward mode).
+
+    ``out_dot = J @ tangents`` with ``J = d function(primals) / d primals``, in one run and without
+    keeping what is computed on the way.
 
     Args:
-        function: A kernel, or any Python function that calls kernels.
+        function: A kernel, a graph, or any Python function that calls kernels and functions on
+            arrays.
         primals: The positional arguments.
         tangents: One entry a primal, in its form; `None` is zero.
         call: Call keywords such as ``dim``.
@@ -102,7 +119,13 @@ def jvp(
         ``(out, out_dot)``: `out_dot` in the structure of `out`, `None` for results without floats.
 
     Raises:
-        DerivativeError: SR0451, SR0452, SR0453, SR0459 where counts differ.
+        DerivativeError: SR0451 for what a transform around this one does not follow, SR0452 for a
+            tangent of another form, SR0453 for a differentiable keyword, SR0459 where counts
+            differ, SR0472 through a `custom_vjp`.
+
+    Differentiable itself, as `vjp` is.
+
+    Source: Griewank, Walther, *Evaluating Derivatives*, 2nd ed. (2008), section 3.1.
     """
     primals = _as_arguments(primals)
     tangents = _as_arguments(tangents)
@@ -116,18 +139,23 @@ def jvp(
 def grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The gradient of a function whose result holds exactly one float.
 
-    The primal is dispatched only as far as the gradient needs its results.
+    ``grad(f)(x) = d f(x) / d x``: the pullback of 1. The primal is dispatched only as far as the
+    gradient needs its results.
 
     Args:
-        function: A kernel, or any Python function that calls kernels.
+        function: A kernel, a graph, or any Python function that calls kernels and functions on
+            arrays.
         argnums: Positional arguments to differentiate by; an int gives one gradient, a tuple a
             tuple.
 
     Returns:
-        A function of the same arguments and call keywords.
+        A function of the same arguments and call keywords. A gradient has the form and element type
+        of its argument; it is `None` for what holds no float.
 
     Raises:
-        DerivativeError: SR0455 and SR0456 for argnums, SR0457 for the result, when called.
+        DerivativeError: When called: SR0455 and SR0456 for argnums, SR0457 for the result.
+
+    Differentiable itself, as `vjp` is.
     """
 
     @api_boundary
@@ -143,6 +171,16 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0) -> Func
 
     A kernel whose threads write elements of their own, or add to elements that all of them share,
     computes both by one dispatch, unless what its result becomes is needed before.
+
+    Args:
+        function: As of `grad`.
+        argnums: As of `grad`.
+
+    Returns:
+        A function of the same arguments and call keywords.
+
+    Raises:
+        DerivativeError: When called: SR0455 and SR0456 for argnums, SR0457 for the result.
     """
 
     @api_boundary
@@ -175,22 +213,28 @@ def _value_and_grad(
 def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any], **call: Any) -> Any:
     """The product of the Hessian of a function that gives one float with a vector.
 
-    One backward dispatch of each kernel with its tangents, in place of a Hessian.
+    ``d/dt grad(function)(primals + t tangents)`` at t = 0, by one backward dispatch of each kernel
+    with its tangents, in place of a Hessian.
 
     Args:
-        function: A kernel, or any Python function that calls kernels; its result holds exactly
-            one float.
+        function: A kernel, a graph, or any Python function that calls kernels and functions on
+            arrays; its result holds exactly one float.
         primals: The positional arguments.
         tangents: The vector: one entry a primal, in its form; `None` is zero.
         call: Call keywords such as ``dim``.
 
     Returns:
-        How the gradient at `primals` moves along `tangents`: one value for one primal, else a
-        tuple; `None` for what holds no float.
+        One value for one primal, else a tuple, in the form of the primals; `None` for what holds no
+        float.
 
     Raises:
         DerivativeError: SR0457 for the result, SR0459 where counts differ, and where there is no
             second derivative: SR0411, SR0412, SR0429.
+
+    Winners of ties stay, and a jump does not move; where a first derivative is infinite, a second
+    one is infinite or NaN (docs/conventions.md, "Second derivatives").
+
+    Source: Pearlmutter, *Fast exact multiplication by the Hessian*, Neural Computation 6 (1994).
     """
     primals, tangents = _as_arguments(primals), _as_arguments(tangents)
     if len(primals) != len(tangents):
@@ -209,20 +253,27 @@ def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any], **c
 def jacobian(
     function: Function, argnums: int | Sequence[int] = 0, mode: str = "reverse"
 ) -> Function:
-    """All partial derivatives, of shape ``out.shape + in.shape``, vector axes spelled out.
+    """All partial derivatives of a function.
+
+    ``J[i.., j..] = d out[i..] / d x[j..]``, of shape ``out.shape + x.shape``, where vectors and
+    matrices count as trailing axes.
 
     Args:
-        function: A kernel or function with one float array as its result.
-        argnums: Positional arguments, each one float array or number.
+        function: A kernel, a graph, or any Python function with one array of floats as its result.
+        argnums: Positional arguments, each one float array or number; an int gives one Jacobian, a
+            tuple a tuple.
         mode: ``"reverse"`` pulls back once a scalar of the result, ``"forward"`` pushes forward
             once a scalar of the arguments.
 
     Returns:
-        A function of the same arguments and call keywords; arrays of floats.
+        A function of the same arguments and call keywords; its arrays hold floats, doubles where
+        the result or the argument does.
 
     Raises:
-        DerivativeError: SR0455, SR0456, SR0460 for the result, SR0468 for the argument, when
-            called; SR0461 for the mode.
+        DerivativeError: SR0461 for the mode; when called, SR0455 and SR0456 for argnums, SR0460 for
+            the result, SR0468 for the argument.
+
+    Differentiable itself, as `vjp` is.
     """
     if mode not in ("reverse", "forward"):
         raise error("SR0461", found=repr(mode))

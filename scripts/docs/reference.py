@@ -1,10 +1,11 @@
 """Writes the generated parts of pages of docs/.
 
 Run ``python scripts/docs/reference.py``. A part stands between ``<!-- errors: SR02 -->``,
-``<!-- api: .. -->``, ``<!-- functions: FLOATS -->`` or ``<!-- names: Warp -->`` and
-``<!-- end -->``. The tables of errors and of names come from `shaderad.diagnostics`, those of
-functions from the rows of `shaderad.ir.ops`, the entries of the API from signatures and
-docstrings, which griffe reads from the source.
+``<!-- api: .. -->``, ``<!-- functions: FLOATS -->``, ``<!-- array functions: layout -->`` or
+``<!-- names: Warp -->`` and ``<!-- end -->``. The tables of errors and of names come from
+`shaderad.diagnostics`, those of functions from the rows of `shaderad.ir.ops`, the entries of the
+API and the tables of array functions from signatures and docstrings, which griffe reads from the
+source.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from shaderad.diagnostics.foreign_names import LIBRARIES, REMEDY_BY_NAME
 from shaderad.ir import ops
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("errors.md", "api.md", "coming_from.md", "functions.md")
-_PART = re.compile(r"(<!-- (errors|api|names|functions):(.*?)-->\n).*?(<!-- end -->)", re.DOTALL)
+PAGES = ("errors.md", "api.md", "array_functions.md", "coming_from.md", "functions.md")
+_PART = re.compile(
+    r"(<!-- (errors|api|names|functions|array functions):(.*?)-->\n).*?(<!-- end -->)", re.DOTALL
+)
 
 
 def filled(page: str) -> str:
@@ -38,6 +41,8 @@ def filled(page: str) -> str:
             text = names_of(names.strip())
         elif kind == "functions":
             text = functions_of([ops.Rule[name] for name in names.split()])
+        elif kind == "array functions":
+            text = array_functions_of(names.split())
         else:
             text = entries_of(names.split("\n"))
         return f"{start}\n{text}\n\n{end}"
@@ -145,6 +150,29 @@ def _listed(path: str) -> list[griffe.Object | griffe.Alias]:
     module = _package()[path.removeprefix("shaderad.")]
     listed = (module[str(name)] for name in module.exports or ())
     return sorted(listed, key=lambda thing: thing.lineno or 0)
+
+
+def array_functions_of(files: list[str]) -> str:
+    """The functions of files of `shaderad.session.array_functions`, each by its first sentence."""
+    things = [thing for file in files for thing in _listed(f"session.array_functions.{file}")]
+    rows = [_function_row(thing) for thing in things]
+    return "\n".join(["| Function | Result |", "|---|---|", *filter(None, rows)])
+
+
+def _function_row(thing: griffe.Object | griffe.Alias) -> str:
+    """A function with its parameters and their defaults; empty for a deprecated one."""
+    about = thing.docstring.value.partition("\n")[0] if thing.docstring else ""
+    if about.startswith("Deprecated"):
+        return ""
+    shown = [_parameter(p) for p in thing.parameters] if thing.is_function else []
+    call = f"{thing.name}({', '.join(shown)})" if shown else thing.name
+    return f"| `{call}` | {_prose(about).removesuffix('.')} |"
+
+
+def _parameter(p: griffe.Parameter) -> str:
+    if p.kind is griffe.ParameterKind.var_positional:
+        return f"*{p.name}"
+    return p.name if p.default is None else f"{p.name}={p.default}".replace("'", '"')
 
 
 @cache

@@ -36,10 +36,15 @@ def gradcheck(
     atol: float | None = None,
     **call: Any,
 ) -> Report:
-    """Checks the derivatives of `function` at `args` against finite differences.
+    """Holds the derivatives of `function` at `args` against finite differences.
+
+    With ``L(x) = <out_bar, function(x)>`` for a random `out_bar` and its gradient g,
+    ``(L(x + h s) - L(x - h s)) / 2h`` must equal ``<g, s>`` for random signs s and for single
+    elements, and ``<out_bar, jvp(s)>`` must equal ``<g, s>``.
 
     Args:
-        function: A kernel, or a Python function that calls kernels.
+        function: A kernel, a graph, or a Python function that calls kernels and functions on
+            arrays.
         args: Its positional arguments.
         eps: Step of the finite differences, relative to the argument (at least to 1). Default:
             several, of which one must agree.
@@ -53,8 +58,11 @@ def gradcheck(
     Raises:
         GradientError: SR0462 where a gradient disagrees with finite differences, SR0463 where
             the vjp disagrees with the jvp, SR0464 where `eps` is too small to move an argument.
-        DerivativeError: SR0465 for a step or tolerance out of range, SR0467 where an argument
-            is not finite, and where the function cannot be differentiated.
+        DerivativeError: SR0465 for a step or tolerance out of range, SR0467 where an argument is not
+            finite, and where the function cannot be differentiated.
+
+    At a tie, jump or kink finite differences straddle two slopes: check beside it. A function with
+    a derivative that asks not to be checked (``check=False``) is reported as exempt.
     """
     _check_settings(eps=eps, rtol=rtol, atol=atol)
     name = getattr(function, "__name__", type(function).__name__)

@@ -63,10 +63,21 @@ class KernelFunction(PythonFunction, Launchable):
 
 @api_boundary
 def kernel(function: Callable[..., object]) -> KernelFunction:
-    """Makes a Python function a kernel: one thread runs it for one index of the launch.
+    """Makes a Python function a kernel: one thread runs it for each index of the launch.
+
+    ``shade(x, dim=n)`` runs n threads and returns the arrays that the kernel writes. The parameters
+    say what a thread gets: `sad.Index`, values, arrays to read (`sad.In`), to write (`sad.Out`),
+    and to add to or take extremes in (`sad.Add`, `sad.Min`, `sad.Max`). Nothing is compiled before
+    the first call.
+
+    Args:
+        function: A ``def`` with annotations, in the kernel language (docs/kernel_language.md).
 
     Raises:
         LanguageError: SR0103 for anything but a ``def``.
+
+    Differentiable in all floats that it reads, through the transforms of `sad`. What carries no
+    derivative, and what is taken at singular points: docs/conventions.md.
     """
     return KernelFunction(function, caller_locals(3))
 
@@ -75,8 +86,17 @@ def kernel(function: Callable[..., object]) -> KernelFunction:
 def function(function: Callable[..., object]) -> UserFunction:
     """Makes a Python function callable from kernels and other functions.
 
+    It is specialised for the arrays and constants of each call. From Python, it computes on numbers
+    in double precision, and on arrays element by element, as `sad.map` does.
+
+    Args:
+        function: A ``def`` with annotations, in the kernel language.
+
     Raises:
         LanguageError: SR0103 for anything but a ``def``.
+
+    Differentiable by the rules of what it calls, or by a derivative of the user's own:
+    `UserFunction.backward_derivative`, `UserFunction.forward_derivative`.
     """
     if isinstance(function, KernelFunction):
         raise error("SR0103", function.source.span, found=f"the kernel `{function.name}`")

@@ -98,6 +98,7 @@ class Array(ArrayOperators):
 
     @property
     def ndim(self) -> int:
+        """Number of axes, element axes apart."""
         return len(self.shape)
 
     @property
@@ -261,7 +262,19 @@ class Array(ArrayOperators):
     # -- parts -----------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Array:
-        """The elements at `key`; ``x["field"]`` is ``x.field``, whatever the field is called."""
+        """The elements at `key`, as in NumPy; ``x["field"]`` is ``x.field``, whatever it is called.
+
+        Differentiable: a cotangent is added where its element was read.
+
+        Args:
+            key: Positions, slices, `None`, ``...``, int arrays, or the name of a field. Negative
+                positions count from the end; those in int arrays are out of range.
+
+        Raises:
+            ShapeError: SR0380 for keys of another sort, SR0381 for too many.
+            BoundsError: SR0665 for a position out of range; SR0660 at the next synchronisation for
+                one in an int array.
+        """
         from shaderad.session.slicing import sliced
 
         part = self._selected(key) if isinstance(key, str) else None
@@ -359,10 +372,14 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
 
     Args:
         data: Array-like; for structs a structured array, a dict of arrays, or a list of structs.
-            Structs that hold pointers must be a list; they stay on the host.
+            Structs that hold pointers must be a list; they stay on the host. Vectors and matrices
+            are trailing axes: data of shape (n, 3) is n elements of ``float3``.
         dtype: Element type: ``float``, ``int``, ``bool``, a `sad.*` type, a NumPy dtype or a
             struct class. Without one it follows from the data; 64-bit numbers become 32-bit.
         device: Default: the current one.
+
+    Returns:
+        A copy; an array that has the type and device already is returned itself.
 
     Raises:
         ShapeError: SR0350 to SR0358, where the data does not fit or a value is out of range.

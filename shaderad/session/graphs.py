@@ -291,6 +291,13 @@ def graph(function: Callable[..., Any]) -> GraphFunction:
     One trace serves every size: ``x.shape[k]`` is a symbol in it. Arrays that the function
     captures are read at each call; captured numbers are part of what it is traced for.
 
+    Args:
+        function: Takes and gives arrays, numbers, structs, and tuples, lists and dicts of them;
+            annotations such as ``sad.Array[float, "n"]`` are checked.
+
+    Returns:
+        A function of the same arguments, differentiable as `function` is.
+
     Raises:
         LanguageError: SR0103 for what is no function.
     """

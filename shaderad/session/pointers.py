@@ -74,6 +74,9 @@ def pointer(target: Any) -> HostPointer:
 
     Raises:
         ShapeError: SR0392 for what is no array.
+
+    Differentiable: a gradient has pointers where its argument has them, each to the gradient by its
+    own elements, also where two lead to one array.
     """
     if isinstance(target, HostPointer):
         return target

@@ -60,21 +60,20 @@ def test_help_says_what_each_function_is() -> None:
     assert "sum of ``a[k] * b[k]``" in pydoc.render_doc(sad.dot)
 
 
-def graph_rows() -> dict[str, str]:
-    """Each function of the graph page with the arguments that it shows, "" where it shows none."""
+def function_rows() -> dict[str, str]:
+    """Each array function of its page with the arguments shown there, "" where none are."""
     found: dict[str, str] = {}
-    for heading in ("By element", "Over axes", "By index", "Layout", "Loops"):
-        for cell in first_cells(section("graphs.md", heading)):
-            for code in CODE.findall(cell):
-                called = re.fullmatch(r"(\w+)(?:\((.*)\))?", code)
-                if called:
-                    found[called[1]] = called[2] or ""
+    for cell in first_cells(text_of("array_functions.md")):
+        for code in CODE.findall(cell):
+            called = re.fullmatch(r"(\w+)(?:\((.*)\))?", code)
+            if called:
+                found[called[1]] = called[2] or ""
     return found
 
 
-def test_the_graph_page_has_a_row_for_every_operator() -> None:
+def test_the_page_of_array_functions_has_a_row_for_each() -> None:
     operators = {name for name in sad.__all__ if is_operator(name)}
-    assert set(graph_rows()) == operators | ALSO_IN_KERNELS
+    assert set(function_rows()) == operators | ALSO_IN_KERNELS
 
 
 def is_operator(name: str) -> bool:
@@ -83,12 +82,21 @@ def is_operator(name: str) -> bool:
     return is_current and inspect.isfunction(thing) and hasattr(public, name)
 
 
-def test_the_graph_page_shows_as_many_parameters_as_there_are_with_their_defaults() -> None:
-    for name, shown in graph_rows().items():
+def test_the_page_of_array_functions_shows_all_parameters_with_their_defaults() -> None:
+    for name, shown in function_rows().items():
         if shown and is_operator(name):
             parameters = inspect.signature(getattr(sad, name)).parameters.values()
             found = [argument.partition("=")[2] for argument in shown.split(", ")]
             assert found == [default_of(p) for p in parameters], name
+
+
+@pytest.mark.parametrize("name", sorted(public.__all__))
+def test_help_of_an_array_function_names_codes_that_exist_and_its_derivative(name: str) -> None:
+    about = inspect.getdoc(getattr(sad, name)) or ""
+    if not about.startswith("Deprecated"):
+        assert re.search("[Dd]ifferentiable|derivative|reverse mode", about)
+        assert name == "checkpoint" or "Raises:" in about
+    assert set(re.findall(r"SR\d{4}", about)) <= set(MESSAGES)
 
 
 def default_of(p: inspect.Parameter) -> str:
@@ -125,7 +133,9 @@ def test_the_error_page_has_every_class_and_every_group() -> None:
     assert sorted(groups) == sorted({code[:4] for code in MESSAGES})
 
 
-@pytest.mark.parametrize("page", ["errors.md", "api.md", "coming_from.md", "functions.md"])
+@pytest.mark.parametrize(
+    "page", ["errors.md", "api.md", "array_functions.md", "coming_from.md", "functions.md"]
+)
 def test_a_generated_part_is_as_the_code_has_it(page: str) -> None:
     pytest.importorskip("griffe")
     reference = module_of(ROOT / "scripts/docs/reference.py")

@@ -41,6 +41,8 @@ def array_function(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def called(*args: P.args, **keywords: P.kwargs) -> R:
         positional = tuple(argument(k, x) for k, x in enumerate(args))
+        if not keywords:
+            return run_operator(function, *positional)
         return run_operator(trace, positional, {k: argument(k, x) for k, x in keywords.items()})
 
     return called

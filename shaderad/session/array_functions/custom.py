@@ -33,7 +33,16 @@ __all__ = ["checkpoint", "custom_vjp"]
 
 @api_boundary
 def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, whose inside reverse mode computes again instead of keeping it."""
+    """`function`, whose inside reverse mode computes again instead of keeping it.
+
+    Args:
+        function: Takes and gives arrays, numbers, and tuples, lists, dicts and structs of them.
+
+    Returns:
+        A function of the same arguments, with the same value and derivatives.
+
+    Source: Griewank, Walther, *Evaluating Derivatives*, 2nd ed. (2008), chapter 12.
+    """
 
     def checkpointed(*args: Any) -> Any:
         return _checkpointed(function, *args)
@@ -64,10 +73,22 @@ def _like(node: Subgraph, leaves: Sequence[TracedArray]) -> list[TracedArray]:
 
 @api_boundary
 def custom_vjp(function: Callable[..., Any]) -> CustomVjp:
-    """Gives a function a reverse mode of its own: ``f.defvjp(forward, backward)``.
+    """`function` with a pullback of its own: ``f.defvjp(forward, backward)``.
 
     ``forward(*args)`` gives the result and residuals, ``backward(residuals, result_bar)`` a tuple
     of one cotangent an argument.
+
+    Args:
+        function: Takes and gives arrays, numbers, and tuples, lists, dicts and structs of them.
+
+    Returns:
+        A function of the same arguments, with reverse mode by `defvjp` and no forward mode.
+
+    Raises:
+        DerivativeError: When called, SR0473 without `defvjp`, SR0474 where the functions capture an
+            array that may carry derivatives, SR0475 where one of them calls this one; SR0472 in
+            forward mode.
+        LanguageError: SR0333, where they give another form.
     """
     return CustomVjp(function)
 

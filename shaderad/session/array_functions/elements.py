@@ -114,7 +114,20 @@ def primitive(op: ops.Op, *operands: Any) -> TracedArray:
 
 @array_function
 def where(condition: Any, a: Any, b: Any) -> Array:
-    """``a`` where the condition holds, else ``b``; all three broadcast."""
+    """``a`` where the condition holds, else ``b``.
+
+    Args:
+        condition: Bools.
+        a: Elements of any type; all three broadcast, and numbers take the type of what they meet.
+        b: Elements of that type; int becomes float.
+
+    Raises:
+        LanguageError: SR0303, where `a` and `b` have different types, SR0305 for another condition.
+        ShapeError: SR0379, where the shapes do not broadcast.
+
+    Differentiable in `a` and `b`: the cotangent goes to the one that is taken. The other one gets
+    exactly 0, also where its own derivative is infinite or NaN (docs/conventions.md, "Zero wins").
+    """
 
     def make(span: Span, of: Sequence[Operand]) -> Expr:
         holds, yes, no = of
@@ -133,7 +146,18 @@ def where(condition: Any, a: Any, b: Any) -> Array:
 
 @array_function
 def cast(x: Any, dtype: Any) -> Array:
-    """Every element converted as in kernels: float to int truncates."""
+    """The elements converted as in kernels.
+
+    Args:
+        x: Elements; float to int rounds towards 0, and a scalar fills every component of a vector.
+        dtype: ``float``, ``int``, ``bool``, a type of `sad`, or a NumPy dtype.
+
+    Raises:
+        LanguageError: SR0303, where elements do not convert.
+        ShapeError: SR0358 for what is no element type.
+
+    The derivative is 1 between types of floats, and 0 through ints and bools.
+    """
     return cast_to(x, element_type(dtype))
 
 

@@ -33,15 +33,25 @@ __all__ = ["compact", "gather", "scatter", "scatter_add"]
 
 @array_function
 def gather(x: Any, index: Any, bounds: str = "raise") -> Array:
-    """``result[j..] = x[index[j..]]``; out of range reads 0.
+    """The elements, or rows, at index positions: ``x[index]``.
+
+    ``result[j..] = x[index[j..]]``
 
     Args:
-        x: Elements, or rows.
-        index: An int array of any shape.
+        x: Elements of any type, with at least one axis.
+        index: Ints of any shape. Out of range, negative ones included, reads 0.
         bounds: ``"raise"`` reports what is out of range, ``"ignore"`` does not.
 
+    Returns:
+        An array of shape ``index.shape + x.shape[1:]``.
+
     Raises:
-        ShapeError: SR0374 for other `bounds`.
+        BoundsError: SR0660 at the next synchronisation, for an index out of range.
+        ShapeError: SR0340 for an index that holds no ints, SR0374 for other `bounds`, SR0381 where
+            `x` has no axis.
+
+    Differentiable in `x`: a cotangent is added where its element was read, and an index out of
+    range adds nothing.
     """
     if bounds not in ("raise", "ignore", "unchecked"):
         raise error("SR0374", user_span(), found=repr(bounds))
@@ -82,10 +92,22 @@ def _index(given: Any) -> TracedArray:
 
 @array_function
 def scatter_add(base: Any, index: Any, values: Any) -> Array:
-    """``result = base; result[index[j..]] += values[j..]``; out of range is ignored.
+    """`base` with values added.
+
+    ``result = base; result[index[j..]] += values[j..]``
+
+    Args:
+        base: Numbers, vectors, or structs of floats or of integers, with at least one axis.
+        index: Ints of any shape; one out of range, negative ones included, is ignored.
+        values: What is added, of a shape that broadcasts to ``index.shape + base.shape[1:]``.
 
     Raises:
-        ShapeError: SR0326 for elements that hold bools, or both floats and integers.
+        ShapeError: SR0326 for elements that hold bools, or both floats and integers, SR0330 for
+            values of another type, SR0340 for an index that holds no ints, SR0341 where the values
+            do not fit.
+
+    Differentiable in `base`, whose cotangent is the result's, and in `values`: a gather of that.
+    Floats are added in any order (docs/conventions.md, "Sums and order").
     """
     target, at = as_array(base), _index(index)
     kinds = {s.kind for s in scalars(target.element)}
@@ -119,9 +141,22 @@ def _rows_of(target: TracedArray, at: TracedArray, values: Any) -> tuple[Value, 
 
 @array_function
 def scatter(base: Any, index: Any, values: Any) -> Array:
-    """``result = base; result[index[j..]] = values[j..]``; out of range is ignored.
+    """`base` with elements, or rows, replaced; the last writer lasts.
 
-    Of several that write one element, the last one lasts. The gradient follows what was written.
+    ``result = base; result[index[j..]] = values[j..]``
+
+    Args:
+        base: Elements of any type, with at least one axis.
+        index: Ints of any shape; one out of range, negative ones included, is ignored.
+        values: What is written, of a shape that broadcasts to ``index.shape + base.shape[1:]``.
+
+    Raises:
+        LanguageError: SR0343 inside of `map`.
+        ShapeError: SR0330 for values of another type, SR0340 for an index that holds no ints,
+            SR0341 where the values do not fit.
+
+    Differentiable in `base` and `values`: a cotangent goes to the value that was written last, or
+    to `base` where none was. Overwritten values get 0.
     """
     target, at = as_array(base), _index(index)
     written, batch = _rows_of(target, at, values)
@@ -147,10 +182,20 @@ def last_writer(index: Value, count: Size) -> Value:
 
 @array_function
 def compact(x: Any, mask: Any) -> tuple[Array, Array]:
-    """The elements, or rows, where the mask holds, in order and padded with 0; and how many.
+    """The elements, or rows, where the mask holds, padded with 0; and how many.
+
+    Args:
+        x: Elements of any type, with at least one axis.
+        mask: A bool for each element of the first axis.
+
+    Returns:
+        An array of the shape of `x` that starts with the chosen rows in their order, and an int.
 
     Raises:
-        ShapeError: SR0342, where the mask is no bool an element of the first axis.
+        LanguageError: SR0343 inside of `map`.
+        ShapeError: SR0342 for another mask.
+
+    Differentiable in `x`: a cotangent goes back to where its row came from.
     """
     source, holds = traced(x, "x"), traced(mask, "mask")
     _refuse_batch(common_batch([source, holds]), "compact")

@@ -34,10 +34,17 @@ __all__ = ["broadcast_to", "concatenate", "reshape", "reverse", "roll", "rotate"
 
 @array_function
 def reshape(x: Any, shape: Any) -> Array:
-    """The same elements in row-major order; one extent may be -1.
+    """The same elements in row-major order, as in NumPy.
+
+    Args:
+        x: Elements of any type.
+        shape: Extents; one may be -1, which is what the others leave.
 
     Raises:
-        ShapeError: SR0324, where the shape holds another number of elements.
+        ShapeError: SR0324, where the shape holds another number of elements, SR0370 and SR0371 for
+            what is no extent.
+
+    Differentiable: the cotangent is reshaped back.
     """
     operand = traced(x, "x")
     total = sizes.product(operand.extents)
@@ -76,10 +83,16 @@ def moved_axis(x: TracedArray, source: int, target: int) -> TracedArray:
 
 @array_function
 def broadcast_to(x: Any, shape: Any) -> Array:
-    """`x` repeated to a shape, as NumPy does; ``float3(0, 0, 1)`` is one element.
+    """`x` repeated to a shape, as in NumPy.
+
+    Args:
+        x: Elements of any type; ``float3(0, 0, 1)`` is one element.
+        shape: Extents; each last one of `x` is 1 or the one here.
 
     Raises:
         ShapeError: SR0379, where an extent is neither 1 nor what is wanted.
+
+    Differentiable: the cotangent is summed over what was repeated.
     """
     operand, wanted = as_element(x), shape_of(shape)
     if not repeats_to(operand.extents, wanted):
@@ -92,8 +105,16 @@ def broadcast_to(x: Any, shape: Any) -> Array:
 def concatenate(arrays: Sequence[Any], axis: int = 0) -> Array:
     """The arrays one after the other along an axis.
 
+    Args:
+        arrays: A tuple or list of them, of one shape but for `axis`; ints become the floats of the
+            first one.
+        axis: Where they are joined.
+
     Raises:
-        ShapeError: SR0328 for none, SR0329 where other axes disagree, SR0330 for other elements.
+        ShapeError: SR0323 for an axis, SR0328 for no arrays, SR0329 where other axes disagree,
+            SR0330 for other elements.
+
+    Differentiable: each array gets its part of the cotangent.
     """
     return _joined(_alike(arrays, "concatenate"), axis)
 
@@ -114,7 +135,18 @@ def _along(first: TracedArray, x: TracedArray, axis: int) -> Shape:
 
 @array_function
 def stack(arrays: Sequence[Any], axis: int = 0) -> Array:
-    """Arrays of one shape side by side along a new axis."""
+    """Arrays of one shape side by side along a new axis.
+
+    Args:
+        arrays: A tuple or list of them; ints become the floats of the first one.
+        axis: Where the new axis stands in the result.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0328 for no arrays, SR0329 where shapes disagree, SR0330
+            for other elements.
+
+    Differentiable: each array gets its part of the cotangent.
+    """
     given = _alike(arrays, "stack")
     position = axis_of(axis, len(given[0].extents) + 1)
     for one in given[1:]:
@@ -148,7 +180,19 @@ def _check_alike(first: TracedArray, other: TracedArray, free: int | None) -> No
 
 @array_function
 def reverse(x: Any, axis: int = -1) -> Array:
-    """The elements of an axis in the other order."""
+    """The elements of an axis in the other order, as `flip` in NumPy.
+
+    ``result[i] = x[n - 1 - i]``
+
+    Args:
+        x: Elements of any type.
+        axis: The axis that is reversed.
+
+    Raises:
+        ShapeError: SR0323 for an axis.
+
+    Differentiable: the cotangent is reversed.
+    """
     operand = traced(x, "x")
     position = axis_of(axis, len(operand.extents))
     return made(reversed_value(operand.value, len(operand.batch) + position), operand.batch)
@@ -161,7 +205,20 @@ def reversed_value(value: Value, axis: int) -> Value:
 
 @array_function
 def roll(x: Any, shift: Any, axis: int = -1) -> Array:
-    """``result[(i + shift) mod n] = x[i]``, as in NumPy: the last elements come first."""
+    """The elements moved along an axis, the last ones to the front, as in NumPy.
+
+    ``result[(i + shift) mod n] = x[i]``
+
+    Args:
+        x: Elements of any type.
+        shift: A whole number, or a size; it may be negative, and larger than the axis.
+        axis: The axis along which elements move.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0370 for a shift that is no whole number.
+
+    Differentiable: the cotangent is rolled back.
+    """
     operand = traced(x, "x")
     position = len(operand.batch) + axis_of(axis, len(operand.extents))
     count = operand.value.shape[position]

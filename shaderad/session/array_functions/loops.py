@@ -50,17 +50,30 @@ def fori_loop(
     init: Any,
     checkpoint: Literal["sqrt", "all", "none"] = "sqrt",
 ) -> Any:
-    """``carry = body(k, carry)`` for k in ``range(count)``; returns the last carry.
+    """``carry = body(k, carry)`` for k in ``range(count)``.
 
     Args:
         count: A number, or a size such as ``x.shape[0]``.
-        body: Called once, on traced arrays.
-        init: A number, array, struct, or tuple, list or dict of them.
+        body: Called once, on traced arrays; k is an int array without axes.
+        init: A number, array, struct, or tuple, list or dict of them. Each keeps its element type
+            and shape; a number takes the type that the body gives it.
         checkpoint: What reverse mode keeps: every carry (``"all"``), about sqrt(count) of them,
             from which it computes the others again, or none, and then there is none.
 
+    Returns:
+        The last carry, in the form of `init`.
+
     Raises:
-        LanguageError: SR0335 for another `checkpoint`.
+        LanguageError: SR0333, where the body gives another form, SR0335 for another `checkpoint`.
+        ShapeError: SR0330, SR0334, where a carry changes its type or shape, SR0370 and SR0371 for
+            the count.
+        DerivativeError: SR0471 for reverse mode through ``checkpoint="none"``.
+
+    Differentiable in `init` and in what the body captures.
+
+    Source: Griewank, Walther, *Evaluating Derivatives*, 2nd ed. (2008), chapter 12; Chen, Xu,
+    Zhang, Guestrin, *Training deep nets with sublinear memory cost*, arXiv:1604.06174, for
+    sqrt(count).
     """
     if checkpoint not in ("sqrt", "all", "none"):
         raise error("SR0335", user_span(), found=repr(checkpoint))
@@ -74,10 +87,23 @@ def fori_loop(
 
 @array_function
 def loop(body: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any) -> tuple[Any, Any]:
-    """``carry, ys[k] = body(carry, xs[k])``; returns the last carry and the ys.
+    """``carry, ys[k] = body(carry, xs[k])`` for all rows of `xs`.
+
+    Args:
+        body: Called once, on traced arrays; gives ``(carry, y)``. `y` may be `None`.
+        init: The first carry, as of `fori_loop`.
+        xs: Arrays whose first axes have one size, in any tuple, list or dict.
+
+    Returns:
+        The last carry and the ys, stacked along a new first axis.
 
     Raises:
-        ShapeError: SR0336, where the xs do not have one count.
+        LanguageError: SR0333, where the body gives another form.
+        ShapeError: SR0330, SR0334, where a carry changes its type or shape, SR0336 where the xs do
+            not have one count.
+
+    Differentiable in `init`, `xs` and what the body captures, with about sqrt(count) carries kept;
+    see `fori_loop`.
     """
     rows = arrays_in(xs)
     if not rows or not all(x.extents for x in rows):
@@ -212,10 +238,25 @@ class _Carries:
 def while_loop(
     cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, limit: int
 ) -> Any:
-    """``carry = body(carry)`` while ``cond(carry)``; stopping at `limit` is reported.
+    """``carry = body(carry)`` while ``cond(carry)``, `limit` times at most.
+
+    Args:
+        cond: Called once, on traced arrays; gives a bool without axes.
+        body: Called once, likewise.
+        init: The first carry, as of `fori_loop`.
+        limit: The largest number of iterations; reverse mode keeps room for so many carries.
+
+    Returns:
+        The last carry, in the form of `init`.
 
     Raises:
-        ShapeError: SR0337, where the condition is no bool without axes, SR0371 for the limit.
+        LimitError: SR0661 at the next synchronisation, where the condition still holds at the
+            limit. LanguageError: SR0320 for a limit that is open, SR0333 where the body gives
+            another form. ShapeError: SR0330, SR0334, where a carry changes its type or shape,
+            SR0337 for another
+            condition, SR0370 and SR0371 for the limit.
+
+    Differentiable in `init` and in what the body captures, with the number of iterations as it is.
     """
     most = size_of(limit, "limit")
     if not isinstance(most, int):

@@ -32,12 +32,24 @@ __all__ = ["map"]
 
 @array_function
 def map(function: Callable[..., Any], *arrays: Any) -> Any:  # noqa: A001 - the public name
-    """``function`` of the elements of arrays that broadcast to one shape.
+    """``function`` of each element.
+
+    ``result[i] = function(x[i], y[i], ..)`` for arrays x, y, .. that broadcast to one shape.
 
     Args:
         function: A ``@sad.function``, or any Python function: it is called once, on arrays that
             show one element, and may use all of what it captures.
         arrays: One for each parameter.
+
+    Returns:
+        An array, or one for each leaf of the tuples, lists and dicts that the function gives.
+
+    Raises:
+        LanguageError: SR0231 for another number of parameters, SR0331 for a parameter that is no
+            value, SR0332 for a function without a result, SR0343 for what mapped functions lack.
+        ShapeError: SR0379, where the shapes do not broadcast.
+
+    Differentiable in the arrays and in what a Python function captures.
     """
     if isinstance(function, UserFunction):
         return _called(function, arrays)

@@ -34,10 +34,33 @@ Axes = int | Sequence[int] | None
 
 @array_function
 def reduce(op: Operator, x: Any, init: Any = None, *, axis: Axes = None) -> Array:
-    """``init op x[0] op x[1] op ..`` over one axis, several, or all in row-major order.
+    """The elements of axes combined by an operator.
+
+    ``init op x[0] op x[1] op ..`` in row-major order of the axes.
+
+    Args:
+        op: `sad.add`, `mul`, `min`, `max` of numbers, `any`, `all` of bools, `matmul` of square
+            matrices, or a ``@sad.function`` of two elements that gives one. It must be associative:
+            the order is kept, the brackets are not.
+        x: Elements of any type that `op` takes; vectors and matrices by component.
+        init: Comes first: one element, or one for each element of the result.
+        axis: One axis, several, or `None` for all.
+
+    Returns:
+        Elements of the type of `x`, without `axis`. Of nothing, `init`, or else the operator's
+        neutral element: 0, 1, the largest value for `min`, the smallest for `max`.
 
     Raises:
-        ShapeError: SR0327 of nothing by a function, without `init`.
+        LanguageError: SR0325 for what is no operator.
+        ShapeError: SR0323 for an axis, SR0326 for elements of another type, SR0327 of nothing by a
+            function without `init`, SR0330 and SR0349 for `init`.
+
+    Differentiable in `x` and `init`. `mul` is right at zeros, of a tie of `min` or `max` the first
+    takes the derivative. By a function, with l and r what stands left and right of x[i],
+    ``x_bar[i]`` is the pullback of ``(l op x[i]) op r``; l and r come from two scans.
+
+    Source: Schenck, Rønning, Henriksen, Oancea, *AD for an array language with nested
+    parallelism*, SC 2022.
     """
     operand = traced(x, "x")
     return _reduced(reducer_of(op, operand.element), operand, init, axis)
@@ -45,22 +68,62 @@ def reduce(op: Operator, x: Any, init: Any = None, *, axis: Axes = None) -> Arra
 
 @array_function
 def sum(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:  # noqa: A001
-    """The sum, in trees; 0 of nothing. Of bools, how many are true."""
+    """The sum over axes.
+
+    Args:
+        x: Numbers, vectors or matrices by component, structs by field; of bools, how many are true.
+        axis: One axis, several, or `None` for all.
+        keepdims: Keeps each summed axis, with an extent of 1.
+
+    Returns:
+        Elements of the type of `x` (int for bools); 0 of nothing. Floats are added in trees, whose
+        error grows with the logarithm of the count; ints wrap.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0326 for other elements.
+
+    Differentiable: ``x_bar[i] = out_bar``.
+
+    Source: Higham, *The accuracy of floating point summation*, SIAM J. Sci. Comput. 14 (1993).
+    """
     return sum_of(x, axis, keepdims)
 
 
 @array_function
 def prod(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """The product; 1 of nothing. Its derivative is right at zeros."""
+    """The product over axes.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component.
+        axis: One axis, several, or `None` for all.
+        keepdims: Keeps each axis, with an extent of 1.
+
+    Returns:
+        Elements of the type of `x`; 1 of nothing. Ints wrap.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0326 for bools and structs.
+
+    Differentiable: ``x_bar[i] = out_bar * (product of all others)``, from products of what stands
+    left and right of i, without a division: right where one or more elements are 0.
+    """
     return reduced_by(ops.MUL, x, axis, keepdims)
 
 
 @array_function
 def mean(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """The mean; ints give floats.
+    """The mean over axes.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component; ints and bools give floats.
+        axis: One axis, several, or `None` for all.
+        keepdims: Keeps each axis, with an extent of 1.
 
     Raises:
-        ShapeError: SR0327 of nothing.
+        ShapeError: SR0323 for an axis, SR0327 of nothing.
+        LanguageError: SR0304 for structs.
+
+    Differentiable: ``x_bar[i] = out_bar / n``.
     """
     operand = traced(x, "x")
     if is_integer(operand.element) or is_bool(operand.element):
@@ -76,20 +139,34 @@ def mean(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
 @array_function
 def argmin(x: Any, *, axis: int | None = None) -> Array:
-    """The position of the first smallest; row-major without an axis.
+    """The position of the smallest element, the first of several.
+
+    Args:
+        x: Numbers; NaN never wins, and of nothing but NaN the position is 0.
+        axis: One axis, or `None` for the row-major position in the whole array.
+
+    Returns:
+        Ints, without `axis`. They carry no derivative; `sad.min` has one.
 
     Raises:
-        ShapeError: SR0327 of nothing.
+        ShapeError: SR0323 for an axis, SR0326 for vectors, bools and structs, SR0327 of nothing.
     """
     return _arg_extreme("min", x, axis)
 
 
 @array_function
 def argmax(x: Any, *, axis: int | None = None) -> Array:
-    """The position of the first largest; row-major without an axis.
+    """The position of the largest element, the first of several.
+
+    Args:
+        x: Numbers; NaN never wins, and of nothing but NaN the position is 0.
+        axis: One axis, or `None` for the row-major position in the whole array.
+
+    Returns:
+        Ints, without `axis`. They carry no derivative; `sad.max` has one.
 
     Raises:
-        ShapeError: SR0327 of nothing.
+        ShapeError: SR0323 for an axis, SR0326 for vectors, bools and structs, SR0327 of nothing.
     """
     return _arg_extreme("max", x, axis)
 

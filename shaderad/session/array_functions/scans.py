@@ -37,12 +37,35 @@ def scan(
     exclusive: bool = False,
     reverse: bool = False,
 ) -> Array:
-    """Running totals: ``init op x[0] op .. op x[i]`` at i, without ``x[i]`` where exclusive.
+    """Running totals along an axis.
 
-    In reverse they run from the end: ``init op x[n - 1] op .. op x[i]``.
+    ``result[i] = init op x[0] op .. op x[i]``, without ``x[i]`` where exclusive; in reverse
+    ``init op x[n - 1] op .. op x[i]``.
+
+    Args:
+        op: An associative operator, as of `reduce`.
+        x: Elements of any type that `op` takes.
+        init: Comes first: one element, or one a row.
+        axis: The axis along which totals run.
+        exclusive: Leaves the element itself out; without `init` it starts with the neutral element.
+        reverse: Runs from the end.
+
+    Returns:
+        Elements of the type and shape of `x`.
 
     Raises:
-        ShapeError: SR0327 for an exclusive scan by a function without `init`.
+        LanguageError: SR0325 for what is no operator.
+        ShapeError: SR0323 for an axis, SR0326 for elements of another type, SR0327 for an exclusive
+            scan by a function without `init`, SR0330 and SR0349 for `init`.
+
+    Differentiable in `x` and `init`. By `add` the cotangents are scanned from the other end; by any
+    other operator ``r[i] = out_bar[i] + A[i + 1]^T r[i + 1]``, with A[i] the partial derivative of
+    a total by the one before it, which is a scan of affine maps. Right at zeros of `mul`; of a tie
+    of `min` or `max` the first takes the derivative.
+
+    Source: Blelloch, *Prefix sums and their applications*, CMU-CS-90-190 (1990); Martin, Cundy,
+    *Parallelizing linear recurrent neural nets over sequence length*, ICLR 2018, for the affine
+    maps.
     """
     operand = traced(x, "x")
     position = axis_of(axis, len(operand.extents))
