@@ -91,11 +91,7 @@ _INSTEAD: dict[str, str] = {
         "with `e = sad.exp(x - sad.max(x, axis=-1, keepdims=True))` write "
         "`e / sad.sum(e, axis=-1, keepdims=True)`"
     ),
-    "logsumexp": "write `sad.log(sad.sum(sad.exp(x - sad.max(x)))) + sad.max(x)`",
-    "log_softmax": (
-        "with `y = x - sad.max(x, axis=-1, keepdims=True)` write "
-        "`y - sad.log(sad.sum(sad.exp(y), axis=-1, keepdims=True))`"
-    ),
+    "log_softmax": "write `x - sad.logsumexp(x, axis=-1, keepdims=True)`",
     "mse_loss": "write `sad.mean((a - b) * (a - b))`",
     "l1_loss": "write `sad.mean(sad.abs(a - b))`",
     "cross_entropy nll_loss": "write it with `sad.exp`, `sad.log` and `sad.sum`",

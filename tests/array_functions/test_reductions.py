@@ -71,6 +71,80 @@ def test_derivatives_of_functions() -> None:
     check_derivatives(lambda x: sad.reduce(twice_product, x, axis=1), X)
 
 
+ODD_ROWS = [
+    [-1e4, -1e4 - 1.0],
+    [1e4, 1e4],
+    [-np.inf, 0.5],
+    [-np.inf, -np.inf],
+    [np.inf, 0.5],
+    [np.inf, -np.inf],
+    [np.nan, 0.5],
+    [np.inf, np.nan],
+]
+with np.errstate(invalid="ignore"):
+    OF_ODD_ROWS = np.logaddexp.reduce(ODD_ROWS, axis=1)
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_logsumexp_is_numpys(axis: Any, keepdims: bool) -> None:
+    expected = np.logaddexp.reduce(X, axis=axis, keepdims=keepdims)
+    found = run(lambda x: sad.logsumexp(x, axis=axis, keepdims=keepdims), X)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_logsumexp_of_nothing_and_of_what_is_not_finite() -> None:
+    rows = np.array(ODD_ROWS)
+    found = run(lambda x: sad.logsumexp(x, axis=1), rows)
+    np.testing.assert_allclose(found, OF_ODD_ROWS, rtol=1e-14)
+    found = run(lambda x: sad.logsumexp(x, axis=1, keepdims=True), np.zeros((2, 0)))
+    np.testing.assert_array_equal(found, [[-np.inf]] * 2)
+
+
+def test_derivatives_of_logsumexp() -> None:
+    check_derivatives(lambda x: sad.logsumexp(x * x + x, axis=(0, 2)), X, order=2)
+
+
+def softmax(x: Any) -> Any:
+    return np.exp(x - np.logaddexp.reduce(x, axis=-1)[..., None])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("count", [1, 3, 1001])
+def test_logsumexp_on_devices_at_once_and_in_a_graph(count: int, device: sad.Device) -> None:
+    x = np.random.default_rng(count).normal(scale=30.0, size=(2, count))
+    x_dot = np.random.default_rng(0).normal(size=x.shape)
+
+    def compute(x: sad.Array) -> sad.Array:
+        return sad.logsumexp(x, axis=-1)
+
+    for function in (compute, sad.graph(compute)):
+        out, out_dot = sad.jvp(function, (sad.array(x),), (sad.array(x_dot),))
+        np.testing.assert_allclose(out.numpy(), np.logaddexp.reduce(x, axis=-1), rtol=1e-5)
+        np.testing.assert_allclose(out_dot.numpy(), (softmax(x) * x_dot).sum(-1), atol=1e-4)
+        _, pullback = sad.vjp(function, sad.array(x))
+        np.testing.assert_allclose(pullback([1.0, -2.0])[0].numpy(), softmax(x) * [[1], [-2]],
+                                   rtol=1e-3, atol=1e-5)  # fmt: skip
+
+
+@pytest.mark.gpu
+def test_logsumexp_on_devices_of_odd_elements(device: sad.Device) -> None:
+    rows = np.array(ODD_ROWS)
+    found = sad.logsumexp(sad.array(rows), axis=1).numpy()
+    np.testing.assert_allclose(found, OF_ODD_ROWS, rtol=1e-6)
+    gradient = sad.grad(lambda x: sad.sum(sad.logsumexp(x, axis=1)[:6]))(sad.array(rows)).numpy()
+    np.testing.assert_allclose(gradient[:3], softmax(rows[:3]), rtol=1e-3)
+    np.testing.assert_array_equal(gradient[3:], 0.0)
+    assert float(sad.logsumexp(sad.zeros(0))) == -np.inf
+    assert sad.grad(sad.logsumexp)(sad.zeros(0)).shape == (0,)
+    np.testing.assert_allclose(float(sad.logsumexp([1, 2])), np.logaddexp(1, 2), rtol=1e-6)
+    np.testing.assert_allclose(float(sad.logsumexp([True, False])), np.logaddexp(1, 0), rtol=1e-6)
+    vectors = sad.array([[1.0, -np.inf], [2.0, -np.inf]], dtype=sad.float2)
+    np.testing.assert_allclose(sad.logsumexp(vectors).numpy(), [np.logaddexp(1, 2), -np.inf],
+                               rtol=1e-6)  # fmt: skip
+    sad.gradcheck(lambda x: sad.logsumexp(x * x, axis=0), X[0])
+
+
 REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: sad.sum(x, axis=3), "SR0323"),
     (lambda x: sad.sum(x, axis=(0, 0)), "SR0323"),
@@ -80,6 +154,7 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: sad.reduce(twice_product, x > 0.0), "SR0326"),
     (lambda x: sad.mean(x[:0]), "SR0327"),
     (lambda x: sad.argmin(x[:0]), "SR0327"),
+    (lambda x: sad.logsumexp(x, axis=3), "SR0323"),
     (lambda x: sad.reduce(twice_product, x[:0]), "SR0327"),
     (lambda x: sad.reduce(sad.add, x, x > 0.0), "SR0330"),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -13,7 +14,14 @@ from shaderad.ir.sizes import Shape
 from shaderad.ir.types import FLOAT, INT, Scalar, is_bool, is_integer, scalar_of
 from shaderad.rules.arrays import building as b
 from shaderad.session.array_functions.array_function import array_function
-from shaderad.session.array_functions.elements import binary, cast_to, conform, start_of
+from shaderad.session.array_functions.elements import (
+    binary,
+    cast_to,
+    conform,
+    detach,
+    primitive,
+    start_of,
+)
 from shaderad.session.array_functions.operators import Operator, reducer_of
 from shaderad.session.array_functions.primitives import (
     axis_of,
@@ -27,7 +35,7 @@ from shaderad.session.arrays import Array
 from shaderad.session.lines import user_span
 from shaderad.session.traced import TracedArray, tracing
 
-__all__ = ["argmax", "argmin", "mean", "prod", "reduce", "sum"]
+__all__ = ["argmax", "argmin", "logsumexp", "mean", "prod", "reduce", "sum"]
 
 Axes = int | Sequence[int] | None
 
@@ -125,9 +133,7 @@ def mean(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
     Differentiable: ``x_bar[i] = out_bar / n``.
     """
-    operand = traced(x, "x")
-    if is_integer(operand.element) or is_bool(operand.element):
-        operand = conform(cast_to(operand, FLOAT), FLOAT, "x")
+    operand = _as_floats(traced(x, "x"))
     extents = tuple(operand.extents[k] for k in _axes(axis, len(operand.extents)))
     count = sizes.product(extents)
     if not tracing().is_positive(count):
@@ -135,6 +141,44 @@ def mean(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
     scalar = scalar_of(operand.element)
     divisor = count if isinstance(count, int) else cast_to(size_array(count), scalar or FLOAT)
     return binary("divide", sum_of(operand, axis, keepdims), divisor)
+
+
+@array_function
+def logsumexp(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """The logarithm of the sum of exponentials over axes, which neither overflows nor underflows.
+
+    ``log(sum(exp(x)))``, computed as ``m + log(sum(exp(x - m)))`` with the largest element m.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component; ints and bools give floats.
+        axis: One axis, several, or `None` for all.
+        keepdims: Keeps each axis, with an extent of 1.
+
+    Returns:
+        Floats; -inf of nothing and of nothing but -inf, +inf where an element is, NaN where one is.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0326 for structs.
+
+    Differentiable: ``x_bar[i] = out_bar * exp(x[i] - out)``, the softmax; 0 where the result is
+    infinite.
+
+    Source: Blanchard, Higham, Higham, *Accurately computing the log-sum-exp and softmax functions*,
+    IMA Journal of Numerical Analysis 41 (2021).
+    """
+    operand = _as_floats(traced(x, "x"))
+    shifted = binary("subtract", operand, _finite_maximum(operand, axis, keepdims=True))
+    total = sum_of(primitive(ops.EXP, shifted), axis, keepdims)
+    is_zero = binary("equal", total, 0.0)
+    logarithm = primitive(ops.SELECT, is_zero, -math.inf, primitive(ops.LOG, total))
+    return binary("add", logarithm, _finite_maximum(operand, axis, keepdims=keepdims))
+
+
+def _finite_maximum(x: TracedArray, axis: Axes, *, keepdims: bool) -> TracedArray:
+    """The maximum over axes, 0 where it is infinite or NaN; a constant to derivatives."""
+    maximum = reduced_by(ops.MAX, x, axis, keepdims)
+    is_finite = primitive(ops.ISFINITE, maximum)
+    return detach(primitive(ops.SELECT, is_finite, maximum, 0.0))
 
 
 @array_function
@@ -182,6 +226,13 @@ def _arg_extreme(kind: Literal["min", "max"], x: Any, axis: int | None) -> Trace
         raise error("SR0327", user_span(), what=f"arg{kind}", shape=known_shape(operand.extents))
     node = arrays.ArgExtreme(operands=(rows,), kind=kind, span=user_span())
     return made(node.result, operand.batch)
+
+
+def _as_floats(x: TracedArray) -> TracedArray:
+    """`x`, with floats in place of ints and bools."""
+    if is_integer(x.element) or is_bool(x.element):
+        return conform(cast_to(x, FLOAT), FLOAT, "x")
+    return x
 
 
 # -- over axes ----------------------------------------------------------------------------------
