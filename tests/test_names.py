@@ -83,7 +83,6 @@ FORMULAS = {
     "ones_like": np.ones_like(A),
     "zeros_like": np.zeros_like(A),
     "eye": np.eye(N),
-    "cumsum": A.cumsum(),
     "cumprod": A.cumprod(),
     "cummax": np.maximum.accumulate(A),
     "cummin": np.minimum.accumulate(A),

@@ -113,7 +113,6 @@ _INSTEAD: dict[str, str] = {
     "zip unzip": "functions of arrays take several: `sad.map(f, x, y)`",
     "reduce_comm": "write `sad.reduce(op, x)`",
     "eye": "write `sad.where(sad.iota(n)[:, None] == sad.iota(n), 1.0, 0.0)`",
-    "cumsum": "write `sad.scan(sad.add, x)`",
     "cumprod": "write `sad.scan(sad.mul, x)`",
     "cummax": "write `sad.scan(sad.max, x)`",
     "cummin": "write `sad.scan(sad.min, x)`",
@@ -203,7 +202,7 @@ LIBRARIES = {
     "Futhark": "replicate tabulate indices zip unzip filter partition reduce_comm reduce_by_index "
     "hist flatten unflatten concat f32 f64 f16 i32 u32 i64",
     "PyTorch": "Tensor tensor from_numpy nn relu sigmoid softmax mse_loss einsum cat unsqueeze "
-    "permute flip take cumsum cumprod arange linspace eye index_add masked_select "
+    "permute flip take cumprod arange linspace eye index_add masked_select "
     "norm no_grad autograd jacrev vmap compile manual_seed rand randn",
 }
 """The names of each library, for the documentation."""

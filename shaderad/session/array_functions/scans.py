@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from shaderad.diagnostics import error
+from shaderad.frontend.intrinsics import INTRINSICS
 from shaderad.ir import nodes
 from shaderad.ir.arrays import Value
+from shaderad.ir.types import INT, is_bool
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.session.array_functions.array_function import array_function
-from shaderad.session.array_functions.elements import start_of
+from shaderad.session.array_functions.elements import cast_to, start_of
 from shaderad.session.array_functions.layout import moved_axis
 from shaderad.session.array_functions.operators import Operator, reducer_of
 from shaderad.session.array_functions.primitives import (
@@ -24,7 +26,7 @@ from shaderad.session.array_functions.primitives import (
 from shaderad.session.arrays import Array
 from shaderad.session.lines import user_span
 
-__all__ = ["associative_scan", "scan"]
+__all__ = ["associative_scan", "cumsum", "scan"]
 
 
 @array_function
@@ -93,6 +95,33 @@ def scan(
 
 associative_scan = scan
 """The name that JAX and PyTorch have for `scan`."""
+
+
+@array_function
+def cumsum(x: Any, *, axis: int = -1, reverse: bool = False) -> Array:
+    """The running sum along an axis.
+
+    ``result[i] = x[0] + .. + x[i]``; in reverse ``x[i] + .. + x[n - 1]``.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component; of bools, how many are true.
+        axis: The axis along which sums run.
+        reverse: Runs from the end.
+
+    Returns:
+        Elements of the type (int for bools) and shape of `x`. Ints wrap.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0326 for structs.
+
+    Differentiable: the cotangent is the running sum of the result's, from the other end.
+
+    Source: Blelloch, *Prefix sums and their applications*, CMU-CS-90-190 (1990).
+    """
+    operand = traced(x, "x")
+    if is_bool(operand.element):
+        operand = cast_to(operand, INT)
+    return scan(INTRINSICS["add"], operand, axis=axis, reverse=reverse)
 
 
 def _from_start(op: Any, rows: Value, start: Value, exclusive: bool) -> Value:

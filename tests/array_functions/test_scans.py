@@ -1,0 +1,72 @@
+"""`cumsum`, traced and on devices: NumPy's, and with its derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from tests.tracing import check_derivatives, run, trace
+
+X = np.random.default_rng(0).normal(size=(2, 3, 5))
+
+
+def expected(x: Any, axis: int, reverse: bool) -> Any:
+    return np.flip(np.cumsum(np.flip(x, axis), axis), axis) if reverse else np.cumsum(x, axis)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_cumsum_is_numpys(axis: int, reverse: bool) -> None:
+    found = run(lambda x: sad.cumsum(x, axis=axis, reverse=reverse), X)
+    np.testing.assert_allclose(found, expected(X, axis, reverse), rtol=1e-13)
+    check_derivatives(lambda x: sad.cumsum(x * x, axis=axis, reverse=reverse), X, order=2)
+
+
+def test_cumsum_counts_bools_adds_ints_and_keeps_empty_axes() -> None:
+    ints = np.array([3, -1, 4])
+    np.testing.assert_array_equal(run(sad.cumsum, ints), [3, 2, 6])
+    counts = run(lambda x: sad.cumsum(x > 0.0), X[0])
+    assert counts.dtype.kind == "i"
+    np.testing.assert_array_equal(counts, np.cumsum(X[0] > 0.0, -1))
+    assert run(lambda x: sad.cumsum(x, axis=0), X[:0]).shape == (0, 3, 5)
+
+
+@pytest.mark.parametrize(("given", "code"), [(np.float64(1.0), "SR0323"), (X, "SR0323")])
+def test_an_axis_that_is_not_there_is_refused(given: Any, code: str) -> None:
+    with pytest.raises(sad.ShapeError) as raised:
+        trace(lambda x: sad.cumsum(x, axis=3), given)
+    assert raised.value.code == code
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("count", [1, 3, 1001])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_cumsum_on_devices_at_once_and_in_a_graph(
+    count: int, reverse: bool, device: sad.Device
+) -> None:
+    x = np.random.default_rng(count).normal(size=(2, count))
+    x_dot, y_bar = np.random.default_rng(0).normal(size=(2, 2, count))
+
+    def compute(x: sad.Array) -> sad.Array:
+        return sad.cumsum(x, reverse=reverse)
+
+    for function in (compute, sad.graph(compute)):
+        y, y_dot = sad.jvp(function, (sad.array(x),), (sad.array(x_dot),))
+        np.testing.assert_allclose(y.numpy(), expected(x, -1, reverse), atol=1e-4)
+        np.testing.assert_allclose(y_dot.numpy(), expected(x_dot, -1, reverse), atol=1e-4)
+        (x_bar,) = sad.vjp(function, sad.array(x))[1](y_bar)
+        np.testing.assert_allclose(x_bar.numpy(), expected(y_bar, -1, not reverse), atol=1e-4)
+
+
+@pytest.mark.gpu
+def test_cumsum_on_devices_of_ints_bools_vectors_and_nothing(device: sad.Device) -> None:
+    np.testing.assert_array_equal(sad.cumsum([2**31 - 1, 1]).numpy(), [2**31 - 1, -(2**31)])
+    np.testing.assert_array_equal(sad.cumsum([True, False, True], reverse=True).numpy(), [2, 1, 1])
+    vectors = sad.array(X[0, :, :2], dtype=sad.float2)
+    np.testing.assert_allclose(sad.cumsum(vectors).numpy(), np.cumsum(X[0, :, :2], 0), atol=1e-5)
+    assert sad.cumsum(sad.zeros((2, 0))).shape == (2, 0)
+    assert sad.grad(lambda x: sad.sum(sad.cumsum(x)))(sad.zeros(0)).shape == (0,)
+    sad.gradcheck(lambda x: sad.sum(sad.cumsum(x) ** 2), X[0, 0])
