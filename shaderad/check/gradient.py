@@ -58,8 +58,8 @@ def gradcheck(
     Raises:
         GradientError: SR0462 where a gradient disagrees with finite differences, SR0463 where
             the vjp disagrees with the jvp, SR0464 where `eps` is too small to move an argument.
-        DerivativeError: SR0465 for a step or tolerance out of range, SR0467 where an argument is not
-            finite, and where the function cannot be differentiated.
+        DerivativeError: SR0465 for a step or tolerance out of range, SR0467 where an argument is
+            not finite, and where the function cannot be differentiated.
 
     At a tie, jump or kink finite differences straddle two slopes: check beside it. A function with
     a derivative that asks not to be checked (``check=False``) is reported as exempt.
