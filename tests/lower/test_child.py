@@ -133,10 +133,9 @@ def test_who_waits_for_a_child_when_the_host_ends_starts_no_other() -> None:
         "threading.Thread(target=one.request, args=(stand, 60.0), daemon=True).start()\n"
         "while not one.is_busy: pass\n"
     )
-    start = time.monotonic()
     host = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
-                          check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
-    assert time.monotonic() - start < 20.0
+                          check=True, timeout=50.0,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
     with pytest.raises(ProcessLookupError):
         os.kill(int(host.stdout), 0)
 

@@ -314,7 +314,7 @@ def test_a_late_reply_never_answers_the_next_request(tmp_path: Path) -> None:
 def test_a_hit_needs_no_child_and_no_slangpy(library: Path, cache: Cache) -> None:
     compile_program(program(), "spirv", cache=cache, library=library)
     script = f"""
-import sys, time
+import sys
 from pathlib import Path
 from shaderad.lower.artifact import Program
 from shaderad.lower.cache import Cache
@@ -323,16 +323,9 @@ compiling.children = None  # A miss would fail.
 program = Program("f_primal", {program().slang!r}, (64, 1, 1), ())
 arguments = dict(cache=Cache(Path({str(cache.folder)!r})), library=Path({str(library)!r}))
 compiling.compile_program(program, "spirv", **arguments)
-times = []
-for _ in range(50):
-    start = time.perf_counter()
-    compiling.compile_program(program, "spirv", **arguments)
-    times.append(time.perf_counter() - start)
-print(min(times))
 assert not {{"slangpy", "wgpu"}} & set(sys.modules), sys.modules
 """
     run = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=paths()
     )
     assert run.returncode == 0, run.stderr
-    assert float(run.stdout) < 0.002  # 0.1 ms measured.
