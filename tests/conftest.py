@@ -1,9 +1,13 @@
-"""One opened device a runtime and test module; what cannot be opened here is skipped."""
+"""One opened device a runtime and test module; what cannot be opened here is skipped.
+
+Two tiers: ``pytest`` is what a contributor waits for, ``pytest --all`` is all that CI runs.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +15,33 @@ os.environ.setdefault("SHADERAD_VERIFY", "1")  # Read when shaderad is imported.
 
 import shaderad as sad
 from tests.devices import entered
+
+ROOT = Path(__file__).parent
+ONE_RUNTIME = ("bodies", "frontend", "interpret", "lower", "rules", "shaders")
+"""Folders of tests whose subject is code that is the same for every runtime."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true",
+                     help="slow tests too, and the second runtime for every test")  # fmt: skip
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves what `--all` adds out, unless it is asked for, or tests are named one by one."""
+    if config.getoption("--all") or any("::" in name for name in config.args):
+        return
+    added = {item: _is_added(item) for item in items}
+    config.hook.pytest_deselected(items=[item for item in items if added[item]])
+    items[:] = [item for item in items if not added[item]]
+
+
+def _is_added(item: pytest.Item) -> bool:
+    if item.get_closest_marker("slow"):
+        return True
+    case = getattr(item, "callspec", None)
+    is_second = case is not None and "slangpy" in map(str, case.params.values())
+    folder, *_ = item.path.relative_to(ROOT).parts
+    return is_second and folder in ONE_RUNTIME
 
 
 @pytest.fixture(scope="module", params=["wgpu", "slangpy"])

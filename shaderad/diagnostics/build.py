@@ -160,7 +160,7 @@ MESSAGES: dict[str, Message] = {
     "SR0733": Message(
         LanguageError,
         "`{graph}` of a build is called in a function that is traced",
-        note="its plan is finished, and cannot become a part of another",
+        note="its plan is finished: it becomes no part of another, and has no second derivative",
         help="call it outside, or use the graph from its Python source",
     ),
     "SR0734": Message(

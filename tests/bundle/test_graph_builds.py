@@ -208,7 +208,7 @@ def refusals() -> dict[str, tuple[str, Callable[[Any], Any]]]:
         "an argument twice": ("SR0366", lambda on: on.scan_product(x, x=x)),
         "forward mode": ("SR0725", lambda on: sad.jvp(on.scan_product, (x,), (x,))),
         "no gradient": ("SR0725", lambda on: sad.vjp(on.counted, np.arange(3))[1]((1, 1))),
-        "second order": ("SR0752", lambda on: sad.hvp(on.scan_product, (x,), (x,))),
+        "second order": ("SR0733", lambda on: sad.hvp(on.scan_product, (x,), (x,))),
         "inside of a graph": ("SR0733", lambda on: sad.graph(lambda a: on.scan_product(a))(x)),
         "a gradient by keyword": ("SR0453", lambda on: sad.vjp(on.moved, x, pairs=pair)),
     }
