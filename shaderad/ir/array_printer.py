@@ -1,4 +1,4 @@
-"""Array graphs as text for people and tests: one line a node, in the order of evaluation.
+"""Prints array graphs for people and tests: one line per node, in the order of evaluation.
 
 in  %0: float[n]
 %1 = scan mul (%0): float[n]
@@ -16,12 +16,12 @@ from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.printer import expression_text
 from shaderad.ir.sizes import Polynomial
 
-_SAID_BY_RESULT = frozenset({"operands", "span", "shape"})
-"""Fields that the line shows elsewhere."""
+_SHOWN_ELSEWHERE = frozenset({"operands", "span", "shape"})
+"""Fields that the operands and result types of the line already show."""
 
 
 def graph_text(graph: Graph) -> str:
-    """The graph as lines of text."""
+    """Inputs, nodes and outputs of `graph`, one per line."""
     return "\n".join(_lines(graph)) + "\n"
 
 
@@ -36,23 +36,23 @@ def _lines(graph: Graph) -> Iterator[str]:
         results = ", ".join(names[v] for v in node.results)
         operands = ", ".join(names[v] for v in node.operands)
         types = ", ".join(str(v.type) for v in node.results)
-        yield f"{results} = {_described(node)} ({operands}): {types}"
+        yield f"{results} = {_label(node)} ({operands}): {types}"
         for name, body in _bodies(node):
             yield f"  {name}:"
             yield from (f"    {line}" for line in _lines(body))
     yield f"out {', '.join(names[v] for v in graph.outputs)}"
 
 
-def _described(node: Node) -> str:
-    """The kind of node and what it says beside its operands."""
+def _label(node: Node) -> str:
+    """The kind of the node, and its attributes."""
     words = [type(node).__name__.lower()]
-    for one in fields(node):
-        value = getattr(node, one.name)
-        if one.name in _SAID_BY_RESULT or isinstance(value, Graph):
+    for attribute in fields(node):
+        name, value = attribute.name, getattr(node, attribute.name)
+        if name in _SHOWN_ELSEWHERE or isinstance(value, Graph):
             continue
         text = _value(value)
         if text:
-            words.append(text if one.name in ("expr", "op", "kind") else f"{one.name}={text}")
+            words.append(text if name in ("expr", "op", "kind") else f"{name}={text}")
     return " ".join(words)
 
 
@@ -71,7 +71,7 @@ def _value(value: object) -> str:
 
 
 def _bodies(node: Node) -> Iterator[tuple[str, Graph]]:
-    for one in fields(node):
-        value = getattr(node, one.name)
+    for attribute in fields(node):
+        value = getattr(node, attribute.name)
         if isinstance(value, Graph):
-            yield one.name, value
+            yield attribute.name, value

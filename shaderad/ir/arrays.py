@@ -1,8 +1,9 @@
-"""Array-level IR: values with an element type and a shape, and the nodes that make them.
+"""Array-level IR: values with an element type and a shape, and the nodes that compute them.
 
-A graph is a directed acyclic graph of nodes. Data and meaning, no passes: what a node says is
-what it does on every device. Shapes are symbolic (ir/sizes.py) and already agree: broadcasting
-is explicit, positions are in range unless a node says what happens otherwise.
+A graph is a directed acyclic graph of nodes. This file holds data and meaning, no passes: a node
+does what its docstring says on every device. Shapes are symbolic (ir/sizes.py) and already agree:
+broadcasting is explicit, and positions are in range unless the docstring of the node defines the
+result outside of it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from shaderad.ir.types import INT, Type
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """What an array holds and how many of it along each axis."""
+    """Element type and shape of an array."""
 
     element: Type
     shape: Shape
@@ -50,14 +51,14 @@ class Value:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Node(ABC):
-    """One array construct."""
+    """An array operation."""
 
     operands: tuple[Value, ...]
     span: Span = field(default=NO_SPAN)
 
     @abstractmethod
     def result_types(self) -> tuple[ArrayType, ...]:
-        """Element type and shape of each result; they follow from the operands."""
+        """Element type and shape of each result, inferred from the operands."""
 
     @cached_property
     def results(self) -> tuple[Value, ...]:
@@ -65,7 +66,7 @@ class Node(ABC):
 
     @property
     def result(self) -> Value:
-        """The result of a node that has one."""
+        """The only result."""
         (only,) = self.results
         return only
 
@@ -84,37 +85,37 @@ class Graph:
 
 
 def with_operands(node: Node, operands: tuple[Value, ...]) -> Node:
-    """`node` on other operands of the same types; itself, results too, where they are its own."""
+    """`node` on other operands of the same types; `node` itself if they are already its own."""
     return node if operands == node.operands else replace(node, operands=operands)
 
 
 def needed_by(outputs: Iterable[Value]) -> tuple[Node, ...]:
-    """Every node that `outputs` depend on, operands first; no recursion, graphs are deep."""
-    found: dict[Node, None] = {}
+    """Every node that `outputs` depend on, operands first. Iterative, because graphs are deep."""
+    ordered: dict[Node, None] = {}
     stack: list[tuple[Node, bool]] = [
         (v.producer, False) for v in reversed([*outputs]) if v.producer is not None
     ]
     while stack:
         node, is_ready = stack.pop()
-        if node in found:
+        if node in ordered:
             continue
         if is_ready:
-            found[node] = None
+            ordered[node] = None
             continue
         stack.append((node, True))
         stack += [
             (v.producer, False)
             for v in reversed(node.operands)
-            if v.producer is not None and v.producer not in found
+            if v.producer is not None and v.producer not in ordered
         ]
-    return tuple(found)
+    return tuple(ordered)
 
 
-# -- by element -------------------------------------------------------------------------------
+# -- elementwise ------------------------------------------------------------------------------
 
 
 def operand_name(position: int) -> str:
-    """The variable by which `Elementwise.expr` reads its operand at `position`."""
+    """Name of the variable that stands for operand `position` in `Elementwise.expr`."""
     return f"a{position}"
 
 
@@ -122,7 +123,7 @@ def operand_name(position: int) -> str:
 class Elementwise(Node):
     """``result[i] = expr(a0[i], a1[i], ..)``; every operand has the shape of the result.
 
-    `expr` is one expression of the kernel IR whose operands are the variables `a0`, `a1`, ..
+    `expr` is an expression of the kernel IR over the variables `a0`, `a1`, ..
     """
 
     expr: nodes.Expr
@@ -134,7 +135,7 @@ class Elementwise(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Iota(Node):
-    """``result[i, ..] = the position along axis``, an int."""
+    """``result[i0, i1, ..] = i_axis``: the position along `axis`, an int."""
 
     shape: Shape
     axis: int = 0
@@ -145,7 +146,7 @@ class Iota(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SizeOf(Node):
-    """A size as an int of shape ()."""
+    """A symbolic size as an int of shape ()."""
 
     size: Size
 
@@ -158,11 +159,11 @@ class SizeOf(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Broadcast(Node):
-    """``result[i0, i1, ..] = x[those of the i named by axes]``; an extent of 1 is read at 0."""
+    """``result[i0, i1, ..] = x[i_axes[0], i_axes[1], ..]``; an extent of 1 is read at 0."""
 
     shape: Shape
     axes: tuple[int, ...]
-    """For each axis of the operand, the axis of the result that it becomes; ascending."""
+    """Maps each axis of the operand to an axis of the result; ascending."""
 
     def result_types(self) -> tuple[ArrayType, ...]:
         return (ArrayType(self.operands[0].element, self.shape),)
@@ -170,7 +171,7 @@ class Broadcast(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reshape(Node):
-    """The same elements in row-major order under another shape."""
+    """The elements of the operand, in row-major order, under another shape."""
 
     shape: Shape
 
@@ -215,7 +216,7 @@ class Place(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Concatenate(Node):
-    """The operands one after the other along `axis`."""
+    """The operands, concatenated along `axis`."""
 
     axis: int
 
@@ -235,8 +236,8 @@ class Concatenate(Node):
 class Gather(Node):
     """``result[j.., r..] = x[index0[j..], index1[j..], .., r..]``.
 
-    The first operand is `x`; one int array follows for each of its leading axes that is
-    indexed. Out of range reads 0, and is reported where `is_reported`.
+    The first operand is `x`; one int array follows for each indexed leading axis. An index out of
+    range reads 0, and is reported if `is_reported`.
     """
 
     is_reported: bool = True
@@ -251,7 +252,7 @@ class Gather(Node):
 class ScatterAdd(Node):
     """``result = base; result[index0[j..], .., r..] += values[j.., r..]``, in any order.
 
-    Operands: base, values, then the index arrays. Out of range is ignored.
+    Operands: base, values, then the index arrays. An index out of range adds nothing.
     """
 
     def result_types(self) -> tuple[ArrayType, ...]:
@@ -260,9 +261,9 @@ class ScatterAdd(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LastWriter(Node):
-    """``result[k] = the largest j with index[j] == k``, and -1 where there is none.
+    """``result[k] = the largest j with index[j] == k``, and -1 if there is none.
 
-    The one operand is the index, of rank 1; which of several writers lasts is thereby fixed.
+    The operand is the index, of rank 1. Fixes the winner when several writers share an element.
     """
 
     count: Size
@@ -273,7 +274,7 @@ class LastWriter(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArgSort(Node):
-    """The stable order of each row of the last axis: positions of ascending keys, NaN last."""
+    """Stable argsort of each row of the last axis, ascending, NaN last."""
 
     def result_types(self) -> tuple[ArrayType, ...]:
         return (ArrayType(INT, self.operands[0].shape),)
@@ -283,43 +284,41 @@ class ArgSort(Node):
 
 
 Reducer = ops.Op | nodes.Function
+"""ADD, MUL, MIN, MAX, AND, OR by component, or an associative function of two elements.
+
+ADD sums cotangents, so it also takes structs (by field) and local arrays (by element).
+"""
 
 
 @dataclass(frozen=True)
 class SharedTotals:
-    """How a scan of one row takes what its chunks come to, which is found with another's."""
+    """Chunk totals that a scan of one row computes together with those of another scan."""
 
     state: Type
-    """What both come to, which decides how rows are cut."""
+    """The combined total of both scans; its size decides the chunk length."""
     is_mirrored: bool
-    """Whether its chunks are those of the other scan, seen from the end."""
+    """True if this scan runs from the other end of the row."""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What the end of a scan of one row computes, index by index, and stores in its place."""
+    """Epilogue of a scan of one row: maps each scanned value to the value that is stored."""
 
     function: nodes.Function
-    """Takes what the scan finds there, the index, and uniforms by name."""
+    """Takes the scanned value, the index, and uniforms by name."""
     is_mirrored: bool
-    """Whether the result belongs as far from the end as the index is from the start."""
+    """True if the result for index ``i`` of ``n`` is stored at ``n - 1 - i``."""
     is_exclusive: bool
-    """Whether it takes what comes before the element instead, anything for the first, and gives
-    the element as well: what both are computed from is read once."""
-
-
-"""ADD, MUL, MIN, MAX, AND, OR by component, or an associative function of two elements.
-
-ADD, which sums cotangents of any type, also by field of structs and element of local arrays.
-"""
+    """True if `function` takes the exclusive scan (undefined at index 0) and also returns the
+    element, so that their common inputs are read once."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reduce(Node):
-    """``result[r..] = x[r.., 0] op x[r.., 1] op ..`` along the last axis, grouped in trees.
+    """``result[r..] = x[r.., 0] op x[r.., 1] op ..`` along the last axis, in tree order.
 
-    `init`, where it is given as a second operand of the result's type, comes first. Without it
-    an empty row is the op's neutral element; for a function the row must not be empty.
+    An optional second operand, the initial value, comes first. Without it an empty row gives the
+    neutral element of an op; a function requires rows that are not empty.
     """
 
     op: Reducer
@@ -331,9 +330,9 @@ class Reduce(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArgExtreme(Node):
-    """The position of the first smallest or largest of each row of the last axis.
+    """Argmin or argmax of each row of the last axis: the first position that attains the extreme.
 
-    A NaN is neither, as long as the row holds a number. Elements are scalars. An empty row has 0.
+    Elements are scalars. NaN is skipped unless the row holds nothing else. An empty row gives 0.
     """
 
     kind: Literal["min", "max"]
@@ -344,7 +343,7 @@ class ArgExtreme(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scan(Node):
-    """``result[r.., i] = x[r.., 0] op .. op x[r.., i]`` along the last axis, grouped in trees."""
+    """``result[r.., i] = x[r.., 0] op .. op x[r.., i]`` along the last axis, in tree order."""
 
     op: Reducer
 
@@ -359,9 +358,9 @@ class Scan(Node):
 class Loop(Node):
     """``carry, ys[k] = body(k, carry, constants, xs[k])`` for ``k`` in ``range(count)``.
 
-    Operands: the carries, the constants, the xs. Inputs of `body`: k (an int of shape ()), then
-    the same three, the xs without their first axis. Outputs of `body`: the new carries, then
-    the ys of one iteration. Results: the last carries, then the ys with `count` in front.
+    Operands: carries, constants, xs. Inputs of `body`: k (an int of shape ()), then the carries,
+    the constants, and one row of each x. Outputs of `body`: the new carries, then one row of each
+    y. Results: the last carries, then the ys, whose first axis has extent `count`.
     """
 
     body: Graph
@@ -369,10 +368,10 @@ class Loop(Node):
     carry_count: int
     constant_count: int
     is_reversed: bool = False
-    """Whether k runs from ``count - 1`` down to 0."""
+    """True if k runs from ``count - 1`` down to 0."""
     checkpoint: Literal["sqrt", "all", "none"] = "sqrt"
-    """Which carries reverse mode keeps: at the ends of about sqrt(count) segments, whose inside it
-    computes again, those of every iteration, or none, and then there is no reverse mode."""
+    """The carries that reverse mode keeps: those between about sqrt(count) segments, which it
+    recomputes; those of every iteration; or none, which makes reverse mode an error."""
 
     def result_types(self) -> tuple[ArrayType, ...]:
         carries = self.body.outputs[: self.carry_count]
@@ -385,8 +384,8 @@ class Loop(Node):
 class WhileLoop(Node):
     """``carry = body(carry, constants)`` while ``cond(carry, constants)``, `limit` times at most.
 
-    Operands and inputs of both graphs: the carries, then the constants. Results: the last
-    carries, then how many iterations ran (an int of shape ()). Stopping at the limit is reported.
+    Operands and inputs of both graphs: carries, then constants. Results: the last carries, then
+    the iteration count (an int of shape ()). Reaching the limit is reported.
     """
 
     condition: Graph
@@ -398,28 +397,28 @@ class WhileLoop(Node):
         return (*(carry.type for carry in self.body.outputs), ArrayType(INT, ()))
 
 
-# -- graphs as one step -----------------------------------------------------------------------
+# -- subgraphs --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class CustomPullback:
-    """The user's own reverse mode of a `Subgraph`, from ``f.defvjp(forward, backward)``."""
+    """A user-defined vjp of a `Subgraph`, from ``f.defvjp(forward, backward)``."""
 
     name: str
     forward: Graph
-    """In: the operands. Out: the results, then residuals."""
+    """In: the operands. Out: the results, then the residuals."""
     backward: Graph
-    """In: the residuals, then the cotangents of the results that hold floats. Out: the
-    cotangents of the operands that do."""
+    """In: the residuals, then the cotangents of the differentiable results. Out: the cotangents of
+    the differentiable operands."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Subgraph(Node):
     """``results = body(operands)``.
 
-    Reverse mode keeps the operands alone and computes the body again, in a subgraph of its own
-    (`sad.checkpoint`), or follows `custom`. So a subgraph is not to be merged with what stands
-    around it before common subexpressions have been found; then its nodes are like any others.
+    Reverse mode keeps only the operands and recomputes the body in another subgraph
+    (`sad.checkpoint`), or applies `custom`. Inlining a subgraph before common subexpressions are
+    merged would undo the recomputation; afterwards it is safe.
     """
 
     body: Graph
@@ -434,12 +433,12 @@ class Subgraph(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelCall(Node):
-    """A kernel over `dim` threads: operands are its inputs by name, results what it writes."""
+    """A kernel over `dim` threads. Operands: its inputs. Results: the arrays that it writes."""
 
     kernel: nodes.Kernel
     dim: Shape
     names: tuple[str, ...]
-    """Name of the buffer or uniform that each operand is; uniforms have shape ()."""
+    """The buffer or uniform of the kernel that each operand binds; uniforms have shape ()."""
     written: tuple[tuple[str, ArrayType], ...]
     bounds: str
     checks: str = ""
@@ -450,7 +449,7 @@ class KernelCall(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelPull(Node):
-    """Gradients of a `KernelCall`: operands are those of the call, then the cotangents.
+    """Vjp of a `KernelCall`. Operands: those of the call, then cotangents of `given`.
 
     Results: one gradient for each name of `wanted`.
     """
@@ -458,7 +457,7 @@ class KernelPull(Node):
     call: KernelCall
     wanted: tuple[str, ...]
     given: tuple[str, ...]
-    """Names of the written arrays whose cotangents follow; the others' are zero."""
+    """Written arrays whose cotangents are operands; all other cotangents are zero."""
 
     def result_types(self) -> tuple[ArrayType, ...]:
         by_name = dict(zip(self.call.names, self.call.operands, strict=True))
@@ -467,13 +466,16 @@ class KernelPull(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelPush(Node):
-    """Tangents of the float results of a `KernelCall`: its operands, then their tangents."""
+    """Jvp of a `KernelCall`. Operands: those of the call, then tangents of `given`.
+
+    Results: one tangent for each name of `wanted`.
+    """
 
     call: KernelCall
     given: tuple[str, ...]
-    """Names of the operands whose tangents follow; the others' are zero."""
+    """Operands of the call whose tangents are operands here; all other tangents are zero."""
     wanted: tuple[str, ...]
-    """Names of the results whose tangents are asked for."""
+    """Written arrays whose tangents are computed."""
 
     def result_types(self) -> tuple[ArrayType, ...]:
         by_name = dict(self.call.written)

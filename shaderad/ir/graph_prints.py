@@ -1,4 +1,4 @@
-"""Array graphs whose kernels print -> the same without it, for whatever runs a graph again."""
+"""Removes ``print`` from the kernels of array graphs, for passes that run a graph again."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from shaderad.ir.arrays import (
 from shaderad.ir.nodes import Kernel, Print
 from shaderad.ir.prints import silent, without_prints
 
-_Thing = TypeVar("_Thing", Node, CustomPullback)
-# `None` for a graph that prints nothing: an entry that held its own key would live for ever.
+_Item = TypeVar("_Item", Node, CustomPullback)
+# `None` stands for a graph without prints: an entry that held its own key would never be freed.
 _silent: WeakKeyDictionary[Graph, Graph | None] = WeakKeyDictionary()
 
 
 def printing_kernels(graph: Graph) -> Iterator[Kernel]:
-    """The kernels that a graph calls, at any depth, and that print."""
+    """The kernels with ``print`` that a graph calls, at any depth."""
     for node in graph.nodes:
         if isinstance(node, KernelCall) and silent(node.kernel) is not node.kernel:
             yield node.kernel
@@ -38,27 +38,27 @@ def printing_kernels(graph: Graph) -> Iterator[Kernel]:
 
 
 def silent_graph(graph: Graph) -> Graph:
-    """`graph` with kernels that do not print; one that has no others is itself."""
+    """`graph` with silent kernels; `graph` itself if none of its kernels prints."""
     if graph not in _silent:
-        made = _Changed(silent).graph(graph)
-        _silent[graph] = None if made is graph else made
+        result = _KernelRewrite(silent).graph(graph)
+        _silent[graph] = None if result is graph else result
     return _silent[graph] or graph
 
 
 def graph_without_prints(graph: Graph) -> tuple[Graph, list[Print]]:
-    """`graph` without a ``print`` anywhere, and those that were left out."""
-    left_out: list[Print] = []
+    """`graph` without any ``print``, and the removed statements."""
+    removed: list[Print] = []
 
     def change(kernel: Kernel) -> Kernel:
-        made, found = without_prints(kernel)
-        left_out.extend(found)
-        return made
+        silent_kernel, prints = without_prints(kernel)
+        removed.extend(prints)
+        return silent_kernel
 
-    return _Changed(change, with_pullbacks=True).graph(graph), left_out
+    return _KernelRewrite(change, with_pullbacks=True).graph(graph), removed
 
 
-class _Changed:
-    """Exchanges the kernels of a graph, and of the graphs that its nodes run."""
+class _KernelRewrite:
+    """Replaces the kernels of a graph, and of the graphs inside its nodes."""
 
     def __init__(self, change: Callable[[Kernel], Kernel], *, with_pullbacks: bool = False) -> None:
         self._change = change
@@ -66,16 +66,16 @@ class _Changed:
         self._kernels: dict[Kernel, Kernel] = {}
 
     def graph(self, graph: Graph) -> Graph:
-        made: dict[Value, Value] = {}
+        new: dict[Value, Value] = {}
         for node in graph.nodes:
-            given = tuple(made.get(v, v) for v in node.operands)
-            new = with_operands(self._node(node), given)
-            if new is not node:
-                made |= zip(node.results, new.results, strict=True)
-        return Graph(graph.inputs, tuple(made.get(v, v) for v in graph.outputs)) if made else graph
+            operands = tuple(new.get(v, v) for v in node.operands)
+            new_node = with_operands(self._node(node), operands)
+            if new_node is not node:
+                new |= zip(node.results, new_node.results, strict=True)
+        return Graph(graph.inputs, tuple(new.get(v, v) for v in graph.outputs)) if new else graph
 
     def _node(self, node: Node) -> Node:
-        changes: dict[str, Any] = {name: self.graph(one) for name, one in _bodies(node).items()}
+        changes: dict[str, Any] = {name: self.graph(body) for name, body in _bodies(node).items()}
         if isinstance(node, KernelCall):
             changes["kernel"] = self._kernel(node.kernel)
         if isinstance(node, KernelPull | KernelPush):
@@ -90,20 +90,20 @@ class _Changed:
         return self._kernels[kernel]
 
     def _pullback(self, custom: CustomPullback) -> CustomPullback:
-        """With the forward function alone: the backward one prints for itself."""
+        """Rewrites `forward`; `backward` is not a replay, so its prints stay by default."""
         changes = {"forward": self.graph(custom.forward)}
         if self._with_pullbacks:
             changes["backward"] = self.graph(custom.backward)
         return _replaced(custom, changes)
 
 
-def _replaced(thing: _Thing, changes: Mapping[str, Any]) -> _Thing:
-    is_same = all(getattr(thing, name) is new for name, new in changes.items())
-    return thing if is_same else replace(thing, **changes)
+def _replaced(item: _Item, changes: Mapping[str, Any]) -> _Item:
+    is_same = all(getattr(item, name) is new for name, new in changes.items())
+    return item if is_same else replace(item, **changes)
 
 
 def _bodies(node: Node) -> dict[str, Graph]:
-    """The graphs that a node runs, by the names of its fields."""
+    """The graphs inside a node, by field name."""
     if isinstance(node, Loop | Subgraph):
         return {"body": node.body}
     return {"condition": node.condition, "body": node.body} if isinstance(node, WhileLoop) else {}

@@ -1,7 +1,7 @@
-"""Names that stages make up, beside those of the user.
+"""Synthetic names, for the values that compiler passes introduce.
 
-Invariant: a made-up name holds a prime, which no Python identifier does, so it is no name of the
-user's. `lower/names.py` spells it without.
+Invariant: a synthetic name holds a prime, which no Python identifier does, so it never collides
+with a name of the user. `lower/names.py` spells it without the prime.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _PRIME = "'"
 
 
 def made_name(stem: str, taken: Container[str] = ()) -> str:
-    """A made-up name like `stem` that is not among `taken`."""
+    """A synthetic name that starts with `stem` and is not in `taken`."""
     name, number = f"{stem}{_PRIME}", 1
     while name in taken:
         number += 1
@@ -21,5 +21,5 @@ def made_name(stem: str, taken: Container[str] = ()) -> str:
 
 
 def stem_of(name: str) -> str:
-    """What a made-up name is like; any other name itself."""
+    """The stem of a synthetic name; any other name itself."""
     return name.partition(_PRIME)[0]

@@ -2,7 +2,7 @@
 
 Everything is typed and fully resolved: names are unique in their function, conversions are
 explicit, calls point at specialised functions, array parameters are names of kernel buffers.
-Python's meaning is already there: what a node does is what its docstring says on every target.
+Semantics are those of Python, and each docstring holds on every target.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shaderad.ir.types import Access, BufferType, Type
 
 @dataclass(frozen=True, kw_only=True)
 class Expr:
-    """A value. Evaluating one has no effect except through `Call`."""
+    """A value. Only a `Call` may have side effects."""
 
     type: Type
     span: Span = field(default=NO_SPAN, compare=False)
@@ -33,19 +33,19 @@ class Const(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class Zero(Expr):
-    """All-zero value of any value type: ``sad.LocalArray[float, 8]()``."""
+    """The all-zero value of any value type: ``sad.LocalArray[float, 8]()``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Var(Expr):
-    """A local name, parameter, uniform or Index name."""
+    """A local, parameter, uniform or Index name."""
 
     name: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Apply(Expr):
-    """A primitive on operands whose types already agree with the op's rule."""
+    """A primitive applied to operands whose types satisfy the op's rule."""
 
     op: Op
     args: tuple[Expr, ...]
@@ -71,7 +71,7 @@ class Conditional(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class Cast(Expr):
-    """Conversion between scalars, vectors or matrices of one shape.
+    """Scalar conversion of a scalar, vector or matrix; the shape stays.
 
     float -> int truncates; bool -> number is 0 or 1; number -> bool is ``!= 0``.
     Differentiable between float types.
@@ -82,7 +82,7 @@ class Cast(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class Bitcast(Expr):
-    """The same bits read as another scalar or vector type; carries no derivative."""
+    """Reinterprets the bits as another scalar or vector type; carries no derivative."""
 
     value: Expr
 
@@ -92,7 +92,7 @@ class Construct(Expr):
     """A vector, matrix, struct, tuple or pointer from parts.
 
     Vector: parts are scalars and vectors whose counts add up. Matrix: rows, or all scalars.
-    Struct: one part a field. Tuple: one part an element. Pointer: first element and count, two
+    Struct: one part per field. Tuple: one part per element. Pointer: first element and count, two
     uints. Every part has the exact type.
     """
 
@@ -144,14 +144,14 @@ class Load(Expr):
     buffer: str
     """Name of a `Buffer` of the kernel (array parameters of functions are specialised away)."""
     indices: tuple[Expr, ...]
-    """One int an axis."""
+    """One int per axis."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PointerIndex(Expr):
-    """``pointer[index]`` as the number of an element of the pointer's target, an int.
+    """Address of ``pointer[index]``: the index of the element in the pointer's target, an int.
 
-    Stands only as the one index of a `Load` or `AccumulateGradient` of that target. Out of the
+    Valid only as the single index of a `Load` or `AccumulateGradient` of that target. Out of the
     pointer's range reads 0, has no gradient, and is reported.
     """
 
@@ -161,14 +161,14 @@ class PointerIndex(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class KnownNumber(Expr):
-    """The number of an element whose indices were checked before, a uint that says so.
+    """The linear index of an element whose bounds were checked before, a uint with a validity flag.
 
-    Stands only as the one index of an access, whatever its axes, or of a part of a value.
+    Valid only as the single index of an access (of any rank) or of a part of a value.
     """
 
     number: Expr
     is_inside: bool = False
-    """Whether the element is there in any case."""
+    """True if the element is proven to be in range."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +188,7 @@ class Length(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class Call(Expr):
-    """A user function; `args` are its value parameters in order. Type `Void` in `Evaluate`."""
+    """A call of a user function; `args` are its value arguments. Type `Void` only in `Evaluate`."""
 
     function: Function
     args: tuple[Expr, ...]
@@ -198,7 +198,7 @@ class Call(Expr):
 class ForwardDiff(Expr):
     """``sad.fwd_diff(f)(..)``: a `Pair` of the result type.
 
-    `args` are `Pair`s for differentiable parameters, plain values for others.
+    `args` are `Pair`s for differentiable parameters, plain values for all others.
     """
 
     function: Function
@@ -207,7 +207,7 @@ class ForwardDiff(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class MakePair(Expr):
-    """``sad.diff_pair(primal, derivative)``; the derivative is `Zero` where none is given."""
+    """``sad.diff_pair(primal, derivative)``; an omitted derivative is `Zero`."""
 
     primal: Expr
     derivative: Expr
@@ -223,7 +223,7 @@ class PairPart(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class Detach(Expr):
-    """The value of its operand; no derivative flows through."""
+    """Identity without a derivative: ``sad.detach(value)``."""
 
     value: Expr
 
@@ -233,7 +233,7 @@ class Detach(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class Stmt:
-    """One Python statement's worth of effect."""
+    """A statement."""
 
     span: Span = field(default=NO_SPAN, compare=False)
 
@@ -281,9 +281,9 @@ class Assign(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Store(Stmt):
-    """``out[indices]<path> = value`` on an Out buffer, any indices, as the user wrote it.
+    """``out[indices]<path> = value`` on an Out buffer, with any indices.
 
-    ``bodies/outputs.py`` turns those at the thread's own index into local assignments.
+    ``bodies/outputs.py`` turns stores at the thread's own index into local assignments.
     """
 
     buffer: str
@@ -291,7 +291,7 @@ class Store(Stmt):
     path: tuple[Step, ...] = ()
     value: Expr
     is_unique: bool = False
-    """The user wrote ``sad.unique(..)``: no two writes of the launch share an element."""
+    """True after ``sad.unique(..)``: no two writes of the launch share an element."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,7 +306,7 @@ class Accumulate(Stmt):
     path: tuple[Step, ...] = ()
     value: Expr
     tangent: Expr | None = None
-    """Of Min and Max in kernels with tangents: what `tangent_buffer` gets where this write wins."""
+    """For Min and Max in kernels with tangents: stored in `tangent_buffer` if this write wins."""
     tangent_buffer: str = ""
 
 
@@ -319,12 +319,12 @@ class AccumulateGradient(Stmt):
     path: tuple[Step, ...] = ()
     value: Expr
     is_store: bool = False
-    """``=``, behind pointers only: whichever thread comes last is right."""
+    """True for ``=``, which only pointers allow: any write order is valid."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate(Stmt):
-    """A call made for its effect."""
+    """A call whose result is discarded."""
 
     call: Expr
 
@@ -333,7 +333,7 @@ class Evaluate(Stmt):
 class BackwardDiff(Stmt):
     """``sad.bwd_diff(f)(x, y, d_out)``: overwrites ``.d`` of the `Pair` variables among `args`.
 
-    `args` are `Var`s of type `Pair` for differentiable parameters, plain values for others.
+    `args` are `Var`s of type `Pair` for differentiable parameters, plain values for all others.
     """
 
     function: Function
@@ -354,8 +354,8 @@ class If(Stmt):
 class For(Stmt):
     """``for variable in range(start, stop, step)``.
 
-    The bounds are evaluated once. The body never assigns `variable`, and nothing reads it
-    after the loop: where Python code does, the front end copies it into another name.
+    The bounds are evaluated once. The body never assigns `variable`, and nothing reads it after
+    the loop: if the Python code does either, the front end copies it into another name.
     """
 
     variable: str
@@ -363,17 +363,17 @@ class For(Stmt):
     stop: Expr
     step: Expr
     limit: int | None = None
-    """Most iterations that run, from ``sad.range(.., limit=)``; `None` where none is given."""
+    """The iteration limit of ``sad.range(.., limit=)``, or `None`."""
     is_unrolled: bool = False
-    """``sad.static_range``: bounds are `Const`."""
+    """True for ``sad.static_range``, whose bounds are `Const`."""
     exits: tuple[str, ...] = ()
-    """Bool locals that end the loop when true; ``bodies/jumps.py`` makes them."""
+    """Bool locals that end the loop when true; ``bodies/jumps.py`` introduces them."""
     body: tuple[Stmt, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class While(Stmt):
-    """``while condition``, with the limit of ``sad.limit(condition, n)`` where given."""
+    """``while condition``, with the optional limit of ``sad.limit(condition, n)``."""
 
     condition: Expr
     limit: int | None = None
@@ -388,19 +388,19 @@ class Break(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Continue(Stmt):
-    """Goes to the next iteration of the innermost loop."""
+    """Continues with the next iteration of the innermost loop."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Return(Stmt):
-    """Leaves the function; `value` is `None` in kernels and in functions without a result."""
+    """Returns from the function; `value` is `None` in kernels and functions without a result."""
 
     value: Expr | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assert(Stmt):
-    """A false condition is reported with `text` and changes no value."""
+    """Reports `text` if the condition is false; changes no value."""
 
     condition: Expr
     text: str
@@ -408,9 +408,9 @@ class Assert(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Print(Stmt):
-    """``print(..)``: a text with `values` in it, which the host writes.
+    """``print(..)`` of `values`; the host formats and writes the text.
 
-    Only the primal prints: derivatives run without it (`ir/prints.py`). Carries no derivative.
+    Derivatives replay the primal without it (`ir/prints.py`). Carries no derivative.
     """
 
     form: PrintForm
@@ -430,25 +430,25 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Function:
-    """A user function, specialised for the arrays and constants it is given.
+    """A user function, specialised for its array and constant arguments.
 
-    Compared by identity: the front end hands out one object a specialisation.
+    Compared by identity: the front end makes one object per specialisation.
     """
 
     name: str
-    """The user's; methods are ``Struct_method``. ``lower/names.py`` makes it unique."""
+    """Name in the source; methods are ``Struct_method``. ``lower/names.py`` makes it unique."""
     parameters: tuple[Parameter, ...]
     result: Type
     body: tuple[Stmt, ...]
     local_types: dict[str, Type]
-    """Every local name that the body assigns or loops over, with its type."""
+    """Type of every local that the body assigns or loops over."""
     buffers: tuple[str, ...] = ()
-    """Kernel buffers that the body or anything it calls touches."""
+    """Kernel buffers that a call accesses, directly or in further calls."""
     backward: Function | None = None
-    """The user's backward derivative: its parameters are `Pair` where this one's are
-    differentiable; the cotangent of the result comes last."""
+    """User-defined backward derivative. Its parameters are those of this function, differentiable
+    ones as `Pair`; the cotangent of the result comes last."""
     forward: Function | None = None
-    """The user's forward derivative: takes and returns `Pair`s."""
+    """User-defined forward derivative: takes and returns `Pair`s."""
     is_checked: bool = True
     """False after ``backward_derivative(check=False)``: gradcheck skips the kernel."""
     span: Span = NO_SPAN
@@ -456,33 +456,33 @@ class Function:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chooser(Function):
-    """Says which branch of a long chain is taken: the front end makes it of their conditions.
+    """Returns the number of the branch that a long ``elif`` chain takes.
 
-    It writes nothing, and nothing flows back through it.
+    Synthesised by the front end from the conditions. Writes nothing and carries no derivative.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Buffer:
-    """An array that the kernel binds: a parameter, an array field of a struct parameter, or what
-    all pointers of one path lead to.
+    """An array that the kernel binds: a parameter, an array field of a struct parameter, or the
+    pool of elements behind all pointers of one path.
     """
 
     name: str
-    """Unique, a valid identifier: ``mesh_vertices`` for field ``vertices`` of ``mesh``."""
+    """A unique, valid identifier: ``mesh_vertices`` for field ``vertices`` of ``mesh``."""
     path: tuple[str, ...]
-    """Where the host finds it: ``("mesh", "vertices")``; `POINTED` follows a pointer."""
+    """Path in the arguments: ``("mesh", "vertices")``; `POINTED` follows a pointer."""
     type: BufferType
     span: Span = NO_SPAN
 
     @property
     def is_pointed(self) -> bool:
-        """Whether its elements are reached through pointers only."""
+        """True for the pool of elements behind pointers."""
         return self.path[-1:] == (POINTED,)
 
     @property
     def shown_name(self) -> str:
-        """What messages call it: ``scene.meshes`` for what that pointer leads to."""
+        """Name in messages: ``scene.meshes`` for the pool behind that pointer."""
         return ".".join(p for p in self.path if p != POINTED) if self.is_pointed else self.name
 
     @property
@@ -492,7 +492,7 @@ class Buffer:
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform:
-    """A value that is the same for the whole launch."""
+    """A value that is constant during a launch."""
 
     name: str
     path: tuple[str, ...]
@@ -502,10 +502,10 @@ class Uniform:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelParameter:
-    """One Python parameter of a kernel after the Index ones, as the caller sees it.
+    """One Python parameter of a kernel after the Index parameters, as the caller sees it.
 
     `type` is a `BufferType`, a value type, or a `Struct`, whose fields may be buffers.
-    `is_const` marks ``sad.Const``: its value is compiled in and it is no uniform.
+    `is_const` marks ``sad.Const``: the value is compiled in and there is no uniform.
     """
 
     name: str
@@ -526,11 +526,11 @@ class Kernel:
     local_types: dict[str, Type]
     span: Span = NO_SPAN
     is_built: bool = False
-    """It was compiled before and has no body here: nothing can be made of that."""
+    """True if the kernel was loaded from a build: it has no body, so it cannot be transformed."""
 
     @property
     def reported_name(self) -> str:
-        """The name in run-time errors; empty where array functions made the kernel."""
+        """Name in run-time errors; empty if array functions synthesised the kernel."""
         return "" if self.span == NO_SPAN else self.name
 
     def buffer(self, name: str) -> Buffer:

@@ -1,9 +1,9 @@
-"""Pointers among the types of a kernel: which there are, and which array each one leads into.
+"""Pointers in the types of a kernel, and the buffer that each one points into.
 
 Every pointer of a kernel has a fixed path, such as ``scene.meshes[..].triangles``. The elements
-that all pointers of one path lead to lie in one array, a `Buffer` of the kernel, and the path is
-part of the pointer's type (`Pointer.target`). Invariant: a pointer is plain data, a first element
-and a count; what it leads to is read, and its gradient added to, like any In array.
+behind all pointers of one path lie in one array, the pool: a `Buffer` of the kernel, which the
+pointer type names (`Pointer.target`). Invariant: a pointer is plain data, a first element and a
+count; its pool is read, and receives gradients, like any In array.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from shaderad.ir.types import BufferType, Pair, Pointer, Struct, Tuple, Type, is
 
 Path = tuple[str, ...]
 POINTED = "[]"
-"""In a `Buffer.path`: what the pointer at the path so far leads to."""
+"""In a `Buffer.path`: dereferences the pointer at the path so far."""
 
 
 def holds_pointers(t: Type) -> bool:
-    """Whether a value of type `t` holds pointers, at any depth."""
+    """True if a value of type `t` holds pointers, at any depth."""
     if isinstance(t, Struct):
         return any(holds_pointers(f) for _, f in t.fields)
     if isinstance(t, Tuple):
@@ -27,17 +27,17 @@ def holds_pointers(t: Type) -> bool:
 
 
 def comes_apart(t: Type) -> bool:
-    """Whether a kernel takes the fields of a parameter of type `t` one by one."""
+    """True if a parameter of type `t` is bound field by field."""
     return isinstance(t, Struct) and (t.holds_buffers or holds_pointers(t))
 
 
 def is_pooled(t: Type) -> bool:
-    """Whether the host lays the elements of such a parameter out: it leads to pointers."""
+    """True if the host packs the elements of a parameter of type `t` into a pool."""
     return isinstance(t, Pointer) or (isinstance(t, BufferType) and holds_pointers(t.element))
 
 
 def reaches_floats(t: Type) -> bool:
-    """Whether `t` holds floats, or pointers that lead to some."""
+    """True if `t` holds floats, or pointers to floats."""
     if isinstance(t, Pointer | BufferType):
         return reaches_floats(t.element)
     if isinstance(t, Struct):
@@ -46,7 +46,7 @@ def reaches_floats(t: Type) -> bool:
 
 
 def with_targets(t: Type, path: Path, name: Callable[[Path], str]) -> Type:
-    """`t`, found at `path`, with every pointer told the name of the array that it leads into."""
+    """`t` at `path`, with `Pointer.target` of every pointer set to the `name` of its path."""
     if isinstance(t, Pointer):
         target = name(path)
         return Pointer(with_targets(t.element, (*path, POINTED), name), target)
@@ -56,7 +56,7 @@ def with_targets(t: Type, path: Path, name: Callable[[Path], str]) -> Type:
 
 
 def pointers_in(t: Type, path: Path) -> Iterator[tuple[Path, Pointer]]:
-    """The pointers in `t`, found at `path`, and those that they lead to; outer ones first."""
+    """Path and type of every pointer in `t` at `path`, including nested ones; outer ones first."""
     if isinstance(t, Pointer):
         yield path, t
         yield from pointers_in(t.element, (*path, POINTED))
@@ -66,7 +66,7 @@ def pointers_in(t: Type, path: Path) -> Iterator[tuple[Path, Pointer]]:
 
 
 def without_targets(t: Type) -> Type:
-    """`t` as it is annotated."""
+    """`t` without `Pointer.target`, as in annotations."""
     if isinstance(t, Pointer):
         return Pointer(without_targets(t.element))
     if isinstance(t, Pair):

@@ -1,28 +1,27 @@
-"""IR -> compact text that reads like the Python it came from, for people and tests.
+"""Prints kernel IR as Python-like text, for people and tests.
 
-Invariant: the text shows everything that the front end decided: types of locals, conversions,
-what a call was specialised for. Two kernels that print alike mean the same.
+Invariant: the text shows every decision of the front end: types of locals, conversions,
+specialisations of calls. Two kernels with the same text are equivalent.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from shaderad.ir import nodes as ir
 from shaderad.ir.tables import check_rows
 from shaderad.ir.types import Type
+from shaderad.ir.walk import reachable
 
 _INDENT = "    "
 _INFIX = re.compile(r"^\{0\} (\S+) \{1\}$")
 
 
 def kernel_text(kernel: ir.Kernel) -> str:
-    """A kernel, with the functions that it calls before it."""
-    functions: dict[int, ir.Function] = {}
-    _collect(kernel.body, functions)
-    parts = [_function(f) for f in functions.values()]
+    """The functions that `kernel` calls, then the kernel."""
+    parts = [_function(f) for f in reachable(kernel.body)]
     parameters = [*kernel.index_names]
     parameters += [f"{b.name}: {b.type}" for b in kernel.buffers]
     parameters += [f"{u.name}: {u.type}" for u in kernel.uniforms]
@@ -31,7 +30,7 @@ def kernel_text(kernel: ir.Kernel) -> str:
 
 
 def expression_text(value: ir.Expr) -> str:
-    """One expression."""
+    """The text of one expression."""
     return _EXPRESSIONS[type(value)](value)
 
 
@@ -52,26 +51,6 @@ def _definition(head: str, local_types: Mapping[str, Type], body: tuple[ir.Stmt,
     lines += [f"{_INDENT}local {name}: {t}" for name, t in local_types.items()]
     lines += _block(body)
     return "\n".join(lines)
-
-
-def _collect(body: tuple[ir.Stmt, ...], found: dict[int, ir.Function]) -> None:
-    """Every function that the body reaches, callees first."""
-    for part in _parts(body):
-        function = getattr(part, "function", None)
-        if isinstance(function, ir.Function) and id(function) not in found:
-            _collect(function.body, found)
-            found[id(function)] = function
-
-
-def _parts(node: object) -> Iterator[object]:
-    """Every node inside `node`, not entering functions."""
-    if isinstance(node, tuple):
-        for item in node:  # pyright: ignore[reportUnknownVariableType]
-            yield from _parts(item)  # pyright: ignore[reportUnknownArgumentType]
-    elif isinstance(node, ir.Expr | ir.Stmt | ir.ElementStep):
-        yield node
-        for name in type(node).__dataclass_fields__:
-            yield from _parts(getattr(node, name))
 
 
 # -- statements -------------------------------------------------------------------------------

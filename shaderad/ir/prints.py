@@ -1,8 +1,7 @@
-"""Kernels and functions that print -> the same without it.
+"""Removes ``print`` from kernels and functions.
 
-Derivatives run the primal again, whole or in part, so they are made of what does not print. A
-derivative of the user's own is no such replay: it prints for itself, except where a build leaves
-every print out.
+Derivatives replay the primal, in whole or in part, and a replay must be silent. A user-defined
+derivative is not a replay: its prints stay, except in a build, which removes every print.
 """
 
 from __future__ import annotations
@@ -16,103 +15,95 @@ from shaderad.ir.nodes import (
     BackwardDiff,
     Call,
     Expr,
-    For,
     ForwardDiff,
     Function,
-    If,
     Kernel,
     Print,
     Stmt,
-    While,
 )
-from shaderad.ir.walk import reachable, rewrite_statement, statements
+from shaderad.ir.walk import map_blocks, reachable, rewrite_statement, statements
 
 AnyKernel = TypeVar("AnyKernel", bound=Kernel)
-# `None` for what prints nothing: an entry that held its own key would live for ever.
+# `None` stands for a silent key: an entry that held its own key would never be freed.
 _silent_kernels: WeakKeyDictionary[Kernel, Kernel | None] = WeakKeyDictionary()
 _silent_functions: WeakKeyDictionary[Function, Function | None] = WeakKeyDictionary()
 
 
 def prints(body: Iterable[Stmt]) -> list[Print]:
-    """Every ``print`` that a body reaches, in the order of functions, not of execution."""
+    """Every ``print`` that a body reaches: those of called functions first."""
     body = tuple(body)
     bodies = (*(f.body for f in reachable(body)), body)
-    return [s for one in bodies for s in statements(one) if isinstance(s, Print)]
+    return [s for block in bodies for s in statements(block) if isinstance(s, Print)]
 
 
 def silent(kernel: AnyKernel) -> AnyKernel:
-    """`kernel` as derivatives replay it; one that does not print is itself."""
+    """`kernel` as derivatives replay it; `kernel` itself if it does not print."""
     if kernel not in _silent_kernels:
-        made = _Silence().kernel(kernel)
-        _silent_kernels[kernel] = None if made is kernel else made
+        result = _Silencer().kernel(kernel)
+        _silent_kernels[kernel] = None if result is kernel else result
     return cast("AnyKernel", _silent_kernels[kernel] or kernel)
 
 
 def silent_function(function: Function) -> Function:
-    """`function` as ``fwd_diff`` and ``bwd_diff`` run it."""
+    """`function` as ``fwd_diff`` and ``bwd_diff`` replay it."""
     if function not in _silent_functions:
-        made = _Silence().function(function)
-        _silent_functions[function] = None if made is function else made
+        result = _Silencer().function(function)
+        _silent_functions[function] = None if result is function else result
     return _silent_functions[function] or function
 
 
 def without_prints(kernel: Kernel) -> tuple[Kernel, list[Print]]:
-    """`kernel` without a ``print`` anywhere, and those that were left out."""
-    silence = _Silence(with_derivatives=True)
-    made = silence.kernel(kernel)
-    return (made if silence.left_out else kernel), silence.left_out
+    """`kernel` without any ``print``, and the removed statements."""
+    silencer = _Silencer(with_derivatives=True)
+    result = silencer.kernel(kernel)
+    return (result if silencer.removed else kernel), silencer.removed
 
 
-class _Silence:
-    """Takes ``print`` out of bodies; what has none keeps its identity."""
+class _Silencer:
+    """Removes ``print`` from bodies; a body or function without prints keeps its identity."""
 
     def __init__(self, *, with_derivatives: bool = False) -> None:
         self._with_derivatives = with_derivatives
-        self._made: dict[Function, Function] = {}
+        self._silent: dict[Function, Function] = {}
         self._with_own: list[Function] = []
-        """Made functions whose derivatives are still those of before: these may call them."""
-        self.left_out: list[Print] = []
+        """Silent functions whose user-defined derivatives are not silenced yet: a derivative may
+        call its own function, so the function comes first."""
+        self.removed: list[Print] = []
 
     def kernel(self, kernel: AnyKernel) -> AnyKernel:
         body = self._body(kernel.body)
         while self._with_own:
-            made = self._with_own.pop()
-            for name, own in (("backward", made.backward), ("forward", made.forward)):
+            f = self._with_own.pop()
+            for name, own in (("backward", f.backward), ("forward", f.forward)):
                 if own is not None:
-                    object.__setattr__(made, name, self.function(own))
+                    object.__setattr__(f, name, self.function(own))
         return kernel if body is kernel.body else replace(kernel, body=body)
 
     def function(self, f: Function) -> Function:
-        if f not in self._made:
+        if f not in self._silent:
             body = self._body(f.body)
             has_own = self._with_derivatives and (f.backward or f.forward) is not None
-            self._made[f] = f if body is f.body and not has_own else replace(f, body=body)
+            self._silent[f] = f if body is f.body and not has_own else replace(f, body=body)
             if has_own:
-                self._with_own.append(self._made[f])
-        return self._made[f]
+                self._with_own.append(self._silent[f])
+        return self._silent[f]
 
     def _body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        found = tuple(new for s in body for new in self._statement(s))
-        is_same = len(found) == len(body) and all(a is b for a, b in zip(found, body, strict=True))
-        return body if is_same else found
+        new = tuple(t for s in body for t in self._statement(s))
+        is_same = len(new) == len(body) and all(a is b for a, b in zip(new, body, strict=True))
+        return body if is_same else new
 
     def _statement(self, s: Stmt) -> tuple[Stmt, ...]:
         if isinstance(s, Print):
-            self.left_out.append(s)
+            self.removed.append(s)
             return ()
-        if isinstance(s, If):
-            then, otherwise = self._body(s.then), self._body(s.otherwise)
-            if then is not s.then or otherwise is not s.otherwise:
-                s = replace(s, then=then, otherwise=otherwise)
-        elif isinstance(s, For | While):
-            body = self._body(s.body)
-            s = s if body is s.body else replace(s, body=body)
-        elif isinstance(s, BackwardDiff):
+        s = map_blocks(s, self._body)
+        if isinstance(s, BackwardDiff):
             f = self.function(s.function)
             s = s if f is s.function else replace(s, function=f)
-        return (rewrite_statement(s, self._calls),)
+        return (rewrite_statement(s, self._call),)
 
-    def _calls(self, e: Expr) -> Expr:
+    def _call(self, e: Expr) -> Expr:
         if isinstance(e, Call | ForwardDiff):
             f = self.function(e.function)
             return e if f is e.function else replace(e, function=f)

@@ -1,8 +1,7 @@
-"""Values on the host -> the text that ``print`` gives them.
+"""Formats host values as ``print`` shows them, for the device, the interpreter and the debugger.
 
-One form for lines from a device, the interpreter and the debugger. Vectors are arrays, structs
-mappings or objects with the fields. Floats have the fewest digits that tell them apart in their own
-type, so that a ``float`` 0.1 reads 0.1.
+Vectors are arrays, structs are mappings or objects with the fields. A float has the fewest digits
+that identify it in its own type, so a ``float`` 0.1 reads 0.1.
 """
 
 from __future__ import annotations
@@ -28,42 +27,40 @@ from shaderad.ir.types import (
 )
 
 MOST_CHARACTERS = 1000
-"""The widest field, and the most digits, that a format may ask for."""
+"""The largest width and precision that a format may request."""
 _NUMBER = re.compile(r"\d+")
 _SAYS_DIGITS = re.compile(r"\.\d|[A-Za-z%]$")
 
 
 @dataclass(frozen=True, slots=True)
 class PrintForm:
-    """The text of one ``print``: `texts` with a value between each two."""
+    """The text of one ``print``: `texts`, with a value between each two."""
 
     texts: tuple[str, ...]
-    """One more than values; the last one holds the end of the line."""
+    """One more than there are values; the last one holds the end of the line."""
     types: tuple[Type, ...]
-    """Of the values."""
+    """The type of each value."""
     specs: tuple[str, ...]
-    """The format of each value, empty for none."""
+    """The format of each value, or an empty string."""
 
     @property
     def word_count(self) -> int:
-        """Words that a device writes for the values: two for a double, one for all else."""
+        """32-bit words that a device writes for the values."""
         return sum(words_of(leaf.scalar) for t in self.types for leaf in leaves(t))
 
     def text(self, values: Iterable[Any]) -> str:
-        """All of it."""
-        triples = zip(values, self.types, self.specs, strict=True)
-        shown_values = [shown(value, t, spec) for value, t, spec in triples]
-        pairs = zip(shown_values, self.texts[1:], strict=True)
-        return self.texts[0] + "".join(value + text for value, text in pairs)
+        """The text with `values` filled in."""
+        parts = zip(values, self.types, self.specs, self.texts[1:], strict=True)
+        return self.texts[0] + "".join(shown(v, t, spec) + text for v, t, spec, text in parts)
 
 
 def words_of(scalar: Scalar) -> int:
-    """Words of a printed scalar."""
+    """32-bit words of a printed scalar: two for a double, one for any other."""
     return 2 if scalar.kind is Kind.DOUBLE else 1
 
 
 def is_printable(t: Type) -> bool:
-    """Whether a value of type `t` has a text: numbers, and what is made of them."""
+    """True for numbers, and for structs and arrays of numbers."""
     if isinstance(t, Struct):
         return all(is_printable(field) for _, field in t.fields)
     if isinstance(t, LocalArray):
@@ -72,7 +69,7 @@ def is_printable(t: Type) -> bool:
 
 
 def why_no_format(spec: str, t: Type) -> str:
-    """What is wrong with the format `spec` for values of type `t`; empty where nothing is."""
+    """The reason why the format `spec` does not fit type `t`, or an empty string."""
     scalar = scalar_of(t)
     if scalar is None:
         return "only numbers, vectors and matrices have a format"
@@ -99,22 +96,22 @@ def shown(value: Any, t: Type, spec: str = "") -> str:
 
 
 def shown_array(value: Any, name: str, spec: str = "") -> str:
-    """A vector or matrix of type `name`, each of its components by `spec`."""
-    return f"{name}({', '.join(_component(one, spec) for one in value)})"
+    """The text of a vector or matrix of type `name`, with `spec` for each component."""
+    return f"{name}({', '.join(_component(component, spec) for component in value)})"
 
 
 def _component(value: Any, spec: str) -> str:
     if np.ndim(value) == 0:
         return _number(value, spec)
-    return f"[{', '.join(_number(one, spec) for one in value)}]"
+    return f"[{', '.join(_number(number, spec) for number in value)}]"
 
 
 def _number(value: Any, spec: str) -> str:
-    """NumPy's text of a number; by a format Python's."""
+    """A number as NumPy shows it, or as Python formats it if there is a `spec`."""
     if not spec:
         return str(value)
     number: Any = np.asarray(value).item()
-    # A format that says no digits is one of the shortest text, in the number's own type.
+    # A format without a precision applies to the shortest text in the number's own type.
     is_short = isinstance(number, float) and not _SAYS_DIGITS.search(spec)
     return format(float(str(value)) if is_short else number, spec)
 
@@ -126,7 +123,7 @@ def _field(value: Any, name: str) -> Any:
 
 
 def _item(value: Any, k: int) -> Any:
-    """Element `k` of a local array; one of structs may be a struct of arrays."""
+    """Element `k` of a local array; an array of structs may be a struct of arrays."""
     if isinstance(value, Mapping):
         return {name: _item(part, k) for name, part in cast("Mapping[str, Any]", value).items()}
     return cast("Sequence[Any]", value)[k]

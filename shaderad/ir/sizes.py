@@ -1,21 +1,22 @@
-"""Sizes of arrays as whole-number expressions over the sizes of a graph's arguments.
+"""Symbolic array sizes: integer expressions over the sizes of a graph's arguments.
 
-A `Size` is an int, or a polynomial over symbols and over quotients of sizes. Invariant: every
-operation returns the normal form, so two sizes that are equal by the rules of rings compare
-equal, and one that is constant is an int.
+A `Size` is an int, or a polynomial over symbols and derived sizes. Invariant: every operation
+returns the normal form, so sizes that are equal in the ring of polynomials compare equal, and a
+constant size is an int.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from math import isqrt, prod
 from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """An unknown size, known by its name: a user's ``"n"``, or ``x.shape[0]``."""
+    """An unknown size, by name: a user's ``"n"``, or ``x.shape[0]``."""
 
     name: str
 
@@ -25,10 +26,10 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What no polynomial says.
+    """A size that is no polynomial.
 
-    ``left // right``, rounded down; the larger or smaller of two; the square root of `left`,
-    rounded down, but at least `right`.
+    ``left // right``, ``max(left, right)``, ``min(left, right)``, or
+    ``max(floor(sqrt(left)), right)``.
     """
 
     kind: Literal["//", "max", "min", "sqrt"]
@@ -69,7 +70,7 @@ Shape = tuple[Size, ...]
 
 
 def symbol(name: str) -> Size:
-    """The unknown size of this name."""
+    """The unknown size `name`."""
     return _atom(Symbol(name))
 
 
@@ -77,22 +78,22 @@ def add(a: Size, b: Size) -> Size:
     """``a + b``."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
-    found = dict(_terms(a))
+    factors = dict(_terms(a))
     for monomial, factor in _terms(b):
-        found[monomial] = found.get(monomial, 0) + factor
-    return _normal(found)
+        factors[monomial] = factors.get(monomial, 0) + factor
+    return _normal(factors)
 
 
 def multiply(a: Size, b: Size) -> Size:
     """``a * b``."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
-    found: dict[Monomial, int] = {}
+    factors: dict[Monomial, int] = {}
     for left, p in _terms(a):
         for right, q in _terms(b):
-            both = tuple(sorted((*left, *right), key=str))
-            found[both] = found.get(both, 0) + p * q
-    return _normal(found)
+            monomial = tuple(sorted((*left, *right), key=str))
+            factors[monomial] = factors.get(monomial, 0) + p * q
+    return _normal(factors)
 
 
 def subtract(a: Size, b: Size) -> Size:
@@ -101,7 +102,7 @@ def subtract(a: Size, b: Size) -> Size:
 
 
 def floor_divide(a: Size, b: Size) -> Size:
-    """``a // b``, for a positive `b`."""
+    """``a // b`` for positive `b`."""
     if isinstance(a, int) and isinstance(b, int):
         return a // b
     if b == 1:
@@ -112,12 +113,12 @@ def floor_divide(a: Size, b: Size) -> Size:
 
 
 def divide_up(a: Size, b: Size) -> Size:
-    """``ceil(a / b)``, for a positive `b`."""
+    """``ceil(a / b)`` for positive `b`."""
     return floor_divide(add(a, subtract(b, 1)), b)
 
 
 def minimum(a: Size, b: Size) -> Size:
-    """The smaller of the two."""
+    """``min(a, b)``."""
     difference = subtract(a, b)
     if isinstance(difference, int):
         return b if difference >= 0 else a
@@ -125,7 +126,7 @@ def minimum(a: Size, b: Size) -> Size:
 
 
 def maximum(a: Size, b: Size) -> Size:
-    """The larger of the two."""
+    """``max(a, b)``."""
     difference = subtract(a, b)
     if isinstance(difference, int):
         return a if difference >= 0 else b
@@ -133,20 +134,17 @@ def maximum(a: Size, b: Size) -> Size:
 
 
 def square_root(a: Size) -> Size:
-    """The square root of `a`, rounded down, but at least 1."""
+    """``max(floor(sqrt(a)), 1)``."""
     return max(isqrt(a), 1) if isinstance(a, int) else _atom(Derived("sqrt", a, 1))
 
 
 def product(shape: Shape) -> Size:
-    """How many elements an array of `shape` has."""
-    found: Size = 1
-    for extent in shape:
-        found = multiply(found, extent)
-    return found
+    """The element count of an array of `shape`."""
+    return reduce(multiply, shape, 1)
 
 
 def evaluate(size: Size, values: Mapping[str, int]) -> int:
-    """The number that `size` is where the symbols have these `values`, by name."""
+    """The value of `size` for the `values` of its symbols, by name."""
     if isinstance(size, int):
         return size
     return sum(
@@ -159,18 +157,21 @@ def symbols(size: Size) -> frozenset[str]:
     """Names of the symbols that `size` depends on."""
     if isinstance(size, int):
         return frozenset()
-    found: set[str] = set()
+    names: set[str] = set()
     for monomial, _ in size.terms:
         for atom in monomial:
             if isinstance(atom, Symbol):
-                found.add(atom.name)
+                names.add(atom.name)
             else:
-                found |= symbols(atom.left) | symbols(atom.right)
-    return frozenset(found)
+                names |= symbols(atom.left) | symbols(atom.right)
+    return frozenset(names)
 
 
 def is_natural(size: Size) -> bool:
-    """Whether `size` is 0 or more for all symbols: nothing is subtracted, or divided by one."""
+    """True if `size` is provably at least 0 for all values of its symbols.
+
+    Sufficient: it has neither subtractions nor symbolic divisors.
+    """
     if isinstance(size, int):
         return size >= 0
     return all(factor > 0 and all(map(_is_natural, atoms)) for atoms, factor in size.terms)
@@ -183,23 +184,21 @@ def _is_natural(atom: Atom) -> bool:
     return is_divided and is_natural(atom.left) and is_natural(atom.right)
 
 
-def substituted(size: Size, given: Mapping[str, Size]) -> Size:
+def substituted(size: Size, size_by_name: Mapping[str, Size]) -> Size:
     """`size` with other sizes in place of the symbols of these names."""
     if isinstance(size, int):
         return size
-    found: Size = 0
+    total: Size = 0
     for monomial, factor in size.terms:
-        parts: Size = factor
-        for atom in monomial:
-            parts = multiply(parts, _atom_with(atom, given))
-        found = add(found, parts)
-    return found
+        factors = (_atom_with(atom, size_by_name) for atom in monomial)
+        total = add(total, reduce(multiply, factors, factor))
+    return total
 
 
-def _atom_with(atom: Atom, given: Mapping[str, Size]) -> Size:
+def _atom_with(atom: Atom, size_by_name: Mapping[str, Size]) -> Size:
     if isinstance(atom, Symbol):
-        return given.get(atom.name, _atom(atom))
-    left, right = substituted(atom.left, given), substituted(atom.right, given)
+        return size_by_name.get(atom.name, _atom(atom))
+    left, right = (substituted(s, size_by_name) for s in (atom.left, atom.right))
     combine = {"//": floor_divide, "max": maximum, "min": minimum, "sqrt": _root_or_more}
     return combine[atom.kind](left, right)
 
@@ -224,7 +223,7 @@ def _normal(factor_by_monomial: Mapping[Monomial, int]) -> Size:
         return 0
     if tuple(kept) == ((),):
         return kept[()]
-    # Highest degree first, then by name: one order for one polynomial.
+    # A canonical order: highest degree first, then by name.
     ordered = sorted(kept.items(), key=lambda term: (-len(term[0]), [str(a) for a in term[0]]))
     return Polynomial(tuple(ordered))
 

@@ -1,6 +1,6 @@
-"""The types of kernel values and how their elements lie in buffers.
+"""The types of kernel values, and their layout in buffers.
 
-Invariant: types are immutable and compare by structure; a struct is its name and its fields.
+Invariant: types are immutable and compare by structure; structs by name and fields.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Type:
 
 
 class Kind(Enum):
-    """What one scalar is; the value is its spelling in Slang and in messages."""
+    """The kind of a scalar; the value is its spelling in Slang and in messages."""
 
     FLOAT = "float"
     HALF = "half"
@@ -81,15 +81,15 @@ class LocalArray(Type):
 
 @dataclass(frozen=True)
 class Pointer(Type):
-    """``sad.Pointer[T]``: a stretch of elements somewhere else, as a base and a count.
+    """``sad.Pointer[T]``: a range of elements in another buffer, as base and count.
 
-    A plain value without a derivative of its own: the gradient of what it leads to lies at the
-    same number in the gradient of `target` (see ir/pointers.py).
+    A plain value without a derivative: the gradient of an element lies at the same index of the
+    gradient of `target` (see ir/pointers.py).
     """
 
     element: Type
     target: str = ""
-    """The `Buffer` of the kernel that holds the elements; empty in annotations."""
+    """Name of the `Buffer` that holds the elements; empty in annotations."""
 
     def __str__(self) -> str:
         return f"Pointer[{self.element}]"
@@ -97,7 +97,7 @@ class Pointer(Type):
 
 @dataclass(frozen=True)
 class Struct(Type):
-    """A user's struct. Fields that are `BufferType` make it usable as a parameter only."""
+    """A user struct. With `BufferType` fields it is valid as a parameter only."""
 
     name: str
     fields: tuple[tuple[str, Type], ...]
@@ -111,7 +111,7 @@ class Struct(Type):
 
     @property
     def holds_buffers(self) -> bool:
-        """Whether any field, at any depth, is an array parameter."""
+        """True if a field, at any depth, is an array parameter."""
         return any(
             isinstance(t, BufferType) or (isinstance(t, Struct) and t.holds_buffers)
             for _, t in self.fields
@@ -120,7 +120,7 @@ class Struct(Type):
 
 @dataclass(frozen=True)
 class Tuple(Type):
-    """Several results of one function."""
+    """Multiple results of a function."""
 
     elements: tuple[Type, ...]
 
@@ -130,14 +130,14 @@ class Tuple(Type):
 
 @dataclass(frozen=True)
 class FloatFields(Struct):
-    """The type of a derivative of `whole`, a struct that also holds what has none."""
+    """The derivative type of `whole`, a struct with fields that are not differentiable."""
 
     whole: Struct
 
 
 @dataclass(frozen=True)
 class FloatElements(Tuple):
-    """The type of a derivative of `whole`, a tuple that also holds what has none."""
+    """The derivative type of `whole`, a tuple with elements that are not differentiable."""
 
     whole: Tuple
 
@@ -153,7 +153,7 @@ class Pair(Type):
 
 
 class Access(Enum):
-    """How a kernel may touch an array parameter; the value is its Python spelling."""
+    """Access mode of an array parameter; the value is its Python spelling."""
 
     IN = "In"
     OUT = "Out"
@@ -163,7 +163,7 @@ class Access(Enum):
 
     @property
     def described(self) -> str:
-        """The noun of messages, with its article."""
+        """The noun in messages, with its article."""
         article = "a" if self in (Access.MIN, Access.MAX) else "an"
         return f"{article} `{self.value}` array"
 
@@ -183,7 +183,7 @@ class BufferType(Type):
 
 @dataclass(frozen=True)
 class Void(Type):
-    """The result of a function that returns nothing."""
+    """The result type of a function that returns nothing."""
 
     def __str__(self) -> str:
         return "None"
@@ -192,23 +192,22 @@ class Void(Type):
 FLOAT, HALF, DOUBLE = Scalar(Kind.FLOAT), Scalar(Kind.HALF), Scalar(Kind.DOUBLE)
 INT, UINT, BOOL = Scalar(Kind.INT), Scalar(Kind.UINT), Scalar(Kind.BOOL)
 VOID = Void()
-UINT3 = Vector(UINT, 3)
 
 
 def is_float(t: Type) -> bool:
-    """Whether `t` is a float scalar, or a vector or matrix of them."""
+    """True if `t` is a float scalar, or a vector or matrix of them."""
     s = scalar_of(t)
     return s is not None and s.kind in FLOAT_KINDS
 
 
 def is_integer(t: Type) -> bool:
-    """Whether `t` is an int or uint scalar, or a vector or matrix of them."""
+    """True if `t` is an int or uint scalar, or a vector or matrix of them."""
     s = scalar_of(t)
     return s is not None and s.kind in INTEGER_KINDS
 
 
 def is_bool(t: Type) -> bool:
-    """Whether `t` is bool or a vector of them."""
+    """True if `t` is bool or a vector of them."""
     s = scalar_of(t)
     return s is not None and s.kind is Kind.BOOL
 
@@ -223,7 +222,7 @@ def scalar_of(t: Type) -> Scalar | None:
 
 
 def with_scalar(t: Type, scalar: Scalar) -> Type:
-    """`t` (scalar, vector or matrix) with its scalar exchanged."""
+    """`t`, a scalar, vector or matrix, with another scalar."""
     if isinstance(t, Vector):
         return Vector(scalar, t.count)
     if isinstance(t, Matrix):
@@ -232,7 +231,7 @@ def with_scalar(t: Type, scalar: Scalar) -> Type:
 
 
 def is_differentiable(t: Type) -> bool:
-    """Whether `t` holds any float at any depth."""
+    """True if `t` holds a float at any depth."""
     if isinstance(t, LocalArray | BufferType):
         return is_differentiable(t.element)
     if isinstance(t, Struct):
@@ -243,7 +242,7 @@ def is_differentiable(t: Type) -> bool:
 
 
 def tangent(t: Type) -> Type:
-    """The type of ``.d`` of a pair: `t` itself where all of it is float, else its float part."""
+    """The type of ``.d`` of a pair: `t` without the parts that hold no float."""
     if isinstance(t, Struct):
         kept = tuple((n, tangent(f)) for n, f in t.fields if is_differentiable(f))
         return t if kept == t.fields else FloatFields(f"{t.name}.Differential", kept, t)
@@ -256,15 +255,14 @@ def tangent(t: Type) -> Type:
 
 
 # Note [Words]
-# Buffers are flat arrays of words, packed as NumPy packs them, because struct offsets differ
-# between targets. A word has 32 bits; a double takes two. Elements made of half alone use 16-bit
-# words; in a struct that also holds other scalars each field of nothing but half starts on a
-# 32-bit word, and two of its halves share one.
+# Buffers are flat arrays of words, packed as in NumPy, because struct offsets differ between
+# targets. A word has 32 bits; a double takes two. Elements of halves only use 16-bit words. In a
+# struct with other scalars, each field of halves only starts on a 32-bit word, two halves a word.
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One scalar of an element: where it is (`path`), what it is, its byte offset."""
+    """One scalar of an element: its path, type and byte offset."""
 
     path: tuple[str | int, ...]
     scalar: Scalar
@@ -290,12 +288,12 @@ def byte_count(t: Type) -> int:
 
 
 def alignment(t: Type) -> int:
-    """Bytes: an array of `t` starts at a multiple of it in its buffer, where vectors are read."""
+    """Bytes; arrays of `t` start at a multiple of this in their buffer, for vector reads."""
     return gcd(byte_count(t), 16)
 
 
 def memory_of(t: Type) -> int:
-    """Bytes of a local."""
+    """Bytes of a local of type `t`."""
     if isinstance(t, Struct):
         return sum(memory_of(part) for _, part in t.fields)
     if isinstance(t, Tuple):
@@ -304,12 +302,12 @@ def memory_of(t: Type) -> int:
 
 
 def word_bytes(t: Type) -> int:
-    """2 for elements made of half alone, else 4."""
+    """Bytes of a word: 2 for elements of halves only, else 4."""
     return 2 if {s.kind for s in scalars(t)} == {Kind.HALF} else 4
 
 
 def scalars(t: Type) -> Iterator[Scalar]:
-    """The scalars of one element, once for each field."""
+    """The scalar types of one element, at least one per field."""
     if isinstance(t, Struct):
         for _, field in t.fields:
             yield from scalars(field)
@@ -324,7 +322,7 @@ def scalars(t: Type) -> Iterator[Scalar]:
 
 
 def leaves(t: Type) -> tuple[Leaf, ...]:
-    """Every scalar of one element, in the order and at the byte offsets of the buffer."""
+    """Every scalar of one element, in buffer order."""
     return tuple(_leaves(t, (), 0))
 
 

@@ -1,7 +1,7 @@
-"""Whether kernel IR keeps what `nodes` promises: types agree, names are known, jumps have a target.
+"""Checks the invariants of kernel IR: types agree, names are defined, jumps have a target.
 
-Passes hand what they make to `verified`, which looks at it where the environment variable
-SHADERAD_VERIFY is set: the tests set it. Nodes that a pass adds of its own are not entered.
+Passes call `verified` on their result. It checks only if the environment variable SHADERAD_VERIFY
+is set, as in the tests. Nodes that a pass defines itself are not checked.
 """
 
 from __future__ import annotations
@@ -41,31 +41,34 @@ IS_ON = bool(os.environ.get("SHADERAD_VERIFY"))
 
 
 class MalformedIR(AssertionError):
-    """A pass made IR that breaks an invariant of `nodes`."""
+    """IR that violates an invariant of `nodes`."""
 
 
 def verified(
     kernel: Kernel, body: tuple[Stmt, ...] | None = None, types: Mapping[str, Type] | None = None
 ) -> None:
-    """Looks at `kernel`, or at what a pass made of its body, whose names have `types`.
+    """Checks `kernel` and every function that it calls.
 
-    Functions that it reaches are looked at, too.
+    Args:
+        kernel: To check.
+        body: Replaces the body of the kernel.
+        types: Replaces the types of its locals.
 
     Raises:
-        MalformedIR: Where verifying is on, and an invariant does not hold.
+        MalformedIR: SHADERAD_VERIFY is set, and an invariant does not hold.
     """
     if not IS_ON:
         return
-    known: dict[str, Type] = dict.fromkeys(kernel.index_names, INT)
-    known |= {u.name: u.type for u in kernel.uniforms}
-    known |= kernel.local_types if types is None else types
+    type_by_name: dict[str, Type] = dict.fromkeys(kernel.index_names, INT)
+    type_by_name |= {u.name: u.type for u in kernel.uniforms}
+    type_by_name |= kernel.local_types if types is None else types
     buffers = {b.name: b for b in kernel.buffers}
-    scope = _Scope(kernel.name, known, VOID, buffers, set())
-    scope.block(kernel.body if body is None else body, loops=0)
+    checker = _Checker(kernel.name, type_by_name, VOID, buffers, set())
+    checker.block(kernel.body if body is None else body, loops=0)
 
 
-class _Scope:
-    """The names of one kernel or function, and what its nodes may say of them."""
+class _Checker:
+    """Checks the body of one kernel or function."""
 
     def __init__(
         self,
@@ -80,12 +83,12 @@ class _Scope:
         self._result = result
         self._buffers = buffers
         self._seen = seen
-        """Functions that were looked at."""
+        """Functions that were checked before."""
 
     # -- statements -------------------------------------------------------------------------------
 
     def block(self, body: tuple[Stmt, ...], loops: int) -> None:
-        """`loops`: how many lie around."""
+        """Checks `body`, which lies inside of `loops` loops."""
         for s in body:
             for e in children(s):
                 self._expression(e)
@@ -193,8 +196,8 @@ class _Scope:
 
     def check_apply(self, e: nodes.Apply) -> None:
         types = tuple(a.type for a in e.args)
-        found = ops.result_type(e.op, types)
-        self._hold(found == e.type, e, f"`{e.op.name}` of {_listed(types)} is no {e.type}")
+        actual = ops.result_type(e.op, types)
+        self._hold(actual == e.type, e, f"`{e.op.name}` of {_listed(types)} is no {e.type}")
 
     def check_logical(self, e: nodes.Logical) -> None:
         types = (e.left.type, e.right.type, e.type)
@@ -238,10 +241,10 @@ class _Scope:
         t = e.value.type
         if isinstance(t, Tuple):
             is_inside = e.name.isdigit() and int(e.name) < len(t.elements)
-            found = t.elements[int(e.name)] if is_inside else None
+            actual = t.elements[int(e.name)] if is_inside else None
         else:
-            found = t.type_by_field.get(e.name) if isinstance(t, Struct) else None
-        self._hold(found == e.type, e, f"`{e.name}` of {t} is {found}, not {e.type}")
+            actual = t.type_by_field.get(e.name) if isinstance(t, Struct) else None
+        self._hold(actual == e.type, e, f"`{e.name}` of {t} is {actual}, not {e.type}")
 
     def check_swizzle(self, e: nodes.Swizzle) -> None:
         step = nodes.SwizzleStep(components=e.components)
@@ -250,8 +253,8 @@ class _Scope:
         self._hold(is_inside and step_type(t, step) == e.type, e, f"{t} gives no {e.type}")
 
     def check_element(self, e: nodes.Element) -> None:
-        found = step_type(e.value.type, nodes.ElementStep(index=e.index))
-        self._hold(found == e.type, e, f"elements of {e.value.type} are {found}, not {e.type}")
+        actual = step_type(e.value.type, nodes.ElementStep(index=e.index))
+        self._hold(actual == e.type, e, f"elements of {e.value.type} are {actual}, not {e.type}")
         self._equal(e, "the index", e.index.type, INT)
 
     def check_load(self, e: nodes.Load) -> None:
@@ -273,8 +276,8 @@ class _Scope:
 
     def check_call(self, e: nodes.Call) -> None:
         expected = [p.type for p in e.function.parameters]
-        found = [a.type for a in e.args]
-        self._hold(found == expected, e, f"it takes {_listed(expected)}, not {_listed(found)}")
+        actual = [a.type for a in e.args]
+        self._hold(actual == expected, e, f"it takes {_listed(expected)}, not {_listed(actual)}")
         self._equal(e, "the result", e.function.result, e.type)
         self._function(e.function)
 
@@ -299,8 +302,8 @@ class _Scope:
 
     def _pairs(self, node: Expr | Stmt, f: Function, args: tuple[Expr, ...]) -> None:
         expected = [Pair(p.type) if is_differentiable(p.type) else p.type for p in f.parameters]
-        found = [a.type for a in args]
-        self._hold(found == expected, node, f"it takes {_listed(expected)}, not {_listed(found)}")
+        actual = [a.type for a in args]
+        self._hold(actual == expected, node, f"it takes {_listed(expected)}, not {_listed(actual)}")
         self._function(f)
 
     def _function(self, f: Function) -> None:
@@ -308,12 +311,12 @@ class _Scope:
             return
         self._seen.add(f)
         types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
-        _Scope(f.name, types, f.result, self._buffers, self._seen).block(f.body, loops=0)
+        _Checker(f.name, types, f.result, self._buffers, self._seen).block(f.body, loops=0)
         for derivative in (f.backward, f.forward):
             if derivative is not None:
                 self._function(derivative)
 
-    # -- what all of them ask ---------------------------------------------------------------------
+    # -- shared checks ----------------------------------------------------------------------------
 
     def _type_of(self, name: str, node: Expr | Stmt) -> Type:
         self._hold(name in self._types, node, f"there is no name `{name}`")
@@ -323,16 +326,16 @@ class _Scope:
         buffer = self._buffers.get(name)
         self._hold(buffer is not None, node, f"there is no array `{name}`")
         assert buffer is not None
-        found = [e.type for e in indices]
+        actual = [e.type for e in indices]
         is_known = len(indices) == 1 and isinstance(indices[0], nodes.KnownNumber)
-        fits = is_known or found == [INT] * buffer.type.rank
+        fits = is_known or actual == [INT] * buffer.type.rank
         self._hold(
-            fits, node, f"`{name}` of {buffer.type.rank} axes is indexed by {_listed(found)}"
+            fits, node, f"`{name}` of {buffer.type.rank} axes is indexed by {_listed(actual)}"
         )
         return buffer
 
-    def _equal(self, node: Expr | Stmt, what: str, found: Type, expected: Type) -> None:
-        self._hold(found == expected, node, f"{what} is {found}, not {expected}")
+    def _equal(self, node: Expr | Stmt, what: str, actual: Type, expected: Type) -> None:
+        self._hold(actual == expected, node, f"{what} is {actual}, not {expected}")
 
     def _hold(self, holds: bool, node: Expr | Stmt, reason: str) -> None:
         if not holds:
@@ -345,42 +348,42 @@ def _listed(types: Iterable[Type]) -> str:
     return ", ".join(map(str, types)) or "nothing"
 
 
-_Check = Callable[[_Scope, Any], None]
+_Check = Callable[[_Checker, Any], None]
 _STATEMENTS: dict[type[Stmt], _Check] = {
-    nodes.Assign: _Scope.check_assign,
-    nodes.Store: _Scope.check_store,
-    nodes.Accumulate: _Scope.check_accumulate,
-    nodes.AccumulateGradient: _Scope.check_accumulate_gradient,
-    nodes.BackwardDiff: _Scope.check_backward_diff,
-    nodes.If: _Scope.check_if,
-    nodes.For: _Scope.check_for,
-    nodes.While: _Scope.check_while,
-    nodes.Return: _Scope.check_return,
-    nodes.Assert: _Scope.check_assert,
-    nodes.Print: _Scope.check_print,
+    nodes.Assign: _Checker.check_assign,
+    nodes.Store: _Checker.check_store,
+    nodes.Accumulate: _Checker.check_accumulate,
+    nodes.AccumulateGradient: _Checker.check_accumulate_gradient,
+    nodes.BackwardDiff: _Checker.check_backward_diff,
+    nodes.If: _Checker.check_if,
+    nodes.For: _Checker.check_for,
+    nodes.While: _Checker.check_while,
+    nodes.Return: _Checker.check_return,
+    nodes.Assert: _Checker.check_assert,
+    nodes.Print: _Checker.check_print,
 }
 check_rows(_STATEMENTS, nodes.STATEMENTS, but=(nodes.Evaluate, nodes.Break, nodes.Continue))
 _EXPRESSIONS: dict[type[Expr], _Check] = {
-    nodes.Const: _Scope.check_const,
-    nodes.Var: _Scope.check_var,
-    nodes.Apply: _Scope.check_apply,
-    nodes.Logical: _Scope.check_logical,
-    nodes.Conditional: _Scope.check_conditional,
-    nodes.Cast: _Scope.check_cast,
-    nodes.Bitcast: _Scope.check_bitcast,
-    nodes.Construct: _Scope.check_construct,
-    nodes.Splat: _Scope.check_splat,
-    nodes.Field: _Scope.check_field,
-    nodes.Swizzle: _Scope.check_swizzle,
-    nodes.Element: _Scope.check_element,
-    nodes.Load: _Scope.check_load,
-    nodes.PointerIndex: _Scope.check_pointer_index,
-    nodes.PointerLength: _Scope.check_pointer_length,
-    nodes.Length: _Scope.check_length,
-    nodes.Call: _Scope.check_call,
-    nodes.ForwardDiff: _Scope.check_forward_diff,
-    nodes.MakePair: _Scope.check_make_pair,
-    nodes.PairPart: _Scope.check_pair_part,
-    nodes.Detach: _Scope.check_detach,
+    nodes.Const: _Checker.check_const,
+    nodes.Var: _Checker.check_var,
+    nodes.Apply: _Checker.check_apply,
+    nodes.Logical: _Checker.check_logical,
+    nodes.Conditional: _Checker.check_conditional,
+    nodes.Cast: _Checker.check_cast,
+    nodes.Bitcast: _Checker.check_bitcast,
+    nodes.Construct: _Checker.check_construct,
+    nodes.Splat: _Checker.check_splat,
+    nodes.Field: _Checker.check_field,
+    nodes.Swizzle: _Checker.check_swizzle,
+    nodes.Element: _Checker.check_element,
+    nodes.Load: _Checker.check_load,
+    nodes.PointerIndex: _Checker.check_pointer_index,
+    nodes.PointerLength: _Checker.check_pointer_length,
+    nodes.Length: _Checker.check_length,
+    nodes.Call: _Checker.check_call,
+    nodes.ForwardDiff: _Checker.check_forward_diff,
+    nodes.MakePair: _Checker.check_make_pair,
+    nodes.PairPart: _Checker.check_pair_part,
+    nodes.Detach: _Checker.check_detach,
 }
 check_rows(_EXPRESSIONS, nodes.EXPRESSIONS, but=(nodes.Zero, nodes.KnownNumber))

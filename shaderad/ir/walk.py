@@ -1,7 +1,7 @@
-"""Visiting and rewriting kernel IR: the only code that knows the fields of every node.
+"""Traversal and rewriting of kernel IR: the only code that knows the fields of every node.
 
-Expressions are rewritten bottom-up by a function from node to node; statements by a function
-from statement to statements. Both leave what the function returns unchanged alone.
+Expressions are rewritten bottom-up by a function from node to node. A node whose parts do not
+change keeps its identity.
 """
 
 from __future__ import annotations
@@ -40,37 +40,38 @@ from shaderad.ir.nodes import (
 from shaderad.ir.types import LocalArray, Matrix, Pair, Struct, Tuple, Type, Vector, tangent
 
 ExprRewrite = Callable[[Expr], Expr]
+Block = tuple[Stmt, ...]
 _Node = TypeVar("_Node", Expr, Stmt)
+_BLOCKS = ("then", "otherwise", "body")
 
 
 def children(node: Expr | Stmt) -> Iterator[Expr]:
-    """The expressions directly inside a node, in order; nested statements are not entered."""
+    """The expressions directly inside a node, in order, without those of nested statements."""
     for f in fields(node):
         value: Any = getattr(node, f.name)
         if isinstance(value, Expr):
             yield value
         elif isinstance(value, tuple):
-            yield from _expressions(cast("tuple[Any, ...]", value))
+            for item in cast("tuple[Any, ...]", value):
+                if isinstance(item, Expr | ElementStep):
+                    yield item.index if isinstance(item, ElementStep) else item
 
 
-def _expressions(items: Iterable[Any]) -> Iterator[Expr]:
-    for item in items:
-        if isinstance(item, Expr):
-            yield item
-        elif isinstance(item, ElementStep):
-            yield item.index
+def indices(path: Iterable[Step]) -> list[Expr]:
+    """The element indices of a path."""
+    return [step.index for step in path if isinstance(step, ElementStep)]
 
 
 def expressions(node: Expr | Stmt) -> Iterator[Expr]:
-    """Every expression of a node at any depth, parents after their operands."""
+    """Every expression of a node, at any depth, operands first."""
     for child in children(node):
         yield from expressions(child)
     if isinstance(node, Expr):
         yield node
 
 
-def blocks(statement: Stmt) -> tuple[tuple[Stmt, ...], ...]:
-    """The statement lists directly inside a statement."""
+def blocks(statement: Stmt) -> tuple[Block, ...]:
+    """The blocks of an ``if`` or loop, empty for any other statement."""
     if isinstance(statement, If):
         return (statement.then, statement.otherwise)
     if isinstance(statement, For | While):
@@ -79,7 +80,7 @@ def blocks(statement: Stmt) -> tuple[tuple[Stmt, ...], ...]:
 
 
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Every statement at any depth, parents first."""
+    """Every statement, at any depth, parents first."""
     for statement in body:
         yield statement
         for block in blocks(statement):
@@ -98,20 +99,20 @@ def reads(body: Iterable[Stmt]) -> set[str]:
 
 
 def writes(body: Iterable[Stmt]) -> set[str]:
-    """Local names that a body assigns, loop variables and results of ``bwd_diff`` included."""
-    found: set[str] = set()
+    """Local names that a body assigns, including loop variables and pairs set by ``bwd_diff``."""
+    names: set[str] = set()
     for statement in statements(body):
         if isinstance(statement, Assign):
-            found.add(statement.name)
+            names.add(statement.name)
         elif isinstance(statement, For):
-            found.add(statement.variable)
+            names.add(statement.variable)
         elif isinstance(statement, BackwardDiff):
-            found |= {a.name for a in statement.args if isinstance(a, Var)}
-    return found
+            names |= {a.name for a in statement.args if isinstance(a, Var)}
+    return names
 
 
 def changed(body: Iterable[Stmt]) -> set[str]:
-    """Names that a body may change: those it assigns, or gives to calls made for their effect."""
+    """Names that a body may change: `writes`, and the arguments of calls in `Evaluate`."""
     body = tuple(body)
     calls = (s.call for s in statements(body) if isinstance(s, Evaluate))
     args = (a for call in calls if isinstance(call, Call) for a in call.args)
@@ -119,7 +120,7 @@ def changed(body: Iterable[Stmt]) -> set[str]:
 
 
 def called(body: Iterable[Stmt]) -> Iterator[Function]:
-    """The functions that a body calls or differentiates, each time it does."""
+    """The function of each call, ``fwd_diff`` and ``bwd_diff`` in a body."""
     for statement in statements(body):
         if isinstance(statement, BackwardDiff):
             yield statement.function
@@ -128,42 +129,43 @@ def called(body: Iterable[Stmt]) -> Iterator[Function]:
                 yield e.function
 
 
-def reachable(body: tuple[Stmt, ...]) -> list[Function]:
-    """Functions that `body` calls, directly or not, each once; derivatives not entered."""
-    found: dict[Function, None] = {}
+def reachable(body: Block) -> list[Function]:
+    """Functions that `body` calls, directly or not, callees first; their derivatives excluded."""
+    ordered: dict[Function, None] = {}
 
-    def visit(stmts: tuple[Stmt, ...]) -> None:
-        for f in called(stmts):
-            if f not in found:
+    def visit(block: Block) -> None:
+        for f in called(block):
+            if f not in ordered:
                 visit(f.body)
-                found[f] = None
+                ordered[f] = None
 
     visit(body)
-    return list(found)
+    return list(ordered)
 
 
 def has_loops(f: Function) -> bool:
-    """Whether a call of `f` runs a loop."""
-    inside = (s for g in (f, *reachable(f.body)) for s in statements(g.body))
-    return any(isinstance(s, For | While) for s in inside)
+    """True if a call of `f` runs a loop."""
+    return any(isinstance(s, For | While) for s in all_statements(f))
 
 
 def has_own_backward(f: Function) -> bool:
-    """Whether `f`, or anything it calls, has a backward derivative of the user's."""
-    return f.backward is not None or any(g.backward is not None for g in reachable(f.body))
+    """True if `f`, or a function that it calls, has a user-defined backward derivative."""
+    return any(g.backward is not None for g in (f, *reachable(f.body)))
 
 
 def writes_memory(f: Function) -> bool:
-    """Whether a call of `f` stores or adds to an array, or prints."""
-    return any(
-        isinstance(s, Store | Accumulate | AccumulateGradient | Print)
-        for g in (f, *reachable(f.body))
-        for s in statements(g.body)
-    )
+    """True if a call of `f` stores or adds to an array, or prints."""
+    kinds = Store | Accumulate | AccumulateGradient | Print
+    return any(isinstance(s, kinds) for s in all_statements(f))
+
+
+def all_statements(f: Function) -> Iterator[Stmt]:
+    """Every statement of `f` and of the functions that it calls."""
+    return (s for g in (f, *reachable(f.body)) for s in statements(g.body))
 
 
 def touched_buffers(body: Iterable[Stmt]) -> Iterator[str]:
-    """The buffers that a body itself reads or writes, each time it does."""
+    """The buffer of each access in a body; called functions are not entered."""
     for statement in statements(body):
         if isinstance(statement, Store | Accumulate | AccumulateGradient):
             yield statement.buffer
@@ -180,20 +182,42 @@ def rewrite_expression(e: Expr, change: ExprRewrite) -> Expr:
 
 
 def rewrite_statement(s: Stmt, change: ExprRewrite) -> Stmt:
-    """`s` with `change` applied to every expression in it, also in nested statements."""
+    """`s` with `change` applied to every expression, including those of nested statements."""
     return map_children(s, lambda child: rewrite_expression(child, change))
 
 
-def rewrite_body(body: tuple[Stmt, ...], change: ExprRewrite) -> tuple[Stmt, ...]:
+def rewrite_body(body: Block, change: ExprRewrite) -> Block:
     return tuple(rewrite_statement(s, change) for s in body)
 
 
 def map_children(node: _Node, change: ExprRewrite) -> _Node:
-    """`node` with `change` applied to the expressions directly inside, nested statements' too."""
+    """`node` with `change` applied to its children, including those of nested statements."""
+    return _with_fields(node, lambda _, value: _mapped(value, change))
+
+
+def map_statement(s: Stmt, change: ExprRewrite, block: Callable[[Block], Block]) -> Stmt:
+    """`s` with `change` applied to its children and `block` to its blocks."""
+    return _with_fields(
+        s, lambda name, value: block(value) if name in _BLOCKS else _mapped(value, change)
+    )
+
+
+def map_blocks(s: Stmt, change: Callable[[Block], Block]) -> Stmt:
+    """`s` with `change` applied to its blocks."""
+    return _with_fields(s, lambda name, value: change(value) if name in _BLOCKS else value)
+
+
+def map_indices(path: tuple[Step, ...], change: ExprRewrite) -> tuple[Step, ...]:
+    """`path` with `change` applied to its element indices."""
+    return _mapped(path, change)
+
+
+def _with_fields(node: _Node, change: Callable[[str, Any], Any]) -> _Node:
+    """`node` with `change` applied to the name and value of each field."""
     updates: dict[str, Any] = {}
     for f in fields(node):
         value: Any = getattr(node, f.name)
-        new = _mapped(value, change)
+        new = change(f.name, value)
         if new is not value:
             updates[f.name] = new
     return replace(node, **updates) if updates else node
@@ -233,7 +257,7 @@ def map_statements(
 
 
 def path_value(name: Expr, path: tuple[Step, ...]) -> Expr | None:
-    """The expression that reads ``name<path>``; `None` where a step is not a plain place."""
+    """The expression that reads ``name<path>``; `None` if a step does not fit its type."""
     value = name
     for step in path:
         part = step_type(value.type, step)
@@ -251,7 +275,7 @@ def path_value(name: Expr, path: tuple[Step, ...]) -> Expr | None:
 
 
 def step_type(t: Type, step: Step) -> Type | None:
-    """The type of what `step` reaches inside a value of type `t`."""
+    """The type of the part that `step` selects from a value of type `t`; `None` if it has none."""
     if isinstance(step, FieldStep) and isinstance(t, Struct):
         return t.type_by_field.get(step.name)
     if isinstance(step, FieldStep) and isinstance(t, Tuple):
