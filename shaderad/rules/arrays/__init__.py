@@ -1,4 +1,4 @@
-"""Derivatives of array graphs: one rule a node in each direction, and the walks that apply them."""
+"""Derivatives of array graphs: a push and a pull rule per node, and the walks that apply them."""
 
 from shaderad.rules.arrays.walks import Linearised as Linearised
 from shaderad.rules.arrays.walks import jvp as jvp

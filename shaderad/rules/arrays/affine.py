@@ -1,9 +1,9 @@
-"""Affine maps r -> r A + b, by which cotangents flow through a recurrence, and their composition.
+"""Affine maps r -> r A + b, which carry cotangents through a recurrence, and their composition.
 
     (A1, b1) then (A2, b2)  =  (A1 A2, b1 A2 + b2)
 
-A is as small as the operator allows: by component for an op by component, a number, matrix or
-local array for a function of elements that hold 1, up to 4, or more floats.
+For an op by component, A is diagonal and stored by component. For a function, A is a number, a
+matrix or a local array, if elements hold 1, up to 4, or more floats.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from shaderad.rules.local_arrays import array_of, float_scalars, from_float_scal
 
 @dataclass(frozen=True, slots=True)
 class AffineMaps:
-    """The maps of one recurrence: their type, and how they follow from its values."""
+    """The maps of one recurrence, as expressions over its values."""
 
     factor: Expr
-    """A, as an expression over the recurrence's variables."""
+    """A, as an expression over the variables of the recurrence."""
     element: Type
-    """Of what flows, in the type of the primal."""
+    """The element type of primals and cotangents."""
     is_by_component: bool
 
     @staticmethod
     def of(step: Expr, name: str, t: Type, *, is_by_component: bool) -> AffineMaps:
-        """Those of ``step``, a value of type `t`, as a function of the variable `name`."""
+        """The maps whose A is the Jacobian of `step`, of type `t`, by the variable `name`."""
         if is_by_component:
             ones = c.number(t, 1.0)
             factor = expressions.pull(step, ones, (name,)).get(name, c.zero(t))
             return AffineMaps(factor, t, is_by_component)
-        # Row j of A: the cotangent of the variable where the j-th float of the result has 1.
+        # Row j of A is the cotangent of the variable for the j-th unit cotangent of the result.
         count = len(float_scalars(c.variable(name, t)))
         scalar = _scalar_of(t)
         bar = expressions.pull(step, c.variable("basis", t), (name,)).get(name, c.zero(t))
@@ -62,33 +62,33 @@ class AffineMaps:
             rows += [expressions.substitute(s, by_name) for s in row]
         return AffineMaps(_packed(_matrix_type(scalar, count), rows), t, is_by_component)
 
-    def flow(self, given: Mapping[str, Value], bar: Value) -> Value:
-        """All that flows into each element: ``r[i] = bar[i] + r[i+1] A[i+1]``."""
+    def flow(self, value_by_name: Mapping[str, Value], bar: Value) -> Value:
+        """The total cotangent of each element: ``r[i] = bar[i] + r[i+1] A[i+1]``."""
         factor, offset = ("factor", self.factor.type), ("offset", self._offset.type)
-        low = (("low", self.factor.type),) if self._is_in_two else ()
+        low = (("low", self.factor.type),) if self._is_compensated else ()
         pair = Struct(f"{b.type_name(self.element)}_affine_map", (factor, *low, offset))
-        factors = b.elementwise(self.factor, given, bar.shape)
+        factors = b.elementwise(self.factor, value_by_name, bar.shape)
         lows = [b.zeros(factors.type) for _ in low]
         flat = c.field(c.variable("x", pair), "offset")
 
-        def scanned(factors: Value, offsets: Value, made: Expr) -> Value:
-            parts = b.reverse(b.struct(pair, [factors, *lows, offsets]))
-            found = b.scan(self._composition(pair), parts)
-            # Turned round last: so the scan need store no more than what is asked for.
-            return b.reverse(b.elementwise(made, {"x": found}, bar.shape))
+        def scanned(factors: Value, offsets: Value, result: Expr) -> Value:
+            maps = b.reverse(b.struct(pair, [factors, *lows, offsets]))
+            total = b.scan(self._composition(pair), maps)
+            # Reversed last, so that the scan stores only the part of the map that is used.
+            return b.reverse(b.elementwise(result, {"x": total}, bar.shape))
 
         if self.is_by_component:
-            # With s[i] = r[i] A[i] no map needs its neighbour's factor:
+            # With s[i] = r[i] A[i], no map needs the factor of its neighbour:
             # s[i] = bar[i] A[i] + s[i+1] A[i], r[i] = bar[i] + s[i+1].
             s = scanned(factors, b.applied(ops.MUL, bar, factors), flat)
             return b.applied(ops.ADD, bar, b.shift_left(s, c.zero(self.element)))
         offsets = b.elementwise(self._offset, {"bar": bar}, bar.shape)
         after = b.shift_left(factors, c.zero(self.factor.type))
-        return scanned(after, offsets, from_float_scalars(self.element, _unpacked(flat)))
+        return scanned(after, offsets, from_float_scalars(self.element, float_scalars(flat)))
 
     @property
     def _offset(self) -> Expr:
-        """The cotangent ``bar`` in the form that A multiplies."""
+        """The cotangent ``bar``, flattened to the row vector that A multiplies."""
         bar = c.variable("bar", self.element)
         if self.is_by_component:
             return bar
@@ -97,28 +97,28 @@ class AffineMaps:
         return _packed(_vector_type(scalar, len(flat)), flat)
 
     @property
-    def _is_in_two(self) -> bool:
-        """Whether products of factors are carried in two floats."""
+    def _is_compensated(self) -> bool:
+        """True if products of factors are carried in two floats (products.py)."""
         is_number = self.is_by_component or isinstance(self.factor.type, Scalar)
         return is_number and products.loses(ops.MUL, self.factor.type)
 
     def _composition(self, pair: Struct) -> Function:
-        """The first map, then the second."""
+        """The function that composes two maps, the first one applied first."""
         first, second = c.variable("first", pair), c.variable("second", pair)
         body: tuple[nodes.Stmt, ...] = ()
         local_types: dict[str, Type] = {}
-        if self._is_in_two:
-            parts = _in_two(first, second)
+        if self._is_compensated:
+            parts = _compensated_parts(first, second)
         elif isinstance(self.factor.type, Struct) and not self.is_by_component:
             body, local_types, parts = _long_products(pair)
         else:
             is_matrix = not self.is_by_component and isinstance(self.factor.type, Matrix)
             times = ops.MATMUL if is_matrix else ops.MUL
             factor = c.field(second, "factor")
-            moved = c.apply(times, c.field(first, "offset"), factor)
+            mapped = c.apply(times, c.field(first, "offset"), factor)
             parts = (
                 c.apply(times, c.field(first, "factor"), factor),
-                c.apply(ops.ADD, moved, c.field(second, "offset")),
+                c.apply(ops.ADD, mapped, c.field(second, "offset")),
             )
         return Function(
             name="composed",
@@ -129,20 +129,20 @@ class AffineMaps:
         )
 
 
-def _in_two(first: Expr, second: Expr) -> tuple[Expr, ...]:
-    """The parts of the composition where factors are products that are carried in two floats."""
+def _compensated_parts(first: Expr, second: Expr) -> tuple[Expr, ...]:
+    """Factor, its rounding error, and offset of the composition."""
     a, a_low = c.field(first, "factor"), c.field(first, "low")
     then, then_low = c.field(second, "factor"), c.field(second, "low")
-    moved = c.apply(ops.MUL, c.field(first, "offset"), products.whole(then, then_low))
+    mapped = c.apply(ops.MUL, c.field(first, "offset"), products.whole(then, then_low))
     return (
         c.apply(ops.MUL, a, then),
         products.lost(a, a_low, then, then_low),
-        c.apply(ops.ADD, moved, c.field(second, "offset")),
+        c.apply(ops.ADD, mapped, c.field(second, "offset")),
     )
 
 
 def _scalar_of(t: Type) -> Scalar:
-    """The float type that all floats of `t` have; `float` where they differ."""
+    """The type of all floats in `t`; `float` if they differ."""
     kinds = {s for s in scalars(t) if is_float(s)}
     return kinds.pop() if len(kinds) == 1 else FLOAT
 
@@ -160,7 +160,7 @@ def _vector_type(scalar: Scalar, count: int) -> Type:
 
 
 def _long(scalar: Scalar, count: int) -> Struct:
-    """Arrays hold structs, but no bare local arrays."""
+    """A struct around a local array, because array elements cannot be local arrays."""
     return Struct(f"{scalar}_{count}", (("of", LocalArray(scalar, count)),))
 
 
@@ -173,14 +173,10 @@ def _packed(t: Type, flat: list[Expr]) -> Expr:
     return c.of_components(t, flat)
 
 
-def _unpacked(value: Expr) -> list[Expr]:
-    return float_scalars(value)
-
-
 def _long_products(
     pair: Struct,
 ) -> tuple[tuple[nodes.Stmt, ...], dict[str, Type], tuple[Expr, Expr]]:
-    """Matrix products in loops over local arrays, for elements of more than four floats."""
+    """Body, local types and result parts of a composition by loops over local arrays."""
     factor, offset = pair.type_by_field["factor"], pair.type_by_field["offset"]
     assert isinstance(factor, Struct)
     assert isinstance(offset, Struct)

@@ -1,6 +1,6 @@
-"""Rows folded by bin: sorted by bin, each bin is a stretch, and a scan folds every stretch.
+"""Reduction by bin: a stable sort by bin, then a segmented scan.
 
-The order within a bin is that of the rows, so that the operator need only be associative.
+Rows keep their order within a bin, so the operator need not be commutative.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from shaderad.rules.local_arrays import added
 
 
 def folded(op: Reducer, init: Value, rows: Value, at: Value, span: Span = nodes.NO_SPAN) -> Value:
-    """``result[k] = init[k] op rows[j] op ..`` over all j with ``at[j] == k``, in their order.
+    """``result[k] = init[k] op rows[j] op ..`` over all j with ``at[j] == k``, in row order.
 
     Args:
         op: Associative.
         init: The result of a bin without rows.
-        rows: Elements, or rows of the shape of those of `init`.
-        at: The bin of each row; one out of range is ignored.
+        rows: Elements, or rows with the shape of a row of `init`.
+        at: The bin of each row; rows whose bin is out of range are ignored.
         span: The Python line.
     """
     count = init.shape[0]
-    order = arrays.ArgSort(operands=(_or_beyond(at, count),), span=span).result
+    order = arrays.ArgSort(operands=(_sort_keys(at, count),), span=span).result
     bins = arrays.Gather(operands=(at, order), is_reported=False).result
     sorted_rows = arrays.Gather(operands=(rows, order), is_reported=False).result
     starts = b.applied(ops.NE, bins, b.shift_right(bins, c.whole(-1)))
@@ -43,8 +43,8 @@ def folded(op: Reducer, init: Value, rows: Value, at: Value, span: Span = nodes.
     return _after(op, init, b.broadcast(is_filled, init.shape, [0]), picked)
 
 
-def _or_beyond(at: Value, count: sizes.Size) -> Value:
-    """The bins, with one behind the last in place of those that do not exist."""
+def _sort_keys(at: Value, count: sizes.Size) -> Value:
+    """The bins, with `count` in place of those out of range."""
     bound = b.broadcast(arrays.SizeOf(operands=(), size=count).result, at.shape, [])
     is_inside = b.applied(
         ops.BIT_AND,
@@ -55,7 +55,7 @@ def _or_beyond(at: Value, count: sizes.Size) -> Value:
 
 
 def _after(op: Reducer, init: Value, is_filled: Value, totals: Value) -> Value:
-    """``init op total`` of the bins that have rows, `init` of those without."""
+    """``init op total`` for each bin with rows, else `init`."""
     first, total = c.variable("init", init.element), c.variable("total", init.element)
     result = nodes.Conditional(
         type=init.element,
@@ -75,9 +75,9 @@ def _combined(op: Reducer, left: nodes.Expr, right: nodes.Expr) -> nodes.Expr:
 
 @lru_cache(maxsize=64)
 def _segmented(op: Reducer, element: Type) -> tuple[nodes.Function, Struct]:
-    """The operator lifted to (starts, value): what stands before a start does not count.
+    """`op` lifted to pairs (starts, value), so that a scan restarts at each start.
 
-    ``(f, a) op' (g, b) = (f or g, b if g else a op b)``, which is associative where op is.
+    ``(f, a) op' (g, b) = (f or g, b if g else a op b)``, which is associative if op is.
     """
     t = Struct(f"{b.type_name(element)}_in_segment", (("starts", BOOL), ("value", element)))
     left, right = (nodes.Var(type=t, name=name) for name in ("a", "b"))
@@ -91,6 +91,6 @@ def _segmented(op: Reducer, element: Type) -> tuple[nodes.Function, Struct]:
     )
     result = nodes.Return(value=c.construct(t, [starts, value]))
     parameters = tuple(nodes.Parameter(name=name, type=t) for name in ("a", "b"))
-    made = nodes.Function(name=f"{t.name}_total", parameters=parameters, result=t,
-                          body=(result,), local_types={})  # fmt: skip
-    return made, t
+    lifted = nodes.Function(name=f"{t.name}_total", parameters=parameters, result=t,
+                            body=(result,), local_types={})  # fmt: skip
+    return lifted, t

@@ -1,6 +1,6 @@
-"""Values made of values: the nodes that rules of derivatives are written in.
+"""Constructors of array nodes, in which derivative rules are written.
 
-What changes nothing makes no node: a reshape to the same shape is the value itself.
+An identity makes no node: a reshape to the same shape returns the value itself.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ def has_derivative(value: Value) -> bool:
     return is_differentiable(value.element)
 
 
-# -- by element -------------------------------------------------------------------------------
+# -- elementwise ------------------------------------------------------------------------------
 
 
 def elementwise(expr: Expr, value_by_name: Mapping[str, Value], shape: Shape) -> Value:
-    """``expr`` for each element of the values that its variables name, all of one `shape`."""
+    """`expr` for each element of the values that its variables name, all of one `shape`."""
     used = variables(expr)
-    kept = [(name, value) for name, value in value_by_name.items() if name in used]
+    operands = {name: value for name, value in value_by_name.items() if name in used}
     names = {
-        name: c.variable(operand_name(k), value.element) for k, (name, value) in enumerate(kept)
+        name: c.variable(operand_name(k), value.element)
+        for k, (name, value) in enumerate(operands.items())
     }
     renamed = substitute(expr, names)
-    if len(kept) == 1 and renamed is names[kept[0][0]]:
-        return kept[0][1]
-    operands = tuple(value for _, value in kept)
-    return arrays.Elementwise(operands=operands, expr=renamed, shape=shape).result
+    values = tuple(operands.values())
+    if len(values) == 1 and renamed is next(iter(names.values())):
+        return values[0]
+    return arrays.Elementwise(operands=values, expr=renamed, shape=shape).result
 
 
 def operand_names(count: int) -> list[str]:
@@ -43,7 +44,7 @@ def operand_names(count: int) -> list[str]:
 
 
 def full(shape: Shape, expr: Expr) -> Value:
-    """An expression without variables for each element."""
+    """`expr`, which has no variables, in every element."""
     return arrays.Elementwise(operands=(), expr=expr, shape=shape).result
 
 
@@ -52,13 +53,13 @@ def zeros(t: ArrayType) -> Value:
 
 
 def add(a: Value, b: Value) -> Value:
-    """The sum of two derivatives."""
+    """The sum of two tangents or cotangents."""
     left, right = c.variable("left", a.element), c.variable("right", b.element)
     return elementwise(added(left, right), {"left": a, "right": b}, a.shape)
 
 
 def applied(op: ops.Op, *values: Value) -> Value:
-    """An op by component on values of one shape."""
+    """`op` by component on values of one shape."""
     names = operand_names(len(values))
     args = [c.variable(n, v.element) for n, v in zip(names, values, strict=True)]
     return elementwise(c.apply(op, *args), dict(zip(names, values, strict=True)), values[0].shape)
@@ -83,14 +84,14 @@ def field(value: Value, name: str) -> Value:
 
 
 def struct(t: Struct, parts: Sequence[Value]) -> Value:
-    """Structs of one part a field."""
+    """Structs whose fields are `parts`."""
     names = operand_names(len(parts))
     expr = c.construct(t, [c.variable(n, p.element) for n, p in zip(names, parts, strict=True)])
     return elementwise(expr, dict(zip(names, parts, strict=True)), parts[0].shape)
 
 
 def type_name(t: Type) -> str:
-    """The name of a type as part of an identifier."""
+    """The name of a type, as part of an identifier."""
     return "".join(letter if letter.isalnum() else "_" for letter in str(t))
 
 
@@ -121,8 +122,8 @@ def broadcast(x: Value, shape: Shape, axes: Sequence[int]) -> Value:
 def along_last(x: Value, extent: Size) -> Value:
     """`x` repeated along a new last axis."""
     rank = len(x.shape)
-    made = arrays.Broadcast(operands=(x,), shape=(*x.shape, extent), axes=tuple(range(rank)))
-    return made.result
+    node = arrays.Broadcast(operands=(x,), shape=(*x.shape, extent), axes=tuple(range(rank)))
+    return node.result
 
 
 def reshape(x: Value, shape: Shape) -> Value:
@@ -136,7 +137,7 @@ def transpose(x: Value, permutation: Sequence[int]) -> Value:
 
 
 def piece(x: Value, axis: int, start: Size, extent: Size, step: int = 1) -> Value:
-    """`extent` positions of one axis, from `start` on."""
+    """`extent` positions of one axis: ``x[start : start + step * extent : step]``."""
     if x.shape[axis] == extent and start == 0 and step == 1:
         return x
     starts: list[Size] = [0] * len(x.shape)
@@ -148,7 +149,7 @@ def piece(x: Value, axis: int, start: Size, extent: Size, step: int = 1) -> Valu
 
 
 def reverse(x: Value) -> Value:
-    """`x` with its last axis the other way round."""
+    """`x` with its last axis reversed."""
     count = x.shape[-1]
     return piece(x, len(x.shape) - 1, sizes.subtract(count, 1), count, -1)
 
@@ -158,7 +159,7 @@ def concatenate(parts: Sequence[Value], axis: int) -> Value:
 
 
 def shift_right(x: Value, fill: Expr) -> Value:
-    """``result[.., i] = x[.., i - 1]``, and `fill` at 0; right for empty rows, too."""
+    """``result[.., i] = x[.., i - 1]``, and `fill` at 0; also for empty rows."""
     axis = len(x.shape) - 1
     joined = concatenate((full((*x.shape[:-1], 1), fill), x), axis)
     return piece(joined, axis, 0, x.shape[-1])
@@ -189,7 +190,7 @@ def reverse_scan(op: Reducer, x: Value) -> Value:
 
 
 def sum_over(x: Value, axes: Sequence[int]) -> Value:
-    """The sum over some axes, which the result does not have."""
+    """The sum over `axes`, which are removed."""
     if not axes:
         return x
     kept = [k for k in range(len(x.shape)) if k not in axes]

@@ -1,4 +1,4 @@
-"""Derivatives of reads and sums by index arrays: each is the other's transpose."""
+"""Derivatives of gather and scatter-add: each is the transpose of the other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shaderad.rules.arrays.layout import Derivatives
 
 
 def gather(x: Value, *index: Value) -> Value:
-    """Reads silently: out of range was reported by the primal, or means 0."""
+    """Reads without reporting: the primal reported indices out of range."""
     return arrays.Gather(operands=(x, *index), is_reported=False).result
 
 

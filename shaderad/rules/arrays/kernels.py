@@ -1,7 +1,7 @@
-"""Derivatives of kernel calls: the kernel's own backward and forward entry points.
+"""Derivatives of kernel calls, by the backward and forward entry points of the kernel.
 
-Of a derivative of a kernel the derivative is one of the kernel with tangents, `push(f)`
-(`rules/pushing`), with ``push(f)(x, x_dot) = (y, J x_dot)``, and so on.
+A derivative of such a derivative is one of the pushed kernel (`rules/pushing`),
+``push(f)(x, x_dot) = (y, J x_dot)``, and so on for higher orders.
 """
 
 from __future__ import annotations
@@ -16,76 +16,76 @@ from shaderad.rules.arrays.layout import Derivatives
 from shaderad.rules.transforms import push_kernel
 
 Named = list[tuple[str, Value]]
-"""Values by the names that a kernel has for them."""
+"""Values by the names of kernel parameters."""
 
 # results = kernel(operands)     results_dot by <kernel>_fwd      operands_bar by <kernel>_bwd
 
 
 def push_call(node: arrays.KernelCall, dots: Derivatives) -> Derivatives:
     wanted = [name for name, t in node.written if b.is_differentiable(t.element)]
-    pushed = dict(zip(wanted, _push(node, _known(node.names, dots), wanted), strict=True))
-    return [pushed.get(name) for name, _ in node.written]
+    dot_by_name = dict(zip(wanted, _push(node, _named(node.names, dots), wanted), strict=True))
+    return [dot_by_name.get(name) for name, _ in node.written]
 
 
 def pull_call(node: arrays.KernelCall, bars: Derivatives, wanted: Sequence[bool]) -> Derivatives:
-    names = _chosen(node.names, wanted)
-    pulled = _pull(node, _known([name for name, _ in node.written], bars), names)
-    found = dict(zip(names, pulled, strict=True))
-    return [found.get(name) for name in node.names]
+    names = _selected(node.names, wanted)
+    pulled = _pull(node, _named([name for name, _ in node.written], bars), names)
+    bar_by_name = dict(zip(names, pulled, strict=True))
+    return [bar_by_name.get(name) for name in node.names]
 
 
-# x_bar = J^T y_bar              x_bar_dot = J^T y_bar_dot + d/dx <y_bar, J x_dot>
-#                                          = of push(f), x_bar for the cotangents (y_bar_dot, y_bar)
+# x_bar = J^T y_bar        x_bar_dot = J^T y_bar_dot + d/dx <y_bar, J x_dot>
+#                                    = x_bar of push(f) for the cotangents (y_bar_dot, y_bar)
 
 
 def push_pull(node: arrays.KernelPull, dots: Derivatives) -> Derivatives:
     call, bars = _parts(node)
     count = len(call.names)
-    moved = _known(call.names, dots[:count])
-    bars_dot = _known(node.given, dots[count:])
-    if not moved:
+    x_dots = _named(call.names, dots[:count])
+    bars_dot = _named(node.given, dots[count:])
+    if not x_dots:
         return list(_pull(call, bars_dot, node.wanted))
-    twice, dot_of = _with_tangents(call, moved)
-    given = [*bars_dot, *((dot_of[name], bar) for name, bar in bars)]
-    return list(_pull(twice, given, node.wanted))
+    pushed, dot_of = _with_tangents(call, x_dots)
+    cotangents = [*bars_dot, *((dot_of[name], bar) for name, bar in bars)]
+    return list(_pull(pushed, cotangents, node.wanted))
 
 
-# for the cotangent z of x_bar:  y_bar_bar = J z
-#                                x_bar = d/dx <y_bar, J z>
-#                                      = of push(f) at (x, z), x_bar for the cotangents (0, y_bar)
+# With the cotangent z of x_bar:  y_bar_bar = J z
+#                                 x_bar = d/dx <y_bar, J z>
+#                                       = x_bar of push(f) at (x, z) for the cotangents (0, y_bar)
 
 
 def pull_pull(node: arrays.KernelPull, bars: Derivatives, wanted: Sequence[bool]) -> Derivatives:
     call, y_bars = _parts(node)
     count = len(call.names)
-    moved = _known(node.wanted, bars)
-    asked = _chosen(node.given, wanted[count:])
-    by_bar = dict(zip(asked, _push(call, moved, asked), strict=True))
-    names = _chosen(call.names, wanted[:count])
-    by_name: dict[str, Value] = {}
-    if names:
-        twice, dot_of = _with_tangents(call, moved)
-        pulled = _pull(twice, [(dot_of[name], bar) for name, bar in y_bars], names)
-        by_name = dict(zip(names, pulled, strict=True))
-    return [*map(by_name.get, call.names), *map(by_bar.get, node.given)]
+    z = _named(node.wanted, bars)
+    y_names = _selected(node.given, wanted[count:])
+    y_bar_bars = dict(zip(y_names, _push(call, z, y_names), strict=True))
+    x_names = _selected(call.names, wanted[:count])
+    x_bars: dict[str, Value] = {}
+    if x_names:
+        pushed, dot_of = _with_tangents(call, z)
+        pulled = _pull(pushed, [(dot_of[name], bar) for name, bar in y_bars], x_names)
+        x_bars = dict(zip(x_names, pulled, strict=True))
+    return [*map(x_bars.get, call.names), *map(y_bar_bars.get, node.given)]
 
 
-# y_dot = J x_dot                is a result of push(f): both its derivatives are those of push(f)
+# y_dot = J x_dot is a result of push(f), so its derivatives are those of push(f).
 
 
 def push_push(node: arrays.KernelPush, dots: Derivatives) -> Derivatives:
     call, x_dots = _parts(node)
-    twice, dot_of = _with_tangents(call, x_dots)
-    return list(_push(twice, _known(twice.names, dots), [dot_of[name] for name in node.wanted]))
+    pushed, dot_of = _with_tangents(call, x_dots)
+    return list(_push(pushed, _named(pushed.names, dots), [dot_of[name] for name in node.wanted]))
 
 
 def pull_push(node: arrays.KernelPush, bars: Derivatives, wanted: Sequence[bool]) -> Derivatives:
     call, x_dots = _parts(node)
-    twice, dot_of = _with_tangents(call, x_dots)
-    names = _chosen(twice.names, wanted)
-    given = _known([dot_of[name] for name in node.wanted], bars)
-    by_name = dict(zip(names, _pull(twice, given, names), strict=True))
-    return [by_name.get(name) for name in twice.names]
+    pushed, dot_of = _with_tangents(call, x_dots)
+    names = _selected(pushed.names, wanted)
+    cotangents = _named([dot_of[name] for name in node.wanted], bars)
+    bar_by_name = dict(zip(names, _pull(pushed, cotangents, names), strict=True))
+    return [bar_by_name.get(name) for name in pushed.names]
 
 
 # -- the nodes --------------------------------------------------------------------------------
@@ -93,52 +93,53 @@ def pull_push(node: arrays.KernelPush, bars: Derivatives, wanted: Sequence[bool]
 
 def _push(call: arrays.KernelCall, dots: Named, wanted: Sequence[str]) -> tuple[Value, ...]:
     """Tangents of the results `wanted`."""
-    names, values = _apart(dots)
-    made = arrays.KernelPush(operands=(*call.operands, *values), call=call, given=names,
+    names, values = _unzipped(dots)
+    node = arrays.KernelPush(operands=(*call.operands, *values), call=call, given=names,
                              wanted=tuple(wanted), span=call.span)  # fmt: skip
-    return made.results
+    return node.results
 
 
 def _pull(call: arrays.KernelCall, bars: Named, wanted: Sequence[str]) -> tuple[Value, ...]:
     """Gradients of the operands `wanted`."""
-    names, values = _apart(bars)
-    made = arrays.KernelPull(operands=(*call.operands, *values), call=call, given=names,
+    names, values = _unzipped(bars)
+    node = arrays.KernelPull(operands=(*call.operands, *values), call=call, given=names,
                              wanted=tuple(wanted), span=call.span)  # fmt: skip
-    return made.results
+    return node.results
 
 
 def _with_tangents(
     call: arrays.KernelCall, dots: Named
 ) -> tuple[arrays.KernelCall, Mapping[str, str]]:
-    """The call of the kernel with tangents, and its names for them."""
-    names, values = _apart(dots)
+    """The call of the pushed kernel at tangents `dots`, and the names of tangents by primal."""
+    names, values = _unzipped(dots)
     kernel = push_kernel(call.kernel, names)
     written = [(kernel.dots[name], t) for name, t in call.written if name in kernel.dots]
-    twice = replace(
+    pushed = replace(
         call,
         kernel=kernel,
         operands=(*call.operands, *values),
         names=(*call.names, *(kernel.dots[name] for name in names)),
         written=(*call.written, *written),
     )
-    return twice, kernel.dots
+    return pushed, kernel.dots
 
 
 def _parts(node: arrays.KernelPull | arrays.KernelPush) -> tuple[arrays.KernelCall, Named]:
-    """The call at the operands of `node`, and what is given besides."""
+    """The call at the operands of `node`, and its cotangents or tangents."""
     count = len(node.call.names)
     call = replace(node.call, operands=node.operands[:count])
     return call, list(zip(node.given, node.operands[count:], strict=True))
 
 
-def _known(names: Sequence[str], values: Derivatives) -> Named:
+def _named(names: Sequence[str], values: Derivatives) -> Named:
+    """The derivatives that are not zero, by name."""
     pairs = zip(names, values, strict=True)
     return [(name, value) for name, value in pairs if value is not None]
 
 
-def _apart(named: Named) -> tuple[tuple[str, ...], tuple[Value, ...]]:
+def _unzipped(named: Named) -> tuple[tuple[str, ...], tuple[Value, ...]]:
     return tuple(name for name, _ in named), tuple(value for _, value in named)
 
 
-def _chosen(names: Sequence[str], wanted: Sequence[bool]) -> list[str]:
+def _selected(names: Sequence[str], wanted: Sequence[bool]) -> list[str]:
     return [name for name, is_wanted in zip(names, wanted, strict=True) if is_wanted]

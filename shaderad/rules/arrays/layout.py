@@ -1,7 +1,7 @@
-"""Derivatives of nodes by element, and of those that lay elements out anew.
+"""Derivatives of elementwise and layout nodes.
 
-Each rule is a pair: `push` takes the tangents of the operands, `pull` the cotangents of the
-results and which operands want theirs. `None` is zero.
+Each rule is a pair: `push` takes the tangents of the operands; `pull` takes the cotangents of the
+results, and a flag for each operand whose cotangent is wanted. `None` is a zero derivative.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import Value, operand_name
 from shaderad.ir.nodes import Expr
-from shaderad.ir.sizes import Size
+from shaderad.ir.sizes import Shape, Size
 from shaderad.rules import composing as c
 from shaderad.rules import expressions
 from shaderad.rules.arrays import building as b
@@ -23,48 +23,44 @@ Derivatives = Sequence["Value | None"]
 
 
 def push_elementwise(node: arrays.Elementwise, dots: Derivatives) -> Derivatives:
-    given = _named(node)
+    value_by_name = _operands_by_name(node)
     tangents: dict[str, Expr | None] = {}
     for k, dot in enumerate(dots):
         if dot is not None:
             name = f"{operand_name(k)}_dot"
-            given[name] = dot
+            value_by_name[name] = dot
             tangents[operand_name(k)] = c.variable(name, dot.element)
-    found = expressions.push(node.expr, tangents)
-    return (None if found is None else b.elementwise(found, given, node.shape),)
+    y_dot = expressions.push(node.expr, tangents)
+    return (None if y_dot is None else b.elementwise(y_dot, value_by_name, node.shape),)
 
 
 def pull_elementwise(
-    node: arrays.Elementwise, bars: Derivatives, wanted: Sequence[bool]
-) -> Derivatives:
-    return _pull_elementwise(node, bars, wanted, lambda part, _: part)
-
-
-def pull_unused(node: arrays.Elementwise, bars: Derivatives, wanted: Sequence[bool]) -> Derivatives:
-    """The same for a node that a choice may not use: then 0 times infinity is 0."""
-    return _pull_elementwise(node, bars, wanted, expressions.without_unused)
-
-
-def _pull_elementwise(
     node: arrays.Elementwise,
     bars: Derivatives,
     wanted: Sequence[bool],
-    finished: Callable[[Expr, Expr], Expr],
+    *,
+    may_be_discarded: bool = False,
 ) -> Derivatives:
+    """If a `where` may discard the result, 0 times infinity is 0."""
     (bar,) = bars
     assert bar is not None
     names = [operand_name(k) for k, is_wanted in enumerate(wanted) if is_wanted]
-    bar_expr = c.variable("bar", bar.element)
-    pulled = expressions.pull(node.expr, bar_expr, names)
-    found = {name: finished(part, bar_expr) for name, part in pulled.items()}
-    given = _named(node) | {"bar": bar}
+    y_bar = c.variable("bar", bar.element)
+    expr_by_name = expressions.pull(node.expr, y_bar, names)
+    if may_be_discarded:
+        expr_by_name = {
+            name: expressions.without_unused(expr, y_bar) for name, expr in expr_by_name.items()
+        }
+    value_by_name = _operands_by_name(node) | {"bar": bar}
     return [
-        b.elementwise(found[name], given, node.shape) if name in found else None
+        b.elementwise(expr_by_name[name], value_by_name, node.shape)
+        if name in expr_by_name
+        else None
         for name in map(operand_name, range(len(wanted)))
     ]
 
 
-def _named(node: arrays.Elementwise) -> dict[str, Value]:
+def _operands_by_name(node: arrays.Elementwise) -> dict[str, Value]:
     return {operand_name(k): x for k, x in enumerate(node.operands)}
 
 
@@ -105,42 +101,32 @@ def pull_transpose(node: arrays.Transpose, bars: Derivatives, _: Sequence[bool])
 
 
 def push_slice(node: arrays.Slice, dots: Derivatives) -> Derivatives:
-    return _linear(dots, lambda dot: _slice(dot, node))
+    return _linear(dots, lambda dot: _moved(arrays.Slice, dot, node, node.shape))
 
 
 def pull_slice(node: arrays.Slice, bars: Derivatives, _: Sequence[bool]) -> Derivatives:
-    return _linear(bars, lambda bar: _place(bar, node, node.operands[0]))
+    return _linear(bars, lambda bar: _moved(arrays.Place, bar, node, node.operands[0].shape))
 
 
 def push_place(node: arrays.Place, dots: Derivatives) -> Derivatives:
-    return _linear(dots, lambda dot: _place(dot, node, node.result))
+    return _linear(dots, lambda dot: _moved(arrays.Place, dot, node, node.shape))
 
 
 def pull_place(node: arrays.Place, bars: Derivatives, _: Sequence[bool]) -> Derivatives:
-    (x,) = node.operands
-    return _linear(
-        bars,
-        lambda bar: (
-            arrays.Slice(
-                operands=(bar,), starts=node.starts, steps=node.steps, shape=x.shape
-            ).result
-        ),
-    )
+    return _linear(bars, lambda bar: _moved(arrays.Slice, bar, node, node.operands[0].shape))
 
 
-def _slice(x: Value, node: arrays.Slice) -> Value:
-    return arrays.Slice(
-        operands=(x,), starts=node.starts, steps=node.steps, shape=node.shape
-    ).result
+def _moved(
+    kind: type[arrays.Slice | arrays.Place],
+    x: Value,
+    node: arrays.Slice | arrays.Place,
+    shape: Shape,
+) -> Value:
+    """A slice or its transpose, with the starts and steps of `node`."""
+    return kind(operands=(x,), starts=node.starts, steps=node.steps, shape=shape).result
 
 
-def _place(x: Value, node: arrays.Slice | arrays.Place, like: Value) -> Value:
-    return arrays.Place(
-        operands=(x,), starts=node.starts, steps=node.steps, shape=like.shape
-    ).result
-
-
-# y = x0, x1, .. in a row        y_dot = x0_dot, x1_dot, ..          xk_bar = its part of y_bar
+# y = [x0, x1, ..]               y_dot = [x0_dot, x1_dot, ..]        xk_bar = its slice of y_bar
 
 
 def push_concatenate(node: arrays.Concatenate, dots: Derivatives) -> Derivatives:
@@ -155,16 +141,16 @@ def pull_concatenate(
 ) -> Derivatives:
     (bar,) = bars
     assert bar is not None
-    found: list[Value | None] = []
+    x_bars: list[Value | None] = []
     start: Size = 0
     for x, is_wanted in zip(node.operands, wanted, strict=True):
         extent = x.shape[node.axis]
-        found.append(b.piece(bar, node.axis, start, extent) if is_wanted else None)
+        x_bars.append(b.piece(bar, node.axis, start, extent) if is_wanted else None)
         start = sizes.add(start, extent)
-    return found
+    return x_bars
 
 
-def _linear(given: Derivatives, change: Callable[[Value], Value]) -> Derivatives:
-    """What a node of one operand and one result that is linear makes of a derivative."""
-    (one,) = given
-    return (None if one is None else change(one),)
+def _linear(derivatives: Derivatives, change: Callable[[Value], Value]) -> Derivatives:
+    """Applies a linear map to the one derivative, unless that is zero."""
+    (derivative,) = derivatives
+    return (None if derivative is None else change(derivative),)

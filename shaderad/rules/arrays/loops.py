@@ -1,5 +1,4 @@
-"""Derivatives of loops over arrays: forward they carry tangents along; backward they run again
-from the end, over the carries that the loop saved.
+"""Derivatives of loops over arrays: loops that carry tangents forward or cotangents backward.
 
     forward    c[k+1], y[k] = body(k, c[k], z, x[k])             saves c[0], c[1], ..
     backward   c_bar[k], z_bar, x_bar[k] += pull(body at k, c[k])(c_bar[k+1], y_bar[k])
@@ -9,9 +8,9 @@ The derivative of a loop is a loop, so it has derivatives itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from shaderad.ir import arrays
 from shaderad.ir.arrays import ArrayType, Graph, Loop, Value
@@ -24,25 +23,21 @@ K = ArrayType(INT, ())
 T = TypeVar("T")
 
 
-class Walks(Protocol):
-    """Derivatives of whole graphs, of which bodies are some."""
+@dataclass(frozen=True, slots=True)
+class Walks:
+    """The derivatives of whole graphs, passed to the rules of nodes with bodies."""
 
-    def push(self, graph: Graph, dots: Derivatives) -> Derivatives:
-        """Tangents of the outputs, given those of the inputs."""
-        ...
-
-    def pull(self, graph: Graph, bars: Derivatives, wanted: Sequence[bool]) -> Derivatives:
-        """Cotangents of the inputs, given those of the outputs."""
-        ...
-
-    def depends(self, graph: Graph, wanted: Sequence[bool]) -> Sequence[bool]:
-        """Which outputs a derivative by the inputs `wanted` can flow to."""
-        ...
+    push: Callable[[Graph, Derivatives], Derivatives]
+    """(graph, tangents of its inputs) -> tangents of its outputs."""
+    pull: Callable[[Graph, Derivatives, Sequence[bool]], Derivatives]
+    """(graph, cotangents of its outputs, flags of inputs) -> cotangents of flagged inputs."""
+    depends: Callable[[Graph, Sequence[bool]], Sequence[bool]]
+    """(graph, flags of inputs) -> flags of the outputs that depend on a flagged input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts(Generic[T]):
-    """What belongs to the operands of a loop, or to its body's inputs behind k."""
+    """One item per operand of a loop, or per input of its body after k."""
 
     carries: tuple[T, ...]
     constants: tuple[T, ...]
@@ -50,13 +45,13 @@ class Parts(Generic[T]):
 
 
 def parts_of(values: Sequence[T], node: Loop) -> Parts[T]:
-    """`values`, one for each operand of `node`, by what that is."""
+    """Splits `values`, one per operand of `node`."""
     first, second = node.carry_count, node.carry_count + node.constant_count
     return Parts(tuple(values[:first]), tuple(values[first:second]), tuple(values[second:]))
 
 
 def fresh(values: Sequence[Value]) -> tuple[Value, ...]:
-    """New inputs of a graph, of the types of `values`."""
+    """New graph inputs with the types of `values`."""
     return tuple(Value(v.type) for v in values)
 
 
@@ -64,57 +59,54 @@ def kept(values: Derivatives) -> tuple[Value, ...]:
     return tuple(v for v in values if v is not None)
 
 
-def only(values: Sequence[T], flags: Sequence[bool]) -> list[T]:
-    """Those that are flagged."""
-    return [v for v, one in zip(values, flags, strict=True) if one]
+def selected(values: Sequence[T], flags: Sequence[bool]) -> list[T]:
+    """The flagged values."""
+    return [v for v, is_flagged in zip(values, flags, strict=True) if is_flagged]
+
+
+def spread(values: Iterable[T], flags: Iterable[bool]) -> list[T | None]:
+    """The inverse of `selected`: the next value for each flag that is set, else `None`."""
+    remaining = iter(values)
+    return [next(remaining) if is_flagged else None for is_flagged in flags]
 
 
 def instantiate(graph: Graph, inputs: Sequence[Value]) -> tuple[Value, ...]:
     """The outputs of `graph` for other inputs."""
-    known = dict(zip(graph.inputs, inputs, strict=True))
+    new = dict(zip(graph.inputs, inputs, strict=True))
     for node in graph.nodes:
-        changed = arrays.with_operands(node, tuple(known.get(v, v) for v in node.operands))
-        known |= zip(node.results, changed.results, strict=True)
-    return tuple(known.get(v, v) for v in graph.outputs)
+        copy = arrays.with_operands(node, tuple(new.get(v, v) for v in node.operands))
+        new |= zip(node.results, copy.results, strict=True)
+    return tuple(new.get(v, v) for v in graph.outputs)
 
 
 def active_carries(
     node: Loop | arrays.WhileLoop, wanted: Sequence[bool], walks: Walks
 ) -> list[bool]:
-    """The carries that depend on the operands `wanted` in some iteration."""
+    """Flags of the carries that depend on a `wanted` operand in some iteration."""
     offset = 1 if isinstance(node, Loop) else 0
     active = [*wanted]
     while True:
         reached = walks.depends(node.body, [*[False] * offset, *active])
-        found = [a or r for a, r in zip(active, reached, strict=False)][: node.carry_count]
-        if found == active[: node.carry_count]:
-            return found
-        active[: node.carry_count] = found
+        carries = [a or r for a, r in zip(active, reached, strict=False)][: node.carry_count]
+        if carries == active[: node.carry_count]:
+            return carries
+        active[: node.carry_count] = carries
 
 
 # -- forward ----------------------------------------------------------------------------------
 
 
 def push_loop(node: Loop, dots: Derivatives, walks: Walks) -> Derivatives:
-    """The loop over carries, constants and xs, each followed by those tangents that are not 0."""
+    """The loop over carries, constants and xs, each group followed by its tangents."""
     is_given = [dot is not None for dot in dots]
     active = active_carries(node, is_given, walks)
     flags = [*active, *is_given[node.carry_count :]]
     k, *inputs = node.body.inputs
-    inputs_dot = [
-        Value(v.type) if is_moved else None for v, is_moved in zip(inputs, flags, strict=True)
-    ]
+    inputs_dot = flagged_inputs(inputs, flags)
     outputs_dot = list(walks.push(node.body, [None, *inputs_dot]))
     count = node.carry_count
-    carries_dot = [
-        or_zeros(dot, v)
-        for dot, v, is_active in zip(outputs_dot, node.body.outputs, active, strict=False)
-        if is_active
-    ]
-    full_dots = [
-        or_zeros(dot, v) if moved else None
-        for dot, v, moved in zip(dots, node.operands, flags, strict=True)
-    ]
+    carries_dot = wanted_or_zeros(outputs_dot, node.body.outputs, active)
+    operands_dot = spread(wanted_or_zeros(dots, node.operands, flags), flags)
     body = Graph(
         (k, *_interleaved(inputs, inputs_dot, node)),
         (
@@ -124,26 +116,27 @@ def push_loop(node: Loop, dots: Derivatives, walks: Walks) -> Derivatives:
             *kept(outputs_dot[count:]),
         ),
     )
-    made = replace(
+    pushed = replace(
         node,
-        operands=_interleaved(node.operands, full_dots, node),
+        operands=_interleaved(node.operands, operands_dot, node),
         body=silent_graph(body),
         carry_count=count + sum(active),
         constant_count=node.constant_count + sum(flags[count : count + node.constant_count]),
     )
-    moved = iter((*made.results[count : made.carry_count],
-                  *made.results[len(node.results) + sum(active) :]))  # fmt: skip
+    results_dot = (*pushed.results[count : pushed.carry_count],
+                   *pushed.results[len(node.results) + sum(active) :])  # fmt: skip
     has_dot = [*active, *(dot is not None for dot in outputs_dot[count:])]
-    return [next(moved) if one else None for one in has_dot]
+    return spread(results_dot, has_dot)
 
 
 def _interleaved(values: Sequence[Value], dots: Derivatives, node: Loop) -> tuple[Value, ...]:
     """Carries, their tangents, constants, their tangents, xs, their tangents."""
-    first, second = node.carry_count, node.carry_count + node.constant_count
-    found: list[Value] = []
-    for part in (slice(0, first), slice(first, second), slice(second, None)):
-        found += [*values[part], *kept(dots[part])]
-    return tuple(found)
+    primals, tangents = parts_of(values, node), parts_of(dots, node)
+    return (
+        *(*primals.carries, *kept(tangents.carries)),
+        *(*primals.constants, *kept(tangents.constants)),
+        *(*primals.xs, *kept(tangents.xs)),
+    )
 
 
 def or_zeros(derivative: Value | None, like: Value) -> Value:
@@ -155,16 +148,17 @@ def or_zeros(derivative: Value | None, like: Value) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class LoopPullback:
-    """A loop from its end, ready for the cotangents of its results."""
+    """The pullback of a loop: a loop in the opposite direction."""
 
     node: Loop
     body: Graph
-    """One iteration backward. In: k, the cotangents of carries, sums of those of constants;
-    then constants; then states, xs and cotangents of ys. Out: the first two, and those of xs."""
+    """One backward iteration. In: k, cotangents of carries, summed cotangents of constants;
+    constants; saved carries, xs, cotangents of ys. Out: the cotangents of carries, constants, xs.
+    """
     flags: tuple[bool, ...]
-    """Which operands get a cotangent."""
+    """Flags of the operands that get a cotangent."""
     y_flags: tuple[bool, ...]
-    """Which ys have one that matters."""
+    """Flags of the ys whose cotangents are used."""
     constants: tuple[Value, ...]
     xs: tuple[Value, ...]
 
@@ -175,9 +169,9 @@ class LoopPullback:
         y_bars = wanted_or_zeros(bars[count:], node.results[count:], self.y_flags)
         sums = [
             b.zeros(v.type)
-            for v in only(parts_of(node.operands, node).constants, flagged.constants)
+            for v in selected(parts_of(node.operands, node).constants, flagged.constants)
         ]
-        made = Loop(
+        backward = Loop(
             operands=(*carry_bars, *sums, *self.constants, *self.xs, *y_bars),
             body=self.body,
             count=node.count,
@@ -187,38 +181,37 @@ class LoopPullback:
             checkpoint=node.checkpoint,
             span=node.span,
         )
-        found = iter(made.results)
-        return [next(found) if one else None for one in self.flags]
+        return spread(backward.results, self.flags)
 
 
 def linearise_loop(node: Loop, wanted: Sequence[bool], walks: Walks) -> tuple[Loop, LoopPullback]:
-    """The loop that also returns what its pullback reads of the carries, and the pullback."""
+    """The loop that also returns the carries that its pullback reads, and the pullback."""
     count = node.carry_count
     flags = (*active_carries(node, wanted, walks), *wanted[count:])
     flagged = parts_of(flags, node)
     k, *inputs = node.body.inputs
-    parts, given = parts_of(inputs, node), parts_of(node.operands, node)
+    parts = parts_of(inputs, node)
     y_flags = tuple(walks.depends(node.body, [False, *flags])[count:])
-    bars = like_flagged(node.body.outputs, (*flagged.carries, *y_flags))
-    found = parts_of(walks.pull(node.body, bars, [False, *flags])[1:], node)
-    sums = [Value(v.type) for v in only(parts.constants, flagged.constants)]
+    bars = flagged_inputs(node.body.outputs, (*flagged.carries, *y_flags))
+    pulled = parts_of(walks.pull(node.body, bars, [False, *flags])[1:], node)
+    sums = [Value(v.type) for v in selected(parts.constants, flagged.constants)]
     outputs = (
-        *wanted_or_zeros(found.carries, parts.carries, flagged.carries),
-        *grown(sums, only(found.constants, flagged.constants)),
-        *wanted_or_zeros(found.xs, parts.xs, flagged.xs),
+        *wanted_or_zeros(pulled.carries, parts.carries, flagged.carries),
+        *accumulated(sums, selected(pulled.constants, flagged.constants)),
+        *wanted_or_zeros(pulled.xs, parts.xs, flagged.xs),
     )
     read = read_by(outputs)
     constants, carries, xs = (
-        [v for v in own if v in read] for own in (parts.constants, parts.carries, parts.xs)
+        [v for v in group if v in read] for group in (parts.constants, parts.carries, parts.xs)
     )
     saving = replace(node, body=Graph(node.body.inputs, (*node.body.outputs, *carries)))
-    # What it computes of the primal it computes again.
+    # Silent, because it recomputes parts of the primal.
     body = silent_graph(
         Graph(
             (k, *kept(bars[:count]), *sums, *constants, *carries, *xs, *kept(bars[count:])), outputs
         )
     )
-    operand_of = dict(zip(inputs, (*given.carries, *given.constants, *given.xs), strict=True))
+    operand_of = dict(zip(inputs, node.operands, strict=True))
     pullback = LoopPullback(
         node=saving,
         body=body,
@@ -231,21 +224,22 @@ def linearise_loop(node: Loop, wanted: Sequence[bool], walks: Walks) -> tuple[Lo
 
 
 def wanted_or_zeros(bars: Derivatives, like: Sequence[Value], flags: Sequence[bool]) -> list[Value]:
-    """The cotangents of those flagged, zeros written out; any of the sequences may be longer."""
-    return [or_zeros(bar, v) for bar, v, one in zip(bars, like, flags, strict=False) if one]
+    """The flagged derivatives, zeros written out; surplus items of any sequence are ignored."""
+    triples = zip(bars, like, flags, strict=False)
+    return [or_zeros(bar, v) for bar, v, is_flagged in triples if is_flagged]
 
 
-def like_flagged(values: Sequence[Value], flags: Sequence[bool]) -> list[Value | None]:
-    """A new input for each value that is flagged."""
-    return [Value(v.type) if one else None for v, one in zip(values, flags, strict=True)]
+def flagged_inputs(values: Sequence[Value], flags: Sequence[bool]) -> list[Value | None]:
+    """A new graph input for each flagged value, else `None`."""
+    return spread(fresh(selected(values, flags)), flags)
 
 
-def grown(sums: Sequence[Value], bars: Derivatives) -> list[Value]:
+def accumulated(sums: Sequence[Value], bars: Derivatives) -> list[Value]:
     return [
         total if bar is None else b.add(total, bar) for total, bar in zip(sums, bars, strict=True)
     ]
 
 
 def read_by(outputs: Sequence[Value]) -> set[Value]:
-    """Every value that is read to compute `outputs`."""
+    """Every value that the computation of `outputs` reads."""
     return {*outputs, *(v for node in arrays.needed_by(outputs) for v in node.operands)}

@@ -1,8 +1,8 @@
-"""Long products of floats, carried in two: the value, and what its roundings have lost.
+"""Compensated products: a long product of floats as a pair of the value and its rounding error.
 
-Products of numbers near 1 round to one side where they fall between two floats, so that errors of
-a million factors add up to some thousandths, in trees as in a row. The lost part of each product
-is a float again, by which the next ones can be corrected:
+Rounding errors of factors near 1 have the same sign, so those of a million factors add up to some
+thousandths, in any order. The rounding error of a product is itself a float, which corrects the
+following products:
 
     (a, a_low) (b, b_low)  =  (a b, error(a b) + a b_low + a_low b)
 """
@@ -18,30 +18,30 @@ from shaderad.rules.arrays import building as b
 
 
 def loses(op: Reducer, t: Type) -> bool:
-    """Whether products of `t` by `op` are to be carried in two; doubles need none of it."""
+    """True if reductions of `t` by `op` need compensation: products of 32-bit floats."""
     is_plain = not isinstance(t, Struct)
     return op == ops.MUL and is_plain and all(s == FLOAT for s in scalars(t))
 
 
 def in_two(t: Type) -> Struct:
-    """What carries products of `t`."""
+    """The pair of value and rounding error of a product of type `t`."""
     return Struct(f"{b.type_name(t)}_product", (("value", t), ("low", t)))
 
 
 def lost(a: Expr, a_low: Expr, b: Expr, b_low: Expr) -> Expr:
-    """What ``a b`` lacks of the product of both numbers."""
+    """The rounding error of the product of two pairs."""
     corrections = c.apply(ops.ADD, c.apply(ops.MUL, a, b_low), c.apply(ops.MUL, a_low, b))
     return c.apply(ops.ADD, c.apply(ops.PRODUCT_ERROR, a, b), corrections)
 
 
 def whole(value: Expr, low: Expr) -> Expr:
-    """The nearest float to a product that is carried in two."""
+    """The pair, rounded to one float."""
     return c.apply(ops.ADD, value, low)
 
 
 def finished(value: Expr, low: Expr) -> Expr:
-    """That of a result, which may be infinite: it stays so, whatever it has lost."""
-    # What that is may be an infinity of the other sign, or NaN, which never wins.
+    """The pair, rounded to one float; an infinite value stays infinite."""
+    # The error of an infinite value may be the opposite infinity or NaN, so it is clamped.
     most = c.number(low.type, 3e38)
     finite = c.apply(ops.MIN, c.apply(ops.MAX, low, c.apply(ops.NEG, most)), most)
     return whole(value, finite)

@@ -2,8 +2,8 @@
 
 Forward, every operator but addition is lifted to pairs of a value and its tangent,
     (a, a_dot) op' (b, b_dot) = (a op b, push(op)),
-which is associative where op is; products are carried in two floats (products.py). No rule divides
-by a value, so zeros in products are right.
+which is associative if op is; products are compensated (products.py). No rule divides by a value,
+so products with zeros have exact derivatives.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def push_reduce(node: arrays.Reduce, dots: Derivatives) -> Derivatives:
     pairs = [_pairs(t, x, dot) for x, dot in zip(node.operands, dots, strict=True)]
     if len(pairs) == 1 and isinstance(node.op, ops.Op):
         neutral = c.neutral(node.op, node.result.element)
-        nothing = c.construct(t, [neutral, *(c.zero(part) for _, part in t.fields[1:])])
-        pairs.append(b.full(node.result.shape, nothing))
+        neutral_pair = c.construct(t, [neutral, *(c.zero(part) for _, part in t.fields[1:])])
+        pairs.append(b.full(node.result.shape, neutral_pair))
     return (b.field(b.reduce(_lifted(node.op, t), *pairs), "tangent"),)
 
 
@@ -61,7 +61,7 @@ def _pairs(t: Struct, x: Value, dot: Value | None) -> Value:
 
 
 def _lifted(op: Reducer, t: Struct) -> Function:
-    """`op` on values with their tangents."""
+    """`op` on pairs of type `t`: values with their tangents."""
     left, right = c.variable("left", t), c.variable("right", t)
     element = t.type_by_field["value"]
     value = b.combined(op, c.variable("a", element), c.variable("b", element))
@@ -74,8 +74,7 @@ def _lifted(op: Reducer, t: Struct) -> Function:
         a_low, b_low = c.field(left, "low"), c.field(right, "low")
         parts.append(products.lost(at["a"], a_low, at["b"], b_low))
         at = {"a": products.whole(at["a"], a_low), "b": products.whole(at["b"], b_low)}
-    moved = c.zero(element) if tangent is None else tangent
-    parts.append(expressions.substitute(moved, at | dots))
+    parts.append(expressions.substitute(tangent or c.zero(element), at | dots))
     return Function(
         name=f"{op.name}_with_tangents",
         parameters=(Parameter(name="left", type=t), Parameter(name="right", type=t)),
@@ -101,21 +100,22 @@ def pull_reduce(node: arrays.Reduce, bars: Derivatives, _: Sequence[bool]) -> De
     # y = init op r, r = x[0] op x[1] op ..
     r = b.reduce(node.op, x)
     combined = b.combined(node.op, *(c.variable(n, x.element) for n in ("init", "r")))
-    found = expressions.pull(combined, c.variable("bar", bar.element), ("init", "r"))
-    given = {"init": init[0], "r": r, "bar": bar}
+    bars_of = expressions.pull(combined, c.variable("bar", bar.element), ("init", "r"))
+    value_by_name = {"init": init[0], "r": r, "bar": bar}
     init_bar, r_bar = (
-        b.elementwise(found[n], given, bar.shape) if n in found else None for n in ("init", "r")
+        b.elementwise(bars_of[n], value_by_name, bar.shape) if n in bars_of else None
+        for n in ("init", "r")
     )
     return (None if r_bar is None else _pull_row(node.op, x, r_bar), init_bar)
 
 
 def _pull_with_first(op: Reducer, x: Value, init: Value, bar: Value) -> Derivatives:
-    """`init` as the first element of the row."""
+    """Treats `init` as the first element of the row."""
     axis = len(x.shape) - 1
     joined = b.concatenate((b.reshape(init, (*init.shape, 1)), x), axis)
-    found = _pull_row(op, joined, bar)
-    first = b.reshape(b.piece(found, axis, 0, 1), init.shape)
-    return (b.piece(found, axis, 1, x.shape[-1]), first)
+    joined_bar = _pull_row(op, joined, bar)
+    init_bar = b.reshape(b.piece(joined_bar, axis, 0, 1), init.shape)
+    return (b.piece(joined_bar, axis, 1, x.shape[-1]), init_bar)
 
 
 def _pull_row(op: Reducer, x: Value, bar: Value) -> Value:
@@ -123,28 +123,28 @@ def _pull_row(op: Reducer, x: Value, bar: Value) -> Value:
     if op == ops.ADD:
         return repeated
     if op in (ops.MIN, ops.MAX):
-        return _to_winner("min" if op == ops.MIN else "max", x, repeated)
+        return _pull_extreme("min" if op == ops.MIN else "max", x, repeated)
     return _pull_by_neighbours(op, x, repeated)
 
 
 # y = min(x[0], x[1], ..)       x_bar[i] = y_bar where i is the first that attains y, else 0
-# Of vectors each component has its own winner.
+# Each component of a vector has its own i.
 
 
-def _to_winner(kind: Literal["min", "max"], x: Value, bar: Value) -> Value:
+def _pull_extreme(kind: Literal["min", "max"], x: Value, bar: Value) -> Value:
     t = x.element
     if isinstance(t, Vector | Matrix):
         count = len(c.components(c.variable("x", t)))
-        parts = [_to_winner(kind, _component(x, k), _component(bar, k)) for k in range(count)]
+        parts = [_pull_extreme(kind, _component(x, k), _component(bar, k)) for k in range(count)]
         names = b.operand_names(count)
-        made = c.of_components(
+        whole = c.of_components(
             t, [c.variable(n, p.element) for n, p in zip(names, parts, strict=True)]
         )
-        return b.elementwise(made, dict(zip(names, parts, strict=True)), x.shape)
-    winner = arrays.ArgExtreme(operands=(x,), kind=kind).result
+        return b.elementwise(whole, dict(zip(names, parts, strict=True)), x.shape)
+    index = arrays.ArgExtreme(operands=(x,), kind=kind).result
     axis = len(x.shape) - 1
-    is_winner = b.applied(ops.EQ, b.iota(x.shape, axis), b.along_last(winner, x.shape[-1]))
-    return b.where(is_winner, bar, b.zeros(bar.type))
+    is_extreme = b.applied(ops.EQ, b.iota(x.shape, axis), b.along_last(index, x.shape[-1]))
+    return b.where(is_extreme, bar, b.zeros(bar.type))
 
 
 def _component(x: Value, position: int) -> Value:
@@ -154,13 +154,14 @@ def _component(x: Value, position: int) -> Value:
 
 # y = l[i] op x[i] op r[i]      l[i] = x[0] op .. op x[i-1],  r[i] = x[i+1] op .. op x[n-1]
 # x_bar[i] = pull((l op x) op r by x)(y_bar)
-# The ends lack a neighbour: an op's neutral element stands in, a function is left out.
+# At the ends of a row, the missing neighbour of an op is its neutral element; a function is not
+# applied.
 
 
 def _pull_by_neighbours(op: Reducer, x: Value, bar: Value) -> Value:
     t = x.element
     fill = c.neutral(op, t) if isinstance(op, ops.Op) else c.zero(t)
-    given = {
+    value_by_name = {
         "left": b.shift_right(b.scan(op, x), fill),
         "x": x,
         "right": b.shift_left(b.reverse_scan(_flipped(op), x), fill),
@@ -171,12 +172,12 @@ def _pull_by_neighbours(op: Reducer, x: Value, bar: Value) -> Value:
         y = b.combined(op, b.combined(op, left, here), right)
     else:
         axis = len(x.shape) - 1
-        given["is_first"] = at_end(x, axis, is_last=False)
-        given["is_last"] = at_end(x, axis, is_last=True)
-        until = _unless("is_first", b.combined(op, left, here), here)
-        y = _unless("is_last", b.combined(op, until, right), until)
-    found = expressions.pull(y, c.variable("bar", t), ("x",))
-    return b.elementwise(found.get("x", c.zero(t)), given, x.shape)
+        value_by_name["is_first"] = at_end(x, axis, is_last=False)
+        value_by_name["is_last"] = at_end(x, axis, is_last=True)
+        prefix = _unless("is_first", b.combined(op, left, here), here)
+        y = _unless("is_last", b.combined(op, prefix, right), prefix)
+    x_bar = expressions.pull(y, c.variable("bar", t), ("x",)).get("x", c.zero(t))
+    return b.elementwise(x_bar, value_by_name, x.shape)
 
 
 def _unless(name: str, value: Expr, otherwise: Expr) -> Expr:
@@ -185,7 +186,7 @@ def _unless(name: str, value: Expr, otherwise: Expr) -> Expr:
 
 
 def at_end(x: Value, axis: int, *, is_last: bool) -> Value:
-    """Where a position of `axis` is the first, or the last, of its row."""
+    """Mask of the first, or the last, position along `axis`."""
     position = b.iota(x.shape, axis)
     if not is_last:
         return b.applied(ops.EQ, position, b.full(x.shape, c.whole(0)))
@@ -194,7 +195,7 @@ def at_end(x: Value, axis: int, *, is_last: bool) -> Value:
 
 
 def _flipped(op: Reducer) -> Reducer:
-    """``b op a``, for scans that run from the end."""
+    """The operator ``(a, b) -> b op a``, for scans from the end."""
     if isinstance(op, ops.Op):
         return op
     t = op.result
@@ -211,10 +212,10 @@ def _flipped(op: Reducer) -> Reducer:
 # -- scans, backward --------------------------------------------------------------------------
 # ADD: x_bar[i] = y_bar[i] + y_bar[i+1] + .. + y_bar[n-1]
 #
-# else y[i] = y[i-1] op x[i]. With A[i] = d y[i] / d y[i-1] and r[i] all that flows into y[i],
+# else y[i] = y[i-1] op x[i]. With A[i] = d y[i] / d y[i-1] and the total cotangent r[i] of y[i],
 #     r[n-1] = y_bar[n-1]      r[i] = y_bar[i] + A[i+1]^T r[i+1]
 #     x_bar[i] = (d y[i] / d x[i])^T r[i]
-# The steps are affine maps of r; composing them is associative, so a scan from the end does it.
+# The steps are affine maps of r, whose composition is associative: a scan from the end gives r.
 
 
 def pull_scan(node: arrays.Scan, bars: Derivatives, _: Sequence[bool]) -> Derivatives:
@@ -225,16 +226,14 @@ def pull_scan(node: arrays.Scan, bars: Derivatives, _: Sequence[bool]) -> Deriva
     t, axis = x.element, len(x.shape) - 1
     step = b.combined(node.op, c.variable("before", t), c.variable("x", t))
     is_product = node.op == ops.MUL
-    # 1 stands in before a row of factors. Nothing does for a function, nor, where all elements are
-    # infinite, for an extreme.
+    # Only products have a neutral element for the value before the first: a function has none, and
+    # min and max have none if all elements are infinite.
     fill = c.neutral(ops.MUL, t) if is_product else c.zero(t)
-    given = {"before": b.shift_right(node.result, fill), "x": x}
-    r = AffineMaps.of(step, "before", t, is_by_component=isinstance(node.op, ops.Op)).flow(
-        given, bar
-    )
-    to_x = expressions.pull(step, c.variable("r", t), ("x",)).get("x", c.zero(t))
-    given["r"] = r
-    if is_product:
-        return (b.elementwise(to_x, given, x.shape),)
-    given["is_first"] = at_end(x, axis, is_last=False)
-    return (b.elementwise(_unless("is_first", to_x, c.variable("r", t)), given, x.shape),)
+    value_by_name = {"before": b.shift_right(node.result, fill), "x": x}
+    maps = AffineMaps.of(step, "before", t, is_by_component=isinstance(node.op, ops.Op))
+    value_by_name["r"] = maps.flow(value_by_name, bar)
+    x_bar = expressions.pull(step, c.variable("r", t), ("x",)).get("x", c.zero(t))
+    if not is_product:
+        value_by_name["is_first"] = at_end(x, axis, is_last=False)
+        x_bar = _unless("is_first", x_bar, c.variable("r", t))
+    return (b.elementwise(x_bar, value_by_name, x.shape),)

@@ -1,8 +1,8 @@
-"""Square-root checkpoints: a loop as loops over segments, which reverse mode opens one by one.
+"""Square-root checkpointing: a loop as a loop over segments, which reverse mode recomputes.
 
-With m = sqrt(count): a loop over count // m segments, each a loop of m iterations, and a loop of
-the count - m (count // m) iterations that are left. All of them save their carries: the outer one
-those between segments, the inner one those of its segment, while that runs backward.
+With m = sqrt(count): a loop over count // m segments, each a loop of m iterations, and a loop over
+the remaining count - m (count // m) iterations. All of them save their carries: the outer loop
+those between segments; the inner loop those of its segment, while the segment runs backward.
 """
 
 from __future__ import annotations
@@ -18,32 +18,33 @@ from shaderad.rules.arrays.loops import K, fresh, instantiate, parts_of
 
 
 def in_segments(node: Loop) -> tuple[Value, ...]:
-    """The results of `node`, by loops that all save their carries."""
+    """The results of `node`, computed by loops that save all their carries.
+
+    Raises:
+        DerivativeError: SR0471 for a loop without checkpoints.
+    """
     if node.checkpoint == "none":
         raise error("SR0471", node.span)
     length = sizes.square_root(node.count)
     segment_count = sizes.floor_divide(node.count, length)
     whole = sizes.multiply(length, segment_count)
-    given = parts_of(node.operands, node)
-    first = _Stretch(node, 0, whole, given.xs)
-    rest = _Stretch(node, whole, sizes.subtract(node.count, whole), given.xs)
-    carries = given.carries
-    ys: list[Sequence[Value]] = []
-    for stretch in (rest, first) if node.is_reversed else (first, rest):
-        if stretch is rest:
-            carries, made = _plain(stretch, carries, given.constants)
-        else:
-            carries, made = _segmented(stretch, length, segment_count, carries, given.constants)
-        ys.append(made)
+    operands = parts_of(node.operands, node)
+    first = _Iterations(node, 0, whole, operands.xs)
+    rest = _Iterations(node, whole, sizes.subtract(node.count, whole), operands.xs)
+    carries, constants = operands.carries, operands.constants
     if node.is_reversed:
-        ys.reverse()
-    joined = [b.concatenate(pair, 0) for pair in zip(*ys, strict=True)]
+        carries, last_ys = _plain(rest, carries, constants)
+        carries, first_ys = _segmented(first, length, segment_count, carries, constants)
+    else:
+        carries, first_ys = _segmented(first, length, segment_count, carries, constants)
+        carries, last_ys = _plain(rest, carries, constants)
+    joined = [b.concatenate(pair, 0) for pair in zip(first_ys, last_ys, strict=True)]
     return (*carries, *joined)
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Some iterations of a loop that follow each other."""
+class _Iterations:
+    """A contiguous range of iterations of a loop."""
 
     node: Loop
     start: sizes.Size
@@ -56,46 +57,48 @@ class _Stretch:
 
 
 def _plain(
-    stretch: _Stretch, carries: tuple[Value, ...], constants: tuple[Value, ...]
+    part: _Iterations, carries: tuple[Value, ...], constants: tuple[Value, ...]
 ) -> tuple[tuple[Value, ...], Sequence[Value]]:
-    node = stretch.node
+    """Carries and ys of a loop over `part`."""
+    node = part.node
     k, *inputs = fresh(node.body.inputs)
-    position = b.applied(ops.ADD, k, _size(stretch.start))
+    position = b.applied(ops.ADD, k, _size(part.start))
     body = Graph((k, *inputs), instantiate(node.body, (position, *inputs)))
-    made = replace(node, operands=(*carries, *constants, *stretch.own_xs), body=body,
-                   count=stretch.count, checkpoint="all")  # fmt: skip
-    return made.results[: node.carry_count], made.results[node.carry_count :]
+    loop = replace(node, operands=(*carries, *constants, *part.own_xs), body=body,
+                   count=part.count, checkpoint="all")  # fmt: skip
+    return loop.results[: node.carry_count], loop.results[node.carry_count :]
 
 
 def _segmented(
-    stretch: _Stretch,
+    part: _Iterations,
     length: sizes.Size,
     segment_count: sizes.Size,
     carries: tuple[Value, ...],
     constants: tuple[Value, ...],
 ) -> tuple[tuple[Value, ...], Sequence[Value]]:
-    node = stretch.node
-    # The inner loop: one segment, whose number is one more constant.
+    """Carries and ys of a loop over segments of `length` iterations."""
+    node = part.node
+    # The inner loop runs one segment, whose number is an additional constant.
     k, *inputs = fresh(node.body.inputs)
     parts = parts_of(inputs, node)
     segment = Value(K)
     start = b.applied(ops.MUL, segment, _size(length))
     outputs = instantiate(node.body, (b.applied(ops.ADD, start, k), *inputs))
     inner = Graph((k, *parts.carries, *parts.constants, segment, *parts.xs), outputs)
-    # The outer loop, over segments.
+    # The outer loop runs over segments.
     number = Value(K)
     outer_carries, outer_constants = fresh(carries), fresh(constants)
-    xs = [b.reshape(x, (segment_count, length, *x.shape[1:])) for x in stretch.own_xs]
+    xs = [b.reshape(x, (segment_count, length, *x.shape[1:])) for x in part.own_xs]
     rows = tuple(Value(ArrayType(x.element, x.shape[1:])) for x in xs)
     loop = replace(node, operands=(*outer_carries, *outer_constants, number, *rows), body=inner,
                    count=length, constant_count=node.constant_count + 1,
                    checkpoint="all")  # fmt: skip
     body = Graph((number, *outer_carries, *outer_constants, *rows), loop.results)
-    made = replace(node, operands=(*carries, *constants, *xs), body=body, count=segment_count,
-                   checkpoint="all")  # fmt: skip
-    ys = made.results[node.carry_count :]
-    flat = [b.reshape(y, (stretch.count, *y.shape[2:])) for y in ys]
-    return made.results[: node.carry_count], flat
+    outer = replace(node, operands=(*carries, *constants, *xs), body=body, count=segment_count,
+                    checkpoint="all")  # fmt: skip
+    ys = outer.results[node.carry_count :]
+    flat = [b.reshape(y, (part.count, *y.shape[2:])) for y in ys]
+    return outer.results[: node.carry_count], flat
 
 
 def _size(size: sizes.Size) -> Value:

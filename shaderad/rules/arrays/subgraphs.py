@@ -1,9 +1,9 @@
-"""Derivatives of graphs as one step: recomputed, or as the user says.
+"""Derivatives of subgraphs: recomputed, or user-defined.
 
     results = body(operands)            operands_bar = pull(body)(operands, results_bar)
     results, residuals = forward(..)    operands_bar = backward(residuals, results_bar)
 
-Each derivative is a subgraph again, so what it computes of the primal is computed a second time.
+Each derivative is a subgraph itself, so it recomputes the primal values that it needs.
 """
 
 from __future__ import annotations
@@ -15,60 +15,64 @@ from shaderad.ir.arrays import CustomPullback, Graph, Subgraph, Value
 from shaderad.ir.graph_prints import silent_graph
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives
-from shaderad.rules.arrays.loops import Walks, kept, read_by, wanted_or_zeros
+from shaderad.rules.arrays.loops import Walks, kept, read_by, spread, wanted_or_zeros
 
 
 def push(node: Subgraph, dots: Derivatives, walks: Walks) -> Derivatives:
-    """The tangents, by a subgraph of their own.
+    """The tangents of the results, computed by a subgraph.
 
     Raises:
-        DerivativeError: SR0472 where the derivative is the user's, which is of reverse mode.
+        DerivativeError: SR0472 for a user-defined derivative, which exists in reverse mode only.
     """
     if node.custom is not None:
         raise error("SR0472", node.span, function=node.custom.name)
-    inputs_dot = [None if dot is None else Value(dot.type) for dot in dots]
-    found = walks.push(node.body, inputs_dot)
-    given = [*zip(node.body.inputs, node.operands, strict=True),
-             *zip(kept(inputs_dot), kept(dots), strict=True)]  # fmt: skip
-    return _as_subgraph(node, found, given)
+    inputs_dot = _inputs_for(dots)
+    return _as_subgraph(node, walks.push(node.body, inputs_dot), inputs_dot, dots)
 
 
 def linearise(
     node: Subgraph, wanted: Sequence[bool], walks: Walks
 ) -> tuple[Subgraph, Callable[[Derivatives], Derivatives]]:
-    """What stands for `node`, and its pullback."""
+    """The node that replaces `node`, and its pullback."""
     custom = node.custom
     if custom is None:
         return node, lambda bars: _pull(node, bars, wanted, walks)
-    made = Subgraph(operands=node.operands, body=custom.forward, span=node.span)
-    return made, lambda bars: _pull_custom(made, custom, len(node.results), bars)
+    forward = Subgraph(operands=node.operands, body=custom.forward, span=node.span)
+    return forward, lambda bars: _pull_custom(forward, custom, len(node.results), bars)
 
 
 def _pull(node: Subgraph, bars: Derivatives, wanted: Sequence[bool], walks: Walks) -> Derivatives:
-    outputs_bar = [None if bar is None else Value(bar.type) for bar in bars]
-    found = walks.pull(node.body, outputs_bar, wanted)
-    given = [*zip(node.body.inputs, node.operands, strict=True),
-             *zip(kept(outputs_bar), kept(bars), strict=True)]  # fmt: skip
-    return _as_subgraph(node, found, given)
+    outputs_bar = _inputs_for(bars)
+    return _as_subgraph(node, walks.pull(node.body, outputs_bar, wanted), outputs_bar, bars)
 
 
 def _pull_custom(
-    made: Subgraph, custom: CustomPullback, result_count: int, bars: Derivatives
+    forward: Subgraph, custom: CustomPullback, result_count: int, bars: Derivatives
 ) -> Derivatives:
-    results, residuals = made.results[:result_count], made.results[result_count:]
-    floats = [b.has_derivative(v) for v in results]
-    given = (*residuals, *wanted_or_zeros(bars, results, floats))
-    found = iter(Subgraph(operands=given, body=custom.backward, span=made.span).results)
-    return [next(found) if b.has_derivative(v) else None for v in made.operands]
+    results, residuals = forward.results[:result_count], forward.results[result_count:]
+    results_bar = wanted_or_zeros(bars, results, [b.has_derivative(v) for v in results])
+    backward = Subgraph(
+        operands=(*residuals, *results_bar), body=custom.backward, span=forward.span
+    )
+    return spread(backward.results, map(b.has_derivative, forward.operands))
+
+
+def _inputs_for(derivatives: Derivatives) -> list[Value | None]:
+    """A new graph input for each derivative that is not zero."""
+    return [None if v is None else Value(v.type) for v in derivatives]
 
 
 def _as_subgraph(
-    node: Subgraph, outputs: Derivatives, given: Sequence[tuple[Value, Value]]
+    node: Subgraph, outputs: Derivatives, inputs: Derivatives, derivatives: Derivatives
 ) -> Derivatives:
-    """`outputs`, computed in a subgraph from those inputs that they read."""
+    """`outputs`, computed by a subgraph.
+
+    Its operands are the operands of `node` and the `derivatives` for `inputs` that `outputs` read.
+    """
     read = read_by(kept(outputs))
-    used = [(own, operand) for own, operand in given if own in read]
+    pairs = [*zip(node.body.inputs, node.operands, strict=True),
+             *zip(kept(inputs), kept(derivatives), strict=True)]  # fmt: skip
+    used = [(own, operand) for own, operand in pairs if own in read]
     body = silent_graph(Graph(tuple(own for own, _ in used), kept(outputs)))
-    made = Subgraph(operands=tuple(operand for _, operand in used), body=body, span=node.span)
-    found = iter(made.results)
-    return [None if one is None else next(found) for one in outputs]
+    subgraph = Subgraph(operands=tuple(operand for _, operand in used), body=body, span=node.span)
+    return spread(subgraph.results, (v is not None for v in outputs))

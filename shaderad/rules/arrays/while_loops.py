@@ -1,7 +1,7 @@
-"""Derivatives of loops whose number of iterations is known only when they have run.
+"""Derivatives of while loops, whose iteration count is known only after they ran.
 
-Backward, the loop keeps its carries in arrays of `limit` rows, of which it fills one an
-iteration; a second loop runs over as many rows from the last to the first.
+In reverse mode the loop saves its carries in stacks of `limit` rows, one row per iteration. The
+backward loop reads the rows from the last one that was filled to the first.
 """
 
 from __future__ import annotations
@@ -19,36 +19,35 @@ from shaderad.rules.arrays.layout import Derivatives
 from shaderad.rules.arrays.loops import (
     K,
     Walks,
+    accumulated,
     active_carries,
+    flagged_inputs,
     fresh,
-    grown,
     instantiate,
     kept,
-    like_flagged,
-    only,
-    or_zeros,
     read_by,
+    selected,
+    spread,
     wanted_or_zeros,
 )
 
 
 def push_while(node: WhileLoop, dots: Derivatives, walks: Walks) -> Derivatives:
-    """The loop over its carries and their tangents; the condition sees the primals."""
+    """The loop over carries and their tangents; the condition reads the primals."""
     count = node.carry_count
     is_given = [dot is not None for dot in dots]
     active = active_carries(node, is_given, walks)
     flags = [*active, *is_given[count:]]
     inputs = node.body.inputs
-    inputs_dot = like_flagged(inputs, flags)
-    found = walks.push(node.body, inputs_dot)
-    outputs_dot = wanted_or_zeros(found, node.body.outputs, active)
+    inputs_dot = flagged_inputs(inputs, flags)
+    pushed = walks.push(node.body, inputs_dot)
+    outputs_dot = wanted_or_zeros(pushed, node.body.outputs, active)
     order = (*inputs[:count], *kept(inputs_dot[:count]), *inputs[count:], *kept(inputs_dot[count:]))
     tested = fresh(order)
     primals = (*tested[:count], *tested[count + sum(active) :][: len(inputs) - count])
     condition = Graph(tested, instantiate(node.condition, primals))
-    start = [or_zeros(dot, v) if one else None for dot, v, one in
-             zip(dots, node.operands, flags, strict=True)]  # fmt: skip
-    made = replace(
+    start = spread(wanted_or_zeros(dots, node.operands, flags), flags)
+    loop = replace(
         node,
         operands=(*node.operands[:count], *kept(start[:count]), *node.operands[count:],
                   *kept(start[count:])),
@@ -56,28 +55,28 @@ def push_while(node: WhileLoop, dots: Derivatives, walks: Walks) -> Derivatives:
         body=Graph(order, (*node.body.outputs, *outputs_dot)),
         carry_count=count + sum(active),
     )  # fmt: skip
-    moved = iter(made.results[count : made.carry_count])
-    return [*(next(moved) if one else None for one in active), None]
+    return [*spread(loop.results[count : loop.carry_count], active), None]
 
 
 @dataclass(frozen=True, slots=True)
 class WhilePullback:
-    """As many iterations as ran, backward."""
+    """The pullback of a while loop: a loop that counts down the iterations that ran."""
 
     node: WhileLoop
     body: Graph
-    """In: the iteration's number, the cotangents of carries, sums of those of constants; then
-    constants and states. Out: the first three."""
+    """In: the iteration number, cotangents of carries, summed cotangents of constants; constants;
+    stacks of saved carries. Out: the first three."""
     flags: tuple[bool, ...]
+    """Flags of the operands that get a cotangent."""
     constants: tuple[Value, ...]
-    """Constants of the loop that `body` reads, and the states."""
+    """The constants of the loop that `body` reads, then the stacks."""
 
     def __call__(self, bars: Derivatives) -> Derivatives:
         node, count = self.node, len(self.active)
         constants = node.operands[node.carry_count :]
-        sums = [b.zeros(v.type) for v in only(constants, self.flags[count:])]
+        sums = [b.zeros(v.type) for v in selected(constants, self.flags[count:])]
         start = wanted_or_zeros(bars, node.results, self.active)
-        made = WhileLoop(
+        loop = WhileLoop(
             operands=(b.plus(node.results[-1], -1), *start, *sums, *self.constants),
             condition=_not_negative(self.body.inputs),
             body=self.body,
@@ -85,10 +84,9 @@ class WhilePullback:
             limit=node.limit,
             span=node.span,
         )
-        found = iter(made.results[1:-1])
-        by_operand = [next(found) if one else None for one in self.flags]
+        operand_bars = spread(loop.results[1:-1], self.flags)
         added = [None] * (node.carry_count - count)  # the number and the stacks start at zeros
-        return [*by_operand[:count], *added, *by_operand[count:]]
+        return [*operand_bars[:count], *added, *operand_bars[count:]]
 
     @property
     def active(self) -> tuple[bool, ...]:
@@ -100,42 +98,43 @@ class WhilePullback:
 def linearise_while(
     node: WhileLoop, wanted: Sequence[bool], walks: Walks
 ) -> tuple[tuple[Value, ...], WhilePullback]:
-    """The results of the loop that saves what its pullback reads, and the pullback."""
+    """The results of the loop that saves the carries its pullback reads, and the pullback."""
     count = node.carry_count
     active = active_carries(node, wanted, walks)
     flags = (*active, *wanted[count:])
     carries, constants = node.body.inputs[:count], node.body.inputs[count:]
-    bars = like_flagged(node.body.outputs, active)
-    found = walks.pull(node.body, bars, flags)
-    sums = [Value(v.type) for v in only(constants, flags[count:])]
+    bars = flagged_inputs(node.body.outputs, active)
+    pulled = walks.pull(node.body, bars, flags)
+    sums = [Value(v.type) for v in selected(constants, flags[count:])]
     outputs = (
-        *wanted_or_zeros(found, carries, active),
-        *grown(sums, only(found[count:], flags[count:])),
+        *wanted_or_zeros(pulled, carries, active),
+        *accumulated(sums, selected(pulled[count:], flags[count:])),
     )
     read = read_by(outputs)
     saved = [k for k, v in enumerate(carries) if v in read]
     used = [v for v in constants if v in read]
     saving = _saving(node, saved)
-    states = saving.results[count + 1 : -1]
-    position, rows = Value(K), fresh(states)
-    stored = [
-        _restored(gather(row, position), carries[k]) for row, k in zip(rows, saved, strict=True)
+    stacks = saving.results[count + 1 : -1]
+    position, stack_inputs = Value(K), fresh(stacks)
+    restored = [
+        _restored(gather(stack, position), carries[k])
+        for stack, k in zip(stack_inputs, saved, strict=True)
     ]
-    flowing = (*kept(bars), *sums, *used)
-    at_carries = Graph((*(carries[k] for k in saved), *flowing), outputs)
+    others = (*kept(bars), *sums, *used)
+    at_carries = Graph((*(carries[k] for k in saved), *others), outputs)
     body = Graph(
-        (position, *flowing, *rows),
-        (b.plus(position, -1), *instantiate(at_carries, (*stored, *flowing))),
+        (position, *others, *stack_inputs),
+        (b.plus(position, -1), *instantiate(at_carries, (*restored, *others))),
     )
     operand_of = dict(zip(node.body.inputs, node.operands, strict=True))
-    pullback = WhilePullback(saving, body, flags, (*(operand_of[v] for v in used), *states))
+    pullback = WhilePullback(saving, body, flags, (*(operand_of[v] for v in used), *stacks))
     return (*saving.results[:count], saving.results[-1]), pullback
 
 
 def _saving(node: WhileLoop, saved: Sequence[int]) -> WhileLoop:
-    """The loop that also keeps some carries as they are before each iteration.
+    """The loop that also saves the value of some carries before each iteration.
 
-    Its carries: those of `node`, the number of the iteration, a stack for each that is saved.
+    Its carries: those of `node`, the iteration number, a stack for each saved carry.
     """
     count = node.carry_count
     carries, constants = node.body.inputs[:count], node.body.inputs[count:]
@@ -170,7 +169,7 @@ def _stack(node: WhileLoop, carry: Value) -> Value:
 
 
 def _storable(carry: Value) -> Value:
-    """Truth values as ints, which can be added to zeros."""
+    """`carry`, bools converted to ints, so that a scatter-add can store it."""
     if not is_bool(carry.element):
         return carry
     x = c.variable("x", carry.element)
