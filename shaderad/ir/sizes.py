@@ -25,7 +25,7 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedSize:
     """A size that is no polynomial.
 
     ``left // right``, ``max(left, right)``, ``min(left, right)``, or
@@ -44,7 +44,7 @@ class Derived:
         return f"({self.left}) // ({self.right})"
 
 
-Atom = Symbol | Derived
+Atom = Symbol | DerivedSize
 Monomial = tuple[Atom, ...]
 
 
@@ -109,7 +109,7 @@ def floor_divide(a: Size, b: Size) -> Size:
         return a
     if isinstance(b, int) and all(factor % b == 0 for _, factor in _terms(a)):
         return _normal({monomial: factor // b for monomial, factor in _terms(a)})
-    return _atom(Derived("//", a, b))
+    return _atom(DerivedSize("//", a, b))
 
 
 def divide_up(a: Size, b: Size) -> Size:
@@ -122,7 +122,7 @@ def minimum(a: Size, b: Size) -> Size:
     difference = subtract(a, b)
     if isinstance(difference, int):
         return b if difference >= 0 else a
-    return _atom(Derived("min", a, b))
+    return _atom(DerivedSize("min", a, b))
 
 
 def maximum(a: Size, b: Size) -> Size:
@@ -130,12 +130,12 @@ def maximum(a: Size, b: Size) -> Size:
     difference = subtract(a, b)
     if isinstance(difference, int):
         return a if difference >= 0 else b
-    return _atom(Derived("max", a, b))
+    return _atom(DerivedSize("max", a, b))
 
 
 def square_root(a: Size) -> Size:
     """``max(floor(sqrt(a)), 1)``."""
-    return max(isqrt(a), 1) if isinstance(a, int) else _atom(Derived("sqrt", a, 1))
+    return max(isqrt(a), 1) if isinstance(a, int) else _atom(DerivedSize("sqrt", a, 1))
 
 
 def product(shape: Shape) -> Size:

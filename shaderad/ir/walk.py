@@ -6,7 +6,7 @@ change keeps its identity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any, TypeVar, cast
 
@@ -157,6 +157,12 @@ def writes_memory(f: Function) -> bool:
     """True if a call of `f` stores or adds to an array, or prints."""
     kinds = Store | Accumulate | AccumulateGradient | Print
     return any(isinstance(s, kinds) for s in all_statements(f))
+
+
+def writes_to(f: Function, buffers: Container[str]) -> bool:
+    """True if a call of `f` stores or accumulates to one of `buffers`."""
+    stores = (s for s in all_statements(f) if isinstance(s, Store | Accumulate))
+    return any(s.buffer in buffers for s in stores)
 
 
 def all_statements(f: Function) -> Iterator[Stmt]:

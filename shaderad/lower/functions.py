@@ -13,7 +13,7 @@ from shaderad.lower.piece import Piece
 from shaderad.lower.slang import FunctionWriter
 from shaderad.lower.watches import Watch
 from shaderad.rules.local_arrays import holds_array
-from shaderad.rules.pulling import Adjoint, Place
+from shaderad.rules.pulling import Adjoint, InOut
 from shaderad.rules.pushed import Pushed
 
 
@@ -43,7 +43,7 @@ def write_function(module: Module, f: Function, name: str) -> None:
         head = f"public {head}"
     piece.open(head)
     for p in f.parameters:
-        if p.name in assigned and not isinstance(p, Place):
+        if p.name in assigned and not isinstance(p, InOut):
             copy_parameter(writer, p.name)
     writer.block(plain.body)
     piece.close()
@@ -52,7 +52,7 @@ def write_function(module: Module, f: Function, name: str) -> None:
 
 def _passed(p: Parameter, derivatives: DerivativeNames | None) -> str:
     """The modifier of a parameter: compilers copy arrays, and Slang's derivatives take values."""
-    if isinstance(p, Place):
+    if isinstance(p, InOut):
         return "inout "
     return "__constref " if holds_array(p.type) and derivatives is None else ""
 

@@ -24,8 +24,8 @@ from shaderad.lower.names import IdentifierScope
 from shaderad.lower.piece import Piece
 from shaderad.lower.strategy import NOTHING_HOISTED
 from shaderad.lower.tags import Tags
-from shaderad.rules.pulling import Adjoint, Functions, pull_function, split_function
-from shaderad.rules.pushing.functions import Functions as Tangents
+from shaderad.rules.pulling import Adjoint, Adjoints, pull_function, split_function
+from shaderad.rules.pushing.functions import PushedFunctions
 from shaderad.rules.pushing.statements import push_body
 from shaderad.rules.transforms import Transforms
 
@@ -88,14 +88,14 @@ def _exported(kernel: Kernel, transforms: Transforms, inputs: list[Buffer]) -> I
     nothing: frozenset[str] = frozenset()
     wanted = frozenset(b.name for b in inputs)
     doubles = frozenset(b.name for b in inputs if _holds_doubles(b))
-    adjoints = Functions(
+    adjoints = Adjoints(
         wanted=wanted,
         seeds=nothing,
         write=pull_function,
         write_split=split_function,
         derivatives=transforms,
     )
-    tangents = Tangents({}, nothing, push_body, transforms, is_first=True)
+    tangents = PushedFunctions({}, nothing, push_body, transforms, is_first=True)
     for f in map(transforms.function, reachable(kernel.body)):
         moving = tuple(k for k, p in enumerate(f.parameters) if is_differentiable(p.type))
         is_still = not moving and wanted.isdisjoint(f.buffers)

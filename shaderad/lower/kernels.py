@@ -49,7 +49,7 @@ from shaderad.lower.tags import Tags
 from shaderad.lower.watches import Watch
 from shaderad.rules.pulling import (
     Adjoint,
-    Functions,
+    Adjoints,
     pull_function,
     pull_kernel_body,
     split_function,
@@ -221,7 +221,7 @@ class _Lowering:
         hoisted = {h.buffer for h in module.strategies.exclusive.values()}
         summed = {b.name for b in kernel.buffers if b.access is Access.IN and b.name in wanted}
         written = {b.name for b in kernel.buffers if b.access is not Access.IN}
-        functions = Functions(
+        functions = Adjoints(
             wanted=frozenset(summed - hoisted),
             seeds=frozenset(written - set(resolved.own)),
             write=pull_function,

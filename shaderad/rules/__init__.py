@@ -1,4 +1,4 @@
-"""Derivatives as tables: what the answer must be, for every stage that differentiates or checks."""
+"""Derivative rules as tables, shared by every stage that differentiates or checks."""
 
 from shaderad.rules.partials import PARTIALS as PARTIALS
 from shaderad.rules.partials import carries_derivative as carries_derivative

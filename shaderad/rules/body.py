@@ -1,7 +1,7 @@
-"""One body of statements while it is written: fresh names, their types, temporaries.
+"""Builder of a body: statements, fresh names and their types, temporaries.
 
-Invariant: after `Body.shared` nothing but names and constants stands in two places of the
-expressions it gives, so none of them is computed twice.
+Invariant: in the expressions that `Body.shared` returns, only names and constants occur twice, so
+nothing is computed twice.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _T = TypeVar("_T")
 
 
 class Body:
-    """Statements, and the names that they use."""
+    """Builds a list of statements; `taken` are names that it must not introduce."""
 
     def __init__(self, taken: Iterable[str]) -> None:
         self.statements: list[Stmt] = []
         self.span = nodes.NO_SPAN
-        """The line that is being written."""
+        """The Python line of the current statement."""
         self.local_types: dict[str, Type] = {}
         self._taken = set(taken)
         self._dots: dict[str, str] = {}
 
     def fresh(self, stem: str) -> str:
-        """A name that nothing else has."""
+        """A new name that starts with `stem`."""
         name, number = stem, 1
         while name in self._taken:
             number += 1
@@ -47,16 +47,16 @@ class Body:
 
     @property
     def shown(self) -> dict[str, str]:
-        """The names of tangents: whose they are."""
+        """Names of tangents -> names of their primals."""
         return {dot: name for name, dot in self._dots.items()}
 
     @property
     def temporaries(self) -> frozenset[str]:
-        """The names that stand for parts of expressions."""
+        """Locals that hold parts of expressions."""
         return frozenset(self.local_types.keys() - self._dots.values())
 
     def add(self, statement: Stmt) -> None:
-        """Adds a statement; what the rules made in it comes from the line that is being written."""
+        """Adds a statement; expressions without a span get that of the current line."""
         if not blocks(statement):
             statement = rewrite_statement(statement, self._located)
         self.statements.append(statement)
@@ -65,22 +65,22 @@ class Body:
         return replace(e, span=self.span) if e.span == nodes.NO_SPAN else e
 
     def captured(self, write: Callable[[], _T]) -> tuple[tuple[Stmt, ...], _T]:
-        """What `write` adds, as a block of its own."""
+        """The statements that `write` adds, as a separate block, and its result."""
         outer, self.statements = self.statements, []
         try:
-            found = write()
-            return tuple(self.statements), found
+            result = write()
+            return tuple(self.statements), result
         finally:
             self.statements = outer
 
     def local(self, stem: str, t: Type) -> nodes.Var:
-        """A new local name."""
+        """A new local of type `t`."""
         name = self.fresh(stem)
         self.local_types[name] = t
         return nodes.Var(type=t, name=name)
 
     def bound(self, value: Expr, stem: str = "term") -> Expr:
-        """`value` under a name of its own, unless it is as short itself."""
+        """A temporary that holds `value`; `value` itself if it is cheap."""
         if is_cheap(value):
             return value
         name = self.local(stem, value.type)
@@ -88,20 +88,41 @@ class Body:
         return name
 
     def shared(self, *values: Expr) -> tuple[Expr, ...]:
-        """`values`, with names for what stands in several places of them."""
-        order = list({id(node): node for v in values for node in in_order(v)}.values())
-        counts: dict[int, int] = {}
+        """`values`, with temporaries for the parts that occur more than once."""
+        shared = Shared(values)
+        return tuple(shared.of(v, self) for v in values)
+
+
+class Shared:
+    """Rewrites expressions so that each common part is computed once."""
+
+    def __init__(self, values: tuple[Expr, ...]) -> None:
+        self._kept = values  # Parts are known by id, so they must stay alive.
+        order = {id(node): node for v in values for node in in_order(v)}.values()
+        self._use_count: dict[int, int] = {}
         for node in (*values, *(child for parent in order for child in operands(parent))):
-            counts[id(node)] = counts.get(id(node), 0) + 1
-        made: dict[int, Expr] = {}
-        for node in order:
-            new = map_children(node, lambda child: made[id(child)])
-            made[id(node)] = self.bound(new) if counts[id(node)] > 1 else new
-        return tuple(made[id(v)] for v in values)
+            self._use_count[id(node)] = self._use_count.get(id(node), 0) + 1
+        self.rewritten: dict[int, Expr] = {}
+
+    def bind(self, node: Expr, body: Body) -> None:
+        """Rewrites `node`, whose operands were rewritten; a part in several places is bound."""
+        if id(node) not in self.rewritten:
+            new = self.rebuilt(node)
+            is_common = self._use_count.get(id(node), 1) > 1
+            self.rewritten[id(node)] = body.bound(new) if is_common else new
+
+    def rebuilt(self, node: Expr) -> Expr:
+        return map_children(node, lambda child: self.rewritten[id(child)])
+
+    def of(self, e: Expr, body: Body) -> Expr:
+        """`e`, rewritten; temporaries go to `body`."""
+        for node in in_order(e):
+            self.bind(node, body)
+        return self.rewritten[id(e)]
 
 
 def is_cheap(e: Expr) -> bool:
-    """Whether `e` may as well be written twice; places behind pointers have no other way."""
+    """True if `e` need not be bound to a name; addresses behind pointers cannot be."""
     while isinstance(e, nodes.Splat | nodes.Field | nodes.Swizzle):
         e = e.value
     if isinstance(e, nodes.Apply) and e.op == ops.NEG:

@@ -1,12 +1,12 @@
-"""Derivatives of calls: functions that call ``fwd_diff`` and ``bwd_diff`` of a user's function.
+"""Derivatives of calls in array expressions, by ``fwd_diff`` and ``bwd_diff`` of the function.
 
 With ``y = f(x)`` and J its Jacobian at x,
     push(f)(x, x_dot) = J x_dot                   by fwd_diff(f)
     pull(f)(x, y_bar) = J^T y_bar                 by bwd_diff(f)
-and the second order, which needs no derivative of `bwd_diff`, because J is one matrix in both:
-    J^T y_bar moved along x_dot                 = d/dx <y_bar, J x_dot>  = pull(push(f)) by x
-    the cotangent of x in <z, J^T y_bar>        = d/dx <y_bar, J z>      = pull(push(f)) by x
-What comes out are functions like any other, whose derivatives are made alike.
+The second order needs no derivative of `bwd_diff`, because J is the same matrix in both:
+    tangent of J^T y_bar along x_dot            = d/dx <y_bar, J x_dot>  = pull(push(f)) by x
+    cotangent of x in <z, J^T y_bar>            = d/dx <y_bar, J z>      = pull(push(f)) by x
+The results are ordinary functions, so the same rules give their derivatives.
 """
 
 from __future__ import annotations
@@ -25,57 +25,59 @@ from shaderad.rules.local_arrays import added, with_zeros
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Pull(Function):
-    """``pull(f)``: takes the arguments of `primal` and its cotangent; gives theirs, as a tuple."""
+class PulledFunction(Function):
+    """``pull(f)``: (arguments of `primal`, cotangent of its result) -> tuple of cotangents."""
 
     primal: Function
 
 
 def differentiable(function: Function) -> list[int]:
-    """Positions of the parameters that have derivatives."""
+    """Positions of the differentiable parameters."""
     return [k for k, p in enumerate(function.parameters) if is_differentiable(p.type)]
 
 
 def push(e: nodes.Call, args_dot: Sequence[Expr]) -> Expr:
     """The tangent of a call, given a tangent for each differentiable argument."""
     f = e.function
-    if not isinstance(f, Pull):
+    if not isinstance(f, PulledFunction):
         return _call(push_function(f), [*e.args, *args_dot])
     *args, y_bar = e.args
     *tangents, y_bar_dot = args_dot
-    moved = _pulled(push_function(f.primal), [*args, *tangents], y_bar)
-    linear = _call(f, [*args, y_bar_dot])
+    by_x = _pulled(push_function(f.primal), [*args, *tangents], y_bar)
+    by_y_bar = _call(f, [*args, y_bar_dot])
     names = [str(k) for k in range(len(tangents))]
-    return c.construct(e.type, [added(c.field(moved, n), c.field(linear, n)) for n in names])
+    return c.construct(e.type, [added(c.field(by_x, n), c.field(by_y_bar, n)) for n in names])
 
 
 def pull(e: nodes.Call, y_bar: Expr) -> dict[int, Expr]:
     """The cotangents of a call's arguments, by position."""
     f = e.function
-    if isinstance(f, Pull):
+    if isinstance(f, PulledFunction):
         return _pull_of_pull(f, e, y_bar)
-    found = _pulled(f, e.args, y_bar)
-    return {position: c.field(found, str(k)) for k, position in enumerate(differentiable(f))}
+    return _by_position(f, _pulled(f, e.args, y_bar))
 
 
-def _pull_of_pull(f: Pull, e: nodes.Call, z: Expr) -> dict[int, Expr]:
+def _pull_of_pull(f: PulledFunction, e: nodes.Call, z: Expr) -> dict[int, Expr]:
     *args, y_bar = e.args
-    wanted = differentiable(f.primal)
-    tangents = [c.field(z, str(k)) for k in range(len(wanted))]
+    tangents = [c.field(z, str(k)) for k in range(len(differentiable(f.primal)))]
     pushed = push_function(f.primal)
-    by_x = _pulled(pushed, [*args, *tangents], y_bar)
-    found = {position: c.field(by_x, str(k)) for k, position in enumerate(wanted)}
-    return found | {len(args): _call(pushed, [*args, *tangents])}
+    bars = _by_position(f.primal, _pulled(pushed, [*args, *tangents], y_bar))
+    return bars | {len(args): _call(pushed, [*args, *tangents])}
+
+
+def _by_position(f: Function, bars: Expr) -> dict[int, Expr]:
+    """The elements of a tuple of cotangents, by parameter of `f`."""
+    return {position: c.field(bars, str(k)) for k, position in enumerate(differentiable(f))}
 
 
 def push_function(f: Function) -> Function:
-    """``push(f)``: takes the arguments of `f`, then a tangent each; gives that of its result.
+    """``push(f)``: (arguments of `f`, a tangent of each differentiable one) -> tangent of `f`.
 
     Raises:
-        DerivativeError: SR0412 where `f` calls a function that has only a backward derivative.
+        DerivativeError: SR0412 if `f` calls a function that has only a backward derivative.
     """
     _check(f, "SR0412")
-    body = _Body()
+    body = _PairBody()
     taken = {p.name for p in f.parameters}
     dots: list[Parameter] = []
     args: list[Expr] = []
@@ -95,37 +97,38 @@ def push_function(f: Function) -> Function:
                     span=f.span)  # fmt: skip
 
 
-def pull_function(f: Function) -> Pull:
+def pull_function(f: Function) -> PulledFunction:
     """``pull(f)``.
 
     Raises:
-        DerivativeError: SR0411 where `f` calls a function that has only a forward derivative.
+        DerivativeError: SR0411 if `f` calls a function that has only a forward derivative.
     """
     _check(f, "SR0411")
-    body = _Body()
+    body = _PairBody()
     args: list[Expr] = []
     for p in f.parameters:
         primal = c.variable(p.name, p.type)
         args.append(body.pair(p.type, p.name, primal) if is_differentiable(p.type) else primal)
     bar = Parameter(name=made_name("result_bar", [p.name for p in f.parameters]), type=f.result)
-    given = c.variable(bar.name, bar.type)
+    cotangent = c.variable(bar.name, bar.type)
     if tangent(f.result) != f.result:
-        held = body.pair(f.result, "result", c.zero(f.result), given)
-        given = nodes.PairPart(type=tangent(f.result), value=held, part="d")
-    body.statements.append(nodes.BackwardDiff(function=f, args=tuple(args), cotangent=given))
-    found = [body.derivative(f.parameters[k].type, args[k]) for k in differentiable(f)]
-    result = Tuple(tuple(one.type for one in found))
-    body.give(nodes.Construct(type=result, parts=tuple(found)))
-    return Pull(name=f"{f.name}_pull", parameters=(*f.parameters, bar), result=result,
-                body=tuple(body.statements), local_types=body.local_types, span=f.span,
-                primal=f)  # fmt: skip
+        pair = body.pair(f.result, "result", c.zero(f.result), cotangent)
+        cotangent = nodes.PairPart(type=tangent(f.result), value=pair, part="d")
+    body.statements.append(nodes.BackwardDiff(function=f, args=tuple(args), cotangent=cotangent))
+    bars = [body.derivative(f.parameters[k].type, args[k]) for k in differentiable(f)]
+    result = Tuple(tuple(arg_bar.type for arg_bar in bars))
+    body.give(nodes.Construct(type=result, parts=tuple(bars)))
+    return PulledFunction(
+        name=f"{f.name}_pull", parameters=(*f.parameters, bar), result=result,
+        body=tuple(body.statements), local_types=body.local_types, span=f.span, primal=f,
+    )  # fmt: skip
 
 
-class _Body:
-    """Statements of a derivative function, whose arguments and results have their primals' types.
+class _PairBody:
+    """Builds the body of a derivative function, whose derivatives have the types of primals.
 
-    What holds more than floats has no type of its own for its derivative that Slang could name
-    here: its floats move one by one into and out of the pair.
+    The derivative type of a value with ints or bools has no name in Slang here, so its floats are
+    copied one by one into and out of the pair.
     """
 
     def __init__(self) -> None:
@@ -140,7 +143,7 @@ class _Body:
         self.statements.append(nodes.Return(value=value))
 
     def pair(self, t: Type, name: str, primal: Expr, derivative: Expr | None = None) -> Expr:
-        """A local pair of `primal` and `derivative`, zero where none is given."""
+        """A local pair of `primal` and `derivative`, which is zero by default."""
         name, is_plain = made_name(f"{name}_pair", self.local_types), tangent(t) == t
         start = derivative if derivative is not None and is_plain else c.zero(tangent(t))
         self.assign(name, nodes.MakePair(type=Pair(t), primal=primal, derivative=start))
@@ -152,12 +155,12 @@ class _Body:
         return c.variable(name, Pair(t))
 
     def derivative(self, t: Type, pair: Expr) -> Expr:
-        """``.d`` of a pair, in its primal's type."""
+        """``.d`` of a pair, converted to the type `t` of its primal."""
         return with_zeros(t, nodes.PairPart(type=tangent(t), value=pair, part="d"))
 
 
 def _float_parts(value: Expr) -> Iterator[tuple[tuple[nodes.Step, ...], Expr]]:
-    """The parts of a value that are their own tangents, and where they are."""
+    """Path and value of the largest parts of `value` that hold floats only."""
     t = value.type
     if tangent(t) == t:
         yield (), value

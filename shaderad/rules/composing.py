@@ -1,13 +1,14 @@
-"""Expressions made of expressions: kernel IR with types filled in and zeros left out.
+"""Constructors of kernel IR expressions, which infer types and fold zeros.
 
-`Zero` is a structural zero: what multiplies it vanishes, whatever the other factor is. A `Const`
-that happens to be 0 is a number, and multiplying by it follows IEEE.
+`Zero` is a structural zero: a product with it is `Zero`, whatever the other factor is. A `Const`
+with value 0 is a number, and a product with it follows IEEE.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr
@@ -43,12 +44,12 @@ def zero(t: Type) -> Expr:
 
 
 def is_zero(e: Expr) -> bool:
-    """Whether `e` is the structural zero."""
+    """True if `e` is the structural zero."""
     return isinstance(e, nodes.Zero)
 
 
 def number(t: Type, value: float) -> Expr:
-    """A number in every component of `t`."""
+    """A constant of type `t` with `value` in every component."""
     scalar = scalar_of(t)
     assert scalar is not None
     plain = float(value) if is_float(scalar) else int(value)
@@ -56,7 +57,7 @@ def number(t: Type, value: float) -> Expr:
 
 
 def neutral(op: ops.Op, t: Type) -> Expr:
-    """``e`` with ``e op x == x``, of a reduction's operator on elements of type `t`."""
+    """The neutral element of a reduction: ``e`` with ``e op x == x`` for `x` of type `t`."""
     if op in (ops.ADD, ops.BIT_OR):
         return zero(t)
     if op == ops.MUL:
@@ -74,7 +75,7 @@ def whole(value: int) -> Expr:
 
 
 def number_of(e: Expr) -> float | int | bool | None:
-    """The constant that `e` is in every component; `None` where it is none."""
+    """The constant in every component of `e`; `None` if `e` is not constant."""
     if isinstance(e, nodes.Splat):
         e = e.value
     return e.value if isinstance(e, nodes.Const) else None
@@ -88,19 +89,21 @@ def splat(t: Type, value: Expr) -> Expr:
 
 
 def apply(op: ops.Op, *args: Expr) -> Expr:
-    """``op(*args)``; neutral and absorbing operands are left out."""
+    """``op(*args)``, simplified if an operand is neutral or absorbing."""
     t = ops.result_type(op, tuple(a.type for a in args))
     assert t is not None, f"{op} of {[str(a.type) for a in args]}"
     if (op in _ABSORBING and any(map(is_zero, args))) or (op == ops.DIV and is_zero(args[0])):
         return zero(t)
     if op == ops.ISNAN and isinstance(number_of(args[0]), float | int):
         return truth(t, math.isnan(number_of(args[0]) or 0))
-    kept = _without_neutral(op, args)
-    return kept if kept is not None and kept.type == t else nodes.Apply(type=t, op=op, args=args)
+    simple = _without_neutral(op, args)
+    if simple is not None and simple.type == t:
+        return simple
+    return nodes.Apply(type=t, op=op, args=args)
 
 
 def _without_neutral(op: ops.Op, args: Sequence[Expr]) -> Expr | None:
-    """The operand that alone makes the result, as ``x`` does ``1 * x``."""
+    """The simplified expression if the other operand is neutral: ``x`` for ``1 * x``."""
     if op in (ops.BIT_OR, ops.BIT_AND):
         return _of_truths(op == ops.BIT_AND, args)
     if op == ops.ADD and is_zero(args[0]):
@@ -117,22 +120,22 @@ def _without_neutral(op: ops.Op, args: Sequence[Expr]) -> Expr | None:
 
 
 def _of_truths(is_and: bool, args: Sequence[Expr]) -> Expr | None:
-    """What a known truth value leaves of ``a & b`` or ``a | b``."""
-    for known, other in (args, reversed(args)):
-        if number_of(known) is is_and:
+    """``a & b`` or ``a | b``, simplified if an operand is constant."""
+    for operand, other in (args, reversed(args)):
+        if number_of(operand) is is_and:
             return other
-        if number_of(known) is (not is_and):
-            return known
+        if number_of(operand) is (not is_and):
+            return operand
     return None
 
 
 def truth(t: Type, value: bool) -> Expr:
-    """A truth value in every component of `t`."""
+    """A constant of bools of type `t`."""
     return splat(t, nodes.Const(type=BOOL, value=value))
 
 
 def select(condition: Expr, a: Expr, b: Expr) -> Expr:
-    """``a`` where the condition holds, else ``b``; of any type of value."""
+    """``a`` where the condition holds, else ``b``, for any value type."""
     if is_zero(a) and is_zero(b):
         return a
     if isinstance(a.type, Scalar | Vector) or (
@@ -149,7 +152,7 @@ def construct(t: Type, parts: Sequence[Expr]) -> Expr:
 
 
 def field(value: Expr, name: str) -> Expr:
-    """A field of a struct, or an element of a tuple by its number."""
+    """A field of a struct, or an element of a tuple: ``"0"``, ``"1"``, .."""
     t = value.type
     if isinstance(t, Tuple):
         position, part = int(name), t.elements[int(name)]
@@ -166,43 +169,35 @@ def field(value: Expr, name: str) -> Expr:
 def swizzle(value: Expr, components: str) -> Expr:
     t = value.type
     assert isinstance(t, Vector)
-    made = t.element if len(components) == 1 else Vector(t.element, len(components))
+    result = t.element if len(components) == 1 else Vector(t.element, len(components))
     if is_zero(value):
-        return zero(made)
+        return zero(result)
     if isinstance(value, nodes.Splat):
-        return splat(made, value.value)
+        return splat(result, value.value)
     if components == _LETTERS[: t.count]:
         return value
-    return nodes.Swizzle(type=made, value=value, components=components)
+    return nodes.Swizzle(type=result, value=value, components=components)
 
 
 def component(value: Expr, position: int) -> Expr:
     """One scalar of a vector."""
-    if isinstance(value, nodes.Construct) and len(value.parts) == vector_of(value).count:
+    assert isinstance(value.type, Vector)
+    if isinstance(value, nodes.Construct) and len(value.parts) == value.type.count:
         return value.parts[position]
     return swizzle(value, _LETTERS[position])
-
-
-def vector_of(value: Expr) -> Vector:
-    assert isinstance(value.type, Vector)
-    return value.type
 
 
 def element(value: Expr, index: Expr) -> Expr:
     """``value[index]`` of a vector, matrix or local array."""
     t = value.type
-    if isinstance(t, Matrix):
-        made: Type = t.row
-    else:
-        assert isinstance(t, Vector | LocalArray)
-        made = t.element
-    return zero(made) if is_zero(value) else nodes.Element(type=made, value=value, index=index)
+    assert isinstance(t, Vector | Matrix | LocalArray)
+    part: Type = t.row if isinstance(t, Matrix) else t.element
+    return zero(part) if is_zero(value) else nodes.Element(type=part, value=value, index=index)
 
 
 def row(value: Expr, position: int) -> Expr:
     """One row of a matrix."""
-    is_by_row = isinstance(value, nodes.Construct) and isinstance(value.parts[0].type, Vector)
-    if is_by_row and isinstance(value, nodes.Construct):
+    if isinstance(value, nodes.Construct) and isinstance(value.parts[0].type, Vector):
         return value.parts[position]
     return element(value, whole(position))
 
@@ -218,35 +213,32 @@ def components(value: Expr) -> list[Expr]:
     if isinstance(value.type, Vector):
         return [component(value, k) for k in range(value.type.count)]
     if isinstance(value.type, Matrix):
-        return [c for one in rows(value) for c in components(one)]
+        return [scalar for vector in rows(value) for scalar in components(vector)]
     return [value]
 
 
 def total(terms: Sequence[Expr]) -> Expr:
-    """The sum of at least one term."""
-    found = terms[0]
-    for term in terms[1:]:
-        found = apply(ops.ADD, found, term)
-    return found
+    """The sum of one or more terms."""
+    return reduce(lambda a, b: apply(ops.ADD, a, b), terms)
 
 
 def summed(value: Expr) -> Expr:
     """The sum over the components of a vector or matrix."""
     if isinstance(value.type, Matrix):
-        return total([summed(one) for one in rows(value)])
+        return total(list(map(summed, rows(value))))
     if isinstance(value, nodes.Apply) and value.op == ops.MUL:
         return apply(ops.DOT, *value.args)
     return total(components(value))
 
 
 def convert(t: Type, value: Expr) -> Expr:
-    """`value`, a scalar, vector or matrix, with the scalar of `t`."""
+    """`value`, a scalar, vector or matrix, converted to the scalar type of `t`."""
     scalar = scalar_of(t)
     assert scalar is not None
-    made = with_scalar(value.type, scalar)
-    if made == value.type:
+    result = with_scalar(value.type, scalar)
+    if result == value.type:
         return value
-    return zero(made) if is_zero(value) else nodes.Cast(type=made, value=value)
+    return zero(result) if is_zero(value) else nodes.Cast(type=result, value=value)
 
 
 def named_parts(t: Struct | Tuple) -> list[tuple[str, Type]]:
@@ -257,7 +249,7 @@ def named_parts(t: Struct | Tuple) -> list[tuple[str, Type]]:
 
 
 def of_components(t: Type, scalars: Sequence[Expr]) -> Expr:
-    """A scalar, vector or matrix of `scalars`, in row-major order."""
+    """The scalar, vector or matrix of `scalars`, in row-major order."""
     if isinstance(t, Matrix):
         count = t.column_count
         starts = range(0, len(scalars), count)

@@ -1,7 +1,8 @@
-"""Rows of the ops that mix components: vectors along the last axis, matrices along the last two.
+"""Derivative rows of the ops that mix components, for arrays of vectors and of matrices.
 
-Each row states its primal, then tangent and cotangents as formulas; ``<a, b>`` is the sum over
-components. At 0, where a length has no derivative, it is 0 (docs/conventions.md).
+Vectors lie along the last axis, matrices along the last two. Each row states primal, tangent and
+cotangents as formulas; ``<a, b>`` is the sum over components. The derivative of a length at 0 is
+defined as 0 (docs/conventions.md).
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ def _dot(a: Array, b: Array) -> Array:
 
 
 def _column(scalar: Array) -> Array:
-    """A scalar an element, ready to multiply vectors."""
+    """An array of scalars, broadcastable against vectors."""
     return np.expand_dims(scalar, -1)
 
 
 def _over(v: Array, scalar: Array) -> Array:
-    """``v / scalar``, and 0 where the scalar is 0."""
+    """``v / scalar``; 0 where the scalar is 0."""
     divisor = _column(scalar)
     return np.where(divisor == 0, 0, v / np.where(divisor == 0, 1, divisor))
 
@@ -97,7 +98,7 @@ REFLECT = WholeValue(_push_reflect, _pull_reflect)
 
 
 def _refract_parts(args: Arrays) -> tuple[Array, Array, Array]:
-    """``c = <n, i>``, ``r = sqrt(k)`` with ``k = 1 - eta^2 (1 - c^2)``, and where k < 0."""
+    """``c = <n, i>``, ``sqrt(k)`` with ``k = 1 - eta^2 (1 - c^2)``, and the mask ``k < 0``."""
     i, n, eta = args
     c = _dot(n, i)
     k = 1 - eta * eta * (1 - c * c)
@@ -169,14 +170,14 @@ TRANSPOSE = WholeValue(
 
 
 def _minor(m: Array, row: int, column: int) -> list[list[Array]]:
-    """The entries of `m` outside of one row and one column."""
+    """The entries of `m` without one row and one column."""
     size = m.shape[-1]
     columns = [c for c in range(size) if c != column]
     return [[m[..., r, c] for c in columns] for r in range(size) if r != row]
 
 
 def _determinant(entries: list[list[Array]]) -> Array | float:
-    """Laplace's expansion along the first row; 1 of nothing."""
+    """Laplace expansion along the first row; 1 for an empty matrix."""
     if not entries:
         return 1.0
     total: Array | float = 0.0
@@ -187,7 +188,7 @@ def _determinant(entries: list[list[Array]]) -> Array | float:
 
 
 def _cofactors(m: Array) -> Array:
-    """The cofactor matrix, which is ``det(m) inv(m)^T`` and exists for singular `m` too."""
+    """The cofactor matrix: ``det(m) inv(m)^T``, extended to singular `m`."""
     size = range(m.shape[-1])
     rows = [
         np.stack([(-1.0) ** (r + c) * _determinant(_minor(m, r, c)) for c in size], axis=-1)

@@ -1,4 +1,4 @@
-"""Sums and parts of derivatives of any type; an expression makes local arrays by functions."""
+"""Sums and parts of derivatives of any type. Local arrays are built by synthetic functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shaderad.rules import composing as c
 
 
 def holds_array(t: Type) -> bool:
-    """Whether values of type `t` are places: they have elements that are reached by number."""
+    """True if a value of type `t` holds a local array, at any depth."""
     if isinstance(t, Struct | Tuple):
         return any(holds_array(part) for _, part in c.named_parts(t))
     return isinstance(t, LocalArray)
@@ -69,7 +69,7 @@ def array_of(t: LocalArray, elements: Sequence[Expr]) -> Expr:
 
 
 def with_zeros(t: Type, value: Expr) -> Expr:
-    """A value of ``tangent(t)`` as one of type `t`, with zeros for what is no float."""
+    """A value of type ``tangent(t)``, converted to type `t`; other parts than floats are 0."""
     if value.type == t:
         return value
     if isinstance(t, LocalArray):
@@ -77,7 +77,7 @@ def with_zeros(t: Type, value: Expr) -> Expr:
         return array_of(t, parts)
     assert isinstance(t, Struct | Tuple)
     kept = [(n, part) for n, part in c.named_parts(t) if is_differentiable(part)]
-    # The elements of a tuple's tangent are counted anew.
+    # The tangent of a tuple numbers its elements anew.
     name_of = {n: str(k) if isinstance(t, Tuple) else n for k, (n, _) in enumerate(kept)}
     return c.construct(t, [
         with_zeros(part, c.field(value, name_of[n])) if n in name_of else c.zero(part)
@@ -86,7 +86,7 @@ def with_zeros(t: Type, value: Expr) -> Expr:
 
 
 def float_scalars(value: Expr) -> list[Expr]:
-    """Every float of a value, at any depth, in order."""
+    """The float scalars of a value, at any depth, in order."""
     t = value.type
     if isinstance(t, Struct | Tuple):
         return [s for n, _ in c.named_parts(t) for s in float_scalars(c.field(value, n))]
@@ -97,23 +97,22 @@ def float_scalars(value: Expr) -> list[Expr]:
 
 
 def from_float_scalars(t: Type, scalars: Sequence[Expr]) -> Expr:
-    """A value of type `t` whose floats are `scalars`, in order; what else it holds is 0."""
-    left = list(scalars)
+    """A value of type `t` with the float scalars `scalars`, in order; other parts are 0."""
+    remaining = iter(scalars)
 
-    def made(part: Type) -> Expr:
+    def build(part: Type) -> Expr:
         if isinstance(part, Struct | Tuple):
-            return c.construct(part, [made(inner) for _, inner in c.named_parts(part)])
+            return c.construct(part, [build(inner) for _, inner in c.named_parts(part)])
         if isinstance(part, LocalArray):
-            return array_of(part, [made(part.element) for _ in range(part.count)])
+            return array_of(part, [build(part.element) for _ in range(part.count)])
         if not is_float(part):
             return c.zero(part)
-        count = len(c.components(c.variable("x", part)))
-        taken, left[:] = left[:count], left[count:]
         scalar = scalar_of(part)
         assert scalar is not None
-        return c.of_components(part, [c.convert(scalar, one) for one in taken])
+        count = len(c.components(c.variable("x", part)))
+        return c.of_components(part, [c.convert(scalar, next(remaining)) for _ in range(count)])
 
-    return made(t)
+    return build(t)
 
 
 def _added_arrays(t: LocalArray, a: Expr, b: Expr) -> Expr:
@@ -135,7 +134,7 @@ def _call(
     body: tuple[nodes.Stmt, ...],
     args: tuple[Expr, ...],
 ) -> Expr:
-    """A call of a function that builds the array `placed`."""
+    """A call of a synthetic function that fills the local array `placed`."""
     function = nodes.Function(name=name, parameters=parameters, result=t, body=body,
                               local_types={"placed": t})  # fmt: skip
     return nodes.Call(type=t, function=function, args=args)

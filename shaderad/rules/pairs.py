@@ -1,7 +1,7 @@
-"""Pairs -> tuples of a value and its derivative, both of the value's type.
+"""Lowers pairs to tuples of a primal and its derivative, both of the type of the primal.
 
-What has no derivative is 0 in the second: a struct with an int in it needs no type of its own for
-its derivative, and what handles pairs is ordinary code to whatever differentiates it again.
+Parts without a derivative are 0 in the second element, so no derivative types are needed, and code
+that handles pairs becomes ordinary code, which can be differentiated again.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from shaderad.ir.walk import all_expressions
 from shaderad.rules import composing as c
 
 PRIMAL, DERIVATIVE = "0", "1"
-"""The elements of a pair."""
+"""Element names of a lowered pair."""
 
 
 def plain_type(t: Type) -> Type:
-    """`t` with tuples for pairs, and whole types for those of derivatives."""
+    """`t` with tuples for pairs, and primal types for derivative types."""
     if isinstance(t, Pair):
         whole = plain_type(t.primal)
-        # Of pointers alone: see ir/pointers.py.
+        # A primal without floats holds pointers only: see ir/pointers.py.
         return Tuple((whole, whole)) if is_differentiable(t.primal) else whole
     if isinstance(t, FloatFields | FloatElements):
         return plain_type(t.whole)
@@ -43,13 +43,13 @@ def plain_type(t: Type) -> Type:
 
 
 def holds_pairs(body: tuple[Stmt, ...]) -> bool:
-    """Whether a body makes pairs or takes derivatives."""
+    """True if a body constructs or reads pairs, or calls ``fwd_diff``."""
     kinds = nodes.ForwardDiff | nodes.MakePair | nodes.PairPart
     return any(isinstance(e, kinds) for e in all_expressions(body))
 
 
 def plain(e: Expr, written: Expr) -> Expr:
-    """An expression as it was `written`, whose operands are plain already: see `plain_type`."""
+    """`e` without pairs; its operands are lowered already, those of `written` are not."""
     if isinstance(e, nodes.MakePair):
         return nodes.Construct(type=plain_type(e.type), parts=(e.primal, e.derivative), span=e.span)
     if isinstance(e, nodes.PairPart):
@@ -74,16 +74,16 @@ def _holds_floats(t: Type) -> bool:
 
 
 def _whole(e: nodes.Construct, t: FloatFields) -> Expr:
-    """A derivative that was put together, with zeros for what has none."""
-    given = dict(zip(t.type_by_field, e.parts, strict=True))
+    """A derivative of type `t`, converted to the primal type; fields without one are zero."""
+    part_by_field = dict(zip(t.type_by_field, e.parts, strict=True))
     whole = plain_type(t)
     assert isinstance(whole, Struct)
-    parts = tuple(given[n] if n in given else nodes.Zero(type=f) for n, f in whole.fields)
+    parts = tuple(part_by_field.get(n, nodes.Zero(type=f)) for n, f in whole.fields)
     return nodes.Construct(type=whole, parts=parts, span=e.span)
 
 
 def _whole_name(e: nodes.Field) -> str:
-    """The name of a field in the whole type: the elements of a tuple's floats count anew."""
+    """The name of a field in the primal type; derivatives of tuples number their elements anew."""
     if not isinstance(e.value.type, FloatElements):
         return e.name
     parts = c.named_parts(e.value.type.whole)
@@ -91,7 +91,7 @@ def _whole_name(e: nodes.Field) -> str:
 
 
 def plain_path(path: tuple[nodes.Step, ...]) -> tuple[nodes.Step, ...]:
-    """The steps of an assignment."""
+    """The path of an assignment, without `PartStep`."""
     return tuple(
         nodes.FieldStep(name=DERIVATIVE) if isinstance(step, nodes.PartStep) else step
         for step in path

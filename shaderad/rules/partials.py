@@ -1,4 +1,4 @@
-"""Partial derivatives of the primitives: the only place in Python that knows them.
+"""Partial derivatives of the primitives: the only definition in Python.
 
 With ``y = op(a, b)``, a row gives ``dy/da, dy/db``. The jvp (``sum(partial * tangent)``) and the
 vjp (``partial * cotangent``) follow from the row; neither is written by hand. A derivative that is
@@ -13,7 +13,7 @@ import numpy as np
 from shaderad.ir import ops
 from shaderad.ir.tables import check_rows
 from shaderad.rules import linear
-from shaderad.rules.table import ZERO, Array, Row, Zero, binary, ieee, ternary, unary
+from shaderad.rules.table import ZERO, Array, Row, ZeroPartial, binary, ieee, ternary, unary
 
 LN2, LN10 = np.log(2.0), np.log(10.0)
 
@@ -24,7 +24,7 @@ def _pow(y: Array, x: Array, p: Array) -> tuple[Array, Array]:
     return by_x, np.where(x > 0, y * np.log(np.where(x > 0, x, 1)), 0)
 
 
-def _powi(_: Array, x: Array, n: Array) -> tuple[Array, Zero]:
+def _powi(_: Array, x: Array, n: Array) -> tuple[Array, ZeroPartial]:
     return np.where(n == 0, 0, n * np.power(x, np.where(n == 0, 1, n) - 1.0)), ZERO
 
 
@@ -79,7 +79,7 @@ PARTIALS: dict[ops.Op, Row] = {
     ops.TIMES: binary(lambda y, a, b: (b, a)),
     ops.STEP: binary(lambda y, edge, x: (ZERO, ZERO)),
     ops.FRAC: unary(lambda y, x: 1.0),
-    # -- roots, exponentials, logarithms; -0 counts as 0 -----------------------------------------
+    # -- roots, exponentials, logarithms; -0 is treated as 0 --------------------------------------
     ops.SQRT: unary(lambda y, x: 0.5 / np.abs(y)),
     ops.RSQRT: unary(lambda y, x: -0.5 * np.abs(y) / np.abs(x)),
     ops.RCP: unary(lambda y, x: -y * y),
@@ -103,7 +103,7 @@ PARTIALS: dict[ops.Op, Row] = {
     ops.SINH: ieee(unary(lambda y, x: np.cosh(x))),
     ops.COSH: ieee(unary(lambda y, x: np.sinh(x))),
     ops.TANH: ieee(unary(lambda y, x: 1 - y * y)),
-    # Without the squares that overflow.
+    # No squares, which would overflow.
     ops.ASINH: unary(lambda y, x: 1 / np.hypot(x, 1.0)),
     ops.ACOSH: unary(lambda y, x: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1))),
     ops.ATANH: unary(lambda y, x: 1 / ((1 - x) * (1 + x))),
@@ -155,7 +155,7 @@ _WITHOUT_FLOATS = frozenset(
 
 
 def carries_derivative(op: ops.Op) -> bool:
-    """Whether floats go in and floats come out, so that `op` needs a row."""
+    """True if `op` maps floats to floats, so that it needs a row."""
     return op.rule not in _WITHOUT_FLOATS
 
 

@@ -1,4 +1,4 @@
-"""What `rules/pushing` makes: functions and kernels that carry tangents."""
+"""Pushed functions and kernels: those with tangents, from `rules/pushing`."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ class Pushed(Function):
     """``f_push`` of ``f``."""
 
     shown: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The names of tangents: whose they are."""
+    """Names of tangents -> names of their primals."""
     temporaries: frozenset[str] = frozenset()
-    """Locals that stand for parts of expressions."""
+    """Locals that hold parts of expressions."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PushedKernel(Kernel):
-    """A kernel that also gives the tangents of the float arrays that it writes.
+    """A kernel that also computes the tangents of the float arrays that it writes.
 
-    Those of Min and Max are known to its derivatives alone: who wins is found before they run.
+    Tangents of Min and Max arrays exist only in its derivatives, which run after the argmin index
+    of each element is known.
     """
 
     primal_name: str
     dots: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The name of the tangent of each array and uniform that has one."""
+    """Names of arrays and uniforms -> names of their tangents."""
     shown: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The names of all tangents: whose they are."""
+    """Names of all tangents -> names of their primals."""
     temporaries: frozenset[str] = frozenset()
-    """Locals that stand for parts of expressions."""
+    """Locals that hold parts of expressions."""
 
     @property
     def reported_name(self) -> str:
@@ -40,5 +41,5 @@ class PushedKernel(Kernel):
 
 
 def primal_name(kernel: Kernel) -> str:
-    """What the user calls a kernel, with tangents or without."""
+    """The name of the user's kernel, also for a pushed kernel."""
     return kernel.primal_name if isinstance(kernel, PushedKernel) else kernel.name

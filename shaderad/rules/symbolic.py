@@ -1,9 +1,9 @@
-"""Rules of derivatives evaluated on expressions: the kernel IR of what a row of `PARTIALS` says.
+"""Symbolic evaluation of `PARTIALS`: turns the NumPy code of a row into kernel IR.
 
-A `Symbolic` is an array to NumPy, through its protocols ``__array_ufunc__`` and
-``__array_function__``: one scalar, vector or matrix, perhaps with axes of extent 1 around it.
-Invariant: an operation of NumPy that is not in the tables here is an error, never a derivative
-that is lost.
+NumPy treats a `Symbolic` as an array, through the protocols ``__array_ufunc__`` and
+``__array_function__``. It holds one scalar, vector or matrix; axes of extent 1 may be added.
+Invariant: a NumPy operation without an entry in the tables below is an error, so no derivative is
+lost silently.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Shape = tuple[int, ...]
 
 
 class Symbolic(NDArrayOperatorsMixin):
-    """An expression, for NumPy."""
+    """An expression that NumPy treats as an array."""
 
     __slots__ = ("expr", "shape")
 
@@ -59,18 +59,18 @@ class Symbolic(NDArrayOperatorsMixin):
         return np.dtype(np.float64)
 
     def __getitem__(self, key: Any) -> Symbolic:
-        """Of ``[..., k]``, ``[..., r, c]``, and with `None` for new axes."""
+        """Supports ``[..., k]``, ``[..., r, c]`` and, for new axes, `None`."""
         _, *rest = key
         if None in rest:
             return Symbolic(self.expr, _with_axes(self.shape, rest))
-        found, shape = self.expr, self.shape[: self.ndim - len(rest)]
+        expr, shape = self.expr, self.shape[: self.ndim - len(rest)]
         axes = self.shape[self.ndim - len(rest) :]
         for k, extent in zip(rest, axes, strict=True):
             if isinstance(k, slice):
                 shape = (*shape, extent)
             elif extent != 1:
-                found = c.row(found, k) if isinstance(found.type, Matrix) else c.component(found, k)
-        return Symbolic(found, shape)
+                expr = c.row(expr, k) if isinstance(expr.type, Matrix) else c.component(expr, k)
+        return Symbolic(expr, shape)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or kwargs:
@@ -86,16 +86,16 @@ class Symbolic(NDArrayOperatorsMixin):
         return _applied(op, *inputs)
 
     def __array_function__(self, function: Any, _types: Any, args: Any, kwargs: Any) -> Any:
-        made = _FUNCTIONS.get(function)
-        return NotImplemented if made is None else made(*args, **kwargs)
+        handler = _FUNCTIONS.get(function)
+        return NotImplemented if handler is None else handler(*args, **kwargs)
 
 
 def expression(value: Any, t: Type) -> Expr:
-    """What a rule gave, as an expression of type `t`."""
+    """The result of a rule, as an expression of type `t`."""
     if isinstance(value, Symbolic):
-        found = c.convert(t, value.expr)
-        assert found.type == t, f"{found.type}, wanted {t}"
-        return found
+        expr = c.convert(t, value.expr)
+        assert expr.type == t, f"{expr.type}, wanted {t}"
+        return expr
     return c.number(t, float(value))
 
 
@@ -106,7 +106,7 @@ def _shape_of(t: Type) -> Shape:
 
 
 def _with_axes(shape: Shape, key: Sequence[Any]) -> Shape:
-    """`shape` with an axis of 1 wherever the trailing `key` says `None`."""
+    """`shape` with an axis of extent 1 for each `None` in the trailing `key`."""
     kept = [k for k in key if k is not None]
     left = list(shape[len(shape) - len(kept) :])
     return (
@@ -140,13 +140,13 @@ def _is_plain(x: Any) -> bool:
 
 
 def _shared_scalar(inputs: Sequence[Any]) -> Scalar:
-    """The widest float type of the operands; `float` where all are truth values and numbers."""
+    """The widest float type of the operands; `float` if there is none."""
     scalars = {scalar_of(x.expr.type) for x in inputs if isinstance(x, Symbolic)}
     return next((s for s in (DOUBLE, FLOAT, HALF) if s in scalars), FLOAT)
 
 
 def _spread(x: Any, scalar: Scalar, shape: Shape) -> Expr:
-    """An operand in `shape` and as numbers of type `scalar`."""
+    """An operand, broadcast to `shape` and converted to `scalar`."""
     t = _type(scalar, shape)
     if _is_plain(x):
         value = np.asarray(x).item()
@@ -158,12 +158,12 @@ def _spread(x: Any, scalar: Scalar, shape: Shape) -> Expr:
         return c.splat(t, expr)
     assert isinstance(t, Matrix)
     if len(x.shape) > 1 and x.shape[-1] == 1:
-        return c.construct(t, [c.splat(t.row, one) for one in c.components(expr)])
+        return c.construct(t, [c.splat(t.row, x) for x in c.components(expr)])
     return c.construct(t, [expr] * t.row_count)
 
 
 def _whole(x: Any) -> int | None:
-    """A whole constant exponent."""
+    """The value of a constant integer exponent, else `None`."""
     if not _is_plain(x) or np.ndim(x):
         return None
     value = float(x)
@@ -220,13 +220,12 @@ def _swapaxes(x: Symbolic, *_: int) -> Symbolic:
 
 
 def _stack(arrays: Sequence[Any], axis: int) -> Symbolic:
-    """Scalars become a vector, vectors the rows of a matrix."""
+    """Stacks scalars to a vector, or vectors to the rows of a matrix."""
     scalar = _shared_scalar(arrays)
     shape = next(x.shape for x in arrays if isinstance(x, Symbolic))
     assert axis == -1 - len(shape)
     parts = [_spread(x, scalar, shape) for x in arrays]
-    made = _type(scalar, (len(parts), *shape))
-    return Symbolic(c.construct(made, parts))
+    return Symbolic(c.construct(_type(scalar, (len(parts), *shape)), parts))
 
 
 def _cross(a: Symbolic, b: Symbolic) -> Symbolic:

@@ -1,7 +1,7 @@
-"""What a row of the derivative tables is: from it follow both the jvp and the vjp of an op.
+"""Rows of the derivative tables. Both the jvp and the vjp of an op follow from its row.
 
-Rows work on NumPy arrays of any float type; leading axes are batches. A row never looks at which
-operands somebody wants differentiated: it gives all, and `ZERO` where that is zero on purpose.
+Rows work on NumPy arrays of any float type; leading axes are batches. A row gives the partials by
+all operands, and `ZERO` for one that is zero by definition.
 """
 
 from __future__ import annotations
@@ -15,51 +15,53 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 
-class Zero:
-    """A partial derivative that is zero on purpose, as that of `floor`."""
+class ZeroPartial:
+    """The type of `ZERO`: a partial that is zero by definition, as that of `floor`."""
 
     def __repr__(self) -> str:
         return "ZERO"
 
 
-ZERO = Zero()
-Partial = Array | float | Zero
+ZERO = ZeroPartial()
+Partial = Array | float | ZeroPartial
 
 
 class Row(Protocol):
-    """Both directions of one op's derivative."""
+    """The derivative of an op, in both modes."""
 
     def jvp(self, y: Array, args: Sequence[Array], args_dot: Sequence[Array]) -> Array:
         """The tangent of ``y = op(*args)``."""
         ...
 
     def vjp(self, y: Array, args: Sequence[Array], y_bar: Array) -> tuple[Array, ...]:
-        """The cotangents of `args`, each in its operand's shape."""
+        """The cotangents of `args`, each in the shape of its operand."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ByComponent:
-    """``partials(y, *args)`` gives dy/da for each operand, component by component.
+    """``partials(y, *args)`` gives dy/da for each operand, by component.
 
     jvp: ``sum(partial * tangent)``; vjp: ``partial * cotangent``. Operands have one shape.
     """
 
     partials: Callable[..., tuple[Partial, ...]]
     zero_wins: bool = True
-    """Whether zero times infinity is 0; NaN, as IEEE has it, in what is the target's own."""
+    """True if 0 times infinity is 0; False for the IEEE product, where it is NaN."""
 
     def jvp(self, y: Array, args: Sequence[Array], args_dot: Sequence[Array]) -> Array:
         y_dot = np.zeros_like(y)
         for partial, x_dot in zip(self._partials(y, args), args_dot, strict=True):
-            if not isinstance(partial, Zero):
+            if not isinstance(partial, ZeroPartial):
                 with np.errstate(invalid="ignore"):  # infinities of two operands
                     y_dot = y_dot + self._times(partial, x_dot)
         return y_dot
 
     def vjp(self, y: Array, args: Sequence[Array], y_bar: Array) -> tuple[Array, ...]:
         return tuple(
-            np.zeros_like(y_bar) if isinstance(partial, Zero) else self._times(partial, y_bar)
+            np.zeros_like(y_bar)
+            if isinstance(partial, ZeroPartial)
+            else self._times(partial, y_bar)
             for partial in self._partials(y, args)
         )
 
@@ -76,10 +78,10 @@ class ByComponent:
 
 @dataclass(frozen=True, slots=True)
 class WholeValue:
-    """An op that mixes components; the two formulas are written side by side.
+    """An op that mixes components, with both formulas written out.
 
-    ``push(y, args, args_dot)`` and ``pull(y, args, y_bar)``; the tests hold them against each
-    other and against central differences.
+    ``push(y, args, args_dot)`` and ``pull(y, args, y_bar)``; tests compare them with each other and
+    with central differences.
     """
 
     push: Callable[[Array, Sequence[Array], Sequence[Array]], Array]
@@ -95,7 +97,7 @@ class WholeValue:
 
 
 def times(partial: Array | float, d: Array) -> Array:
-    """``partial * d``, but zero times infinity is zero (docs/conventions.md, "zero wins")."""
+    """``partial * d`` with 0 times infinity = 0 (docs/conventions.md, "zero wins")."""
     with np.errstate(all="ignore"):
         product = partial * d
         is_void = np.isnan(product) & ((partial == 0) | (d == 0))
@@ -124,5 +126,5 @@ def ternary(
 
 
 def ieee(row: ByComponent) -> ByComponent:
-    """The row of an op that is the target's own: zero times infinity is NaN."""
+    """The row of an op that targets differentiate natively: 0 times infinity is NaN."""
     return replace(row, zero_wins=False)

@@ -1,6 +1,6 @@
-"""``fwd_diff`` and ``bwd_diff`` inside bodies -> calls of functions that were pushed and pulled.
+"""Replaces ``fwd_diff`` and ``bwd_diff`` in bodies by calls of pushed and pulled functions.
 
-Pairs become tuples, so that all of it is ordinary code to whatever differentiates it again.
+Pairs become tuples, so the result is ordinary code, which can be differentiated again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from shaderad.ir import nodes
 from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import Expr, Function, Kernel, Stmt
 from shaderad.ir.types import Tuple, Type, is_differentiable
-from shaderad.ir.walk import blocks, map_children, reachable, statements
+from shaderad.ir.walk import map_children, map_statement, reachable, statements
 from shaderad.rules import composing as c
 from shaderad.rules import pushing
 from shaderad.rules.pairs import (
@@ -26,11 +26,11 @@ from shaderad.rules.pairs import (
     plain_type,
 )
 from shaderad.rules.pulling.bodies import pull_function, split_function
-from shaderad.rules.pulling.functions import Functions as Adjoints
+from shaderad.rules.pulling.functions import Adjoints
 from shaderad.rules.pulling.nodes import Adjoint
 from shaderad.rules.pulling.pulls import pull_of
 from shaderad.rules.pushed import PushedKernel
-from shaderad.rules.pushing.functions import Functions as Tangents
+from shaderad.rules.pushing.functions import PushedFunctions
 from shaderad.rules.pushing.statements import push_body
 
 _Pulls = dict[tuple[Function, tuple[int, ...], bool], Function]
@@ -48,7 +48,7 @@ def _pushed_kernel(kernel: Kernel, given: tuple[str, ...]) -> PushedKernel:
 
 
 def _check(f: Function, transform: str, span: nodes.Span) -> None:
-    """What is differentiated inside a kernel writes no floats."""
+    """Raises SR0410 if `f`, which a kernel differentiates, writes floats to arrays."""
     for g in (f, *reachable(f.body)):
         for s in statements(g.body):
             is_write = isinstance(s, nodes.Store | nodes.Accumulate)
@@ -58,38 +58,38 @@ def _check(f: Function, transform: str, span: nodes.Span) -> None:
 
 @dataclass
 class Transforms:
-    """The transforms of one kernel; arrays are constants to them."""
+    """The derivatives that one kernel takes in its body; arrays are constants."""
 
-    _made: dict[tuple[Function, bool], Function] = field(
+    _plain: dict[tuple[Function, bool], Function] = field(
         default_factory=dict[tuple[Function, bool], Function]
     )
     _pulls: _Pulls = field(default_factory=_Pulls)
     _adds: bool = False
-    """Whether what is transformed is a derivative of the user's own, which adds to gradients."""
+    """True inside a user-defined derivative, which adds to gradients of arrays."""
 
     def __post_init__(self) -> None:
         none: frozenset[str] = frozenset()
-        self._first = Tangents({}, none, push_body, self, is_first=True)
-        self._second = Tangents({}, none, push_body, self)
+        self._first = PushedFunctions({}, none, push_body, self, is_first=True)
+        self._second = PushedFunctions({}, none, push_body, self)
         self._adjoints = {
             adds: Adjoints(none, none, pull_function, split_function, self, adds=adds)
             for adds in (False, True)
         }
 
     def kernel(self, kernel: Kernel) -> Kernel:
-        """`kernel` without them."""
+        """`kernel` without derivatives and pairs in its body."""
         body, types = self.body(kernel.body, kernel.local_types)
         return kernel if body == kernel.body else replace(kernel, body=body, local_types=types)
 
     def function(self, f: Function) -> Function:
-        """`f` without them; itself where there are none."""
+        """`f` without derivatives and pairs in its body; `f` itself if there are none."""
         key = (f, self._adds)
-        if key not in self._made:
-            self._made[key] = f if isinstance(f, Adjoint) else self._plain_function(f)
-        return self._made[key]
+        if key not in self._plain:
+            self._plain[key] = f if isinstance(f, Adjoint) else self._plain_function(f)
+        return self._plain[key]
 
-    def pushed(self, f: Function, moving: tuple[int, ...]) -> Function:
-        return self.function(self._second.of(self.function(f), frozenset(moving)))
+    def pushed(self, f: Function, active: tuple[int, ...]) -> Function:
+        return self.function(self._second.of(self.function(f), frozenset(active)))
 
     def pulled(self, f: Function, wanted: tuple[int, ...]) -> Function:
         f = self.function(f)
@@ -102,32 +102,31 @@ class Transforms:
     def body(
         self, body: tuple[Stmt, ...], types: Mapping[str, Type]
     ) -> tuple[tuple[Stmt, ...], dict[str, Type]]:
-        """`body` without transforms and pairs, and the types of its names."""
+        """`body` without derivatives and pairs, and the types of its names."""
         has_pairs = holds_pairs(body) or any(plain_type(t) != t for t in types.values())
         if has_pairs or any(isinstance(s, nodes.BackwardDiff) for s in statements(body)):
             return self.plain(body, types, adds=self._adds)
-        return self._block(body, made := dict(types)), made
+        return self._block(body, new_types := dict(types)), new_types
 
     def plain(
         self, body: tuple[Stmt, ...], types: Mapping[str, Type], *, adds: bool = False
     ) -> tuple[tuple[Stmt, ...], dict[str, Type]]:
-        made = {name: plain_type(t) for name, t in types.items()}
+        new_types = {name: plain_type(t) for name, t in types.items()}
         outer, self._adds = self._adds, adds
         try:
-            return self._block(body, made), made
+            return self._block(body, new_types), new_types
         finally:
             self._adds = outer
 
     def _plain_function(self, f: Function) -> Function:
-        given = {p.name for p in f.parameters}
+        names = {p.name for p in f.parameters}
         body, types = self.body(f.body, {**f.local_types, **{p.name: p.type for p in f.parameters}})
         parameters = tuple(replace(p, type=plain_type(p.type)) for p in f.parameters)
         if body == f.body and parameters == f.parameters:
             return f
-        locals_ = {n: t for n, t in types.items() if n not in given}
-        return replace(
-            f, parameters=parameters, result=plain_type(f.result), body=body, local_types=locals_
-        )
+        local_types = {n: t for n, t in types.items() if n not in names}
+        return replace(f, parameters=parameters, result=plain_type(f.result), body=body,
+                       local_types=local_types)  # fmt: skip
 
     # -- statements -------------------------------------------------------------------------------
 
@@ -137,19 +136,11 @@ class Transforms:
     def _statement(self, s: Stmt, types: dict[str, Type]) -> tuple[Stmt, ...]:
         if isinstance(s, nodes.BackwardDiff):
             return self._pulled_statement(s, types)
-        inner = {
-            name: self._block(getattr(s, name), types)
-            for name in ("then", "otherwise", "body")
-            if blocks(s) and hasattr(s, name)
-        }
-        bare = replace(s, **dict.fromkeys(inner, ())) if inner else s
-        made = map_children(bare, self._expression)
-        if isinstance(made, nodes.Assign):
-            made = replace(made, path=plain_path(made.path))
-        return (replace(made, **inner) if inner else made,)
+        new = map_statement(s, self._expression, lambda block: self._block(block, types))
+        return (replace(new, path=plain_path(new.path)) if isinstance(new, nodes.Assign) else new,)
 
     def _pulled_statement(self, s: nodes.BackwardDiff, types: dict[str, Type]) -> tuple[Stmt, ...]:
-        """``.d`` of each pair becomes what the function's adjoint gives."""
+        """Assigns the result of the pulled function to ``.d`` of each pair."""
         f = s.function
         _check(f, "bwd_diff", s.span)
         wanted = tuple(k for k, p in enumerate(f.parameters) if is_differentiable(p.type))
@@ -165,28 +156,27 @@ class Transforms:
         name = made_name("pulled", types)
         types[name] = pulled.result
         call = nodes.Call(type=pulled.result, function=pulled, args=tuple(args), span=s.span)
-        found = nodes.Var(type=pulled.result, name=name)
-        made: list[Stmt] = [nodes.Assign(name=name, value=call, span=s.span)]
+        bars = nodes.Var(type=pulled.result, name=name)
+        out: list[Stmt] = [nodes.Assign(name=name, value=call, span=s.span)]
         for k, pair in enumerate(pairs):
             assert isinstance(pair, nodes.Var)
-            path = (nodes.FieldStep(name=DERIVATIVE),)
-            part = c.field(found, str(k))
-            made.append(nodes.Assign(name=pair.name, path=path, value=part, span=s.span))
-        return tuple(made)
+            path, bar = (nodes.FieldStep(name=DERIVATIVE),), c.field(bars, str(k))
+            out.append(nodes.Assign(name=pair.name, path=path, value=bar, span=s.span))
+        return tuple(out)
 
     # -- expressions ------------------------------------------------------------------------------
 
     def _expression(self, e: Expr) -> Expr:
-        made = plain(map_children(e, self._expression), e)
-        if isinstance(made, nodes.ForwardDiff):
-            return self._pushed_call(made)
-        if isinstance(made, nodes.Call):
-            f = self.function(made.function)
-            return made if f is made.function else replace(made, function=f)
-        return made
+        new = plain(map_children(e, self._expression), e)
+        if isinstance(new, nodes.ForwardDiff):
+            return self._pushed_call(new)
+        if isinstance(new, nodes.Call):
+            f = self.function(new.function)
+            return new if f is new.function else replace(new, function=f)
+        return new
 
     def _pushed_call(self, e: nodes.ForwardDiff) -> Expr:
-        """The arguments that have derivatives are pairs."""
+        """The call of the pushed function; differentiable arguments of `e` are lowered pairs."""
         _check(e.function, "fwd_diff", e.span)
         args: list[Expr] = []
         dots: dict[int, Expr] = {}

@@ -1,22 +1,22 @@
-"""Bodies, functions and kernels -> their adjoints: reverse mode as a transformation of the IR.
+"""Reverse mode on kernel IR: bodies, functions and kernels -> their adjoints.
 
-An adjoint runs forward, keeping what partial derivatives need, then goes back over what it ran and
-adds cotangents in place.
+An adjoint has two sweeps. The forward sweep runs the primal and keeps the values that partial
+derivatives need; the reverse sweep visits its statements last first and adds cotangents in place.
 """
 
 from __future__ import annotations
 
 from shaderad.rules.pulling.bodies import pull_function, pull_kernel_body, split_function
-from shaderad.rules.pulling.functions import Functions
-from shaderad.rules.pulling.nodes import Adjoint, Cotangent, Leap, Place, ReverseFor
+from shaderad.rules.pulling.functions import Adjoints
+from shaderad.rules.pulling.nodes import Adjoint, Cotangent, InOut, Leap, ReverseFor
 from shaderad.rules.pulling.uniformity import uniform_additions
 
 __all__ = [
     "Adjoint",
+    "Adjoints",
     "Cotangent",
-    "Functions",
+    "InOut",
     "Leap",
-    "Place",
     "ReverseFor",
     "pull_function",
     "pull_kernel_body",

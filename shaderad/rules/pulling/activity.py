@@ -1,4 +1,4 @@
-"""Which names carry derivatives: those that a wanted input changes and that a result depends on."""
+"""Activity analysis: finds the names that depend on a wanted input and influence a result."""
 
 from __future__ import annotations
 
@@ -8,73 +8,60 @@ from dataclasses import dataclass
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Function, Stmt
 from shaderad.ir.types import is_differentiable
-from shaderad.ir.walk import all_expressions, reachable, statements
+from shaderad.ir.walk import all_expressions, statements, writes_to
 from shaderad.rules.expressions import in_order, operands
 
 
 @dataclass(frozen=True)
 class Activity:
-    """Of one body."""
+    """The active names and buffers of one body."""
 
     names: frozenset[str]
-    """The names whose cotangents are kept."""
+    """Names with cotangents."""
     wanted: frozenset[str]
-    """The buffers whose gradients are."""
-
-    def of(self, e: Expr) -> bool:
-        """Whether a derivative flows through `e`."""
-        return flows(e, lambda name: name in self.names, self.wanted)
+    """Buffers with gradients."""
 
 
-def flows(e: Expr, varies: Callable[[str], bool], wanted: frozenset[str]) -> bool:
-    """Whether `e` moves with one of the names that vary, or with an array of `wanted`."""
-    return id(e) in moving_parts(in_order(e), varies, wanted)
+def is_active_expr(e: Expr, varies: Callable[[str], bool], wanted: frozenset[str]) -> bool:
+    """True if `e` depends differentiably on a name that `varies`, or on a buffer in `wanted`."""
+    return id(e) in active_parts(in_order(e), varies, wanted)
 
 
-def moving_parts(
+def active_parts(
     order: Iterable[Expr], varies: Callable[[str], bool], wanted: frozenset[str]
 ) -> set[int]:
-    """The ids of the parts, in order, that move with the names that vary and with `wanted`."""
-    found: set[int] = set()
+    """Ids of the active nodes of an expression; `order` holds its nodes, operands first."""
+    active: set[int] = set()
     for e in order:
         if not is_differentiable(e.type) or isinstance(e, nodes.Detach | nodes.Bitcast):
             continue
         if isinstance(e, nodes.Var):
-            moves = varies(e.name)
+            is_part_active = varies(e.name)
         elif isinstance(e, nodes.Load):
-            moves = e.buffer in wanted
+            is_part_active = e.buffer in wanted
         else:
-            moves = any(id(part) in found for part in operands(e))
-            moves |= isinstance(e, nodes.Call) and reads_wanted(e.function, wanted)
-        if moves:
-            found.add(id(e))
-    return found
+            is_part_active = any(id(part) in active for part in operands(e))
+            is_part_active |= isinstance(e, nodes.Call) and reads_wanted(e.function, wanted)
+        if is_part_active:
+            active.add(id(e))
+    return active
 
 
-def reached_from(e: Expr, moves: set[int]) -> set[int]:
-    """The ids of the parts whose derivatives flow into that of `e`: conditions are none."""
-    found: set[int] = set()
+def reached_from(e: Expr, active: set[int]) -> set[int]:
+    """Ids of the active nodes whose derivatives flow into `e` through active nodes."""
+    reached: set[int] = set()
     stack = [e]
     while stack:
         node = stack.pop()
-        if id(node) in moves and id(node) not in found:
-            found.add(id(node))
+        if id(node) in active and id(node) not in reached:
+            reached.add(id(node))
             stack += operands(node)
-    return found
+    return reached
 
 
 def reads_wanted(f: Function, wanted: frozenset[str]) -> bool:
-    """Whether a call of `f` reads an array whose gradient is wanted."""
+    """True if a call of `f` accesses a buffer in `wanted`."""
     return not wanted.isdisjoint(f.buffers)
-
-
-def writes_cotangents(f: Function, seeds: frozenset[str]) -> bool:
-    """Whether a call of `f` writes floats to arrays that have cotangents."""
-    return any(
-        isinstance(s, nodes.Store | nodes.Accumulate) and s.buffer in seeds
-        for g in (f, *reachable(f.body))
-        for s in statements(g.body)
-    )
 
 
 def activity(
@@ -84,7 +71,7 @@ def activity(
     wanted: frozenset[str],
     seeds: frozenset[str],
 ) -> Activity:
-    """What carries derivatives in `body`.
+    """The names that vary with an input and influence a result.
 
     Args:
         body: Statements without jumps.
@@ -96,12 +83,12 @@ def activity(
     assigned = [s for s in statements(body) if isinstance(s, nodes.Assign)]
     varied = _closed(
         given,
-        lambda s, known: {s.name} if flows(s.value, known.__contains__, wanted) else set(),
+        lambda s, names: {s.name} if is_active_expr(s.value, names.__contains__, wanted) else set(),
         assigned,
     )
     useful = _closed(
         {*results, *_results(body, seeds)},
-        lambda s, known: _floats_in(s.value) if s.name in known else set(),
+        lambda s, names: _floats_in(s.value) if s.name in names else set(),
         assigned,
     )
     return Activity(frozenset(varied & useful), wanted)
@@ -112,18 +99,18 @@ def _closed(
     more: Callable[[nodes.Assign, set[str]], set[str]],
     assigned: list[nodes.Assign],
 ) -> set[str]:
-    """`start`, with what the assignments add to it until none adds any more."""
-    found = set(start)
+    """The least fixed point of `more` over the assignments that contains `start`."""
+    names = set(start)
     while True:
-        count = len(found)
+        count = len(names)
         for s in assigned:
-            found |= more(s, found)
-        if len(found) == count:
-            return found
+            names |= more(s, names)
+        if len(names) == count:
+            return names
 
 
 def _results(body: tuple[Stmt, ...], seeds: frozenset[str]) -> set[str]:
-    """The names that flow into what the body returns, or writes where there are cotangents."""
+    """Names that influence the return value, or a value written to a buffer in `seeds`."""
     values: list[Expr] = []
     for s in statements(body):
         if isinstance(s, nodes.Store | nodes.Accumulate) and s.buffer in seeds:
@@ -133,13 +120,13 @@ def _results(body: tuple[Stmt, ...], seeds: frozenset[str]) -> set[str]:
         if isinstance(s, nodes.Return) and s.value is not None:
             values.append(s.value)
     calls = (e for e in all_expressions(body) if isinstance(e, nodes.Call))
-    values += [e for e in calls if writes_cotangents(e.function, seeds)]
+    values += [e for e in calls if writes_to(e.function, seeds)]
     return {name for value in values for name in _floats_in(value)}
 
 
 def _floats_in(e: Expr) -> set[str]:
     """Names through which a derivative may flow into `e`."""
-    found: set[str] = set()
+    names: set[str] = set()
     seen: set[int] = set()
     stack = [e]
     while stack:
@@ -148,6 +135,6 @@ def _floats_in(e: Expr) -> set[str]:
             continue
         seen.add(id(part))
         if isinstance(part, nodes.Var) and is_differentiable(part.type):
-            found.add(part.name)
+            names.add(part.name)
         stack += operands(part)
-    return found
+    return names

@@ -1,4 +1,4 @@
-"""The cotangent of a whole write as a value, made of what is read part by part."""
+"""Assembles the cotangent of a write from parts that must be read separately."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from shaderad.rules.pulling.nodes import Cotangent
 
 
 def parts_of(e: Cotangent) -> Expr:
-    """`e`, read as it lies: by components where those are apart, or won by other writes each."""
+    """`e`, split into scalars if its components are not adjacent, or may have different winners."""
     t, last = e.type, e.path[-1] if e.path else None
     if isinstance(last, nodes.SwizzleStep) and isinstance(t, Vector):
         letters = [nodes.SwizzleStep(components=one) for one in last.components]

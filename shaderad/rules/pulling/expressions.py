@@ -1,7 +1,7 @@
-"""Expressions -> what their cotangent adds to the cotangents of names and arrays.
+"""Pulls the cotangent of an expression back to the names and arrays that it reads.
 
-Primitives follow `rules/expressions.py`. A part of a name (``p.center.x``, ``a[k]``) is a place of
-its own: its cotangent is added there, and no value is made that is 0 everywhere else.
+Primitives follow `rules/expressions.py`. The cotangent of a part of a name (``p.center.x``,
+``a[k]``) is added to that part, without a value that is 0 everywhere else.
 """
 
 from __future__ import annotations
@@ -14,48 +14,47 @@ from shaderad.ir.nodes import Expr, Step
 from shaderad.rules import composing as c
 from shaderad.rules.expressions import in_order, operands, pull_node
 from shaderad.rules.local_arrays import added
-from shaderad.rules.pulling.activity import moving_parts
+from shaderad.rules.pulling.activity import active_parts
 
 
 @dataclass(frozen=True)
 class Target:
-    """The place in a name whose cotangent is added to."""
+    """A part of a name, whose cotangent is added to."""
 
     name: str
     path: tuple[Step, ...]
 
 
 Additions = list[tuple[Target, Expr]]
-"""What is added, and where."""
+"""Targets, and the cotangent that is added to each."""
 
 
 def additions(
     e: Expr, bar: Expr, varies: Callable[[str], bool], wanted: frozenset[str]
 ) -> Additions:
-    """What the cotangent `bar` of `e` adds, and where; calls and conditionals are gone by now."""
+    """The additions for the cotangent `bar` of `e`, which holds no active call or conditional."""
     order = in_order(e)
-    moves = moving_parts(order, varies, wanted)
+    active = active_parts(order, varies, wanted)
     bars: dict[int, Expr] = {id(e): bar}
-    found: Additions = []
+    unmerged: Additions = []
     for node in reversed(order):
         node_bar = bars.pop(id(node), None)
-        if node_bar is None or c.is_zero(node_bar) or id(node) not in moves:
+        if node_bar is None or c.is_zero(node_bar) or id(node) not in active:
             continue
         target = target_of(node)
         if target is not None:
-            found.append((target, node_bar))
+            unmerged.append((target, node_bar))
             continue
         args = operands(node)
         for position, part in pull_node(node, node_bar).items():
-            arg = args[position]
-            if id(arg) in moves:
-                known = bars.get(id(arg))
-                bars[id(arg)] = part if known is None else added(known, part)
-    return _merged(found)
+            key = id(args[position])
+            if key in active:
+                bars[key] = added(bars[key], part) if key in bars else part
+    return _merged(unmerged)
 
 
 def target_of(e: Expr) -> Target | None:
-    """The place that `e` reads; `None` where it computes."""
+    """The part of a name that `e` reads; `None` for any other expression."""
     path: list[Step] = []
     while True:
         if isinstance(e, nodes.Field):
@@ -71,11 +70,10 @@ def target_of(e: Expr) -> Target | None:
         e = e.value
 
 
-def _merged(found: Iterable[tuple[Target, Expr]]) -> Additions:
-    """One sum a whole name; the order is that in which `found` comes to each."""
+def _merged(unmerged: Iterable[tuple[Target, Expr]]) -> Additions:
+    """One sum for each whole name, at the position of its first addition."""
     sums: dict[object, tuple[Target, Expr]] = {}
-    for target, bar in found:
+    for target, bar in unmerged:
         key = len(sums) if target.path else target.name
-        known = sums.get(key)
-        sums[key] = (target, bar if known is None else added(known[1], bar))
+        sums[key] = (target, added(sums[key][1], bar) if key in sums else bar)
     return list(sums.values())

@@ -1,12 +1,13 @@
-"""Loops of the forward sweep, and those that go back over their iterations.
+"""Loops in the forward sweep, and their counterparts in the reverse sweep.
 
-Forward, each iteration keeps what it starts from. Back, the iterations come last first: each starts
-from what was kept, runs once more, and is gone back over.
+In the forward sweep each iteration saves its initial state. The reverse sweep visits the iterations
+last first: each restores its state, recomputes the iteration, and reverses it.
 
-Where there is no room for all states, or nobody knows how many there are, a few are kept. Forward,
-that is the first. Back, an iteration is reached from the last state before it, and keeps others on
-the way, where Griewank and Walther's `revolve` (ACM TOMS 26, 2000) would: with n of them, each
-iteration of C(n + r, r) runs at most r times more.
+If the states exceed the memory, or the iteration count is unbounded, only a few are saved at a
+time. The forward sweep saves the first. The reverse sweep recomputes from the last saved state
+before an iteration, and saves further states on the way at the positions of Griewank and Walther's
+`revolve` (ACM TOMS 26, 2000): with n states, each of C(n + r, r) iterations is recomputed at most r
+times.
 """
 
 from __future__ import annotations
@@ -18,86 +19,88 @@ from shaderad.bodies.trip_counts import trip_count
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import INT, LocalArray, Type, memory_of
-from shaderad.ir.walk import blocks, map_children, statements
+from shaderad.ir.walk import map_children, map_statement, statements
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
-from shaderad.rules.pulling.functions import Functions
+from shaderad.rules.pulling.functions import Adjoints
 from shaderad.rules.pulling.nodes import Leap, ReverseFor
 
 NO_RESULTS: Mapping[int, list[State]] = {}
 _CHECKPOINTS = 16
-"""The most states of a loop that does not keep all."""
+"""The maximum number of states of a loop that does not save all."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What an iteration starts from, of one name."""
+    """The value of one name at the start of each iteration."""
 
     now: nodes.Var
-    """Forward."""
+    """The name in the forward sweep."""
     kept: nodes.Var
+    """The local array of saved values."""
     version: str
-    """Back."""
+    """The name in the reverse sweep."""
 
 
 class Repeated:
-    """One loop, forward and back."""
+    """One loop in both sweeps."""
 
     def __init__(
         self,
         body: Body,
-        functions: Functions,
+        adjoints: Adjoints,
         names: Mapping[str, str],
         loop: nodes.For | nodes.While,
         before: Mapping[str, str],
         memory: int,
     ) -> None:
         """Args:
-        body: Where the sweeps go.
-        functions: Those of the kernel.
-        names: The versions that the loop assigns and reads.
-        loop: As it was written.
-        before: The versions that its bounds read.
+        body: Receives both sweeps.
+        adjoints: The adjoints of the kernel's functions.
+        names: The versions of names inside the loop.
+        loop: The primal loop.
+        before: The versions of names before the loop, which its bounds read.
         memory: Bytes for its states.
         """
         self._body = body
-        self._functions = functions
+        self._adjoints = adjoints
         self._names = names
         self._loop = loop
         self._before = before
         self._count = self._bound()
-        """Iterations at most; 0 where nobody knows."""
+        """The maximum iteration count; 0 if unbounded."""
         self._memory = memory
         self._kept_count = 0
-        """States that are kept."""
-        self._room = 0
-        """Bytes for what else is kept of each iteration."""
+        """The number of saved states."""
+        self._free_bytes = 0
+        """Bytes that remain for results of inner loops."""
         self._trips = ""
-        """Counts iterations where nothing else does."""
+        """The local that counts iterations, if the loop has no such variable."""
         self._variable = ""
-        """Of the loop back."""
+        """The variable of the reverse loop."""
         self._again = ""
-        """The variable of a `for` loop, as it was in the iteration that is gone back over."""
+        """The variable of a recomputed ``for`` loop, if that is not the iteration number."""
         self._start: Expr = c.whole(0)
         self._step: Expr = c.whole(1)
         self._last: Expr | None = None
-        """The number of the last iteration, where the bounds say it."""
+        """The number of the last iteration, if it follows from the bounds."""
 
     def _bound(self) -> int:
         counts = [self._loop.limit]
         if isinstance(self._loop, nodes.For):
             counts.append(trip_count(self._loop))
-        known = [n for n in counts if n is not None]
-        return max(min(known), 1) if known else 0
+        bounds = [n for n in counts if n is not None]
+        return max(min(bounds), 1) if bounds else 0
 
-    # -- what is kept -------------------------------------------------------------------------
+    # -- saved states -------------------------------------------------------------------------
 
     def states(self, carried: Mapping[str, Type], versions: Mapping[str, str]) -> list[State]:
-        """The names that iterations carry, with a place for each state that is kept of them."""
-        most = self._memory // max(sum(map(memory_of, carried.values())), 1)
+        """Allocates the states of the names that iterations carry."""
+        state_bytes = sum(map(memory_of, carried.values()))
+        most = self._memory // max(state_bytes, 1)
         fits = 0 < self._count <= most
         self._kept_count = self._count if fits else max(min(most, _CHECKPOINTS), 1)
-        self._room = self._memory - self._kept_count * sum(map(memory_of, carried.values()))
+        self._free_bytes = self._memory - self._kept_count * state_bytes
         return [
             State(
                 nodes.Var(type=t, name=self._names[name]),
@@ -112,7 +115,7 @@ class Repeated:
         return self._kept_count == self._count
 
     def keep(self, state: State) -> Stmt:
-        """Forward, in each iteration, or before the first."""
+        """Saves a state in the forward sweep: in each iteration, or before the first."""
         return self._kept(state, state.now, self._position() if self.keeps_all else c.whole(0))
 
     def restore(self, state: State) -> Stmt:
@@ -121,18 +124,18 @@ class Repeated:
     def results(
         self, names: Mapping[str, str], type_of: Callable[[str], Type]
     ) -> list[State] | None:
-        """A place for what names hold after a statement of each iteration.
+        """Allocates memory for the values of names after a statement of each iteration.
 
-        `None` without room, which loops of unknown count never have.
+        `None` if the memory is exhausted, or the loop is unbounded.
 
         Args:
-            names: By name: the version of it on the way back.
-            type_of: Of names.
+            names: Names -> their versions in the reverse sweep.
+            type_of: The type of a name.
         """
         size = sum(memory_of(type_of(name)) for name in names) * self._count
-        if not self._count or size > self._room:
+        if not self._count or size > self._free_bytes:
             return None
-        self._room -= size
+        self._free_bytes -= size
         return [
             State(
                 nodes.Var(type=type_of(name), name=self._names[name]),
@@ -154,7 +157,7 @@ class Repeated:
         return nodes.KnownNumber(type=INT, number=number)
 
     def _position(self) -> Expr:
-        """The number of the iteration that starts."""
+        """The number of the current iteration in the forward sweep."""
         s = self._loop
         if isinstance(s, nodes.For) and self._counts_plainly():
             return nodes.Var(type=INT, name=s.variable)
@@ -173,7 +176,7 @@ class Repeated:
     # -- the two loops ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Takes what the loop back must know before the loop runs."""
+        """Evaluates the bounds that the reverse loop needs, before the loop runs."""
         if isinstance(self._loop, nodes.For):
             self._start = self._bounded("first", self._loop.start)
             self._step = self._bounded("stride", self._loop.step)
@@ -182,7 +185,7 @@ class Repeated:
             self._counter()
 
     def restart(self, variable: str) -> str:
-        """The name on the way back of `variable`, which counts the loop."""
+        """The version of the loop's `variable` in the reverse sweep."""
         if self._counts_plainly():
             self._variable = self._body.local(variable, INT).name
             return self._variable
@@ -190,12 +193,12 @@ class Repeated:
         return self._again
 
     def _counts_plainly(self) -> bool:
-        """Whether the variable of the loop is the number of its iteration."""
+        """True if the loop variable is the iteration number."""
         s = self._loop
         return isinstance(s, nodes.For) and c.number_of(s.start) == 0 and c.number_of(s.step) == 1
 
     def _bounded(self, stem: str, e: Expr) -> Expr:
-        """What a bound is before the loop, which may change what it is made of."""
+        """The value of a bound before the loop, which may assign its operands."""
         value = self._renamed(e, self._before)
         if isinstance(value, nodes.Var | nodes.Const):
             return value
@@ -206,11 +209,11 @@ class Repeated:
     def forward(
         self, keeping: tuple[Stmt, ...], results: Mapping[int, list[State]] = NO_RESULTS
     ) -> tuple[Stmt, ...]:
-        """The loop as it ran, and how often it did.
+        """The loop in the forward sweep, with a count of its iterations.
 
         Args:
-            keeping: What starts each iteration.
-            results: By the position of a statement in the body: what is kept after it.
+            keeping: Statements at the start of each iteration.
+            results: Position of a statement in the body -> values that are saved after it.
         """
         s = self._loop
         body = tuple(
@@ -230,21 +233,20 @@ class Repeated:
         if isinstance(s, nodes.While):
             condition = self._renamed(s.condition, self._names)
             return (*start, replace(s, condition=condition, exits=exits, body=body))
-        bounds = (self._renamed(e, self._before) for e in (s.start, s.stop, s.step))
-        first, stop, step = bounds
-        made = replace(
+        first, stop, step = (self._renamed(e, self._before) for e in (s.start, s.stop, s.step))
+        loop = replace(
             s, start=first, stop=stop, step=step, exits=exits, body=body, is_unrolled=False
         )
-        return (*start, made)
+        return (*start, loop)
 
     def _last_of_bounds(self) -> Expr | None:
-        """The number of the last iteration, below 0 where none runs; `None` if nothing says."""
+        """The number of the last iteration, negative if none runs; `None` if bounds do not tell."""
         s = self._loop
         if isinstance(s, nodes.While) or s.exits:
             return None
-        known, limit = trip_count(s), s.limit
-        if known is not None:
-            return c.whole((known if limit is None else min(known, limit)) - 1)
+        count, limit = trip_count(s), s.limit
+        if count is not None:
+            return c.whole((count if limit is None else min(count, limit)) - 1)
         if c.number_of(s.step) != 1:
             return None
         number = self._bounded("stop", s.stop)
@@ -259,13 +261,12 @@ class Repeated:
         return c.apply(ops.SUB, number, c.whole(1))
 
     def backward(self, body: tuple[Stmt, ...]) -> Stmt:
-        """The loop over `body` that counts down."""
+        """The reverse loop over `body`, which counts down."""
         s = self._loop
         back = nodes.Var(type=INT, name=self._reverse_variable())
         last = self._last or c.apply(ops.SUB, self._counter(), c.whole(1))
         if isinstance(s, nodes.For) and not self._counts_plainly():
-            moved = c.apply(ops.MUL, back, self._step)
-            value = c.apply(ops.ADD, self._start, moved)
+            value = c.apply(ops.ADD, self._start, c.apply(ops.MUL, back, self._step))
             body = (nodes.Assign(name=self._again, value=value, span=s.span), *body)
         return ReverseFor(
             variable=back.name, start=last, stop=c.whole(-1), step=c.whole(-1), body=body,
@@ -275,11 +276,11 @@ class Repeated:
     def reached(
         self, states: list[State], versions: Mapping[str, str]
     ) -> tuple[list[Stmt], list[Stmt]]:
-        """What comes before the loop back, and what leads to where one of its iterations starts.
+        """Statements before the reverse loop, and those that recompute the state of an iteration.
 
         Args:
-            states: Some of which are kept.
-            versions: Of the names that the loop assigns, as the way back starts from them.
+            states: The carried names, some of whose states are saved.
+            versions: Names that the loop assigns -> their versions in the reverse sweep.
         """
         s, body = self._loop, self._body
         back = nodes.Var(type=INT, name=self._reverse_variable())
@@ -295,16 +296,16 @@ class Repeated:
             leap = Leap(type=INT, count=count, states=free)
             return assign(following, c.apply(ops.ADD, position, leap))
 
-        place = nodes.ElementStep(index=self._at(top))
+        at_top = nodes.ElementStep(index=self._at(top))
         start = [
             assign(top, c.whole(0)),
             nodes.Assign(name=at.name, value=nodes.Zero(type=at.type), span=s.span),
         ]
         keeping: list[Stmt] = [
             assign(top, c.apply(ops.ADD, top, c.whole(1))),
-            nodes.Assign(name=at.name, path=(place,), value=position, span=s.span),
-            *(self._kept(one, nodes.Var(type=one.now.type, name=one.version), top)
-              for one in states),
+            nodes.Assign(name=at.name, path=(at_top,), value=position, span=s.span),
+            *(self._kept(state, nodes.Var(type=state.now.type, name=state.version), top)
+              for state in states),
             set_following(),
         ]  # fmt: skip
         is_due = c.apply(ops.EQ, position, following)
@@ -327,7 +328,7 @@ class Repeated:
         less = assign(top, c.apply(ops.SUB, top, c.whole(1)))
         return start, [
             assign(position, newest),
-            *(self._restored(one, top) for one in states),
+            *(self._restored(state, top) for state in states),
             set_following(),
             nodes.While(condition=is_before, body=tuple(step), limit=None, span=s.span),
             nodes.If(condition=is_used, then=(less,), otherwise=(), span=s.span),
@@ -336,34 +337,29 @@ class Repeated:
     # -- names --------------------------------------------------------------------------------
 
     def _forward(self, s: Stmt, names: Mapping[str, str]) -> tuple[Stmt, ...]:
-        """A statement under the names it has, without what it writes to arrays."""
+        """`s` under its current names, without writes to arrays and prints."""
         if isinstance(s, nodes.Store | nodes.Accumulate | nodes.Print):
             return ()
-        inner = {
-            name: tuple(new for t in getattr(s, name) for new in self._forward(t, names))
-            for name in ("then", "otherwise", "body")
-            if blocks(s) and hasattr(s, name)
-        }
-        bare = replace(s, **dict.fromkeys(inner, ())) if inner else s
-        made = map_children(bare, lambda e: self._renamed(e, names))
-        if isinstance(made, nodes.Assign):
-            made = replace(made, name=names.get(made.name, made.name))
-        if isinstance(made, nodes.For | nodes.While):
-            made = replace(made, exits=tuple(names.get(n, n) for n in made.exits))
-        if isinstance(made, nodes.For):
-            made = replace(made, is_unrolled=False)
-        return (replace(made, **inner) if inner else made,)
+        new = map_statement(
+            s,
+            lambda e: self._renamed(e, names),
+            lambda block: tuple(u for t in block for u in self._forward(t, names)),
+        )
+        if isinstance(new, nodes.Assign):
+            new = replace(new, name=names.get(new.name, new.name))
+        if isinstance(new, nodes.For | nodes.While):
+            new = replace(new, exits=tuple(names.get(n, n) for n in new.exits))
+        return (replace(new, is_unrolled=False) if isinstance(new, nodes.For) else new,)
 
     def _renamed(self, e: Expr, names: Mapping[str, str]) -> Expr:
-        made = map_children(e, lambda part: self._renamed(part, names))
-        if isinstance(made, nodes.Var):
-            return replace(made, name=names.get(made.name, made.name))
-        if isinstance(made, nodes.Call):
-            return replace(made, function=self._functions.primal(made.function))
-        return made
+        new = map_children(e, lambda part: self._renamed(part, names))
+        if isinstance(new, nodes.Var):
+            return replace(new, name=names.get(new.name, new.name))
+        if isinstance(new, nodes.Call):
+            return replace(new, function=self._adjoints.primal(new.function))
+        return new
 
 
 def assigned_names(body: Iterable[Stmt]) -> list[str]:
-    """The names that a body assigns, in order, without variables of loops."""
-    found = {s.name: None for s in statements(body) if isinstance(s, nodes.Assign)}
-    return list(found)
+    """The names that a body assigns, in order, without loop variables."""
+    return list(dict.fromkeys(s.name for s in statements(body) if isinstance(s, nodes.Assign)))

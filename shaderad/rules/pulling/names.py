@@ -1,4 +1,4 @@
-"""The names of a body while both sweeps are written: their versions, and their cotangents."""
+"""The names of a body during both sweeps: their versions, and the names of their cotangents."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from shaderad.ir.walk import map_children
 from shaderad.rules.body import Body
 from shaderad.rules.expressions import in_order
 from shaderad.rules.local_arrays import holds_array
-from shaderad.rules.pulling.activity import Activity, flows
+from shaderad.rules.pulling.activity import Activity, is_active_expr
 from shaderad.rules.pulling.expressions import Additions, additions
 
 
-class Names:
-    """A name has a version for each value that a later statement replaces, and one cotangent."""
+class VersionedNames:
+    """Each name has one version per value that the reverse sweep may need, and one cotangent."""
 
     def __init__(
         self,
@@ -31,22 +31,22 @@ class Names:
         self._body = body
         self._types = types
         self.active = set(activity.names)
-        """The names whose cotangents are kept."""
+        """The names with cotangents."""
         self.wanted = activity.wanted
         self.versions = {name: name for name in given}
-        """By name: the version that holds its value here."""
+        """Names -> their current versions."""
         self._used = set(self.versions)
         self._base: dict[str, str] = {}
-        """The name that a version is of."""
+        """Versions -> their names."""
         self.bars = dict(bars)
-        """By name: that of its cotangent."""
+        """Names -> names of their cotangents."""
 
     def now(self, e: Expr) -> Expr:
-        """`e` with the versions that names have here."""
-        made: dict[int, Expr] = {}
+        """`e` with the current versions of its names."""
+        new: dict[int, Expr] = {}
         for node in in_order(e):
-            made[id(node)] = self.renamed(map_children(node, lambda child: made[id(child)]))
-        return made[id(e)]
+            new[id(node)] = self.renamed(map_children(node, lambda child: new[id(child)]))
+        return new[id(e)]
 
     def renamed(self, e: Expr) -> Expr:
         if isinstance(e, nodes.Var):
@@ -55,8 +55,8 @@ class Names:
         return e
 
     def read(self, name: str) -> str:
-        """The version of a name that is read here."""
-        # What is read before it is assigned is 0, and goes on being read as that.
+        """The current version of a name, which is marked as read."""
+        # A name that is read before it is assigned is 0; later assignments get a new version.
         version = self.versions.setdefault(name, name)
         self._used.add(version)
         return version
@@ -71,7 +71,7 @@ class Names:
         return version
 
     def local(self, stem: str, t: Type) -> nodes.Var:
-        """A name for a part of an expression."""
+        """A new active local for a part of an expression."""
         name = self._body.local(stem, t)
         self.active.add(name.name)
         return name
@@ -83,7 +83,7 @@ class Names:
         return self.base_of(version) in self.active
 
     def bar(self, version: str) -> nodes.Var:
-        """The cotangent of a name."""
+        """The cotangent of the name of a version."""
         base = self.base_of(version)
         t = self._types[base] if base in self._types else self._body.local_types[base]
         if base not in self.bars:
@@ -91,14 +91,15 @@ class Names:
         return nodes.Var(type=t, name=self.bars[base])
 
     def varies(self, name: str) -> bool:
-        """Of a name before it is renamed."""
+        """True if the current version of a name is active."""
         return self.is_active(self.versions.get(name, name))
 
-    def moves(self, e: Expr) -> bool:
-        return flows(e, self.is_active, self.wanted)
+    def is_active_expr(self, e: Expr) -> bool:
+        """True if `e`, in current versions, is active."""
+        return is_active_expr(e, self.is_active, self.wanted)
 
     def current(self, name: str) -> nodes.Var:
-        """The version of a name here, which has one."""
+        """The current version of a name, which has one."""
         return nodes.Var(type=self.type_of(name), name=self.versions[name])
 
     def type_of(self, name: str) -> Type:
@@ -111,7 +112,7 @@ class Names:
         return holds_array(self.type_of(name))
 
     def are_settled(self, values: Iterable[Expr]) -> bool:
-        """Whether values stay what they are: none reads a place, which changes where it is."""
+        """True if no value reads a local array, which may be overwritten in place."""
         return not any(
             isinstance(part, nodes.Var) and holds_array(part.type)
             for e in values

@@ -1,6 +1,6 @@
-"""What adjoints need beyond the IR: parameters that are added to, cotangents of writes.
+"""IR nodes of adjoints: in-out parameters, cotangents of writes, reverse loops.
 
-No other pass knows these nodes: an adjoint is never differentiated itself.
+Only the lowering knows these nodes, because an adjoint is never differentiated.
 """
 
 from __future__ import annotations
@@ -12,51 +12,54 @@ from shaderad.ir.nodes import Expr, For, Function, Parameter, Step
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place(Parameter):
-    """A parameter that the function changes for its caller: the argument is a `Var`."""
+class InOut(Parameter):
+    """A parameter that is passed by reference; the argument is a `Var`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cotangent(Expr):
-    """The cotangent of what a write put into ``buffer[indices]<path>``; 0 out of range."""
+    """The cotangent of the value written to ``buffer[indices]<path>``; 0 out of range."""
 
     buffer: str
     indices: tuple[Expr, ...]
     path: tuple[Step, ...]
     write_number: Expr | None = None
-    """Of a write to Min or Max: only the write that won has one."""
+    """For Min and Max: the number of the write, whose cotangent is 0 unless it won."""
     of: str = ""
-    """The array that holds the tangent which the write brought, where it is that one's."""
+    """The tangent buffer, if this is the cotangent of the tangent of a Min or Max write."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Adjoint(Function):
-    """A function that adds cotangents to its `Place` parameters: ``f_bwd`` of ``f``."""
+    """A function that adds cotangents to its `InOut` parameters: ``f_bwd`` of ``f``."""
 
     shown: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The names of cotangents: whose they are."""
+    """Names of cotangents -> names of their primals."""
     is_own: bool = False
-    """Whether the user wrote it."""
+    """True for a user-defined backward derivative."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """An adjoint in two parts, of which the second does not run the function again.
+    """An adjoint in two functions, one for each sweep.
 
-    ``f_keeping(x, n, y, saved)`` sets y to ``f(x, n)``, and `saved` to what the way back,
-    ``f_bwd(x, n, saved, y_bar, x_bar)``, asks for.
+    ``f_keeping(x, n, y, saved)`` sets `y` to ``f(x, n)`` and saves the values that the reverse
+    sweep ``f_bwd(x, n, saved, y_bar, x_bar)`` reads.
     """
 
     keeping: Adjoint
     without_result: Adjoint
-    """`keeping` where nobody reads y: it computes what is saved, no more."""
+    """`keeping` without the parameter `y`, for callers that do not read it."""
     adjoint: Adjoint
     saved: tuple[Parameter, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leap(Expr):
-    """After how many of `count` iterations the next of `states` states is kept: see `loops.py`."""
+    """The number of iterations, out of `count`, before the next of `states` states is saved.
+
+    See `loops.py`.
+    """
 
     count: Expr
     states: Expr
@@ -64,8 +67,8 @@ class Leap(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class ReverseFor(For):
-    """The loop that goes back over the iterations of another: what it runs again is silent.
+    """The reverse sweep of a loop; out-of-range accesses that it recomputes are not reported.
 
-    `variable` counts from `start`, the last iteration, down to 0; `stop` and `step` say the same.
-    There are at most `limit` of them.
+    `variable` counts from `start`, the last iteration, down to 0, as `stop` and `step` state. At
+    most `limit` iterations run.
     """

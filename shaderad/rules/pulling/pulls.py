@@ -1,10 +1,10 @@
-"""``bwd_diff`` as a value: functions that give the cotangents of their arguments.
+"""Pulled functions: ``bwd_diff`` as a function that returns the cotangents of its arguments.
 
-With ``y = f(x)``, J its Jacobian at x and ``pull(f)(x, y_bar) = J^T y_bar``, no derivative of an
-adjoint is ever taken, because J is one matrix in both of these:
-    J^T y_bar moved along (x_dot, y_bar_dot)    = pull(push(f))(x, x_dot, (y_bar_dot, y_bar)) by x
-    the cotangent of x in <z, J^T y_bar>        = pull(push(f))(x, z, (0, y_bar)) by x
-    that of y_bar                               = push(f)(x, z), its tangent
+With ``y = f(x)``, its Jacobian J at x and ``pull(f)(x, y_bar) = J^T y_bar``, an adjoint is never
+differentiated, because J is the same matrix in all of these:
+    tangent of J^T y_bar along (x_dot, y_bar_dot) = pull(push(f))(x, x_dot, (y_bar_dot, y_bar)) by x
+    cotangent of x in <z, J^T y_bar>              = pull(push(f))(x, z, (0, y_bar)) by x
+    cotangent of y_bar in <z, J^T y_bar>          = the tangent in push(f)(x, z)
 where ``push(f)(x, x_dot) = (f(x), J x_dot)``.
 """
 
@@ -15,27 +15,27 @@ from dataclasses import dataclass
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Function
 from shaderad.ir.types import VOID, Tuple
-from shaderad.rules.pulling.nodes import Adjoint, Place
+from shaderad.rules.pulling.nodes import Adjoint, InOut
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pull(Function):
-    """``f_pull(x, n, y_bar)``, whose result is a tuple of the cotangents of its parameters."""
+    """``f_pull(x, n, y_bar)``, which returns the tuple of cotangents of its parameters."""
 
     primal: Function
     wanted: tuple[int, ...]
-    """The parameters whose cotangents it gives, in order."""
+    """Positions of the parameters whose cotangents it returns, in order."""
 
 
 def pull_of(f: Function, adjoint: Adjoint, wanted: tuple[int, ...]) -> Function:
-    """The function that calls `adjoint`, of `f`, with cotangents that start at 0.
+    """The function that calls the `adjoint` of `f` with cotangents that start at 0.
 
-    Where the user says that it is not the Jacobian of `f`, the derivative is a function like any
-    other.
+    A user-defined derivative that is declared not to be the Jacobian of `f` gives an ordinary
+    function, which is differentiated as it is written.
     """
-    places = [p for p in adjoint.parameters if isinstance(p, Place)]
-    given = tuple(p for p in adjoint.parameters if not isinstance(p, Place))
-    bars = [nodes.Var(type=p.type, name=p.name) for p in places]
+    given = tuple(p for p in adjoint.parameters if not isinstance(p, InOut))
+    in_out = (p for p in adjoint.parameters if isinstance(p, InOut))
+    bars = [nodes.Var(type=p.type, name=p.name) for p in in_out]
     result = Tuple(tuple(bar.type for bar in bars))
     start = tuple(
         nodes.Assign(name=bar.name, value=nodes.Zero(type=bar.type), span=f.span) for bar in bars

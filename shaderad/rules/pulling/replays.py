@@ -1,7 +1,7 @@
-"""The iteration that a loop runs again on its way back -> the same without its inner loops.
+"""Removes inner loops from the iteration that a reverse loop recomputes.
 
-What a loop inside of it, or a call of a function with loops, came to is kept beside the states,
-where there is room: the way back then finds it, and runs only what it goes back over.
+The results of an inner loop, or of a call of a function with loops, are saved beside the states if
+memory permits. The reverse sweep then restores them and recomputes only what it reverses.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from shaderad.ir.walk import has_loops, writes
 from shaderad.rules.body import Body
 from shaderad.rules.local_arrays import holds_array
 from shaderad.rules.pulling.loops import Repeated, State, assigned_names
-from shaderad.rules.pulling.names import Names
+from shaderad.rules.pulling.names import VersionedNames
 
 
 class Replay:
-    """One iteration, whose statements are noted while they are written."""
+    """One recomputed iteration, whose statements are recorded while they are emitted."""
 
-    def __init__(self, body: Body, names: Names) -> None:
+    def __init__(self, body: Body, names: VersionedNames) -> None:
         self._body = body
         self._names = names
         self._parts: list[tuple[int, dict[str, str]]] = []
-        """After each statement of the loop: how many were written, and its names by version."""
+        """For each statement of the loop: the number of statements emitted up to its end, and the
+        names that it assigns, by version."""
         self.kept: dict[int, list[State]] = {}
-        """By the position of a statement of the loop: what is kept of its results."""
+        """Position of a statement of the loop -> its saved results."""
 
     def note(self, s: Stmt) -> None:
-        """Says that `s` has been written."""
+        """Records that `s` has been emitted."""
         names = (n for n in assigned_names((s,)) if not self._names.is_array(n))
         versions = {self._names.versions[n]: n for n in names}
         self._parts.append((len(self._body.statements), versions))
@@ -39,26 +40,26 @@ class Replay:
     def shortened(
         self, again: tuple[Stmt, ...], back: tuple[Stmt, ...], run: Repeated
     ) -> tuple[Stmt, ...]:
-        """`again`, which `back` follows, with results in place of what is slow to run."""
+        """`again`, which precedes `back`, with saved results in place of slow statements."""
         out: list[Stmt] = []
         after = frozenset(self._names.bars.values())
         after |= live_before((*again, *back), after)
-        # States that inner loops would be brought back to are often of no use to anyone.
+        # Without dead code, because the restored states of inner loops are often unused.
         live = live_before(without_dead(back, after), frozenset())
         for position, part, versions in self._from_last(again):
             written: set[str] = set()
             for s in reversed(part):
                 needed = writes((s,)) & live
-                found = None
+                results = None
                 if _is_slow(s) and needed <= versions.keys() - written:
-                    found = run.results(
+                    results = run.results(
                         {versions[v]: v for v in sorted(needed)}, self._names.type_of
                     )
-                if found is not None:
-                    self.kept.setdefault(position, []).extend(found)
-                made = (s,) if found is None else tuple(map(run.restore, found))
-                out += reversed(made)
-                live = live_before(made, live)
+                if results is not None:
+                    self.kept.setdefault(position, []).extend(results)
+                new = (s,) if results is None else tuple(map(run.restore, results))
+                out += reversed(new)
+                live = live_before(new, live)
                 written |= writes((s,))
         return tuple(reversed(out))
 
@@ -72,11 +73,9 @@ class Replay:
 
 
 def _is_slow(s: Stmt) -> bool:
-    """Whether a statement is a loop, or calls what has one."""
+    """True if `s` is a loop, or assigns the result of a function with loops."""
     if isinstance(s, nodes.For | nodes.While):
         return True
     if not isinstance(s, nodes.Assign) or s.path or holds_array(s.value.type):
         return False
-    if not isinstance(s.value, nodes.Call):
-        return False
-    return has_loops(s.value.function)
+    return isinstance(s.value, nodes.Call) and has_loops(s.value.function)

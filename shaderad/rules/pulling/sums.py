@@ -1,4 +1,4 @@
-"""Statements that add a cotangent where it belongs: to a local, or to the gradient of an array."""
+"""Statements that add a cotangent to a local, or to the gradient of an array."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shaderad.rules.body import Body
 
 
 def add_to(body: Body, bar: nodes.Var, path: tuple[Step, ...], value: Expr) -> None:
-    """``bar<path> += value``, float by float where it is a struct or an array."""
+    """``bar<path> += value``; structs, tuples and local arrays part by part."""
     t = value.type
     if c.is_zero(value) or not is_differentiable(t):
         return
@@ -26,7 +26,7 @@ def add_to(body: Body, bar: nodes.Var, path: tuple[Step, ...], value: Expr) -> N
 
 
 def add_to_gradient(body: Body, load: nodes.Load, path: tuple[Step, ...], value: Expr) -> None:
-    """The same for the gradient of the element that `load` reads."""
+    """``gradient[i]<path> += value`` for the element ``i`` that `load` reads."""
     t = value.type
     if c.is_zero(value) or not is_differentiable(t):
         return
@@ -43,13 +43,13 @@ def add_to_gradient(body: Body, load: nodes.Load, path: tuple[Step, ...], value:
 
 def reached(name: nodes.Var, path: tuple[Step, ...]) -> Expr:
     """``name<path>`` as a value."""
-    place = path_value(name, path)
-    assert place is not None
-    return place
+    value = path_value(name, path)
+    assert value is not None
+    return value
 
 
 def _parts(body: Body, value: Expr) -> Iterator[tuple[Step, Expr]]:
-    """The fields or elements of a value, each with the step that reaches it."""
+    """Step and value of each field or element of `value`."""
     value = body.bound(value)
     t = value.type
     if isinstance(t, LocalArray):

@@ -1,9 +1,9 @@
-"""Statements without jumps -> the same statements, forward, and those that go back over them.
+"""The forward and the reverse sweep over statements without jumps.
 
-Forward, a value that a later statement overwrites goes on under a name of its own, so the way back
-finds all values that partial derivatives ask for. Local arrays are places: they are written where
-they are, and what a write replaced is put back on the way. Back, a name has one cotangent, which is
-added to; a statement that assigns the name takes it, and leaves what its own operands get.
+In the forward sweep each assignment defines a new version of its name, so that the reverse sweep
+finds every value that partial derivatives need. Local arrays are written in place; the reverse
+sweep restores each replaced value. A name has one cotangent, to which uses of the name add. The
+reverse of an assignment takes that cotangent, clears it, and adds to the cotangents of operands.
 """
 
 from __future__ import annotations
@@ -29,21 +29,20 @@ from shaderad.ir.types import (
     is_differentiable,
     memory_of,
 )
-from shaderad.ir.walk import expressions, map_children, path_value, statements
+from shaderad.ir.walk import expressions, indices, map_children, map_indices, statements
 from shaderad.rules import composing as c
-from shaderad.rules.body import Body, is_cheap
+from shaderad.rules.body import Body, Shared, is_cheap
 from shaderad.rules.expressions import in_order, operands
 from shaderad.rules.local_arrays import holds_array
-from shaderad.rules.pulling.activity import Activity, moving_parts, reached_from, reads_wanted
+from shaderad.rules.pulling.activity import Activity, active_parts, reached_from, reads_wanted
 from shaderad.rules.pulling.cotangents import parts_of
 from shaderad.rules.pulling.expressions import Additions, Target, target_of
-from shaderad.rules.pulling.functions import Functions
+from shaderad.rules.pulling.functions import Adjoints
 from shaderad.rules.pulling.loops import Repeated, assigned_names
-from shaderad.rules.pulling.names import Names
+from shaderad.rules.pulling.names import VersionedNames
 from shaderad.rules.pulling.nodes import Adjoint, Cotangent, Split
 from shaderad.rules.pulling.pulls import Pull
 from shaderad.rules.pulling.replays import Replay
-from shaderad.rules.pulling.sharing import Shared
 from shaderad.rules.pulling.sums import add_to, add_to_gradient, reached
 
 
@@ -52,7 +51,7 @@ class Sweeps:
 
     def __init__(
         self,
-        functions: Functions,
+        adjoints: Adjoints,
         body: Body,
         types: Mapping[str, Type],
         activity: Activity,
@@ -63,51 +62,51 @@ class Sweeps:
         result: nodes.Var | None = None,
     ) -> None:
         """Args:
-        functions: Those of the kernel.
-        body: Where the forward sweep goes.
-        types: Of every name.
-        activity: What carries derivatives.
+        adjoints: The adjoints of the kernel's functions.
+        body: Receives the forward sweep.
+        types: The type of each name.
+        activity: The active names and buffers.
         given: Names that have values before the body.
-        bars: The cotangents of some names: parameters of the adjoint.
-        memory: Bytes for the states of a loop.
-        result_bar: The cotangent of what the body returns.
-        result: A name for what it returns.
+        bars: Names -> names of their cotangents, for the parameters of the adjoint.
+        memory: Bytes for the states of one loop.
+        result_bar: The cotangent of the return value.
+        result: The local that receives the return value.
         """
-        self._functions = functions
+        self._adjoints = adjoints
         self._body = body
-        self._names = Names(body, types, activity, given, bars)
+        self._names = VersionedNames(body, types, activity, given, bars)
         self._result_bar, self._result = result_bar, result
         self._loops = 0
-        """How many loops are around what is being written."""
+        """The nesting depth of loops around the current statement."""
         self._tape: list[tuple[Stmt, ...]] = []
         self._memory = memory
         self.kept: dict[str, nodes.Span] = {}
-        """The names that keep what loops passed through, and the lines that want them."""
+        """The locals that save values of loops -> the lines of the loops."""
         self.splits: dict[Function, Split] = {}
-        """By the first part: the adjoints in two parts that were called."""
+        """Splits whose parts are called, by `Split.keeping`."""
         self._loads: dict[str, nodes.Load] = {}
-        """The reads that names stand for: their cotangents go to the gradients of arrays."""
+        """Locals that hold loaded elements; their cotangents go to the gradients of arrays."""
         self._elements: dict[tuple[str, tuple[Expr, ...]], Expr] = {}
-        """Elements that were read, in the block that is being written."""
+        """Elements that the current block has loaded."""
         self._numbers: dict[tuple[str, tuple[Expr, ...]], Expr] = {}
-        """Elements whose indices were checked, in the block that is being written."""
+        """Linear indices that the current block has checked."""
 
     @property
     def bars(self) -> dict[str, str]:
-        """By name: that of its cotangent."""
+        """Names -> names of their cotangents."""
         return self._names.bars
 
     def run(self, body: tuple[Stmt, ...], results: Mapping[str, str] = MappingProxyType({})) -> int:
-        """Adds the forward sweep, then the way back; gives where that starts.
+        """Emits both sweeps and returns the position at which the reverse sweep starts.
 
         Args:
             body: All statements.
-            results: By name: where its value goes when the forward sweep has ended.
+            results: Names -> locals that receive their values after the forward sweep.
         """
         back = self.block(body, {})
-        for name, place in results.items():
+        for name, out in results.items():
             value = nodes.Var(type=self._names.type_of(name), name=self._names.read(name))
-            self._body.add(nodes.Assign(name=place, value=value))
+            self._body.add(nodes.Assign(name=out, value=value))
         start = len(self._body.statements)
         self._body.statements += back
         return start
@@ -118,15 +117,15 @@ class Sweeps:
         targets: Mapping[str, str],
         note: Callable[[Stmt], None] = lambda s: None,
     ) -> tuple[Stmt, ...]:
-        """Writes the forward sweep and gives the way back.
+        """Emits the forward sweep and returns the reverse sweep.
 
         Args:
             body: A block.
-            targets: By name: the version that holds its value after the block.
-            note: Called with each statement of it when it has been written.
+            targets: Names -> versions that must hold their values after the block.
+            note: Called with each statement after it has been emitted.
         """
         outer, self._tape = self._tape, []
-        known = self._numbers, self._elements
+        outer_reads = self._numbers, self._elements
         self._numbers, self._elements = dict(self._numbers), dict(self._elements)
         last = {n: k for k, s in enumerate(body) for n in assigned_names((s,)) if n in targets}
         for position, s in enumerate(body):
@@ -136,71 +135,70 @@ class Sweeps:
             note(s)
         back = tuple(s for part in reversed(self._tape) for s in part)
         self._tape = outer
-        self._numbers, self._elements = known
+        self._numbers, self._elements = outer_reads
         return back
 
     # -- expressions before they are pulled ---------------------------------------------------
 
     def _value(self, e: Expr) -> Expr:
-        """`e` with today's names; calls, choices and reads with derivatives stand by themselves."""
+        """`e` in current versions; active calls, conditionals and loads become locals."""
         order = in_order(e)
-        moves = moving_parts(order, self._names.varies, self._names.wanted)
-        moves = reached_from(e, moves) | self._effects(order, moves)
-        made: dict[int, Expr] = {}
+        active = active_parts(order, self._names.varies, self._names.wanted)
+        active = reached_from(e, active) | self._effects(order, active)
+        new: dict[int, Expr] = {}
         stack = [(e, False)]
         while stack:
             node, is_ready = stack.pop()
-            if id(node) in made:
+            if id(node) in new:
                 continue
-            if isinstance(node, nodes.Conditional) and id(node) in moves:
-                made[id(node)] = self._choice(node)
+            if isinstance(node, nodes.Conditional) and id(node) in active:
+                new[id(node)] = self._choice(node)
             elif is_ready:
-                new = map_children(node, lambda child: made[id(child)])
-                made[id(node)] = self._apart(self._names.renamed(new), is_moving=id(node) in moves)
+                renamed = self._names.renamed(map_children(node, lambda child: new[id(child)]))
+                new[id(node)] = self._extracted(renamed, is_active=id(node) in active)
             else:
                 stack.append((node, True))
                 stack += [(child, False) for child in reversed(operands(node))]
-        return made[id(e)]
+        return new[id(e)]
 
-    def _effects(self, order: list[Expr], moves: set[int]) -> set[int]:
-        """The parts that lead to a call that writes what has cotangents, and what it moves with."""
-        found: set[int] = set()
+    def _effects(self, order: list[Expr], active: set[int]) -> set[int]:
+        """Ids of calls that write cotangents, of their active arguments, and of their users."""
+        effects: set[int] = set()
         for e in order:
-            if isinstance(e, nodes.Call) and self._functions.has_cotangents(e.function):
-                found.add(id(e))
-                found = found.union(*(reached_from(a, moves) for a in e.args))
-            elif any(id(part) in found for part in operands(e)):
-                found.add(id(e))
-        return found
+            if isinstance(e, nodes.Call) and self._adjoints.has_cotangents(e.function):
+                effects.add(id(e))
+                effects = effects.union(*(reached_from(a, active) for a in e.args))
+            elif any(id(part) in effects for part in operands(e)):
+                effects.add(id(e))
+        return effects
 
-    def _apart(self, e: Expr, *, is_moving: bool) -> Expr:
+    def _extracted(self, e: Expr, *, is_active: bool) -> Expr:
         if isinstance(e, AlreadyRead):
             check = CheckIndex(type=UINT, buffer=e.buffer, indices=e.indices, span=e.span)
             self._body.add(nodes.Evaluate(call=check, span=e.span))
             return e.value
-        if isinstance(e, nodes.Call) and is_moving:
+        if isinstance(e, nodes.Call) and is_active:
             result = self._names.local("value", e.type)
             self._call(e, result.name)
             return result
-        if isinstance(e, nodes.Load) and is_moving:
+        if isinstance(e, nodes.Load) and is_active:
             return self._loaded(e)
         return e
 
     def _loaded(self, e: nodes.Load) -> Expr:
-        """An element under a name, which is read once."""
+        """A local that holds the element; each element is loaded once."""
         key = (e.buffer, e.indices)
-        known = self._elements.get(key)
-        if known is not None and self._names.are_settled(e.indices):
-            return known
-        at = replace(e, indices=(self._number(e.buffer, e.indices, e.span),))
+        if key in self._elements and self._names.are_settled(e.indices):
+            return self._elements[key]
+        load = replace(e, indices=(self._number(e.buffer, e.indices, e.span),))
         name = self._names.local(e.buffer, e.type)
-        self._body.add(nodes.Assign(name=name.name, value=at, span=self._body.span))
+        self._body.add(nodes.Assign(name=name.name, value=load, span=self._body.span))
         self._elements[key] = name
-        self._loads[name.name] = at
+        self._loads[name.name] = load
         return name
 
     def _number(self, buffer: str, indices: tuple[Expr, ...], span: nodes.Span) -> Expr:
-        """The number of an element, which is asked and checked once."""
+        """The linear index of an element, which is computed and checked once."""
         key = (buffer, indices)
         if key not in self._numbers or not self._names.are_settled(indices):
             check = CheckIndex(type=UINT, buffer=buffer, indices=indices, span=span)
@@ -210,7 +208,7 @@ class Sweeps:
         return self._numbers[key]
 
     def _choice(self, e: nodes.Conditional) -> Expr:
-        """Each side in a branch: what is not chosen has no derivative."""
+        """The result of an ``if`` statement with the sides as branches."""
         result = self._names.local("chosen", e.type)
         then, otherwise = (
             (nodes.Assign(name=result.name, value=side, span=e.span),)
@@ -224,31 +222,26 @@ class Sweeps:
 
     def assign(self, s: nodes.Assign, targets: Mapping[str, str]) -> None:
         path = self._path(s.path)
-        if isinstance(s.value, nodes.Call) and not path and self._names.moves(s.value):
-            args = tuple(self._value(a) for a in s.value.args)
-            before = self._replaced(s.name, ())
+        if isinstance(s.value, nodes.Call) and not path and self._names.is_active_expr(s.value):
+            call = replace(s.value, args=tuple(self._value(a) for a in s.value.args))
+            restore = self._restore(s.name, ())
             version = self._start(s.name, (), targets)
-            self._call(replace(s.value, args=args), version)
-            self._names.versions[s.name] = version
-            self._put_back(before)
-            return
-        value = self._value(s.value)
-        before = self._replaced(s.name, path)
-        version = self._start(s.name, path, targets)
-        self._assigned(version, path, value, s.span)
+            self._call(call, version)
+        else:
+            value = self._value(s.value)
+            restore = self._restore(s.name, path)
+            version = self._start(s.name, path, targets)
+            self._assigned(version, path, value, s.span)
         self._names.versions[s.name] = version
-        self._put_back(before)
+        if restore is not None:
+            self._tape.append((restore,))
 
     def _path(self, path: tuple[nodes.Step, ...]) -> tuple[nodes.Step, ...]:
-        return tuple(
-            nodes.ElementStep(index=self._body.bound(self._names.now(step.index), "index"))
-            if isinstance(step, nodes.ElementStep)
-            else step
-            for step in path
-        )
+        """`path` in current versions, with its indices bound to names."""
+        return map_indices(path, lambda i: self._body.bound(self._names.now(i), "index"))
 
     def _start(self, name: str, path: tuple[nodes.Step, ...], targets: Mapping[str, str]) -> str:
-        """The version that a write goes to; where only a part is written, with the rest in it."""
+        """The version that a write assigns; for a partial write, initialised with the old value."""
         current = self._names.versions.get(name)
         if holds_array(self._names.type_of(name)):
             return current or self._names.new_version(name, targets)
@@ -259,80 +252,72 @@ class Sweeps:
             self._body.add(nodes.Assign(name=version, value=value, span=self._body.span))
         return version
 
-    def _replaced(self, name: str, path: tuple[nodes.Step, ...]) -> Stmt | None:
-        """What puts back what a write to a place replaces."""
+    def _restore(self, name: str, path: tuple[nodes.Step, ...]) -> Stmt | None:
+        """Saves the part of a local array that a write replaces; returns what restores it."""
         if not holds_array(self._names.type_of(name)) or name not in self._names.versions:
             return None
-        place = path_value(
-            nodes.Var(type=self._names.type_of(name), name=self._names.versions[name]), path
-        )
-        assert place is not None
-        old = self._body.local(f"{name}_old", place.type)
-        self._body.add(nodes.Assign(name=old.name, value=place, span=self._body.span))
-        return nodes.Assign(
-            name=self._names.versions[name], path=path, value=old, span=self._body.span
-        )
-
-    def _put_back(self, before: Stmt | None) -> None:
-        if before is not None:
-            self._tape.append((before,))
+        current = self._names.current(name)
+        part = reached(current, path)
+        old = self._body.local(f"{name}_old", part.type)
+        self._body.add(nodes.Assign(name=old.name, value=part, span=self._body.span))
+        return nodes.Assign(name=current.name, path=path, value=old, span=self._body.span)
 
     def _assigned(
         self, version: str, path: tuple[nodes.Step, ...], value: Expr, span: nodes.Span
     ) -> None:
-        """``version<path> = value``, and its way back."""
+        """``version<path> = value``, in both sweeps."""
         is_pulled = self._names.is_active(version) and is_differentiable(value.type)
-        found: Additions = []
-        taken: Expr | None = None
+        added: Additions = []
+        taken: nodes.Var | None = None
         if is_pulled:
-            place = path_value(self._names.bar(version), path)
-            assert place is not None
-            found, taken = self._taken(version, path, value, place)
+            bar = reached(self._names.bar(version), path)
+            added, taken = self._taken(version, path, value, bar)
 
         def write(value: Expr) -> None:
             self._body.add(nodes.Assign(name=version, path=path, value=value, span=span))
 
         is_whole = not path and not holds_array(value.type)
         name = nodes.Var(type=value.type, name=version) if is_whole else None
-        parts = [bar for _, bar in found] + [i for target, _ in found for i in _indices(target)]
-        values = self._forward((value,), parts, lambda made: write(made[0]), name)
+        shared = self._forward((value,), _operands(added), lambda new: write(new[0]), name)
         if is_pulled:
-            self._back(values, lambda back: self._give(version, path, found, taken, back))
+            self._back(shared, lambda back: self._reverse(version, path, added, taken, back))
 
     def _taken(
-        self, version: str, path: tuple[nodes.Step, ...], value: Expr, place: Expr
-    ) -> tuple[Additions, Expr | None]:
-        """What the cotangent of a write adds; with the name that it takes, where it must be kept
-        because the value was made of what is written.
+        self, version: str, path: tuple[nodes.Step, ...], value: Expr, bar: Expr
+    ) -> tuple[Additions, nodes.Var | None]:
+        """The additions for the cotangent `bar` of a write.
+
+        If `value` reads the name that is written, `bar` must be copied to a local, which comes
+        second, before it is cleared.
         """
         base = self._names.base_of(version)
-        found = self._names.additions(value, place)
-        own = [t for t, _ in found if self._names.base_of(t.name) == base]
-        is_at_index = any(isinstance(step, nodes.ElementStep) for step in path)
-        if (own or is_at_index) and not (path == () and all(t.path == () for t in own)):
-            taken = self._body.local(f"{base}_taken", place.type)
+        added = self._names.additions(value, bar)
+        own = [t for t, _ in added if self._names.base_of(t.name) == base]
+        if (own or indices(path)) and not (path == () and all(t.path == () for t in own)):
+            taken = self._body.local(f"{base}_taken", bar.type)
             return self._names.additions(value, taken), taken
-        return found, None
+        return added, None
 
-    def _give(
+    def _reverse(
         self,
         version: str,
         path: tuple[nodes.Step, ...],
-        found: Additions,
-        taken: Expr | None,
+        added: Additions,
+        taken: nodes.Var | None,
         back: Callable[[Expr], Expr],
     ) -> None:
+        """The reverse sweep of an assignment."""
         bar = self._names.bar(version)
-        cleared = nodes.Assign(name=bar.name, path=path, value=c.zero(reached(bar, path).type))
-        if isinstance(taken, nodes.Var):
-            self._body.add(nodes.Assign(name=taken.name, value=reached(bar, path)))
+        part = reached(bar, path)
+        cleared = nodes.Assign(name=bar.name, path=path, value=c.zero(part.type))
+        if taken is not None:
+            self._body.add(nodes.Assign(name=taken.name, value=part))
             self._body.add(cleared)
-            for target, value in found:
-                self._add(target, back(value), back)
+            self._add_all(added, back)
             return
         base = self._names.base_of(version)
         own = None
-        for target, value in found:
+        for target, value in added:
             if self._names.base_of(target.name) == base:
                 own = back(value)
             else:
@@ -342,7 +327,7 @@ class Sweeps:
         elif own != bar:
             self._body.add(nodes.Assign(name=bar.name, value=own))
 
-    # -- what both sweeps share ---------------------------------------------------------------
+    # -- expressions shared by both sweeps ----------------------------------------------------
 
     def _forward(
         self,
@@ -351,33 +336,36 @@ class Sweeps:
         write: Callable[[list[Expr]], None],
         name: nodes.Var | None = None,
     ) -> Shared:
-        """Writes `values`; what `later` needs of them gets names."""
-        later = list(later)
+        """Passes `values` to `write`; parts that `later` shares with them get names.
+
+        `name` is the name that `write` gives to the first value, if any.
+        """
         shared = Shared((*values, *later))
         order = {id(node): node for v in values for node in in_order(v)}
         for node in order.values():
-            if name is not None and node is values[0]:
-                continue
-            shared.bind(node, self._body)
-        made = [shared.made.get(id(v)) or shared.rebuilt(v) for v in values]
-        write(made)
+            if name is None or node is not values[0]:
+                shared.bind(node, self._body)
+        new = [shared.rewritten.get(id(v)) or shared.rebuilt(v) for v in values]
+        write(new)
         if name is not None:
-            shared.made[id(values[0])] = made[0] if is_cheap(made[0]) else name
+            shared.rewritten[id(values[0])] = new[0] if is_cheap(new[0]) else name
         return shared
 
     def _back(self, shared: Shared, write: Callable[[Callable[[Expr], Expr]], None]) -> None:
-        """Captures what `write` adds, as a part of the way back."""
+        """Adds the statements of `write` to the reverse sweep.
+
+        `write` takes a function that rewrites expressions of the forward sweep.
+        """
         chunk, _ = self._body.captured(lambda: write(lambda e: shared.of(e, self._body)))
         self._tape.append(chunk)
 
+    def _add_all(self, added: Additions, back: Callable[[Expr], Expr]) -> None:
+        for target, value in added:
+            self._add(target, back(value), back)
+
     def _add(self, target: Target, value: Expr, back: Callable[[Expr], Expr]) -> None:
-        """Adds a cotangent where it belongs."""
-        path = tuple(
-            nodes.ElementStep(index=back(step.index))
-            if isinstance(step, nodes.ElementStep)
-            else step
-            for step in target.path
-        )
+        """Adds `value` to the cotangent of `target`, or to the gradient of its array."""
+        path = map_indices(target.path, back)
         load = self._loads.get(target.name)
         if load is not None:
             add_to_gradient(self._body, load, path, value)
@@ -387,12 +375,12 @@ class Sweeps:
     # -- calls --------------------------------------------------------------------------------
 
     def _call(self, e: nodes.Call, version: str) -> None:
-        """``version = f(args)``, and its way back; `version` is empty where `f` has no result."""
-        is_pulled = self._names.is_active(version) or self._functions.has_cotangents(e.function)
+        """``version = f(args)``, in both sweeps; `version` is empty if `f` has no result."""
+        is_pulled = self._names.is_active(version) or self._adjoints.has_cotangents(e.function)
         if is_pulled and isinstance(e.function, Pull):
             self._call_of_pull(e, e.function, version)
             return
-        call = replace(e, function=self._functions.primal(e.function))
+        call = replace(e, function=self._adjoints.primal(e.function))
 
         def write(args: list[Expr]) -> None:
             if version:
@@ -403,11 +391,10 @@ class Sweeps:
             self._forward(e.args, (), write)
             return
         bars, after = self._argument_bars(e)
-        later = [*e.args, *(bar for _, bar in after)]
-        later += [index for target, _ in after for index in _indices(target)]
+        later = (*e.args, *_operands(after))
         split = self._split(e, version, frozenset(bars))
         if split is None:
-            adjoint, saved = self._functions.adjoint(e.function, frozenset(bars)), []
+            adjoint, saved = self._adjoints.adjoint(e.function, frozenset(bars)), []
             shared = self._forward(e.args, later, write)
         else:
             adjoint = split.adjoint
@@ -421,13 +408,13 @@ class Sweeps:
         )
 
     def _split(self, e: nodes.Call, version: str, bars: frozenset[int]) -> Split | None:
-        """The adjoint of a call that need not run the function again, if there is room.
+        """The adjoint that does not recompute the function, if its saved values fit into memory.
 
-        In a loop the iteration runs again anyway, and what it came to is kept: see `Replay`.
+        In a loop the iteration is recomputed anyway, and `Replay` saves the result of the call.
         """
         if self._loops or not version or not is_differentiable(e.type) or holds_array(e.type):
             return None
-        split = self._functions.split(e.function, bars)
+        split = self._adjoints.split(e.function, bars)
         size = 0 if split is None else sum(memory_of(p.type) for p in split.saved)
         return split if size <= self._memory else None
 
@@ -447,67 +434,68 @@ class Sweeps:
         self._body.add(nodes.Evaluate(call=call, span=span))
 
     def _call_of_pull(self, e: nodes.Call, f: Pull, version: str) -> None:
-        """``version = f_pull(x, y_bar)``, and its way back: see `rules/pulling/pulls.py`."""
-        pushed = self._functions.derivatives.pushed(f.primal, f.wanted)
+        """``version = f_pull(x, y_bar)``, in both sweeps (`rules/pulling/pulls.py`)."""
+        pushed = self._adjoints.derivatives.pushed(f.primal, f.wanted)
         count = len(f.primal.parameters)
         x, y_bar = e.args[:count], e.args[count:]
         bars, after = self._argument_bars(replace(e, function=pushed, args=x))
-        moved = [self._names.local("moved", b.type) for b in y_bar if self._names.moves(b)]
-        for bar, place in zip(y_bar, moved, strict=bool(moved)):
-            after += self._names.additions(bar, place)
-        later = [*e.args, *(bar for _, bar in after)]
-        later += [index for target, _ in after for index in _indices(target)]
+        y_bar_bars = [
+            self._names.local("moved", b.type) for b in y_bar if self._names.is_active_expr(b)
+        ]
+        for bar, bar_bar in zip(y_bar, y_bar_bars, strict=bool(y_bar_bars)):
+            after += self._names.additions(bar, bar_bar)
+        later = (*e.args, *_operands(after))
         shared = self._forward(e.args, later, lambda args: self._body.add(
             nodes.Assign(name=version, value=replace(e, args=tuple(args)), span=e.span)
         ))  # fmt: skip
 
-        def give(back: Callable[[Expr], Expr]) -> None:
+        def reverse(back: Callable[[Expr], Expr]) -> None:
             bar = self._names.bar(version)
             z = self._body.local(f"{version}_taken", bar.type)
             self._body.add(nodes.Assign(name=z.name, value=bar))
             self._clear(bar)
             dots = (c.field(z, str(k)) for k in range(len(f.wanted)))
             args = (*(back(a) for a in x), *dots)
-            for place in moved:
+            for bar_bar in y_bar_bars:
                 both = nodes.Call(type=pushed.result, function=pushed, args=args, span=e.span)
-                self._body.add(nodes.Assign(name=place.name, value=c.field(both, "1")))
-            if bars or reads_wanted(pushed, self._functions.wanted):
+                self._body.add(nodes.Assign(name=bar_bar.name, value=c.field(both, "1")))
+            if bars or reads_wanted(pushed, self._adjoints.wanted):
                 seed = [
                     nodes.Construct(type=pushed.result, parts=(c.zero(b.type), back(b)))
                     for b in y_bar
                 ]
-                adjoint = self._functions.adjoint(pushed, frozenset(bars))
+                adjoint = self._adjoints.adjoint(pushed, frozenset(bars))
                 self._adjoint_call(adjoint, (*args, *seed), bars, e.span)
-            for target, value in after:
-                self._add(target, back(value), back)
+            self._add_all(after, back)
 
-        self._back(shared, give)
+        self._back(shared, reverse)
 
     def _adjoint_call(
         self,
         adjoint: Adjoint,
-        given: tuple[Expr, ...],
+        args: tuple[Expr, ...],
         bars: dict[int, nodes.Var],
         span: nodes.Span,
     ) -> None:
-        """Calls an adjoint, which adds to `bars`."""
-        known = set(self._names.bars.values())
+        """Calls an adjoint, which adds to `bars`; those that are temporaries are cleared first."""
+        own_bars = set(self._names.bars.values())
         for bar in bars.values():
-            if bar.name not in known:
+            if bar.name not in own_bars:
                 self._clear(bar)
-        args = (*given, *(bars[k] for k in sorted(bars)))
+        args = (*args, *(bars[k] for k in sorted(bars)))
         call = nodes.Call(type=VOID, function=adjoint, args=args, span=span)
         self._body.add(nodes.Evaluate(call=call, span=span))
 
     def _argument_bars(self, e: nodes.Call) -> tuple[dict[int, nodes.Var], Additions]:
-        """What takes the cotangent of each argument that has one: its name's, where it is a name.
+        """The variables that receive the cotangents of active arguments, by position.
 
-        Others go through a local; what that adds, then, comes second.
+        For an argument that is a name, this is the cotangent of the name; for any other, a local,
+        from which the additions that come second continue.
         """
         bars: dict[int, nodes.Var] = {}
         after: Additions = []
         for k, arg in enumerate(e.args):
-            if not self._names.moves(arg):
+            if not self._names.is_active_expr(arg):
                 continue
             target = target_of(arg)
             is_name = target is not None and not target.path and target.name not in self._loads
@@ -530,23 +518,21 @@ class Sweeps:
         after: Additions,
         back: Callable[[Expr], Expr],
     ) -> None:
-        """Calls the adjoint, which takes the cotangent of the result."""
+        """Calls the adjoint with the cotangent of the result, and clears that cotangent."""
         args = [*(back(a) for a in e.args), *saved]
-        given: Expr | None = None
+        result_bar: Expr | None = None
         if version and is_differentiable(e.type):
-            given = self._names.bar(version)
-            is_argument = given in bars.values()
-            if is_argument:
-                taken = self._body.local("taken", given.type)
-                self._body.add(nodes.Assign(name=taken.name, value=given))
-                self._clear(given)
-                given = taken
-            args.append(given)
+            result_bar = self._names.bar(version)
+            if result_bar in bars.values():
+                taken = self._body.local("taken", result_bar.type)
+                self._body.add(nodes.Assign(name=taken.name, value=result_bar))
+                self._clear(result_bar)
+                result_bar = taken
+            args.append(result_bar)
         self._adjoint_call(adjoint, tuple(args), bars, e.span)
-        if given is not None and given == self._names.bar(version):
+        if result_bar is not None and result_bar == self._names.bar(version):
             self._clear(self._names.bar(version))
-        for target, value in after:
-            self._add(target, back(value), back)
+        self._add_all(after, back)
 
     def _clear(self, bar: nodes.Var) -> None:
         self._body.add(nodes.Assign(name=bar.name, value=c.zero(bar.type)))
@@ -556,29 +542,28 @@ class Sweeps:
         if not isinstance(call, nodes.Call):
             self._body.add(replace(s, call=self._names.now(call)))
             return
-        args = tuple(self._value(a) for a in call.args)
-        made = replace(call, args=args)
+        call = replace(call, args=tuple(self._value(a) for a in call.args))
         if not isinstance(call.type, Void):
-            self._call(made, self._names.local("unused", call.type).name)
-        elif self._functions.has_cotangents(call.function):
-            self._call(made, "")
+            self._call(call, self._names.local("unused", call.type).name)
+        elif self._adjoints.has_cotangents(call.function):
+            self._call(call, "")
 
     # -- writes to arrays ---------------------------------------------------------------------
 
     def store(self, s: nodes.Store | nodes.Accumulate, _: Mapping[str, str]) -> None:
-        """Nothing is written again; the cotangent is read where it was."""
+        """The forward sweep omits the write; the reverse sweep reads the element's cotangent."""
         self._stored(s, s.value, "")
         if isinstance(s, nodes.Accumulate) and s.tangent is not None:
             self._stored(s, s.tangent, s.tangent_buffer)
 
     def _stored(self, s: nodes.Store | nodes.Accumulate, stored: Expr, of: str) -> None:
-        if not is_differentiable(stored.type) or s.buffer not in self._functions.seeds:
+        if not is_differentiable(stored.type) or s.buffer not in self._adjoints.seeds:
             return
         value = self._value(stored)
-        if not self._names.moves(value):
+        if not self._names.is_active_expr(value):
             return
         index = self._number(s.buffer, tuple(self._names.now(i) for i in s.indices), s.span)
-        place = Cotangent(
+        cotangent = Cotangent(
             type=value.type,
             buffer=s.buffer,
             indices=(index,),
@@ -587,17 +572,15 @@ class Sweeps:
             of=of,
             span=s.span,
         )
-        held = self._body.local("cotangent", value.type)
-        found = self._names.additions(value, held)
-        parts = [b for _, b in found] + [i for t, _ in found for i in _indices(t)]
-        shared = self._forward((value,), parts, lambda made: None)
+        bar = self._body.local("cotangent", value.type)
+        added = self._names.additions(value, bar)
+        shared = self._forward((value,), _operands(added), lambda new: None)
 
-        def give(back: Callable[[Expr], Expr]) -> None:
-            self._body.add(nodes.Assign(name=held.name, value=parts_of(place), span=s.span))
-            for target, part in found:
-                self._add(target, back(part), back)
+        def reverse(back: Callable[[Expr], Expr]) -> None:
+            self._body.add(nodes.Assign(name=bar.name, value=parts_of(cotangent), span=s.span))
+            self._add_all(added, back)
 
-        self._back(shared, give)
+        self._back(shared, reverse)
 
     def _write_number(self, s: nodes.Store | nodes.Accumulate) -> Expr | None:
         if not isinstance(s, NumberedAccumulate):
@@ -644,11 +627,11 @@ class Sweeps:
             self._tape.append((back,))
 
     def loop(self, s: nodes.For | nodes.While, targets: Mapping[str, str]) -> None:
-        """The loop again, keeping what each iteration started from; back, each runs once more."""
+        """The loop, which saves states in the forward sweep, and its reverse (`loops.py`)."""
         written = assigned_names((s,))
         before = self._enter_loop(s, written, targets)
         after = dict(self._names.versions)
-        run = Repeated(self._body, self._functions, after, s, before, self._memory)
+        run = Repeated(self._body, self._adjoints, after, s, before, self._memory)
         if not self._has_derivative(s):
             self._body.statements += run.forward(())
             return
@@ -658,7 +641,7 @@ class Sweeps:
                 self._names.versions[name] = self._names.fresh_version(name)
         if isinstance(s, nodes.For):
             self._names.versions[s.variable] = run.restart(s.variable)
-        # A place must come back to what it held before the loop, whoever reads it in there.
+        # Local arrays are restored to their values before the loop, even if it does not read them.
         exposed = live_before(s.body, frozenset())
         carried = [n for n in written if n in exposed or self._names.is_array(n)]
         versions = dict(self._names.versions)
@@ -672,7 +655,7 @@ class Sweeps:
         keeping = tuple(map(run.keep, states))
         if run.keeps_all or not states:
             again = replay.shortened(again, back, run)
-            results = [r for found in replay.kept.values() for r in found]
+            results = [r for group in replay.kept.values() for r in group]
             self.kept.update({r.kept.name: s.span for r in results})
             self._body.statements += run.forward(keeping, replay.kept)
             first: list[Stmt] = []
@@ -685,7 +668,7 @@ class Sweeps:
     def _enter_loop(
         self, s: nodes.For | nodes.While, written: list[str], targets: Mapping[str, str]
     ) -> dict[str, str]:
-        """Gives what the loop writes versions of its own; returns those of before."""
+        """Makes new versions of the names that the loop writes; returns the versions before it."""
         self._read_before(s)
         before = dict(self._names.versions)
         for name in written:
@@ -699,53 +682,48 @@ class Sweeps:
         return before
 
     def _read_before(self, s: Stmt) -> None:
-        """Keeps the values that names have before `s` and that it reads, 0 where they have none."""
+        """Marks the names that `s` reads before it assigns them as read."""
         for name in live_before((s,), frozenset()):
             self._names.read(name)
 
     def _has_derivative(self, s: Stmt) -> bool:
-        """Whether anything in a loop has a way back."""
+        """True if the reverse sweep of a loop is not empty."""
         if any(name in self._names.active for name in assigned_names((s,))):
             return True
         for t in statements((s,)):
-            if isinstance(t, nodes.Store | nodes.Accumulate) and t.buffer in self._functions.seeds:
+            if isinstance(t, nodes.Store | nodes.Accumulate) and t.buffer in self._adjoints.seeds:
                 return True
             for e in expressions(t):
-                if isinstance(e, nodes.Call) and self._functions.has_cotangents(e.function):
+                if isinstance(e, nodes.Call) and self._adjoints.has_cotangents(e.function):
                     return True
         return False
 
-    def give(self, s: nodes.Return, _: Mapping[str, str]) -> None:
-        """The result itself is nobody's; its cotangent starts the way back."""
+    def result(self, s: nodes.Return, _: Mapping[str, str]) -> None:
+        """The reverse sweep starts with the cotangent of the return value."""
         if s.value is None or self._result_bar is None:
             return
         value = self._value(s.value)
-        found = self._names.additions(value, self._result_bar)
-        parts = [b for _, b in found] + [i for t, _ in found for i in _indices(t)]
+        added = self._names.additions(value, self._result_bar)
         name = self._result
 
-        def write(made: list[Expr]) -> None:
+        def write(new: list[Expr]) -> None:
             if name is not None:
-                self._body.add(nodes.Assign(name=name.name, value=made[0], span=s.span))
+                self._body.add(nodes.Assign(name=name.name, value=new[0], span=s.span))
 
-        shared = self._forward((value,), parts, write)
+        shared = self._forward((value,), _operands(added), write)
+        self._back(shared, lambda back: self._add_all(added, back))
 
-        def add_all(back: Callable[[Expr], Expr]) -> None:
-            for target, bar in found:
-                self._add(target, back(bar), back)
-
-        self._back(shared, add_all)
-
-    def hold(self, s: nodes.Assert, _: Mapping[str, str]) -> None:
+    def check(self, s: nodes.Assert, _: Mapping[str, str]) -> None:
         self._body.add(replace(s, condition=self._names.now(s.condition)))
 
 
-def _indices(target: Target) -> list[Expr]:
-    return [step.index for step in target.path if isinstance(step, nodes.ElementStep)]
+def _operands(added: Additions) -> list[Expr]:
+    """The cotangents that are added, and the indices of their targets."""
+    return [bar for _, bar in added] + [i for target, _ in added for i in indices(target.path)]
 
 
 def _is_always_bound(s: nodes.If, name: str) -> bool:
-    """Whether both sides assign the whole name, whatever they do inside."""
+    """True if both branches assign the whole name unconditionally."""
     return all(
         any(isinstance(t, nodes.Assign) and t.name == name and not t.path for t in block)
         for block in (s.then, s.otherwise)
@@ -761,6 +739,6 @@ _WRITE: dict[type[Stmt], Callable[[Sweeps, Any, Mapping[str, str]], None]] = {
     nodes.If: Sweeps.branch,
     nodes.For: Sweeps.loop,
     nodes.While: Sweeps.loop,
-    nodes.Return: Sweeps.give,
-    nodes.Assert: Sweeps.hold,
+    nodes.Return: Sweeps.result,
+    nodes.Assert: Sweeps.check,
 }

@@ -1,4 +1,4 @@
-"""Sums that start at 0: the first ``x_bar += v`` of a block is ``x_bar = v``."""
+"""Simplifies sums that start at 0: the first ``x_bar += v`` of a block becomes ``x_bar = v``."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from shaderad.ir.walk import writes
 def tidied(
     body: tuple[Stmt, ...], types: Mapping[str, Type], given: frozenset[str]
 ) -> tuple[Stmt, ...]:
-    """`body`, whose locals are 0 where nothing assigned them before.
+    """`body` with simplified sums.
 
     Args:
-        body: Statements.
-        types: Of the locals.
-        given: Names that have values before.
+        body: Statements in which unassigned locals are 0.
+        types: The types of locals.
+        given: Names that have values before the body.
     """
     unset = {n for n, t in types.items() if is_float(t) and n not in given}
     return _block(body, unset)
 
 
 def _block(body: tuple[Stmt, ...], unset: set[str]) -> tuple[Stmt, ...]:
-    """`unset` are the names that are still 0; those that the block assigns leave it."""
+    """Removes the names that the block assigns from `unset`, the names that are still 0."""
     out: list[Stmt] = []
     for s in body:
         if isinstance(s, nodes.If):

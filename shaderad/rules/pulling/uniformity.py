@@ -1,7 +1,7 @@
-"""Which additions to gradients all threads of a wave make together, at one address.
+"""Uniformity analysis: finds additions to gradients that all threads of a wave make at one address.
 
-A value is uniform where all threads that run together have the same: what is made of constants, of
-uniforms and of elements of inputs at uniform indices, under control flow that is uniform itself.
+A value is uniform if all active threads of a wave agree on it: it depends on constants, uniforms
+and input elements at uniform indices, under uniform control flow.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from shaderad.bodies.outputs import CheckIndex
 from shaderad.bodies.ranges import InRange
 from shaderad.ir import nodes
 from shaderad.ir.nodes import AccumulateGradient, Expr, Function, Stmt
-from shaderad.ir.walk import all_expressions, called, children, reachable
-from shaderad.rules.pulling.nodes import Adjoint, Leap, Place
+from shaderad.ir.walk import all_expressions, blocks, called, children, indices, reachable
+from shaderad.rules.pulling.nodes import Adjoint, InOut, Leap
 
 _UNIFORM = (
     nodes.Const,
@@ -36,22 +36,21 @@ _UNIFORM = (
     InRange,
     Leap,
 )
-"""Expressions that are uniform where their operands are."""
+"""Expressions that are uniform if their operands are."""
 
 
 def uniform_additions(
     adjoint: Adjoint, uniform: Iterable[str], inputs: frozenset[str]
 ) -> list[AccumulateGradient]:
-    """The additions under uniform control flow, at uniform places.
+    """The additions under uniform control flow, at uniform addresses.
 
     Args:
-        adjoint: Of a kernel's body.
-        uniform: The parameters that are.
+        adjoint: The adjoint of a kernel's body.
+        uniform: Its uniform parameters.
         inputs: Arrays that no thread writes.
     """
-    given = set(uniform)
     search = _Search(inputs)
-    search.calls[adjoint] = _Calls({p.name for p in adjoint.parameters if p.name not in given})
+    search.calls[adjoint] = _Calls({p.name for p in adjoint.parameters} - set(uniform))
     while not search.is_settled:
         search.is_settled = True
         search.found.clear()
@@ -62,12 +61,12 @@ def uniform_additions(
 
 @dataclass(frozen=True)
 class _Calls:
-    """What all calls of one adjoint have in common."""
+    """The join over all calls of one adjoint."""
 
     varying: set[str]
-    """Its parameters that are not uniform."""
+    """Parameters that are not uniform in some call."""
     is_divergent: bool = False
-    """Whether one of the calls is not under uniform control flow."""
+    """True if some call is not under uniform control flow."""
 
 
 @dataclass
@@ -78,28 +77,28 @@ class _Search:
     is_settled: bool = False
 
     def visit(self, f: Function) -> None:
-        known = self.calls[f]
-        varying = known.varying | {p.name for p in f.parameters if isinstance(p, Place)}
+        calls = self.calls[f]
+        varying = calls.varying | {p.name for p in f.parameters if isinstance(p, InOut)}
         while True:
             count = len(varying)
             self._assigned(f.body, varying, is_divergent=False)
             if len(varying) == count:
                 break
-        self._collect(f.body, varying, is_divergent=known.is_divergent)
+        self._collect(f.body, varying, is_divergent=calls.is_divergent)
 
     def _varies(self, e: Expr, varying: set[str]) -> bool:
         if isinstance(e, nodes.Var):
             return e.name in varying
         if isinstance(e, nodes.Load):
-            is_known = e.buffer in self.inputs
+            is_uniform = e.buffer in self.inputs
         elif isinstance(e, nodes.Call):
-            is_known = self.inputs.issuperset(e.function.buffers)
+            is_uniform = self.inputs.issuperset(e.function.buffers)
         else:
-            is_known = isinstance(e, _UNIFORM)
-        return not is_known or any(self._varies(part, varying) for part in children(e))
+            is_uniform = isinstance(e, _UNIFORM)
+        return not is_uniform or any(self._varies(part, varying) for part in children(e))
 
     def _diverges(self, s: Stmt, varying: set[str]) -> bool:
-        """Whether threads part ways in `s`."""
+        """True if threads may diverge in `s`."""
         if isinstance(s, nodes.If):
             return self._varies(s.condition, varying)
         if isinstance(s, nodes.For):
@@ -111,39 +110,39 @@ class _Search:
         return False
 
     def _assigned(self, body: tuple[Stmt, ...], varying: set[str], *, is_divergent: bool) -> None:
-        """Adds the names that get values which are not uniform."""
+        """Adds the names that are assigned varying values to `varying`."""
         for s in body:
             inside = is_divergent or self._diverges(s, varying)
             if isinstance(s, nodes.Assign):
-                values = (s.value, *_indices(s.path))
+                values = (s.value, *indices(s.path))
                 if is_divergent or any(self._varies(e, varying) for e in values):
                     varying.add(s.name)
             elif isinstance(s, nodes.Evaluate) and isinstance(s.call, nodes.Call):
-                places = zip(s.call.function.parameters, s.call.args, strict=True)
+                pairs = zip(s.call.function.parameters, s.call.args, strict=True)
                 varying |= {
                     arg.name
-                    for p, arg in places
-                    if isinstance(p, Place) and isinstance(arg, nodes.Var)
+                    for p, arg in pairs
+                    if isinstance(p, InOut) and isinstance(arg, nodes.Var)
                 }
             elif isinstance(s, nodes.For) and inside:
                 varying.add(s.variable)
-            for block in _blocks(s):
+            for block in blocks(s):
                 self._assigned(block, varying, is_divergent=inside)
 
     def _collect(self, body: tuple[Stmt, ...], varying: set[str], *, is_divergent: bool) -> None:
-        """Notes the calls and the additions of a body."""
+        """Records the calls and the uniform additions of a body."""
         for s in body:
             if isinstance(s, AccumulateGradient) and not is_divergent and not s.is_store:
-                places = (*s.indices, *_indices(s.path))
-                if not any(self._varies(e, varying) for e in places):
+                address = (*s.indices, *indices(s.path))
+                if not any(self._varies(e, varying) for e in address):
                     self.found.append(s)
             if isinstance(s, nodes.Evaluate) and isinstance(s.call, nodes.Call):
                 self._call(s.call, varying, is_divergent=is_divergent)
-            for e in all_expressions((s,)) if not _blocks(s) else ():
+            for e in all_expressions((s,)) if not blocks(s) else ():
                 if isinstance(e, nodes.Call):
                     self._inside(e.function)
             inside = is_divergent or self._diverges(s, varying)
-            for block in _blocks(s):
+            for block in blocks(s):
                 self._collect(block, varying, is_divergent=inside)
 
     def _call(self, call: nodes.Call, varying: set[str], *, is_divergent: bool) -> None:
@@ -159,7 +158,7 @@ class _Search:
         self._note(f, names, is_divergent=is_divergent)
 
     def _inside(self, f: Function) -> None:
-        """What another function calls may be called by any of the threads: it has jumps."""
+        """Treats adjoints that `f` calls as divergent, because `f` may hold jumps."""
         for g in (f, *reachable(f.body)):
             for inner in called(g.body):
                 if isinstance(inner, Adjoint):
@@ -167,18 +166,8 @@ class _Search:
                     self._note(inner, every, is_divergent=True)
 
     def _note(self, f: Adjoint, varying: set[str], *, is_divergent: bool) -> None:
-        known = self.calls.get(f, _Calls(set()))
-        joined = _Calls(known.varying | varying, known.is_divergent or is_divergent)
+        before = self.calls.get(f, _Calls(set()))
+        joined = _Calls(before.varying | varying, before.is_divergent or is_divergent)
         if self.calls.get(f) != joined:
             self.calls[f] = joined
             self.is_settled = False
-
-
-def _blocks(s: Stmt) -> tuple[tuple[Stmt, ...], ...]:
-    if isinstance(s, nodes.If):
-        return (s.then, s.otherwise)
-    return (s.body,) if isinstance(s, nodes.For | nodes.While) else ()
-
-
-def _indices(path: tuple[nodes.Step, ...]) -> list[Expr]:
-    return [step.index for step in path if isinstance(step, nodes.ElementStep)]

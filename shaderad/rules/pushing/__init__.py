@@ -1,4 +1,7 @@
-"""A kernel -> the kernel with tangents: forward mode, and what second derivatives are pulled of."""
+"""Forward mode on kernel IR: a kernel -> the kernel with tangents.
+
+Second derivatives are the adjoint of that kernel.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Expressions of kernels -> the same expressions, with their tangents.
+"""Pushes the expressions of kernels: expression -> (value, tangent).
 
-Primitives follow `rules/expressions.py`; here is what only kernels have: arrays, calls with
-effects, and the order in which things happen. A tangent that is `None` is zero.
+Primitives follow `rules/expressions.py`; this file adds array accesses, calls with side effects,
+and evaluation order. `None` is a zero tangent.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from shaderad.rules import composing as c
 from shaderad.rules.body import Body
 from shaderad.rules.expressions import push_node
 from shaderad.rules.pulling.pulls import Pull
-from shaderad.rules.pushing.functions import Functions
+from shaderad.rules.pushing.functions import PushedFunctions
 
 Both = tuple[Expr, "Expr | None"]
 """A value and its tangent."""
 
 
-class Expressions:
-    """Expressions of one body."""
+class ExpressionPusher:
+    """Pushes the expressions of one body."""
 
-    def __init__(self, functions: Functions, body: Body, constants: frozenset[str]) -> None:
+    def __init__(self, functions: PushedFunctions, body: Body, constants: frozenset[str]) -> None:
         self._functions = functions
         self._body = body
         self._constants = constants
-        """Names without a tangent: uniforms that have none."""
+        """Names without tangents."""
 
-    # -- values alone -----------------------------------------------------------------------
+    # -- values without tangents --------------------------------------------------------------
 
     def primal(self, e: Expr) -> Expr:
-        """`e` where its tangent is of no interest; calls with effects have them once, here."""
+        """`e`, whose tangent is not used; calls with side effects still update tangents."""
         if not self._has_effect(e):
             return e
         if isinstance(e, nodes.Logical):
@@ -49,14 +49,14 @@ class Expressions:
         return map_children(e, self.primal)
 
     def fixed(self, e: Expr, assigned: str = "") -> Expr:
-        """An index that is written twice; a local where it calls, or reads what changes."""
+        """An index that is used twice; bound to a local if it has calls or reads `assigned`."""
         if isinstance(e, nodes.PointerIndex):
             return map_children(e, lambda part: self.fixed(part, assigned))
-        parts = list(expressions(e))
-        is_moving = any(isinstance(p, nodes.Call) for p in parts) or any(
-            isinstance(p, nodes.Var) and p.name == assigned for p in parts
+        may_change = any(
+            isinstance(p, nodes.Call) or (isinstance(p, nodes.Var) and p.name == assigned)
+            for p in expressions(e)
         )
-        return self._body.bound(self.primal(e), "index") if is_moving else e
+        return self._body.bound(self.primal(e), "index") if may_change else e
 
     def _has_effect(self, e: Expr) -> bool:
         return any(
@@ -67,7 +67,7 @@ class Expressions:
     # -- values with tangents ---------------------------------------------------------------
 
     def both(self, e: Expr) -> Both:
-        """`e` and its tangent."""
+        """The value of `e` and its tangent."""
         if not is_differentiable(e.type):
             return self.primal(e), None
         if isinstance(e, nodes.Detach):
@@ -76,19 +76,19 @@ class Expressions:
         return handler(self, e) if handler is not None else self._made_of_parts(e)
 
     def full(self, e: Expr) -> tuple[Expr, Expr]:
-        """`e` and its tangent, zeros written out."""
+        """The value of `e` and its tangent, with `Zero` for `None`."""
         value, dot = self.both(e)
         return value, c.zero(value.type) if dot is None else dot
 
     def _made_of_parts(self, e: Expr) -> Both:
-        found = [self.both(child) for child in children(e)]
-        values = iter(found)
-        made = map_children(e, lambda _: next(values)[0])
-        dot = push_node(made, [d for _, d in found])
+        pairs = [self.both(child) for child in children(e)]
+        values = iter(pairs)
+        value = map_children(e, lambda _: next(values)[0])
+        dot = push_node(value, [d for _, d in pairs])
         if dot is None:
-            return made, None
-        made, dot = self._body.shared(made, dot)
-        return made, dot
+            return value, None
+        value, dot = self._body.shared(value, dot)
+        return value, dot
 
     def var(self, e: nodes.Var) -> Both:
         if e.name in self._constants:
@@ -109,7 +109,7 @@ class Expressions:
     # -- choices ------------------------------------------------------------------------------
 
     def _logical(self, e: nodes.Logical) -> Expr:
-        """The right side, where it has effects, in a branch of its own."""
+        """A short-circuit operator as a branch, because its operands have side effects."""
         result = self._body.local("holds", BOOL)
         self._body.add(nodes.Assign(name=result.name, value=self.primal(e.left), span=e.span))
         block, right = self._body.captured(lambda: self.primal(e.right))
@@ -119,7 +119,7 @@ class Expressions:
         return result
 
     def conditional(self, e: nodes.Conditional) -> Both:
-        """Expressions again where both sides are; else a branch that assigns."""
+        """Conditionals of value and tangent; an ``if`` statement if a side emits statements."""
         condition = self.primal(e.condition)
         sides = [self._body.captured(lambda s=s: self.both(s)) for s in (e.if_true, e.if_false)]
         is_constant = all(dot is None for _, (_, dot) in sides)
@@ -157,49 +157,48 @@ class Expressions:
     # -- calls --------------------------------------------------------------------------------
 
     def call(self, e: nodes.Call) -> Both:
-        found = [self.both(a) for a in e.args]
-        value = replace(e, args=tuple(primal for primal, _ in found))
-        is_constant = all(dot is None for _, dot in found)
+        args = [self.both(a) for a in e.args]
+        value = replace(e, args=tuple(primal for primal, _ in args))
+        is_constant = all(dot is None for _, dot in args)
         if is_constant and not self._functions.reads_tangents(e.function):
             return value, None
         if isinstance(e.function, Pull):
-            return self._moved_pull(value, e.function, found)
-        return self._results(self.pushed_call(e, found))
-
-    def pushed_call(self, e: nodes.Call, found: list[Both]) -> nodes.Call:
-        """The call of the function with tangents, for arguments with theirs."""
-        f = self._functions.of(e.function, _moving(found))
-        return nodes.Call(type=f.result, function=f, args=_with_tangents(found), span=e.span)
-
-    def _moved_pull(self, value: nodes.Call, f: Pull, found: list[Both]) -> Both:
-        """See `rules/pulling/pulls.py`."""
-        count = len(f.primal.parameters)
-        pushed = self._functions.of(f.primal, _moving(found[:count]))
-        args = [*_with_tangents(found[:count])]
-        for bar, bar_dot in found[count:]:
-            moved = c.zero(bar.type) if bar_dot is None else bar_dot
-            args.append(nodes.Construct(type=pushed.result, parts=(moved, bar)))
-        pulled = self._functions.derivatives.pulled(pushed, f.wanted)
-        dot = nodes.Call(type=pulled.result, function=pulled, args=tuple(args), span=value.span)
-        value_made, dot_made = self._body.shared(value, dot)
-        return value_made, dot_made
-
-    def _results(self, call: nodes.Call) -> Both:
-        """Of a function that gives a tuple of both; of others the value alone."""
-        result = self._body.bound(call, "both" if is_differentiable(call.type) else "value")
+            return self._push_of_pull(value, e.function, args)
+        call = self.pushed_call(e, args)
         if not is_differentiable(call.type):
-            return result, None
+            return self._body.bound(call, "value"), None
+        result = self._body.bound(call, "both")
         return c.field(result, "0"), c.field(result, "1")
 
+    def pushed_call(self, e: nodes.Call, args: list[Both]) -> nodes.Call:
+        """The call of the pushed function with `args` and their tangents."""
+        f = self._functions.of(e.function, _active(args))
+        return nodes.Call(type=f.result, function=f, args=_with_tangents(args), span=e.span)
 
-def _moving(found: list[Both]) -> frozenset[int]:
-    """The positions of arguments that have tangents."""
-    return frozenset(k for k, (_, dot) in enumerate(found) if dot is not None)
+    def _push_of_pull(self, value: nodes.Call, f: Pull, args: list[Both]) -> Both:
+        """The tangent of a pulled function (`rules/pulling/pulls.py`)."""
+        count = len(f.primal.parameters)
+        pushed = self._functions.of(f.primal, _active(args[:count]))
+        pulled_args = [*_with_tangents(args[:count])]
+        for bar, bar_dot in args[count:]:
+            parts = (c.zero(bar.type) if bar_dot is None else bar_dot, bar)
+            pulled_args.append(nodes.Construct(type=pushed.result, parts=parts))
+        pulled = self._functions.derivatives.pulled(pushed, f.wanted)
+        dot = nodes.Call(
+            type=pulled.result, function=pulled, args=tuple(pulled_args), span=value.span
+        )
+        new_value, new_dot = self._body.shared(value, dot)
+        return new_value, new_dot
 
 
-def _with_tangents(found: list[Both]) -> tuple[Expr, ...]:
-    """Arguments, then the tangents of those that have one."""
-    return (*(value for value, _ in found), *(dot for _, dot in found if dot is not None))
+def _active(args: list[Both]) -> frozenset[int]:
+    """The positions of arguments with tangents."""
+    return frozenset(k for k, (_, dot) in enumerate(args) if dot is not None)
+
+
+def _with_tangents(args: list[Both]) -> tuple[Expr, ...]:
+    """The arguments, then their tangents that are not zero."""
+    return (*(value for value, _ in args), *(dot for _, dot in args if dot is not None))
 
 
 def _chosen(e: nodes.Conditional, condition: Expr, sides: list[Expr]) -> Expr:
@@ -207,9 +206,9 @@ def _chosen(e: nodes.Conditional, condition: Expr, sides: list[Expr]) -> Expr:
     return replace(e, condition=condition, if_true=if_true, if_false=if_false)
 
 
-_HANDLERS: dict[type[Expr], Callable[[Expressions, Any], Both]] = {
-    nodes.Var: Expressions.var,
-    nodes.Load: Expressions.load,
-    nodes.Conditional: Expressions.conditional,
-    nodes.Call: Expressions.call,
+_HANDLERS: dict[type[Expr], Callable[[ExpressionPusher, Any], Both]] = {
+    nodes.Var: ExpressionPusher.var,
+    nodes.Load: ExpressionPusher.load,
+    nodes.Conditional: ExpressionPusher.conditional,
+    nodes.Call: ExpressionPusher.call,
 }

@@ -1,8 +1,8 @@
-"""User functions -> functions that also give the tangent of their result.
+"""Pushed functions: user functions that also return the tangent of their result.
 
-``f(x, n)`` becomes ``f_push(x, n, x_dot)``, whose result is the pair of ``f(x, n)`` and its
-tangent as a tuple; arguments without a tangent bring none. That of a function with a forward
-derivative of the user's own calls both.
+``f(x, n)`` becomes ``f_push(x, n, x_dot)``, which returns the tuple of ``f(x, n)`` and its tangent;
+only active arguments have tangents. For a function with a user-defined forward derivative,
+``f_push`` calls both.
 """
 
 from __future__ import annotations
@@ -16,76 +16,72 @@ from shaderad.ir import nodes
 from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import Function, Parameter
 from shaderad.ir.types import Tuple, Type, is_differentiable
-from shaderad.ir.walk import reachable, reads, statements, writes
+from shaderad.ir.walk import reads, writes, writes_to
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
 from shaderad.rules.pairs import DERIVATIVE
 from shaderad.rules.pushed import Pushed
 
 WriteBody = Callable[
-    ["Functions", Body, tuple[nodes.Stmt, ...], Mapping[str, Type], frozenset[str]], None
+    ["PushedFunctions", Body, tuple[nodes.Stmt, ...], Mapping[str, Type], frozenset[str]], None
 ]
 
 
-class Derivatives(Protocol):
-    """What tangents ask of other derivatives."""
+class PullProvider(Protocol):
+    """The transforms that pushed functions depend on; implemented by `rules/transforms.py`."""
 
     def function(self, f: Function) -> Function:
         """`f` without pairs and derivatives."""
         ...
 
     def pulled(self, f: Function, wanted: tuple[int, ...]) -> Function:
-        """``f_pull(x, n, y_bar)``, which gives the cotangents of the parameters `wanted`."""
+        """``f_pull(x, n, y_bar)``: the tuple of cotangents of the parameters `wanted`."""
         ...
 
 
 @dataclass
-class Functions:
-    """The functions of one kernel with their tangents."""
+class PushedFunctions:
+    """The pushed functions of one kernel."""
 
     dots: Mapping[str, str]
-    """The tangent of each of the kernel's buffers that has one."""
+    """Buffers of the kernel -> their tangent buffers."""
     extremes: frozenset[str]
-    """The Min and Max arrays among them."""
+    """The Min and Max arrays in `dots`."""
     write: WriteBody
-    derivatives: Derivatives
+    derivatives: PullProvider
     is_first: bool = False
-    """Whether a first derivative is asked for: one of the user's own is what they say it is."""
+    """True for first derivatives, which may use a user-defined derivative that is not checked."""
     read_together: frozenset[str] = frozenset()
-    """Arrays whose elements are read with their tangents, where one check of the indices says."""
+    """Arrays whose elements and tangents are loaded with one bounds check."""
     _pushed: dict[tuple[Function, frozenset[int]], Function] = field(
         default_factory=dict[tuple[Function, frozenset[int]], Function]
     )
     _effects: dict[Function, bool] = field(default_factory=dict[Function, bool])
 
     def has_effect(self, f: Function) -> bool:
-        """Whether a call of `f` writes an array that has a tangent."""
+        """True if a call of `f` writes an array that has a tangent."""
         if f not in self._effects:
-            self._effects[f] = any(
-                isinstance(s, nodes.Store | nodes.Accumulate) and s.buffer in self.dots
-                for g in (f, *reachable(f.body))
-                for s in statements(g.body)
-            )
+            self._effects[f] = writes_to(f, self.dots)
         return self._effects[f]
 
     def reads_tangents(self, f: Function) -> bool:
-        """Whether `f` touches an array that has a tangent."""
+        """True if `f` accesses an array that has a tangent."""
         return any(name in self.dots for name in f.buffers)
 
-    def of(self, f: Function, moving: frozenset[int]) -> Function:
-        """`f` with tangents of the parameters `moving`."""
-        key = (f, moving)
+    def of(self, f: Function, active: frozenset[int]) -> Function:
+        """`f` with tangents of the parameters `active`."""
+        key = (f, active)
         if key not in self._pushed:
             has_own = f.backward is not None or f.forward is not None
-            self._pushed[key] = (self._own if has_own else self._make)(f, moving)
+            self._pushed[key] = (self._own if has_own else self._make)(f, active)
         return self._pushed[key]
 
-    def _own(self, f: Function, moving: frozenset[int]) -> Function:
-        """That of a function whose derivatives are the user's own.
+    def _own(self, f: Function, active: frozenset[int]) -> Function:
+        """The pushed function of one with user-defined derivatives.
 
         Raises:
-            DerivativeError: SR0412 where it has no forward one, SR0429 where it has one that is
-                not meant to be the derivative of its value.
+            DerivativeError: SR0412 if it has no forward derivative, SR0429 if that is declared not
+                to be the derivative of the value, and a second derivative is taken.
         """
         if f.forward is None:
             raise error("SR0412", f.span, function=f.name)
@@ -99,14 +95,14 @@ class Functions:
             value: nodes.Expr = nodes.Var(type=p.type, name=p.name)
             if is_differentiable(p.type):
                 dot: nodes.Expr = nodes.Zero(type=p.type)
-                if k in moving:
+                if k in active:
                     dots.append(Parameter(name=made_name(f"{p.name}_dot", taken), type=p.type))
                     taken.add(dots[-1].name)
                     dot = nodes.Var(type=p.type, name=dots[-1].name)
                 value = nodes.Construct(type=Tuple((p.type, p.type)), parts=(value, dot))
             args.append(value)
-        given = tuple(nodes.Var(type=p.type, name=p.name) for p in f.parameters)
-        value = nodes.Call(type=f.result, function=f, args=given, span=f.span)
+        primals = tuple(nodes.Var(type=p.type, name=p.name) for p in f.parameters)
+        value = nodes.Call(type=f.result, function=f, args=primals, span=f.span)
         both = nodes.Call(type=own.result, function=own, args=tuple(args), span=f.span)
         result = Tuple((f.result, f.result))
         parts = (value, c.field(both, DERIVATIVE))
@@ -116,26 +112,26 @@ class Functions:
             local_types={}, buffers=f.buffers, span=f.span,
         )  # fmt: skip
 
-    def _make(self, f: Function, moving: frozenset[int]) -> Function:
+    def _make(self, f: Function, active: frozenset[int]) -> Function:
         given = {p.name: p.type for p in f.parameters}
         types = {**f.local_types, **given}
         body = Body({*types, *reads(f.body), *writes(f.body)})
         dots = tuple(
             Parameter(name=body.dot(p.name), type=p.type)
             for k, p in enumerate(f.parameters)
-            if k in moving
+            if k in active
         )
-        still = {
+        constants = {
             p.name
             for k, p in enumerate(f.parameters)
-            if is_differentiable(p.type) and k not in moving
+            if is_differentiable(p.type) and k not in active
         }
-        changed = still & writes(f.body)
+        changed = constants & writes(f.body)
         for name in sorted(changed):
             zero = nodes.Zero(type=given[name])
             body.local_types[body.dot(name)] = given[name]
             body.add(nodes.Assign(name=body.dot(name), value=zero, span=f.span))
-        self.write(self, body, f.body, types, frozenset(still - changed))
+        self.write(self, body, f.body, types, frozenset(constants - changed))
         result = Tuple((f.result, f.result)) if is_differentiable(f.result) else f.result
         return Pushed(
             name=f"{f.name}_push",

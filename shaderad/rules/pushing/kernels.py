@@ -1,11 +1,11 @@
-"""Kernels with tangents, and why reverse mode over one gives second derivatives.
+"""Pushed kernels: kernels with tangents, whose adjoints give second derivatives.
 
-With ``y = f(x)``, J its Jacobian at x, and the kernel ``push(f)(x, x_dot) = (y, J x_dot)``, whose
-results have the cotangents ``(u, v)``:
-    by x_dot                                      J^T v
-    by x                                          J^T u + d/dx <v, J x_dot>
-So one backward dispatch of `push(f)` with ``v = y_bar`` and ``u = y_bar_dot`` gives the gradient
-``J^T y_bar`` and how it moves along ``x_dot``.
+With ``y = f(x)`` and its Jacobian J at x, ``push(f)(x, x_dot) = (y, J x_dot)``. The cotangents
+``(u, v)`` of its results give
+    x_dot_bar = J^T v
+    x_bar     = J^T u + d/dx <v, J x_dot>
+With ``v = y_bar`` and ``u = y_bar_dot``, one backward dispatch of `push(f)` gives the gradient
+``J^T y_bar`` and its tangent along ``x_dot``.
 """
 
 from __future__ import annotations
@@ -15,34 +15,35 @@ from dataclasses import replace
 
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
-from shaderad.ir.nodes import Buffer, Kernel, KernelParameter, Uniform
+from shaderad.ir.nodes import Buffer, Kernel, KernelParameter
 from shaderad.ir.pointers import POINTED
 from shaderad.ir.types import Access, BufferType, is_differentiable
 from shaderad.ir.walk import reachable, reads, writes
 from shaderad.rules.body import Body
 from shaderad.rules.pushed import PushedKernel, primal_name
-from shaderad.rules.pushing.functions import Derivatives, Functions
+from shaderad.rules.pushing.functions import PullProvider, PushedFunctions
 from shaderad.rules.pushing.statements import push_body
 
 
 def push_kernel(
-    kernel: Kernel, given: Iterable[str], derivatives: Derivatives, *, is_first: bool = False
+    kernel: Kernel, given: Iterable[str], derivatives: PullProvider, *, is_first: bool = False
 ) -> PushedKernel:
-    """`kernel` with tangents of the arrays and uniforms `given`, which hold floats.
+    """`kernel` with tangents of the inputs `given`.
 
-    Min and Max arrays are written as before; the tangent of one is that of the write that wins.
+    An element of a Min or Max array has the tangent of the write that wins.
 
     Args:
         kernel: Without ``fwd_diff`` and ``bwd_diff``.
-        given: What has tangents.
+        given: Arrays and uniforms of floats that have tangents.
         derivatives: The other derivatives that it takes.
-        is_first: Whether the tangents are not differentiated again.
+        is_first: True if the result is not differentiated again.
 
     Raises:
-        DerivativeError: SR0412 and SR0429 for what has no such derivative, SR0752 for a kernel that
-            was built before.
+        DerivativeError: SR0412 or SR0429 for a function without a usable forward derivative,
+            SR0752 for a kernel that was loaded from a build.
     """
-    _check(kernel)
+    if kernel.is_built:
+        raise error("SR0752", name=kernel.name)
     wanted = frozenset(given)
     names = {b.name for b in kernel.buffers} | {u.name for u in kernel.uniforms}
     inner = {name for f in reachable(kernel.body) for name in f.local_types}
@@ -50,11 +51,12 @@ def push_kernel(
                  *reads(kernel.body), *writes(kernel.body)})  # fmt: skip
     buffers = [b for b in kernel.buffers if _has_tangent(b, wanted)]
     uniforms = [u for u in kernel.uniforms if u.name in wanted]
-    dots = {one.name: body.dot(one.name) for one in (*buffers, *uniforms)}
+    primals = (*buffers, *uniforms)
+    dots = {primal.name: body.dot(primal.name) for primal in primals}
     extremes = frozenset(b.name for b in buffers if b.access in (Access.MIN, Access.MAX))
-    # Reverse mode over tangents asks for indices as they are: see `lower/strategy.py`.
+    # `lower/strategy.py` reads the original indices if the result is differentiated again.
     inputs = [b.name for b in buffers if b.access is Access.IN and is_first]
-    functions = Functions(
+    functions = PushedFunctions(
         dots={b.name: dots[b.name] for b in buffers},
         extremes=extremes,
         write=push_body,
@@ -65,17 +67,18 @@ def push_kernel(
     types = {**kernel.local_types, **{u.name: u.type for u in kernel.uniforms}}
     constants = frozenset(u.name for u in kernel.uniforms) - wanted
     for name in sorted(constants & writes(kernel.body)):
-        if is_differentiable(types[name]):  # It changes, and its tangent starts at 0.
+        if is_differentiable(types[name]):  # A uniform that is assigned: its tangent starts at 0.
             body.add(nodes.Assign(name=body.dot(name), value=nodes.Zero(type=types[name])))
     constants -= writes(kernel.body)
     push_body(functions, body, kernel.body, types, constants)
-    added = (KernelParameter(name=dots[one.name], type=one.type) for one in (*buffers, *uniforms))
+    added = (KernelParameter(name=dots[primal.name], type=primal.type) for primal in primals)
     return PushedKernel(
         name=f"{kernel.name}_push",
         index_names=kernel.index_names,
         parameters=(*kernel.parameters, *added),
         buffers=(*kernel.buffers, *(_tangent_of(b, dots[b.name]) for b in buffers)),
-        uniforms=(*kernel.uniforms, *(_uniform_of(u, dots[u.name]) for u in uniforms)),
+        uniforms=(*kernel.uniforms,
+                  *(replace(u, name=dots[u.name], path=(dots[u.name],)) for u in uniforms)),
         body=tuple(body.statements),
         local_types={**kernel.local_types, **body.local_types},
         span=kernel.span,
@@ -91,17 +94,8 @@ def _has_tangent(b: Buffer, wanted: frozenset[str]) -> bool:
 
 
 def _tangent_of(b: Buffer, name: str) -> Buffer:
-    """Tangents of Min and Max are no extremes: they start at 0, where nobody wins."""
+    """The tangent buffer of `b`; that of a Min or Max array is Add, because it starts at 0."""
     is_extreme = b.access in (Access.MIN, Access.MAX)
     access = Access.ADD if is_extreme else b.access
     path = (name, POINTED) if b.is_pointed else (name,)
     return replace(b, name=name, path=path, type=BufferType(access, b.type.element, b.type.rank))
-
-
-def _uniform_of(u: Uniform, name: str) -> Uniform:
-    return replace(u, name=name, path=(name,))
-
-
-def _check(kernel: Kernel) -> None:
-    if kernel.is_built:
-        raise error("SR0752", name=kernel.name)
