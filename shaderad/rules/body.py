@@ -97,7 +97,7 @@ class Shared:
     """Rewrites expressions so that each common part is computed once."""
 
     def __init__(self, values: tuple[Expr, ...]) -> None:
-        self._kept = values  # Parts are known by id, so they must stay alive.
+        self._kept = values  # Parts are identified by id, so they must stay alive.
         order = {id(node): node for v in values for node in in_order(v)}.values()
         self._use_count: dict[int, int] = {}
         for node in (*values, *(child for parent in order for child in operands(parent))):

@@ -186,7 +186,7 @@ def _long_products(
     count = c.whole(line.count)
     row, column, inner = (c.variable(n, INT) for n in ("row", "column", "inner"))
     first, second = c.variable("first", pair), c.variable("second", pair)
-    product, moved = c.variable("product", square), c.variable("moved", line)
+    product, mapped = c.variable("product", square), c.variable("moved", line)
 
     def at(i: Expr, j: Expr) -> Expr:
         return c.apply(ops.ADD, c.apply(ops.MUL, i, count), j)
@@ -204,7 +204,7 @@ def _long_products(
         nodes.Assign(name="product", value=c.zero(square)),
         nodes.Assign(name="moved", value=c.field(c.field(second, "offset"), "of")),
         _loop("column", count, (
-            _loop("inner", count, (products, grow(moved, column, left_offset))),)),
+            _loop("inner", count, (products, grow(mapped, column, left_offset))),)),
     )  # fmt: skip
     local_types: dict[str, Type] = {
         "product": square,
@@ -213,7 +213,7 @@ def _long_products(
         "column": INT,
         "inner": INT,
     }
-    parts = (c.construct(factor, [product]), c.construct(offset, [moved]))
+    parts = (c.construct(factor, [product]), c.construct(offset, [mapped]))
     return body, local_types, parts
 
 

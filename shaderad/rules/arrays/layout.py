@@ -101,22 +101,22 @@ def pull_transpose(node: arrays.Transpose, bars: Derivatives, _: Sequence[bool])
 
 
 def push_slice(node: arrays.Slice, dots: Derivatives) -> Derivatives:
-    return _linear(dots, lambda dot: _moved(arrays.Slice, dot, node, node.shape))
+    return _linear(dots, lambda dot: _strided(arrays.Slice, dot, node, node.shape))
 
 
 def pull_slice(node: arrays.Slice, bars: Derivatives, _: Sequence[bool]) -> Derivatives:
-    return _linear(bars, lambda bar: _moved(arrays.Place, bar, node, node.operands[0].shape))
+    return _linear(bars, lambda bar: _strided(arrays.Place, bar, node, node.operands[0].shape))
 
 
 def push_place(node: arrays.Place, dots: Derivatives) -> Derivatives:
-    return _linear(dots, lambda dot: _moved(arrays.Place, dot, node, node.shape))
+    return _linear(dots, lambda dot: _strided(arrays.Place, dot, node, node.shape))
 
 
 def pull_place(node: arrays.Place, bars: Derivatives, _: Sequence[bool]) -> Derivatives:
-    return _linear(bars, lambda bar: _moved(arrays.Slice, bar, node, node.operands[0].shape))
+    return _linear(bars, lambda bar: _strided(arrays.Slice, bar, node, node.operands[0].shape))
 
 
-def _moved(
+def _strided(
     kind: type[arrays.Slice | arrays.Place],
     x: Value,
     node: arrays.Slice | arrays.Place,

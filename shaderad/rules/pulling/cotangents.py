@@ -26,9 +26,9 @@ def parts_of(e: Cotangent) -> Expr:
     """`e`, split into scalars if its components are not adjacent, or may have different winners."""
     t, last = e.type, e.path[-1] if e.path else None
     if isinstance(last, nodes.SwizzleStep) and isinstance(t, Vector):
-        letters = [nodes.SwizzleStep(components=one) for one in last.components]
+        steps = [nodes.SwizzleStep(components=letter) for letter in last.components]
         return c.construct(t, [
-            parts_of(replace(e, path=(*e.path[:-1], one), type=t.element)) for one in letters
+            parts_of(replace(e, path=(*e.path[:-1], step), type=t.element)) for step in steps
         ])  # fmt: skip
     if e.write_number is None or isinstance(t, Scalar):
         return e

@@ -53,10 +53,10 @@ def uniform_additions(
     search.calls[adjoint] = _Calls({p.name for p in adjoint.parameters} - set(uniform))
     while not search.is_settled:
         search.is_settled = True
-        search.found.clear()
+        search.additions.clear()
         for f in list(search.calls):
             search.visit(f)
-    return search.found
+    return search.additions
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class _Calls:
 class _Search:
     inputs: frozenset[str]
     calls: dict[Function, _Calls] = field(default_factory=dict[Function, _Calls])
-    found: list[AccumulateGradient] = field(default_factory=list[AccumulateGradient])
+    additions: list[AccumulateGradient] = field(default_factory=list[AccumulateGradient])
     is_settled: bool = False
 
     def visit(self, f: Function) -> None:
@@ -135,7 +135,7 @@ class _Search:
             if isinstance(s, AccumulateGradient) and not is_divergent and not s.is_store:
                 address = (*s.indices, *indices(s.path))
                 if not any(self._varies(e, varying) for e in address):
-                    self.found.append(s)
+                    self.additions.append(s)
             if isinstance(s, nodes.Evaluate) and isinstance(s.call, nodes.Call):
                 self._call(s.call, varying, is_divergent=is_divergent)
             for e in all_expressions((s,)) if not blocks(s) else ():
