@@ -213,6 +213,15 @@ def map_blocks(s: Stmt, change: Callable[[Block], Block]) -> Stmt:
     return _with_fields(s, lambda name, value: change(value) if name in _BLOCKS else value)
 
 
+def map_statements(body: Block, change: Callable[[Stmt], Iterable[Stmt]]) -> Block:
+    """`body` with each statement replaced by those that `change` gives, nested ones first."""
+
+    def block(inner: Block) -> Block:
+        return tuple(new for s in inner for new in change(map_blocks(s, block)))
+
+    return block(body)
+
+
 def map_indices(path: tuple[Step, ...], change: ExprRewrite) -> tuple[Step, ...]:
     """`path` with `change` applied to its element indices."""
     return _mapped(path, change)
@@ -242,24 +251,6 @@ def _mapped(value: Any, change: ExprRewrite) -> Any:
         items = tuple(_mapped(v, change) for v in old)
         return old if all(a is b for a, b in zip(items, old, strict=True)) else items
     return value
-
-
-def map_blocks(s: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:
-    """`s` with `change` applied to the statement lists directly inside."""
-    if isinstance(s, If):
-        return replace(s, then=change(s.then), otherwise=change(s.otherwise))
-    return replace(s, body=change(s.body)) if isinstance(s, For | While) else s
-
-
-def map_statements(
-    body: tuple[Stmt, ...], change: Callable[[Stmt], Iterable[Stmt]]
-) -> tuple[Stmt, ...]:
-    """`body` with each statement replaced by those that `change` gives, nested ones first."""
-
-    def block(inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(new for s in inner for new in change(map_blocks(s, block)))
-
-    return block(body)
 
 
 def path_value(name: Expr, path: tuple[Step, ...]) -> Expr | None:
