@@ -46,20 +46,20 @@ _AT_ONCE = (
     "shaderad.frontend.decorators",
     "shaderad.frontend.structs",
 )
-_LATER = (
-    "shaderad.runtime.choice",
-    "shaderad.runtime.devices",
-    "shaderad.session.arrays",
-    "shaderad.session.devices",
-    "shaderad.session.pointers",
-    "shaderad.transforms",
-    "shaderad.session.graphs",
-    "shaderad.session.array_functions.public",
-    "shaderad.check.gradient",
-    "shaderad.bundle",
-    "shaderad.bundle.loading",
-)
-"""Searched in this order: each imports those before it anyway."""
+_LATER = {
+    "shaderad.runtime.choice": ("DeviceInfo",),
+    "shaderad.runtime.devices": ("devices",),
+    "shaderad.session.arrays": ("Array", "array"),
+    "shaderad.session.devices": ("Device", "open_device"),
+    "shaderad.session.pointers": ("pointer",),
+    "shaderad.transforms": ("grad", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"),
+    "shaderad.session.graphs": ("graph",),
+    "shaderad.check.gradient": ("gradcheck",),
+    "shaderad.bundle": ("build",),
+    "shaderad.bundle.loading": ("load",),
+}
+"""Modules by what they list in `__all__`: one name imports no other module."""
+_FUNCTIONS = "shaderad.session.array_functions.public"
 
 # float2 .. double4x4, half, double, uint; sin, dot, lerp, ..; range, detach, fwd_diff, ..
 globals().update(TYPES)
@@ -76,18 +76,17 @@ def __getattr__(name: str) -> Any:
         return __dir__()
     if name.startswith("_"):
         raise error("SR0229", name=name, remedy="")
-    for module in _LATER:
-        if name in _names_of(module):
-            found = globals()[name] = getattr(import_module(module), name)
-            return found
-    raise error("SR0229", name=name, remedy=remedy_for(name, __dir__()))
+    known = (module for module, names in _LATER.items() if name in names)
+    module = next(known, None)
+    if module is None and name not in import_module(_FUNCTIONS).__all__:
+        raise error("SR0229", name=name, remedy=remedy_for(name, __dir__()))
+    found = globals()[name] = getattr(import_module(module or _FUNCTIONS), name)
+    return found
 
 
 def __dir__() -> list[str]:
     # Not by `map`: names of builtins are those of `sad` here.
-    listed = {name for module in (*_AT_ONCE, *_LATER) for name in _names_of(module)}
-    return sorted(listed | {"optim", *TYPES, *INTRINSICS, *FORMS})
-
-
-def _names_of(module: str) -> list[str]:
-    return import_module(module).__all__
+    listed = {name for module in _AT_ONCE for name in import_module(module).__all__}
+    later = {name for names in _LATER.values() for name in names}
+    functions = import_module(_FUNCTIONS).__all__
+    return sorted(listed | later | {"optim", *functions, *TYPES, *INTRINSICS, *FORMS})
