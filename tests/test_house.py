@@ -1,0 +1,94 @@
+"""The package keeps its shape: small rooms, few imports that point upward, no large circle.
+
+Each limit is what `python scripts/house.py` prints today; lower it when the figure falls.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import shaderad as sad
+from shaderad.diagnostics.foreign_names import REMEDY_BY_NAME
+from tests.samples.loading import ROOT, module_of
+
+house = module_of(ROOT / "scripts/house.py")
+
+LARGEST_ROOM = 61
+"""Files a room. The aim is 30."""
+LARGEST_CIRCLE = 76
+"""Files that all reach each other by imports. The aim is 1."""
+UPWARD_IMPORTS = 6
+UPWARD_IMPORTS_FOR_TYPES = 0
+SHARED_CLASS_NAMES = 30
+WEAK_DOCSTRINGS = 0.115
+UNFREE_NAMES = {"graph"}
+"""Rooms that hide a public name. The aim is none."""
+
+
+@pytest.fixture(scope="module")
+def today():
+    return house.House()
+
+
+def test_rooms_are_small(today) -> None:
+    assert {r: n for r, n in today.rooms().items() if n > LARGEST_ROOM} == {}
+
+
+def test_no_room_hides_a_public_name_or_the_remedy_for_one(today) -> None:
+    rooms = {room.split(".")[1] for room in today.rooms() if "." in room}
+    assert rooms & {*sad.__all__, *REMEDY_BY_NAME} == UNFREE_NAMES
+
+
+def test_few_imports_point_upward(today) -> None:
+    assert len(today.upward(today.edges)) <= UPWARD_IMPORTS
+    assert len(today.upward(today.type_edges)) <= UPWARD_IMPORTS_FOR_TYPES
+
+
+def test_few_files_import_each_other(today) -> None:
+    assert len(today.largest_circle()) <= LARGEST_CIRCLE
+
+
+def test_words_do_not_get_worse(today) -> None:
+    assert len(today.shared_class_names()) <= SHARED_CLASS_NAMES
+    assert today.weak_docstring_share() <= WEAK_DOCSTRINGS
+
+
+def test_circles_are_the_strongly_connected_components() -> None:
+    edges = {("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e"), ("e", "d"), ("f", "a")}
+    found = house.circles("abcdef", edges)
+    assert sorted(sorted(each) for each in found) == [["a", "b", "c"], ["d", "e"], ["f"]]
+
+
+@pytest.mark.parametrize(
+    ("edge", "wanted"),
+    [
+        (("p.low", "p.high.part"), True),
+        (("p.high", "p.low.part"), False),
+        (("p.left.a", "p.right"), True),
+        (("p.left.a", "p.left.b"), False),
+        (("p.one", "p.other"), False),
+        (("p.low", "elsewhere"), False),
+    ],
+)
+def test_an_import_points_upward_by_the_layers(edge: tuple[str, str], wanted: bool) -> None:
+    levels = house.levels_of(["high", "one : other", "left | right", "(low)"], "p")
+    assert house.is_upward(edge, levels) is wanted
+
+
+def test_imports_count_wherever_they_stand(tmp_path: Path) -> None:
+    package = tmp_path / "shaderad"
+    package.mkdir()
+    (tmp_path / "pyproject.toml").write_text("[tool.importlinter]\ncontracts = []\n")
+    for name in ("a", "b", "c"):
+        (package / f"{name}.py").write_text('"""What it is."""\n')
+    (package / "__init__.py").write_text(
+        "from shaderad import a\nif TYPE_CHECKING:\n    from shaderad.b import x\n"
+        "def f():\n    import shaderad.c\n"
+    )
+    found = house.House(tmp_path)
+    assert found.edges == {("shaderad", "shaderad.a"), ("shaderad", "shaderad.c")}
+    assert found.type_edges == {("shaderad", "shaderad.b")}
+    assert found.python_lines() == 8
+    assert found.weak_docstring_share() == 1.0
