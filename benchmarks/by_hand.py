@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 import shaderad as sad
-from shaderad.session.commands import Dispatch
-from shaderad.session.prepared import Prepared
-from shaderad.session.run_plan import GraphRunner
+from shaderad.execute.commands import Dispatch
+from shaderad.execute.prepared import Prepared
+from shaderad.execute.run_plan import GraphRunner
 
 Step = Callable[[], None]
 

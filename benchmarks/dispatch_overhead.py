@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from shaderad.compiler.artifact import Access, Binding, Program
+from shaderad.compiler.compile import compile_program
 from shaderad.diagnostics import DeviceError
-from shaderad.lower.artifact import Access, Binding, Program
-from shaderad.lower.compile import compile_program
 from shaderad.runtime import Runtime, open_runtime
 
 DISPATCHES = 500

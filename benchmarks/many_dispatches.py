@@ -21,7 +21,7 @@ from by_hand import Bound, bound, framed, prepared, recorded
 from timing import alternated, median_ratio
 
 import shaderad as sad
-from shaderad.session.commands import Dispatch, Fill
+from shaderad.execute.commands import Dispatch, Fill
 
 ELEMENTS = 1000
 DIFFUSIONS = 9

@@ -22,7 +22,7 @@ from by_hand import Step, bound, framed, prepared, recorded
 from timing import alternated, median_ratio
 
 import shaderad as sad
-from shaderad.session.commands import Dispatch
+from shaderad.execute.commands import Dispatch
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "mesh_interpolation"
 REPEATS = 100

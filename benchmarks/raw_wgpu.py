@@ -12,8 +12,8 @@ import wgpu
 from raw_slang import Pass
 from timing import Floats
 
-from shaderad.lower.artifact import Program
-from shaderad.lower.compile import compile_program
+from shaderad.compiler.artifact import Program
+from shaderad.compiler.compile import compile_program
 
 GROUP = 64
 """Threads of a workgroup."""

@@ -14,12 +14,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from shaderad.bundle.wanted_inputs import kernel_inputs
+from shaderad.bundle.write.wanted_inputs import kernel_inputs
+from shaderad.compiler.cache import Cache
+from shaderad.compiler.compile import children, compile_program
 from shaderad.diagnostics import Error
 from shaderad.ir.nodes import Kernel
 from shaderad.lower.bindings import Mode, Variant
-from shaderad.lower.cache import Cache
-from shaderad.lower.compile import children, compile_program
 from shaderad.lower.kernels import lower_kernel
 from tests.conformance.kernels import kernels
 

@@ -14,52 +14,55 @@ from shaderad.diagnostics import error
 from shaderad.diagnostics.errors import *
 from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.frontend.annotations import *
-from shaderad.frontend.annotations import TYPES
-from shaderad.frontend.decorators import *
-from shaderad.frontend.intrinsics import FORMS, INTRINSICS
-from shaderad.frontend.structs import *
+from shaderad.language.annotations import *
+from shaderad.language.annotations import TYPES
+from shaderad.language.decorators import *
+from shaderad.language.intrinsics import FORMS, INTRINSICS
+from shaderad.language.structs import *
 
 if TYPE_CHECKING:  # What `_LATER` imports.
     from shaderad import optim as optim
+    from shaderad.arrays.arrays import *
+    from shaderad.arrays.pointers import *
     from shaderad.bundle import *
-    from shaderad.bundle.loading import *
+    from shaderad.bundle.read.loading import *
     from shaderad.check.gradient import *
+    from shaderad.device.devices import *
+    from shaderad.differentiate.transforms import *
+    from shaderad.execute.graphs import *
+    from shaderad.functions.public import *
     from shaderad.runtime.choice import *
     from shaderad.runtime.devices import *
-    from shaderad.session.array_functions.public import *
-    from shaderad.session.arrays import *
-    from shaderad.session.devices import *
-    from shaderad.session.graphs import *
-    from shaderad.session.pointers import *
-    from shaderad.transforms import *
-
-# The folder `shaderad.graph` is loaded first, and its name freed: here `graph` is the decorator.
-import_module("shaderad.graph")
-globals().pop("graph", None)
 
 __version__ = "0.1.0"
 
 _AT_ONCE = (
     "shaderad.diagnostics.errors",
-    "shaderad.frontend.annotations",
-    "shaderad.frontend.decorators",
-    "shaderad.frontend.structs",
+    "shaderad.language.annotations",
+    "shaderad.language.decorators",
+    "shaderad.language.structs",
 )
 _LATER = {
     "shaderad.runtime.choice": ("DeviceInfo",),
     "shaderad.runtime.devices": ("devices",),
-    "shaderad.session.arrays": ("Array", "array"),
-    "shaderad.session.devices": ("Device", "open_device"),
-    "shaderad.session.pointers": ("pointer",),
-    "shaderad.transforms": ("grad", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"),
-    "shaderad.session.graphs": ("graph",),
+    "shaderad.arrays.arrays": ("Array", "array"),
+    "shaderad.device.devices": ("Device", "open_device"),
+    "shaderad.arrays.pointers": ("pointer",),
+    "shaderad.differentiate.transforms": (
+        "grad",
+        "hvp",
+        "jacobian",
+        "jvp",
+        "value_and_grad",
+        "vjp",
+    ),
+    "shaderad.execute.graphs": ("graph",),
     "shaderad.check.gradient": ("gradcheck",),
     "shaderad.bundle": ("build",),
-    "shaderad.bundle.loading": ("load",),
+    "shaderad.bundle.read.loading": ("load",),
 }
 """Modules by what they list in `__all__`: one name imports no other module."""
-_FUNCTIONS = "shaderad.session.array_functions.public"
+_FUNCTIONS = "shaderad.functions.public"
 
 # float2 .. double4x4, half, double, uint; sin, dot, lerp, ..; range, detach, fwd_diff, ..
 globals().update(TYPES)

@@ -255,7 +255,7 @@ def build(
     failed and DIR is unchanged, 2 the command line is wrong.
     """
     import shaderad as sad
-    from shaderad.bundle.constants import parse_defines
+    from shaderad.bundle.write.constants import parse_defines
 
     with _as_json(is_asked=as_json), _progress() as tell:
         built = sad.build(
@@ -290,7 +290,7 @@ def inspect(
     Needs neither compiler nor device. Exit codes: 0 all files are intact, 1 the folder holds no
     build, a build of another version, or changed files, 2 the command line is wrong.
     """
-    from shaderad.bundle.inspection import inspect as inspected
+    from shaderad.bundle.read.inspection import inspect as inspected
 
     has_failed = False
     for text, kind in inspected(folder):
@@ -302,16 +302,16 @@ def inspect(
 
 def _show_build(built: Built, *, with_report: bool, as_json: bool) -> None:
     if as_json:
-        from shaderad.bundle.json_document import success_text
+        from shaderad.bundle.write.json_document import success_text
 
         print(success_text(built))
         return
-    from shaderad.bundle.summary import summary_lines
+    from shaderad.bundle.write.summary import summary_lines
 
     for text, kind in summary_lines(built):
         _show(text, STYLES[kind])
     if with_report:
-        from shaderad.bundle.report import report_lines, report_rows
+        from shaderad.bundle.write.report import report_lines, report_rows
 
         for text in report_lines(report_rows([*built.kernels, *built.graphs])):
             _show(text, "")
@@ -325,7 +325,7 @@ def _as_json(*, is_asked: bool) -> Generator[None]:
     except Exception as failure:
         if not is_asked:
             raise
-        from shaderad.bundle.json_document import failure_text
+        from shaderad.bundle.write.json_document import failure_text
 
         print(failure_text(failure if isinstance(failure, Error) else _bug(failure)))
         raise typer.Exit(1) from None

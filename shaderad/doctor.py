@@ -24,12 +24,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+from shaderad.compiler.artifact import FEATURES, Access, Binding, Program
+from shaderad.compiler.cache import Cache, default_cache
+from shaderad.compiler.compile import compile_program
+from shaderad.compiler.libslang import find_library
+from shaderad.compiler.validate import Judgement, Status, validate
 from shaderad.diagnostics import Error
-from shaderad.lower.artifact import FEATURES, Access, Binding, Program
-from shaderad.lower.cache import Cache, default_cache
-from shaderad.lower.compile import compile_program
-from shaderad.lower.libslang import find_library
-from shaderad.lower.validate import Judgement, Status, validate
 from shaderad.runtime.devices import RUNTIME_NAMES
 
 Kind = Literal["ok", "none", "failed", "fact"]

@@ -12,8 +12,16 @@ from typing import Any, cast
 
 import numpy as np
 
+from shaderad.arrays import trees
+from shaderad.arrays.arrays import Array, array
+from shaderad.arrays.dtypes import shown_dtype
+from shaderad.device.devices import Device
+from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
+from shaderad.execute.graphs import graph
+from shaderad.functions import elements
+from shaderad.functions.elements import struct_of_fields
 from shaderad.ir.arrays import ArrayType
 from shaderad.ir.types import (
     DOUBLE,
@@ -27,16 +35,8 @@ from shaderad.ir.types import (
     with_scalar,
 )
 from shaderad.rules.arrays import building as b
-from shaderad.session import trees
-from shaderad.session.array_functions import elements
-from shaderad.session.array_functions.elements import struct_of_fields
-from shaderad.session.array_functions.primitives import as_number, known_shape, made, repeats_to
-from shaderad.session.arrays import Array, array
-from shaderad.session.devices import Device
-from shaderad.session.dtypes import shown_dtype
-from shaderad.session.graphs import graph
-from shaderad.session.lines import user_span
-from shaderad.session.traced import TracedArray, current_trace
+from shaderad.trace.primitives import as_number, known_shape, made, repeats_to
+from shaderad.trace.traced import TracedArray, current_trace
 
 State = Mapping[str, Any]
 """What a step leaves to the next, as containers of arrays."""

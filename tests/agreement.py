@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 import shaderad as sad
-from shaderad.frontend.decorators import KernelFunction
-from shaderad.session.arguments import rebuilt, struct_fields
-from shaderad.session.arguments_of_graphs import typed_arguments
-from shaderad.session.devices import current_device
+from shaderad.arrays.arguments import rebuilt, struct_fields
+from shaderad.device.devices import current_device
+from shaderad.language.decorators import KernelFunction
+from shaderad.trace.arguments import typed_arguments
 from tests.oracle import Oracle, oracle
 
 # float32, up to a few thousand operations; adds of many threads come in any order.

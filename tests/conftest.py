@@ -17,7 +17,7 @@ import shaderad as sad
 from tests.devices import entered
 
 ROOT = Path(__file__).parent
-ONE_RUNTIME = ("bodies", "frontend", "interpret", "lower", "rules", "shaders")
+ONE_RUNTIME = ("bodies", "frontend", "interpret", "lower", "plan", "rules", "shaders")
 """Folders of tests whose subject is code that is the same for every runtime."""
 
 

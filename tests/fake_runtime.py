@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from shaderad.lower.artifact import Program
+from shaderad.compiler.artifact import Program
 from shaderad.runtime import Capabilities
 
 Shader = Callable[[dict[int, np.ndarray], np.ndarray, tuple[int, int, int]], None]

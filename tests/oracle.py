@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from shaderad.frontend.decorators import KernelFunction
+from shaderad.arrays.arguments import at_path
+from shaderad.arrays.arrays import Array
+from shaderad.execute.call import bound_call
 from shaderad.interpret import RunReport, interpret
 from shaderad.interpret.run import KernelRun
 from shaderad.ir import nodes
 from shaderad.ir.types import Access, Type, is_differentiable
+from shaderad.language.decorators import KernelFunction
 from shaderad.rules.transforms import push_kernel
 from shaderad.runtime import buffers
-from shaderad.session.arguments import at_path
-from shaderad.session.arrays import Array
-from shaderad.session.call import bound_call
 from tests.pooled import pools_of
 
 

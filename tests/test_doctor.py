@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from shaderad import doctor
+from shaderad.compiler.validate import Judgement, Status
 from shaderad.doctor import Finding
-from shaderad.lower.validate import Judgement, Status
 
 
 def run_doctor(**environment: str) -> subprocess.CompletedProcess[str]:

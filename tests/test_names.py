@@ -14,7 +14,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.diagnostics.foreign_names import LIBRARIES, REMEDY_BY_NAME, remedy_for
-from shaderad.session.array_functions import public
+from shaderad.functions import public
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_protocol_that_arrays_lack_is_a_plain_attribute_error(device: sad.Devi
 
 
 def test_graph_is_the_decorator_whatever_is_imported_before() -> None:
-    text = "import shaderad.graph.planning, shaderad as sad; print(callable(sad.graph))"
+    text = "import shaderad.plan.planning, shaderad as sad; print(callable(sad.graph))"
     found = subprocess.run([sys.executable, "-c", text], capture_output=True, check=True)
     assert found.stdout.split() == [b"True"]
 
@@ -155,11 +155,14 @@ def test_type_checkers_see_the_modules_that_are_searched() -> None:
     assert [s.module for s in imports if s.module not in starred] == ["shaderad"]  # optim
 
 
+LATER = ("shaderad.device", "shaderad.arrays", "shaderad.execute", "shaderad.runtime")
+
+
 def test_importing_shaderad_leaves_devices_and_arrays_for_later() -> None:
     text = "import sys, shaderad; print(*sorted(name for name in sys.modules if '.' in name))"
     found = subprocess.run([sys.executable, "-c", text], capture_output=True, check=True, text=True)
-    assert "shaderad.frontend.decorators" in found.stdout
-    assert not [name for name in found.stdout.split() if name.startswith("shaderad.session")]
+    assert "shaderad.language.decorators" in found.stdout
+    assert not [name for name in found.stdout.split() if name.startswith(LATER)]
 
 
 def test_each_array_function_is_listed_in_its_file() -> None:

@@ -179,13 +179,13 @@ def test_a_notebook_shows_it_by_its_own_means(
 COMPILING = """
 import sys
 from pathlib import Path
-from shaderad.lower import compile as compiling
+from shaderad.compiler import compile as compiling
 from shaderad.diagnostics import progress
-from shaderad.lower.artifact import Program
-from shaderad.lower.cache import Cache
-from shaderad.lower.child import Child
+from shaderad.compiler.artifact import Program
+from shaderad.compiler.cache import Cache
+from shaderad.compiler.child import Child
 progress.SHOWN_AFTER_SECONDS = 0.1
-one = Child("tests.lower.misbehaving_worker")
+one = Child("tests.compiler.misbehaving_worker")
 compiling.children = lambda: one
 program = Program("f_primal", "creep 2", (1, 1, 1), ())
 compiling.compile_program(program, "spirv", cache=Cache(None), library=Path(sys.argv[1]))

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from shaderad.arrays import trees
+from shaderad.arrays.dtypes import element_type
 from shaderad.interpret.arrays import evaluate
 from shaderad.ir.types import Type
 from shaderad.runtime.buffers import element_axes, inferred_type
-from shaderad.session import trees
-from shaderad.session.dtypes import element_type
-from shaderad.session.traced_calls import Placeholder, Variant, form_of, traced_variant
+from shaderad.trace.calls import Placeholder, Variant, form_of, traced_variant
 from tests.array_check import check
 
 

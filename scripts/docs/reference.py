@@ -153,8 +153,8 @@ def _listed(path: str) -> list[griffe.Object | griffe.Alias]:
 
 
 def array_functions_of(files: list[str]) -> str:
-    """The functions of files of `shaderad.session.array_functions`, each by its first sentence."""
-    things = [thing for file in files for thing in _listed(f"session.array_functions.{file}")]
+    """The functions of files of `shaderad.functions`, each by its first sentence."""
+    things = [thing for file in files for thing in _listed(f"functions.{file}")]
     rows = [_function_row(thing) for thing in things]
     return "\n".join(["| Function | Result |", "|---|---|", *filter(None, rows)])
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shaderad.bundle.profiles import DEFAULT_TARGETS
+from shaderad.bundle.write.profiles import DEFAULT_TARGETS
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.lower.bindings import BOUNDS, WORKGROUP_SIZE
 
 if TYPE_CHECKING:
-    from shaderad.bundle.stages import Built
+    from shaderad.bundle.write.stages import Built
 
 __all__ = ["build"]
 
@@ -86,17 +86,17 @@ def build(
         ShapeError: SR0374, if `bounds` is unknown.
     """
     # Imported here: `sad.load` is in this package as well, and needs nothing that builds.
-    from shaderad.bundle.constants import constants_of
-    from shaderad.bundle.folder import check_folder
-    from shaderad.bundle.graph_entries import TracedGraph
-    from shaderad.bundle.left_out import silent_kernel, silent_variant
-    from shaderad.bundle.plain_files import plain_name
-    from shaderad.bundle.profile_changes import Changes, changed_profiles
-    from shaderad.bundle.profiles import profiles_of
-    from shaderad.bundle.programs import ChosenKernel
-    from shaderad.bundle.source_file import find_entries, imported, split_source
-    from shaderad.bundle.stages import Options, build_entries
-    from shaderad.bundle.wanted_inputs import graph_inputs, kernel_inputs, wanted_inputs
+    from shaderad.bundle.read.plain_files import plain_name
+    from shaderad.bundle.write.constants import constants_of
+    from shaderad.bundle.write.folder import check_folder
+    from shaderad.bundle.write.graph_entries import TracedGraph
+    from shaderad.bundle.write.left_out import silent_kernel, silent_variant
+    from shaderad.bundle.write.profile_changes import Changes, changed_profiles
+    from shaderad.bundle.write.profiles import profiles_of
+    from shaderad.bundle.write.programs import ChosenKernel
+    from shaderad.bundle.write.source_file import find_entries, imported, split_source
+    from shaderad.bundle.write.stages import Options, build_entries
+    from shaderad.bundle.write.wanted_inputs import graph_inputs, kernel_inputs, wanted_inputs
 
     changes = Changes(_several(atomics), _several(features), workgroup, space, binding_base)
     profiles = changed_profiles(profiles_of(_several(targets)), changes)

@@ -13,8 +13,8 @@ from shaderad.check.results import result_floats
 from shaderad.check.slots import Slot, with_leaves
 from shaderad.check.vectors import Vector
 from shaderad.diagnostics import Error, error
-from shaderad.session.linearised import linearised
-from shaderad.session.tape import When
+from shaderad.differentiate.linearised import linearised
+from shaderad.trace.tape import When
 
 # Relative to the argument. Large steps keep rounding small, small ones stay clear of kinks; a
 # right gradient agrees at one of them.

@@ -15,11 +15,11 @@ from shaderad.check.slots import as_data, slots_of
 from shaderad.check.vectors import as_float32
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.differentiate.linearised import linearised
 from shaderad.ir import nodes
 from shaderad.ir.types import HALF, scalars
 from shaderad.ir.walk import reachable
-from shaderad.session.linearised import linearised
-from shaderad.session.tape import When
+from shaderad.trace.tape import When
 
 __all__ = ["gradcheck"]
 

@@ -9,7 +9,7 @@ from shaderad.check.results import tangent_floats
 from shaderad.check.slots import with_leaves
 from shaderad.check.vectors import as_float32
 from shaderad.diagnostics import DerivativeError, error
-from shaderad.session.linearised import Linearised
+from shaderad.differentiate.linearised import Linearised
 
 # The identity compares two exact derivatives: only rounding separates them.
 IDENTITY_RTOL = 2e-3

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from shaderad.arrays import trees
+from shaderad.arrays.arrays import Array
 from shaderad.check.slots import Slot
 from shaderad.check.vectors import Vector, filled, floats_of, has_floats
 from shaderad.ir import types
-from shaderad.session import trees
-from shaderad.session.arrays import Array
 
 
 def gradient_vectors(

@@ -10,15 +10,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from shaderad.arrays import trees
+from shaderad.arrays.arguments import rebuilt, struct_fields
+from shaderad.arrays.arrays import Array, array
+from shaderad.arrays.pointers import HostPointer, is_pointer_structs
 from shaderad.check.vectors import Vector, as_half, filled, floats_of, has_floats
-from shaderad.frontend.launchable import Launchable
-from shaderad.frontend.structs import info_of
+from shaderad.execute.call import is_given
 from shaderad.ir import types
-from shaderad.session import trees
-from shaderad.session.arguments import rebuilt, struct_fields
-from shaderad.session.arrays import Array, array
-from shaderad.session.call import is_given
-from shaderad.session.pointers import HostPointer, is_pointer_structs
+from shaderad.language.launchable import Launchable
+from shaderad.language.structs import info_of
 
 
 @dataclass

@@ -14,10 +14,10 @@ import numpy as np
 
 from shaderad.debug.values import Classes, checked, copied, fitted, from_numpy, zero
 from shaderad.diagnostics import BoundsError
-from shaderad.frontend.annotations import NUMPY_BY_KIND
 from shaderad.interpret.memory import neutral
 from shaderad.ir import types
 from shaderad.ir.types import Access, Type
+from shaderad.language.annotations import NUMPY_BY_KIND
 
 Index = tuple[int, ...]
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from shaderad.debug.values import Shown, copied
-from shaderad.frontend.host import PythonFunction
+from shaderad.language.host import PythonFunction
 
 COPY, CALL, SHIFT, BASE, HEAD, SHOWN = (
     f"__shaderad_{name}__" for name in ("copy", "call", "shift", "base", "head", "shown")

@@ -26,7 +26,13 @@ from shaderad.debug.values import (
     in_kernel_form,
     zero,
 )
-from shaderad.frontend.annotations import (
+from shaderad.frontend.math_functions import OP_BY_FUNCTION
+from shaderad.frontend.standalone import standalone
+from shaderad.interpret import backward_once, forward_once
+from shaderad.interpret.primitives import reread, to_integer
+from shaderad.ir import ops, types
+from shaderad.ir.types import tangent
+from shaderad.language.annotations import (
     BUILTIN_TYPES,
     NUMPY_BY_KIND,
     Subscripted,
@@ -34,16 +40,10 @@ from shaderad.frontend.annotations import (
     resolve,
     value_type,
 )
-from shaderad.frontend.host import PythonFunction, UserFunction
-from shaderad.frontend.intrinsics import Intrinsic, KernelForm
-from shaderad.frontend.math_functions import OP_BY_FUNCTION
-from shaderad.frontend.signatures import signature_of
-from shaderad.frontend.standalone import standalone
-from shaderad.frontend.structs import info_of
-from shaderad.interpret import backward_once, forward_once
-from shaderad.interpret.primitives import reread, to_integer
-from shaderad.ir import ops, types
-from shaderad.ir.types import tangent
+from shaderad.language.host import PythonFunction, UserFunction
+from shaderad.language.intrinsics import Intrinsic, KernelForm
+from shaderad.language.signatures import signature_of
+from shaderad.language.structs import info_of
 
 
 class Calls:

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shaderad.arrays.arguments import at_path, normalised_shape, struct_fields
+from shaderad.arrays.arrays import Array
+from shaderad.arrays.pointers import HostPointer
 from shaderad.bodies.extents import axes_of_launch
 from shaderad.debug.arrays import PointerTarget, ReadArray, WrittenArray
 from shaderad.debug.calls import Calls
 from shaderad.debug.values import Classes, from_numpy
 from shaderad.diagnostics import error
-from shaderad.frontend.signatures import signature_of
+from shaderad.execute.call import Call, asked_shapes, bound_call, checked_dim, inferred_dim
 from shaderad.ir import types
 from shaderad.ir.nodes import KernelParameter
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import Access
+from shaderad.language.signatures import signature_of
 from shaderad.runtime import buffers
-from shaderad.session.arguments import at_path, normalised_shape, struct_fields
-from shaderad.session.arrays import Array
-from shaderad.session.call import Call, asked_shapes, bound_call, checked_dim, inferred_dim
-from shaderad.session.pointers import HostPointer
 
 if TYPE_CHECKING:
-    from shaderad.frontend.decorators import KernelFunction
+    from shaderad.language.decorators import KernelFunction
 
 
 def debug_kernel(

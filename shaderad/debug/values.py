@@ -14,11 +14,11 @@ from typing import Any, cast
 import numpy as np
 
 from shaderad.diagnostics import error
-from shaderad.frontend.annotations import NUMPY_BY_KIND, shape_of
-from shaderad.frontend.structs import info_of
 from shaderad.ir import types
 from shaderad.ir.shown import is_printable, shown, shown_array
 from shaderad.ir.types import Type
+from shaderad.language.annotations import NUMPY_BY_KIND, shape_of
+from shaderad.language.structs import info_of
 
 _LETTERS = ("xyzw", "rgba")
 Classes = Mapping[types.Struct, type]

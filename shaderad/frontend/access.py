@@ -12,26 +12,10 @@ import types
 from shaderad.diagnostics import Span
 from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend import pointers
-from shaderad.frontend.annotations import AnnotationForm
 from shaderad.frontend.body import BodyReader
-from shaderad.frontend.captures import MISSING, to_value
 from shaderad.frontend.conversions import element_count
 from shaderad.frontend.indices import constant_index, index_of
-from shaderad.frontend.intrinsics import KernelForm
 from shaderad.frontend.operators import as_number
-from shaderad.frontend.structs import info_of
-from shaderad.frontend.values import (
-    ArrayRef,
-    BoundMethod,
-    EnumMember,
-    Host,
-    Sequence,
-    StructRef,
-    TargetElement,
-    Twin,
-    Value,
-    describe,
-)
 from shaderad.ir.nodes import Const, Element, Expr, Field, Length, Load, PairPart, Swizzle, Var
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import (
@@ -46,6 +30,22 @@ from shaderad.ir.types import (
     Type,
     Vector,
     tangent,
+)
+from shaderad.language.annotations import AnnotationForm
+from shaderad.language.captures import MISSING, to_value
+from shaderad.language.intrinsics import KernelForm
+from shaderad.language.structs import info_of
+from shaderad.language.values import (
+    ArrayRef,
+    BoundMethod,
+    EnumMember,
+    Host,
+    Sequence,
+    StructRef,
+    TargetElement,
+    Twin,
+    Value,
+    describe,
 )
 
 _COMPONENTS = "xyzw"

@@ -11,12 +11,9 @@ import ast
 
 from shaderad.diagnostics import Span, error
 from shaderad.frontend import operators
-from shaderad.frontend.annotations import ConstType, IndexType, resolve
 from shaderad.frontend.body import BodyReader, is_simple
 from shaderad.frontend.conversions import coerce, expr, natural_type
-from shaderad.frontend.intrinsics import Intrinsic
 from shaderad.frontend.places import AssignedPlace, read_place, root_of
-from shaderad.frontend.values import PythonNumber, Sequence, TargetElement, Value, describe
 from shaderad.ir import ops
 from shaderad.ir.nodes import (
     Accumulate,
@@ -46,6 +43,9 @@ from shaderad.ir.types import (
     is_float,
 )
 from shaderad.ir.walk import rewrite_expression
+from shaderad.language.annotations import ConstType, IndexType, resolve
+from shaderad.language.intrinsics import Intrinsic
+from shaderad.language.values import PythonNumber, Sequence, TargetElement, Value, describe
 
 
 def assign(body: BodyReader, node: ast.Assign) -> None:

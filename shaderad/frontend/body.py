@@ -12,17 +12,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from shaderad.diagnostics import Error, Span, error
-from shaderad.frontend.captures import Captures
 from shaderad.frontend.conversions import expr
 from shaderad.frontend.effects import has_effect
-from shaderad.frontend.host import PythonFunction, UserFunction
 from shaderad.frontend.scope import Scope
 from shaderad.frontend.slots import Slot
-from shaderad.frontend.structs import StructInfo, info_of
-from shaderad.frontend.values import Host, PythonNumber, Value, describe
 from shaderad.ir.nodes import Assign, Const, Expr, Function, Stmt, Var
 from shaderad.ir.pointers import without_targets
 from shaderad.ir.types import BufferType, Pair, Struct, Type
+from shaderad.language.captures import Captures
+from shaderad.language.host import PythonFunction, UserFunction
+from shaderad.language.structs import StructInfo, info_of
+from shaderad.language.values import Host, PythonNumber, Value, describe
 
 
 @dataclass(frozen=True)

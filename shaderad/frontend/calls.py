@@ -17,14 +17,17 @@ from shaderad.diagnostics import Error
 from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend import constructors, derivatives, math_functions, user_calls
 from shaderad.frontend.access import length
-from shaderad.frontend.annotations import BUILTIN_TYPES, AnnotationForm, Subscripted, TypeObject
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import element_count, expr
-from shaderad.frontend.host import DerivativeFunction, UserFunction
-from shaderad.frontend.intrinsics import INTRINSICS, Intrinsic, KernelForm
 from shaderad.frontend.refusals import BUILTINS
-from shaderad.frontend.structs import info_of
-from shaderad.frontend.values import (
+from shaderad.ir import ops
+from shaderad.ir.nodes import Detach, Expr, PointerLength
+from shaderad.ir.types import INT, Pointer
+from shaderad.language.annotations import BUILTIN_TYPES, AnnotationForm, Subscripted, TypeObject
+from shaderad.language.host import DerivativeFunction, UserFunction
+from shaderad.language.intrinsics import INTRINSICS, Intrinsic, KernelForm
+from shaderad.language.structs import info_of
+from shaderad.language.values import (
     ArrayRef,
     BoundMethod,
     Derivative,
@@ -34,9 +37,6 @@ from shaderad.frontend.values import (
     Value,
     describe,
 )
-from shaderad.ir import ops
-from shaderad.ir.nodes import Detach, Expr, PointerLength
-from shaderad.ir.types import INT, Pointer
 
 _BUILTINS: dict[object, str] = {
     builtins.abs: "abs",

@@ -15,7 +15,6 @@ from shaderad.frontend import operators
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.effects import has_effect
 from shaderad.frontend.scope import Flow, join
-from shaderad.frontend.values import PythonNumber
 from shaderad.ir import ops
 from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import (
@@ -35,6 +34,7 @@ from shaderad.ir.nodes import (
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import BOOL, INT, Access, Pair, is_differentiable
 from shaderad.ir.walk import all_expressions, called, touched_buffers, writes
+from shaderad.language.values import PythonNumber
 from shaderad.rules.composing import whole
 
 _NESTED_BRANCHES = 16

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shaderad.diagnostics import Span, error
-from shaderad.frontend.annotations import ConstType
-from shaderad.frontend.captures import known_number
 from shaderad.frontend.operators import typed_constant
-from shaderad.frontend.values import EnumMember, PythonNumber
 from shaderad.ir.nodes import Const
+from shaderad.language.annotations import ConstType
+from shaderad.language.captures import known_number
+from shaderad.language.values import EnumMember, PythonNumber
 
 
 def constant_of(

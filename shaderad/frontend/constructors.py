@@ -6,18 +6,9 @@ import ast
 
 from shaderad.diagnostics import Span, counted, error
 from shaderad.frontend import math_functions
-from shaderad.frontend.annotations import (
-    BUILTIN_TYPES,
-    Subscripted,
-    TypeObject,
-    resolve,
-    value_type,
-)
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import coerce, constant, expr, of_struct
 from shaderad.frontend.operators import typed_constant
-from shaderad.frontend.structs import info_of
-from shaderad.frontend.values import Host, PythonNumber, Value, describe
 from shaderad.ir.nodes import Bitcast, Cast, Const, Construct, Expr, Splat, Zero
 from shaderad.ir.types import (
     BOOL,
@@ -32,6 +23,15 @@ from shaderad.ir.types import (
     scalar_of,
     with_scalar,
 )
+from shaderad.language.annotations import (
+    BUILTIN_TYPES,
+    Subscripted,
+    TypeObject,
+    resolve,
+    value_type,
+)
+from shaderad.language.structs import info_of
+from shaderad.language.values import Host, PythonNumber, Value, describe
 
 
 def call(body: BodyReader, thing: object, node: ast.Call) -> Value:

@@ -10,14 +10,6 @@ import math
 from dataclasses import replace
 
 from shaderad.diagnostics import Error, Span, error
-from shaderad.frontend.values import (
-    NumberArgument,
-    PythonNumber,
-    Sequence,
-    StructRef,
-    Value,
-    describe,
-)
 from shaderad.ir.nodes import Cast, Const, Construct, Expr, Splat, Var
 from shaderad.ir.pointers import without_targets
 from shaderad.ir.types import (
@@ -39,6 +31,14 @@ from shaderad.ir.types import (
     is_integer,
     scalar_of,
     with_scalar,
+)
+from shaderad.language.values import (
+    NumberArgument,
+    PythonNumber,
+    Sequence,
+    StructRef,
+    Value,
+    describe,
 )
 
 _FLOAT_FORM = {Kind.HALF: (11, 16), Kind.FLOAT: (24, 128), Kind.DOUBLE: (53, 1024)}

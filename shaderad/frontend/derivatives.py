@@ -9,10 +9,7 @@ from shaderad.frontend import user_calls
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import coerce, expr, to_float
 from shaderad.frontend.effects import has_effect
-from shaderad.frontend.host import UserFunction
-from shaderad.frontend.signatures import Signature, signature_of
 from shaderad.frontend.slots import flatten, slot_for
-from shaderad.frontend.values import Derivative, Host, Value, describe
 from shaderad.ir.nodes import (
     BackwardDiff,
     Construct,
@@ -29,6 +26,9 @@ from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.prints import silent_function
 from shaderad.ir.types import BufferType, Pair, Struct, Type, Void, is_differentiable, tangent
 from shaderad.ir.walk import all_expressions, called, statements
+from shaderad.language.host import UserFunction
+from shaderad.language.signatures import Signature, signature_of
+from shaderad.language.values import Derivative, Host, Value, describe
 
 
 def derivative_of(body: BodyReader, is_forward: bool, node: ast.Call) -> Derivative:

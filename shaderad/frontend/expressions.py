@@ -13,12 +13,12 @@ from shaderad.diagnostics import Error
 from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend import access, calls, operators
 from shaderad.frontend.body import BodyReader
-from shaderad.frontend.captures import MISSING, to_value
 from shaderad.frontend.conversions import expr, unify
 from shaderad.frontend.refusals import EXPRESSIONS
-from shaderad.frontend.values import PythonNumber, Sequence, Value, describe
 from shaderad.ir.nodes import Conditional, Expr, Logical, Splat, Var
 from shaderad.ir.types import BOOL, INT
+from shaderad.language.captures import MISSING, to_value
+from shaderad.language.values import PythonNumber, Sequence, Value, describe
 
 
 def read(body: BodyReader, node: ast.expr, is_target: bool) -> Value:

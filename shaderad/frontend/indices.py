@@ -7,11 +7,11 @@ import ast
 from shaderad.diagnostics import counted
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import constant
-from shaderad.frontend.intrinsics import KernelForm
 from shaderad.frontend.operators import as_number
-from shaderad.frontend.values import Host, describe
 from shaderad.ir.nodes import Expr
 from shaderad.ir.types import INT
+from shaderad.language.intrinsics import KernelForm
+from shaderad.language.values import Host, describe
 
 
 def index_of(body: BodyReader, node: ast.expr, count: int | None, owner: str) -> Expr:

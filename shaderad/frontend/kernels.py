@@ -7,14 +7,9 @@ from dataclasses import dataclass
 
 from shaderad.diagnostics import Span, error
 from shaderad.frontend import expressions, statements, user_calls
-from shaderad.frontend.annotations import ConstType, IndexType
 from shaderad.frontend.body import BodyReader, Readers, Unit
-from shaderad.frontend.captures import Captures
 from shaderad.frontend.constants import constant_of
-from shaderad.frontend.host import PythonFunction
 from shaderad.frontend.scope import Scope
-from shaderad.frontend.signatures import RESERVED, signature_of
-from shaderad.frontend.values import ArrayRef, StructRef, Value
 from shaderad.ir.nodes import Buffer, Kernel, KernelParameter, Uniform, Var
 from shaderad.ir.pointers import POINTED, comes_apart, pointers_in, with_targets
 from shaderad.ir.types import (
@@ -28,6 +23,11 @@ from shaderad.ir.types import (
     Type,
     Void,
 )
+from shaderad.language.annotations import ConstType, IndexType
+from shaderad.language.captures import Captures
+from shaderad.language.host import PythonFunction
+from shaderad.language.signatures import RESERVED, signature_of
+from shaderad.language.values import ArrayRef, StructRef, Value
 
 READERS = Readers(
     expression=expressions.read, block=statements.read_block, specialise=user_calls.specialise

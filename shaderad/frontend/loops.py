@@ -8,13 +8,13 @@ import builtins
 from shaderad.frontend import calls, operators
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import coerce, expr
-from shaderad.frontend.intrinsics import KernelForm
 from shaderad.frontend.scope import Flow, LoopFlow, join
 from shaderad.frontend.unrolling import repeats_as_numbers
-from shaderad.frontend.values import Host, PythonNumber, describe
 from shaderad.ir.nodes import Assign, Const, Expr, For, Return, Stmt, Var, While
 from shaderad.ir.types import BOOL, INT
 from shaderad.ir.walk import statements
+from shaderad.language.intrinsics import KernelForm
+from shaderad.language.values import Host, PythonNumber, describe
 
 
 def for_loop(body: BodyReader, node: ast.For) -> None:

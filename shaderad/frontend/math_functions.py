@@ -14,11 +14,11 @@ from typing import Any
 from shaderad.diagnostics import Span, error
 from shaderad.frontend.conversions import coerce, expr, to_float, unify
 from shaderad.frontend.operators import apply, power
-from shaderad.frontend.values import PythonNumber, Value, describe
 from shaderad.ir import ops
 from shaderad.ir.nodes import Cast, Expr
 from shaderad.ir.tables import check_rows
 from shaderad.ir.types import INT, is_float, is_integer, with_scalar
+from shaderad.language.values import PythonNumber, Value, describe
 
 _NO_PRIMITIVES: frozenset[Any] = frozenset({math.log, math.trunc, math.cbrt})
 _BY_NAME = {getattr(math, name): op for name, op in ops.PUBLIC.items() if name in vars(math)}

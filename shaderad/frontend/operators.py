@@ -12,7 +12,6 @@ from typing import Any
 
 from shaderad.diagnostics import Span, error
 from shaderad.frontend.conversions import constant, expr, to_float, unify
-from shaderad.frontend.values import PythonNumber, Value, describe
 from shaderad.ir import ops
 from shaderad.ir.nodes import Apply, Const, Expr
 from shaderad.ir.types import (
@@ -27,6 +26,7 @@ from shaderad.ir.types import (
     is_integer,
     scalar_of,
 )
+from shaderad.language.values import PythonNumber, Value, describe
 
 _ARITHMETIC: dict[type[ast.operator], ops.Op] = {
     ast.Add: ops.ADD,

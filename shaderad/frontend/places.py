@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 
 from shaderad.diagnostics import Error
 from shaderad.frontend.body import BodyReader
-from shaderad.frontend.host import DerivativeFunction
-from shaderad.frontend.values import TargetElement, Value, describe
 from shaderad.ir.nodes import (
     Element,
     ElementStep,
@@ -24,6 +22,8 @@ from shaderad.ir.nodes import (
     Var,
 )
 from shaderad.ir.types import Pair
+from shaderad.language.host import DerivativeFunction
+from shaderad.language.values import TargetElement, Value, describe
 
 
 @dataclass(frozen=True)

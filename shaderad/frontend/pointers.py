@@ -13,7 +13,6 @@ from shaderad.diagnostics import Error
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.indices import index_of
 from shaderad.frontend.places import root_of
-from shaderad.frontend.values import ArrayRef, TargetElement, Twin, Value
 from shaderad.ir.nodes import Expr, Field, Load, PointerIndex
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import (
@@ -25,6 +24,7 @@ from shaderad.ir.types import (
     is_differentiable,
     tangent,
 )
+from shaderad.language.values import ArrayRef, TargetElement, Twin, Value
 
 
 def element(body: BodyReader, pointer: Expr, node: ast.Subscript) -> Load:

@@ -13,9 +13,9 @@ from typing import Any
 
 from shaderad.diagnostics import error
 from shaderad.frontend.body import BodyReader
-from shaderad.frontend.values import EnumMember, PythonNumber, Sequence, Value, describe
 from shaderad.ir.nodes import Expr, Print
 from shaderad.ir.shown import PrintForm, is_printable, why_no_format
+from shaderad.language.values import EnumMember, PythonNumber, Sequence, Value, describe
 
 MAX_WORDS = 256
 """Largest number of words of one ``print``: generated code has a line for each."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import reduce
 
-from shaderad.frontend.names import BoundNames
-from shaderad.frontend.values import PythonNumber, Value
 from shaderad.ir.types import Type
+from shaderad.language.names import BoundNames
+from shaderad.language.values import PythonNumber, Value
 
 Flow = frozenset[str] | None
 """The names assigned on every path to a point; `None` if it is unreachable."""

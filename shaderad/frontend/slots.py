@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shaderad.diagnostics import Span, error
-from shaderad.frontend.annotations import ConstType
 from shaderad.frontend.constants import fitted
 from shaderad.frontend.conversions import coerce
 from shaderad.frontend.operators import as_number
 from shaderad.frontend.scope import Scope
-from shaderad.frontend.values import ArrayRef, PythonNumber, StructRef, Value, describe
 from shaderad.ir.nodes import Const, Expr, Parameter, Var
 from shaderad.ir.pointers import holds_pointers, reaches_floats, without_targets
 from shaderad.ir.types import (
@@ -24,6 +22,8 @@ from shaderad.ir.types import (
     Type,
     is_differentiable,
 )
+from shaderad.language.annotations import ConstType
+from shaderad.language.values import ArrayRef, PythonNumber, StructRef, Value, describe
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shaderad.frontend.annotations import ConstType
 from shaderad.frontend.body import Unit
-from shaderad.frontend.captures import Captures
 from shaderad.frontend.constants import constant_of
-from shaderad.frontend.host import UserFunction
 from shaderad.frontend.kernels import READERS
-from shaderad.frontend.signatures import signature_of
 from shaderad.frontend.slots import ConstSlot, Slot, ValueSlot
 from shaderad.ir.nodes import Function
 from shaderad.ir.types import Struct
+from shaderad.language.annotations import ConstType
+from shaderad.language.captures import Captures
+from shaderad.language.host import UserFunction
+from shaderad.language.signatures import signature_of
 
 
 @dataclass(frozen=True)

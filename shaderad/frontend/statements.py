@@ -13,9 +13,9 @@ from shaderad.frontend.conversions import coerce, expr
 from shaderad.frontend.effects import has_effect
 from shaderad.frontend.refusals import STATEMENTS
 from shaderad.frontend.scope import join
-from shaderad.frontend.values import Derivative, PythonNumber, describe
 from shaderad.ir.nodes import Assert, Break, Call, Continue, Evaluate, If, Return
 from shaderad.ir.types import VOID, Void
+from shaderad.language.values import Derivative, PythonNumber, describe
 
 
 def read_block(body: BodyReader, statements: list[ast.stmt]) -> None:

@@ -12,12 +12,12 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from shaderad.diagnostics import LanguageError
-from shaderad.frontend.annotations import ConstType
 from shaderad.frontend.body import BodyReader
-from shaderad.frontend.host import UserFunction
-from shaderad.frontend.intrinsics import KernelForm
-from shaderad.frontend.signatures import signature_of
-from shaderad.frontend.values import Host, Value
+from shaderad.language.annotations import ConstType
+from shaderad.language.host import UserFunction
+from shaderad.language.intrinsics import KernelForm
+from shaderad.language.signatures import signature_of
+from shaderad.language.values import Host, Value
 
 
 def repeats_as_numbers(body: BodyReader, loop: ast.For, name: str) -> bool:

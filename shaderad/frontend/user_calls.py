@@ -6,11 +6,8 @@ import ast
 
 from shaderad.diagnostics import Span, error
 from shaderad.frontend.body import BodyReader, Unit
-from shaderad.frontend.host import DerivativeFunction, PythonFunction, UserFunction
 from shaderad.frontend.scope import Scope
-from shaderad.frontend.signatures import Signature, signature_of
 from shaderad.frontend.slots import Slot, ValueSlot, flatten, instantiate, paired, slot_for
-from shaderad.frontend.values import Value
 from shaderad.ir.nodes import Call, Expr, Function, Parameter, Stmt
 from shaderad.ir.pointers import pointers_in, reaches_floats, without_targets
 from shaderad.ir.types import (
@@ -24,6 +21,9 @@ from shaderad.ir.types import (
     is_differentiable,
     tangent,
 )
+from shaderad.language.host import DerivativeFunction, PythonFunction, UserFunction
+from shaderad.language.signatures import Signature, signature_of
+from shaderad.language.values import Value
 
 
 def call(body: BodyReader, function: object, node: ast.Call, owner: Value | None) -> Expr:

@@ -1,7 +1,7 @@
 """Synthetic names, for the values that compiler passes introduce.
 
 Invariant: a synthetic name holds a prime, which no Python identifier does, so it never collides
-with a name of the user. `lower/names.py` spells it without the prime.
+with a name of the user. `lower/write/names.py` spells it without the prime.
 """
 
 from __future__ import annotations

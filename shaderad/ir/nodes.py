@@ -436,7 +436,8 @@ class Function:
     """
 
     name: str
-    """Name in the source; methods are ``Struct_method``. ``lower/names.py`` makes it unique."""
+    """Name in the source; methods are ``Struct_method``. ``lower/write/names.py`` makes it
+    unique."""
     parameters: tuple[Parameter, ...]
     result: Type
     body: tuple[Stmt, ...]

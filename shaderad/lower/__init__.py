@@ -1,1 +1,1 @@
-"""Typed IR -> Slang text -> compiled programs."""
+"""Typed IR -> Slang text and what it binds."""

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
+from shaderad.compiler.artifact import Program
 from shaderad.diagnostics import Span
 from shaderad.ir import sizes
 from shaderad.ir.shown import PrintForm
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import Type
-from shaderad.lower.artifact import Program
 
 WORKGROUP_SIZE = 64
 """The default number of threads of a workgroup; `groupSize` of the library."""
@@ -94,7 +94,7 @@ class WordKind(Enum):
     BITS = "bits"  # the constant `index`, such as the bits of an infinity
     LAUNCH = "launch"  # the number of this dispatch on its device
     SITE_BASE = "site base"  # the first report site of this program in the device's table
-    SIZE = "size"  # the size `name` of a pass (lower/passes.py)
+    SIZE = "size"  # the size `name` of a pass (lower/passes/rows.py)
 
 
 @dataclass(frozen=True)

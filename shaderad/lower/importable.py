@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from shaderad.compiler.artifact import Program
 from shaderad.diagnostics import DerivativeError
 from shaderad.ir.nodes import Buffer, Function, Kernel
 from shaderad.ir.prints import silent
 from shaderad.ir.types import Access, Kind, Type, is_differentiable, scalars
 from shaderad.ir.walk import reachable, writes_memory
-from shaderad.lower.artifact import Program
 from shaderad.lower.bindings import Mode, Variant
-from shaderad.lower.functions import write_function
 from shaderad.lower.kernels import assemble
-from shaderad.lower.module import DerivativeNames, Module
-from shaderad.lower.names import IdentifierScope
-from shaderad.lower.piece import Piece
-from shaderad.lower.strategy import NOTHING_HOISTED
-from shaderad.lower.tags import Tags
+from shaderad.lower.prepare.strategy import NOTHING_HOISTED
+from shaderad.lower.write.functions import write_function
+from shaderad.lower.write.module import DerivativeNames, Module
+from shaderad.lower.write.names import IdentifierScope
+from shaderad.lower.write.piece import Piece
+from shaderad.lower.write.tags import Tags
 from shaderad.rules.pulling import Adjoint, Adjoints, pull_function, split_function
 from shaderad.rules.pushing.functions import PushedFunctions
 from shaderad.rules.pushing.statements import push_body

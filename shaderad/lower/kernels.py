@@ -13,6 +13,8 @@ from shaderad.bodies.liveness import live_before
 from shaderad.bodies.outputs import Resolved, resolve_outputs
 from shaderad.bodies.ranges import marked
 from shaderad.bodies.write_numbers import numbered
+from shaderad.compiler.artifact import Access as BindingAccess
+from shaderad.compiler.artifact import Binding, Program
 from shaderad.diagnostics import Span, error, nesting
 from shaderad.ir.nodes import (
     AccumulateGradient,
@@ -28,25 +30,23 @@ from shaderad.ir.prints import silent
 from shaderad.ir.types import INT, VOID, Access, LocalArray, Struct, Type, is_differentiable
 from shaderad.ir.verifier import verified
 from shaderad.ir.walk import reachable, statements, writes
-from shaderad.lower import refusals
-from shaderad.lower.artifact import Access as BindingAccess
-from shaderad.lower.artifact import Binding, Program
 from shaderad.lower.bindings import Addition, Lowered, Mode, Variant
-from shaderad.lower.decoder import write_decoder
-from shaderad.lower.depth import check_depth
-from shaderad.lower.entry_needs import group_limit, is_single_group
-from shaderad.lower.entry_points import ENTRY_NAME, KERNEL_ENTRY, EntryWriter, write_outputs
-from shaderad.lower.entry_scope import EntryScope
-from shaderad.lower.functions import copy_parameter, write_function
-from shaderad.lower.known import folded_names, folded_parameters
-from shaderad.lower.module import Module
-from shaderad.lower.names import imported_modules
-from shaderad.lower.piece import Piece
-from shaderad.lower.slang import FunctionWriter
-from shaderad.lower.strategy import NOTHING_HOISTED, choose
-from shaderad.lower.structs import write_layout, write_struct, write_tuple
-from shaderad.lower.tags import Tags
-from shaderad.lower.watches import Watch
+from shaderad.lower.entry.decoder import write_decoder
+from shaderad.lower.entry.needs import group_limit, is_single_group
+from shaderad.lower.entry.points import ENTRY_NAME, KERNEL_ENTRY, EntryWriter, write_outputs
+from shaderad.lower.entry.scope import EntryScope
+from shaderad.lower.prepare import refusals
+from shaderad.lower.prepare.depth import check_depth
+from shaderad.lower.prepare.known import folded_names, folded_parameters
+from shaderad.lower.prepare.strategy import NOTHING_HOISTED, choose
+from shaderad.lower.prepare.watches import Watch
+from shaderad.lower.write.functions import copy_parameter, write_function
+from shaderad.lower.write.module import Module
+from shaderad.lower.write.names import imported_modules
+from shaderad.lower.write.piece import Piece
+from shaderad.lower.write.slang import FunctionWriter
+from shaderad.lower.write.structs import write_layout, write_struct, write_tuple
+from shaderad.lower.write.tags import Tags
 from shaderad.rules.pulling import (
     Adjoint,
     Adjoints,
@@ -64,7 +64,7 @@ def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered,
     """The dispatches of `kernel` in `mode`, in order of execution.
 
     Raises:
-        LanguageError, DerivativeError: See ``bodies/outputs.py`` and ``lower/refusals.py``.
+        LanguageError, DerivativeError: See ``bodies/outputs.py`` and ``lower/prepare/refusals.py``.
         CompileError: SR0753, a built kernel has no body.
     """
     if kernel.is_built:

@@ -15,8 +15,8 @@ from typing import Any, cast
 import numpy as np
 
 from shaderad.diagnostics import Error, error
-from shaderad.frontend.structs import check_fields
 from shaderad.ir import types
+from shaderad.language.structs import check_fields
 from shaderad.runtime import checks
 
 # The same as NDArray[Any], without importing numpy.typing.

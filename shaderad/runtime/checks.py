@@ -9,8 +9,8 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from shaderad.compiler.artifact import Access, Program
 from shaderad.diagnostics import error
-from shaderad.lower.artifact import Access, Program
 from shaderad.runtime.protocol import Capabilities
 
 WORD_BYTES = 4

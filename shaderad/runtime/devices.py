@@ -11,9 +11,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from shaderad.compiler.compile import VettingDevice, prepare
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.lower.compile import VettingDevice, prepare
 from shaderad.runtime.choice import DeviceInfo
 from shaderad.runtime.forks import check_process, note_opened
 from shaderad.runtime.interrupts import held_back

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from shaderad.lower.artifact import Access, Binding, Code, Program
+from shaderad.compiler.artifact import Access, Binding, Code, Program
 from shaderad.runtime.checks import WORD_BYTES, check_range, padded
 from shaderad.runtime.protocol import Buffer, Runtime
 

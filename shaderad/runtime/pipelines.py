@@ -11,8 +11,8 @@ from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 from typing import Generic, TypeVar
 
+from shaderad.compiler.artifact import Code, Program
 from shaderad.diagnostics.progress import Work
-from shaderad.lower.artifact import Code, Program
 from shaderad.runtime import checks
 from shaderad.runtime.guard import Guarded, guarded
 from shaderad.runtime.interrupts import let_through, turn

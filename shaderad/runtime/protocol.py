@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from shaderad.lower.artifact import Program
+from shaderad.compiler.artifact import Program
 
 Atomics = Literal["native", "compare-exchange", "exchange"]
 """The ways of adding a float to memory that threads share."""

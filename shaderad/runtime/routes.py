@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from shaderad.compiler.artifact import Code, Program
+from shaderad.compiler.compile import VettingDevice, compile_program, prepare_to_vet, vet
 from shaderad.diagnostics import Error, error
-from shaderad.lower.artifact import Code, Program
-from shaderad.lower.compile import VettingDevice, compile_program, prepare_to_vet, vet
 from shaderad.runtime.protocol import Capabilities, Route
 from shaderad.runtime.spirv_comparisons import with_ordered_comparisons
 from shaderad.runtime.spirv_pointers import with_pointers_in_place

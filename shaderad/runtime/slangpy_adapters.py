@@ -11,8 +11,8 @@ from typing import Any
 
 import slangpy as spy
 
+from shaderad.compiler.cache import default_cache
 from shaderad.diagnostics import error
-from shaderad.lower.cache import default_cache
 from shaderad.runtime.checks import limited
 from shaderad.runtime.choice import DeviceInfo, choose
 from shaderad.runtime.guard import shortened

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import slangpy as spy
 
+from shaderad.compiler.artifact import Code, Program
+from shaderad.compiler.compile import library_path, modules_of
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.progress import Work
-from shaderad.lower.artifact import Code, Program
-from shaderad.lower.compile import library_path, modules_of
 from shaderad.runtime import checks
 from shaderad.runtime.forks import keep_for_ever
 from shaderad.runtime.guard import guarded, shortened

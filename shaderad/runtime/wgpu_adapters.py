@@ -11,8 +11,8 @@ from wgpu.backends import wgpu_native
 from wgpu.backends.wgpu_native import extras
 from wgpu.backends.wgpu_native._ffi import ffi
 
+from shaderad.compiler.compile import VettingDevice
 from shaderad.diagnostics import error
-from shaderad.lower.compile import VettingDevice
 from shaderad.runtime.checks import limited
 from shaderad.runtime.choice import DeviceInfo, choose
 from shaderad.runtime.protocol import Capabilities, Kind

@@ -13,10 +13,10 @@ from typing import Any
 
 import wgpu
 
+from shaderad.compiler.artifact import Access, Code, Program
+from shaderad.compiler.compile import VettingDevice
 from shaderad.diagnostics import error
 from shaderad.diagnostics.progress import Work
-from shaderad.lower.artifact import Access, Code, Program
-from shaderad.lower.compile import VettingDevice
 from shaderad.runtime import checks
 from shaderad.runtime.bind_groups import BindGroups
 from shaderad.runtime.guard import guarded

@@ -12,10 +12,10 @@ import pytest
 
 import shaderad as sad
 from shaderad.bodies.ranges import conditions
-from shaderad.frontend.decorators import KernelFunction
+from shaderad.device.kernel_facts import KernelRanges
+from shaderad.language.decorators import KernelFunction
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import lower_kernel
-from shaderad.session.kernel_facts import KernelRanges
 from tests.agreement import check_against_oracle
 
 

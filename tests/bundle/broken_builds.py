@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from shaderad.lower.cache import Cache
-from shaderad.lower.child import Child, ChildDied, ChildTimedOut, ChildUnavailable
-from shaderad.lower.validate import Judgement, Status
+from shaderad.compiler.cache import Cache
+from shaderad.compiler.child import Child, ChildDied, ChildTimedOut, ChildUnavailable
+from shaderad.compiler.validate import Judgement, Status
 
 Break = Callable[[pytest.MonkeyPatch], None]
 
@@ -81,7 +81,7 @@ def has_no_room_for_a_folder(patch: pytest.MonkeyPatch) -> None:
     def mkdtemp(**kwargs: object) -> str:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    patch.setattr("shaderad.bundle.folder.tempfile.mkdtemp", mkdtemp)
+    patch.setattr("shaderad.bundle.write.folder.tempfile.mkdtemp", mkdtemp)
 
 
 def child(reply: dict[str, Any] | Exception) -> Break:
@@ -106,22 +106,22 @@ def validators_refuse(patch: pytest.MonkeyPatch) -> None:
     def judge(*question: object) -> Judgement:
         return Judgement("spirv-val", Status.REFUSED, "line 3: bad operand")
 
-    patch.setattr("shaderad.bundle.judging.validate", judge)
-    patch.setattr("shaderad.bundle.judging.default_cache", lambda: Cache(None))
+    patch.setattr("shaderad.bundle.write.judging.validate", judge)
+    patch.setattr("shaderad.bundle.write.judging.default_cache", lambda: Cache(None))
 
 
 def we_have_a_bug(patch: pytest.MonkeyPatch) -> None:
     def broken(*given: object) -> bytes:
         raise KeyError("slot")
 
-    patch.setattr("shaderad.bundle.stages.manifest_bytes", broken)
+    patch.setattr("shaderad.bundle.write.stages.manifest_bytes", broken)
 
 
 def a_person_interrupts(patch: pytest.MonkeyPatch) -> None:
     def interrupted(*given: object) -> bytes:
         raise KeyboardInterrupt
 
-    patch.setattr("shaderad.bundle.stages.manifest_bytes", interrupted)
+    patch.setattr("shaderad.bundle.write.stages.manifest_bytes", interrupted)
 
 
 CROWDED = kernel(

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 import shaderad.bundle
-from shaderad.bundle import description, document, graph_description
-from shaderad.bundle.description import SCHEMA_FILE, SCHEMA_VERSION
-from shaderad.bundle.document import Manifest
+from shaderad.bundle.format import description, document, graph_description
+from shaderad.bundle.format.description import SCHEMA_FILE, SCHEMA_VERSION
+from shaderad.bundle.format.document import Manifest
 
 PATH = Path(shaderad.bundle.__file__).parent / SCHEMA_FILE
 MODULES: tuple[ModuleType, ...] = (description, graph_description, document)

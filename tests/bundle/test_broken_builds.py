@@ -114,7 +114,7 @@ def test_a_person_who_interrupts_gets_no_traceback(
 KILLED = """
 import os, signal
 from pathlib import Path
-from shaderad.bundle.folder import write_folder
+from shaderad.bundle.write.folder import write_folder
 
 write, count = Path.write_bytes, [0]
 def write_bytes(path, content):

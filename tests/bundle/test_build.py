@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import shaderad as sad
-from shaderad.bundle import judging
+from shaderad.bundle.write import judging
+from shaderad.compiler.cache import Cache
+from shaderad.compiler.validate import Judgement, Status
 from shaderad.lower.bindings import Mode
-from shaderad.lower.cache import Cache
-from shaderad.lower.validate import Judgement, Status
 from tests.bundle.conftest import SOURCE, Output
 
 

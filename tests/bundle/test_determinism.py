@@ -66,7 +66,7 @@ def test_bytes_depend_on_no_place_seed_order_cache_or_validator(
         name,
         cwd="..",
         source=f"{there.folder}/{name}",
-        first="import shaderad.session.graphs, shaderad.lower.kernels, numpy",
+        first="import shaderad.execute.graphs, shaderad.lower.kernels, numpy",
         cache="other",
         PYTHONHASHSEED="4711",
         LC_ALL="C",

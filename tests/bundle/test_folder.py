@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.folder import check_folder, write_folder
+from shaderad.bundle.write.folder import check_folder, write_folder
 
 FIRST = {"a.txt": b"one", "wgsl/k.wgsl": b"code"}
 SECOND = {"a.txt": b"two", "hlsl/k.hlsl": b"code"}
@@ -136,7 +136,7 @@ def test_a_swap_that_fails_leaves_the_earlier_build(
         return rename(path, target)
 
     monkeypatch.setattr(Path, "rename", busy)
-    monkeypatch.setattr("shaderad.bundle.folder._exchange", lambda one, other: False)
+    monkeypatch.setattr("shaderad.bundle.write.folder._exchange", lambda one, other: False)
     with pytest.raises(sad.CompileError, match="SR0708"):
         write_folder(folder, with_manifest(SECOND))
     assert files_in(folder) == with_manifest(FIRST)

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.bundle import plain_files
-from shaderad.bundle.digest import is_intact, with_digest
-from shaderad.bundle.inspection import inspect
+from shaderad.bundle.format.digest import is_intact, with_digest
+from shaderad.bundle.read import plain_files
+from shaderad.bundle.read.inspection import inspect
 from tests.bundle.conftest import Output
 from tests.bundle.test_loading import copied, edit
 
@@ -338,7 +338,7 @@ def test_a_forged_plan_is_refused_when_it_is_called(
     name: str, graph_output: Output, tmp_path: Path, device: sad.Device,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("shaderad.session.prepared.STEP_LIMIT", 1000)
+    monkeypatch.setattr("shaderad.execute.prepared.STEP_LIMIT", 1000)
     wanted, graph, forge = later_forgeries()[name]
     folder = copied(graph_output.folder, tmp_path)
     edit(folder, forge)

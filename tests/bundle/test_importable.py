@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.profiles import PROFILES
-from shaderad.bundle.wanted_inputs import kernel_inputs
+from shaderad.bundle.write.profiles import PROFILES
+from shaderad.bundle.write.wanted_inputs import kernel_inputs
+from shaderad.compiler.artifact import Program
+from shaderad.compiler.compile import compile_program
 from shaderad.ir.nodes import Kernel
-from shaderad.lower.artifact import Program
 from shaderad.lower.bindings import Variant
-from shaderad.lower.compile import compile_program
 from shaderad.lower.importable import lower_importable
 from tests.conformance.kernels import kernels
 

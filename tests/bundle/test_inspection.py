@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.inspection import inspect
+from shaderad.bundle.read.inspection import inspect
 
 FILE = """
 import shaderad as sad

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 import shaderad as sad
-from shaderad.bundle import judging
-from shaderad.bundle.judging import Naga, Validators
-from shaderad.bundle.programs import EntryPoint
+from shaderad.bundle.write import judging
+from shaderad.bundle.write.judging import Naga, Validators
+from shaderad.bundle.write.programs import EntryPoint
+from shaderad.compiler.artifact import Code, Program
+from shaderad.compiler.cache import Cache
+from shaderad.compiler.validate import Judgement, Status
 from shaderad.ir.nodes import NO_SPAN
-from shaderad.lower.artifact import Code, Program
 from shaderad.lower.bindings import Lowered, Mode
-from shaderad.lower.cache import Cache
-from shaderad.lower.validate import Judgement, Status
 
 GOOD = Code("wgsl", b"@compute @workgroup_size(1) fn main() {}")
 

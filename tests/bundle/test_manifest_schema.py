@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shaderad.bundle.description import SCHEMA_FILE
+from shaderad.bundle.format.description import SCHEMA_FILE
 from tests.bundle.conftest import Output
 from tests.bundle.manifest_schema import PATH
 

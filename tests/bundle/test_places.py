@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.places import places
+from shaderad.bundle.write.places import places
+from shaderad.compiler.artifact import Access, Binding, Code, Program
 from shaderad.diagnostics import Error
-from shaderad.lower.artifact import Access, Binding, Code, Program
 from tests.bundle.conftest import SOURCE, Output
 
 Places = dict[str, tuple[Any, bool]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.size_text import parsed, spelled
+from shaderad.bundle.format.size_text import parsed, spelled
 from shaderad.ir import sizes
 from shaderad.ir.sizes import Size
 from tests.bundle import graphs

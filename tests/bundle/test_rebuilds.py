@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import shaderad as sad
-from shaderad.bundle import judging
-from shaderad.bundle.stages import Built
-from shaderad.lower import compile as compiling
-from shaderad.lower import validate as validators
-from shaderad.lower.cache import Cache
-from shaderad.lower.child import Child
-from shaderad.lower.validate import Status
+from shaderad.bundle.write import judging
+from shaderad.bundle.write.stages import Built
+from shaderad.compiler import compile as compiling
+from shaderad.compiler import validate as validators
+from shaderad.compiler.cache import Cache
+from shaderad.compiler.child import Child
+from shaderad.compiler.validate import Status
 from tests.bundle.test_manifest import contents
 
 TOOLS = {"spirv-val", "glslangValidator"}
@@ -157,7 +157,7 @@ def test_a_rebuild_of_kernels_imports_no_runtime_and_nothing_of_graphs(source: P
             stdout=subprocess.PIPE, text=True, check=True, timeout=300,
         )  # fmt: skip
     loaded = set(done.stdout.splitlines()[-1].split())
-    assert "shaderad.bundle.stages" in loaded
-    heavy = {"wgpu", "slangpy", "rich", "shaderad.graph.planning", "shaderad.session.graphs",
-             "shaderad.bundle.graph_manifest", "shaderad.rules.arrays"}  # fmt: skip
+    assert "shaderad.bundle.write.stages" in loaded
+    heavy = {"wgpu", "slangpy", "rich", "shaderad.plan.planning", "shaderad.execute.graphs",
+             "shaderad.bundle.write.graph_manifest", "shaderad.rules.arrays"}  # fmt: skip
     assert not heavy & loaded

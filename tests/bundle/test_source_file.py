@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.source_file import find_entries, imported, split_source
+from shaderad.bundle.write.source_file import find_entries, imported, split_source
 
 KERNEL = """
 import shaderad as sad

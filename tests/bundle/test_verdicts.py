@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.lower import compile as compiling
-from shaderad.lower.artifact import Code
-from shaderad.lower.cache import Cache
+from shaderad.compiler import compile as compiling
+from shaderad.compiler.artifact import Code
+from shaderad.compiler.cache import Cache
 from tests.bundle.test_loading import copied, edit
 
 # `shaderad.runtime` has a function of this name.
@@ -145,7 +145,7 @@ def test_no_verdict_stands_in_no_manifest(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     no_answer = compiling.Verdict(False, "naga was killed", is_final=False)
-    monkeypatch.setattr("shaderad.bundle.verdicts.vet", lambda *_: no_answer)
+    monkeypatch.setattr("shaderad.bundle.write.verdicts.vet", lambda *_: no_answer)
     with pytest.raises(sad.CompileError, match="naga was killed") as caught:
         sad.build(source, tmp_path / "out", targets="spirv", validate=False, vet=True)
     assert caught.value.code == "SR0757"

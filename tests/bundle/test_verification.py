@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import shaderad as sad
-from shaderad.bundle import verification
+from shaderad.bundle.write import verification
 from shaderad.runtime import Runtime
 
 pytestmark = pytest.mark.gpu

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from shaderad.compiler.artifact import Program
+from shaderad.compiler.cache import Cache
+from shaderad.compiler.compile import compile_program
 from shaderad.diagnostics import CompileError
-from shaderad.lower.artifact import Program
-from shaderad.lower.cache import Cache
-from shaderad.lower.compile import compile_program
 
 FOLDER = Path(__file__).parent
 NAN = math.nan

@@ -7,8 +7,8 @@ import pkgutil
 from collections.abc import Iterator
 
 from shaderad.diagnostics import Error
-from shaderad.frontend.decorators import KernelFunction
 from shaderad.ir.nodes import Kernel
+from shaderad.language.decorators import KernelFunction
 from tests.conformance import programs
 
 

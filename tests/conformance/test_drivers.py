@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.lower.artifact import Access
+from shaderad.compiler.artifact import Access
 from tests import swiftshader
 from tests.conformance import checks
 from tests.conformance.programs import atomic, contention, gather, minmax

@@ -14,7 +14,7 @@ from typer.main import get_command
 import shaderad as sad
 from shaderad.cli import app
 from shaderad.diagnostics import MESSAGES
-from shaderad.session.array_functions import public
+from shaderad.functions import public
 from tests.samples.loading import ROOT, module_of
 
 DOCS = ROOT / "docs"

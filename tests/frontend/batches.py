@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 
 import shaderad as sad
-from shaderad.frontend.host import UserFunction
+from shaderad.language.host import UserFunction
 
 EXPECTED: dict[str, Callable[[float, float], float]] = {}
 

@@ -17,7 +17,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.diagnostics import MESSAGES
-from shaderad.frontend.decorators import KernelFunction
+from shaderad.language.decorators import KernelFunction
 
 MARK = re.compile(r"# error: (?P<code>SR\d{4}) \| (?:(?P<under>.*?) )?\| (?P<words>.*)$")
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from shaderad.frontend.decorators import KernelFunction
 from shaderad.interpret import KernelRun, interpret
-from tests.test_session_pointers import render, rendered, seed
+from shaderad.language.decorators import KernelFunction
+from tests.arrays.test_pointers import render, rendered, seed
 
 THREADS = 7
 WEIGHT = np.linspace(1.0, 2.0, THREADS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from shaderad.frontend.decorators import KernelFunction
 from shaderad.ir import ops
 from shaderad.ir.nodes import (
     Apply,
@@ -16,6 +15,7 @@ from shaderad.ir.nodes import (
     Var,
 )
 from shaderad.ir.types import BOOL, FLOAT, INT, Type
+from shaderad.language.decorators import KernelFunction
 
 
 def var(name: str, t: Type = FLOAT) -> Var:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import shaderad as sad
 from shaderad import float2, float3, int3
-from shaderad.frontend.decorators import KernelFunction
 from shaderad.ir.types import Access, is_differentiable
+from shaderad.language.decorators import KernelFunction
 from shaderad.lower.bindings import Lowered, Mode, Variant
 from shaderad.lower.kernels import lower_kernel
-from shaderad.lower.refusals import reachable
+from shaderad.lower.prepare.refusals import reachable
 from shaderad.rules.transforms import push_kernel
 
 FOLDER = Path(__file__).parent / "golden"

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import shaderad as sad
-from shaderad.frontend.host import PythonFunction, UserFunction
 from shaderad.ir.types import Access, BufferType
+from shaderad.language.host import PythonFunction, UserFunction
 
 # Central differences in float64: the error is near 1e-10 of the derivatives here.
 _EPS = 1e-6

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 import shaderad as sad
+from shaderad.arrays.arrays import Array
+from shaderad.execute.dispatch import Placement
+from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE
+from shaderad.execute.sized_words import SizedFacts, sized_words
 from shaderad.ir import nodes, sizes
 from shaderad.ir.types import INT, Access, BufferType, Type
 from shaderad.lower.bindings import Role, Variant
-from shaderad.lower.passes import INIT, RESULT, Pass, Passes
-from shaderad.session.arrays import Array
-from shaderad.session.dispatch import Placement
-from shaderad.session.schedule import GROUP_LIMIT, SITE_BASE
-from shaderad.session.sized_words import SizedFacts, sized_words
+from shaderad.lower.passes.rows import INIT, RESULT, Pass, Passes
 
 X = "x"
 

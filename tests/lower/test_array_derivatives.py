@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from shaderad.compiler.compile import compile_program
 from shaderad.ir import arrays, nodes
 from shaderad.ir.arrays import Graph
 from shaderad.ir.nodes import Expr
 from shaderad.ir.types import INT, Access, BufferType, Tuple, Type
 from shaderad.lower.bindings import Mode, Variant
-from shaderad.lower.compile import compile_program
 from shaderad.lower.kernels import lower_kernel
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import jvp, vjp

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from shaderad.frontend.decorators import KernelFunction
+from shaderad.compiler.compile import compile_program
+from shaderad.language.decorators import KernelFunction
 from shaderad.lower.bindings import Lowered
-from shaderad.lower.compile import compile_program
 from tests.lower.golden_kernels import (
     FOLDER,
     KERNELS,

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.frontend.decorators import KernelFunction
 from shaderad.interpret import interpret
 from shaderad.ir.made_names import made_name
-from shaderad.lower.names import abbreviated, imported_modules, member_names, module_names
+from shaderad.language.decorators import KernelFunction
+from shaderad.lower.write.names import abbreviated, imported_modules, member_names, module_names
 
 
 def test_a_free_name_stays_as_it_is() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from shaderad.compiler.compile import compile_program
 from shaderad.ir import ops, sizes
 from shaderad.ir.types import FLOAT, Matrix, Struct, Type
 from shaderad.lower.bindings import Variant
-from shaderad.lower.compile import compile_program
-from shaderad.lower.passes import Passes, lower_reduce, lower_scan
+from shaderad.lower.passes.rows import Passes, lower_reduce, lower_scan
 from tests.lower.row_passes import elements_of
 
 

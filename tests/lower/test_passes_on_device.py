@@ -27,7 +27,7 @@ from shaderad.ir.types import (
     Type,
     Vector,
 )
-from shaderad.lower.passes import lower_reduce, lower_scan
+from shaderad.lower.passes.rows import lower_reduce, lower_scan
 from shaderad.rules import composing as c
 from tests.agreement import close
 from tests.lower.row_passes import elements_of, run, variant_of

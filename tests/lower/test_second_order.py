@@ -10,8 +10,8 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2x2, float3
-from shaderad.frontend.decorators import KernelFunction
-from shaderad.frontend.host import UserFunction
+from shaderad.language.decorators import KernelFunction
+from shaderad.language.host import UserFunction
 from tests.lower.loop_cases import floats
 
 pytestmark = pytest.mark.gpu

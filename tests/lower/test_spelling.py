@@ -21,8 +21,8 @@ from shaderad.ir.types import (
     Tuple,
     Vector,
 )  # fmt: skip
-from shaderad.lower.names import module_names
-from shaderad.lower.spelling import SlangTypes, is_plain_number, literal
+from shaderad.lower.write.names import module_names
+from shaderad.lower.write.spelling import SlangTypes, is_plain_number, literal
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))

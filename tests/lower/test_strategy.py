@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import shaderad as sad
-from shaderad.lower.strategy import choose
+from shaderad.lower.prepare.strategy import choose
 
 
 @sad.function

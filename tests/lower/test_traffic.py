@@ -6,10 +6,10 @@ import pytest
 
 import shaderad as sad
 from shaderad import float3
-from shaderad.bundle.programs import launch_shaped_names
-from shaderad.frontend.decorators import KernelFunction
+from shaderad.bundle.write.programs import launch_shaped_names
+from shaderad.language.decorators import KernelFunction
 from shaderad.lower.bindings import Mode, Variant
-from shaderad.lower.traffic import Traffic, traffic_of
+from shaderad.lower.prepare.traffic import Traffic, traffic_of
 
 UINT_BYTES, FLOAT_BYTES, FLOAT3_BYTES = 4, 4, 12
 

@@ -8,8 +8,8 @@ import pytest
 
 import shaderad as sad
 from shaderad import float3
+from shaderad.compiler.compile import TARGETS, compile_program
 from shaderad.lower.bindings import Lowered, Mode, SiteKind, Variant
-from shaderad.lower.compile import TARGETS, compile_program
 from shaderad.lower.kernels import lower_kernel
 
 

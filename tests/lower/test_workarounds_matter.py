@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.compiler.artifact import Program
 from shaderad.lower import kernels
-from shaderad.lower.artifact import Program
 from shaderad.runtime import routes
 from tests.agreement import close
 from tests.oracle import oracle

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 import shaderad as sad
+from shaderad.execute.run_plan import evaluate
 from shaderad.interpret.arrays import evaluate as in_numpy
 from shaderad.ir.arrays import Graph
 from shaderad.ir.types import HALF
 from shaderad.rules.arrays import jvp, vjp
-from shaderad.session.run_plan import evaluate
 from tests.random_graphs.generation import Case
 
 TOLERANCE = 2e-3

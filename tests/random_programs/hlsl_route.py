@@ -16,8 +16,8 @@ from pathlib import Path
 from unittest import mock
 
 import shaderad as sad
-from shaderad.lower.artifact import Code, Program
-from shaderad.lower.compile import VettingDevice, compile_program, vet
+from shaderad.compiler.artifact import Code, Program
+from shaderad.compiler.compile import VettingDevice, compile_program, vet
 from shaderad.runtime.protocol import Capabilities, Route
 from shaderad.runtime.routes import choose_code, readable_by_naga
 

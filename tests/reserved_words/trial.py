@@ -9,17 +9,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
-from shaderad.bundle.judging import Naga
-from shaderad.bundle.wanted_inputs import kernel_inputs
+from shaderad.bundle.write.judging import Naga
+from shaderad.bundle.write.wanted_inputs import kernel_inputs
+from shaderad.compiler.artifact import Program
+from shaderad.compiler.compile import compile_program
+from shaderad.compiler.validate import Status, tool_names, validate
 from shaderad.diagnostics import Error
-from shaderad.frontend.signatures import RESERVED
 from shaderad.ir.nodes import Kernel
-from shaderad.lower.artifact import Program
+from shaderad.language.signatures import RESERVED
 from shaderad.lower.bindings import Mode, Variant
-from shaderad.lower.compile import compile_program
 from shaderad.lower.kernels import lower_kernel
-from shaderad.lower.reserved import names_of_bodies, names_of_globals
-from shaderad.lower.validate import Status, tool_names, validate
+from shaderad.lower.write.reserved import names_of_bodies, names_of_globals
 from tests.lower.golden_kernels import FOLDER
 from tests.reserved_words import foreign
 from tests.reserved_words.roles import Role

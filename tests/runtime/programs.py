@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from shaderad.lower.artifact import Access, Binding, Program
+from shaderad.compiler.artifact import Access, Binding, Program
 
 SCALE_AND_ADD = Program(
     name="scale_and_add",

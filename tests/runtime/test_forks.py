@@ -102,7 +102,7 @@ def test_a_process_that_does_not_use_the_device_ends_as_it_wants(device: sad.Dev
 
 
 LOCKED = """
-from shaderad.session import devices
+from shaderad.device import devices
 device = sad.open_device(runtime)
 x = squared(np.ones(4), dim=4)
 x.numpy()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from shaderad.compiler.artifact import Code
+from shaderad.compiler.compile import Verdict, VettingDevice
 from shaderad.diagnostics import CompileError
-from shaderad.lower.artifact import Code
-from shaderad.lower.compile import Verdict, VettingDevice
 from shaderad.runtime import routes
 from tests.runtime.programs import SCALE_AND_ADD, UNDEFINED_NAME
 from tests.runtime.test_guard import CAPABILITIES

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from shaderad.compiler.artifact import Code
 from shaderad.diagnostics import CompileError, DeviceError
-from shaderad.lower.artifact import Code
 from shaderad.runtime import Route, open_runtime
 from tests.runtime.conftest import opened_or_skip
 from tests.runtime.programs import SCALE_AND_ADD, UNDEFINED_NAME

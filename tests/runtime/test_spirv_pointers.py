@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from shaderad.lower.artifact import Code
+from shaderad.compiler.artifact import Code
 from shaderad.runtime.routes import readable_by_naga
 from shaderad.runtime.spirv_pointers import with_pointers_in_place
 from tests.runtime.spirv_modules import HEADER, MALFORMED, module, words

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from shaderad.lower import compile as compiling
-from shaderad.lower.artifact import Code, Program
-from shaderad.lower.cache import Cache
-from shaderad.lower.child import ChildDied, ChildTimedOut
-from shaderad.lower.compile import VettingDevice, compile_program, vet
+from shaderad.compiler import compile as compiling
+from shaderad.compiler.artifact import Code, Program
+from shaderad.compiler.cache import Cache
+from shaderad.compiler.child import ChildDied, ChildTimedOut
+from shaderad.compiler.compile import VettingDevice, compile_program, vet
 from shaderad.runtime.spirv_loops import leaves_loop_from_switch
 from shaderad.runtime.spirv_pointers import with_pointers_in_place
 

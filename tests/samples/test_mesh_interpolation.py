@@ -10,7 +10,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float3
-from shaderad.session import devices
+from shaderad.device import devices
 
 pytestmark = pytest.mark.gpu
 

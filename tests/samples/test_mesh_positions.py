@@ -12,7 +12,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float3
-from shaderad.session import devices
+from shaderad.device import devices
 from tests.samples.conftest import FOLDER
 from tests.samples.loading import module_of
 

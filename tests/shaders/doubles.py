@@ -13,8 +13,8 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 
+from shaderad.compiler.artifact import Access, Binding, Program
 from shaderad.ir import ops
-from shaderad.lower.artifact import Access, Binding, Program
 from shaderad.runtime import Runtime
 from tests.shaders.op_functions import Functions
 

@@ -21,10 +21,10 @@ from shaderad.ir.types import (
     Vector,
 )
 from shaderad.lower.bindings import Mode, Variant
-from shaderad.lower.functions import write_function
-from shaderad.lower.module import Module
-from shaderad.lower.strategy import NOTHING_HOISTED
-from shaderad.lower.structs import write_tuple
+from shaderad.lower.prepare.strategy import NOTHING_HOISTED
+from shaderad.lower.write.functions import write_function
+from shaderad.lower.write.module import Module
+from shaderad.lower.write.structs import write_tuple
 from shaderad.rules.transforms import Transforms
 
 SCALARS = {"float": FLOAT, "half": HALF, "double": DOUBLE}

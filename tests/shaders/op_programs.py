@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shaderad.compiler.artifact import Access, Binding, Program
 from shaderad.ir import ops
-from shaderad.lower.artifact import Access, Binding, Program
 from tests.shaders.op_functions import Functions
 
 Shape = tuple[int, ...]

@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+from shaderad.compiler.artifact import library_folder
 from shaderad.ir import ops
-from shaderad.lower.artifact import library_folder
 from shaderad.runtime import Runtime
 
 pytest.importorskip("mpmath")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from shaderad.compiler.artifact import Access, Binding, Program
 from shaderad.ir import ops
-from shaderad.lower.artifact import Access, Binding, Program
 from shaderad.runtime import Runtime
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from shaderad.compiler.compile import compile_program
 from shaderad.ir import ops
-from shaderad.lower.compile import compile_program
 from shaderad.rules import PARTIALS
 from shaderad.rules.linear import matrix_product
 from shaderad.runtime import Runtime, routes

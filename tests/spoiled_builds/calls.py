@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import shaderad as sad
-from shaderad.session import trees
+from shaderad.arrays import trees
 from tests.spoiled_builds.model import Mesh
 
 _DRAW = np.random.default_rng(7)

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 import shaderad as sad
+from shaderad.compiler import compile as compiling
+from shaderad.compiler.artifact import Program
+from shaderad.compiler.cache import Cache
 from shaderad.doctor import DOUBLE
-from shaderad.lower import compile as compiling
-from shaderad.lower.artifact import Program
-from shaderad.lower.cache import Cache
 
 
 def times(factor: int) -> Program:

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 import shaderad as sad
-from shaderad.lower import compile as compiling
-from shaderad.lower.child import Child
-from tests.lower.misbehaving_worker import MODULE
+from shaderad.compiler import compile as compiling
+from shaderad.compiler.child import Child
+from tests.compiler.misbehaving_worker import MODULE
 from tests.stress.compile_interrupts import (
     compiled_under_interrupts,
     is_interrupted,

@@ -90,9 +90,9 @@ def test_a_lost_default_device_is_replaced_at_the_next_call(
 ) -> None:
     monkeypatch.setenv("SHADERAD_DEVICE", device.capabilities.runtime)
     entered: ContextVar[tuple[()]] = ContextVar("entered", default=())
-    monkeypatch.setattr("shaderad.session.devices._entered", entered)
-    monkeypatch.setattr("shaderad.session.devices._default.device", None)
-    monkeypatch.setattr("shaderad.session.devices._default.is_opened", False)
+    monkeypatch.setattr("shaderad.device.devices._entered", entered)
+    monkeypatch.setattr("shaderad.device.devices._default.device", None)
+    monkeypatch.setattr("shaderad.device.devices._default.is_opened", False)
     x = sad.array([1.0, 2.0])
     lose(x.device)
     with pytest.raises(sad.DeviceError):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.lower.cache import Cache
+from shaderad.compiler.cache import Cache
 from tests.stress import writers
 
 
@@ -54,7 +54,7 @@ def test_a_read_only_folder_is_read_and_left_alone(open_folder: Path) -> None:
     script = f"""
 import os
 from pathlib import Path
-from shaderad.lower.cache import Cache
+from shaderad.compiler.cache import Cache
 if os.geteuid() == 0:
     os.setuid(65534)
 cache = Cache(Path({str(open_folder)!r}))
@@ -83,7 +83,7 @@ def test_kernels_run_and_mend_the_cache_when_every_entry_is_damaged(
     device: sad.Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = Cache(tmp_path)
-    monkeypatch.setattr("shaderad.lower.compile.default_cache", lambda: cache)
+    monkeypatch.setattr("shaderad.compiler.compile.default_cache", lambda: cache)
     runtime = device.capabilities.runtime
     sound: dict[Path, bytes] = {}
     for _ in range(2):

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from shaderad.lower.cache import Cache, key_of
+from shaderad.compiler.cache import Cache, key_of
 
 KEYS = [key_of(str(number)) for number in range(8)]
 

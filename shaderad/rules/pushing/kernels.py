@@ -54,7 +54,7 @@ def push_kernel(
     primals = (*buffers, *uniforms)
     dots = {primal.name: body.dot(primal.name) for primal in primals}
     extremes = frozenset(b.name for b in buffers if b.access in (Access.MIN, Access.MAX))
-    # `lower/strategy.py` reads the original indices if the result is differentiated again.
+    # `lower/prepare/strategy.py` reads the original indices if the result is differentiated again.
     inputs = [b.name for b in buffers if b.access is Access.IN and is_first]
     functions = PushedFunctions(
         dots={b.name: dots[b.name] for b in buffers},

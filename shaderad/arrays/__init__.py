@@ -1,0 +1,1 @@
+"""Arrays on devices, and Python values given in their place."""

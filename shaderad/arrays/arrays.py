@@ -1,0 +1,435 @@
+"""Arrays that live on a device: element type, shape, and a stretch of a buffer.
+
+Invariant: an array is a value. Nothing writes to its bytes once they are computed (accumulating
+pullbacks apart, which say so), hence slices share them and a launch may be deferred until the
+first look at its results.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
+
+import numpy as np
+
+from shaderad.arrays.dtypes import ArrayAnnotation, element_type, shown_dtype
+from shaderad.arrays.operators import ArrayOperators
+from shaderad.arrays.pointers import StructArray, is_pointer_structs
+from shaderad.device.devices import Device, asked_device, current_device
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import Error, error
+from shaderad.diagnostics.foreign_names import remedy_for_attribute
+from shaderad.diagnostics.tracebacks import api_boundary, api_class
+from shaderad.ir import types
+from shaderad.language.annotations import HostVector
+from shaderad.runtime import buffers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from shaderad.runtime import Buffer
+    from shaderad.trace.tape import Trace
+
+__all__ = ["Array", "array"]
+
+Shape = tuple[int, ...]
+
+
+class Deferred(Protocol):
+    """Work that makes an array's content, done at the first look at it."""
+
+    def run(self) -> None: ...
+
+
+@api_class
+class Array(ArrayOperators):
+    """An array on a device. Made by `sad.array` and by kernel calls; content never changes.
+
+    Attributes:
+        element: The element type as the IR knows it; `dtype` is what users write for it.
+        device: Where it lives.
+        trace: The transformed function that computes with it, while that runs.
+    """
+
+    __slots__ = ("__weakref__", "_buffer", "_offset", "_pending", "_shape", "_vector", "device",
+                 "element", "trace")  # fmt: skip
+
+    def __init__(
+        self,
+        device: Device,
+        element: types.Type,
+        shape: Shape,
+        buffer: Buffer | None,
+        offset: int = 0,
+        pending: Deferred | None = None,
+    ) -> None:
+        # pending: what fills in the content of an array that has no buffer yet.
+        self.device = device
+        self.element = element
+        self._shape = shape
+        self._offset = offset
+        self.trace: Trace | None = None
+        self._buffer = buffer
+        self._pending = pending
+        self._vector: types.Type | None = None
+
+    def __class_getitem__(cls, wanted: Any) -> ArrayAnnotation:
+        """The annotation ``sad.Array[float3, "h", "w"]`` of a graph function's argument.
+
+        ``sad.Array[Lens, ()]`` is one value: it has no axes.
+        """
+        items = cast("tuple[Any, ...]", wanted if isinstance(wanted, tuple) else (wanted,))
+        extents = items[1:]
+        return ArrayAnnotation(items[0], () if extents == ((),) else extents or None)
+
+    # -- what it is ------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Shape:
+        """Extents, element axes apart: an array of ``float3`` that NumPy shows as ``(n, 3)`` has
+        the shape ``(n,)``.
+        """
+        return self._shape
+
+    @property
+    def dtype(self) -> Any:
+        """``float``, ``int``, ``bool``, a `sad.*` type, or a structured NumPy dtype."""
+        return shown_dtype(self.element)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes, element axes apart."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Elements in all."""
+        return prod(self.shape)
+
+    @property
+    def byte_count(self) -> int:
+        return buffers.byte_count(self.element, self.size)
+
+    @property
+    def buffer(self) -> Buffer:
+        """The device memory; the array starts at byte `offset`."""
+        self.settle()
+        if self._buffer is None:
+            raise RuntimeError("an array was left without content")
+        return self._buffer
+
+    @property
+    def offset(self) -> int:
+        """Bytes before the first element in `buffer`."""
+        self.settle()
+        return self._offset
+
+    def settle(self) -> None:
+        """Has it computed, if it waits for someone to look at it."""
+        pending = self._pending  # read once: another thread may fill the array in meanwhile
+        if pending is not None:
+            pending.run()
+
+    def fill_in(self, buffer: Buffer, offset: int = 0) -> None:
+        """Gives a pending array its content."""
+        self._buffer, self._offset, self._pending = buffer, offset, None
+
+    @property
+    def is_pending(self) -> bool:
+        return self._pending is not None
+
+    @property
+    def native(self) -> Any:
+        """The runtime's buffer, with all recorded work submitted; content starts at `offset`."""
+        buffer = self.buffer
+        self.device.runtime.submit()
+        return buffer.shared()
+
+    @staticmethod
+    @api_boundary
+    def from_native(
+        native: Any, dtype: Any = float, shape: Shape | int | None = None,
+        device: Device | None = None,
+    ) -> Array:  # fmt: skip
+        """Wraps a buffer that the runtime's own library made; nothing is copied.
+
+        Args:
+            native: A `wgpu.GPUBuffer` or `slangpy.Buffer` of the same device.
+            dtype: Element type of the content.
+            shape: Extents; without one, a single axis over all that fits.
+            device: Default: the current one.
+
+        Raises:
+            ShapeError: SR0359, where the buffer is smaller than the shape.
+            DeviceError: SR0619, where `native` is no buffer of the device's runtime.
+        """
+        from shaderad.arrays.arguments import normalised_shape
+
+        device = asked_device(device) or current_device()
+        t = element_type(dtype)
+        buffer = device.runtime.wrap(native)
+        if shape is None:
+            shape = (buffer.byte_count // types.byte_count(t),)
+        found = Array(device, t, normalised_shape(shape, "shape"), buffer)
+        if found.byte_count > buffer.byte_count:
+            raise error("SR0359", needed=found.byte_count, found=buffer.byte_count)
+        return found
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise error("SR0360", what="`len()`")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        where = self.device.capabilities.runtime
+        return f"Array({self.element}, shape={self.shape}, device={where!r})"
+
+    # -- to the host -----------------------------------------------------------------------
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The content as a NumPy array; waits for the device.
+
+        Vectors and matrices are trailing axes, structs a structured dtype.
+
+        Raises:
+            BoundsError: SR0660, SR0662, SR0663, SR0666, SR0669, what a kernel reported since the
+                last look.
+            LimitError: SR0661, likewise.
+            GradientError: SR0667, SR0668, likewise.
+            DerivativeError: SR0450, while a transformed function computes with the array.
+        """
+        self.check_readable("`.numpy()`")
+        if not self.size:
+            self.device.read([])
+            return buffers.from_storage(b"", self.element, self.shape)
+        # Halves may start in the middle of a word; devices read whole ones.
+        start = self.offset // buffers.WORD_BYTES * buffers.WORD_BYTES
+        length = -(-(self.offset - start + self.byte_count) // buffers.WORD_BYTES)
+        (raw,) = self.device.read([(self.buffer, start, length * buffers.WORD_BYTES)])
+        return buffers.from_storage(raw[self.offset - start :], self.element, self.shape)
+
+    def check_readable(self, what: str) -> None:
+        """Raises SR0450 while a transform traces this array."""
+        if self.trace is not None and self.trace.is_open:
+            raise error("SR0450", what=what)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        self.check_readable("conversion to NumPy")
+        found = self.numpy()
+        return found if dtype is None else found.astype(dtype)
+
+    def item(self) -> Any:
+        """The one element as a Python number.
+
+        Raises:
+            ShapeError: SR0361, unless it holds exactly one scalar.
+        """
+        self.check_readable("`.item()`")
+        if self.size != 1 or not isinstance(self.element, types.Scalar):
+            raise error("SR0361", found=self)
+        return self.numpy().item()
+
+    def __float__(self) -> float:
+        self.check_readable("`float()`")
+        return float(self.item())
+
+    def __int__(self) -> int:
+        self.check_readable("`int()`")
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if not types.is_integer(self.element):
+            raise TypeError(f"{self!r} is no whole number")
+        return int(self)
+
+    def __bool__(self) -> bool:
+        self.check_readable("a condition")
+        return bool(self.item())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else repr(self)
+
+    def __copy__(self) -> Array:
+        storage, shape = buffers.to_storage(self.numpy(), self.element, "array")
+        return uploaded(self.device, self.element, storage, shape)
+
+    def __deepcopy__(self, memo: object) -> Array:
+        return self.__copy__()
+
+    def __reduce__(self) -> Any:
+        raise error("SR0384", what="pickled", help="pickle its content: `x.numpy()`")
+
+    # -- parts -----------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Array:
+        """The elements at `key`, as in NumPy; ``x["field"]`` is ``x.field``, whatever it is called.
+
+        Differentiable: a cotangent is added where its element was read.
+
+        Args:
+            key: Positions, slices, `None`, ``...``, int arrays, or the name of a field. Negative
+                positions count from the end; those in int arrays are out of range.
+
+        Raises:
+            ShapeError: SR0380 for keys of another sort, SR0381 for too many.
+            BoundsError: SR0665 for a position out of range; SR0660 at the next synchronisation for
+                one in an int array.
+        """
+        from shaderad.functions.slicing import sliced
+
+        part = self._selected(key) if isinstance(key, str) else None
+        return sliced(self, key) if part is None else part
+
+    def _selected(self, name: str) -> Array | None:
+        """Field or components `name` of every element; `None` where elements have no such part."""
+        from shaderad.functions import elements
+        from shaderad.functions.run_operator import run_operator
+
+        return (
+            run_operator(elements.selected, self, name)
+            if elements.has_part(self.element, name)
+            else None
+        )
+
+    def __getattr__(self, name: str) -> Array:
+        """``x.y``, ``x.xz``, ``x.field``: that part of every element."""
+        if name.startswith("_"):
+            raise AttributeError(name)  # Protocols of other libraries that arrays do not have.
+        found = self._selected(name)
+        if found is None:
+            raise unknown_attribute(self.element, name)
+        return found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise error("SR0384", what="written to from Python",
+                    help="write it in a kernel, as an `sad.Out` array of its call")  # fmt: skip
+
+    def __iter__(self) -> Iterator[Array]:
+        if not self.shape:
+            raise error("SR0360", what="iteration")
+        return (self[k] for k in range(len(self)))
+
+    @property
+    def given_vector(self) -> types.Type | None:
+        """The type of the one vector or matrix that the array was given as: ``float3(1, 2, 3)``."""
+        return self._vector
+
+    def noted_as(self, vector: types.Type | None) -> Self:
+        """The same array, which was given as a vector of the host."""
+        self._vector = vector
+        return self
+
+    def aligned(self) -> Array:
+        """Itself, or a copy where loads of whole elements would not find it."""
+        if not self.offset % types.alignment(self.element):
+            return self
+        runtime, size = self.device.runtime, self.byte_count
+        buffer = runtime.allocate(size, zeroed=False)
+        if size:
+            runtime.copy(self.buffer, self.offset, buffer, 0, size)
+        return Array(self.device, self.element, self.shape, buffer)
+
+    def viewed(self, element: types.Type, shape: Shape, skipped: int = 0) -> Array:
+        """The bytes after the first `skipped` as another array; a trace does not see it."""
+        if self._pending is None:
+            return Array(self.device, element, shape, self._buffer, self._offset + skipped)
+        view = Array(self.device, element, shape, None)
+        view._pending = _ViewOfPending(view, self, skipped)
+        return view
+
+
+def unknown_attribute(element: types.Type, name: str) -> Error:
+    """SR0290, with the function that other libraries have as a method."""
+    from shaderad.functions import public
+    from shaderad.language.intrinsics import INTRINSICS
+
+    functions = {*INTRINSICS, *vars(public)}
+    remedy = remedy_for_attribute(name, functions)
+    return error("SR0290", user_span(), element=element, name=name, remedy=remedy)
+
+
+def vector_of(given: Any) -> types.Type | None:
+    """The type of a vector or matrix of the host; `None` for everything else."""
+    if isinstance(given, HostVector):
+        return given.element
+    return given.given_vector if isinstance(given, Array) else None
+
+
+class _ViewOfPending:
+    """Fills in a view once its source has content."""
+
+    def __init__(self, view: Array, source: Array, skipped: int) -> None:
+        self.view, self.source, self.skipped = view, source, skipped
+
+    def run(self) -> None:
+        buffer = self.source.buffer
+        self.view.fill_in(buffer, self.source.offset + self.skipped)
+
+
+@api_boundary
+def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
+    """Puts `data` on a device.
+
+    Args:
+        data: Array-like; for structs a structured array, a dict of arrays, or a list of structs.
+            Structs that hold pointers must be a list; they stay on the host. Vectors and matrices
+            are trailing axes: data of shape (n, 3) is n elements of ``float3``.
+        dtype: Element type: ``float``, ``int``, ``bool``, a `sad.*` type, a NumPy dtype or a
+            struct class. Without one it follows from the data; 64-bit numbers become 32-bit.
+        device: Default: the current one.
+
+    Returns:
+        A copy; an array that has the type and device already is returned itself.
+
+    Raises:
+        ShapeError: SR0350 to SR0358, where the data does not fit or a value is out of range.
+        DeviceError: Where there is no room for it.
+    """
+    return array_called("data", data, dtype, device)
+
+
+def array_called(name: str, data: Any, dtype: Any = None, device: Device | None = None) -> Array:
+    """`array`, of what messages call `name`."""
+    if is_pointer_structs(data):
+        # Where their pointers lead is known when a kernel reads them. Typed as what users see.
+        return cast("Array", StructArray(data))
+    if isinstance(data, Array):
+        same_type = dtype is None or element_type(dtype) == data.element
+        if same_type and (device is None or device is data.device):
+            return data
+        dtype = data.element if dtype is None else dtype
+        data = data.numpy()
+    device = asked_device(device) or current_device()
+    t = buffers.inferred_type(buffers.as_numpy(data, name)) if dtype is None else None
+    t = t or element_type(dtype)
+    storage, shape = buffers.to_storage(data, t, name)
+    return _noted(uploaded(device, t, storage, shape))
+
+
+def _noted(made: Array) -> Array:
+    """An array that a function makes while it is traced is a constant of its graph."""
+    from shaderad.trace.traced import current_trace
+
+    trace = current_trace()
+    if trace is not None:
+        trace.constants.append(made)
+    return made
+
+
+def uploaded(device: Device, t: types.Type, storage: np.ndarray[Any, Any], shape: Shape) -> Array:
+    """An array of bytes in storage layout."""
+    buffers.check_element_count(shape)
+    size = buffers.byte_count(t, prod(shape))
+    buffer = device.runtime.allocate(size, zeroed=False)
+    if size:
+        raw = np.ascontiguousarray(storage).reshape(-1).view(np.uint8)
+        if raw.size < size:
+            raw = np.concatenate([raw, np.zeros(size - raw.size, np.uint8)])
+        device.runtime.write(buffer, 0, raw.data)
+    return Array(device, t, shape, buffer)
+
+
+def zeros(device: Device, t: types.Type, shape: Shape) -> Array:
+    """An array of zeros."""
+    buffers.check_element_count(shape)
+    return Array(device, t, shape, device.runtime.allocate(buffers.byte_count(t, prod(shape))))

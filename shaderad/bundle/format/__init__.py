@@ -1,0 +1,1 @@
+"""The manifest of a build as data, and the rules it keeps."""

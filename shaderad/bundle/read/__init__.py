@@ -1,0 +1,1 @@
+"""A built folder -> kernels and graphs to call."""

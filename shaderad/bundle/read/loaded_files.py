@@ -1,0 +1,120 @@
+"""The files that a manifest lists, and the parts of its entries that kernels and graphs share.
+
+Invariant: every file that is read has the hash in the manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from shaderad.bundle.format.description import DispatchEntry, NoDerivative, SiteEntry
+from shaderad.bundle.format.document import Manifest
+from shaderad.bundle.format.graph_description import ProgramEntry
+from shaderad.bundle.read.plain_files import UnreadableError, read_plain
+from shaderad.compiler.artifact import Access, Binding, Code, Program, library_folder
+from shaderad.compiler.compile import TARGETS
+from shaderad.diagnostics import Span, error
+from shaderad.ir.nodes import NO_SPAN
+from shaderad.lower.bindings import Mode, Site
+
+
+class Files:
+    """The files that a manifest lists, read and checked on demand."""
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder = folder
+        self._hashes = manifest.files
+        self._targets = manifest.targets
+        self._library = self._own_library(manifest.slang_library)
+
+    def program(
+        self, target: str, entry: DispatchEntry | ProgramEntry, words: Iterable[str]
+    ) -> Program:
+        """The program of an entry point; `words` are the names of its parameter words.
+
+        Raises:
+            CompileError: SR0722, if a file is missing or was changed.
+            ValueError: The slots are not those of a program.
+        """
+        options = self._targets.get(target)
+        return Program(
+            name=entry.entry_point,
+            slang=self._text(entry.slang),
+            workgroup=entry.workgroup,
+            bindings=_bindings(entry),
+            parameter_words=tuple(words),
+            features=frozenset(entry.features),
+            library=self._library,
+            space=0 if options is None else options.space,
+            code=Code(TARGETS[target], self._content(entry.file)),
+        )
+
+    def _content(self, name: str) -> bytes:
+        try:
+            content = read_plain(self.folder, name)
+        except UnreadableError as failure:
+            raise error("SR0722", file=name, folder=self.folder, reason=failure) from None
+        if _hash(content) != self._hashes[name]:
+            raise error("SR0722", file=name, folder=self.folder, reason="it was changed")
+        return content
+
+    def _text(self, name: str) -> str:
+        try:
+            return self._content(name).decode()
+        except UnicodeDecodeError:
+            raise error("SR0722", file=name, folder=self.folder, reason="it is no text") from None
+
+    def _own_library(self, name: str) -> Path | None:
+        """The Slang library in the folder; `None` if the installed one is the same."""
+        listed = [file for file in self._hashes if file.startswith(f"{name}/")]
+        installed = library_folder()
+        for file in listed:
+            own = installed / file.partition("/")[2]
+            if not own.is_file() or _hash(own.read_bytes()) != self._hashes[file]:
+                break
+        else:
+            return None
+        for file in listed:
+            self._content(file)
+        # The compiler imports modules by name, whether the manifest lists them or not.
+        folder = (self.folder / name).resolve()
+        for path in folder.glob("*.slang"):
+            if f"{name}/{path.name}" not in self._hashes:
+                raise error("SR0722", file=f"{name}/{path.name}", folder=self.folder,
+                            reason="the manifest does not list it")  # fmt: skip
+        return folder
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def span_in(file: str, line: int) -> Span:
+    """A line of the Python source; the file name says that the source itself is not here."""
+    return Span(f"{file} as built", line) if file and line else NO_SPAN
+
+
+def _bindings(entry: DispatchEntry | ProgramEntry) -> tuple[Binding, ...]:
+    first = entry.parameters.slot
+    bindings = [Binding(first, entry.parameters.name, Access.UNIFORM)]
+    bindings += [Binding(r.slot, r.name, r.access) for r in entry.resources]
+    slots = [binding.slot for binding in bindings]
+    if sorted(slots) != [*range(first, first + len(slots))]:
+        raise ValueError(f"slots {slots} of one program")
+    return tuple(bindings)
+
+
+def sites(entries: Iterable[SiteEntry]) -> tuple[Site, ...]:
+    """The places in the source that a program may report."""
+    return tuple(Site(s.kind, span_in(s.file, s.line), s.name) for s in entries)
+
+
+def reasons(no_backward: NoDerivative | None, no_forward: NoDerivative | None) -> dict[Mode, str]:
+    """Why modes were not built."""
+    reason_by_mode = {Mode.FORWARD: "it was built without `--jvp`"}
+    for mode, entry in ((Mode.BACKWARD, no_backward), (Mode.FORWARD, no_forward)):
+        if entry is not None:
+            reason_by_mode[mode] = entry.reason
+    return reason_by_mode

@@ -1,0 +1,43 @@
+"""Kernels and graphs -> the same without ``print``, with a warning for each removed line.
+
+Hosts of a build have no way to show printed lines.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from shaderad.diagnostics import error
+from shaderad.ir.prints import without_prints
+
+if TYPE_CHECKING:
+    from shaderad.ir.nodes import Kernel, Print
+    from shaderad.trace.calls import Variant
+
+
+def silent_kernel(kernel: Kernel) -> Kernel:
+    """The kernel without ``print``."""
+    silent, left_out = without_prints(kernel)
+    _warn(left_out)
+    return silent
+
+
+def silent_variant(variant: Variant) -> Variant:
+    """The graph without ``print``."""
+    # Imported here: a build of kernels alone starts without the graph compiler.
+    from shaderad.ir.graph_prints import graph_without_prints
+
+    graph, left_out = graph_without_prints(variant.graph)
+    _warn(left_out)
+    return replace(variant, graph=graph)
+
+
+def _warn(left_out: Iterable[Print]) -> None:
+    """Warns once for each Python line, at that line."""
+    for span in dict.fromkeys(s.span for s in left_out):
+        warning = error("SR0754", span)
+        text = f"{warning.message} ({warning.code})"
+        warnings.warn_explicit(text, UserWarning, span.file, span.line)

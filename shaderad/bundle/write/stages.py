@@ -1,0 +1,228 @@
+"""Kernels and traced graphs -> programs, verdicts, manifest and files, in this order.
+
+Nothing is written before everything is built and validated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shaderad.bundle.format.description import FILE, SCHEMA_FILE
+from shaderad.bundle.write.dispatches import FileNames
+from shaderad.bundle.write.folder import write_folder
+from shaderad.bundle.write.graph_entries import TracedGraph
+from shaderad.bundle.write.header import header_text
+from shaderad.bundle.write.judging import Validators
+from shaderad.bundle.write.manifest import manifest_bytes, manifest_of
+from shaderad.bundle.write.profiles import PROFILES, Profile
+from shaderad.bundle.write.programs import (
+    AnyBuild,
+    Chosen,
+    ChosenKernel,
+    EntryBuild,
+    EntryPoint,
+    GraphBuild,
+    KernelBuild,
+    Refusal,
+    Steps,
+    TargetPrograms,
+    build_programs,
+)
+from shaderad.bundle.write.verdicts import verdicts_of
+from shaderad.compiler.artifact import Program, library_folder
+from shaderad.compiler.compile import compile_programs
+from shaderad.compiler.validate import Judgement
+from shaderad.diagnostics import Span, error
+from shaderad.lower.bindings import Mode
+from shaderad.lower.write.names import abbreviated
+
+if TYPE_CHECKING:
+    from shaderad.bundle.write.verification import Verification
+
+LIBRARY = "shaderad"
+"""The folder of the Slang library in the output."""
+
+
+def _say_nothing(step: str) -> None:
+    del step
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of a build, the same for all of its entries."""
+
+    profiles: tuple[Profile, ...]
+    name: str
+    """The name of the Python file, without suffix."""
+    bounds: str = "raise"
+    requires_backward: bool = False
+    with_forward: bool = False
+    validates: bool = True
+    vets: bool = False
+    """True if the manifest carries naga's verdicts."""
+    verifies: bool = False
+    tell: Callable[[str], None] = _say_nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The result of a build."""
+
+    folder: Path
+    files: tuple[str, ...]
+    """Paths in the folder."""
+    kernels: tuple[KernelBuild, ...]
+    graphs: tuple[GraphBuild, ...]
+    judgements: tuple[Judgement, ...]
+    """One for each entry point that a validator was asked about."""
+    verifications: tuple[Verification, ...] = ()
+    """One for each entry and target; empty without ``--verify``."""
+
+
+def build_entries(
+    kernels: Sequence[ChosenKernel],
+    graphs: Sequence[TracedGraph],
+    folder: Path,
+    options: Options,
+) -> Built:
+    """Builds `kernels` and `graphs`, whose names differ, into `folder`."""
+    targets = {profile.name for profile in options.profiles}
+    validators = Validators(expects_wgsl=options.validates and "wgsl" in targets)
+    try:
+        kernel_builds = tuple(_built(k, build_programs, validators, options) for k in kernels)
+        graph_builds = _built_graphs(graphs, validators, options)
+        judgements = validators.answers()
+    finally:
+        validators.close()
+    builds: list[AnyBuild] = [*kernel_builds, *graph_builds]
+    names = _file_names(builds)
+    header = f"{options.name}.h"
+    manifest = manifest_of(kernel_builds, graph_builds, options.profiles, names, LIBRARY, header)
+    contents = {**_library(), **_program_files(builds, names)}
+    contents[header] = header_text(manifest, options.name).encode()
+    contents[SCHEMA_FILE] = (Path(__file__).parents[1] / SCHEMA_FILE).read_bytes()
+    if options.vets:
+        code_files = (
+            (names[target, entry, point.stem][0], point)
+            for target, entry, point in _entry_points(builds)
+        )
+        manifest.verdicts = verdicts_of(code_files, options.tell)
+    hashes = {path: hashlib.sha256(content).hexdigest() for path, content in contents.items()}
+    contents[FILE] = manifest_bytes(manifest, hashes)
+    verifications = _verified(contents, builds, options) if options.verifies else ()
+    write_folder(folder, contents)
+    return Built(folder, tuple(sorted(contents)), kernel_builds, graph_builds, judgements,
+                 verifications)  # fmt: skip
+
+
+def _verified(
+    contents: Mapping[str, bytes], builds: Sequence[AnyBuild], options: Options
+) -> tuple[Verification, ...]:
+    from shaderad.bundle.write.verification import verified  # It imports all that runs kernels.
+
+    return verified(contents, builds, options.tell)
+
+
+def _built_graphs(
+    graphs: Sequence[TracedGraph], validators: Validators, options: Options
+) -> tuple[GraphBuild, ...]:
+    if not graphs:
+        return ()
+    from shaderad.bundle.write.graph_programs import build_graph
+
+    return tuple(_built(graph, build_graph, validators, options) for graph in graphs)
+
+
+def _built(
+    source: Chosen,
+    build: Callable[..., TargetPrograms[Steps]],
+    validators: Validators,
+    options: Options,
+) -> EntryBuild[Chosen, Steps]:
+    """`source`, compiled for every target; validators read one target while the next compiles."""
+    compile_with = partial(compile_programs, before=validators.compilation_starts)
+    by_target: dict[str, TargetPrograms[Steps]] = {}
+    for profile in options.profiles:
+        options.tell(f"{source.name} for {profile.name}")
+        programs = build(
+            source,
+            profile,
+            options.bounds,
+            with_forward=options.with_forward,
+            compile_with=compile_with,
+        )
+        refusal = programs.refusals.get(Mode.BACKWARD)
+        if refusal is not None and options.requires_backward:
+            raise _without_backward(source.name, source.span, refusal)
+        if options.validates:
+            validators.ask(programs.entry_points, source.span)
+        by_target[profile.name] = programs
+    return EntryBuild(source, options.bounds, by_target)
+
+
+def _without_backward(name: str, start: Span, refusal: Refusal) -> Exception:
+    span = Span(start.file, refusal.line) if refusal.line else start
+    return error("SR0710", span, kernel=name, reason=refusal.reason)
+
+
+def _file_names(builds: Iterable[AnyBuild]) -> FileNames:
+    """The files of every entry point and importable module.
+
+    File systems may ignore case, so names that differ in case only are numbered; names are cut at
+    255 bytes.
+    """
+    names: FileNames = {}
+    taken: set[str] = set()
+    for target, entry, point in _entry_points(builds):
+        path = _free(f"{target}/{abbreviated(point.stem)}", taken)
+        names[target, entry, point.stem] = (path + PROFILES[target].suffix, f"{path}.slang")
+    for target, entry, module in _importable(builds):
+        path = _free(f"{target}/{abbreviated(module.name)}", taken)
+        names[target, entry, module.name] = ("", f"{path}.slang")
+    return names
+
+
+def _free(start: str, taken: set[str]) -> str:
+    """Takes `start`, or `start` with the first free number."""
+    path, number = start, 2
+    while path.casefold() in taken:
+        path, number = f"{start}_{number}", number + 1
+    taken.add(path.casefold())
+    return path
+
+
+def _entry_points(builds: Iterable[AnyBuild]) -> Iterator[tuple[str, str, EntryPoint]]:
+    """Target, entry and entry point, in the order of the manifest."""
+    for build in builds:
+        for target, programs in build.by_target.items():
+            for point in programs.entry_points:
+                yield target, build.name, point
+
+
+def _importable(builds: Iterable[AnyBuild]) -> Iterator[tuple[str, str, Program]]:
+    """Target, kernel and module of the kernel's functions; these are no entry points."""
+    for build in builds:
+        for target, programs in build.by_target.items():
+            if programs.functions is not None:
+                yield target, build.name, programs.functions
+
+
+def _program_files(builds: Sequence[AnyBuild], names: FileNames) -> dict[str, bytes]:
+    contents: dict[str, bytes] = {}
+    for target, entry, point in _entry_points(builds):
+        code, slang = names[target, entry, point.stem]
+        contents[code] = point.code.content
+        contents[slang] = point.lowered.program.slang.encode()
+    for target, entry, module in _importable(builds):
+        contents[names[target, entry, module.name][1]] = module.slang.encode()
+    return contents
+
+
+def _library() -> dict[str, bytes]:
+    paths = sorted(library_folder().glob("*.slang"))
+    return {f"{LIBRARY}/{path.name}": path.read_bytes() for path in paths}

@@ -1,0 +1,1 @@
+"""Slang text -> compiled code, in a child process, kept on disk."""

@@ -1,0 +1,173 @@
+"""Compiled artifacts on disk, by content: a key (sha256) to bytes.
+
+An entry carries the hash of its own payload and appears by an atomic rename, so processes may
+share a folder and a torn or damaged entry is a miss, never a wrong answer. A folder that cannot
+be read or written costs time only: no failure of the disk leaves this file. Entries are executed,
+so a folder to which other users can write is not used, and is an error if the user has named it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from shaderad.compiler.private_folder import UnsafeFolderError, check_private, make_private
+from shaderad.diagnostics import error
+
+_MAGIC = b"shaderad cache 1\n"
+_DIGEST_BYTES = 32
+_WRITES_PER_PRUNE = 64
+_DAY = 86400.0
+_CONTENTS = frozenset({"entries", "failed", "library", "slangpy"})
+"""All that shaderad keeps in a cache folder."""
+
+
+class Cache:
+    """A folder of entries, kept under `limit_bytes` by dropping the least recently used."""
+
+    def __init__(
+        self, folder: Path | None, limit_bytes: int = 256 << 20, *, is_named: bool = False
+    ) -> None:
+        """`folder` is created by the first write; `None` keeps nothing.
+
+        `is_named`: the user has chosen the folder; an unsafe one is an error.
+        """
+        self.folder = folder
+        self._limit_bytes = limit_bytes
+        self._is_named = is_named
+        self._is_private = False
+        self._write_count = 0
+
+    def usable(self) -> Path | None:
+        """The folder; `None` if it is missing or other users can write to it.
+
+        Raises:
+            CompileError: SR0509, other users can write to a folder that the user has named.
+        """
+        if self.folder is None or self._is_private:
+            return self.folder
+        try:
+            check_private(self.folder, _CONTENTS)
+        except OSError:
+            return None
+        except UnsafeFolderError as fault:
+            if self._is_named:
+                raise error("SR0509", folder=self.folder, reason=fault) from None
+            return None
+        self._is_private = True
+        return self.folder
+
+    def made(self) -> Path | None:
+        """As `usable`; a missing folder is created."""
+        if self.folder is not None and not self._is_private:
+            with contextlib.suppress(OSError):
+                make_private(self.folder)
+        return self.usable()
+
+    def fault(self) -> str:
+        """The reason not to use an existing folder, or empty."""
+        try:
+            if self.folder is not None:
+                check_private(self.folder, _CONTENTS)
+        except UnsafeFolderError as fault:
+            return str(fault)
+        except OSError:
+            pass
+        return ""
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes stored under `key`; a damaged entry is deleted and `None`."""
+        folder = self.usable()
+        if folder is None:
+            return None
+        path = self._path(folder, key)
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        payload = _checked(content)
+        with contextlib.suppress(OSError):
+            if payload is None:
+                path.unlink()
+            elif time.time() - path.stat().st_mtime > _DAY:
+                os.utime(path)  # Pruning goes by age, in days.
+        return payload
+
+    def put(self, key: str, payload: bytes) -> None:
+        """Stores `payload`; does nothing if the folder cannot be written."""
+        folder = self.made()
+        if folder is None:
+            return
+        path = self._path(folder, key)
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write_atomically(path, _MAGIC + hashlib.sha256(payload).digest() + payload)
+            if self._write_count % _WRITES_PER_PRUNE == 0:
+                self._prune(folder)
+            self._write_count += 1
+
+    @staticmethod
+    def _path(folder: Path, key: str) -> Path:
+        return folder / "entries" / key[:2] / key
+
+    def _prune(self, folder: Path) -> None:
+        """Drops the oldest entries until the rest fits, and files that crashed writers left."""
+        entries: list[tuple[float, int, Path]] = []
+        for path in (folder / "entries").glob("*/*"):
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                entries.append((status.st_mtime, status.st_size, path))
+        excess = sum(size for _, size, _ in entries) - self._limit_bytes
+        for changed, size, path in sorted(entries):
+            is_abandoned = path.suffix == ".new" and time.time() - changed > _DAY
+            if excess <= 0 and not is_abandoned:
+                continue
+            with contextlib.suppress(OSError):
+                path.unlink()
+                excess -= size
+
+
+def _checked(content: bytes) -> bytes | None:
+    start = len(_MAGIC) + _DIGEST_BYTES
+    payload = content[start:]
+    if content[:start] != _MAGIC + hashlib.sha256(payload).digest():
+        return None
+    return payload
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    handle, name = tempfile.mkstemp(suffix=".new", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def key_of(*parts: str | bytes) -> str:
+    """The sha256 of `parts`, each preceded by its length."""
+    digest = hashlib.sha256()
+    for part in parts:
+        content = part.encode() if isinstance(part, str) else part
+        digest.update(b"%d:" % len(content))
+        digest.update(content)
+    return digest.hexdigest()
+
+
+@functools.cache
+def default_cache() -> Cache:
+    """The cache in the user's cache folder, or in the folder `SHADERAD_CACHE`."""
+    chosen = os.environ.get("SHADERAD_CACHE")
+    if chosen:
+        return Cache(Path(chosen), is_named=True)
+    import platformdirs
+
+    return Cache(Path(platformdirs.user_cache_dir("shaderad", appauthor=False)))

@@ -1,0 +1,1 @@
+"""A device as users hold it, and what it keeps, reports and prints."""

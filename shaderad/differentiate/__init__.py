@@ -1,0 +1,1 @@
+"""Functions at their arguments: pullbacks, tangents and the transforms made of them."""

@@ -1,0 +1,111 @@
+"""One gradient or tangent, as kernels take and make it <-> the form of what it belongs to.
+
+Invariant: both have the same shape and element type, trailing axis where it was given so; a struct
+comes back as a struct, 0 in fields that hold no float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from shaderad.arrays.arguments import as_element, rebuilt, struct_fields
+from shaderad.arrays.arrays import Array, Shape, uploaded
+from shaderad.device.devices import Device, check_same
+from shaderad.diagnostics import error
+from shaderad.execute.convert import in_form
+from shaderad.ir import types
+from shaderad.runtime import buffers
+
+
+def in_form_given(gradient: Array, given: Any, element: types.Type) -> Any:
+    """`gradient` of elements `element` in the form of the argument `given`."""
+    if isinstance(given, Array):
+        return in_form(gradient, given.element, given.shape)
+    gradient = in_form(gradient, element, gradient.shape)
+    if isinstance(element, types.Struct) and not gradient.shape:
+        fields = struct_fields(given)
+        return gradient if fields is None else split(gradient, given, fields)
+    axes = buffers.element_axes(element)
+    return gradient.viewed(buffers.base_of(element), (*gradient.shape, *axes))
+
+
+def split(gradient: Array, given: Any, fields: Mapping[str, Any]) -> Any:
+    """One struct on the device -> a host struct of 0-d arrays."""
+    parts = {
+        name: in_form_given(field_of(gradient, name), value, field_of(gradient, name).element)
+        if types.is_differentiable(field_of(gradient, name).element)
+        else 0
+        for name, value in fields.items()
+    }
+    return rebuilt(given, parts)
+
+
+def field_of(whole: Array, name: str) -> Array:
+    """Field `name` of one struct, sharing its bytes."""
+    struct = whole.element
+    assert isinstance(struct, types.Struct)
+    offset = field_offset(struct, name)
+    return whole.viewed(struct.type_by_field[name], (), offset)
+
+
+def field_offset(struct: types.Struct, name: str) -> int:
+    """Bytes before field `name` of one element."""
+    offset_by_field = {leaf.path[0]: leaf.offset for leaf in reversed(types.leaves(struct))}
+    return offset_by_field[name]
+
+
+def cotangent_of(result: Array, given: Any, name: str) -> Array | None:
+    """What the caller says is the cotangent (or tangent) of `result`, on its device.
+
+    Raises:
+        ShapeError: SR0352 to SR0356, SR0367 for its type, SR0382 for its shape.
+    """
+    if given is None or not types.is_differentiable(result.element):
+        return None
+    return derivative_like(given, result.element, result.shape, result.device, name)
+
+
+def derivative_like(
+    given: Any, element: types.Type, shape: Shape, device: Device, name: str
+) -> Array:
+    """A cotangent or tangent given by the caller, as `shape` elements on `device`."""
+    if isinstance(given, Array):
+        found = given if given.shape == shape else as_element(given, element, name)
+        check_same(found.device, device, name)
+        if found.element != element:
+            found = as_element(found, element, name)
+    else:
+        if isinstance(given, int | float) and shape == (1,):
+            given = [given]
+        given = _with_zeros(given, element, shape)
+        storage, given_shape = buffers.to_storage(given, element, name)
+        found = uploaded(device, element, storage, given_shape)
+    if found.shape != shape:
+        raise error("SR0382", name=name, found=found.shape, shape=shape)
+    return found
+
+
+def _with_zeros(given: Any, element: types.Type, shape: Shape) -> Any:
+    """Struct derivatives may leave out fields, or hold `None` there: zero."""
+    while isinstance(element, types.LocalArray):
+        element, shape = element.element, (*shape, element.count)
+    if not isinstance(element, types.Struct):
+        return given
+    fields = struct_fields(given)
+    if fields is None:
+        return given
+    if not set(fields) <= set(element.type_by_field):
+        raise error("SR0355", name=element.name, type=element, found=", ".join(fields),
+                    wanted=", ".join(element.type_by_field))  # fmt: skip
+    known: dict[str, Any] = {}
+    for name, field in element.fields:
+        part = fields.get(name)
+        if part is None or not types.is_differentiable(field):
+            axes = buffers.element_axes(field)
+            known[name] = np.zeros((*shape, *axes), buffers.host_dtype(field))
+        else:
+            known[name] = _with_zeros(part, field, shape)
+    return known

@@ -1,0 +1,171 @@
+"""A function at its arguments inside of a function that is traced: derivatives are nodes.
+
+What a derivative reads and makes are values of the trace around it, so that derivatives nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shaderad.arrays import trees
+from shaderad.arrays.arrays import Array, vector_of
+from shaderad.diagnostics import error
+from shaderad.differentiate.results import check_keywords
+from shaderad.execute.run_graph import kernels_of, pulled, pushed
+from shaderad.functions.bodies import Body, outer_values
+from shaderad.functions.custom import conformed
+from shaderad.functions.elements import as_array
+from shaderad.ir import types
+from shaderad.ir.arrays import Graph, Value
+from shaderad.ir.nodes import Kernel
+from shaderad.rules.arrays.loops import instantiate
+from shaderad.trace.primitives import as_number, made, spread
+from shaderad.trace.traced import TracedArray, tracing
+
+
+@dataclass(eq=False)
+class TracedAt:
+    """A traced function at its arguments."""
+
+    graph: Graph
+    operands: tuple[Value, ...]
+    args: Sequence[Any]
+    lifted: list[Any]
+    """For each argument its tree, with an array for every leaf that holds floats."""
+    given: list[TracedArray]
+    """Those arrays, in order: the first inputs of the graph."""
+    out: Any
+    results: list[TracedArray]
+
+    @property
+    def kernels(self) -> Sequence[Kernel]:
+        return kernels_of(self.graph)
+
+    def is_differentiable(self, position: int) -> bool:
+        return any(_is_lifted(leaf) for leaf in trees.leaves(self.lifted[position]))
+
+    def pull(self, out_bar: Any, positions: Sequence[int], into: Sequence[Any] | None) -> list[Any]:
+        """Raises SR0451 where gradients are to be added to arrays that exist."""
+        if into is not None:
+            raise error("SR0451")
+        wanted = self._wanted(positions)
+        active = (*wanted, *(False for _ in self.operands[len(wanted) :]))
+        bars = self._of_outputs(out_bar)
+        graph = pulled(self.graph, active, tuple(bar is not None for bar in bars))
+        found = instantiate(graph, (*self.operands, *(x for x in bars if x is not None)))
+        return self._in_form(wanted, found, positions)
+
+    def _wanted(self, positions: Sequence[int]) -> list[bool]:
+        """Which of the arrays given come from the arguments at `positions`."""
+        leaves = [leaf for k in positions for leaf in trees.leaves(self.lifted[k])]
+        return [any(x is leaf for leaf in leaves) for x in self.given]
+
+    def _in_form(
+        self, wanted: Sequence[bool], found: Sequence[Value], positions: Sequence[int]
+    ) -> list[Any]:
+        values = iter(found)
+        pairs = zip(self.given, wanted, strict=True)
+        by_id = {id(x): made(next(values), x.batch) for x, one in pairs if one}
+        return [self._gradients(k, by_id) for k in positions]
+
+    def _of_outputs(self, given: Any) -> list[Value | None]:
+        """The derivative given for each output of the graph."""
+        floats = iter(_matching(self.out, given, self.results, "out_bar"))
+        return [
+            next(floats) if types.is_differentiable(v.element) else None for v in self.graph.outputs
+        ]
+
+    def _dots(self, tangents: Sequence[Any]) -> list[Value | None]:
+        """The tangent given for each of the arrays given."""
+        dots: list[Value | None] = []
+        for lifted, tangent in zip(self.lifted, tangents, strict=True):
+            leaves = [leaf for leaf in trees.leaves(lifted) if _is_lifted(leaf)]
+            dots += _matching(lifted, tangent, leaves, "tangent")
+        return dots
+
+    def push(self, tangents: Sequence[Any]) -> Any:
+        dots = self._dots(tangents)
+        flags = tuple(dot is not None for dot in dots)
+        constants = (False,) * (len(self.operands) - len(dots))
+        graph = pushed(self.graph, (*flags, *constants))
+        found = iter(instantiate(graph, (*self.operands, *(x for x in dots if x is not None))))
+
+        def moved(leaf: Any) -> Any:
+            return made(next(found), leaf.batch) if _is_lifted(leaf) else None
+
+        return trees.mapped(moved, self.out)
+
+    def _gradients(self, position: int, by_id: Mapping[int, TracedArray]) -> Any:
+        if not self.is_differentiable(position):
+            return None
+        lifted = self.lifted[position]
+
+        def gradient(leaf: Any) -> TracedArray | None:
+            return by_id.get(id(leaf))
+
+        return trees.zeros_for_none(lifted, trees.mapped(gradient, lifted))
+
+
+def _is_lifted(leaf: Any) -> bool:
+    return isinstance(leaf, TracedArray) and types.is_differentiable(leaf.element)
+
+
+def _matching(
+    tree: Any, given: Any, leaves: Sequence[TracedArray], name: str
+) -> list[Value | None]:
+    """The derivative given for each of `leaves`, the arrays of floats in `tree`."""
+    remaining = iter(leaves)
+    found: list[Value | None] = []
+
+    def collect(leaf: Any, one: Any) -> None:
+        if _is_lifted(leaf):
+            like = next(remaining)
+            found.append(None if one is None else conformed(one, like, name))
+
+    trees.mapped(collect, tree, given, name=name)
+    return found
+
+
+def traced_at(
+    function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
+) -> TracedAt:
+    """Traces `function` as a graph of its own, and puts that into the trace around it."""
+    check_keywords(keywords)
+    batch = tracing().batch
+
+    def lift(leaf: Any) -> Any:
+        is_number = isinstance(as_number(leaf), float)
+        if not is_number and not isinstance(leaf, Array):
+            return leaf
+        found = as_array(leaf)
+        if not types.is_differentiable(found.element):
+            return leaf
+        # Each element of a mapped function has a derivative of its own.
+        return made(spread(found, batch, found.extents), batch).noted_as(vector_of(leaf))
+
+    lifted = [trees.mapped(lift, one) for one in args]
+    given = [leaf for one in lifted for leaf in trees.leaves(one) if _is_lifted(leaf)]
+    body = Body()
+    inside = iter(body.arguments_like(given))
+
+    def argument(leaf: Any) -> Any:
+        return next(inside).noted_as(leaf.given_vector) if _is_lifted(leaf) else leaf
+
+    found = body.call(function, *(trees.mapped(argument, one) for one in lifted), **keywords)
+    leaves = [leaf for leaf in trees.leaves(found) if isinstance(leaf, Array)]
+    arrays = [body.trace.lifted(leaf) for leaf in leaves]
+    constants = body.constants
+    graph = body.graph(constants, [x.value for x in arrays])
+    operands = outer_values([*given, *constants])
+    values = instantiate(graph, operands)
+    results = [made(v, x.batch) for v, x in zip(values, arrays, strict=True)]
+    remaining = iter(results)
+
+    def shown(leaf: Any) -> Any:
+        return next(remaining) if isinstance(leaf, Array) else leaf
+
+    out = trees.mapped(shown, found)
+    floats = [x for x in results if types.is_differentiable(x.element)]
+    return TracedAt(graph, operands, args, lifted, given, out, floats)

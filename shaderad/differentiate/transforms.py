@@ -1,0 +1,401 @@
+"""`vjp`, `jvp`, `grad`, `value_and_grad`, `jacobian` over kernels and functions that call them.
+
+Every transform linearises the function at its arguments once (`differentiate/linearised.py`) and
+then pulls cotangents back or pushes tangents forward. Invariant: gradients come in the form of the
+arguments, and nothing is dispatched that the answer does not need.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from shaderad.arrays import trees
+from shaderad.arrays.arguments import struct_fields
+from shaderad.arrays.arrays import Array, array
+from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.differentiate.linearised import Linearised, linearised, linearised_as_graph
+from shaderad.execute.bindable_graphs import BindableGraph
+from shaderad.ir import types
+from shaderad.language.launchable import Launchable
+from shaderad.trace.tape import When, is_taped
+from shaderad.trace.traced import TracedArray, current_trace
+
+__all__ = ["grad", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
+
+Function = Callable[..., Any]
+
+
+class Pullback:
+    """The pullback of a function at its arguments: cotangents of the result -> gradients.
+
+    ``x_bar = out_bar @ J`` with the Jacobian ``J = d out / d x``, which is never formed. It is
+    linear, may be called again, and holds the arrays that the function read until it is dropped.
+    """
+
+    def __init__(self, at: Linearised, argument_count: int) -> None:
+        self._at = at
+        self._positions = range(argument_count)
+
+    @api_boundary
+    def __call__(self, out_bar: Any, accumulate: Sequence[Any] | None = None) -> tuple[Any, ...]:
+        """Pulls `out_bar` back.
+
+        Args:
+            out_bar: Cotangents in the structure of the result: arrays, NumPy arrays, or `None`
+                for zero.
+            accumulate: What an earlier call returned; the gradients are added to it in place.
+
+        Returns:
+            One gradient a positional argument, in its form and element type; `None` for what holds
+            no float.
+
+        Raises:
+            ShapeError: SR0382, where a cotangent does not have its result's shape.
+            DerivativeError: SR0452, where the structure differs, or the function cannot be
+                differentiated; SR0458, SR0469, where `accumulate` is not what a call returned.
+        """
+        count = len(self._positions)
+        if accumulate is not None and not isinstance(accumulate, tuple | list):
+            found = trees.described(accumulate)
+            raise error("SR0452", name="accumulate", found=found, wanted=f"tuple of {count}")
+        if accumulate is not None and len(accumulate) != count:
+            raise error("SR0458", found=len(accumulate), wanted=count)
+        return tuple(self._at.pull(out_bar, self._positions, accumulate))
+
+
+@api_boundary
+def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
+    """Runs `function`, and gives its result with the pullback of cotangents (reverse mode).
+
+    ``pullback(out_bar) = out_bar @ J`` with ``J = d function(args) / d args``, at the cost of a
+    small multiple of `function`.
+
+    Args:
+        function: A kernel, a graph, or any Python function that calls kernels and functions on
+            arrays.
+        args: Its positional arguments: arrays, NumPy arrays, numbers, structs, pointers, and
+            tuples, lists and dicts of them. A gradient is taken of everything in them that is
+            float.
+        call: Call keywords such as ``dim``; a differentiable argument here is an error.
+
+    Returns:
+        ``(out, pullback)`` with ``pullback(out_bar)`` a tuple, one entry a positional argument.
+
+    Raises:
+        DerivativeError: SR0451 for what a transform around this one does not follow, SR0453 for a
+            differentiable keyword.
+
+    Differentiable itself: transforms nest to any order.
+    What is taken at ties, jumps and singular points: docs/conventions.md.
+
+    Source: Griewank, Walther, *Evaluating Derivatives*, 2nd ed. (2008), section 3.2.
+    """
+    at = linearised(function, args, call, when=When.BEFORE_PULLBACK)
+    return at.out, Pullback(at, len(args))
+
+
+@api_boundary
+def jvp(
+    function: Function, primals: Sequence[Any], tangents: Sequence[Any], **call: Any
+) -> tuple[Any, Any]:
+    """Runs `function` at `primals`, and pushes `tangents` forward with it (forward mode).
+
+    ``out_dot = J @ tangents`` with ``J = d function(primals) / d primals``, in one run and without
+    keeping what is computed on the way.
+
+    Args:
+        function: A kernel, a graph, or any Python function that calls kernels and functions on
+            arrays.
+        primals: The positional arguments.
+        tangents: One entry a primal, in its form; `None` is zero.
+        call: Call keywords such as ``dim``.
+
+    Returns:
+        ``(out, out_dot)``: `out_dot` in the structure of `out`, `None` for results without floats.
+
+    Raises:
+        DerivativeError: SR0451 for what a transform around this one does not follow, SR0452 for a
+            tangent of another form, SR0453 for a differentiable keyword, SR0459 where counts
+            differ, SR0472 through a `custom_vjp`.
+
+    Differentiable itself, as `vjp` is.
+
+    Source: Griewank, Walther, *Evaluating Derivatives*, 2nd ed. (2008), section 3.1.
+    """
+    primals = _as_arguments(primals)
+    tangents = _as_arguments(tangents)
+    if len(primals) != len(tangents):
+        raise error("SR0459", primals=len(primals), tangents=len(tangents))
+    at = linearised(function, primals, call, when=When.NOW)
+    return at.out, at.push(tangents)
+
+
+@api_boundary
+def grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """The gradient of a function whose result holds exactly one float.
+
+    ``grad(f)(x) = d f(x) / d x``: the pullback of 1. The primal is dispatched only as far as the
+    gradient needs its results.
+
+    Args:
+        function: A kernel, a graph, or any Python function that calls kernels and functions on
+            arrays.
+        argnums: Positional arguments to differentiate by; an int gives one gradient, a tuple a
+            tuple.
+
+    Returns:
+        A function of the same arguments and call keywords. A gradient has the form and element type
+        of its argument; it is `None` for what holds no float.
+
+    Raises:
+        DerivativeError: When called: SR0455 and SR0456 for argnums, SR0457 for the result.
+
+    Differentiable itself, as `vjp` is.
+    """
+
+    @api_boundary
+    def gradient(*args: Any, **call: Any) -> Any:
+        return _value_and_grad(function, argnums, args, call, when=When.IF_NEEDED)[1]
+
+    return gradient
+
+
+@api_boundary
+def value_and_grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """Like `grad`, returning ``(value, gradient)``.
+
+    A kernel whose threads write elements of their own, or add to elements that all of them share,
+    computes both by one dispatch, unless what its result becomes is needed before.
+
+    Args:
+        function: As of `grad`.
+        argnums: As of `grad`.
+
+    Returns:
+        A function of the same arguments and call keywords.
+
+    Raises:
+        DerivativeError: When called: SR0455 and SR0456 for argnums, SR0457 for the result.
+    """
+
+    @api_boundary
+    def value_and_gradient(*args: Any, **call: Any) -> Any:
+        return _value_and_grad(function, argnums, args, call, when=When.WITH_GRADIENTS)
+
+    return value_and_gradient
+
+
+def _value_and_grad(
+    function: Function,
+    argnums: int | Sequence[int],
+    args: Sequence[Any],
+    call: dict[str, Any],
+    *,
+    when: When,
+) -> tuple[Any, Any]:
+    positions = _positions(argnums, len(args))
+    at = linearised(function, args, call, when=when)
+    _check_differentiable(at, positions)
+    found = at.pull(_ones(function, at.out), positions, None)
+    if when is When.WITH_GRADIENTS:
+        for leaf in trees.leaves(at.out):
+            if isinstance(leaf, Array):
+                leaf.settle()
+    return at.out, found[0] if isinstance(argnums, int) else tuple(found)
+
+
+@api_boundary
+def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any], **call: Any) -> Any:
+    """The product of the Hessian of a function that gives one float with a vector.
+
+    ``d/dt grad(function)(primals + t tangents)`` at t = 0, by one backward dispatch of each kernel
+    with its tangents, in place of a Hessian.
+
+    Args:
+        function: A kernel, a graph, or any Python function that calls kernels and functions on
+            arrays; its result holds exactly one float.
+        primals: The positional arguments.
+        tangents: The vector: one entry a primal, in its form; `None` is zero.
+        call: Call keywords such as ``dim``.
+
+    Returns:
+        One value for one primal, else a tuple, in the form of the primals; `None` for what holds no
+        float.
+
+    Raises:
+        DerivativeError: SR0457 for the result, SR0459 where counts differ, and where there is no
+            second derivative: SR0411, SR0412, SR0429.
+
+    Winners of ties stay, and a jump does not move; where a first derivative is infinite, a second
+    one is infinite or NaN (docs/conventions.md, "Second derivatives").
+
+    Source: Pearlmutter, *Fast exact multiplication by the Hessian*, Neural Computation 6 (1994).
+    """
+    primals, tangents = _as_arguments(primals), _as_arguments(tangents)
+    if len(primals) != len(tangents):
+        raise error("SR0459", primals=len(primals), tangents=len(tangents))
+
+    def gradient(*args: Any) -> tuple[Any, ...]:
+        at = linearised(function, args, call, when=When.IF_NEEDED)
+        return tuple(at.pull(_ones(function, at.out), range(len(args)), None))
+
+    moved = linearised_as_graph(gradient, primals, {}, when=When.IF_NEEDED).push(tangents)
+    found = tuple(map(trees.zeros_for_none, primals, moved))
+    return found[0] if len(primals) == 1 else found
+
+
+@api_boundary
+def jacobian(
+    function: Function, argnums: int | Sequence[int] = 0, mode: str = "reverse"
+) -> Function:
+    """All partial derivatives of a function.
+
+    ``J[i.., j..] = d out[i..] / d x[j..]``, of shape ``out.shape + x.shape``, where vectors and
+    matrices count as trailing axes.
+
+    Args:
+        function: A kernel, a graph, or any Python function with one array of floats as its result.
+        argnums: Positional arguments, each one float array or number; an int gives one Jacobian, a
+            tuple a tuple.
+        mode: ``"reverse"`` pulls back once a scalar of the result, ``"forward"`` pushes forward
+            once a scalar of the arguments.
+
+    Returns:
+        A function of the same arguments and call keywords; its arrays hold floats, doubles where
+        the result or the argument does.
+
+    Raises:
+        DerivativeError: SR0461 for the mode; when called, SR0455 and SR0456 for argnums, SR0460 for
+            the result, SR0468 for the argument.
+
+    Differentiable itself, as `vjp` is.
+    """
+    if mode not in ("reverse", "forward"):
+        raise error("SR0461", found=repr(mode))
+
+    @api_boundary
+    def jacobians(*args: Any, **call: Any) -> Any:
+        positions = _positions(argnums, len(args))
+        is_open = is_taped() and current_trace() is None
+        if is_open and not isinstance(function, Launchable | BindableGraph):
+            return linearised_as_graph(jacobians, args, call, when=When.NOW).out
+        found = _jacobians(function, args, call, positions, mode)
+        return found[0] if isinstance(argnums, int) else tuple(found)
+
+    return jacobians
+
+
+def _jacobians(
+    function: Function, args: Sequence[Any], call: dict[str, Any], positions: list[int], mode: str
+) -> list[Array]:
+    def linearise() -> Linearised:
+        return linearised(function, args, call, when=When.NOW)
+
+    at = linearise()
+    _check_differentiable(at, positions)
+    for position in positions:
+        _check_one_array(args[position], position)
+    out = at.out
+    if not isinstance(out, Array) or not types.is_float(out.element):
+        raise error("SR0460", found=trees.described(out))
+    # Imported here: a kernel alone needs no functions on arrays.
+    from shaderad.differentiate import jacobian_rows
+
+    if isinstance(out, TracedArray):
+        return jacobian_rows.traced(linearise, out, args, positions, mode)
+    rows = jacobian_rows.stacked if is_taped() else jacobian_rows.gathered
+    return rows(at, args, positions, mode)
+
+
+def _check_one_array(given: Any, position: int) -> None:
+    is_floats = isinstance(given, Array) and types.is_float(given.element)
+    if isinstance(given, Array) or struct_fields(given) is not None:
+        is_plain = is_floats
+    else:
+        is_plain = np.asarray(given).dtype.kind in "fiu"
+    if not is_plain:
+        raise error("SR0468", position=position, found=trees.described(given))
+
+
+_IN_KERNEL = 'sum in the kernel: `total: sad.Add[float]` with `shapes={"total": 1}`'
+_OF_ARRAYS = "sum the result: `sad.sum(..)`"
+
+
+def _ones(function: Function, out: Any) -> Any:
+    """1 as the cotangent of a result that is one float."""
+    result = _one_float(function, out)
+    one = _one_like(result)
+
+    def cotangent(_: Any) -> Array:
+        return one
+
+    return trees.mapped(cotangent, out)
+
+
+def _one_float(function: Function, out: Any) -> Array:
+    leaves = trees.leaves(out)
+    result = leaves[0] if len(leaves) == 1 else None
+    is_one_float = (
+        isinstance(result, Array)
+        and _holds_one(result)
+        and isinstance(result.element, types.Scalar)
+        and types.is_float(result.element)
+    )
+    if not is_one_float:
+        reduced = _IN_KERNEL if isinstance(function, Launchable) else _OF_ARRAYS
+        help_ = f"{reduced}, or use `sad.vjp` with a cotangent of the result"
+        raise error("SR0457", found=", ".join(map(_shown, leaves)) or "nothing", help=help_)
+    assert isinstance(result, Array)
+    return result
+
+
+def _one_like(result: Array) -> Array:
+    """The cotangent 1."""
+    if isinstance(result, TracedArray):
+        from shaderad.functions.creation import full
+        from shaderad.functions.elements import conform
+
+        return full(result.shape, conform(1.0, result.element, "out_bar"))
+    return array(np.ones(result.shape), dtype=result.element, device=result.device)
+
+
+def _holds_one(result: Array) -> bool:
+    extents = result.extents if isinstance(result, TracedArray) else result.shape
+    return all(extent == 1 for extent in extents)
+
+
+def _shown(leaf: Any) -> str:
+    if isinstance(leaf, Array):
+        return f"{leaf.element} of shape {leaf.shape}"
+    return type(leaf).__name__
+
+
+def _positions(argnums: int | Sequence[int], count: int) -> list[int]:
+    """Checked positions of positional arguments."""
+    items = list(argnums) if isinstance(argnums, tuple | list) else [argnums]
+    found: list[int] = []
+    for item in items:
+        try:
+            position = operator.index(item)  # pyright: ignore[reportArgumentType]
+        except TypeError:
+            raise error("SR0455", found=repr(item), count=count) from None
+        if isinstance(item, bool) or not 0 <= position < count:
+            raise error("SR0455", found=repr(item), count=count)
+        found.append(position)
+    return found
+
+
+def _check_differentiable(at: Linearised, positions: Sequence[int]) -> None:
+    for position in positions:
+        if not at.is_differentiable(position):
+            raise error("SR0456", position=position)
+
+
+def _as_arguments(given: Sequence[Any]) -> Sequence[Any]:
+    """A tuple or list of arguments; anything else is one argument."""
+    return given if isinstance(given, tuple | list) else (given,)

@@ -1,0 +1,1 @@
+"""Launches and plans -> commands of a device."""

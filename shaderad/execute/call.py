@@ -1,0 +1,323 @@
+"""A call of a kernel from Python -> a launch -> the arrays it returns.
+
+Positional arguments are the kernel's parameters in order, Index and written ones left out.
+Invariant: everything is checked before anything is recorded on the device.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from shaderad.arrays.arguments import (
+    at_path,
+    bind_array,
+    bind_uniform,
+    check_struct,
+    normalised_shape,
+    struct_fields,
+)
+from shaderad.arrays.arrays import Array, Shape
+from shaderad.arrays.pointers import HostPointer, StructArray
+from shaderad.device.devices import Device, asked_device, current_device
+from shaderad.diagnostics import Error, error
+from shaderad.execute.launch import Launch, new_launch
+from shaderad.execute.pools import LaunchPools
+from shaderad.ir import types
+from shaderad.ir.types import Access
+from shaderad.lower.bindings import BOUNDS, CHECKS
+from shaderad.runtime.buffers import check_element_count
+from shaderad.trace.tape import launched
+from shaderad.trace.traced import is_traced
+
+if TYPE_CHECKING:
+    from shaderad.bodies.extents import Axis
+    from shaderad.device.kernel_facts import KernelFacts
+    from shaderad.diagnostics import Span
+    from shaderad.ir import nodes
+    from shaderad.language.launchable import Launchable
+
+OPTIONS = ("dim", "shapes", "bounds", "checks", "device")
+
+Extent = TypeVar("Extent")
+"""An int, or a size where a call is traced."""
+
+
+@dataclass(slots=True)
+class Call:
+    """What a call says, by parameter."""
+
+    function: Launchable
+    given: dict[str, Any]
+    """By parameter name: every parameter that is not written."""
+    positional: tuple[str, ...]
+    """Parameters that were given by position."""
+    options: dict[str, Any]
+
+
+def call_kernel(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Runs a kernel; the arrays it writes are what it returns (a tuple if several).
+
+    Args:
+        function: The decorated kernel.
+        args: Its parameters in order, Index and written ones left out.
+        kwargs: Parameters by name, and the call keywords ``dim`` (extents of the launch; may be
+            left out where arrays that are read or written at an Index itself have them),
+            ``shapes`` (of written arrays that do not have the launch's shape), ``bounds``
+            (``"raise"``, ``"ignore"`` or ``"unchecked"``), ``checks`` (``"nan"`` or
+            ``"writes"``) and ``device``.
+
+    Raises:
+        ShapeError: SR0352 to SR0376, where an argument does not fit its parameter.
+        DeviceError: SR0650, where arrays live on different devices.
+    """
+    call = bound_call(function, args, kwargs)
+    if is_traced(list(call.given.values())):
+        from shaderad.functions.kernel_calls import traced_call
+
+        return traced_call(call)
+    launch = launch_of(call)
+    launched(launch)
+    return results_of(launch)
+
+
+def results_of(launch: Launch) -> Any:
+    """What a call of a kernel returns."""
+    results = tuple(launch.outputs.values())
+    if not results:
+        return None
+    return results[0] if len(results) == 1 else results
+
+
+def is_given(parameter: nodes.KernelParameter) -> bool:
+    """Whether the caller passes this parameter; written arrays are returned instead."""
+    t = parameter.type
+    return not (isinstance(t, types.BufferType) and t.access is not Access.IN)
+
+
+def bound_call(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    """Matches arguments with parameters, as Python would.
+
+    Raises:
+        ShapeError: SR0363 too many, SR0364 missing, SR0365 unknown, SR0366 given twice.
+    """
+    names = [p.name for p in function.signature.parameters if is_given(p)]
+    if len(args) > len(names):
+        raise error("SR0363", name=function.name, count=len(args), wanted=", ".join(names))
+    positional = tuple(names[: len(args)])
+    given: dict[str, Any] = dict(zip(positional, args, strict=True))
+    options: dict[str, Any] = {}
+    for name, value in kwargs.items():
+        if name in OPTIONS:
+            options[name] = value
+        elif name in given:
+            raise error("SR0366", name=function.name, parameter=name)
+        elif name in names:
+            given[name] = value
+        else:
+            raise error("SR0365", name=function.name, found=name, wanted=", ".join(names))
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise error("SR0364", name=function.name, missing=", ".join(missing))
+    for p in function.signature.parameters:
+        if isinstance(p.type, types.Struct) and p.name in given:
+            check_struct(given[p.name], p.type, p.name)
+    return Call(function, given, positional, options)
+
+
+def launch_of(call: Call) -> Launch:
+    """Binds a call to a device; nothing is recorded but uploads."""
+    function, options = call.function, call.options
+    signature = function.signature
+    kernel = function.specialise(
+        {p.name: call.given[p.name] for p in signature.parameters if p.is_const}
+    )
+    bounds, checks = checked_options(function, options)
+    device = device_of(options.get("device"), call.given.values())
+    facts = device.facts(kernel)
+    pools = LaunchPools(facts, call.given, device) if facts.pooled else None
+    inputs, uniforms, sources = _bound(facts, call.given, device, pools)
+    asked = asked_shapes(kernel, options.get("shapes"))
+    given = options.get("dim")
+    if given is None:
+        known = {**asked, **{name: x.shape for name, x in inputs.items()}}
+        dim = inferred_dim(kernel, facts.axes_of_launch(kernel), known, kernel.span)
+    else:
+        dim = checked_dim(function.name, len(kernel.index_names), given, kernel.span)
+    shapes = _result_shapes(facts.written, dim, asked)
+    return new_launch(kernel, device, dim, inputs, uniforms, shapes, sources=sources,
+                      bounds=bounds, checks=checks, pools=pools)  # fmt: skip
+
+
+def _bound(
+    facts: KernelFacts, given: Mapping[str, Any], device: Device, pools: LaunchPools | None
+) -> tuple[dict[str, Array], dict[str, bytes | Array], dict[str, Array]]:
+    inputs: dict[str, Array] = {}
+    uniforms: dict[str, bytes | Array] = {}
+    sources: dict[str, Array] = {}
+    for buffer in facts.read:
+        if pools is not None and buffer.name in pools.by_name:
+            inputs[buffer.name], seen = pools.array(buffer.name)
+            if seen is not None:
+                sources[buffer.name] = seen
+            continue
+        value = at_path(given, buffer.path)
+        inputs[buffer.name] = bind_array(value, buffer.type, ".".join(buffer.path), device)
+        if isinstance(value, Array):
+            sources[buffer.name] = value
+    for uniform in facts.uniforms:
+        if pools is not None and isinstance(uniform.type, types.Pointer):
+            uniforms[uniform.name] = pools.words(uniform.type)
+            continue
+        value = at_path(given, uniform.path)
+        bound = bind_uniform(value, uniform.type, ".".join(uniform.path), device)
+        uniforms[uniform.name] = bound
+        if isinstance(value, Array):
+            sources[uniform.name] = value
+    return inputs, uniforms, sources
+
+
+def checked_dim(name: str, count: int, given: Any, span: Span) -> Shape:
+    """What was given as ``dim=`` to kernel `name`, which has `count` Index parameters.
+
+    Raises:
+        ShapeError: SR0373 for another number of extents.
+    """
+    dim = normalised_shape(given, "dim")
+    if len(dim) != count:
+        raise wrong_extents(span, name, count, dim)
+    return dim
+
+
+def inferred_dim(
+    kernel: nodes.Kernel,
+    axes: Sequence[Sequence[Axis]],
+    shapes: Mapping[str, Sequence[Extent]],
+    span: Span,
+    are_equal: Callable[[Extent, Extent], bool] = operator.eq,
+    shown: Callable[[Extent], str] = str,
+) -> tuple[Extent, ...]:
+    """The extents of a launch that was called without ``dim=``.
+
+    Args:
+        kernel: Which was called.
+        axes: For each Index those that are as long as the launch.
+        shapes: Of arrays, those of results where they were asked for.
+        span: What an error shows.
+        are_equal: Compares extents.
+        shown: An extent in a message.
+
+    Raises:
+        ShapeError: SR0372 where no array says an extent, SR0385 where two differ.
+    """
+    dim: list[Extent] = []
+    for index, places in zip(kernel.index_names, axes, strict=True):
+        found = [(at, shapes[at[0]][at[1]]) for at in places if at[0] in shapes]
+        if not found:
+            raise error("SR0372", span, name=kernel.name, count=len(axes))
+        _, extent = found[0]
+        if not all(are_equal(extent, other) for _, other in found):
+            told = ", ".join(f"`{a}` has {shown(n)} on axis {k}" for (a, k), n in found)
+            raise error("SR0385", span, name=kernel.name, index=index, found=told)
+        dim.append(extent)
+    return tuple(dim)
+
+
+def wrong_extents(span: Span, name: str, count: int, dim: Any) -> Error:
+    """SR0373: `dim` has another number of extents than the kernel has Index parameters."""
+    help_ = (
+        "give one int for each Index"
+        if count
+        else f"add `i: sad.Index` as the first parameter, or leave `dim` out: without an Index "
+        f"`{name}` runs as one thread"
+    )
+    return error("SR0373", span, name=name, count=count, dim=dim, help=help_)
+
+
+def checked_options(function: Launchable, options: Mapping[str, Any]) -> tuple[str, str]:
+    """`bounds`, and `checks` or nothing.
+
+    Raises:
+        ShapeError: SR0374, SR0375 for other ones.
+    """
+    bounds = options.get("bounds", function.bounds)
+    if bounds not in BOUNDS:
+        raise error("SR0374", found=repr(bounds))
+    checks = options.get("checks")
+    if checks is not None and checks not in CHECKS:
+        raise error("SR0375", found=repr(checks))
+    return bounds, checks or ""
+
+
+def device_of(asked: Any, given: Iterable[Any]) -> Device:
+    """The device asked for, else that of the first array given, else the current one."""
+    wanted = asked_device(asked)
+    if wanted is not None:
+        return wanted
+    for value in given:
+        found = _device_in(value)
+        if found is not None:
+            return found
+    return current_device()
+
+
+def _device_in(value: Any) -> Device | None:
+    """The device of an array, or of the first array in a struct."""
+    if isinstance(value, Array):
+        return value.device
+    if isinstance(value, bool | int | float):
+        return None
+    if isinstance(value, HostPointer):
+        return _device_in(value.target)
+    parts = value if isinstance(value, StructArray) else (struct_fields(value) or {}).values()
+    for field in parts:
+        found = _device_in(field)
+        if found is not None:
+            return found
+    return None
+
+
+def asked_shapes(
+    kernel: nodes.Kernel,
+    asked: Any,
+    normalised: Callable[[Any, str], tuple[Extent, ...]] = normalised_shape,
+) -> dict[str, tuple[Extent, ...]]:
+    """What a call says of the shapes of written arrays, by name.
+
+    Args:
+        kernel: Which writes them.
+        asked: The ``shapes`` of the call.
+        normalised: A shape as it was written, and what it is called in a message -> its extents.
+
+    Raises:
+        ShapeError: SR0383 for what is no dict, SR0376 for other names.
+    """
+    results = [b for b in kernel.buffers if b.access is not Access.IN]
+    if asked is None:
+        return {}
+    if not isinstance(asked, Mapping):
+        example = results[0].name if results else "y"
+        raise error("SR0383", kernel.span, found=repr(asked), example=example)
+    given = cast("Mapping[Any, Any]", asked)
+    names = [b.name for b in results]
+    for found in given:
+        if found not in names:
+            known = ", ".join(names)
+            raise error("SR0376", kernel.span, name=kernel.name, found=found, known=known)
+    return {name: normalised(shape, f"shapes[{name!r}]") for name, shape in given.items()}
+
+
+def _result_shapes(
+    results: Sequence[nodes.Buffer], dim: Shape, asked: Mapping[str, Shape]
+) -> dict[str, Shape]:
+    shapes: dict[str, Shape] = {}
+    for buffer in results:
+        name = buffer.name
+        shape = asked.get(name, dim)
+        if len(shape) != buffer.type.rank:
+            raise error("SR0377", buffer.span, name=name, type=buffer.type, shape=shape)
+        check_element_count(shape)
+        shapes[name] = shape
+    return shapes

@@ -1,0 +1,306 @@
+"""``@sad.graph``: a Python function on arrays that is traced once and runs as one plan."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from weakref import ReferenceType, ref
+
+from shaderad.arrays import trees
+from shaderad.arrays.arrays import Array
+from shaderad.device.devices import Device
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import Span, error
+from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.execute.bindable_graphs import BindableGraph
+from shaderad.execute.call import device_of
+from shaderad.execute.run_graph import pulled, run_graph
+from shaderad.execute.run_plan import explained
+from shaderad.ir.types import Type, is_differentiable
+from shaderad.language.host import caller_locals
+from shaderad.plan.draw import draw
+from shaderad.plan.explain import explain
+from shaderad.plan.planning import plan
+from shaderad.plan.simplify import simplified
+from shaderad.trace.annotations import Annotations
+from shaderad.trace.arguments import (
+    Arguments,
+    array_of_captured,
+    array_of_number,
+    taken_apart,
+)
+from shaderad.trace.calls import Form, Variant, traced_variant
+from shaderad.trace.captures import Getter, Reads
+from shaderad.trace.signatures import GraphSignature, signature_of, span_of
+from shaderad.trace.traced import current_trace
+
+__all__ = ["graph"]
+
+_KEPT_VARIANTS = 8
+"""Traces kept for one form of arguments: of captured values and of sizes that decide something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A trace with what it depends on beside its arguments."""
+
+    variant: Variant
+    reads: Reads
+    captured: tuple[Getter, ...]
+    """What gives the arrays that the function captured, now."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundGraph:
+    """A graph function at its arguments."""
+
+    traced: Traced
+    arguments: Arguments
+    form: Form
+    device: Device
+
+    @property
+    def variant(self) -> Variant:
+        return self.traced.variant
+
+    @property
+    def operands(self) -> list[Array]:
+        """The arguments, then what the function captured."""
+        captured = (array_of_captured(get(), self.device) for get in self.traced.captured)
+        return [*self.arguments.arrays, *captured]
+
+
+@dataclass(frozen=True, slots=True)
+class LatestCall:
+    """A call whose arguments were arrays as they are wanted; most calls are like the last one."""
+
+    traced: Traced
+    form: Form
+    skeleton: Any
+    arrays: tuple[tuple[Type, tuple[int, ...]], ...]
+    device: ReferenceType[Device]
+
+    def again(self, args: Sequence[Any]) -> BoundGraph | None:
+        """The function at arguments that differ in their content at most, else nothing."""
+        device = self.device()
+        if device is None or len(args) != len(self.arrays):
+            return None
+        for x, (element, shape) in zip(args, self.arrays, strict=True):
+            is_like_it = type(x) is Array and x.device is device and x.shape == shape
+            if not (is_like_it and x.element == element):
+                return None
+        if not self.traced.reads.are_current():
+            return None
+        return BoundGraph(self.traced, Arguments(self.skeleton, tuple(args)), self.form, device)
+
+
+def latest_call(
+    bound: BoundGraph, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> LatestCall | None:
+    """What the next call is held against; nothing where arguments were converted or left out."""
+    arguments, arrays = bound.arguments, bound.arguments.arrays
+    is_plain = not kwargs and len(arguments.skeleton) == len(args) == len(arrays)
+    if not is_plain or any(x is not given for x, given in zip(arrays, args, strict=True)):
+        return None
+    forms = tuple((x.element, x.shape) for x in arrays)
+    return LatestCall(bound.traced, bound.form, arguments.skeleton, forms, ref(bound.device))
+
+
+class GraphFunction(BindableGraph):
+    """A function that is traced at its first call and for each other form of arguments."""
+
+    def __init__(self, function: Callable[..., Any], annotations: Annotations) -> None:
+        self.python = function
+        self._signature = inspect.signature(function)
+        self._annotations = annotations
+        self._known: dict[Hashable, list[Traced]] = {}
+        self._latest: Traced | None = None
+        self._latest_call: LatestCall | None = None
+        functools.update_wrapper(self, function)
+
+    @property
+    def span(self) -> Span:
+        """Where the function is defined."""
+        return span_of(self.python)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else partial(self, instance)
+
+    @api_boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current_trace() is not None:
+            return self.python(*args, **kwargs)
+        bound = self.bound(args, kwargs)
+        sizes = bound.form.size_by_name
+        variant = bound.traced.variant
+        found = run_graph(variant.graph, bound.operands, sizes, bound.device)
+        return variant.result(found, sizes)
+
+    @api_boundary
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """Which dispatches a call comes to, what they read, write and keep in memory.
+
+        Without arguments, of the latest trace and with open sizes.
+        """
+        if self._latest is not None and not args and not kwargs:
+            graph = self._latest.variant.graph
+            return explain(plan(graph), len(graph.nodes))
+        bound = self.bound(args, kwargs)
+        sizes = bound.form.size_by_name
+        return explained(bound.variant.graph, bound.operands, sizes, bound.device)
+
+    @api_boundary
+    def draw(self, path: str | Path, *args: Any, **kwargs: Any) -> None:
+        """Draws the function and its gradient side by side, as ``.svg``, ``.html`` or ``.dot``.
+
+        Without arguments, as the latest trace has them. Graphviz draws where it is installed.
+
+        Raises:
+            LanguageError: SR0287, where `path` ends in something else.
+        """
+        is_known = self._latest is not None and not args and not kwargs
+        traced = self._latest if is_known else self.bound(args, kwargs).traced
+        assert traced is not None
+        primal = traced.variant.graph
+        wanted, given = (
+            tuple(is_differentiable(v.element) for v in values)
+            for values in (primal.inputs, primal.outputs)
+        )
+        graphs = {self.python.__name__: simplified(primal)}
+        if any(wanted) and any(given):
+            graphs["gradient"] = simplified(pulled(primal, wanted, given))
+        draw(path, graphs)
+
+    @property
+    def is_variadic(self) -> bool:
+        """Whether one parameter takes several positional arguments."""
+        kinds = (p.kind for p in self._signature.parameters.values())
+        return inspect.Parameter.VAR_POSITIONAL in kinds
+
+    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundGraph:
+        """The function at these arguments, traced if it was not before.
+
+        Raises:
+            ShapeError: SR0345 to SR0347, where an argument is not what its annotation says.
+        """
+        call = self._latest_call
+        again = None if call is None or kwargs else call.again(args)
+        if again is not None:
+            return again
+        found = self._bound(args, kwargs)
+        self._latest_call = latest_call(found, args, kwargs)
+        return found
+
+    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundGraph:
+        given = self._signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        values = tuple(given.arguments.values())
+        device = device_of(None, trees.leaves(values))
+        checked = self._annotations.applied(given.arguments, device)
+        arguments = taken_apart(checked, partial(array_of_number, device=device))
+        form = self._annotations.form(checked, arguments)
+        traced = self._traced(arguments, form, given)
+        return BoundGraph(traced, arguments, form, device)
+
+    def ahead_of_calls(self, name: str) -> tuple[GraphSignature, Variant]:
+        """Its trace for all calls that its annotations allow.
+
+        Raises:
+            LanguageError: SR0730, SR0731 for a parameter; SR0734, where it captures arrays.
+        """
+        signature = signature_of(name, self.python, self._annotations)
+        names = signature.size_names
+        form = Form(signature.types, {one: _sample(k) for k, one in enumerate(names)})
+
+        def called(*arrays: Array) -> Any:
+            arguments = Arguments(signature.skeleton, ()).filled(arrays)
+            bound = inspect.BoundArguments(self._signature, OrderedDict(arguments))
+            return self.python(*bound.args, **bound.kwargs)
+
+        variant = traced_variant(called, form)
+        if variant.captured:
+            found = trees.described(variant.captured[0])
+            raise error("SR0734", span_of(self.python), graph=name, found=found)
+        return signature, variant
+
+    def _traced(self, arguments: Arguments, form: Form, given: inspect.BoundArguments) -> Traced:
+        self._latest = self._found(arguments, form, given)
+        return self._latest
+
+    def _found(self, arguments: Arguments, form: Form, given: inspect.BoundArguments) -> Traced:
+        known = self._known.setdefault((arguments.key, form.key), [])
+        for position, one in enumerate(known):
+            if one.variant.serves(form.size_by_name) and one.reads.are_current():
+                if position:
+                    known.insert(0, known.pop(position))
+                return one
+        made = self._trace(arguments, form, given)
+        known[:] = [made, *known[: _KEPT_VARIANTS - 1]]
+        return made
+
+    def _trace(self, arguments: Arguments, form: Form, given: inspect.BoundArguments) -> Traced:
+        reads = Reads(self.python, [x for x in given.arguments.values() if not _is_number(x)])
+
+        def called(*arrays: Array) -> Any:
+            filled = arguments.filled(arrays)
+            bound = inspect.BoundArguments(
+                self._signature, dict(zip(given.arguments, filled, strict=True))
+            )
+            return self.python(*bound.args, **bound.kwargs)
+
+        variant = traced_variant(called, form)
+        captured = tuple(self._getter(x, reads, variant) for x in variant.captured)
+        return Traced(variant, reads, captured)
+
+    def _getter(self, captured: Any, reads: Reads, variant: Variant) -> Getter:
+        """How a later call finds what this one captured.
+
+        Raises:
+            LanguageError: SR0338 for an array that was there before, and that nothing leads to.
+        """
+        found = reads.getter_of(captured)
+        if found is not None:
+            return found
+        is_made = any(captured is x for x in variant.constants)
+        if isinstance(captured, Array) and not is_made:
+            raise error("SR0338", user_span(), name=self.python.__name__, found=captured)
+        return lambda: captured
+
+
+def _sample(k: int) -> int:
+    """What the size of this number is while a graph is traced for all sizes: not 0, 1, small, or a
+    sum or product of others, so that nothing is decided that holds for a few calls only.
+    """
+    return 1009 + 310 * k + 7 * k * k
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, bool | int | float)
+
+
+@api_boundary
+def graph(function: Callable[..., Any]) -> GraphFunction:
+    """Makes a function on arrays one that is traced, planned, and runs as one submission.
+
+    One trace serves every size: ``x.shape[k]`` is a symbol in it. Arrays that the function
+    captures are read at each call; captured numbers are part of what it is traced for.
+
+    Args:
+        function: Takes and gives arrays, numbers, structs, and tuples, lists and dicts of them;
+            annotations such as ``sad.Array[float, "n"]`` are checked.
+
+    Returns:
+        A function of the same arguments, differentiable as `function` is.
+
+    Raises:
+        LanguageError: SR0103 for what is no function.
+    """
+    if not inspect.isfunction(function):
+        raise error("SR0103", None, found=f"`{function!r}`")
+    return GraphFunction(function, Annotations(function, caller_locals(3)))

@@ -1,0 +1,318 @@
+"""One kernel of a plan, in one mode -> the instructions that run it.
+
+Whatever a program binds that is no value of the plan (arenas, zero cotangents, winners) lies in
+buffers of its own. Invariant: no buffer is bound for reading and writing in one dispatch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from shaderad.device.devices import Choice
+from shaderad.device.kernel_facts import KernelFacts
+from shaderad.execute.convert import RESULT, cast_kernel
+from shaderad.execute.dispatch import ARENA_ALIGN, READ_ROLES, WORDS_AN_ELEMENT_WORD
+from shaderad.execute.places import aligned, storage_bytes
+from shaderad.execute.schedule import Instruction, Let, Move, Run, Set
+from shaderad.execute.sized_words import SizedFacts, sized_words
+from shaderad.ir import sizes, types
+from shaderad.ir.arrays import ArrayType, Value, operand_name
+from shaderad.lower.bindings import Mode, Role, thread_groups
+from shaderad.lower.passes.sizes import LENGTH, ROWS
+from shaderad.runtime import buffers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from shaderad.execute.places import Places
+    from shaderad.ir import nodes
+    from shaderad.ir.sizes import Shape, Size
+    from shaderad.lower.bindings import Lowered, Resource
+    from shaderad.lower.passes.rows import Passes
+    from shaderad.plan.steps import PassStep
+
+Key = tuple[Role, str]
+
+
+class Programs(Protocol):
+    """The programs of a plan, numbered in the order in which they were first asked for."""
+
+    @property
+    def lowered(self) -> Sequence[Lowered]: ...
+
+    def of_kernel(self, kernel: nodes.Kernel, choice: Choice) -> Sequence[int]:
+        """The dispatches of a mode of `kernel`, in order."""
+        ...
+
+    def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
+        """The dispatches of a reduction or scan; `choice` is its producer's."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class StagedPasses:
+    """The passes of a reduction or scan."""
+
+    passes: Passes
+    programs: tuple[int, ...]
+    shape: Shape
+    """Of the rows; the last axis is what they run along."""
+
+
+@dataclass
+class KernelStep:
+    """A kernel with the values that it binds."""
+
+    kernel: nodes.Kernel
+    choice: Choice
+    dim: Shape
+    values: dict[Key, Value]
+    """What each role of an array or uniform is, where it is a value of the plan."""
+    shapes: dict[str, Shape]
+    """Of each array, as the kernel indexes it."""
+    sizes: tuple[tuple[str, Size], ...] = ()
+    """Uniforms that hold sizes."""
+    is_filled: bool = False
+    """Whether what it writes holds what it adds to already."""
+    passes: StagedPasses | None = None
+    """What runs in place of the kernel, which computes their elements."""
+
+
+@dataclass
+class _Bound:
+    """The buffers and offsets of one dispatch."""
+
+    places: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    offsets: dict[Key, Size] = field(default_factory=dict[Key, "Size"])
+
+
+class KernelBinder:
+    """Writes the instructions of kernels of one plan."""
+
+    def __init__(self, programs: Programs, places: Places) -> None:
+        self.programs = programs
+        self.places = places
+        self.instructions: list[Instruction] = []
+        self._pass_count = 0
+
+    def add(self, step: KernelStep) -> Mapping[str, Value]:
+        """Adds the instructions of one step; the arrays that its passes leave behind, by name."""
+        return _StepBinder(self, step).run()
+
+    def next_pass(self) -> int:
+        """A number that sets the sizes of one reduction or scan apart."""
+        self._pass_count += 1
+        return self._pass_count
+
+
+class _StepBinder:
+    def __init__(self, binder: KernelBinder, step: KernelStep) -> None:
+        self._binder = binder
+        self._programs = binder.programs
+        self._places = binder.places
+        self._instructions = binder.instructions
+        self._step = step
+        self._shapes = dict(step.shapes)
+        self._element_types = KernelFacts(step.kernel).element_types
+        self._values = dict(step.values)
+        self._kept: dict[Key, int] = {}
+        self._written: set[Key] = set()
+        self._after: list[Instruction] = []
+        """What brings results from scratch buffers to where they belong."""
+        self._casts: list[tuple[Value, Value]] = []
+
+    def run(self) -> Mapping[str, Value]:
+        step = self._step
+        scratch: dict[str, Value] = {}
+        if step.passes is None:
+            for program in self._programs.of_kernel(step.kernel, step.choice):
+                lowered = self._programs.lowered[program]
+                threads = self._thread_count(lowered)
+                # Without threads nothing runs, whatever the number of groups.
+                self._add_program(program, threads, thread_groups(lowered, threads), threads)
+        else:
+            scratch = self._add_passes(step.passes)
+        for key, value in step.values.items():
+            if key[0] not in READ_ROLES and key not in self._written:
+                # No program had anything to write.
+                self._set(self._places.number(value), 0, self._places.byte_count(value))
+        self._instructions += self._after
+        for found, value in self._casts:
+            self._binder.add(_cast_step(found, value))
+        return scratch
+
+    def _add_passes(self, staged: StagedPasses) -> dict[str, Value]:
+        """The dispatches that the number of rows and their length call for."""
+        passes, number = staged.passes, self._binder.next_pass()
+        given = {ROWS: sizes.product(staged.shape[:-1]), LENGTH: staged.shape[-1]}
+        formulas = {**given, **passes.formulas.by_name}
+        own = {name: sizes.symbol(f"${name}_{number}") for name in formulas}
+        for name, size in formulas.items():
+            known = size if name in given else sizes.substituted(size, own)
+            self._instructions.append(Let(f"${name}_{number}", known))
+        scratch: dict[str, Value] = {}
+        for one in passes.scratch:
+            value = Value(ArrayType(one.element, (sizes.substituted(one.count, own),)))
+            self._places.make(value)
+            scratch[one.name] = value
+            self._shapes[one.name] = value.shape
+            self._values |= {(Role.INPUT, one.name): value, (Role.OUTPUT, one.name): value}
+        for one, program in zip(passes.steps, staged.programs, strict=True):
+            groups = sizes.substituted(one.group_count, own)
+            is_needed = sizes.substituted(one.is_needed, own)
+            self._add_program(program, groups, groups, is_needed, own)
+        return scratch
+
+    def _add_program(
+        self,
+        program: int,
+        threads: Size,
+        groups: Size,
+        is_needed: Size,
+        formulas: Mapping[str, Size] | None = None,
+    ) -> None:
+        lowered = self._programs.lowered[program]
+        bound = _Bound()
+        has_offset = lowered.has_offset
+        for resource in lowered.resources:
+            if resource.role in (Role.REPORT, Role.PRINT):
+                continue
+            if resource.role in READ_ROLES:
+                self._bind_read(resource, has_offset, bound)
+            else:
+                self._bind_written(resource, bound)
+        facts = SizedFacts(self._step.dim, threads, groups, lowered.program.workgroup[0],
+                           self._shapes, bound.offsets, dict(self._step.sizes),
+                           formulas or {})  # fmt: skip
+        words = sized_words(lowered, facts)
+        run = Run(program, tuple(bound.places), words, groups, is_needed)
+        self._instructions.append(run)
+
+    def _thread_count(self, lowered: Lowered) -> Size:
+        name = lowered.threads_of
+        if not name:
+            return sizes.product(self._step.dim)
+        t = self._element_types[name]
+        words = types.byte_count(t) // types.word_bytes(t)
+        return sizes.multiply(sizes.product(self._shapes[name]), words)
+
+    # -- one resource ----------------------------------------------------------------------
+
+    def _bind_read(self, resource: Resource, has_offset: frozenset[Key], bound: _Bound) -> None:
+        keys = [(resource.role, name) for name in resource.members]
+        if len(keys) == 1 and keys[0] in self._values:
+            value = self._values[keys[0]]
+            number, start = self._places.number(value), self._places.start(value)
+            bound.places.append((resource.slot, number))
+            if keys[0] in has_offset:
+                bound.offsets[keys[0]] = _in_words(start, value.element)
+            elif start != 0:
+                self._places.align(number)
+            return
+        starts, size = self._layout(resource)
+        arena = self._places.scratch(size)
+        bound.places.append((resource.slot, arena))
+        for k, (key, start) in enumerate(zip(keys, starts, strict=True)):
+            bound.offsets[key] = _in_words(start, self._type(resource, k))
+        if any(key not in self._values for key in keys):  # no cotangent, no tangent: zeros
+            self._set(arena, 0, size)
+        for key, start in zip(keys, starts, strict=True):
+            value = self._values.get(key)
+            if value is not None:
+                self._move(self._places.number(value), self._places.start(value), arena, start,
+                           self._places.byte_count(value))  # fmt: skip
+
+    def _bind_written(self, resource: Resource, bound: _Bound) -> None:
+        keys = [(resource.role, name) for name in resource.members]
+        self._written.update(keys)
+        is_covered = resource.is_covered_by_launch and self._has_launch_shape(keys[0][1])
+        is_plain = len(keys) == 1 and self._has_type(keys[0], self._type(resource, 0))
+        starts, size = self._layout(resource)
+        if is_plain:
+            number = self._places.number(self._values[keys[0]])
+        elif keys[0] in self._kept:
+            number = self._kept[keys[0]]
+        else:
+            number = self._places.scratch(size)
+            self._kept.update(dict.fromkeys(keys, number))
+        bound.places.append((resource.slot, number))
+        if resource.fill_word is not None and not is_covered and not self._step.is_filled:
+            self._set(number, resource.fill_word, size)
+        if is_plain:
+            return
+        for k, (key, start) in enumerate(zip(keys, starts, strict=True)):
+            t = self._type(resource, k)
+            bound.offsets[key] = _in_words(start, t)
+            if key in self._values:
+                self._bring_back(key, t, number, start)
+
+    def _has_launch_shape(self, name: str) -> bool:
+        return self._shapes.get(name) == self._step.dim
+
+    def _has_type(self, key: Key, t: types.Type) -> bool:
+        """Whether a value of the plan can be bound as `key` of elements `t`."""
+        value = self._values.get(key)
+        return value is not None and t in (value.element, buffers.base_of(value.element))
+
+    def _bring_back(self, key: Key, t: types.Type, number: int, start: Size) -> None:
+        """Notes that what lies in scratch memory is wanted as a value of the plan."""
+        value = self._values[key]
+        found = Value(ArrayType(t, value.shape))
+        size = self._places.byte_count(found)
+        if value.element == t:
+            self._after.append(Move(number, start, self._places.number(value), 0, size))
+            return
+        if start != 0:
+            moved = self._places.scratch(size)
+            self._after.append(Move(number, start, moved, 0, size))
+            number = moved
+        self._places.hold(found, number)
+        self._casts.append((found, value))
+
+    # -- memory ----------------------------------------------------------------------------
+
+    def _layout(self, resource: Resource) -> tuple[list[Size], Size]:
+        """Byte offsets of members that lie one after the other, and the bytes of all."""
+        starts: list[Size] = []
+        size: Size = 0
+        for k in range(len(resource.members)):
+            size = aligned(size, ARENA_ALIGN)
+            starts.append(size)
+            count = self._count(resource, k)
+            size = sizes.add(size, storage_bytes(self._type(resource, k), count))
+        return starts, size
+
+    def _type(self, resource: Resource, k: int) -> types.Type:
+        if resource.role in WORDS_AN_ELEMENT_WORD:
+            return types.UINT
+        return resource.types[k] if resource.types else self._element_types[resource.members[k]]
+
+    def _count(self, resource: Resource, k: int) -> Size:
+        name = resource.members[k]
+        count = sizes.product(self._shapes.get(name, ()))
+        if resource.role in WORDS_AN_ELEMENT_WORD:
+            t = self._element_types[name]
+            words = types.byte_count(t) // types.word_bytes(t)
+            return sizes.multiply(count, words * WORDS_AN_ELEMENT_WORD[resource.role])
+        return count
+
+    def _set(self, number: int, word: int, size: Size) -> None:
+        self._instructions.append(Set(number, word, size))
+
+    def _move(self, source: int, source_at: Size, target: int, target_at: Size, size: Size) -> None:
+        self._instructions.append(Move(source, source_at, target, target_at, size))
+
+
+def _in_words(start: Size, t: types.Type) -> Size:
+    return sizes.floor_divide(start, types.word_bytes(t))
+
+
+def _cast_step(found: Value, value: Value) -> KernelStep:
+    """The dispatch that converts the floats of `found`; all of `value` are written."""
+    kernel = cast_kernel(found.element, value.element)
+    dim = (sizes.product((*value.shape, *buffers.element_axes(value.element))),)
+    values = {(Role.INPUT, operand_name(0)): found, (Role.OUTPUT, RESULT): value}
+    shapes = dict.fromkeys((operand_name(0), RESULT), dim)
+    choice = Choice(Mode.PRIMAL, "unchecked", "", frozenset({RESULT}), frozenset())
+    return KernelStep(kernel, choice, dim, values, shapes)

@@ -1,0 +1,204 @@
+"""Graphs that were planned and compiled before: their inputs, outputs and schedules.
+
+Where a graph is run or differentiated, one of these stands for it as it would for its nodes.
+Invariant: what a build did not make is refused, never replaced by something close to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from shaderad.arrays.arrays import Array, zeros
+from shaderad.device.built_targets import Entry, Offer
+from shaderad.device.devices import Device, Stage
+from shaderad.device.prebuilt import NOT_BUILT
+from shaderad.diagnostics import CompileError, Error, error
+from shaderad.execute.places import storage_bytes
+from shaderad.execute.schedule import Schedule
+from shaderad.ir import sizes
+from shaderad.ir.arrays import Graph, Value
+from shaderad.ir.types import is_differentiable
+from shaderad.lower.bindings import Lowered, Mode
+
+Flags = tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltProgram:
+    """One program of a graph, and the user's kernel that its reports name, or nothing."""
+
+    lowered: Lowered
+    kernel: str
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltPlan:
+    """The plan of one mode, and its programs in the order of the schedule's."""
+
+    schedule: Schedule
+    programs: tuple[BuiltProgram, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltPlans:
+    """The plans of one graph for one target."""
+
+    by_mode: Mapping[Mode, BuiltPlan]
+    why_not: Mapping[Mode, str]
+    """Why a mode has none."""
+
+    def offer(self, mode: Mode) -> Offer[BuiltPlan] | str:
+        """The plan of a mode, or why there is none."""
+        found = self.by_mode.get(mode)
+        if found is None:
+            return self.why_not.get(mode, NOT_BUILT)
+        return Offer(found, [one.lowered for one in found.programs])
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltGraph:
+    """A graph of a folder that `shaderad build` wrote."""
+
+    name: str
+    folder: str
+    by_target: Mapping[str, BuiltPlans]
+    wanted: Mapping[str, bool]
+    """By input, in order: whether there are derivatives by it."""
+
+    def scheduled(self, mode: Mode, device: Device) -> tuple[Schedule, list[Stage]]:
+        """What runs on a device: the first target that does.
+
+        Raises:
+            DeviceError: SR0724, where no target of the build runs on the device.
+            DerivativeError: SR0725, where the mode was not built.
+            CompileError: SR0612, where naga takes the code of none.
+        """
+        offers = {target: plans.offer(mode) for target, plans in self.by_target.items()}
+        refusal: Error | None = None
+        for plan in Entry(self.name, self.folder, mode, offers).serving(device.capabilities):
+            try:
+                return plan.schedule, [device.stage(p.lowered, p.kernel) for p in plan.programs]
+            except CompileError as failure:
+                refusal = refusal or failure  # naga may take the code of another target.
+        assert refusal is not None
+        raise refusal
+
+
+@dataclass(frozen=True, eq=False)
+class PrebuiltGraph(Graph):
+    """A mode of a built graph in place of its nodes.
+
+    The backward mode takes the inputs, then a cotangent of each output that holds floats; it gives
+    the outputs, then the gradients of all inputs that were chosen. The forward mode takes and gives
+    tangents likewise.
+    """
+
+    built: BuiltGraph
+    mode: Mode = Mode.PRIMAL
+
+    @cached_property
+    def backward(self) -> PrebuiltGraph:
+        """The backward mode; one graph, so that devices keep one schedule of it."""
+        return self._of_mode(Mode.BACKWARD, self._floats(self.outputs), self._chosen())
+
+    @cached_property
+    def forward(self) -> PrebuiltGraph:
+        """The forward mode, likewise."""
+        return self._of_mode(Mode.FORWARD, self._chosen(), self._floats(self.outputs))
+
+    def _floats(self, values: Sequence[Value]) -> list[Value]:
+        return [v for v in values if is_differentiable(v.element)]
+
+    def _chosen(self) -> list[Value]:
+        """The inputs by which it is differentiated."""
+        pairs = zip(self.inputs, self.built.wanted.values(), strict=True)
+        return [v for v, is_wanted in pairs if is_wanted]
+
+    def _of_mode(self, mode: Mode, moving: Sequence[Value], made: Sequence[Value]) -> PrebuiltGraph:
+        given = [Value(v.type) for v in moving]
+        results = [Value(v.type) for v in (*self.outputs, *made)]
+        return PrebuiltGraph((*self.inputs, *given), tuple(results), self.built, mode)
+
+    def pulled(self, wanted: Flags, given: Flags, *, with_outputs: bool) -> PrebuiltPart:
+        """The gradients of the inputs `wanted`, for cotangents of the outputs `given`."""
+        chosen = self._flags(wanted, Mode.BACKWARD)
+        return self._part(
+            self.backward, _moving(self.outputs, given), chosen, with_outputs=with_outputs
+        )
+
+    def pushed(self, given: Flags, *, with_outputs: bool) -> PrebuiltPart:
+        """The tangents of the outputs, for tangents of the inputs `given`."""
+        wanted = [True for v in self.outputs if is_differentiable(v.element)]
+        return self._part(self.forward, self._flags(given, Mode.FORWARD), wanted,
+                          with_outputs=with_outputs)  # fmt: skip
+
+    def _flags(self, asked: Flags, mode: Mode) -> list[bool]:
+        """Which of the inputs by which it is differentiated are `asked` for.
+
+        Raises:
+            DerivativeError: SR0748, where another is.
+        """
+        built, found = self.built, list[bool]()
+        is_built = any(mode in plans.by_mode for plans in built.by_target.values())
+        rows = zip(self.inputs, asked, built.wanted.items(), strict=True)
+        for value, is_asked, (name, is_wanted) in rows:
+            if is_wanted:
+                found.append(is_asked)
+            elif is_asked and is_built and is_differentiable(value.element):
+                raise error("SR0748", kernel=built.name, name=name)
+        return found
+
+    def _part(
+        self,
+        whole: PrebuiltGraph,
+        given: Sequence[bool],
+        wanted: Sequence[bool],
+        *,
+        with_outputs: bool,
+    ) -> PrebuiltPart:
+        is_given = (*(True for _ in self.inputs), *given)
+        is_wanted = (*(with_outputs for _ in self.outputs), *wanted)
+        chosen = tuple(k for k, one in enumerate(is_wanted) if one)
+        inputs = tuple(v for v, one in zip(whole.inputs, is_given, strict=True) if one)
+        outputs = tuple(whole.outputs[k] for k in chosen)
+        return PrebuiltPart(inputs, outputs, whole, is_given, chosen)
+
+
+def _moving(values: Sequence[Value], flags: Flags) -> list[bool]:
+    """The flags of the values that hold floats."""
+    return [one for v, one in zip(values, flags, strict=True) if is_differentiable(v.element)]
+
+
+@dataclass(frozen=True, eq=False)
+class PrebuiltPart(Graph):
+    """Some results of a built graph, with zeros for some of its inputs."""
+
+    whole: PrebuiltGraph
+    is_given: Flags
+    """By input of the whole; the others are zero."""
+    chosen: tuple[int, ...]
+    """Outputs of the whole."""
+
+    def filled(
+        self, given: Sequence[Array], known: Mapping[str, int], device: Device
+    ) -> list[Array]:
+        """The inputs of the whole."""
+        remaining = iter(given)
+
+        def zero(value: Value) -> Array:
+            shape = tuple(sizes.evaluate(extent, known) for extent in value.shape)
+            return zeros(device, value.element, shape)
+
+        pairs = zip(self.whole.inputs, self.is_given, strict=True)
+        return [next(remaining) if one else zero(v) for v, one in pairs]
+
+
+def check_results(schedule: Schedule, size_by_name: Mapping[str, int]) -> None:
+    """Raises a ValueError where a result is not as long as its buffer at these sizes."""
+    for one in schedule.outputs:
+        found = sizes.evaluate(schedule.byte_counts[one.buffer], size_by_name)
+        wanted = storage_bytes(one.element, sizes.product(one.shape))
+        if found != sizes.evaluate(wanted, size_by_name):
+            raise ValueError(f"a result of the shape {one.shape} in {found} bytes")

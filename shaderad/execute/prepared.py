@@ -1,0 +1,317 @@
+"""A schedule whose sizes are known: buffers and commands, ready to be recorded.
+
+Runtimes fill buffers outside of compute passes, so that a fill between dispatches ends a pass, and
+those of a gradient of many small steps cost as much as its dispatches. What begins with being
+filled therefore lies alone in its memory where it is small, and is filled at the start of a run.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from shaderad.arrays.arrays import Array
+from shaderad.diagnostics import Error, error
+from shaderad.execute import schedule as to
+from shaderad.execute.commands import Command, Copy, Dispatch, Fill, While
+from shaderad.execute.frames import Frame
+from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE, start_of
+from shaderad.ir import sizes, types
+from shaderad.lower.bindings import Role, WordKind, in_rows
+from shaderad.runtime.interrupts import held_back
+
+if TYPE_CHECKING:
+    from shaderad.device.devices import Device, Stage
+    from shaderad.execute.schedule import Block, Instruction, Schedule
+    from shaderad.ir.sizes import Size
+    from shaderad.lower.bindings import Lowered
+    from shaderad.runtime import Buffer
+
+Shape = tuple[int, ...]
+ITERATIONS_A_LOOK = 8
+"""Iterations of a while loop between two looks at whether it goes on."""
+STEP_LIMIT = 1 << 22
+"""Steps of a run: loops around dispatches are written out."""
+SIZE_BITS = 63
+EARLY_BYTES = 1 << 16
+"""What a run may fill at its start: next to nothing beside arrays of a megabyte."""
+
+
+@dataclass(eq=False, slots=True)
+class Prepared:
+    """Commands over a frame of buffers."""
+
+    device: Device
+    commands: list[Command]
+    kept_bytes: list[int]
+    """Sizes of the buffers of results, which stand behind the inputs in the frame."""
+    scratch_bytes: list[int]
+    """Sizes of the buffers behind those, which serve again after the run."""
+    outputs: list[tuple[types.Type, Shape, int]]
+    """Element, shape, and position in the frame."""
+    dispatch_count: int
+    may_report: bool
+    may_print: bool
+    live_bytes: int
+    """The most that is needed at one time, inputs left out."""
+
+    def run(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        with held_back():
+            return self._run(inputs)
+
+    def _run(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        device, runtime = self.device, self.device.runtime
+        if self.may_report:
+            device.expect_reports()  # an interrupt may end a loop between its dispatches
+        sizes = chain(self.kept_bytes, self.scratch_bytes)
+        made = (runtime.allocate(size, zeroed=False) for size in sizes)
+        frame = [*(one.buffer for one in inputs), *made]
+        for command in self.commands:
+            command.record(runtime, frame)
+        device.recorded(
+            may_report=self.may_report, may_print=self.may_print, count=self.dispatch_count
+        )
+        count = len(inputs)
+        return tuple(
+            Array(device, t, shape, frame[k], inputs[k].offset if k < count else 0)
+            for t, shape, k in self.outputs
+        )
+
+
+def prepare(
+    device: Device,
+    schedule: Schedule,
+    stages: Sequence[Stage],
+    known: Mapping[str, int],
+    offsets: Sequence[int],
+) -> Prepared:
+    """`schedule` on `device` for the sizes `known` and inputs that start at the bytes `offsets`.
+
+    `stages` are its programs.
+    """
+    return _Preparation(device, schedule, stages, known, offsets).run()
+
+
+class _Preparation:
+    """The commands of a schedule, while they are written."""
+
+    def __init__(
+        self,
+        device: Device,
+        schedule: Schedule,
+        stages: Sequence[Stage],
+        known: Mapping[str, int],
+        offsets: Sequence[int],
+    ) -> None:
+        self._device = device
+        self._schedule = schedule
+        self._stages = stages
+        self._known = {**known, GROUP_LIMIT: device.capabilities.workgroup_count_limit}
+        self._known |= {start_of(k): offset for k, offset in enumerate(offsets)}
+        self._results = frozenset(one.buffer for one in schedule.outputs)
+        self._frame = Frame(schedule.input_count)
+        self._number_by_buffer = {k: k for k in range(schedule.input_count)}
+        self._commands: list[Command] = []
+        self._early: list[Command] = []
+        """What comes before all others."""
+        self._early_room = EARLY_BYTES
+        self._is_repeated = False
+        """Whether what is added is recorded again and again."""
+        self._may_report = False
+        self._may_print = False
+        self._step_count = 0
+
+    def run(self) -> Prepared:
+        schedule = self._schedule
+        copies = self._aligned_inputs()
+        self._add_block(schedule.block)
+        for copy in copies:
+            self._frame.give(copy)
+        results = dict.fromkeys(one.buffer for one in schedule.outputs)
+        made = [self._number_by_buffer[b] for b in results if b >= schedule.input_count]
+        layout = self._frame.layout(made)
+        outputs = [
+            (one.element, tuple(map(self._size, one.shape)), layout.numbers[self._number(one)])
+            for one in schedule.outputs
+        ]
+        commands = [command.placed(layout.numbers) for command in (*self._early, *self._commands)]
+        count = sum(isinstance(command, Dispatch) for command in commands)
+        return Prepared(self._device, commands, layout.kept_bytes, layout.scratch_bytes, outputs,
+                        count, self._may_report, self._may_print,
+                        self._frame.peak_live_bytes)  # fmt: skip
+
+    def _aligned_inputs(self) -> list[int]:
+        """Copies of inputs that do not start where their programs read them."""
+        copies: list[int] = []
+        for k in sorted(self._schedule.aligned_inputs):
+            start = self._known[start_of(k)]
+            if start and self._bytes(k):
+                copy = self._frame.take(self._bytes(k))
+                self._commands.append(Copy(k, start, copy, 0, self._bytes(k)))
+                self._number_by_buffer[k], self._known[start_of(k)] = copy, 0
+                copies.append(copy)
+        return copies
+
+    def _number(self, result: to.Output) -> int:
+        """What a result is; an input that is one is returned as it was given."""
+        is_input = result.buffer < self._schedule.input_count
+        return result.buffer if is_input else self._number_by_buffer[result.buffer]
+
+    def _size(self, size: Size) -> int:
+        return sizes.evaluate(size, self._known)
+
+    def _bytes(self, buffer: int) -> int:
+        return self._size(self._schedule.byte_counts[buffer])
+
+    # -- blocks ----------------------------------------------------------------------------
+
+    def _add_block(self, block: Block) -> None:
+        for one, inner, begins, ends in zip(
+            block.instructions, block.inner, block.begins, block.ends, strict=True
+        ):
+            if begins and isinstance(one, to.Set) and self._may_be_early(one):
+                self._add_early(one)
+            else:
+                for buffer in begins:
+                    self._number_by_buffer[buffer] = self._frame.take(self._bytes(buffer))
+                self._add(one, inner)
+            for buffer in ends:
+                if buffer not in self._results:
+                    self._frame.give(self._number_by_buffer[buffer])
+
+    def _may_be_early(self, one: to.Set) -> bool:
+        return not self._is_repeated and 0 < self._bytes(one.target) <= self._early_room
+
+    def _add_early(self, one: to.Set) -> None:
+        """Adds the first thing that is done to a buffer."""
+        size = self._bytes(one.target)
+        self._early_room -= size
+        number = self._frame.take(size, since_start=True)
+        self._number_by_buffer[one.target] = number
+        self._early.append(Fill(number, one.word, self._size(one.byte_count)))
+
+    def _count(self) -> None:
+        self._step_count += 1
+        if self._step_count > STEP_LIMIT:
+            raise error("SR0678", limit=STEP_LIMIT)
+
+    def _known_size(self, one: to.Let) -> int:
+        """A size of a plan that was spoiled might grow for ever."""
+        value = self._size(one.size)
+        if value.bit_length() > SIZE_BITS:
+            raise OverflowError(f"a size `{one.name}` of {value.bit_length()} bits")
+        return value
+
+    def _add(self, one: Instruction, inner: Block | None) -> None:
+        self._count()
+        match one:
+            case to.Let():
+                self._known[one.name] = self._known_size(one)
+            case to.Run():
+                self._add_run(one)
+            case to.Move():
+                self._add_move(one)
+            case to.Set():
+                if size := self._size(one.byte_count):
+                    target = self._number_by_buffer[one.target]
+                    self._commands.append(Fill(target, one.word, size))
+            case to.Repeat():
+                assert inner is not None
+                self._add_repeat(one, inner)
+            case to.RepeatWhile():
+                assert inner is not None
+                self._add_while(one, inner)
+
+    def _add_run(self, one: to.Run) -> None:
+        if self._size(one.is_needed) <= 0:
+            return
+        groups = self._size(one.group_count)
+        if groups <= 0:
+            return
+        stage = self._stages[one.program]
+        self._known[SITE_BASE] = stage.site_base
+        names = stage.lowered.program.parameter_words
+        words = [self._word(*pair) for pair in zip(names, one.words, strict=True)]
+        places = tuple((slot, self._number_by_buffer[buffer]) for slot, buffer in one.bindings)
+        rows = in_rows(groups, self._known[GROUP_LIMIT])
+        own = tuple(self._own_buffers(stage.lowered))
+        launch = self._launch_word(stage.lowered)
+        command = Dispatch(stage.pipeline, places, own, b"".join(words), rows, launch)
+        self._commands.append(command)
+
+    def _own_buffers(self, lowered: Lowered) -> Iterator[tuple[int, Buffer]]:
+        """Slots and buffers of what a program reports and prints."""
+        for resource in lowered.resources:
+            if resource.role is Role.REPORT:
+                self._may_report = True
+                yield resource.slot, self._device.report_buffer()
+            elif resource.role is Role.PRINT:
+                self._may_print = True
+                yield resource.slot, self._device.print_buffer()
+
+    def _launch_word(self, lowered: Lowered) -> tuple[int, Callable[[], int]] | None:
+        """Where the number of a dispatch stands in its words."""
+        kinds = [word.kind for word in lowered.words]
+        if WordKind.LAUNCH not in kinds:
+            return None
+        return 4 * kinds.index(WordKind.LAUNCH), self._device.next_launch
+
+    def _word(self, name: str, size: Size) -> bytes:
+        value = self._size(size)
+        if not -(1 << 31) <= value < 1 << 32:
+            raise error("SR0354", name=name, type=types.INT, value=value)
+        return struct.pack("<I", value & 0xFFFFFFFF)
+
+    def _add_move(self, one: to.Move) -> None:
+        source, target = (self._number_by_buffer[b] for b in (one.source, one.target))
+        size = self._size(one.byte_count)
+        if size and source != target:
+            start, end = self._size(one.source_offset), self._size(one.target_offset)
+            self._commands.append(Copy(source, start, target, end, size))
+
+    # -- loops -----------------------------------------------------------------------------
+
+    def _add_repeat(self, one: to.Repeat, body: Block) -> None:
+        count = self._size(one.count)
+        if count % 2:
+            self._trade(one.carries)
+        for each in one.start:
+            self._add(each, None)
+        for k in range(count):
+            self._count()
+            self._known[one.symbol] = count - 1 - k if one.is_reversed else k
+            self._add_block(body)
+            self._trade(one.carries)
+
+    def _add_while(self, one: to.RepeatWhile, body: Block) -> None:
+        outer, self._commands = self._commands, []
+        was_repeated, self._is_repeated = self._is_repeated, True
+        for _ in range(2):
+            self._add_block(body)
+            self._trade(one.carries)
+        self._is_repeated = was_repeated
+        block, self._commands = self._commands, outer
+        goes_on, wants = (self._number_by_buffer[b] for b in (one.goes_on, one.wants))
+        self._commands.append(
+            While(
+                commands=tuple(block),
+                times=ITERATIONS_A_LOOK // 2,
+                look_limit=one.limit // ITERATIONS_A_LOOK + 2,
+                goes_on=goes_on,
+                wants=wants,
+                ran_over=lambda: self._device.note(_limit_error(one)),
+            )
+        )
+
+    def _trade(self, pairs: Sequence[tuple[int, int]]) -> None:
+        numbers = self._number_by_buffer
+        for left, right in pairs:
+            numbers[left], numbers[right] = numbers[right], numbers[left]
+
+
+def _limit_error(loop: to.RepeatWhile) -> Error:
+    """What a loop that ran past its limit raises at the next look at the device."""
+    return error("SR0661", loop.span, place=" of `sad.while_loop`", length=loop.limit, count=1)

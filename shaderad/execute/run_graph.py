@@ -1,0 +1,143 @@
+"""A graph at its operands: run at once, or made part of the graph that is being traced.
+
+Invariant: what a graph computes has derivatives wherever its operands have: a tape records the
+graph as one step, a trace its nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from shaderad.arrays.arrays import Array
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
+from shaderad.execute.prebuilt_graphs import PrebuiltGraph
+from shaderad.execute.run_plan import evaluate
+from shaderad.ir.arrays import Graph, KernelCall, Value
+from shaderad.ir.graph_prints import silent_graph
+from shaderad.ir.nodes import Kernel
+from shaderad.ir.types import is_differentiable
+from shaderad.rules.arrays import linearise
+from shaderad.rules.arrays import push as pushed_through
+from shaderad.rules.arrays.loops import instantiate, kept, or_zeros
+from shaderad.trace.tape import Values, trace_of
+from shaderad.trace.traced import TracedArray, current_trace
+
+if TYPE_CHECKING:
+    from shaderad.device.devices import Device
+
+Flags = tuple[bool, ...]
+
+
+def run_graph(
+    graph: Graph,
+    operands: Sequence[Array],
+    size_by_name: Mapping[str, int],
+    device: Device | None,
+) -> list[Array]:
+    """The outputs of `graph` at its operands.
+
+    Args:
+        graph: What to compute.
+        operands: One array an input.
+        size_by_name: What its symbolic sizes are.
+        device: Where it runs; `None` while a function is traced.
+    """
+    trace = current_trace()
+    if trace is not None:
+        if isinstance(graph, PrebuiltGraph):
+            raise error("SR0733", user_span(), graph=graph.built.name)
+        found = instantiate(graph, [trace.value_of(x) for x in operands])
+        return [TracedArray(trace, v, trace.batch) for v in found]
+    assert device is not None
+    results = list(evaluate(graph, operands, size_by_name, device))
+    tape = trace_of(operands)
+    if tape is not None:
+        tape.record(GraphStep(graph, list(operands), results, dict(size_by_name), device))
+    return results
+
+
+@lru_cache(maxsize=256)
+def pulled(graph: Graph, wanted: Flags, given: Flags, *, with_outputs: bool = False) -> Graph:
+    """Gradients of the inputs `wanted`, for cotangents of the outputs `given`.
+
+    Takes the inputs of `graph`, then the cotangents.
+    """
+    if isinstance(graph, PrebuiltGraph):
+        return graph.pulled(wanted, given, with_outputs=with_outputs)
+    linear = linearise(graph, wanted)
+    bars = [Value(v.type) if one else None for v, one in zip(graph.outputs, given, strict=True)]
+    found = linear.pull(bars)
+    gradients = [or_zeros(bar, v)
+                 for bar, v, one in zip(found, graph.inputs, wanted, strict=True)
+                 if one]  # fmt: skip
+    outputs = linear.outputs if with_outputs else ()
+    return Graph((*graph.inputs, *kept(bars)), (*outputs, *gradients))
+
+
+@lru_cache(maxsize=256)
+def pushed(
+    graph: Graph, given: Flags, *, with_outputs: bool = False, of_all: bool = False
+) -> Graph:
+    """Tangents of the outputs that hold floats, for tangents of the inputs `given`.
+
+    Takes the inputs of `graph`, then the tangents.
+    """
+    if isinstance(graph, PrebuiltGraph):
+        return graph.pushed(given, with_outputs=with_outputs)
+    dots = [Value(v.type) if one else None for v, one in zip(graph.inputs, given, strict=True)]
+    found = pushed_through(graph, dots)
+    moved = [or_zeros(dot, v) for dot, v in zip(found, graph.outputs, strict=True)
+             if of_all or is_differentiable(v.element)]  # fmt: skip
+    outputs = graph.outputs if with_outputs else ()
+    return Graph((*graph.inputs, *kept(dots)), (*outputs, *moved))
+
+
+def kernels_of(graph: Graph) -> Sequence[Kernel]:
+    """The kernels that a graph calls."""
+    return [node.kernel for node in graph.nodes if isinstance(node, KernelCall)]
+
+
+@dataclass(eq=False)
+class GraphStep:
+    """A graph that ran while a function was transformed."""
+
+    graph: Graph
+    operands: list[Array]
+    results: list[Array]
+    size_by_name: dict[str, int]
+    device: Device
+
+    @property
+    def kernels(self) -> Sequence[Kernel]:
+        return kernels_of(self.graph)
+
+    @property
+    def _again(self) -> Graph:
+        """The graph for derivatives: it ran, and printed, when it was recorded."""
+        return silent_graph(self.graph)
+
+    def pull(self, cotangents: Values, wanted: set[int]) -> None:
+        active = tuple(id(x) in wanted and is_differentiable(x.element) for x in self.operands)
+        bars = [cotangents.of(one) for one in self.results]
+        if not any(active) or all(bar is None for bar in bars):
+            return
+        graph = pulled(self._again, active, tuple(bar is not None for bar in bars))
+        given = [*self.operands, *(bar for bar in bars if bar is not None)]
+        found = iter(evaluate(graph, given, self.size_by_name, self.device))
+        for operand, is_active in zip(self.operands, active, strict=True):
+            if is_active:
+                cotangents.add(operand, next(found))
+
+    def push(self, tangents: Values) -> None:
+        dots = [tangents.of(x) for x in self.operands]
+        graph = pushed(self._again, tuple(dot is not None for dot in dots))
+        given = [*self.operands, *(dot for dot in dots if dot is not None)]
+        moved = [one for one in self.results if is_differentiable(one.element)]
+        for one, dot in zip(
+            moved, evaluate(graph, given, self.size_by_name, self.device), strict=True
+        ):
+            tangents.add(one, dot)

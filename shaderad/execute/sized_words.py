@@ -1,0 +1,70 @@
+"""The constant buffer of a dispatch whose sizes are left open: one size a word.
+
+`words.py` does the same for a launch at known sizes, whose uniforms are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE
+from shaderad.ir import sizes
+from shaderad.ir.sizes import Shape, Size
+from shaderad.lower.bindings import Lowered, Role, Word, WordKind
+
+
+@dataclass(frozen=True, slots=True)
+class SizedFacts:
+    """What the words of one dispatch are made of."""
+
+    dim: Shape
+    thread_count: Size
+    group_count: Size
+    group_size: int
+    shapes: Mapping[str, Shape]
+    """Of each array of the kernel."""
+    offsets: Mapping[tuple[Role, str], Size]
+    """Where an array starts in the buffer that is bound for it, in its storage words."""
+    uniforms: Mapping[str, Size]
+    """Those that hold sizes; all others are buffers in a plan."""
+    formulas: Mapping[str, Size]
+    """Of a pass: lower/passes.py."""
+
+
+def sized_words(lowered: Lowered, facts: SizedFacts) -> tuple[Size, ...]:
+    """All words in order."""
+    return tuple(_VALUES[word.kind](word, facts) for word in lowered.words)
+
+
+def _first_axis(facts: SizedFacts) -> Size:
+    """Groups stand in rows of as many as the device takes along one axis."""
+    return sizes.minimum(facts.group_count, sizes.symbol(GROUP_LIMIT))
+
+
+def _tile(word: Word, facts: SizedFacts) -> Size:
+    del word
+    threads = sizes.multiply(sizes.maximum(1, facts.group_count), facts.group_size)
+    return sizes.multiply(sizes.divide_up(facts.thread_count, threads), facts.group_size)
+
+
+def _offset(word: Word, facts: SizedFacts) -> Size:
+    assert word.role is not None, f"offset word of {word.name} has no role"
+    return facts.offsets.get((word.role, word.name), 0)
+
+
+_VALUES: dict[WordKind, Callable[[Word, SizedFacts], Size]] = {
+    WordKind.THREAD_COUNT: lambda word, facts: facts.thread_count,
+    WordKind.TILE: _tile,
+    WordKind.GROUP_COUNT_X: lambda word, facts: _first_axis(facts),
+    WordKind.DIM: lambda word, facts: facts.dim[word.index],
+    WordKind.COUNT: lambda word, facts: sizes.product(facts.shapes[word.name]),
+    WordKind.OFFSET: _offset,
+    WordKind.SHAPE: lambda word, facts: facts.shapes[word.name][word.index],
+    WordKind.UNIFORM: lambda word, facts: facts.uniforms[word.name],
+    WordKind.BITS: lambda word, facts: word.index,
+    # Whoever records the dispatch writes its number there.
+    WordKind.LAUNCH: lambda word, facts: 0,
+    WordKind.SITE_BASE: lambda word, facts: sizes.symbol(SITE_BASE),
+    WordKind.SIZE: lambda word, facts: facts.formulas[word.name],
+}

@@ -1,0 +1,1 @@
+"""The functions on arrays: each composes nodes of a graph, traced or run at once."""

@@ -1,0 +1,112 @@
+"""Functions that operators call while tracing: loop bodies, checkpointed and custom functions.
+
+Each is traced by itself; what it takes from outside becomes inputs behind its arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from shaderad.arrays import trees
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import Error, error
+from shaderad.functions.elements import as_array
+from shaderad.ir.arrays import ArrayType, Graph, Value
+from shaderad.trace.traced import GraphTrace, TracedArray, tracing
+
+
+class Body:
+    """A function traced inside of another."""
+
+    def __init__(self, belongs_to: object = None) -> None:
+        """`belongs_to` is whatever calls the function, where it wants to know that it does."""
+        parent = tracing()
+        self.trace = GraphTrace(parent.size_by_name, parent, belongs_to)
+        self._arguments: list[Value] = []
+
+    def argument(self, t: ArrayType, like: TracedArray | None = None) -> TracedArray:
+        """An argument of this type, with the batch of `like`."""
+        made = self.trace.argument(t, like, () if like is None else like.batch)
+        self._arguments.append(made.value)
+        return made
+
+    def arguments_like(self, given: Sequence[TracedArray]) -> list[TracedArray]:
+        return [self.argument(x.value.type, x) for x in given]
+
+    def call(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+        return self.trace.run(function, *args, **keywords)
+
+    def lifted(self, tree: Any) -> Any:
+        """`tree` with an array of this body for each leaf but `None`."""
+
+        def lift(leaf: Any) -> TracedArray | None:
+            return None if leaf is None else as_array(leaf)
+
+        return self.trace.run(trees.mapped, lift, tree)
+
+    def value(self, x: TracedArray) -> Value:
+        return self.trace.value_of(x)
+
+    @property
+    def constants(self) -> list[TracedArray]:
+        """What the function took from outside, as the trace around it has it."""
+        first = len(self._arguments)
+        return self.trace.given[first:]
+
+    def constant_inputs(self, constants: Sequence[TracedArray]) -> list[Value]:
+        """The inputs for these constants, read or not."""
+        return [self.trace.value_of(x) for x in constants]
+
+    def graph(self, constants: Sequence[TracedArray], outputs: Sequence[Value]) -> Graph:
+        """The function of its arguments, then the constants."""
+        return Graph((*self._arguments, *self.constant_inputs(constants)), tuple(outputs))
+
+
+def merged(*bodies: Body) -> list[TracedArray]:
+    """What any of these functions took from outside, once each."""
+    found = {id(x.value): x for body in bodies for x in body.constants}
+    return list(found.values())
+
+
+def outer_values(given: Sequence[TracedArray]) -> tuple[Value, ...]:
+    return tuple(tracing().value_of(x) for x in given)
+
+
+def arrays_in(tree: Any) -> list[TracedArray]:
+    """The leaves of a tree as arrays of the trace."""
+    return [as_array(leaf) for leaf in trees.leaves(tree)]
+
+
+def rebuilt(tree: Any, leaves: Sequence[Any]) -> Any:
+    """`tree` with other leaves, in order."""
+    remaining = iter(leaves)
+
+    def replaced(_: Any) -> Any:
+        return next(remaining)
+
+    return trees.mapped(replaced, tree)
+
+
+def matched(tree: Any, other: Any, what: str) -> list[Any]:
+    """The leaves of `other`, which must be built like `tree`.
+
+    Raises:
+        LanguageError: SR0333, where it is not.
+    """
+    found: list[Any] = []
+
+    def collect(_: Any, leaf: Any) -> None:
+        found.append(leaf)
+
+    try:
+        trees.mapped(collect, tree, other)
+    except Error:
+        raise error("SR0333", user_span(), what=what, found=trees.described(other),
+                    wanted=trees.described(tree)) from None  # fmt: skip
+    for leaf in found:
+        if leaf is None or isinstance(leaf, tuple | dict):
+            shown = "`None`" if leaf is None else trees.described(leaf)
+            raise error("SR0333", user_span(), what=what, found=shown,
+                        wanted=trees.described(tree))  # fmt: skip
+    return found

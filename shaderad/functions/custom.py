@@ -1,0 +1,282 @@
+"""`custom_vjp`, the user's own reverse mode of a function, and `checkpoint`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from shaderad.arrays import trees
+from shaderad.arrays.arrays import Array
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.functions.array_function import array_function
+from shaderad.functions.bodies import (
+    Body,
+    arrays_in,
+    matched,
+    merged,
+    outer_values,
+    rebuilt,
+)
+from shaderad.functions.elements import conform
+from shaderad.ir import nodes
+from shaderad.ir.arrays import CustomPullback, Elementwise, Graph, Subgraph, Value
+from shaderad.ir.types import is_differentiable
+from shaderad.rules.arrays import building as b
+from shaderad.trace.primitives import known_shape, made, repeats_to, spread
+from shaderad.trace.traced import TracedArray, traces, tracing
+
+__all__ = ["checkpoint", "custom_vjp"]
+
+
+@api_boundary
+def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, whose inside reverse mode computes again instead of keeping it.
+
+    Args:
+        function: Takes and gives arrays, numbers, and tuples, lists, dicts and structs of them.
+
+    Returns:
+        A function of the same arguments, with the same value and derivatives.
+
+    Source: Griewank, Walther, *Evaluating Derivatives*, 2nd ed. (2008), chapter 12.
+    """
+
+    def checkpointed(*args: Any) -> Any:
+        return _checkpointed(function, *args)
+
+    return checkpointed
+
+
+@array_function
+def _checkpointed(function: Callable[..., Any], *args: Any) -> Any:
+    """``function(*args)`` as one step, which reverse mode computes again."""
+    given = arrays_in(args)
+    body = Body()
+    out = body.lifted(body.call(function, *rebuilt(args, body.arguments_like(given))))
+    leaves = trees.leaves(out)
+    outputs = [body.value(leaf) for leaf in leaves]
+    constants = body.constants
+    node = Subgraph(
+        operands=outer_values([*given, *constants]),
+        body=body.graph(constants, outputs),
+        span=user_span(),
+    )
+    return rebuilt(out, _like(node, leaves))
+
+
+def _like(node: Subgraph, leaves: Sequence[TracedArray]) -> list[TracedArray]:
+    return [made(v, leaf.batch) for v, leaf in zip(node.results, leaves, strict=True)]
+
+
+@api_boundary
+def custom_vjp(function: Callable[..., Any]) -> CustomVjp:
+    """`function` with a pullback of its own: ``f.defvjp(forward, backward)``.
+
+    ``forward(*args)`` gives the result and residuals, ``backward(residuals, result_bar)`` a tuple
+    of one cotangent an argument.
+
+    Args:
+        function: Takes and gives arrays, numbers, and tuples, lists, dicts and structs of them.
+
+    Returns:
+        A function of the same arguments, with reverse mode by `defvjp` and no forward mode.
+
+    Raises:
+        DerivativeError: When called, SR0473 without `defvjp`, SR0474 where the functions capture an
+            array that may carry derivatives, SR0475 where one of them calls this one; SR0472 in
+            forward mode.
+        LanguageError: SR0333, where they give another form.
+    """
+    return CustomVjp(function)
+
+
+class CustomVjp:
+    """A function with a reverse mode of its own, given by `defvjp`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.forward: Callable[..., Any] | None = None
+        self.backward: Callable[..., Any] | None = None
+        self._name = getattr(function, "__name__", "the function")
+        self._called = array_function(self._traced)
+        functools.update_wrapper(self, function)
+
+    @api_boundary
+    def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
+        """Says how cotangents are pulled back.
+
+        Neither function may call the decorated one; `function` is the plain one.
+
+        Args:
+            forward: Takes the function's arguments; gives ``(result, residuals)``.
+            backward: Takes ``(residuals, result_bar)``; gives one cotangent an argument, in a
+                tuple, with `None` for zero.
+        """
+        self.forward, self.backward = forward, backward
+
+    def __call__(self, *args: Any) -> Any:
+        return self._called(*args)
+
+    def _traced(self, *args: Any) -> Any:
+        """The call as one step of the trace.
+
+        Raises:
+            DerivativeError: SR0473 without `defvjp`, SR0474 where the functions capture an array
+                that may carry derivatives, SR0475 where one of them calls this one.
+        """
+        if self.forward is None or self.backward is None:
+            raise error("SR0473", user_span(), name=self._name)
+        if any(one.belongs_to is self for one in traces()):
+            raise error("SR0475", user_span(), name=self._name)
+        given = arrays_in(args)
+        body = Body(self)
+        out = body.lifted(body.call(self.function, *rebuilt(args, body.arguments_like(given))))
+        leaves: list[TracedArray] = trees.leaves(out)
+        forward = _Forward(Body(self), self.forward, args, given, out)
+        backward = _Backward(Body(self), self.backward, forward.residuals, leaves, out)
+        bars = backward.cotangents(args, given)
+        passed = backward.body.constants
+        operands = merged(body, forward.body, backward.body)
+        _check_captured(self._name, operands)
+        custom = CustomPullback(
+            name=self._name,
+            forward=forward.graph(operands, passed),
+            backward=backward.graph(passed, [*bars, *_zeros(operands)]),
+        )
+        node = Subgraph(
+            operands=outer_values([*given, *operands]),
+            body=body.graph(operands, [body.value(leaf) for leaf in leaves]),
+            custom=custom,
+            span=user_span(),
+        )
+        return rebuilt(out, _like(node, leaves))
+
+
+class _Forward:
+    """The forward function at its arguments: results, and what it keeps for the backward one."""
+
+    def __init__(
+        self,
+        body: Body,
+        function: Callable[..., Any],
+        args: Any,
+        given: Sequence[TracedArray],
+        out: Any,
+    ) -> None:
+        self.body = body
+        found = self.body.call(function, *rebuilt(args, self.body.arguments_like(given)))
+        if not isinstance(found, tuple) or len(found) != 2:  # pyright: ignore[reportUnknownArgumentType]
+            raise error("SR0333", user_span(), what="the result of the forward function",
+                        found=trees.described(found),
+                        wanted="tuple of 2: (result, residuals)")  # fmt: skip
+        result: Any = found[0]  # pyright: ignore[reportUnknownVariableType]
+        self.residuals: Any = found[1]
+        self._results = self.body.trace.run(_conformed_to, out, result)
+
+    def graph(self, operands: Sequence[TracedArray], passed: Sequence[TracedArray]) -> Graph:
+        """Gives the results, the residuals, and what the backward function reads beside them."""
+        kept = [self.body.value(x) for x in _arrays(self.residuals)]
+        beside = self.body.constant_inputs(passed)
+        return self.body.graph(operands, [*self._results, *kept, *beside])
+
+
+class _Backward:
+    """The backward function at residuals and cotangents."""
+
+    def __init__(
+        self,
+        body: Body,
+        function: Callable[..., Any],
+        residuals: Any,
+        leaves: Sequence[TracedArray],
+        out: Any,
+    ) -> None:
+        self.body = body
+        kept = self.body.arguments_like(_arrays(residuals))
+        bars = [
+            self.body.argument(leaf.value.type, leaf) if is_differentiable(leaf.element) else None
+            for leaf in leaves
+        ]
+        remaining = iter(kept)
+
+        def stand_in(leaf: Any) -> Any:
+            return next(remaining) if isinstance(leaf, Array) else leaf
+
+        read = trees.mapped(stand_in, residuals)
+        self._kept = kept
+        self._bars = [bar for bar in bars if bar is not None]
+        self._found = self.body.call(function, read, rebuilt(out, bars))
+
+    def cotangents(self, args: tuple[Any, ...], given: Sequence[TracedArray]) -> list[Value]:
+        """One for each argument that holds floats."""
+        leaves: list[Any] = []
+        found = self._found
+        if not isinstance(found, tuple) or len(found) != len(args):  # pyright: ignore[reportUnknownArgumentType]
+            raise error("SR0333", user_span(), what="the result of the backward function",
+                        found=trees.described(found), wanted=f"tuple of {len(args)}")  # fmt: skip
+
+        def collect(_: Any, bar: Any) -> None:
+            leaves.append(bar)
+
+        trees.mapped(collect, args, found, name="cotangent")
+
+        def value_of(x: TracedArray, bar: Any) -> Value:
+            return b.zeros(x.value.type) if bar is None else conformed(bar, x, "the cotangent")
+
+        return [
+            self.body.trace.run(value_of, x, bar)
+            for x, bar in zip(given, leaves, strict=True)
+            if is_differentiable(x.element)
+        ]
+
+    def graph(self, passed: Sequence[TracedArray], outputs: Sequence[Value]) -> Graph:
+        inputs = [x.value for x in self._kept]
+        bars = [x.value for x in self._bars]
+        return Graph((*inputs, *self.body.constant_inputs(passed), *bars), tuple(outputs))
+
+
+def _arrays(tree: Any) -> list[TracedArray]:
+    return [leaf for leaf in trees.leaves(tree) if isinstance(leaf, TracedArray)]
+
+
+def conformed(x: Any, like: TracedArray, what: str) -> Value:
+    """`x` in the element type, shape and batch of `like`.
+
+    Raises:
+        ShapeError: SR0330, SR0334, where it differs.
+    """
+    found = conform(x, like.element, what)
+    if len(found.extents) > len(like.extents) or not repeats_to(found.extents, like.extents):
+        raise error("SR0334", user_span(), found=known_shape(found.extents),
+                    wanted=known_shape(like.extents))  # fmt: skip
+    return spread(found, like.batch, like.extents)
+
+
+def _zeros(operands: Sequence[TracedArray]) -> list[Value]:
+    return [b.zeros(x.value.type) for x in operands if is_differentiable(x.element)]
+
+
+def _check_captured(name: str, captured: Sequence[TracedArray]) -> None:
+    """Raises SR0474 for an array whose derivative the backward function does not give."""
+    trace = tracing()
+    for x in captured:
+        if not is_differentiable(x.element) or _is_detached(x.value):
+            continue
+        outside = trace.source_of(x.value)
+        is_followed = isinstance(outside, Array) and outside.trace is not None
+        if outside is None or isinstance(outside, TracedArray) or is_followed:
+            raise error("SR0474", user_span(), name=name)
+
+
+def _is_detached(value: Value) -> bool:
+    node = value.producer
+    return isinstance(node, Elementwise) and isinstance(node.expr, nodes.Detach)
+
+
+def _conformed_to(out: Any, result: Any) -> list[Value]:
+    """What `result` holds, in the form of `out`."""
+    pairs = zip(trees.leaves(out), matched(out, result, "the result"), strict=True)
+    return [conformed(leaf, like, "the result") for like, leaf in pairs]

@@ -1,0 +1,354 @@
+"""Functions of one element: arithmetic, `sad.*` maths, comparison, selection, conversion.
+
+The rules are those of the kernel language, read by its own front end: int mixes into float, a
+Python number takes the type of what it meets, a scalar spreads over a vector.
+"""
+
+from __future__ import annotations
+
+import ast
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+from shaderad.arrays.arrays import Array, vector_of
+from shaderad.arrays.dtypes import element_type
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import Span, counted, error
+from shaderad.frontend import access, conversions, math_functions, operators
+from shaderad.functions.array_function import array_function
+from shaderad.ir import nodes, ops
+from shaderad.ir.nodes import NO_SPAN, Expr
+from shaderad.ir.sizes import Shape
+from shaderad.ir.types import (
+    DOUBLE,
+    FLOAT,
+    HALF,
+    INT,
+    Scalar,
+    Struct,
+    Type,
+    Vector,
+    scalar_of,
+    with_scalar,
+)
+from shaderad.language.annotations import TypeObject
+from shaderad.language.structs import StructInfo, info_of
+from shaderad.language.values import PythonNumber
+from shaderad.language.values import Value as Operand
+from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
+from shaderad.runtime.buffers import base_of, element_axes
+from shaderad.trace.primitives import (
+    as_number,
+    elementwise,
+    known_shape,
+    made,
+    repeats_to,
+    traced,
+)
+from shaderad.trace.traced import TracedArray
+
+__all__ = ["cast", "where"]
+
+_ARITHMETIC: dict[str, type[ast.operator]] = {
+    "add": ast.Add,
+    "subtract": ast.Sub,
+    "mul": ast.Mult,
+    "divide": ast.Div,
+    "floor_divide": ast.FloorDiv,
+    "mod": ast.Mod,
+    "pow": ast.Pow,
+    "bit_and": ast.BitAnd,
+    "bit_or": ast.BitOr,
+    "bit_xor": ast.BitXor,
+    "shift_left": ast.LShift,
+    "shift_right": ast.RShift,
+    "matmul": ast.MatMult,
+}
+_COMPARISONS: dict[str, type[ast.cmpop]] = {
+    "equal": ast.Eq,
+    "not_equal": ast.NotEq,
+    "less": ast.Lt,
+    "less_equal": ast.LtE,
+    "greater": ast.Gt,
+    "greater_equal": ast.GtE,
+}
+_UNARY: dict[str, type[ast.unaryop]] = {
+    "negate": ast.USub,
+    "positive": ast.UAdd,
+    "bit_not": ast.Invert,
+}
+
+
+def binary(name: str, left: Any, right: Any) -> TracedArray:
+    """``left op right`` of Python's operator with this name in ``ir/ops.py``."""
+    if name in _COMPARISONS:
+        comparison = _COMPARISONS[name]()
+        return _by_element(
+            lambda span, of: operators.compare(comparison, of[0], of[1], span), left, right
+        )
+    symbol = _ARITHMETIC[name]()
+    return _by_element(lambda span, of: operators.binary(symbol, of[0], of[1], span), left, right)
+
+
+def unary(name: str, x: Any) -> TracedArray:
+    """``op x`` of Python's operator with this name."""
+    if name not in _UNARY:
+        return primitive(ops.TABLE[name], x)
+    symbol = _UNARY[name]()
+    return elementwise(lambda span, of: operators.unary(symbol, of[0], span), x)
+
+
+def _by_element(make: Callable[[Span, Sequence[Operand]], Operand], *operands: Any) -> TracedArray:
+    """`elementwise`, where a vector or matrix of the host is one element."""
+    return elementwise(make, *(x if vector_of(x) is None else as_element(x) for x in operands))
+
+
+def primitive(op: ops.Op, *operands: Any) -> TracedArray:
+    """``sad.<op>`` of every element."""
+    return _by_element(lambda span, of: math_functions.primitive(op, tuple(of), span), *operands)
+
+
+@array_function
+def where(condition: Any, a: Any, b: Any) -> Array:
+    """``a`` where the condition holds, else ``b``.
+
+    Args:
+        condition: Bools.
+        a: Elements of any type; all three broadcast, and numbers take the type of what they meet.
+        b: Elements of that type; int becomes float.
+
+    Raises:
+        LanguageError: SR0303, where `a` and `b` have different types, SR0305 for another condition.
+        ShapeError: SR0379, where the shapes do not broadcast.
+
+    Differentiable in `a` and `b`: the cotangent goes to the one that is taken. The other one gets
+    exactly 0, also where its own derivative is infinite or NaN (docs/conventions.md, "Zero wins").
+    """
+
+    def make(span: Span, of: Sequence[Operand]) -> Expr:
+        holds, yes, no = of
+        sides = conversions.unify((yes, no), span)
+        first, second = sides or (conversions.expr(yes, span), conversions.expr(no, span))
+        test = operators.condition(holds, span)
+        if first.type != second.type or not isinstance(test, Expr):
+            raise conversions.mismatch(second, first.type, span)
+        if scalar_of(first.type) is None:
+            return nodes.Conditional(type=first.type, condition=test, if_true=first,
+                                     if_false=second, span=span)  # fmt: skip
+        return nodes.Apply(type=first.type, op=ops.SELECT, args=(test, first, second), span=span)
+
+    return _by_element(make, condition, a, b)
+
+
+@array_function
+def cast(x: Any, dtype: Any) -> Array:
+    """The elements converted as in kernels.
+
+    Args:
+        x: Elements; float to int rounds towards 0, and a scalar fills every component of a vector.
+        dtype: ``float``, ``int``, ``bool``, a type of `sad`, or a NumPy dtype.
+
+    Raises:
+        LanguageError: SR0303, where elements do not convert.
+        ShapeError: SR0358 for what is no element type.
+
+    The derivative is 1 between types of floats, and 0 through ints and bools.
+    """
+    return cast_to(x, element_type(dtype))
+
+
+def cast_to(x: Any, wanted: Type) -> TracedArray:
+    """Every element as a value of this type."""
+    return elementwise(lambda span, of: _converted(conversions.expr(of[0], span), wanted, span), x)
+
+
+def _converted(value: Expr, wanted: Type, span: Span) -> Expr:
+    if value.type == wanted:
+        return value
+    scalar, found = scalar_of(wanted), scalar_of(value.type)
+    if scalar is None or found is None:
+        raise conversions.mismatch(value, wanted, span)
+    if with_scalar(value.type, scalar) == wanted:
+        return nodes.Cast(type=wanted, value=value, span=span)
+    if value.type == found:  # a scalar for every component
+        return nodes.Splat(type=wanted, value=_converted(value, scalar, span), span=span)
+    raise conversions.mismatch(value, wanted, span)
+
+
+def detach(x: Any) -> TracedArray:
+    """`x`, through which no derivative flows."""
+
+    def make(span: Span, of: Sequence[Operand]) -> Expr:
+        value = conversions.expr(of[0], span)
+        return nodes.Detach(type=value.type, value=value, span=span)
+
+    return elementwise(make, x)
+
+
+def has_part(element: Type, name: str) -> bool:
+    """True if elements of this type have a field or components `name`."""
+    return _selection(c.variable("x", element), name) is not None
+
+
+def selected(array: Array, name: str) -> TracedArray:
+    """Field or components `name` of every element, which has them."""
+    x = traced(array)
+    part = _selection(c.variable("x", x.element), name, user_span())
+    assert part is not None
+    return made(b.elementwise(part, {"x": x.value}, x.value.shape), x.batch)
+
+
+def _selection(element: Expr, name: str, span: Span = NO_SPAN) -> Expr | None:
+    t = element.type
+    if isinstance(t, Struct) and name in t.type_by_field:
+        return nodes.Field(type=t.type_by_field[name], value=element, name=name, span=span)
+    return access.swizzle(element, name, span) if isinstance(t, Vector) else None
+
+
+# -- elements from arrays of parts ------------------------------------------------------------
+
+
+def constructed(t: TypeObject, parts: tuple[Any, ...]) -> TracedArray:
+    """``float3(x, y, z)`` of arrays."""
+    wanted = t.ir_type
+    return elementwise(lambda span, of: _of_parts(wanted, of, span), *parts)
+
+
+def _of_parts(t: Type, given: Sequence[Operand], span: Span) -> Expr:
+    scalar = scalar_of(t)
+    assert scalar is not None
+    parts = [conversions.expr(one, span) for one in given]
+    if len(parts) == 1:
+        return _converted(parts[0], t, span)
+    made: list[Expr] = []
+    for one in parts:
+        if scalar_of(one.type) is None:
+            raise error("SR0313", span, type=t, found=f"`{one.type}`", wanted="numbers")
+        made.append(_converted(one, with_scalar(one.type, scalar), span))
+    found, wanted = sum(_scalar_count(one.type) for one in made), _scalar_count(t)
+    if found != wanted:
+        raise error("SR0313", span, type=t, found=counted(found, "number", "numbers"),
+                    wanted=counted(wanted, "number", "numbers"))  # fmt: skip
+    return nodes.Construct(type=t, parts=tuple(made), span=span)
+
+
+def _scalar_count(t: Type) -> int:
+    return prod(element_axes(t))
+
+
+def struct_of(info: StructInfo, fields: dict[str, Any]) -> TracedArray:
+    """An array of structs of one array, or number, a field."""
+    return struct_of_fields(info.ir_type, fields)
+
+
+def struct_of_fields(t: Struct, fields: Mapping[str, Any]) -> TracedArray:
+    """Structs of this type of one array, or number, a field."""
+
+    def make(span: Span, of: Sequence[Operand]) -> Expr:
+        parts = tuple(conversions.expr(one, span) for one in of)
+        return nodes.Construct(type=t, parts=parts, span=span)
+
+    return elementwise(make, *(conform(fields[name], field, name) for name, field in t.fields))
+
+
+# -- values in a wanted type ------------------------------------------------------------------
+
+
+def as_array(x: Any) -> TracedArray:
+    """Anything as an array of the trace; numbers, and structs of numbers, without axes."""
+    number = as_number(x)
+    if number is not None:
+        return made(b.full((), conversions.expr(PythonNumber(number), user_span())), ())
+    info = None if isinstance(x, type) else info_of(x)
+    if info is not None:
+        return struct_of(info, {name: getattr(x, name) for name in info.annotations})
+    return traced(x)
+
+
+def as_element(x: Any) -> TracedArray:
+    """`as_array`, where a vector or matrix of the host is one element."""
+    found, vector = as_array(x), vector_of(x)
+    return found if vector is None else packed(cast_to(found, base_of(vector)), vector)
+
+
+def conform(x: Any, element: Type, name: str) -> TracedArray:
+    """`x` as elements of this type: int becomes float, trailing axes a vector.
+
+    Raises:
+        ShapeError: SR0330, where it holds something else.
+    """
+    number = as_number(x)
+    if number is not None and isinstance(element, Scalar):
+        return made(b.full((), conversions.coerce(PythonNumber(number), element, user_span())), ())
+    parts = _parts(x)
+    if any(isinstance(one, Array) for one in parts):
+        scalar = scalar_of(element)
+        if scalar is None or isinstance(element, Scalar) or len(parts) != _scalar_count(element):
+            raise error("SR0330", user_span(), name=name, found="a tuple", wanted=element)
+        return _composed(element, [conform(one, scalar, name) for one in parts])
+    found = as_array([*typing.cast("tuple[Any, ...]", x)] if isinstance(x, tuple) else x)
+    if found.element == element or isinstance(element, Struct):
+        pass
+    elif found.element == INT and element in (FLOAT, HALF, DOUBLE):
+        found = cast_to(found, element)
+    elif found.element == base_of(element) and not isinstance(element, Scalar):
+        found = packed(found, element)
+    elif isinstance(found.element, Scalar) and number is not None:
+        found = cast_to(found, element)
+    if found.element != element:
+        raise error("SR0330", user_span(), name=name, found=found.element, wanted=element)
+    return found
+
+
+def start_of(init: Any, element: Type, shape: Shape) -> TracedArray:
+    """What a reduction, scan or histogram begins with: one element, or one for each of `shape`.
+
+    Raises:
+        ShapeError: SR0330 for elements of another type, SR0349 for another shape.
+    """
+    found = conform(init, element, "init")
+    surplus = max(len(found.extents) - len(shape), 0)
+    if all(extent == 1 for extent in found.extents[:surplus]):
+        found = made(b.reshape(found.value, (*found.batch, *found.extents[surplus:])), found.batch)
+    if not repeats_to(found.extents, shape):
+        raise error("SR0349", user_span(), found=known_shape(found.extents),
+                    wanted=known_shape(shape))  # fmt: skip
+    return found
+
+
+def _parts(x: Any) -> list[Any]:
+    """The entries of a tuple or list, at any depth; nothing for anything else."""
+    if not isinstance(x, tuple | list):
+        return []
+    items = typing.cast("Sequence[Any]", x)
+    return [part for one in items for part in (_parts(one) or [one])]
+
+
+def packed(x: TracedArray, element: Type) -> TracedArray:
+    """Trailing axes of scalars as vectors or matrices; `x` itself where they do not fit."""
+    axes = element_axes(element)
+    rank = len(x.extents) - len(axes)
+    if rank < 0 or not repeats_to(axes, x.extents[rank:]):
+        return x
+    parts = [_at(x, rank, index) for index in product(*map(range, axes))]
+    return _composed(element, parts)
+
+
+def _composed(element: Type, parts: Sequence[TracedArray]) -> TracedArray:
+    """A vector or matrix an element, from arrays of its scalars."""
+    return elementwise(
+        lambda span, of: c.of_components(element, [conversions.expr(one, span) for one in of]),
+        *parts,
+    )
+
+
+def _at(x: TracedArray, rank: int, index: tuple[int, ...]) -> TracedArray:
+    """The scalar at `index` of the axes from `rank` on."""
+    value, skipped = x.value, len(x.batch)
+    for offset, position in enumerate(index):
+        value = b.piece(value, skipped + rank + offset, position, 1)
+    return made(b.reshape(value, x.value.shape[: skipped + rank]), x.batch)

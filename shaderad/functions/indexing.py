@@ -1,0 +1,219 @@
+"""Reads and writes by index arrays: `gather`, `scatter`, `scatter_add`, `compact`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shaderad.arrays.arrays import Array
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
+from shaderad.functions.array_function import array_function
+from shaderad.functions.elements import as_array, cast_to, conform
+from shaderad.functions.reductions import sum_of
+from shaderad.ir import arrays, ops, sizes
+from shaderad.ir.arrays import Value
+from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import BOOL, FLOAT_KINDS, INT, INTEGER_KINDS, UINT, scalars
+from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
+from shaderad.trace.primitives import (
+    broadcast_shapes,
+    common_batch,
+    known_shape,
+    made,
+    repeats_to,
+    spread,
+    traced,
+)
+from shaderad.trace.traced import TracedArray, tracing
+
+__all__ = ["compact", "gather", "scatter", "scatter_add"]
+
+
+@array_function
+def gather(x: Any, index: Any, bounds: str = "raise") -> Array:
+    """The elements, or rows, at index positions: ``x[index]``.
+
+    ``result[j..] = x[index[j..]]``
+
+    Args:
+        x: Elements of any type, with at least one axis.
+        index: Ints of any shape. Out of range, negative ones included, reads 0.
+        bounds: ``"raise"`` reports what is out of range, ``"ignore"`` does not.
+
+    Returns:
+        An array of shape ``index.shape + x.shape[1:]``.
+
+    Raises:
+        BoundsError: SR0660 at the next synchronisation, for an index out of range.
+        ShapeError: SR0340 for an index that holds no ints, SR0374 for other `bounds`, SR0381 where
+            `x` has no axis.
+
+    Differentiable in `x`: a cotangent is added where its element was read, and an index out of
+    range adds nothing.
+    """
+    if bounds not in ("raise", "ignore", "unchecked"):
+        raise error("SR0374", user_span(), found=repr(bounds))
+    return gathered(traced(x, "x"), [index], is_reported=bounds == "raise")
+
+
+def gathered(x: TracedArray, index: Sequence[Any], *, is_reported: bool) -> TracedArray:
+    """`x` at one index array for each of its first axes; they broadcast to one shape."""
+    if len(x.extents) < len(index):
+        raise error("SR0381", user_span(), count=len(index), shape=known_shape(x.extents))
+    indices = [_index(one) for one in index]
+    shape = broadcast_shapes(*(one.extents for one in indices))
+    operands = [x, *indices] if x.batch else indices
+    batch = common_batch(operands)
+    at = [spread(one, batch, shape) for one in indices]
+    source = x.value
+    if x.batch:
+        # Each element of a mapped function reads its own part.
+        source = spread(x, batch, x.extents)
+        at = [*(b.iota((*batch, *shape), k) for k in range(len(batch))), *at]
+    node = arrays.Gather(operands=(source, *at), is_reported=is_reported, span=user_span())
+    return made(node.result, batch)
+
+
+def _index(given: Any) -> TracedArray:
+    """An index array of ints.
+
+    Raises:
+        ShapeError: SR0340, where it holds something else.
+    """
+    found = as_array(given)
+    if found.element == UINT:
+        return cast_to(found, INT)
+    if found.element != INT:
+        raise error("SR0340", user_span(), found=found.element)
+    return found
+
+
+@array_function
+def scatter_add(base: Any, index: Any, values: Any) -> Array:
+    """`base` with values added.
+
+    ``result = base; result[index[j..]] += values[j..]``
+
+    Args:
+        base: Numbers, vectors, or structs of floats or of integers, with at least one axis.
+        index: Ints of any shape; one out of range, negative ones included, is ignored.
+        values: What is added, of a shape that broadcasts to ``index.shape + base.shape[1:]``.
+
+    Raises:
+        ShapeError: SR0326 for elements that hold bools, or both floats and integers, SR0330 for
+            values of another type, SR0340 for an index that holds no ints, SR0341 where the values
+            do not fit.
+
+    Differentiable in `base`, whose cotangent is the result's, and in `values`: a gather of that.
+    Floats are added in any order (docs/conventions.md, "Sums and order").
+    """
+    target, at = as_array(base), _index(index)
+    kinds = {s.kind for s in scalars(target.element)}
+    if not (kinds <= FLOAT_KINDS or kinds <= INTEGER_KINDS):
+        raise error("SR0326", user_span(), name="scatter_add", element=target.element,
+                    takes="numbers, or structs of floats or of integers")  # fmt: skip
+    added, batch = _rows_of(target, at, values)
+    start = spread(target, batch, target.extents)
+    whole = (*batch, *at.extents)
+    positions = [*(b.iota(whole, k) for k in range(len(batch))), spread(at, batch, at.extents)]
+    node = arrays.ScatterAdd(operands=(start, added, *positions), span=user_span())
+    return made(node.result, batch)
+
+
+def _rows_of(target: TracedArray, at: TracedArray, values: Any) -> tuple[Value, Shape]:
+    """The values, one row of `target` an index, and the batch of all three.
+
+    Raises:
+        ShapeError: SR0341, where `target` has no axis or the values do not fit.
+    """
+    if not target.extents:
+        raise error("SR0341", user_span(), found=(), wanted="an axis to index")
+    given = conform(values, target.element, "values")
+    wanted = (*at.extents, *target.extents[1:])
+    if not repeats_to(given.extents, wanted):
+        raise error("SR0341", user_span(), found=known_shape(given.extents),
+                    wanted=known_shape(wanted))  # fmt: skip
+    batch = common_batch([target, at, given])
+    return spread(given, batch, wanted), batch
+
+
+@array_function
+def scatter(base: Any, index: Any, values: Any) -> Array:
+    """`base` with elements, or rows, replaced; the last writer lasts.
+
+    ``result = base; result[index[j..]] = values[j..]``
+
+    Args:
+        base: Elements of any type, with at least one axis.
+        index: Ints of any shape; one out of range, negative ones included, is ignored.
+        values: What is written, of a shape that broadcasts to ``index.shape + base.shape[1:]``.
+
+    Raises:
+        LanguageError: SR0343 inside of `map`.
+        ShapeError: SR0330 for values of another type, SR0340 for an index that holds no ints,
+            SR0341 where the values do not fit.
+
+    Differentiable in `base` and `values`: a cotangent goes to the value that was written last, or
+    to `base` where none was. Overwritten values get 0.
+    """
+    target, at = as_array(base), _index(index)
+    written, batch = _rows_of(target, at, values)
+    _refuse_batch(batch, "scatter")
+    count, rest = sizes.product(at.extents), target.extents[1:]
+    rows = b.reshape(written, (count, *rest))
+    return written_by(target, b.reshape(at.value, (count,)), rows)
+
+
+def written_by(target: TracedArray, index: Value, rows: Value) -> TracedArray:
+    """`target` with row ``rows[j]`` in place of its row ``index[j]``, the last one's."""
+    count, *_ = target.extents
+    last = last_writer(index, count)
+    found = arrays.Gather(operands=(rows, last), is_reported=False).result
+    is_written = b.applied(ops.GE, last, b.full(last.shape, c.whole(0)))
+    holds = b.broadcast(is_written, target.extents, [0])
+    return made(b.where(holds, found, target.value), ())
+
+
+def last_writer(index: Value, count: Size) -> Value:
+    return arrays.LastWriter(operands=(index,), count=count).result
+
+
+@array_function
+def compact(x: Any, mask: Any) -> tuple[Array, Array]:
+    """The elements, or rows, where the mask holds, padded with 0; and how many.
+
+    Args:
+        x: Elements of any type, with at least one axis.
+        mask: A bool for each element of the first axis.
+
+    Returns:
+        An array of the shape of `x` that starts with the chosen rows in their order, and an int.
+
+    Raises:
+        LanguageError: SR0343 inside of `map`.
+        ShapeError: SR0342 for another mask.
+
+    Differentiable in `x`: a cotangent goes back to where its row came from.
+    """
+    source, holds = traced(x, "x"), traced(mask, "mask")
+    _refuse_batch(common_batch([source, holds]), "compact")
+    fits = source.extents and len(holds.extents) == 1 and holds.element == BOOL
+    if not fits or not tracing().are_equal(source.value.shape[0], holds.value.shape[0]):
+        raise error("SR0342", user_span(), found=holds.element, shape=known_shape(holds.extents),
+                    wanted=known_shape(source.extents[:1]))  # fmt: skip
+    count = source.value.shape[0]
+    holds = made(b.reshape(holds.value, (count,)), ())
+    ones = cast_to(holds, INT).value
+    before = b.shift_right(b.scan(ops.ADD, ones), c.whole(0))
+    nowhere = b.full((count,), c.whole(-1))
+    at = last_writer(b.where(holds.value, before, nowhere), count)
+    found = arrays.Gather(operands=(source.value, at), is_reported=False).result
+    return made(found, ()), sum_of(holds)
+
+
+def _refuse_batch(batch: Shape, name: str) -> None:
+    """Raises SR0343 inside of a mapped function."""
+    if batch:
+        raise error("SR0343", user_span(), name=name, instead="")

@@ -1,0 +1,139 @@
+"""A call of a kernel inside of a function that is traced -> one node of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from shaderad.arrays.arguments import at_path, struct_fields
+from shaderad.arrays.arrays import Array, array
+from shaderad.arrays.traced_sizes import shape_of
+from shaderad.device.kernel_facts import KernelFacts
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
+from shaderad.execute.call import (
+    Call,
+    asked_shapes,
+    checked_options,
+    inferred_dim,
+    wrong_extents,
+)
+from shaderad.functions.elements import conform, struct_of_fields
+from shaderad.functions.traced_pools import TracedPools
+from shaderad.ir import nodes
+from shaderad.ir.arrays import ArrayType, KernelCall, Value
+from shaderad.ir.prints import prints
+from shaderad.ir.sizes import Shape
+from shaderad.ir.types import BufferType, Pointer, Struct, Type
+from shaderad.trace.primitives import known_shape, made
+from shaderad.trace.traced import TracedArray, tracing
+
+
+def traced_call(call: Call) -> Any:
+    """The written arrays, as a call outside of a trace returns them.
+
+    Raises:
+        LanguageError: SR0343 inside of `sad.map`, SR0266 for a kernel that does nothing but print.
+        ShapeError: SR0330, SR0368 to SR0377, where an argument does not fit its parameter.
+    """
+    function = call.function
+    kernel = function.specialise(
+        {p.name: call.given[p.name] for p in function.signature.parameters if p.is_const}
+    )
+    facts = KernelFacts(kernel)
+    bounds, checks = checked_options(function, call.options)
+    if tracing().batch:
+        raise error("SR0343", user_span(), name=kernel.name,
+                    instead=", or make what a thread computes a `@sad.function`")  # fmt: skip
+    operands = _operands(facts, call.given)
+    asked = asked_shapes(kernel, call.options.get("shapes"), shape_of)
+    dim = _dim(kernel, facts, call.options.get("dim"), operands, asked)
+    node = KernelCall(
+        operands=tuple(operands.values()),
+        kernel=kernel,
+        dim=dim,
+        names=tuple(operands),
+        written=tuple(_written(facts.written, dim, asked)),
+        bounds=bounds,
+        checks=checks,
+        span=user_span(),
+    )
+    results = tuple(made(v, ()) for v in node.results)
+    if not results:
+        _refuse_print_alone(kernel)
+        return None
+    return results[0] if len(results) == 1 else results
+
+
+def _refuse_print_alone(kernel: nodes.Kernel) -> None:
+    """Raises SR0266: a graph computes what its results need, and nothing needs this call."""
+    for s in prints(kernel.body):
+        raise error("SR0266", s.span, kernel=kernel.name)
+
+
+def _dim(
+    kernel: nodes.Kernel,
+    facts: KernelFacts,
+    given: Any,
+    operands: Mapping[str, Value],
+    asked: Mapping[str, Shape],
+) -> Shape:
+    count = len(kernel.index_names)
+    if given is None:
+        shapes = {**asked, **{b.name: operands[b.name].shape for b in facts.read}}
+        return inferred_dim(
+            kernel, facts.axes_of_launch(kernel), shapes, user_span(),
+            tracing().are_equal, lambda extent: known_shape((extent,)),
+        )  # fmt: skip
+    dim = shape_of(given, "dim")
+    if len(dim) != count:
+        raise wrong_extents(user_span(), kernel.name, count, known_shape(dim))
+    return dim
+
+
+def _operands(facts: KernelFacts, given: Mapping[str, Any]) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    pools = TracedPools(facts, given, _element_array)
+    for buffer in facts.read:
+        if buffer.name in pools.by_name:
+            found[buffer.name] = pools.value(buffer.name)
+            continue
+        x = _element_array(at_path(given, buffer.path), buffer.type.element, buffer.shown_name)
+        if len(x.extents) != buffer.type.rank:
+            raise error("SR0368", user_span(), name=buffer.shown_name, type=buffer.type,
+                        rank=buffer.type.rank, shape=known_shape(x.extents))  # fmt: skip
+        found[buffer.name] = x.value
+    for uniform in facts.uniforms:
+        if isinstance(uniform.type, Pointer):
+            found[uniform.name] = pools.pointer(uniform.type)
+            continue
+        name = ".".join(uniform.path)
+        x = _element_array(at_path(given, uniform.path), uniform.type, name)
+        if x.extents:
+            raise error("SR0357", user_span(), name=name, type=uniform.type,
+                        shape=known_shape(x.extents))  # fmt: skip
+        found[uniform.name] = x.value
+    return found
+
+
+def _element_array(given: Any, element: Type, name: str) -> TracedArray:
+    """What a kernel reads for an argument."""
+    if not isinstance(element, Struct) or isinstance(given, Array):
+        return conform(given, element, name)
+    fields = struct_fields(given)
+    if fields is not None and set(fields) == set(element.type_by_field):
+        return struct_of_fields(element, fields)
+    return conform(array(given, dtype=element), element, name)
+
+
+def _written(
+    results: Sequence[nodes.Buffer], dim: Shape, asked: Mapping[str, Shape]
+) -> list[tuple[str, ArrayType]]:
+    found: list[tuple[str, ArrayType]] = []
+    for buffer in results:
+        t: BufferType = buffer.type
+        shape = asked.get(buffer.name, dim)
+        if len(shape) != t.rank:
+            raise error("SR0377", user_span(), name=buffer.name, type=t, shape=known_shape(shape))
+        found.append((buffer.name, ArrayType(t.element, shape)))
+    return found

@@ -1,0 +1,68 @@
+"""Names that kernels and arrays share: what ``sad.max``, ``float3``, .. do with arrays.
+
+The frontend hands over to these functions where one of its names is called on device arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shaderad.arrays.arrays import Array
+from shaderad.functions import elements, layout, linalg, reductions
+from shaderad.functions.array_function import array_function
+from shaderad.functions.reductions import Axes
+from shaderad.ir import ops, types
+from shaderad.ir.pointers import comes_apart
+from shaderad.language.structs import StructInfo
+from shaderad.runtime.buffers import element_axes
+
+_REDUCTIONS = (ops.MIN, ops.MAX, ops.ANY_OF, ops.ALL_OF)
+
+_matmul = array_function(linalg.matmul)
+_primitive = array_function(elements.primitive)
+constructed = array_function(elements.constructed)
+detached = array_function(elements.detach)
+_struct_of = array_function(elements.struct_of)
+
+
+def intrinsic(op: ops.Op, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """``sad.<op>(..)`` of arrays: reductions for one argument of `min`, `max`, `any`, `all`."""
+    if op in _REDUCTIONS and len(args) == 1:
+        return _reduction(op, *args, **keywords)
+    if op == ops.MATMUL:
+        return _matmul(*args, **keywords)
+    if op == ops.TRANSPOSE and not _holds_matrices(args[0]):
+        return _transpose(*args, **keywords)
+    return _primitive(op, *args, **keywords)
+
+
+@array_function
+def _reduction(op: ops.Op, x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    return reductions.reduced_by(op, x, axis, keepdims)
+
+
+@array_function
+def _transpose(x: Any, axes: Sequence[int] | None = None) -> Array:
+    return layout.transpose(x, axes)
+
+
+def _holds_matrices(x: Any) -> bool:
+    return isinstance(x, Array) and isinstance(x.element, types.Matrix)
+
+
+def struct_array(info: StructInfo, fields: dict[str, Any]) -> Array | None:
+    """``Struct(a, b)`` of arrays with an element each; `None` where every field is one value."""
+    t = info.ir_type
+    is_plain = set(fields) == set(t.type_by_field) and not comes_apart(t)
+    if not is_plain or not any(_has_rows(fields[name], field) for name, field in t.fields):
+        return None
+    return _struct_of(info, fields)
+
+
+def _has_rows(x: Any, field: types.Type) -> bool:
+    """Whether an array holds more than one value of a field, which may lie along its last axes."""
+    if not isinstance(x, Array):
+        return False
+    own = 0 if x.element == field else len(element_axes(field))
+    return len(x.shape) > own

@@ -1,0 +1,253 @@
+"""Elements laid out anew: `reshape`, `transpose`, `concatenate`, `stack`, `broadcast_to`,
+`reverse`, `roll`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shaderad.arrays.arrays import Array
+from shaderad.arrays.traced_sizes import items_of, shape_of, size_or_none
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.functions.array_function import array_function, warn_deprecated
+from shaderad.functions.elements import as_array, as_element, conform
+from shaderad.ir import sizes
+from shaderad.ir.arrays import Value
+from shaderad.ir.sizes import Shape, Size
+from shaderad.rules.arrays import building as b
+from shaderad.trace.primitives import (
+    axis_of,
+    common_batch,
+    known_shape,
+    made,
+    repeats_to,
+    spread,
+    traced,
+)
+from shaderad.trace.traced import TracedArray, tracing
+
+__all__ = ["broadcast_to", "concatenate", "reshape", "reverse", "roll", "rotate", "stack"]
+
+
+@array_function
+def reshape(x: Any, shape: Any) -> Array:
+    """The same elements in row-major order, as in NumPy.
+
+    Args:
+        x: Elements of any type.
+        shape: Extents; one may be -1, which is what the others leave.
+
+    Raises:
+        ShapeError: SR0324, where the shape holds another number of elements, SR0370 and SR0371 for
+            what is no extent.
+
+    Differentiable: the cotangent is reshaped back.
+    """
+    operand = traced(x, "x")
+    total = sizes.product(operand.extents)
+    items = items_of(shape)
+    open_at = [k for k, item in enumerate(items) if isinstance(item, int) and item == -1]
+    rest = shape_of([item for k, item in enumerate(items) if k not in open_at])
+    if len(open_at) == 1:
+        known = sizes.product(rest)
+        whole = 0 if known == 0 else sizes.floor_divide(total, known)
+        wanted = (*rest[: open_at[0]], whole, *rest[open_at[0] :])
+    else:
+        wanted = shape_of(shape)
+    if not tracing().are_equal(sizes.product(wanted), total):
+        raise error("SR0324", user_span(), found=known_shape(operand.extents),
+                    wanted=known_shape(wanted))  # fmt: skip
+    return made(b.reshape(operand.value, (*operand.batch, *wanted)), operand.batch)
+
+
+def transpose(x: Any, axes: Sequence[int] | None = None) -> TracedArray:
+    """The axes in another order; without `axes`, in reverse."""
+    operand = traced(x, "x")
+    rank, skipped = len(operand.extents), len(operand.batch)
+    order = [axis_of(k, rank) for k in (reversed(range(rank)) if axes is None else axes)]
+    if sorted(order) != list(range(rank)):
+        raise error("SR0323", user_span(), axis=axes, rank=rank)
+    value = b.transpose(operand.value, [*range(skipped), *(skipped + k for k in order)])
+    return made(value, operand.batch)
+
+
+def moved_axis(x: TracedArray, source: int, target: int) -> TracedArray:
+    """`x` with one axis put elsewhere; both counted from the front."""
+    order = [k for k in range(len(x.extents)) if k != source]
+    order.insert(target, source)
+    return transpose(x, order)
+
+
+@array_function
+def broadcast_to(x: Any, shape: Any) -> Array:
+    """`x` repeated to a shape, as in NumPy.
+
+    Args:
+        x: Elements of any type; ``float3(0, 0, 1)`` is one element.
+        shape: Extents; each last one of `x` is 1 or the one here.
+
+    Raises:
+        ShapeError: SR0379, where an extent is neither 1 nor what is wanted.
+
+    Differentiable: the cotangent is summed over what was repeated.
+    """
+    operand, wanted = as_element(x), shape_of(shape)
+    if not repeats_to(operand.extents, wanted):
+        raise error("SR0379", user_span(), left=known_shape(operand.extents),
+                    right=known_shape(wanted))  # fmt: skip
+    return made(spread(operand, operand.batch, wanted), operand.batch)
+
+
+@array_function
+def concatenate(arrays: Sequence[Any], axis: int = 0) -> Array:
+    """The arrays one after the other along an axis.
+
+    Args:
+        arrays: A tuple or list of them, of one shape but for `axis`; ints become the floats of the
+            first one.
+        axis: Where they are joined.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0328 for no arrays, SR0329 where other axes disagree,
+            SR0330 for other elements.
+
+    Differentiable: each array gets its part of the cotangent.
+    """
+    return _joined(_alike(arrays, "concatenate"), axis)
+
+
+def _joined(given: Sequence[TracedArray], axis: int) -> TracedArray:
+    position = axis_of(axis, len(given[0].extents))
+    for one in given[1:]:
+        _check_alike(given[0], one, position)
+    batch = common_batch(given)
+    values = [spread(one, batch, _along(given[0], one, position)) for one in given]
+    return made(b.concatenate(values, len(batch) + position), batch)
+
+
+def _along(first: TracedArray, x: TracedArray, axis: int) -> Shape:
+    """The shape of `x` in the sizes of `first`, but for one axis."""
+    return (*first.extents[:axis], x.extents[axis], *first.extents[axis + 1 :])
+
+
+@array_function
+def stack(arrays: Sequence[Any], axis: int = 0) -> Array:
+    """Arrays of one shape side by side along a new axis.
+
+    Args:
+        arrays: A tuple or list of them; ints become the floats of the first one.
+        axis: Where the new axis stands in the result.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0328 for no arrays, SR0329 where shapes disagree, SR0330
+            for other elements.
+
+    Differentiable: each array gets its part of the cotangent.
+    """
+    given = _alike(arrays, "stack")
+    position = axis_of(axis, len(given[0].extents) + 1)
+    for one in given[1:]:
+        _check_alike(given[0], one, None)
+    return _joined([with_axis(one, position) for one in given], position)
+
+
+def with_axis(x: TracedArray, position: int) -> TracedArray:
+    """`x` with a new axis of 1."""
+    shape = (*x.extents[:position], 1, *x.extents[position:])
+    return made(b.reshape(x.value, (*x.batch, *shape)), x.batch)
+
+
+def _alike(parts: Sequence[Any], name: str) -> list[TracedArray]:
+    if not isinstance(parts, tuple | list) or not parts:
+        raise error("SR0328", user_span(), name=name)
+    given = [as_array(one) for one in parts]
+    return [conform(one, given[0].element, f"{name}[{k}]") for k, one in enumerate(given)]
+
+
+def _check_alike(first: TracedArray, other: TracedArray, free: int | None) -> None:
+    """Raises SR0329 where the shapes differ in another axis than `free`."""
+    pairs = list(zip(first.extents, other.extents, strict=False))
+    agree = len(first.extents) == len(other.extents) and all(
+        k == free or tracing().are_equal(p, q) for k, (p, q) in enumerate(pairs)
+    )
+    if not agree:
+        raise error("SR0329", user_span(), left=known_shape(first.extents),
+                    right=known_shape(other.extents))  # fmt: skip
+
+
+@array_function
+def reverse(x: Any, axis: int = -1) -> Array:
+    """The elements of an axis in the other order, as `flip` in NumPy.
+
+    ``result[i] = x[n - 1 - i]``
+
+    Args:
+        x: Elements of any type.
+        axis: The axis that is reversed.
+
+    Raises:
+        ShapeError: SR0323 for an axis.
+
+    Differentiable: the cotangent is reversed.
+    """
+    operand = traced(x, "x")
+    position = axis_of(axis, len(operand.extents))
+    return made(reversed_value(operand.value, len(operand.batch) + position), operand.batch)
+
+
+def reversed_value(value: Value, axis: int) -> Value:
+    count = value.shape[axis]
+    return b.piece(value, axis, sizes.subtract(count, 1), count, -1)
+
+
+@array_function
+def roll(x: Any, shift: Any, axis: int = -1) -> Array:
+    """The elements moved along an axis, the last ones to the front, as in NumPy.
+
+    ``result[(i + shift) mod n] = x[i]``
+
+    Args:
+        x: Elements of any type.
+        shift: A whole number, or a size; it may be negative, and larger than the axis.
+        axis: The axis along which elements move.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0370 for a shift that is no whole number.
+
+    Differentiable: the cotangent is rolled back.
+    """
+    operand = traced(x, "x")
+    position = len(operand.batch) + axis_of(axis, len(operand.extents))
+    count = operand.value.shape[position]
+    if not tracing().is_positive(count):
+        return operand
+    start = _modulo(sizes.subtract(0, _shift_of(shift)), count)
+    first = b.piece(operand.value, position, start, sizes.subtract(count, start))
+    return made(b.concatenate((first, b.piece(operand.value, position, 0, start)), position),
+                operand.batch)  # fmt: skip
+
+
+@api_boundary
+def rotate(x: Any, by: Any, axis: int = -1) -> Array:
+    """Deprecated: write ``sad.roll(x, -by, axis)``."""
+    warn_deprecated("rotate(x, by, axis)", "roll(x, -by, axis)")
+    return roll(x, -by, axis)
+
+
+def _shift_of(shift: Any) -> Size:
+    """A whole number that may be negative.
+
+    Raises:
+        ShapeError: SR0370 for anything else.
+    """
+    found = size_or_none(shift)
+    if found is None:
+        raise error("SR0370", user_span(), name="shift", found=repr(shift))
+    return found
+
+
+def _modulo(a: Size, n: Size) -> Size:
+    return sizes.subtract(a, sizes.multiply(sizes.floor_divide(a, n), n))

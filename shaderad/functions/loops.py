@@ -1,0 +1,286 @@
+"""`fori_loop`, `loop`, `while_loop`: a body traced once, and repeated when the graph runs.
+
+Invariant: a carry keeps its element type and shape. A number that starts one takes the type that
+the body gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from shaderad.arrays import trees
+from shaderad.arrays.arrays import Array
+from shaderad.arrays.traced_sizes import size_of
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
+from shaderad.functions.array_function import array_function
+from shaderad.functions.bodies import (
+    Body,
+    arrays_in,
+    matched,
+    merged,
+    outer_values,
+    rebuilt,
+)
+from shaderad.functions.elements import as_array, cast_to, conform
+from shaderad.ir.arrays import ArrayType, Loop, Value, WhileLoop
+from shaderad.ir.sizes import Size
+from shaderad.ir.types import BOOL, INT, is_float
+from shaderad.rules.arrays import building as b
+from shaderad.trace.primitives import (
+    as_number,
+    known_shape,
+    made,
+    repeats_to,
+    spread,
+)
+from shaderad.trace.traced import TracedArray, tracing
+
+__all__ = ["fori_loop", "loop", "while_loop"]
+
+Checkpoint = Literal["sqrt", "all", "none"]
+_K = ArrayType(INT, ())
+
+
+@array_function
+def fori_loop(
+    count: Any,
+    body: Callable[[Array, Any], Any],
+    init: Any,
+    checkpoint: Literal["sqrt", "all", "none"] = "sqrt",
+) -> Any:
+    """``carry = body(k, carry)`` for k in ``range(count)``.
+
+    Args:
+        count: A number, or a size such as ``x.shape[0]``.
+        body: Called once, on traced arrays; k is an int array without axes.
+        init: A number, array, struct, or tuple, list or dict of them. Each keeps its element type
+            and shape; a number takes the type that the body gives it.
+        checkpoint: What reverse mode keeps: every carry (``"all"``), about sqrt(count) of them,
+            from which it computes the others again, or none, and then there is none.
+
+    Returns:
+        The last carry, in the form of `init`.
+
+    Raises:
+        LanguageError: SR0333, where the body gives another form, SR0335 for another `checkpoint`.
+        ShapeError: SR0330, SR0334, where a carry changes its type or shape, SR0370 and SR0371 for
+            the count.
+        DerivativeError: SR0471 for reverse mode through ``checkpoint="none"``.
+
+    Differentiable in `init` and in what the body captures.
+
+    Source: Griewank, Walther, *Evaluating Derivatives*, 2nd ed. (2008), chapter 12; Chen, Xu,
+    Zhang, Guestrin, *Training deep nets with sublinear memory cost*, arXiv:1604.06174, for
+    sqrt(count).
+    """
+    if checkpoint not in ("sqrt", "all", "none"):
+        raise error("SR0335", user_span(), found=repr(checkpoint))
+
+    def step(k: TracedArray, carry: Any, _: Any) -> tuple[Any, Any]:
+        return body(k, carry), ()
+
+    carry, _ = _repeated(step, size_of(count, "count"), init, (), checkpoint)
+    return carry
+
+
+@array_function
+def loop(body: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any) -> tuple[Any, Any]:
+    """``carry, ys[k] = body(carry, xs[k])`` for all rows of `xs`.
+
+    Args:
+        body: Called once, on traced arrays; gives ``(carry, y)``. `y` may be `None`.
+        init: The first carry, as of `fori_loop`.
+        xs: Arrays whose first axes have one size, in any tuple, list or dict.
+
+    Returns:
+        The last carry and the ys, stacked along a new first axis.
+
+    Raises:
+        LanguageError: SR0333, where the body gives another form.
+        ShapeError: SR0330, SR0334, where a carry changes its type or shape, SR0336 where the xs do
+            not have one count.
+
+    Differentiable in `init`, `xs` and what the body captures, with about sqrt(count) carries kept;
+    see `fori_loop`.
+    """
+    rows = arrays_in(xs)
+    if not rows or not all(x.extents for x in rows):
+        raise error("SR0336", user_span(), found=", ".join(known_shape(x.extents) for x in rows))
+    count = rows[0].extents[0]
+    if not all(tracing().are_equal(count, x.extents[0]) for x in rows):
+        raise error("SR0336", user_span(), found=", ".join(known_shape(x.extents) for x in rows))
+
+    def step(_: TracedArray, carry: Any, x: Any) -> tuple[Any, Any]:
+        found: Any = body(carry, x)
+        if not isinstance(found, tuple) or len(found) != 2:  # pyright: ignore[reportUnknownArgumentType]
+            raise error("SR0333", user_span(), what="the result of the body",
+                        found=trees.described(found), wanted="tuple of 2: (carry, y)")  # fmt: skip
+        return found  # pyright: ignore[reportUnknownVariableType]
+
+    return _repeated(step, count, init, xs, "sqrt")
+
+
+def _repeated(
+    step: Callable[..., tuple[Any, Any]], count: Size, init: Any, xs: Any, checkpoint: Checkpoint
+) -> tuple[Any, Any]:
+    rows = arrays_in(xs)
+    carries = _Carries(init)
+    while True:
+        body = Body()
+        k = body.argument(_K)
+        given = body.arguments_like(carries.arrays)
+        parts = [body.argument(_row_type(x), x) for x in rows]
+        found, ys = body.call(step, k, rebuilt(init, given), rebuilt(xs, parts))
+        new = carries.conformed(body, found)
+        if new is not None:
+            break
+    ys = body.lifted(ys)
+    kept = [leaf for leaf in trees.leaves(ys) if leaf is not None]
+    constants = body.constants
+    graph = body.graph(constants, [*new, *map(body.value, kept)])
+    # The arguments of a body are k, carries, xs, then constants; a loop wants the xs last.
+    first = 1 + len(given)
+    own, behind = graph.inputs[first : first + len(rows)], graph.inputs[first + len(rows) :]
+    node = Loop(
+        operands=(
+            *carries.values,
+            *outer_values(constants),
+            *(_counted(x, count) for x in rows),
+        ),
+        body=type(graph)((*graph.inputs[:first], *behind, *own), graph.outputs),
+        count=count,
+        carry_count=len(given),
+        constant_count=len(constants),
+        checkpoint=checkpoint,
+        span=user_span(),
+    )
+    results = iter(node.results)
+    last = [made(next(results), x.batch) for x in carries.arrays]
+    stacked = [_stacked(next(results), x) for x in kept]
+    remaining = iter(stacked)
+
+    def shown(leaf: Any) -> TracedArray | None:
+        return None if leaf is None else next(remaining)
+
+    return rebuilt(init, last), trees.mapped(shown, ys)
+
+
+def _row_type(x: TracedArray) -> ArrayType:
+    """What the body sees of `x` in one iteration, batch included."""
+    return ArrayType(x.element, (*x.batch, *x.extents[1:]))
+
+
+def _counted(x: TracedArray, count: Size) -> Value:
+    """`x` with the axis of iterations in front of all others."""
+    skipped = len(x.batch)
+    order = [skipped, *range(skipped), *range(skipped + 1, len(x.value.shape))]
+    return b.reshape(b.transpose(x.value, order), (count, *x.batch, *x.extents[1:]))
+
+
+def _stacked(value: Value, y: TracedArray) -> TracedArray:
+    """The ys of all iterations, with the batch in front again."""
+    skipped = len(y.batch)
+    order = [*range(1, skipped + 1), 0, *range(skipped + 1, len(value.shape))]
+    return made(b.transpose(value, order), y.batch)
+
+
+class _Carries:
+    """What a loop carries, in the types that its body keeps."""
+
+    def __init__(self, init: Any) -> None:
+        self._init = init
+        leaves = trees.leaves(init)
+        self.arrays = [as_array(leaf) for leaf in leaves]
+        self._is_number = [as_number(leaf) is not None for leaf in leaves]
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return outer_values(self.arrays)
+
+    def conformed(self, body: Body, found: Any) -> list[Value] | None:
+        """The new carries; `None` where the body must be traced with others.
+
+        Raises:
+            LanguageError: SR0333 where they are built differently.
+            ShapeError: SR0330, SR0334 where an element type or shape changes.
+        """
+        leaves = trees.leaves(body.lifted(tuple(matched(self._init, found, "the carry"))))
+        widened = [self._widened(k, leaf) for k, leaf in enumerate(leaves)]
+        if any(widened):
+            return None
+        pairs = zip(self.arrays, leaves, strict=True)
+        return [body.trace.run(self._conformed, x, leaf) for x, leaf in pairs]
+
+    def _widened(self, position: int, new: TracedArray) -> bool:
+        """Makes the first carry a float, or one for each element of a mapped function."""
+        first = self.arrays[position]
+        is_changed = False
+        if self._is_number[position] and first.element == INT and is_float(new.element):
+            first, is_changed = cast_to(first, new.element), True
+        if len(new.batch) > len(first.batch):
+            first = made(spread(first, new.batch, first.extents), new.batch)
+            is_changed = True
+        self.arrays[position] = first
+        return is_changed
+
+    def _conformed(self, first: TracedArray, new: TracedArray) -> Value:
+        found = conform(new, first.element, "the carry")
+        rank = len(first.extents)
+        if len(found.extents) != rank or not repeats_to(found.extents, first.extents):
+            raise error("SR0334", user_span(), found=known_shape(found.extents),
+                        wanted=known_shape(first.extents))  # fmt: skip
+        return spread(found, first.batch, first.extents)
+
+
+@array_function
+def while_loop(
+    cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, limit: int
+) -> Any:
+    """``carry = body(carry)`` while ``cond(carry)``, `limit` times at most.
+
+    Args:
+        cond: Called once, on traced arrays; gives a bool without axes.
+        body: Called once, likewise.
+        init: The first carry, as of `fori_loop`.
+        limit: The largest number of iterations; reverse mode keeps room for so many carries.
+
+    Returns:
+        The last carry, in the form of `init`.
+
+    Raises:
+        LimitError: SR0661 at the next synchronisation, where the condition still holds at the
+            limit. LanguageError: SR0320 for a limit that is open, SR0333 where the body gives
+            another form. ShapeError: SR0330, SR0334, where a carry changes its type or shape,
+            SR0337 for another
+            condition, SR0370 and SR0371 for the limit.
+
+    Differentiable in `init` and in what the body captures, with the number of iterations as it is.
+    """
+    most = size_of(limit, "limit")
+    if not isinstance(most, int):
+        raise error("SR0320", user_span(), size=most, what="`limit=`")
+    carries = _Carries(init)
+    while True:
+        step = Body()
+        found = step.call(body, rebuilt(init, step.arguments_like(carries.arrays)))
+        new = carries.conformed(step, found)
+        if new is not None:
+            break
+    test = Body()
+    holds = test.lifted(test.call(cond, rebuilt(init, test.arguments_like(carries.arrays))))
+    if not isinstance(holds, TracedArray) or holds.element != BOOL or holds.value.shape:
+        raise error("SR0337", user_span(), found=trees.described(holds))
+    holds_value = test.value(holds)
+    constants = merged(test, step)
+    node = WhileLoop(
+        operands=(*carries.values, *outer_values(constants)),
+        condition=test.graph(constants, [holds_value]),
+        body=step.graph(constants, new),
+        carry_count=len(carries.arrays),
+        limit=most,
+        span=user_span(),
+    )
+    last = [made(v, x.batch) for v, x in zip(node.results, carries.arrays, strict=False)]
+    return rebuilt(init, last)

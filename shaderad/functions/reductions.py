@@ -1,0 +1,296 @@
+"""`reduce`, `sum`, `prod`, `min`, `max`, `mean`, `any`, `all`, `argmin`, `argmax` over axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from shaderad.arrays.arrays import Array
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
+from shaderad.functions.array_function import array_function
+from shaderad.functions.elements import (
+    binary,
+    cast_to,
+    conform,
+    detach,
+    primitive,
+    start_of,
+)
+from shaderad.functions.operators import Operator, reducer_of
+from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir.arrays import Reducer, Value
+from shaderad.ir.sizes import Shape
+from shaderad.ir.types import FLOAT, INT, Scalar, is_bool, is_integer, scalar_of
+from shaderad.language.intrinsics import INTRINSICS
+from shaderad.rules.arrays import building as b
+from shaderad.trace.primitives import (
+    axis_of,
+    known_shape,
+    made,
+    size_array,
+    spread,
+    traced,
+)
+from shaderad.trace.traced import TracedArray, tracing
+
+__all__ = ["argmax", "argmin", "logsumexp", "mean", "prod", "reduce", "sum"]
+
+Axes = int | Sequence[int] | None
+
+
+@array_function
+def reduce(op: Operator, x: Any, init: Any = None, *, axis: Axes = None) -> Array:
+    """The elements of axes combined by an operator.
+
+    ``init op x[0] op x[1] op ..`` in row-major order of the axes.
+
+    Args:
+        op: `sad.add`, `mul`, `min`, `max` of numbers, `any`, `all` of bools, `matmul` of square
+            matrices, or a ``@sad.function`` of two elements that gives one. It must be associative:
+            the order is kept, the brackets are not.
+        x: Elements of any type that `op` takes; vectors and matrices by component.
+        init: Comes first: one element, or one for each element of the result.
+        axis: One axis, several, or `None` for all.
+
+    Returns:
+        Elements of the type of `x`, without `axis`. Of nothing, `init`, or else the operator's
+        neutral element: 0, 1, the largest value for `min`, the smallest for `max`.
+
+    Raises:
+        LanguageError: SR0325 for what is no operator.
+        ShapeError: SR0323 for an axis, SR0326 for elements of another type, SR0327 of nothing by a
+            function without `init`, SR0330 and SR0349 for `init`.
+
+    Differentiable in `x` and `init`. `mul` is right at zeros, of a tie of `min` or `max` the first
+    takes the derivative. By a function, with l and r what stands left and right of x[i],
+    ``x_bar[i]`` is the pullback of ``(l op x[i]) op r``; l and r come from two scans.
+
+    Source: Schenck, Rønning, Henriksen, Oancea, *AD for an array language with nested
+    parallelism*, SC 2022.
+    """
+    operand = traced(x, "x")
+    return _reduced(reducer_of(op, operand.element), operand, init, axis)
+
+
+@array_function
+def sum(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:  # noqa: A001
+    """The sum over axes.
+
+    Args:
+        x: Numbers, vectors or matrices by component, structs by field; of bools, how many are true.
+        axis: One axis, several, or `None` for all.
+        keepdims: Keeps each summed axis, with an extent of 1.
+
+    Returns:
+        Elements of the type of `x` (int for bools); 0 of nothing. Floats are added in trees, whose
+        error grows with the logarithm of the count; ints wrap.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0326 for other elements.
+
+    Differentiable: ``x_bar[i] = out_bar``.
+
+    Source: Higham, *The accuracy of floating point summation*, SIAM J. Sci. Comput. 14 (1993).
+    """
+    return sum_of(x, axis, keepdims)
+
+
+@array_function
+def prod(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """The product over axes.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component.
+        axis: One axis, several, or `None` for all.
+        keepdims: Keeps each axis, with an extent of 1.
+
+    Returns:
+        Elements of the type of `x`; 1 of nothing. Ints wrap.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0326 for bools and structs.
+
+    Differentiable: ``x_bar[i] = out_bar * (product of all others)``, from products of what stands
+    left and right of i, without a division: right where one or more elements are 0.
+    """
+    return reduced_by(ops.MUL, x, axis, keepdims)
+
+
+@array_function
+def mean(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """The mean over axes.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component; ints and bools give floats.
+        axis: One axis, several, or `None` for all.
+        keepdims: Keeps each axis, with an extent of 1.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0327 of nothing.
+        LanguageError: SR0304 for structs.
+
+    Differentiable: ``x_bar[i] = out_bar / n``.
+    """
+    operand = _as_floats(traced(x, "x"))
+    extents = tuple(operand.extents[k] for k in _axes(axis, len(operand.extents)))
+    count = sizes.product(extents)
+    if not tracing().is_positive(count):
+        raise error("SR0327", user_span(), what="mean", shape=known_shape(operand.extents))
+    scalar = scalar_of(operand.element)
+    divisor = count if isinstance(count, int) else cast_to(size_array(count), scalar or FLOAT)
+    return binary("divide", sum_of(operand, axis, keepdims), divisor)
+
+
+@array_function
+def logsumexp(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """The logarithm of the sum of exponentials over axes, which neither overflows nor underflows.
+
+    ``log(sum(exp(x)))``, computed as ``m + log(sum(exp(x - m)))`` with the largest element m.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component; ints and bools give floats.
+        axis: One axis, several, or `None` for all.
+        keepdims: Keeps each axis, with an extent of 1.
+
+    Returns:
+        Floats; -inf of nothing and of nothing but -inf, +inf where an element is, NaN where one is.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0326 for structs.
+
+    Differentiable: ``x_bar[i] = out_bar * exp(x[i] - out)``, the softmax; 0 where the result is
+    infinite.
+
+    Source: Blanchard, Higham, Higham, *Accurately computing the log-sum-exp and softmax functions*,
+    IMA Journal of Numerical Analysis 41 (2021).
+    """
+    operand = _as_floats(traced(x, "x"))
+    shifted = binary("subtract", operand, _finite_maximum(operand, axis, keepdims=True))
+    total = sum_of(primitive(ops.EXP, shifted), axis, keepdims)
+    is_zero = binary("equal", total, 0.0)
+    logarithm = primitive(ops.SELECT, is_zero, -math.inf, primitive(ops.LOG, total))
+    return binary("add", logarithm, _finite_maximum(operand, axis, keepdims=keepdims))
+
+
+def _finite_maximum(x: TracedArray, axis: Axes, *, keepdims: bool) -> TracedArray:
+    """The maximum over axes, 0 where it is infinite or NaN; a constant to derivatives."""
+    maximum = reduced_by(ops.MAX, x, axis, keepdims)
+    is_finite = primitive(ops.ISFINITE, maximum)
+    return detach(primitive(ops.SELECT, is_finite, maximum, 0.0))
+
+
+@array_function
+def argmin(x: Any, *, axis: int | None = None) -> Array:
+    """The position of the smallest element, the first of several.
+
+    Args:
+        x: Numbers; NaN never wins, and of nothing but NaN the position is 0.
+        axis: One axis, or `None` for the row-major position in the whole array.
+
+    Returns:
+        Ints, without `axis`. They carry no derivative; `sad.min` has one.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0326 for vectors, bools and structs, SR0327 of nothing.
+    """
+    return _arg_extreme("min", x, axis)
+
+
+@array_function
+def argmax(x: Any, *, axis: int | None = None) -> Array:
+    """The position of the largest element, the first of several.
+
+    Args:
+        x: Numbers; NaN never wins, and of nothing but NaN the position is 0.
+        axis: One axis, or `None` for the row-major position in the whole array.
+
+    Returns:
+        Ints, without `axis`. They carry no derivative; `sad.max` has one.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0326 for vectors, bools and structs, SR0327 of nothing.
+    """
+    return _arg_extreme("max", x, axis)
+
+
+def _arg_extreme(kind: Literal["min", "max"], x: Any, axis: int | None) -> TracedArray:
+    """The position of the first smallest or largest."""
+    operand = traced(x, "x")
+    if not isinstance(operand.element, Scalar) or is_bool(operand.element):
+        raise error("SR0326", user_span(), name=f"arg{kind}", takes="numbers",
+                    element=operand.element)  # fmt: skip
+    rows, _ = _as_rows(operand, _axes(axis, len(operand.extents)))
+    if not tracing().is_positive(rows.shape[-1]):
+        raise error("SR0327", user_span(), what=f"arg{kind}", shape=known_shape(operand.extents))
+    node = arrays.ArgExtreme(operands=(rows,), kind=kind, span=user_span())
+    return made(node.result, operand.batch)
+
+
+def _as_floats(x: TracedArray) -> TracedArray:
+    """`x`, with floats in place of ints and bools."""
+    if is_integer(x.element) or is_bool(x.element):
+        return conform(cast_to(x, FLOAT), FLOAT, "x")
+    return x
+
+
+# -- over axes ----------------------------------------------------------------------------------
+
+
+def _reduced(op: Reducer, x: TracedArray, init: Any, axis: Axes) -> TracedArray:
+    axes = _axes(axis, len(x.extents))
+    rows, shape = _as_rows(x, axes)
+    needs_one = init is None and isinstance(op, nodes.Function)
+    if needs_one and not tracing().is_positive(rows.shape[-1]):
+        raise error("SR0327", user_span(), what="reduction", shape=known_shape(x.extents))
+    if init is None:
+        return made(b.reduce(op, rows, None), x.batch)
+    first = spread(start_of(init, x.element, shape), x.batch, shape)
+    return made(b.reduce(op, rows, first), x.batch)
+
+
+def _axes(axis: Axes, rank: int) -> list[int]:
+    if axis is None:
+        return list(range(rank))
+    items: Sequence[int] = axis if isinstance(axis, tuple | list) else (axis,)  # pyright: ignore[reportAssignmentType]
+    found = sorted({axis_of(item, rank) for item in items})
+    if len(found) != len(items):
+        raise error("SR0323", user_span(), axis=axis, rank=rank)
+    return found
+
+
+def _as_rows(x: TracedArray, axes: Sequence[int]) -> tuple[Value, Shape]:
+    """`x` with `axes` as one last axis, and the shape without them, batch apart."""
+    skipped = len(x.batch)
+    kept = [k for k in range(len(x.extents)) if k not in axes]
+    order = [*range(skipped), *(skipped + k for k in (*kept, *axes))]
+    shape = tuple(x.extents[k] for k in kept)
+    extent = sizes.product(tuple(x.extents[k] for k in axes))
+    rows = b.reshape(b.transpose(x.value, order), (*x.batch, *shape, extent))
+    return rows, shape
+
+
+def _with_kept(x: TracedArray, found: TracedArray, axis: Axes, keepdims: bool) -> TracedArray:
+    """`found` with an axis of 1 in place of each that was reduced, if asked for."""
+    if not keepdims:
+        return found
+    axes = _axes(axis, len(x.extents))
+    shape = tuple(1 if k in axes else extent for k, extent in enumerate(x.extents))
+    return made(b.reshape(found.value, (*x.batch, *shape)), x.batch)
+
+
+def sum_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
+    """The sum; of bools, how many are true; of structs, by field."""
+    operand = traced(x, "x")
+    if is_bool(operand.element):
+        operand = cast_to(operand, INT)
+    found = _reduced(ops.ADD, operand, None, axis)
+    return _with_kept(operand, found, axis, keepdims)
+
+
+def reduced_by(op: ops.Op, x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
+    """The reduction by a function of kernels."""
+    operand = traced(x, "x")
+    found = _reduced(reducer_of(INTRINSICS[op.name], operand.element), operand, None, axis)
+    return _with_kept(operand, found, axis, keepdims)

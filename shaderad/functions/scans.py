@@ -1,0 +1,132 @@
+"""`scan`: running totals along an axis by any associative operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shaderad.arrays.arrays import Array
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
+from shaderad.functions.array_function import array_function
+from shaderad.functions.elements import cast_to, start_of
+from shaderad.functions.layout import moved_axis
+from shaderad.functions.operators import Operator, reducer_of
+from shaderad.ir import nodes
+from shaderad.ir.arrays import Value
+from shaderad.ir.types import INT, is_bool
+from shaderad.language.intrinsics import INTRINSICS
+from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
+from shaderad.trace.primitives import (
+    axis_of,
+    common_batch,
+    known_shape,
+    made,
+    spread,
+    traced,
+)
+
+__all__ = ["associative_scan", "cumsum", "scan"]
+
+
+@array_function
+def scan(
+    op: Operator,
+    x: Any,
+    init: Any = None,
+    *,
+    axis: int = -1,
+    exclusive: bool = False,
+    reverse: bool = False,
+) -> Array:
+    """Running totals along an axis.
+
+    ``result[i] = init op x[0] op .. op x[i]``, without ``x[i]`` where exclusive; in reverse
+    ``init op x[n - 1] op .. op x[i]``.
+
+    Args:
+        op: An associative operator, as of `reduce`.
+        x: Elements of any type that `op` takes.
+        init: Comes first: one element, or one a row.
+        axis: The axis along which totals run.
+        exclusive: Leaves the element itself out; without `init` it starts with the neutral element.
+        reverse: Runs from the end.
+
+    Returns:
+        Elements of the type and shape of `x`.
+
+    Raises:
+        LanguageError: SR0325 for what is no operator.
+        ShapeError: SR0323 for an axis, SR0326 for elements of another type, SR0327 for an exclusive
+            scan by a function without `init`, SR0330 and SR0349 for `init`.
+
+    Differentiable in `x` and `init`. By `add` the cotangents are scanned from the other end; by any
+    other operator ``r[i] = out_bar[i] + A[i + 1]^T r[i + 1]``, with A[i] the partial derivative of
+    a total by the one before it, which is a scan of affine maps. Right at zeros of `mul`; of a tie
+    of `min` or `max` the first takes the derivative.
+
+    Source: Blelloch, *Prefix sums and their applications*, CMU-CS-90-190 (1990); Martin, Cundy,
+    *Parallelizing linear recurrent neural nets over sequence length*, ICLR 2018, for the affine
+    maps.
+    """
+    operand = traced(x, "x")
+    position = axis_of(axis, len(operand.extents))
+    last = len(operand.extents) - 1
+    rows = moved_axis(operand, position, last)
+    start = None if init is None else start_of(init, rows.element, rows.extents[:-1])
+    reducer = reducer_of(op, rows.element)
+    if exclusive and start is None:
+        if isinstance(reducer, nodes.Function):
+            raise error("SR0327", user_span(), what="exclusive scan",
+                        shape=known_shape(operand.extents))  # fmt: skip
+        start = made(b.full((), c.neutral(reducer, rows.element)), ())
+    batch = common_batch([rows] if start is None else [rows, start])
+    value = spread(rows, batch, rows.extents)
+    if reverse:
+        value = b.reverse(value)
+    if start is None:
+        found = b.scan(reducer, value)
+    else:
+        found = _from_start(reducer, value, spread(start, batch, rows.extents[:-1]), exclusive)
+    if reverse:
+        found = b.reverse(found)
+    return moved_axis(made(found, batch), last, position)
+
+
+associative_scan = scan
+"""The name that JAX and PyTorch have for `scan`."""
+
+
+@array_function
+def cumsum(x: Any, *, axis: int = -1, reverse: bool = False) -> Array:
+    """The running sum along an axis.
+
+    ``result[i] = x[0] + .. + x[i]``; in reverse ``x[i] + .. + x[n - 1]``.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component; of bools, how many are true.
+        axis: The axis along which sums run.
+        reverse: Runs from the end.
+
+    Returns:
+        Elements of the type (int for bools) and shape of `x`. Ints wrap.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0326 for structs.
+
+    Differentiable: the cotangent is the running sum of the result's, from the other end.
+
+    Source: Blelloch, *Prefix sums and their applications*, CMU-CS-90-190 (1990).
+    """
+    operand = traced(x, "x")
+    if is_bool(operand.element):
+        operand = cast_to(operand, INT)
+    return scan(INTRINSICS["add"], operand, axis=axis, reverse=reverse)
+
+
+def _from_start(op: Any, rows: Value, start: Value, exclusive: bool) -> Value:
+    """The scan of each row behind a first element, without its last or its first total."""
+    axis = len(rows.shape) - 1
+    first = b.reshape(start, (*start.shape, 1))
+    totals = b.scan(op, b.concatenate((first, rows), axis))
+    return b.piece(totals, axis, 0 if exclusive else 1, rows.shape[-1])

@@ -1,0 +1,147 @@
+"""`argsort`, `sort`, and `segment_reduce`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shaderad.arrays.arrays import Array
+from shaderad.arrays.traced_sizes import size_of
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.functions.array_function import array_function, warn_deprecated
+from shaderad.functions.elements import as_array, conform, start_of
+from shaderad.functions.layout import moved_axis
+from shaderad.functions.operators import Operator, reducer_of
+from shaderad.ir import arrays, ops, sizes
+from shaderad.ir.arrays import Value
+from shaderad.ir.types import INT, Scalar, is_bool
+from shaderad.rules.arrays import bins
+from shaderad.rules.arrays import building as b
+from shaderad.trace.primitives import (
+    axis_of,
+    common_batch,
+    known_shape,
+    made,
+    spread,
+    traced,
+)
+from shaderad.trace.traced import TracedArray, tracing
+
+__all__ = ["argsort", "histogram", "segment_reduce", "sort"]
+
+
+@array_function
+def argsort(keys: Any, *, axis: int = -1) -> Array:
+    """The stable order of ascending keys: ``x[argsort(x)]`` is sorted.
+
+    Args:
+        keys: Numbers; NaN comes last.
+        axis: The axis that is sorted.
+
+    Returns:
+        Positions along `axis`, ints of the shape of `keys`; they carry no derivative.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0326 for vectors, bools and structs.
+    """
+    operand, position = _keys(keys, axis)
+    found = made(_order(operand.value), operand.batch)
+    return moved_axis(found, len(operand.extents) - 1, position)
+
+
+@array_function
+def sort(keys: Any, *, axis: int = -1) -> Array:
+    """The keys in ascending order.
+
+    Args:
+        keys: Numbers; NaN comes last.
+        axis: The axis that is sorted.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0326 for vectors, bools and structs.
+
+    Differentiable: a cotangent goes back to where its key came from; equal keys keep their order.
+
+    Source: Green, McColl, Bader, *GPU Merge Path*, ICS 2012.
+    """
+    operand, position = _keys(keys, axis)
+    found = made(_taken(operand.value, _order(operand.value)), operand.batch)
+    return moved_axis(found, len(operand.extents) - 1, position)
+
+
+def _keys(keys: Any, axis: int) -> tuple[TracedArray, int]:
+    operand = traced(keys, "keys")
+    if not isinstance(operand.element, Scalar) or is_bool(operand.element):
+        raise error("SR0326", user_span(), name="sort", takes="numbers", element=operand.element)
+    position = axis_of(axis, len(operand.extents))
+    return moved_axis(operand, position, len(operand.extents) - 1), position
+
+
+def _order(keys: Value) -> Value:
+    return arrays.ArgSort(operands=(keys,), span=user_span()).result
+
+
+def _taken(x: Value, order: Value) -> Value:
+    """``x[.., order[.., i]]``."""
+    leading = [b.iota(order.shape, k) for k in range(len(order.shape) - 1)]
+    return arrays.Gather(operands=(x, *leading, order), is_reported=False).result
+
+
+# -- segments ---------------------------------------------------------------------------------
+
+
+@array_function
+def segment_reduce(op: Operator, init: Any, size: Any, index: Any, values: Any) -> Array:
+    """The values of each segment combined by an operator.
+
+    ``result[s] = init op values[j] op ..`` over all j with ``index[j] == s``, in their order.
+
+    Args:
+        op: An associative operator, as of `reduce`.
+        init: Comes once, before the first value of each segment; one element, or one a segment.
+        size: How many segments; an index out of their range is ignored.
+        index: The segment of each value, ints in any order.
+        values: Elements, or rows; its first axes are those of `index`.
+
+    Returns:
+        ``size`` elements, or rows; an empty segment holds `init`.
+
+    Raises:
+        LanguageError: SR0325 for what is no operator, SR0343 inside of `map`.
+        ShapeError: SR0326 for elements of another type, SR0330 and SR0349 for `init`, SR0340 for an
+            index that holds no ints, SR0341 where index and values do not fit, SR0370 and SR0371
+            for the size.
+
+    Differentiable in `init` and `values`, as `reduce` is.
+    """
+    numbers, count = as_array(index), size_of(size, "size")
+    given = as_array(values)
+    start = conform(init, given.element, "init")
+    if common_batch([numbers, given, start]):
+        raise error("SR0343", user_span(), name="segment_reduce", instead="")
+    if numbers.element != INT:
+        raise error("SR0340", user_span(), found=numbers.element)
+    rank = len(numbers.extents)
+    agree = len(given.extents) >= rank and all(
+        tracing().are_equal(p, q) for p, q in zip(numbers.extents, given.extents, strict=False)
+    )
+    if not agree:
+        raise error("SR0341", user_span(), found=known_shape(given.extents),
+                    wanted=known_shape(numbers.extents))  # fmt: skip
+    total, rest = sizes.product(numbers.extents), given.extents[rank:]
+    rows = b.reshape(given.value, (total, *rest))
+    at = b.reshape(numbers.value, (total,))
+    first = spread(start_of(start, given.element, (count, *rest)), (), (count, *rest))
+    reducer = reducer_of(op, given.element)
+    if reducer == ops.ADD:
+        node = arrays.ScatterAdd(operands=(first, rows, at), span=user_span())
+        return made(node.result, ())
+    return made(bins.folded(reducer, first, rows, at, user_span()), ())
+
+
+@api_boundary
+def histogram(op: Operator, init: Any, size: Any, index: Any, values: Any) -> Array:
+    """Deprecated: write ``sad.segment_reduce(op, init, size, index, values)``."""
+    warn_deprecated("histogram(..)", "segment_reduce(..)")
+    return segment_reduce(op, init, size, index, values)

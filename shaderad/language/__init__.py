@@ -1,0 +1,1 @@
+"""What users decorate and annotate kernels with; no body is read here."""

@@ -1,0 +1,401 @@
+"""Python annotations -> IR types, and the Python objects of those types.
+
+Invariant: nothing is resolved before the first use, so annotations may refer to later definitions,
+and mean the same with and without ``from __future__ import annotations``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from itertools import product
+from typing import Any, cast
+
+import numpy as np
+
+from shaderad.diagnostics import Span, UnknownNameError, counted, error
+from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.ir import types as ir
+from shaderad.ir.pointers import holds_pointers, reaches_floats
+from shaderad.ir.types import Access, Kind, Scalar
+from shaderad.language.device_arrays import is_device_array
+
+__all__ = [
+    "Add",
+    "Const",
+    "DifferentialPair",
+    "In",
+    "Index",
+    "LocalArray",
+    "Max",
+    "Min",
+    "Out",
+    "Pointer",
+]
+
+NUMPY_BY_KIND: dict[Kind, type[np.generic]] = {
+    Kind.FLOAT: np.float32,
+    Kind.HALF: np.float16,
+    Kind.DOUBLE: np.float64,
+    Kind.INT: np.int32,
+    Kind.UINT: np.uint32,
+    Kind.BOOL: np.bool_,
+}
+
+
+class HostVector(np.ndarray[Any, np.dtype[Any]]):
+    """A vector or matrix of the host, such as ``float3(1, 2, 3)``.
+
+    Results of arithmetic, slices and copies are ordinary NumPy arrays.
+    """
+
+    element: ir.Vector | ir.Matrix | None = None
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return array[()] if return_scalar else array
+
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
+
+
+@dataclass(frozen=True)
+class TypeObject:
+    """``sad.float3``: an annotation, a dtype, and a constructor in kernels and in Python."""
+
+    ir_type: Scalar | ir.Vector | ir.Matrix
+
+    def __repr__(self) -> str:
+        return f"shaderad.{self.ir_type}"
+
+    @api_boundary
+    def __call__(self, *parts: object) -> Any:
+        """A NumPy value of this type from parts as in a kernel; from arrays, an array."""
+        if any(map(is_device_array, parts)):
+            from shaderad.functions.kernel_names import constructed
+
+            return constructed(self, parts)
+        shape = shape_of(self.ir_type)
+        dtype = np.dtype(NUMPY_BY_KIND[_scalar(self.ir_type).kind])
+        flat = np.concatenate([self._numbers(p) for p in parts]) if parts else np.zeros(1)
+        flat = flat.astype(dtype)
+        count = int(np.prod(shape, dtype=int))
+        if flat.size not in (1, count):
+            raise error("SR0313", None, type=self.ir_type, found=counted(flat.size, "number"),
+                        wanted=f"{count} numbers, or one for all")  # fmt: skip
+        data = np.broadcast_to(flat, (count,)).reshape(shape).copy()
+        if isinstance(self.ir_type, Scalar):
+            return data[()]
+        vector = data.view(HostVector)
+        vector.element = self.ir_type
+        return vector
+
+    def _numbers(self, part: object) -> np.ndarray:
+        try:
+            numbers = np.ravel(np.asarray(part))
+        except Exception:
+            numbers = np.zeros(0, object)
+        if numbers.dtype.kind not in "biuf":
+            raise error("SR0313", None, type=self.ir_type, found=f"a `{type(part).__name__}`",
+                        wanted="numbers")  # fmt: skip
+        return numbers
+
+    def identity(self) -> np.ndarray:
+        """The identity matrix of this type."""
+        t = self.ir_type
+        if not isinstance(t, ir.Matrix) or t.row_count != t.column_count:
+            raise error(
+                "SR0310", None, type=t, name="identity", known="none: it is no square matrix"
+            )
+        return np.eye(t.row_count, dtype=NUMPY_BY_KIND[t.element.kind])
+
+
+@dataclass(frozen=True)
+class Subscripted:
+    """An unresolved annotation with arguments: ``sad.In[float3, 2]``."""
+
+    form: AnnotationForm
+    arguments: tuple[object, ...]
+
+    def __repr__(self) -> str:
+        inner = ", ".join(getattr(a, "__name__", repr(a)) for a in self.arguments)
+        return f"{self.form!r}[{inner}]"
+
+    def __call__(self) -> np.ndarray:
+        """``sad.LocalArray[float, 8]()`` on the host: zeros."""
+        resolved = resolve(self, {}, None)
+        if not isinstance(resolved, ir.LocalArray):
+            raise error("SR0301", None, found=repr(self), why="it makes no values")
+        scalars = {s.kind for s in ir.scalars(resolved)}
+        if len(scalars) != 1:
+            raise error("SR0301", None, found=repr(self), why="only arrays of numbers exist here")
+        return np.zeros(shape_of(resolved), NUMPY_BY_KIND[scalars.pop()])
+
+
+@dataclass(frozen=True)
+class AnnotationForm:
+    """An annotation that takes arguments in brackets: ``sad.In``, ``sad.LocalArray``, .."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"shaderad.{self.name}"
+
+    def __getitem__(self, arguments: object) -> Subscripted:
+        if isinstance(arguments, tuple):
+            return Subscripted(self, cast("tuple[object, ...]", arguments))
+        return Subscripted(self, (arguments,))
+
+
+@dataclass(frozen=True)
+class IndexMark:
+    """``sad.Index``: the annotation of the thread's own index."""
+
+    def __repr__(self) -> str:
+        return "shaderad.Index"
+
+
+@dataclass(frozen=True)
+class ConstType(ir.Type):
+    """A resolved ``sad.Const[T]``; never part of the IR."""
+
+    value: Scalar
+    enum: type[Enum] | None = None
+    """The class if `T` is an enum; `value` is then the type of its members."""
+
+    def __str__(self) -> str:
+        return f"Const[{self.enum.__name__ if self.enum else self.value}]"
+
+
+@dataclass(frozen=True)
+class IndexType(ir.Type):
+    """A resolved ``sad.Index``; never part of the IR."""
+
+    def __str__(self) -> str:
+        return "Index"
+
+
+Index = IndexMark()
+In, Out, Add, Min, Max = (AnnotationForm(access.value) for access in Access)
+Const, LocalArray, DifferentialPair, Pointer = map(
+    AnnotationForm, ("Const", "LocalArray", "DifferentialPair", "Pointer")
+)
+
+
+def _type_objects() -> dict[str, TypeObject]:
+    counts = (2, 3, 4)
+    floats = (Kind.FLOAT, Kind.HALF, Kind.DOUBLE)
+    all_types = (
+        *(ir.UINT, ir.HALF, ir.DOUBLE),
+        *(ir.Vector(Scalar(kind), n) for kind, n in product(Kind, counts)),
+        *(ir.Matrix(Scalar(kind), r, c) for kind, r, c in product(floats, counts, counts)),
+    )
+    return {str(t): TypeObject(t) for t in all_types}
+
+
+TYPES: Mapping[str, TypeObject] = types.MappingProxyType(_type_objects())
+"""Every type object by its public name: ``float2`` .. ``double4x4``, ``half, double, uint``."""
+
+BUILTIN_TYPES: Mapping[type, Scalar] = types.MappingProxyType(
+    {builtins.float: ir.FLOAT, builtins.int: ir.INT, builtins.bool: ir.BOOL}
+)
+"""The IR types of Python's own types."""
+_ACCESS = {access.value: access for access in Access}
+STRUCT_ATTRIBUTE = "__shaderad_struct__"
+
+
+def _scalar(t: ir.Type) -> Scalar:
+    scalar = ir.scalar_of(t)
+    assert scalar is not None
+    return scalar
+
+
+def shape_of(t: ir.Type) -> tuple[int, ...]:
+    """The NumPy axes of one element of `t`; structs have none."""
+    if isinstance(t, ir.Vector):
+        return (t.count,)
+    if isinstance(t, ir.Matrix):
+        return (t.row_count, t.column_count)
+    if isinstance(t, ir.LocalArray):
+        return (t.count, *shape_of(t.element))
+    return ()
+
+
+def value_type(annotation: object) -> ir.Type | None:
+    """The type that a Python object denotes: ``float``, ``sad.float3``, a struct class."""
+    if isinstance(annotation, TypeObject):
+        return annotation.ir_type
+    if isinstance(annotation, type):
+        if annotation in BUILTIN_TYPES:
+            return BUILTIN_TYPES[annotation]
+        info = annotation.__dict__.get(STRUCT_ATTRIBUTE)
+        return None if info is None else info.ir_type
+    return None
+
+
+def resolve(
+    annotation: object,
+    namespace: Mapping[str, object],
+    span: Span | None,
+    structs: dict[ir.Struct, type] | None = None,
+) -> ir.Type:
+    """The IR type of an annotation; strings are evaluated in `namespace`.
+
+    Args:
+        annotation: The Python object, or its text.
+        namespace: Values of the names in the text.
+        span: The place that errors show.
+        structs: Gets the class of every struct that the annotation contains.
+
+    Raises:
+        LanguageError: SR0301 where it is no type of the kernel language.
+    """
+    if isinstance(annotation, str):
+        annotation = _evaluate(annotation, namespace, span)
+    t = value_type(annotation)
+    if t is not None:
+        if isinstance(t, ir.Struct) and isinstance(annotation, type) and structs is not None:
+            structs[t] = annotation
+            structs.update(annotation.__dict__[STRUCT_ATTRIBUTE].nested)
+        return t
+    if annotation is None or annotation is type(None):
+        return ir.VOID
+    if isinstance(annotation, IndexMark):
+        return IndexType()
+    if isinstance(annotation, types.GenericAlias) and annotation.__origin__ is tuple:
+        elements = (resolve(a, namespace, span, structs) for a in annotation.__args__)
+        return ir.Tuple(tuple(elements))
+    if isinstance(annotation, Subscripted):
+        return _resolve_subscripted(annotation, namespace, span, structs)
+    raise error("SR0301", span, found=_spelling(annotation), why=_remedy(annotation))
+
+
+def _evaluate(text: str, namespace: Mapping[str, object], span: Span | None) -> object:
+    try:
+        return eval(text, {"__builtins__": builtins}, namespace)
+    except UnknownNameError as failure:
+        why = f"{failure.message}: {failure.help}" if failure.help else failure.message
+        raise error("SR0301", span, found=text, why=why) from failure
+    except Exception as failure:
+        raise error("SR0301", span, found=text, why=str(failure)) from failure
+
+
+def _resolve_subscripted(
+    annotation: Subscripted,
+    namespace: Mapping[str, object],
+    span: Span | None,
+    structs: dict[ir.Struct, type] | None,
+) -> ir.Type:
+    name, arguments = annotation.form.name, annotation.arguments
+    if name == "Const":
+        return _resolve_const(annotation, namespace, span)
+    inner = resolve(arguments[0], namespace, span, structs)
+    is_sized = name in _ACCESS or name == "LocalArray"
+    if len(arguments) > 1 + is_sized or (name == "LocalArray" and len(arguments) != 2):
+        raise error("SR0301", span, found=repr(annotation), why="wrong number of entries in `[]`")
+    size = arguments[1] if len(arguments) == 2 else 1
+    if isinstance(size, str):
+        size = _evaluate(size, namespace, span)
+    if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1:
+        raise error("SR0301", span, found=repr(annotation), why="a size is a positive whole number")
+    return _build(annotation, inner, int(cast("int", size)), span)
+
+
+def _resolve_const(
+    annotation: Subscripted, namespace: Mapping[str, object], span: Span | None
+) -> ir.Type:
+    (argument, *more) = annotation.arguments
+    if more:
+        raise error("SR0301", span, found=repr(annotation), why="wrong number of entries in `[]`")
+    if isinstance(argument, str):
+        argument = _evaluate(argument, namespace, span)
+    enum = cast("type[object]", argument) if isinstance(argument, type) else object
+    if issubclass(enum, Enum):
+        return ConstType(_scalar_of_enum(enum, span), enum)
+    inner = resolve(argument, namespace, span)
+    if not isinstance(inner, Scalar):
+        why = "Const takes int, float, bool, uint, .., or an enum of numbers"
+        raise error("SR0301", span, found=f"Const[{inner}]", why=why)
+    return ConstType(inner)
+
+
+def _scalar_of_enum(enum: type[Enum], span: Span | None) -> Scalar:
+    """The type of the members of an enum: bool, int, or float where ints and floats mix.
+
+    Raises:
+        LanguageError: SR0301 where a member is no number.
+    """
+    kinds: list[type] = [type(member.value) for member in enum]
+    for wider, scalar in ((builtins.bool, ir.BOOL), (builtins.int, ir.INT)):
+        if all(kind is wider for kind in kinds):
+            return scalar
+    if all(kind in (builtins.int, builtins.float) for kind in kinds):
+        return ir.FLOAT
+    why = "not every member of this enum is a number"
+    raise error("SR0301", span, found=f"Const[{enum.__name__}]", why=why)
+
+
+def _build(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None) -> ir.Type:
+    name = annotation.form.name
+    if name == "DifferentialPair":
+        if not reaches_floats(inner) or isinstance(inner, ir.Pair):
+            raise error("SR0301", span, found=repr(annotation), why=f"`{inner}` holds no float")
+        return ir.Pair(inner)
+    is_value = not isinstance(inner, ir.BufferType | ir.Void | ir.Tuple | ir.Pair | ConstType)
+    if not is_value or isinstance(inner, IndexType):
+        raise error("SR0301", span, found=repr(annotation), why=f"`{inner}` is no element type")
+    if isinstance(inner, ir.Struct) and inner.holds_buffers:
+        raise error("SR0301", span, found=repr(annotation),
+                    why=f"`{inner}` holds arrays: pass it as a parameter of its own")  # fmt: skip
+    _check_pointers(annotation, inner, size, span)
+    if name == "LocalArray":
+        return ir.LocalArray(inner, size)
+    if isinstance(inner, ir.LocalArray):
+        why = "give the array one more axis, or put the local array in a struct"
+        raise error("SR0301", span, found=repr(annotation), why=why)
+    if name in ("Min", "Max") and (ir.scalar_of(inner) is None or ir.is_bool(inner)):
+        why = "Min and Max take numbers and vectors"
+        raise error("SR0301", span, found=repr(annotation), why=why)
+    if name == "Pointer":
+        return ir.Pointer(inner)
+    return ir.BufferType(_ACCESS[name], inner, size)
+
+
+def _check_pointers(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None) -> None:
+    """Raises SR0301 for pointers in arrays that are written, or in arrays of several axes."""
+    if not holds_pointers(inner):
+        return
+    if annotation.form.name in ("In", "Pointer") and isinstance(inner, ir.Struct):
+        if size == 1:
+            return
+        why = "arrays of structs that hold pointers have one axis"
+        raise error("SR0301", span, found=repr(annotation), why=why)
+    why = "pointers lie in structs, and those behind `sad.Pointer`, in `sad.In` or in a parameter"
+    raise error("SR0301", span, found=repr(annotation), why=why)
+
+
+def _spelling(annotation: object) -> str:
+    if isinstance(annotation, type):
+        return annotation.__name__
+    return repr(annotation)
+
+
+_CONTAINERS = (list, tuple, dict, set, np.ndarray)
+_CONTAINER = (
+    "arrays are `sad.In[float]`, `sad.Out[float]`, `sad.LocalArray[float, 8]`; "
+    "several results `tuple[A, B]`"
+)
+
+
+def _remedy(annotation: object) -> str:
+    if isinstance(annotation, AnnotationForm):
+        return f"it needs an element type: `{annotation.name}[float]`"
+    if isinstance(annotation, type) and issubclass(annotation, np.generic):
+        return "NumPy's scalar types have names of their own here: float, int, uint, half, double"
+    if isinstance(annotation, types.GenericAlias) or annotation in _CONTAINERS:
+        return _CONTAINER
+    if isinstance(annotation, type):
+        return "decorate the class with `@sad.struct`"
+    return ""

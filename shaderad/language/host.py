@@ -1,0 +1,220 @@
+"""The Python objects that ``@sad.kernel`` and ``@sad.function`` put in place of functions.
+
+Invariant: decorating never parses, resolves or compiles, so definitions may be in any order.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import TYPE_CHECKING, cast
+
+from shaderad.diagnostics import Span, error
+from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.language.captures import Variants
+from shaderad.language.names import BoundNames
+from shaderad.language.source import Source, source_of
+
+if TYPE_CHECKING:
+    from shaderad.frontend.standalone import Standalone
+
+
+class PythonFunction:
+    """A Python function with its source and the names that its annotations may use."""
+
+    def __init__(self, function: Callable[..., object], locals_: Mapping[str, object]) -> None:
+        self.python = plain_function(function)
+        self.source: Source = source_of(self.python)
+        self.owner: type | None = None
+        """The struct class of a method."""
+        self._locals = _named_by_annotations(self.python, locals_)
+        functools.update_wrapper(cast("Callable[..., object]", self), self.python)
+
+    @property
+    def name(self) -> str:
+        """``Struct_method`` for methods."""
+        own = self.python.__name__
+        return own if self.owner is None else f"{self.owner.__name__}_{own}"
+
+    @property
+    def shown_name(self) -> str:
+        """The name in messages, ``Struct.method`` for methods."""
+        own = self.python.__name__
+        return own if self.owner is None else f"{self.owner.__name__}.{own}"
+
+    def namespace(self) -> dict[str, object]:
+        """The names of annotations: globals, enclosing locals, closure, own class."""
+        names = dict(self.python.__globals__)
+        names.update(self._locals)
+        for name, cell in zip(
+            self.python.__code__.co_freevars, self.python.__closure__ or (), strict=True
+        ):
+            if not _is_empty(cell):
+                names[name] = cell.cell_contents
+        if self.owner is not None:
+            names[self.owner.__name__] = self.owner
+        return names
+
+    @functools.cached_property
+    def tree(self) -> ast.FunctionDef:
+        """The parsed source; raises as `Source.parse`."""
+        return self.source.parse()
+
+    @property
+    def def_span(self) -> Span:
+        """The line of ``def``."""
+        return self.source.of(self.tree)
+
+    @functools.cached_property
+    def names(self) -> BoundNames:
+        return BoundNames(self.tree)
+
+    @property
+    def annotations(self) -> dict[str, object]:
+        return self.python.__annotations__
+
+
+class UserFunction(PythonFunction):
+    """``@sad.function`` or a method of a struct: called from kernels, specialised for each."""
+
+    def __init__(self, function: Callable[..., object], locals_: Mapping[str, object]) -> None:
+        super().__init__(function, locals_)
+        self.variants: Variants[Standalone] = Variants()
+        """Its forms outside of kernels, for calls from Python."""
+        self.backward: DerivativeFunction | None = None
+        self.forward: DerivativeFunction | None = None
+
+    @api_boundary
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """The function on numbers, vectors and structs, in double precision.
+
+        See `shaderad.functions.numbers.call_function` for arguments and errors.
+        """
+        from shaderad.functions.numbers import call_function
+
+        return call_function(self, args, kwargs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> UserFunction | MethodType:
+        return self if instance is None else MethodType(self, instance)
+
+    @api_boundary
+    def backward_derivative(
+        self, function: Callable[..., object] | None = None, *, check: bool = True
+    ) -> Callable[..., object]:
+        """Makes the decorated function the backward derivative of this one.
+
+        It takes `sad.DifferentialPair[T]` where this function takes a differentiable `T`, other
+        parameters as they are, and the cotangent of the result last. With ``check=False``
+        `gradcheck` leaves it alone (straight-through estimators).
+
+        Raises:
+            LanguageError: SR0234, when a kernel is compiled, where the signatures do not fit.
+        """
+        if function is None:
+            return functools.partial(self.backward_derivative, check=check)
+        locals_ = caller_locals(3)
+        self.backward = DerivativeFunction(function, locals_, self, is_forward=False, check=check)
+        return self.backward
+
+    @api_boundary
+    def forward_derivative(self, function: Callable[..., object]) -> Callable[..., object]:
+        """Makes the decorated function the forward derivative of this one.
+
+        It takes and returns `sad.DifferentialPair`s where this function takes and returns
+        differentiable values.
+
+        Raises:
+            LanguageError: SR0234, when a kernel is compiled, where the signatures do not fit.
+        """
+        locals_ = caller_locals(3)
+        self.forward = DerivativeFunction(function, locals_, self, is_forward=True, check=True)
+        return self.forward
+
+
+class DerivativeFunction(PythonFunction):
+    """A custom derivative of `primal`."""
+
+    def __init__(
+        self,
+        function: Callable[..., object],
+        locals_: Mapping[str, object],
+        primal: UserFunction,
+        *,
+        is_forward: bool,
+        check: bool,
+    ) -> None:
+        super().__init__(function, locals_)
+        self.primal = primal
+        self.is_forward = is_forward
+        self.check = check
+
+    @api_boundary
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        raise error("SR0236", self.source.span, name=self.name, found="called",
+                    help=f"call `sad.bwd_diff({self.primal.name})` or `sad.fwd_diff`")  # fmt: skip
+
+
+def plain_function(function: object) -> FunctionType:
+    """The function itself, without our wrappers.
+
+    Raises:
+        LanguageError: SR0103 for anything but a ``def``.
+    """
+    if isinstance(function, PythonFunction):
+        return function.python
+    if not isinstance(function, FunctionType):
+        raise error("SR0103", None, found=f"`{function!r}`")
+    code = function.__code__
+    if hasattr(function, "__wrapped__"):
+        raise error("SR0105", None, name=function.__name__)
+    span = source_of(function).span
+    if function.__name__ == "<lambda>":
+        raise error("SR0103", span, found="a lambda")
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise error("SR0103", span, found="an `async def`")
+    if code.co_flags & inspect.CO_GENERATOR:
+        raise error("SR0103", span, found="a generator (it says `yield`)")
+    return function
+
+
+def caller_locals(depth: int) -> Mapping[str, object]:
+    """Locals of the decorating frame; none at module level, where they are the globals."""
+    frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
+    return {} if frame.f_locals is frame.f_globals else frame.f_locals
+
+
+def caller_globals(depth: int) -> Mapping[str, object]:
+    """Globals of the decorating frame, to which later definitions are added."""
+    return sys._getframe(depth).f_globals  # pyright: ignore[reportPrivateUsage]
+
+
+def _named_by_annotations(
+    function: FunctionType, locals_: Mapping[str, object]
+) -> dict[str, object]:
+    names = names_in_annotations(function.__annotations__)
+    return {name: locals_[name] for name in names if name in locals_}
+
+
+def names_in_annotations(annotations: Mapping[str, object]) -> set[str]:
+    """The names in annotations that are text."""
+    return {n for a in annotations.values() if isinstance(a, str) for n in _names_in(a)}
+
+
+def _names_in(text: str) -> set[str]:
+    try:
+        code: CodeType = compile(text, "<annotation>", "eval")
+    except SyntaxError:
+        return set()
+    return set(code.co_names)
+
+
+def _is_empty(cell: CellType) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return True
+    return False

@@ -1,0 +1,85 @@
+"""Annotations of functions and kernels -> types of their parameters and results."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from shaderad.diagnostics import error
+from shaderad.ir.types import Struct, Type
+from shaderad.language.annotations import resolve
+from shaderad.language.host import PythonFunction
+from shaderad.language.structs import info_of
+
+RESERVED = frozenset({"dim", "shapes", "bounds", "checks", "device"})
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Names and types of a function's parameters, in order."""
+
+    parameters: tuple[tuple[str, Type], ...]
+    result: Type | None
+    """`None` where it is not annotated."""
+    structs: dict[Struct, type]
+
+
+def signature_of(function: PythonFunction) -> Signature:
+    """Resolves the annotations of a function.
+
+    Raises:
+        LanguageError: SR0302 for a parameter without annotation, SR0214 for stars and defaults,
+            SR0301 for an annotation that is no type.
+    """
+    tree = function.tree
+    arguments = tree.args
+    _check_plain(function, arguments)
+    structs: dict[Struct, type] = {}
+    namespace = function.namespace()
+    parameters: list[tuple[str, Type]] = []
+    for position, node in enumerate((*arguments.posonlyargs, *arguments.args)):
+        span = function.source.of(node)
+        if node.arg in function.annotations:
+            t = resolve(function.annotations[node.arg], namespace, span, structs)
+        elif position == 0 and function.owner is not None:
+            info = info_of(function.owner)
+            assert info is not None
+            t = info.ir_type
+            structs.update({t: function.owner, **info.nested})
+        else:
+            raise error("SR0302", span, name=node.arg, help=_annotated(node.arg, position))
+        parameters.append((node.arg, t))
+    result = None
+    if "return" in function.annotations:
+        span = function.source.of(tree.returns) if tree.returns is not None else None
+        result = resolve(function.annotations["return"], namespace, span, structs)
+    return Signature(tuple(parameters), result, structs)
+
+
+_SEVERAL = "give every array a name of its own, or put them into the fields of a `@sad.struct`"
+_BY_NAME = "remove the star, and give every parameter a name and an annotation"
+
+
+def _check_plain(function: PythonFunction, arguments: ast.arguments) -> None:
+    """Refuses stars, keyword-only parameters and defaults.
+
+    Raises:
+        LanguageError: SR0214.
+    """
+    starred = [("*", arguments.vararg, _SEVERAL), ("**", arguments.kwarg, _SEVERAL)]
+    for stars, node, help_ in (*starred, *(("", a, _BY_NAME) for a in arguments.kwonlyargs)):
+        if node is not None:
+            text = f"`{stars}{node.arg}`"
+            raise error("SR0214", function.source.of(node), found=text, help=help_)
+    for default in arguments.defaults:
+        help_ = "pass the value at each call, or capture a number of the module"
+        raise error("SR0214", function.source.of(default), found="a default value", help=help_)
+
+
+def _annotated(name: str, position: int) -> str:
+    if name == "self" and position == 0:
+        return (
+            "kernels are no methods: take the object as a parameter, such as `mesh: Mesh` with "
+            "`@sad.struct class Mesh`, and call its methods"
+        )
+    return f"annotate it: `{name}: float`, `{name}: sad.In[float]`"

@@ -1,0 +1,1 @@
+"""Facts and refusals about a kernel, before any Slang is written."""

@@ -1,0 +1,1 @@
+"""Bodies, functions and types of the IR as Slang text."""

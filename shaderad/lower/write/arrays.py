@@ -1,0 +1,441 @@
+"""The arrays of a module: their tags, and the binding slots of their buffers.
+
+Slots are counted here alone. Where the device has too few, the gradients share one arena, as do
+the cotangents and the tangents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shaderad.compiler.artifact import Access, Binding
+from shaderad.diagnostics import error
+from shaderad.ir.nodes import Buffer
+from shaderad.ir.types import (
+    UINT,
+    Kind,
+    Matrix,
+    Type,
+    Vector,
+    byte_count,
+    is_differentiable,
+    scalars,
+    word_bytes,
+)
+from shaderad.ir.types import Access as ArrayAccess
+from shaderad.lower.bindings import Mode, Resource, Role, Word, WordKind
+from shaderad.lower.write.accumulate import widened
+from shaderad.lower.write.piece import Piece
+from shaderad.rules.pushed import primal_name
+
+if TYPE_CHECKING:
+    from shaderad.lower.write.module import Module
+
+_TAG_SUFFIX = {
+    ArrayAccess.IN: "in",
+    ArrayAccess.OUT: "out",
+    ArrayAccess.ADD: "add",
+    ArrayAccess.MIN: "min",
+    ArrayAccess.MAX: "max",
+}
+_ROLE_SUFFIX = {
+    Role.INPUT: "",
+    Role.UNIFORM: "",
+    Role.OUTPUT: "",
+    Role.RESULT: "_result",
+    Role.COTANGENT: "_bar",
+    Role.GRADIENT: "_bar",
+    Role.TANGENT: "_dot",
+    Role.OUTPUT_TANGENT: "_dot",
+    Role.WINNER: "_winner",
+    Role.MARKS: "_marks",
+}
+_ARENAS = (Role.GRADIENT, Role.COTANGENT, Role.TANGENT, Role.OUTPUT_TANGENT)
+_ARENA_NAMES = {
+    Role.GRADIENT: "gradients",
+    Role.COTANGENT: "cotangents",
+    Role.TANGENT: "tangents",
+    Role.OUTPUT_TANGENT: "output_tangents",
+}
+# Min starts at +inf and Max at -inf in the order-preserving form of extremes.slang.
+_EXTREME_FILL = {
+    (ArrayAccess.MIN, True): 0xFF800000,
+    (ArrayAccess.MAX, True): 0x007FFFFF,
+    (ArrayAccess.MIN, False): 0xFFFFFFFF,
+    (ArrayAccess.MAX, False): 0,
+}
+
+
+class SlangBuffer:
+    """The Slang types of bound buffers of words."""
+
+    READ = "StructuredBuffer<uint>"
+    READ_HALF = "StructuredBuffer<half>"
+    WRITE = "RWStructuredBuffer<uint>"
+    WRITE_HALF = "RWStructuredBuffer<half>"
+    FLOATS = "RWStructuredBuffer<Atomic<float>>"
+    WORDS = "RWStructuredBuffer<Atomic<uint>>"
+
+    @staticmethod
+    def wide(slang_type: str, width: int) -> str:
+        """The buffer type whose loads read `width` words."""
+        return slang_type if width == 1 else slang_type.replace(">", f"{width}>")
+
+
+@dataclass
+class _BoundArray:
+    """An array in one role; fields as in `Resource`."""
+
+    role: Role
+    name: str
+    type: Type
+    slang_type: str
+    fill_word: int | None = None
+    is_covered: bool = False
+    width: int = 1
+    """Words of one load."""
+
+
+class Arrays:
+    """The arrays of one module, their bindings and tags."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._tags: dict[str, str] = {}
+        self._needs: dict[tuple[Role, str], _BoundArray] = {}
+        self._place: dict[tuple[Role, str], tuple[str, str]] = {}
+        """Buffer name and offset prefix (``x_offset + `` or nothing) of each array."""
+        self.resources: list[Resource] = []
+        self.bindings: list[Binding] = []
+        self.uses_report = False
+        self.uses_print = False
+        self.print_words = ""
+        """The name of the print buffer."""
+        self._checked: set[str] = set()
+        self._stored_gradients: set[str] = set()
+
+    # -- requests of functions ------------------------------------------------------------------
+
+    def tag(self, buffer: str) -> str:
+        """The name of an array's tag type; requesting it makes the module write the tag."""
+        if buffer not in self._tags:
+            access = self._module.kernel.buffer(buffer).access
+            self._tags[buffer] = self._module.names.make(f"{buffer}_{_TAG_SUFFIX[access]}")
+        return self._tags[buffer]
+
+    def has_tag(self, buffer: str) -> bool:
+        return buffer in self._tags
+
+    def checked_index(self, buffer: str, values: str, site: str) -> str:
+        """The text of an element number; indices out of range are reported at `site`."""
+        self._checked.add(buffer)
+        return f"{self.tag(buffer)}.at({values}, {site})"
+
+    def silent_number(self, buffer: str, values: str, *, is_there: bool) -> str:
+        """The text of an element number, `outside` for indices out of range; never reports."""
+        if is_there:
+            return f"elementNumber<{self.tag(buffer)}>({values})"
+        return f"elementIndex<{self.tag(buffer)}, NoReport>({values}, 0)"
+
+    def is_checked(self, buffer: str) -> bool:
+        return buffer in self._checked
+
+    def note_stored_gradient(self, buffer: str) -> None:
+        """Notes that a custom derivative stores to the gradient of an array."""
+        self._stored_gradients.add(buffer)
+
+    def stores_gradient(self, buffer: str) -> bool:
+        return buffer in self._stored_gradients
+
+    def length(self, buffer: str, axis: int) -> str:
+        return f"int({self.extent(buffer, axis)})"
+
+    def extent(self, buffer: str, axis: int) -> str:
+        rank = self._module.kernel.buffer(buffer).type.rank
+        buffer = self._module.shaped_as(buffer)
+        suffix = f"_{axis}" if rank > 1 else ""
+        word = Word(WordKind.SHAPE, buffer, axis)
+        return self._module.word(word, f"{buffer}_length{suffix}")
+
+    # -- requests of entry points ---------------------------------------------------------------
+
+    def need(
+        self,
+        role: Role,
+        name: str,
+        t: Type,
+        slang_type: str,
+        *,
+        fill_word: int | None = None,
+        is_covered: bool = False,
+    ) -> None:
+        """Binds array `name` in `role`."""
+        array = _BoundArray(
+            *self._module.bound_as(role, name), t, slang_type, fill_word, is_covered
+        )
+        self._needs.setdefault((role, name), array)
+
+    def need_elements(self, role: Role, name: str, t: Type) -> None:
+        """Binds array `name` in `role`; loads read whole elements."""
+        self.need(role, name, t, read_buffer(t))
+        self._needs[role, name].width = load_width(t)
+
+    def has(self, role: Role, name: str) -> bool:
+        return (role, name) in self._needs
+
+    def slang_type(self, role: Role, name: str) -> str:
+        return self._needs[role, name].slang_type
+
+    def words(self, role: Role, name: str, offset: str = "offset") -> str:
+        """The text of one word of an array."""
+        buffer, start = self._place[role, name]
+        return f"{buffer}[{start}{offset}]"
+
+    def width(self, role: Role, name: str) -> int:
+        """The number of words that one load of an array reads."""
+        return self._needs[role, name].width
+
+    def wide_words(self, role: Role, name: str) -> str:
+        """The text of the load that contains the word at `offset`."""
+        buffer, start = self._place[role, name]
+        at = f"({start}offset)" if start else "offset"
+        return f"{buffer}[{at} / {self.width(role, name)}]"
+
+    # -- writes of words ------------------------------------------------------------------------
+
+    def is_atomic(self, role: Role, name: str) -> bool:
+        return self.slang_type(role, name) in (SlangBuffer.FLOATS, SlangBuffer.WORDS)
+
+    def add_text(self, role: Role, name: str) -> str:
+        """The statement that adds `value` at `offset`."""
+        if self.slang_type(role, name) == SlangBuffer.FLOATS:
+            return f"{self.guard}{self.words(role, name)}.add(value);"
+        how = "Exchange" if self._module.variant.atomics == "exchange" else "CompareExchange"
+        return f"{self.guard}addBy{how}<{self.cell_name(role, name)}>(offset, value);"
+
+    def write_text(self, role: Role, name: str, bits: str) -> str:
+        """The statement that stores a word at `offset`; words of arenas may be atomic."""
+        text, slang_type = f"{self.guard}{self.words(role, name)}", self.slang_type(role, name)
+        if slang_type == SlangBuffer.FLOATS:
+            return f"{text}.store(asfloat({bits}));"
+        return f"{text}.store({bits});" if slang_type == SlangBuffer.WORDS else f"{text} = {bits};"
+
+    @property
+    def guard(self) -> str:
+        """The prefix of writes that threads past the end of the launch must skip."""
+        return "if (isThere) " if self._module.sums_in_groups else ""
+
+    def cell_name(self, role: Role, name: str) -> str:
+        return self._module.names.make(f"{name}{_ROLE_SUFFIX[role]}_cell", ("cell", role, name))
+
+    # -- bindings of tags -----------------------------------------------------------------------
+
+    def note_tags(self, is_summed: dict[str, bool]) -> None:
+        """Binds the arrays of all requested tags.
+
+        `is_summed`: by wanted input, True if several threads add to one element of its gradient.
+        """
+        for name in self.ordered_tags():
+            b = self._module.kernel.buffer(name)
+            if b.access is ArrayAccess.IN:
+                self._note_input(b, is_summed.get(name))
+            elif b.access in (ArrayAccess.MIN, ArrayAccess.MAX):
+                self._note_extreme(b)
+            else:
+                self._note_output(b)
+
+    def ordered_tags(self) -> list[str]:
+        return [b.name for b in self._module.kernel.buffers if b.name in self._tags]
+
+    def _note_input(self, b: Buffer, is_summed: bool | None) -> None:
+        t = b.type.element
+        self.need_elements(Role.INPUT, b.name, t)
+        if self._module.mode is Mode.BACKWARD and is_summed is not None:
+            self.need_gradient(b.name, t, is_summed=is_summed)
+
+    def need_gradient(self, name: str, t: Type, *, is_summed: bool) -> None:
+        """Binds the gradient of an input or uniform, stored once or summed."""
+        fill = None if self._module.variant.accumulate else 0
+        if is_summed and Kind.DOUBLE in {s.kind for s in scalars(t)}:
+            self.need(Role.GRADIENT, name, t, SlangBuffer.WRITE, fill_word=fill)
+        elif is_summed:
+            self.need(Role.GRADIENT, name, widened(t), self.float_buffer(), fill_word=fill)
+        else:
+            self.need(Role.GRADIENT, name, t, write_buffer(t), fill_word=fill, is_covered=True)
+
+    def float_buffer(self) -> str:
+        """The type of a buffer of floats to which threads add."""
+        if self._module.variant.atomics == "native":
+            self._module.features.add("float-atomics")
+            return SlangBuffer.FLOATS
+        return SlangBuffer.WORDS
+
+    def _note_output(self, b: Buffer) -> None:
+        mode, t = self._module.mode, b.type.element
+        is_add = b.access is ArrayAccess.ADD
+        is_float = is_differentiable(t)
+        if is_add and is_float and {s.kind for s in scalars(t)} != {Kind.FLOAT}:
+            raise error("SR0284", b.span, array=b.name, type=b.type)
+        if mode in (Mode.PRIMAL, Mode.FORWARD):
+            added = self.float_buffer() if is_add and is_float else SlangBuffer.WORDS
+            self.need(Role.OUTPUT, b.name, t, added if is_add else write_buffer(t), fill_word=0)
+        if self._module.counts_writes and not is_add:
+            self.need(Role.MARKS, b.name, UINT, SlangBuffer.WORDS, fill_word=0)
+        if mode is Mode.BACKWARD and is_float:
+            self.need(Role.COTANGENT, b.name, t, read_buffer(t))
+
+    def _note_extreme(self, b: Buffer) -> None:
+        mode, t = self._module.mode, b.type.element
+        is_float = is_differentiable(t)
+        if mode is Mode.PRIMAL:
+            self.need(Role.OUTPUT, b.name, t, SlangBuffer.WORDS, fill_word=extreme_fill(b))
+        if mode is Mode.WINNER:
+            self.need(Role.RESULT, b.name, t, SlangBuffer.READ)
+            fill = None if self._module.is_second_winner_pass else 0xFFFFFFFF
+            self.need(Role.WINNER, b.name, t, SlangBuffer.WORDS, fill_word=fill)
+        if mode in (Mode.BACKWARD, Mode.FORWARD) and is_float:
+            self.need(Role.WINNER, b.name, t, SlangBuffer.READ)
+        tangents = self._module.tangents_of(b.name)
+        if mode is Mode.BACKWARD and is_float:
+            for name in (b.name, *tangents):
+                self.need(Role.COTANGENT, name, t, SlangBuffer.READ)
+        if mode is Mode.FORWARD:
+            for name in tangents:
+                self.need(Role.OUTPUT, name, t, SlangBuffer.WRITE, fill_word=0)
+
+    # -- bindings -------------------------------------------------------------------------------
+
+    def bind(self) -> Piece:
+        """Assigns the slots; returns the declarations.
+
+        Raises:
+            CompileError, DerivativeError: SR0507, SR0417, more buffers than the device binds.
+        """
+        piece = Piece()
+        needs = list(self._needs.values())
+        own_count = int(self.uses_report) + int(self.uses_print)
+        limit = self._module.variant.storage_buffer_limit
+        arenas: set[Role] = set()
+        for role in _ARENAS:
+            if len(needs) + own_count <= limit:
+                break
+            if _joinable([n for n in needs if n.role is role]):
+                arenas.add(role)
+                needs = [n for n in needs if n.role is not role or _is_first(n, needs)]
+        if len(needs) + own_count > limit:
+            raise self._too_many(needs, arenas)
+        for key, need in self._needs.items():
+            self._place[key] = self._bound(piece, need, is_arena=need.role in arenas)
+        if self.uses_report:
+            slot = self._next_slot()
+            self._declare(piece, slot, "report_words", SlangBuffer.WORDS)
+            self.resources.append(Resource(slot, Role.REPORT, ()))
+        if self.uses_print:
+            slot = self._next_slot()
+            self.print_words = self._module.names.make_global("print_words")
+            self._declare(piece, slot, self.print_words, SlangBuffer.WORDS)
+            self.resources.append(Resource(slot, Role.PRINT, ()))
+        return piece
+
+    def _too_many(self, needs: list[_BoundArray], arenas: set[Role]) -> Exception:
+        """The error that names all buffers of the dispatch."""
+        module = self._module
+        names = [
+            _ARENA_NAMES[n.role] if n.role in arenas else f"{n.name}{_ROLE_SUFFIX[n.role]}"
+            for n in needs
+        ]
+        names += ["report"] if self.uses_report else []
+        names += ["print"] if self.uses_print else []
+        # The primal alone is no matter of derivatives; its decoder binds one array.
+        code = "SR0507" if module.mode is Mode.PRIMAL else "SR0417"
+        return error(code, module.kernel.span, kernel=primal_name(module.kernel),
+                     mode=module.mode.value, count=len(names), host=module.variant.host,
+                     limit=module.variant.storage_buffer_limit,
+                     names=", ".join(f"`{name}`" for name in names))  # fmt: skip
+
+    def _bound(self, piece: Piece, need: _BoundArray, *, is_arena: bool) -> tuple[str, str]:
+        """Declares an array in its slot; returns its buffer and offset prefix."""
+        base = f"{need.name}{_ROLE_SUFFIX[need.role]}"
+        if is_arena:
+            name = _ARENA_NAMES[need.role]
+            first = next(n for n in self._needs.values() if n.role is need.role)
+            if first is need:
+                members = [n for n in self._needs.values() if n.role is need.role]
+                self._declare_members(piece, name, members)
+        else:
+            name = self._module.names.make_global(f"{base}_words")
+            self._declare_members(piece, name, [need])
+        if need.role in (Role.OUTPUT, Role.WINNER, Role.MARKS, Role.UNIFORM) or (
+            need.role is Role.OUTPUT_TANGENT and not is_arena
+        ):
+            return name, ""
+        word = self._module.offset_word(need.role, need.name, _ROLE_SUFFIX[need.role])
+        return name, f"{word} + "
+
+    def _declare_members(self, piece: Piece, name: str, members: list[_BoundArray]) -> None:
+        slot = self._next_slot()
+        first = members[0]
+        has_one_type = len({m.slang_type for m in members}) == 1
+        slang_type = first.slang_type if has_one_type else self.float_buffer()
+        if len(members) > 1:
+            for m in members:
+                m.slang_type, m.width = slang_type, 1
+        self._declare(piece, slot, name, SlangBuffer.wide(slang_type, first.width))
+        self.resources.append(
+            Resource(
+                slot,
+                first.role,
+                tuple(m.name for m in members),
+                # Members without a fill are overwritten whole.
+                next((m.fill_word for m in members if m.fill_word is not None), None),
+                len(members) == 1 and first.is_covered,
+                tuple(m.type if has_one_type else widened(m.type) for m in members),
+            )
+        )
+
+    def _next_slot(self) -> int:
+        """The slot of the next buffer; the first one is the constant buffer's."""
+        return self._module.variant.first_binding + 1 + len(self.bindings)
+
+    def _declare(self, piece: Piece, slot: int, name: str, slang_type: str) -> None:
+        binding = Binding(slot, name, Access.WRITE if slang_type.startswith("RW") else Access.READ)
+        self._module.declare(piece, binding, f"{slang_type} {name}")
+        self.bindings.append(binding)
+        if "half" in slang_type:
+            self._module.features.add("half")
+
+
+def extreme_fill(b: Buffer) -> int:
+    """The encoded initial value of a Min or Max array."""
+    return _EXTREME_FILL[b.access, is_differentiable(b.type.element)]
+
+
+def read_buffer(t: Type) -> str:
+    """The buffer type for reads of parts of elements `t`."""
+    return SlangBuffer.READ_HALF if word_bytes(t) == 2 else SlangBuffer.READ
+
+
+def load_width(t: Type) -> int:
+    """The words of one load of an element `t`, as `read` of elements.slang and of structs loads."""
+    if isinstance(t, Matrix):
+        return load_width(Vector(t.element, t.column_count))
+    count = byte_count(t) // word_bytes(t)
+    is_pairs = isinstance(t, Vector) and t.element.kind is Kind.DOUBLE
+    return next(n for n in ((2, 1) if is_pairs else (4, 2, 1)) if count % n == 0)
+
+
+def write_buffer(t: Type) -> str:
+    """The buffer type for plain writes of elements `t`."""
+    return SlangBuffer.WRITE_HALF if word_bytes(t) == 2 else SlangBuffer.WRITE
+
+
+def _joinable(needs: list[_BoundArray]) -> bool:
+    """True if the arrays can share an arena of 32-bit words."""
+    has_double = any(s.kind is Kind.DOUBLE for n in needs for s in scalars(n.type))
+    has_half_inputs = any("half" in n.slang_type for n in needs if n.role is not Role.GRADIENT)
+    return len(needs) > 1 and not has_double and not has_half_inputs
+
+
+def _is_first(need: _BoundArray, needs: list[_BoundArray]) -> bool:
+    return next(n for n in needs if n.role is need.role) is need

@@ -1,0 +1,121 @@
+"""Types and constants as Slang text."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shaderad.ir.pointers import without_targets
+from shaderad.ir.types import (
+    Kind,
+    LocalArray,
+    Matrix,
+    Pointer,
+    Scalar,
+    Struct,
+    Tuple,
+    Type,
+    Vector,
+    Void,
+)
+from shaderad.lower.write.names import IdentifierScope, member_names
+from shaderad.lower.write.reserved import MODIFIERS
+
+
+class SlangTypes:
+    """The spelling of types; structs and tuples get identifiers of the module."""
+
+    def __init__(self, names: IdentifierScope) -> None:
+        self._names = names
+        self.structs: dict[Struct, str] = {}
+        self.tuples: dict[Tuple, str] = {}
+        self._fields: dict[Struct, IdentifierScope] = {}
+
+    def spell(self, t: Type) -> str:
+        """The Slang type of a value of type `t`."""
+        if isinstance(t, Scalar | Vector):
+            return str(t)
+        if isinstance(t, Matrix):
+            return f"{t.element}{t.row_count}x{t.column_count}"
+        if isinstance(t, LocalArray):
+            return f"Array<{self.spell(t.element)}, {t.count}>"
+        if isinstance(t, Pointer):
+            return f"Pointer<{self.spell(t.element)}>"
+        if isinstance(t, Struct):
+            return self._struct(t)
+        if isinstance(t, Tuple):
+            return self._tuple(t)
+        if isinstance(t, Void):
+            return "void"
+        raise TypeError(f"{t} has no Slang type")
+
+    def zero(self, t: Type) -> str:
+        """The zero of a type."""
+        if isinstance(t, Scalar):
+            return {Kind.FLOAT: "0.0", Kind.BOOL: "false", Kind.INT: "0", Kind.UINT: "0u"}.get(
+                t.kind, f"{t}(0.0)"
+            )
+        if isinstance(t, Vector | Matrix):
+            return f"{self.spell(t)}({self.zero(t.element)})"
+        if isinstance(t, LocalArray):
+            element = self.spell(t.element)
+            return f"makeArrayFromElement<{element}, {t.count}>({self.zero(t.element)})"
+        if isinstance(t, Pointer):
+            return f"{self.spell(t)}(0u, 0u)"
+        if isinstance(t, Struct | Tuple):
+            fields = [f for _, f in t.fields] if isinstance(t, Struct) else t.elements
+            return f"{self.spell(t)}({', '.join(map(self.zero, fields))})"
+        raise TypeError(f"{t} has no zero")
+
+    def all_names(self) -> list[str]:
+        """The identifiers of structs and tuples so far."""
+        return [*self.structs.values(), *self.tuples.values()]
+
+    def field(self, t: Struct, name: str) -> str:
+        """A field's identifier, which differs from all type names."""
+        self.spell(t)
+        return self._fields[_annotated(t)].make(name, name)
+
+    def _struct(self, t: Struct) -> str:
+        t = _annotated(t)
+        if t not in self.structs:
+            for _, field in t.fields:
+                self.spell(field)
+            self.structs[t] = self._names.make(t.name, avoided=MODIFIERS)
+            self._fields[t] = member_names(self.all_names())
+        return self.structs[t]
+
+    def _tuple(self, t: Tuple) -> str:
+        if t not in self.tuples:
+            parts = [self.spell(e).replace("<", "_").replace(">", "").replace(", ", "_")
+                     for e in t.elements]  # fmt: skip
+            self.tuples[t] = self._names.make("Tuple_" + "_".join(parts))
+        return self.tuples[t]
+
+
+def _annotated(t: Struct) -> Struct:
+    """`t` as in the user's annotation."""
+    annotated = without_targets(t)
+    assert isinstance(annotated, Struct)
+    return annotated
+
+
+def is_plain_number(value: float, t: Scalar) -> bool:
+    """True if `value` has a literal; infinities and NaN have none."""
+    return t.kind not in (Kind.FLOAT, Kind.HALF, Kind.DOUBLE) or math.isfinite(value)
+
+
+def literal(value: float | int | bool, t: Scalar) -> str:
+    """The literal of a finite constant, exact in type `t`."""
+    if t.kind is Kind.BOOL:
+        return "true" if value else "false"
+    if t.kind is Kind.UINT:
+        return f"{int(value)}u"
+    if t.kind is Kind.INT:
+        # The lowest int has no literal: it would be the negation of a number out of range.
+        return str(int(value)) if value > -(2**31) else "int(0x80000000u)"
+    if t.kind is Kind.DOUBLE:
+        return f"{float(value)!r}lf"
+    shortest = repr(float(str(np.float32(value))))
+    return f"half({shortest})" if t.kind is Kind.HALF else shortest

@@ -1,0 +1,244 @@
+"""One element of a value, as an expression of the kernel IR over the elements of stored values.
+
+Layout nodes turn positions into positions, elementwise nodes substitute expressions; what is
+stored is read. Invariant: one value at one position is one expression object, so that nothing is
+computed twice; and what stands on one side of a choice is evaluated on that side alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shaderad.diagnostics import Span
+from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir.arrays import Value, operand_name
+from shaderad.ir.nodes import Expr
+from shaderad.ir.sizes import Shape
+from shaderad.ir.types import BOOL
+from shaderad.plan.positions import (
+    RANK_LIMIT,
+    Indices,
+    Position,
+    Positions,
+    add,
+    constant,
+    number,
+    times,
+)
+from shaderad.rules import composing as c
+from shaderad.rules.expressions import substitute
+
+Request = tuple[Value, Indices]
+Steps = Generator[Request, Expr, Expr]
+"""What a rule asks for, one element after the other, and the element it makes of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The shape of a stored value to a gather that reports, which may read it behind reshapes."""
+
+    shape: Shape
+    span: Span
+
+
+Read = Callable[[Value, Indices, View | None], Expr]
+"""Reads a stored value; under a view the positions are its own, and checked."""
+
+
+def base_of(value: Value) -> Value:
+    """The value whose memory `value` is: a reshape moves nothing."""
+    while isinstance(value.producer, arrays.Reshape):
+        value = value.producer.operands[0]
+    return value
+
+
+class Elements:
+    """The elements that one kernel computes."""
+
+    def __init__(
+        self, positions: Positions, is_stored: Callable[[Value], bool], read: Read
+    ) -> None:
+        self.positions = positions
+        self._is_stored = is_stored
+        self._read = read
+        self._found: dict[Request, Expr] = {}
+
+    def at(self, value: Value, indices: Indices) -> Expr:
+        """The element of `value` at `indices`; no recursion, graphs are deep."""
+        stack: list[tuple[Request, Steps]] = []
+        request: Request | None = (value, indices)
+        given: Expr | None = None
+        while True:
+            if request is not None:
+                given = self._known(request)
+                if given is None:
+                    stack.append((request, self._steps(*request)))
+            if not stack:
+                assert given is not None
+                return given
+            own, steps = stack[-1]
+            try:
+                request = next(steps) if given is None else steps.send(given)
+                given = None
+            except StopIteration as end:
+                given = self._found[own] = end.value
+                request = None
+                stack.pop()
+
+    def _known(self, request: Request) -> Expr | None:
+        if request not in self._found and self._is_stored(request[0]):
+            self._found[request] = self._read(*request, None)
+        return self._found.get(request)
+
+    def _steps(self, value: Value, at: Indices) -> Steps:
+        return _RULES[type(value.producer)](self, value.producer, at)
+
+    # -- by element ------------------------------------------------------------------------
+
+    def elementwise(self, node: arrays.Elementwise, at: Indices) -> Steps:
+        args: dict[str, Expr] = {}
+        for k, operand in enumerate(node.operands):
+            args[operand_name(k)] = yield operand, at
+        return substitute(node.expr, args)
+
+    def iota(self, node: arrays.Iota, at: Indices) -> Steps:
+        yield from ()
+        return self.positions.expr(at[node.axis])
+
+    def size_of(self, node: arrays.SizeOf, at: Indices) -> Steps:
+        yield from ()
+        return self.positions.size(node.size)
+
+    # -- layout ----------------------------------------------------------------------------
+
+    def broadcast(self, node: arrays.Broadcast, at: Indices) -> Steps:
+        (x,) = node.operands
+        inner = tuple(
+            constant(0) if extent == 1 else at[axis]
+            for axis, extent in zip(node.axes, x.shape, strict=True)
+        )
+        return (yield x, inner)
+
+    def reshape(self, node: arrays.Reshape, at: Indices) -> Steps:
+        (x,) = node.operands
+        return (yield x, self.positions.reshaped(at, node.shape, x.shape))
+
+    def transpose(self, node: arrays.Transpose, at: Indices) -> Steps:
+        (x,) = node.operands
+        axis_of = {axis: k for k, axis in enumerate(node.permutation)}
+        return (yield x, tuple(at[axis_of[axis]] for axis in range(len(at))))
+
+    def slice(self, node: arrays.Slice, at: Indices) -> Steps:
+        (x,) = node.operands
+        inner = (
+            add(constant(start), times(i, step))
+            for start, step, i in zip(node.starts, node.steps, at, strict=True)
+        )
+        return (yield x, tuple(inner))
+
+    def place(self, node: arrays.Place, at: Indices) -> Steps:
+        (x,) = node.operands
+        inner: list[Position] = []
+        tests: list[Expr] = []
+        for axis, i in enumerate(at):
+            start, step, extent = node.starts[axis], node.steps[axis], x.shape[axis]
+            if start == 0 and step == 1 and extent == node.shape[axis]:
+                inner.append(i)
+                continue
+            moved = add(i, constant(sizes.multiply(-1, start)))
+            if step < 0:
+                moved = times(moved, -1)
+            tests.append(self._test(ops.GE, moved, constant(0)))
+            if abs(step) != 1:
+                moved, rest = self.positions.divided(moved, abs(step))
+                tests.append(self._test(ops.EQ, rest, constant(0)))
+            tests.append(self._test(ops.LT, moved, constant(extent)))
+            inner.append(moved)
+        found = yield x, tuple(inner)
+        return _where(tests, found, c.zero(x.element))
+
+    def concatenate(self, node: arrays.Concatenate, at: Indices) -> Steps:
+        axis = node.axis
+        parts: list[tuple[Expr | None, Expr]] = []
+        start: sizes.Size = 0
+        for x in node.operands:
+            moved = add(at[axis], constant(sizes.multiply(-1, start)))
+            part = yield x, (*at[:axis], moved, *at[axis + 1 :])
+            start = sizes.add(start, x.shape[axis])
+            parts.append((self._test(ops.LT, at[axis], constant(start)), part))
+        found = parts.pop()[1]
+        for test, part in reversed(parts):
+            assert test is not None
+            found = _where([test], part, found)
+        return found
+
+    # -- by index array --------------------------------------------------------------------
+
+    def gather(self, node: arrays.Gather, at: Indices) -> Steps:
+        x, *index = node.operands
+        rank = len(index[0].shape)
+        inner: list[Position] = []
+        for one in index:
+            position = yield one, at[:rank]
+            inner.append(self.positions.of(position))
+        rest = at[rank:]
+        if node.is_reported:
+            return self._checked(node, inner, rest)
+        found = yield x, (*inner, *rest)
+        return _where(self._in_range(inner, x.shape), found, c.zero(x.element))
+
+    def _checked(self, node: arrays.Gather, inner: list[Position], rest: Indices) -> Expr:
+        """A read of memory that reports positions out of range."""
+        x, at, shape = node.operands[0], (*inner, *rest), node.operands[0].shape
+        if len(shape) > RANK_LIMIT:
+            # The axes that no index array names need no check of their own.
+            last = shape[len(inner) :]
+            at, shape = (*inner, number(rest, last)), (*shape[: len(inner)], sizes.product(last))
+        if len(shape) > RANK_LIMIT:
+            position = self.positions.expr(number(at, shape))
+            checked = _where(self._in_range(inner, shape), position, c.whole(-1))
+            at, shape = (self.positions.of(checked),), (sizes.product(shape),)
+        return self._read(base_of(x), at, View(shape, node.span))
+
+    def _in_range(self, inner: Iterable[Position], shape: Shape) -> list[Expr]:
+        return [
+            self._test(op, i, bound)
+            for i, extent in zip(inner, shape, strict=False)
+            for op, bound in ((ops.GE, constant(0)), (ops.LT, constant(extent)))
+        ]
+
+    def _test(self, op: ops.Op, a: Position, b: Position) -> Expr:
+        return c.apply(op, self.positions.expr(a), self.positions.expr(b))
+
+
+def _where(tests: Iterable[Expr], found: Expr, otherwise: Expr) -> Expr:
+    """`found` where all tests hold; it is evaluated nowhere else."""
+    condition: Expr | None = None
+    for test in tests:
+        if condition is None:
+            condition = test
+        else:
+            condition = nodes.Logical(type=BOOL, is_and=True, left=condition, right=test)
+    if condition is None:
+        return found
+    return nodes.Conditional(
+        type=found.type, condition=condition, if_true=found, if_false=otherwise
+    )
+
+
+_RULES: Mapping[type[Any], Callable[[Elements, Any, Indices], Steps]] = {
+    arrays.Elementwise: Elements.elementwise,
+    arrays.Iota: Elements.iota,
+    arrays.SizeOf: Elements.size_of,
+    arrays.Broadcast: Elements.broadcast,
+    arrays.Reshape: Elements.reshape,
+    arrays.Transpose: Elements.transpose,
+    arrays.Slice: Elements.slice,
+    arrays.Place: Elements.place,
+    arrays.Concatenate: Elements.concatenate,
+    arrays.Gather: Elements.gather,
+}
+FUSED = frozenset(_RULES)
+"""Nodes whose elements are computed where they are used."""

@@ -1,0 +1,307 @@
+"""Values of one shape -> one kernel of the kernel IR, each thread of which computes an element.
+
+The kernel reads stored values, whose lifetime is the plan's business, and takes sizes as int
+uniforms, so that it is compiled once for all sizes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from shaderad.ir import nodes, sizes, walk
+from shaderad.ir.arrays import Value
+from shaderad.ir.nodes import Expr, Stmt
+from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import INT, Access, BufferType, Type
+from shaderad.plan.elements import Elements, View
+from shaderad.plan.positions import (
+    INDEX_NAMES,
+    RANK_LIMIT,
+    Indices,
+    Positions,
+    add,
+    constant,
+    number,
+    times,
+)
+from shaderad.plan.reporting import may_report
+from shaderad.plan.statements import Written, write
+from shaderad.rules import composing as c
+
+IsStored = Callable[[Value], bool]
+"""Which values have memory."""
+
+Bound = Callable[[Indices, View | None], Expr]
+"""The elements of a value that is no array of the kernel."""
+
+Seen = tuple[Value, Shape]
+"""A stored value, and the shape under which it is read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """A kernel, the values it reads and writes by buffer name, and what its uniforms hold."""
+
+    kernel: nodes.Kernel
+    dim: Shape
+    reads: tuple[tuple[str, Value], ...]
+    """Single elements are uniforms of the kernel, everything else its arrays."""
+    writes: tuple[tuple[str, Value], ...]
+    shapes: tuple[tuple[str, Shape], ...]
+    """Of all that is read and written, as the kernel indexes it."""
+    sizes: tuple[tuple[str, Size], ...]
+    bounds: str
+
+    @property
+    def scalars(self) -> frozenset[str]:
+        """Names of uniforms that are values."""
+        held = {u.name for u in self.kernel.uniforms}
+        return frozenset(name for name, _ in self.reads if name in held)
+
+
+@dataclass
+class _Facts:
+    """How a trial found the kernel's arrays to be read."""
+
+    ways: dict[Seen, set[str]] = field(default_factory=dict[Seen, set[str]])
+    """Of each array: ``own`` at the thread's own index, ``at`` elsewhere, ``checked`` where
+    positions out of range are reported."""
+    is_flat: bool = False
+    """Whether axes do not matter, as every thread reads and writes elements of its own number."""
+
+
+Body = Callable[["Writer"], Sequence[Stmt]]
+"""Writes the statements of a kernel; called twice, the first time on trial."""
+
+
+def write_kernel(
+    name: str,
+    shape: Shape,
+    is_stored: IsStored,
+    body: Body,
+    outputs: Sequence[tuple[str, Value, Access]],
+) -> Work:
+    """The kernel of `body` over threads of `shape`; `outputs` are what it writes."""
+    trial = Writer(shape, is_stored, None)
+    body(trial)
+    trial.facts.is_flat = len(shape) != 1 and not trial.asks_index and not trial.needs_axes
+    writer = Writer(shape, is_stored, trial.facts)
+    return writer.finish(name, body(writer), outputs)
+
+
+def row_writer(shape: Shape, is_stored: IsStored, beside: Work) -> Writer:
+    """Writes for threads of one axis what becomes part of another kernel, whose names it knows."""
+    facts = _Facts(ways=defaultdict(lambda: {"at"}))
+    return Writer(shape, is_stored, facts, beside)
+
+
+class Writer:
+    """One kernel while it is written."""
+
+    def __init__(
+        self,
+        shape: Shape,
+        is_stored: IsStored,
+        known: _Facts | None,
+        beside: Work | None = None,
+    ) -> None:
+        self.shape = shape
+        first = 0 if beside is None else len(beside.kernel.parameters)
+        self.facts = _Facts()
+        self.local_types: dict[str, Type] = {}
+        self._known = known
+        self._is_flat = known is not None and (known.is_flat or len(shape) > RANK_LIMIT)
+        self.launch: Shape = (sizes.product(shape),) if self._is_flat or not shape else shape
+        """Extents of the launch."""
+        self.index_names = INDEX_NAMES[: len(self.launch)]
+        self.positions = Positions(first)
+        self.own = self._own_position()
+        self._bound: dict[Value, Bound] = {}
+        self.elements = Elements(
+            self.positions, lambda v: v in self._bound or is_stored(v), self.read
+        )
+        self._own_number = number(self.own, shape)
+        self._buffers: dict[Seen, nodes.Buffer] = {}
+        self._scalars: dict[Value, nodes.Uniform] = {}
+        self._numbers = count(first)
+        self._others: frozenset[Value] = frozenset()
+        """What the other kernel brings."""
+        if beside is not None:
+            self._join(beside)
+
+    def _own_position(self) -> Indices:
+        if self._known is None or self._known.is_flat:
+            # Stand-ins that tell the thread's own index; nothing asks for their values.
+            names = [c.variable(f"own{axis}", INT) for axis in range(len(self.shape))]
+        elif self._is_flat:
+            return tuple(self.positions.unravelled(self.positions.of(self.index()[0]), self.shape))
+        else:
+            names = self.index()
+        # Along an axis of extent 1 every thread is at 0.
+        return tuple(
+            constant(0) if extent == 1 else self.positions.of(name)
+            for name, extent in zip(names, self.shape, strict=False)
+        )
+
+    def _join(self, other: Work) -> None:
+        """Shares what the kernel of `other` reads, where it is read by number."""
+        buffers = {b.name: b for b in other.kernel.buffers}
+        uniforms = {u.name: u for u in other.kernel.uniforms}
+        for name, value in other.reads:
+            if name in uniforms:
+                self._scalars[value] = uniforms[name]
+            elif buffers[name].type.rank == 1:
+                self._buffers[value, value.shape] = buffers[name]
+        self._others = frozenset((*self._scalars, *(value for value, _ in self._buffers)))
+
+    @property
+    def mirrored(self) -> Indices:
+        """Along one axis, the position that is as far from the end as the own from the start."""
+        (own,), (extent,) = self.own, self.shape
+        return (add(constant(sizes.subtract(extent, 1)), times(own, -1)),)
+
+    def index(self) -> tuple[Expr, ...]:
+        """The Index names as expressions."""
+        return tuple(c.variable(n, INT) for n in self.index_names)
+
+    def values(self, wanted: Sequence[Value], at: Indices | None = None) -> list[Expr]:
+        """Elements of `wanted` at the thread's own index, or elsewhere."""
+        return [self.elements.at(v, self.own if at is None else at) for v in wanted]
+
+    def written(self, wanted: Sequence[Expr], prefix: str = "t") -> Written:
+        """`wanted` as statements and short expressions."""
+        found = write(wanted, prefix)
+        self.local_types.update(found.local_types)
+        return found
+
+    def bind(self, value: Value, element: Bound) -> None:
+        """Says what the elements of `value` are."""
+        self._bound[value] = element
+
+    def indices_in(self, value: Value, at: Indices) -> tuple[Expr, ...]:
+        """Where the kernel writes an element of `value`."""
+        if self._out_rank(value) == len(at):
+            return tuple(map(self.positions.expr, at))
+        return (self.positions.expr(number(at, value.shape)),)
+
+    @property
+    def asks_index(self) -> bool:
+        """Whether an expression depends on where the thread is along an axis."""
+        return any(self.positions.is_asked(position) for position in self.own)
+
+    @property
+    def needs_axes(self) -> bool:
+        """Whether an array that a guarded read gives its axes is read at the own index, too."""
+        return any({"own", "checked"} <= ways for ways in self.facts.ways.values())
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def read(self, value: Value, at: Indices, view: View | None = None) -> Expr:
+        """An element of a stored value, guarded where a view is given."""
+        if value in self._bound:
+            return self._bound[value](at, view)
+        if view is None and sizes.product(value.shape) == 1:
+            return c.variable(self._scalar(value).name, value.element)
+        shape = value.shape if view is None else view.shape
+        buffer = self._buffer((value, shape))
+        way = self._way(value, at) if view is None else "checked"
+        self.facts.ways.setdefault((value, shape), set()).add(way)
+        if way == "own" and (self._known is None or buffer.type.rank == len(self.launch)):
+            indices = self.index()
+        elif buffer.type.rank == len(at):
+            indices = tuple(map(self.positions.expr, at))
+        else:
+            indices = (self.positions.expr(number(at, shape)),)
+        span = nodes.NO_SPAN if view is None else view.span
+        return nodes.Load(type=value.element, buffer=buffer.name, indices=indices, span=span)
+
+    def _way(self, value: Value, at: Indices) -> str:
+        is_own = number(at, value.shape) == self._own_number
+        is_alike = value.shape == self.shape or self._known is None or self._known.is_flat
+        is_whole = sizes.product(value.shape) == sizes.product(self.shape)
+        return "own" if is_own and is_alike and is_whole else "at"
+
+    def _scalar(self, value: Value) -> nodes.Uniform:
+        if value not in self._scalars:
+            name = self._next_name()
+            self._scalars[value] = nodes.Uniform(name=name, path=(name,), type=value.element)
+        return self._scalars[value]
+
+    def _next_name(self) -> str:
+        return f"x{next(self._numbers)}"
+
+    def _buffer(self, seen: Seen) -> nodes.Buffer:
+        if seen not in self._buffers:
+            name = self._next_name()
+            t = BufferType(Access.IN, seen[0].element, self._rank(seen))
+            self._buffers[seen] = nodes.Buffer(name=name, path=(name,), type=t)
+        return self._buffers[seen]
+
+    def _rank(self, seen: Seen) -> int:
+        """As many axes as the array is seen with where its reads name them, else 1."""
+        if self._known is None:
+            return 1
+        ways, shape = self._known.ways[seen], seen[1]
+        if "checked" in ways or (ways == {"own"} and shape == self.shape):
+            is_numbered = "checked" not in ways and self._is_flat
+            return 1 if is_numbered else max(1, len(shape))
+        return 1
+
+    # -- the kernel ------------------------------------------------------------------------
+
+    def finish(
+        self, name: str, body: Sequence[Stmt], outputs: Sequence[tuple[str, Value, Access]]
+    ) -> Work:
+        read = [(seen, b) for seen, b in self._buffers.items() if seen[0] not in self._others]
+        single = {v: u for v, u in self._scalars.items() if v not in self._others}
+        scalars = tuple(single.values())
+        lengths = tuple(
+            nodes.Uniform(name=n, path=(n,), type=INT) for n, _ in self.positions.uniforms
+        )
+        uniforms = (*scalars, *lengths)
+        written = [
+            nodes.Buffer(name=n, path=(n,), type=BufferType(access, v.element, self._out_rank(v)))
+            for n, v, access in outputs
+        ]
+        buffers = (*(buffer for _, buffer in read), *written)
+        seen = [*(shape for (_, shape), _ in read), *(v.shape for _, v, _ in outputs)]
+        shapes = [
+            (b.name, shape if b.type.rank == len(shape) else (sizes.product(shape),))
+            for b, shape in zip(buffers, seen, strict=True)
+        ]
+        parameters = [nodes.KernelParameter(name=b.name, type=b.type) for b in buffers]
+        parameters += [nodes.KernelParameter(name=u.name, type=u.type) for u in uniforms]
+        kernel = nodes.Kernel(
+            name=name,
+            index_names=self.index_names,
+            parameters=tuple(parameters),
+            buffers=buffers,
+            uniforms=uniforms,
+            body=tuple(body),
+            local_types=self.local_types,
+        )
+        return Work(
+            kernel=kernel,
+            dim=self.launch,
+            reads=(*((b.name, v) for (v, _), b in read), *((u.name, v) for v, u in single.items())),
+            writes=tuple((n, v) for n, v, _ in outputs),
+            shapes=(*shapes, *((u.name, ()) for u in scalars)),
+            sizes=self.positions.uniforms,
+            bounds="raise" if self._may_report(body) else "unchecked",
+        )
+
+    def _out_rank(self, value: Value) -> int:
+        if value.shape == self.shape:
+            return len(self.launch)
+        return max(1, len(value.shape)) if len(value.shape) <= RANK_LIMIT else 1
+
+    def _may_report(self, body: Sequence[Stmt]) -> bool:
+        """Whether anything can go wrong: positions are in range but where gathers check them."""
+        is_limited = any(
+            isinstance(s, nodes.While) and s.limit is not None for s in walk.statements(body)
+        )
+        is_checked = any("checked" in ways for ways in self.facts.ways.values())
+        return is_limited or is_checked or any(map(may_report, walk.all_expressions(body)))

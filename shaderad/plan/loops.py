@@ -1,0 +1,294 @@
+"""Loops whose body is elementwise in the carries -> kernels with the loop inside.
+
+One kernel for each shape among the results: a thread carries its own element of the carries of
+that shape, and all of those of shape (), which every thread computes for itself. Invariant: a
+loop that becomes kernels reads no other thread's carry; `None` says that it would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.ir.nodes import Assign, Expr, Stmt
+from shaderad.ir.sizes import Shape
+from shaderad.ir.types import BOOL, INT, Access
+from shaderad.plan.elements import View, base_of
+from shaderad.plan.exact import exact_products
+from shaderad.plan.kernels import Bound, Writer, write_kernel
+from shaderad.plan.positions import RANK_LIMIT, Indices, Position, add, constant, times
+from shaderad.plan.simplify import simplified
+from shaderad.plan.steps import RunKernel
+from shaderad.plan.storage import is_fused_node, is_reported_gather
+from shaderad.rules import composing as c
+
+STEP = "step"
+GOES_ON = "goes_on"
+COUNT = "count"
+
+
+class _ReadsOthers(Exception):
+    """A thread would need the carry of another one, or a row of more axes than arrays have."""
+
+
+def loop_kernels(
+    node: arrays.Loop | arrays.WhileLoop, is_stored: Callable[[Value], bool]
+) -> tuple[RunKernel, ...] | None:
+    """The kernels of a loop; `None` where its body is not elementwise in the carries."""
+    body = exact_products(simplified(node.body))
+    graphs = [body]
+    condition = None
+    if isinstance(node, arrays.WhileLoop):
+        condition = exact_products(simplified(node.condition))
+        graphs.append(condition)
+    if not all(_fits_inside(inner) for graph in graphs for inner in graph.nodes):
+        return None
+    shapes = dict.fromkeys(row_shape(node, k) for k in range(len(node.results)))
+    try:
+        kernels = [_LoopKernel(node, body, condition, shape) for shape in shapes]
+        return tuple(kernel.run(is_stored) for kernel in kernels)
+    except _ReadsOthers:
+        return None
+
+
+def _fits_inside(inner: Node) -> bool:
+    """Whether a thread computes its elements: gathers that report read inputs of the body alone."""
+    if is_reported_gather(inner):
+        return base_of(inner.operands[0]).producer is None
+    return is_fused_node(inner)
+
+
+def row_shape(node: arrays.Loop | arrays.WhileLoop, position: int) -> Shape:
+    """Shape of what one iteration makes of a result."""
+    outputs = node.body.outputs
+    return outputs[position].shape if position < len(outputs) else ()
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """What the inputs of a body are."""
+
+    steps: tuple[Value, ...]
+    carries: tuple[Value, ...]
+    constants: tuple[Value, ...]
+    xs: tuple[Value, ...]
+
+
+def _roles(node: arrays.Loop | arrays.WhileLoop, graph: Graph) -> _Roles:
+    count = node.carry_count
+    if isinstance(node, arrays.WhileLoop):
+        return _Roles((), graph.inputs[:count], graph.inputs[count:], ())
+    step, *rest = graph.inputs
+    second = count + node.constant_count
+    return _Roles((step,), tuple(rest[:count]), tuple(rest[count:second]), tuple(rest[second:]))
+
+
+class _LoopKernel:
+    def __init__(
+        self,
+        node: arrays.Loop | arrays.WhileLoop,
+        body: Graph,
+        condition: Graph | None,
+        shape: Shape,
+    ) -> None:
+        self._node = node
+        self._body = body
+        self._condition = condition
+        self._shape = shape
+        self._roles = _roles(node, body)
+        self._results = [(k, v) for k, v in enumerate(node.results) if row_shape(node, k) == shape]
+        self._needed = self._needed_carries()
+
+    def run(self, is_stored: Callable[[Value], bool]) -> RunKernel:
+        outputs = [(f"y{k}", v, Access.OUT) for k, v in self._results]
+        name = "while_loop" if self._condition is not None else "loop"
+        work = write_kernel(name, self._shape, is_stored, self._statements, outputs)
+        return RunKernel(work)
+
+    def _needed_carries(self) -> list[int]:
+        """Those that the results of this shape depend on, in any iteration."""
+        position = {v: k for k, v in enumerate(self._roles.carries)}
+        carry_count = self._node.carry_count
+        found: dict[int, None] = {}
+        roots = [self._body.outputs[k] for k, _ in self._results if k < len(self._body.outputs)]
+        if self._condition is not None:
+            inputs = dict(zip(self._condition.inputs, self._body.inputs, strict=True))
+            roots += [inputs[v] for v in _read_by(self._condition.outputs) if v in inputs]
+        pending = [k for k, _ in self._results if k < carry_count]
+        pending += [position[v] for v in _read_by(roots) if v in position]
+        while pending:
+            k = pending.pop()
+            if k in found:
+                continue
+            found[k] = None
+            if self._roles.carries[k].shape not in (self._shape, ()):
+                raise _ReadsOthers
+            pending += [position[v] for v in _read_by([self._body.outputs[k]]) if v in position]
+        return sorted(found)
+
+    # -- the kernel's text -----------------------------------------------------------------
+
+    def _statements(self, writer: Writer) -> list[Stmt]:
+        before: list[Stmt] = []
+        for k in self._needed:
+            carry = self._roles.carries[k]
+            writer.local_types[f"carry{k}"] = writer.local_types[f"next{k}"] = carry.element
+            at = writer.own if carry.shape == self._shape else ()
+            (first,) = writer.values([self._node.operands[k]], at)
+            before.append(Assign(name=f"carry{k}", value=first))
+        self._bind_carries(writer, self._roles, self._needed)
+        if self._condition is None:
+            loop = self._counted(writer, before)
+        else:
+            loop = self._conditional(writer, before)
+        return [*before, *loop, *self._stores(writer)]
+
+    def _counted(self, writer: Writer, before: list[Stmt]) -> list[Stmt]:
+        node = self._node
+        assert isinstance(node, arrays.Loop)
+        writer.local_types[STEP] = INT
+        counter = writer.positions.of(c.variable(STEP, INT))
+        last = sizes.subtract(node.count, 1)
+        step = add(constant(last), times(counter, -1)) if node.is_reversed else counter
+        self._bind_rest(writer, before, step)
+        return [
+            nodes.For(
+                variable=STEP,
+                start=c.whole(0),
+                stop=writer.positions.size(node.count),
+                step=c.whole(1),
+                body=tuple(self._iteration(writer, step)),
+            )
+        ]
+
+    def _conditional(self, writer: Writer, before: list[Stmt]) -> list[Stmt]:
+        node, condition = self._node, self._condition
+        assert isinstance(node, arrays.WhileLoop)
+        assert condition is not None
+        self._bind_rest(writer, before, Position())
+        roles = _roles(node, condition)
+        self._bind_carries(writer, roles, self._needed)
+        self._bind_constants(writer, before, roles)
+        writer.local_types |= {GOES_ON: BOOL, COUNT: INT}
+        first, again = (
+            writer.written(writer.values(condition.outputs, ()), prefix) for prefix in "cd"
+        )
+        counted = c.apply(ops.ADD, c.variable(COUNT, INT), c.whole(1))
+        body = [
+            *self._iteration(writer, Position()),
+            Assign(name=COUNT, value=counted),
+            *again.body,
+            Assign(name=GOES_ON, value=again.values[0]),
+        ]
+        return [
+            *first.body,
+            Assign(name=GOES_ON, value=first.values[0]),
+            Assign(name=COUNT, value=c.whole(0)),
+            nodes.While(
+                condition=c.variable(GOES_ON, BOOL),
+                limit=node.limit,
+                body=tuple(body),
+                span=node.span,
+            ),
+        ]
+
+    def _iteration(self, writer: Writer, step: Position) -> list[Stmt]:
+        """The new carries, all from the old ones, and what is stored of this iteration."""
+        carry_count = self._node.carry_count
+        ys = [(k, v) for k, v in self._results if carry_count <= k < len(self._body.outputs)]
+        outputs = [self._body.outputs[k] for k in (*self._needed, *(k for k, _ in ys))]
+        elements = [
+            writer.values([v], writer.own if v.shape == self._shape else ())[0] for v in outputs
+        ]
+        written = writer.written(elements)
+        count = len(self._needed)
+        found = list(zip(self._needed, written.values, strict=False))
+        body: list[Stmt] = [*written.body]
+        for (k, v), value in zip(ys, written.values[count:], strict=True):
+            indices = writer.indices_in(v, (step, *writer.own))
+            body.append(nodes.Store(buffer=f"y{k}", indices=indices, value=value, is_unique=True))
+        body += [Assign(name=f"next{k}", value=value) for k, value in found]
+        body += [
+            Assign(name=f"carry{k}", value=c.variable(f"next{k}", value.type)) for k, value in found
+        ]
+        return body
+
+    def _stores(self, writer: Writer) -> list[Stmt]:
+        found: list[Stmt] = []
+        for k, v in self._results:
+            if k < self._node.carry_count:
+                value: Expr = c.variable(f"carry{k}", v.element)
+            elif isinstance(self._node, arrays.WhileLoop):
+                value = c.variable(COUNT, INT)
+            else:
+                continue
+            found.append(nodes.Store(buffer=f"y{k}", indices=writer.index(), value=value))
+        return found
+
+    # -- what the body reads ---------------------------------------------------------------
+
+    def _bind_carries(self, writer: Writer, roles: _Roles, needed: Sequence[int]) -> None:
+        for k in needed:
+            writer.bind(roles.carries[k], self._carry(writer, k))
+
+    def _carry(self, writer: Writer, k: int) -> Bound:
+        carry = self._roles.carries[k]
+
+        def read(at: Indices, view: View | None) -> Expr:
+            is_own = at == (writer.own if carry.shape else ())
+            if not is_own or (view is not None and view.shape != carry.shape):
+                raise _ReadsOthers
+            return c.variable(f"carry{k}", carry.element)
+
+        return read
+
+    def _bind_rest(self, writer: Writer, before: list[Stmt], step: Position) -> None:
+        roles, operands = self._roles, self._node.operands
+        for v in roles.steps:
+            writer.bind(v, lambda _, __: writer.positions.expr(step))
+        self._bind_constants(writer, before, roles)
+        for v, operand in zip(roles.xs, operands[len(operands) - len(roles.xs) :], strict=True):
+            writer.bind(v, _row_reader(writer, operand, step))
+
+    def _bind_constants(self, writer: Writer, before: list[Stmt], roles: _Roles) -> None:
+        for v, operand in zip(
+            roles.constants, self._node.operands[self._node.carry_count :], strict=False
+        ):
+            writer.bind(v, self._constant_reader(writer, before, operand))
+
+    def _constant_reader(self, writer: Writer, before: list[Stmt], operand: Value) -> Bound:
+        """Reads before the loop what each iteration needs, where that is surely in range."""
+
+        def read(at: Indices, view: View | None) -> Expr:
+            if view is not None:
+                return writer.read(base_of(operand), at, view)
+            (element,) = writer.values([operand], at)
+            is_own = at == (writer.own if operand.shape == self._shape else ())
+            if operand.shape not in (self._shape, ()) or not is_own:
+                return element
+            if not isinstance(element, nodes.Load):
+                return element
+            name = f"given{len(before)}"
+            writer.local_types[name] = operand.element
+            before.append(Assign(name=name, value=element))
+            return c.variable(name, operand.element)
+
+        return read
+
+
+def _row_reader(writer: Writer, xs: Value, step: Position) -> Bound:
+    def read(at: Indices, view: View | None) -> Expr:
+        if view is None:
+            return writer.values([xs], (step, *at))[0]
+        if len(view.shape) == RANK_LIMIT:
+            raise _ReadsOthers
+        whole = View((xs.shape[0], *view.shape), view.span)
+        return writer.read(base_of(xs), (step, *at), whole)
+
+    return read
+
+
+def _read_by(values: Sequence[Value]) -> set[Value]:
+    return {*values, *(v for node in arrays.needed_by(values) for v in node.operands)}

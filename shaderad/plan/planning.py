@@ -1,0 +1,296 @@
+"""Graph -> plan: stored values are grouped into kernels, in the order in which they run.
+
+A value's level is the number of steps that must run before the one that computes it. Stored
+values of one shape and level are computed by one kernel, so that they share what they have in
+common; a sum of elements that read the same is found in passing. Invariant: a step reads only what
+steps of lower levels write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+
+from shaderad.diagnostics import error
+from shaderad.ir import arrays, ops
+from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.ir.graph_prints import printing_kernels
+from shaderad.ir.prints import prints, silent
+from shaderad.ir.sizes import Shape
+from shaderad.ir.types import Access, is_differentiable
+from shaderad.plan import scatters, sorting
+from shaderad.plan.clusters import cluster
+from shaderad.plan.elements import base_of
+from shaderad.plan.epilogues import with_epilogues
+from shaderad.plan.exact import exact_products
+from shaderad.plan.finishes import finishes
+from shaderad.plan.joined_sums import joined_sums
+from shaderad.plan.kernels import Work
+from shaderad.plan.loops import loop_kernels
+from shaderad.plan.narrow import narrowed
+from shaderad.plan.recomputed import recomputed
+from shaderad.plan.repeats import repeat, repeat_while
+from shaderad.plan.shared_totals import with_shared_totals
+from shaderad.plan.simplify import simplified
+from shaderad.plan.steps import CallKernel, Plan, RunKernel, RunPass, Step
+from shaderad.plan.storage import is_fused_node, stored_values
+from shaderad.rules.pushed import PushedKernel
+
+PORTABLE_BUFFER_LIMIT = 8
+"""What WebGPU guarantees."""
+PASS_BUFFERS = 3
+"""What a pass binds besides what it reads."""
+
+
+def _read_limit(buffer_limit: int) -> int:
+    """How many values a kernel should read: one buffer is for reports, one for what it writes."""
+    return buffer_limit - 2
+
+
+def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0) -> Plan:
+    """The plan of `graph`, for all sizes.
+
+    Args:
+        graph: What it computes.
+        buffer_limit: How many buffers a kernel should bind.
+        depth: Loops around it.
+    """
+    graph = recomputed(simplified(narrowed(graph, _read_limit(buffer_limit))))
+    graph = joined_sums(exact_products(graph), buffer_limit - 1 - PASS_BUFFERS)
+    return _Planner(graph, buffer_limit, depth).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The lowest level of a step that computes a value: at its own index, or at any."""
+
+    own: int
+    anywhere: int
+
+
+_AT_ONCE = _Level(0, 0)
+
+
+@dataclass(eq=False)
+class _Group:
+    """The stored values that one kernel computes."""
+
+    shape: Shape
+    values: list[Value] = field(default_factory=list[Value])
+
+
+class _Planner:
+    def __init__(self, graph: Graph, buffer_limit: int, depth: int) -> None:
+        self._graph = graph
+        self._depth = depth
+        # One is left for what kernels report.
+        self._buffer_limit = buffer_limit - 1
+        self._finishes = finishes(graph)
+        """By result of a pass."""
+        self._finished = frozenset(node.result for node in self._finishes.values())
+        stored = stored_values(graph, _read_limit(buffer_limit))
+        self._stored = (stored - self._finishes.keys()) | self._finished
+        self._levels: dict[Value, _Level] = {}
+        self._groups: dict[tuple[Shape, int], _Group] = {}
+        self._ordered: list[tuple[int, _Group | Node | RunPass]] = []
+        self._calls: dict[Hashable, arrays.KernelCall] = {}
+
+    def run(self) -> Plan:
+        for node in self._graph.nodes:
+            if node.results[0] in self._finished:
+                self._levels[node.result] = self._level(node.operands[0])
+            elif is_fused_node(node):
+                self._place_fused(node, node.result)
+            else:
+                self._place_step(node)
+        self._sum_in_passing()
+        self._ordered.sort(key=lambda entry: entry[0])
+        outputs = tuple((base_of(v), v.shape) for v in self._graph.outputs)
+        steps = [step for _, one in self._ordered for step in self._steps(one)]
+        stored = [v for v, _ in outputs]
+        read_limit = self._buffer_limit - PASS_BUFFERS
+        joined = with_epilogues(steps, stored, self._is_stored, read_limit)
+        return Plan(
+            inputs=self._graph.inputs,
+            outputs=outputs,
+            steps=with_shared_totals(joined, self._is_stored, read_limit),
+        )
+
+    def _place_step(self, node: Node) -> None:
+        needed = node.operands
+        if isinstance(node, arrays.KernelCall):
+            self._calls.setdefault(_call_key(node, node.operands), node)
+        if isinstance(node, arrays.KernelPull | arrays.KernelPush) and _needs_primal(node):
+            # Who attained a minimum is found by its value; what prints does so in the primal.
+            needed = (*needed, *self._primal_of(node).results)
+        level = max((self._level(v).anywhere for v in needed), default=0)
+        self._ordered.append((level, node))
+        after = _Level(level + 1, level + 1)
+        self._levels.update(dict.fromkeys(node.results, after))
+
+    def _primal_of(self, node: arrays.KernelPull | arrays.KernelPush) -> arrays.KernelCall:
+        """The call that `node` differentiates, as it is in this graph or has to be added."""
+        operands = node.operands[: len(node.call.operands)]
+        key = _call_key(node.call, operands)
+        if key not in self._calls:
+            self._place_step(replace(node.call, operands=operands))
+        return self._calls[key]
+
+    def _place_fused(self, node: Node, value: Value) -> None:
+        levels = [self._level(v) for v in node.operands]
+        anywhere = max((one.anywhere for one in levels), default=0)
+        own = anywhere
+        if isinstance(node, arrays.Elementwise):
+            own = max((one.own for one in levels), default=0)
+        if value in self._stored:
+            self._join(value, own)
+            anywhere = own + 1
+        self._levels[value] = _Level(own, anywhere)
+
+    def _join(self, value: Value, level: int) -> None:
+        key = (value.shape, level)
+        if key not in self._groups:
+            self._groups[key] = _Group(value.shape)
+            self._ordered.append((level, self._groups[key]))
+        self._groups[key].values.append(value)
+
+    def _sum_in_passing(self) -> None:
+        """Puts passes that store the values of a group, too, in the place of the group."""
+        for node in [one for _, one in self._ordered if isinstance(one, arrays.Reduce)]:
+            key = (node.operands[0].shape, self._level(node.operands[0]).own)
+            group = self._groups.get(key)
+            both = None if group is None else self._beside(node, group)
+            if both is None:
+                continue
+            del self._groups[key]
+            self._ordered = [
+                (level, both if one is group else one)
+                for level, one in self._ordered
+                if one is not node
+            ]
+
+    def _beside(self, node: arrays.Reduce, group: _Group) -> RunPass | None:
+        """The pass of a sum that stores what a group does, where both read an array."""
+        x, *init = node.operands
+        # Where the order of elements counts, threads would store far apart.
+        if init or node.op != ops.ADD:
+            return None
+        elements, kept, both = (
+            self._cluster(values, frozenset(group.values))
+            for values in ([x], group.values, [x, *group.values])
+        )
+        read = {v for _, v in elements.reads if v.shape}
+        if read.isdisjoint(v for _, v in kept.reads):
+            return None
+        if len(both.reads) + len(group.values) + PASS_BUFFERS > self._buffer_limit:
+            return None
+        return RunPass(node, both, None, self._finishes.get(node.result))
+
+    def _cluster(self, values: Sequence[Value], inside: frozenset[Value]) -> Work:
+        """The kernel of `values`, which computes those `inside` itself."""
+        return cluster(values, lambda v: self._is_stored(v) and v not in inside)
+
+    def _level(self, value: Value) -> _Level:
+        return self._levels.get(value, _AT_ONCE)
+
+    def _is_stored(self, value: Value) -> bool:
+        return value.producer is None or value in self._stored
+
+    def _steps(self, one: _Group | Node | RunPass) -> Sequence[Step]:
+        if isinstance(one, RunPass):
+            return [one]
+        if isinstance(one, arrays.Loop | arrays.WhileLoop):
+            return self._loop(one)
+        if isinstance(one, arrays.Reduce | arrays.Scan):
+            return self._pass(one)
+        if isinstance(one, _Group):
+            return self._kernels(one.values)
+        return [self._step(one)]
+
+    def _kernels(self, values: Sequence[Value]) -> list[Step]:
+        """One kernel that computes `values`, or several that bind fewer buffers each."""
+        work = self._cluster(values, frozenset(values))
+        middle = len(values) // 2
+        step = RunKernel(work)
+        if not middle or self._binds_few(step):
+            return [step]
+        # What the second half needs of the first it reads: values come in the order of nodes.
+        return [*self._kernels(values[:middle]), *self._kernels(values[middle:])]
+
+    def _binds_few(self, step: RunKernel) -> bool:
+        return len(step.reads) + len(step.writes) <= self._buffer_limit
+
+    def _pass(self, node: arrays.Reduce | arrays.Scan) -> list[Step]:
+        """A pass around the kernel of its elements, or over them where that binds too much."""
+        x, *init = node.operands
+        first = base_of(init[0]) if init else None
+        work = cluster([x], self._is_stored)
+        finish = self._finishes.get(node.result)
+        if len(work.reads) + len(init) + PASS_BUFFERS <= self._buffer_limit:
+            return [RunPass(node, work, first, finish)]
+        stored = cluster([x], lambda v: v is x or self._is_stored(v))
+        return [RunKernel(work), RunPass(node, stored, first, finish)]
+
+    def _loop(self, node: arrays.Loop | arrays.WhileLoop) -> Sequence[Step]:
+        """Kernels with the loop inside, or the steps of the body again and again."""
+        kernels = loop_kernels(node, self._is_stored)
+        if kernels is not None and all(map(self._binds_few, kernels)):
+            return kernels
+
+        def plan_of(graph: Graph) -> Plan:
+            return plan(graph, self._buffer_limit + 1, self._depth + 1)
+
+        if isinstance(node, arrays.Loop):
+            return [repeat(node, plan_of, self._depth)]
+        _refuse_prints(node)
+        return [repeat_while(node, plan_of)]
+
+    def _step(self, one: Node) -> Step:
+        if isinstance(one, arrays.KernelCall | arrays.KernelPull | arrays.KernelPush):
+            return self._call(one)
+        return _STEPS[type(one)](one, self._is_stored)
+
+    def _call(self, node: arrays.KernelCall | arrays.KernelPull | arrays.KernelPush) -> CallKernel:
+        reads = tuple(map(base_of, node.operands))
+        if isinstance(node, arrays.KernelCall):
+            return CallKernel(node, reads)
+        names = extremes_of(node)
+        if not names:
+            return CallKernel(node, reads)
+        call = self._primal_of(node)
+        by_name = dict(zip((n for n, _ in call.written), call.results, strict=True))
+        return CallKernel(node, (*reads, *(by_name[n] for n in names)), names)
+
+
+def _refuse_prints(node: arrays.WhileLoop) -> None:
+    """Raises SR0264: iterations that come after the last one would print."""
+    for graph in (node.condition, node.body):
+        for kernel in printing_kernels(graph):
+            raise error("SR0264", prints(kernel.body)[0].span, kernel=kernel.name)
+
+
+def extremes_of(node: arrays.KernelPull | arrays.KernelPush) -> tuple[str, ...]:
+    """The Min and Max arrays of a kernel through which a derivative flows."""
+    return tuple(
+        b.name
+        for b in node.call.kernel.buffers
+        if b.access in (Access.MIN, Access.MAX) and is_differentiable(b.type.element)
+    )
+
+
+def _needs_primal(node: arrays.KernelPull | arrays.KernelPush) -> bool:
+    kernel = node.call.kernel
+    is_checked = bool(node.call.checks) and not isinstance(kernel, PushedKernel)
+    return is_checked or bool(extremes_of(node)) or silent(kernel) is not kernel
+
+
+def _call_key(node: arrays.KernelCall, operands: tuple[Value, ...]) -> Hashable:
+    return (node.kernel, node.dim, node.names, node.written, node.bounds, node.checks, operands)
+
+
+_STEPS: dict[type[Node], Callable[..., Step]] = {
+    sorting.SortedBlocks: sorting.sorted_blocks,
+    sorting.MergedRuns: sorting.merged_runs,
+    arrays.ScatterAdd: scatters.scatter_add,
+    arrays.LastWriter: scatters.last_writer,
+}

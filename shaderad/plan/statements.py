@@ -1,0 +1,194 @@
+"""Expressions that share parts -> statements in which nothing is computed twice.
+
+A shared part becomes a local in the innermost block in which all its uses lie. Sides of a choice
+become blocks of an `If` where they need locals. Invariants: what reads other elements or may report
+is evaluated only where one of its uses is, in several blocks if need be, but for what would have to
+be in very many; no expression is nested deeper than a reader can follow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from shaderad.ir import nodes
+from shaderad.ir.nodes import Assign, Conditional, Expr, If, Stmt, Var
+from shaderad.ir.types import Type
+from shaderad.ir.walk import map_children
+from shaderad.plan.equality import Expressions
+from shaderad.plan.positions import INDEX_NAMES
+from shaderad.plan.reporting import may_report
+from shaderad.rules.expressions import in_order, operands
+
+DEPTH_LIMIT = 12
+"""Operators that may be nested in one expression."""
+COPY_LIMIT = 8
+"""Blocks in which one part may be evaluated."""
+
+
+Path = tuple[tuple[int, int], ...]
+"""A block: the sides of choices that lead to it, outermost first; each the identity of the choice,
+and which of its operands."""
+
+
+@dataclass
+class Written:
+    """Statements, the values asked for, and the locals they need."""
+
+    body: tuple[Stmt, ...]
+    values: tuple[Expr, ...]
+    local_types: dict[str, Type]
+
+
+def write(values: Sequence[Expr], prefix: str = "t") -> Written:
+    """Statements after which `values` are short expressions."""
+    expressions = Expressions()
+    return _Writer([expressions.shared(v) for v in values], prefix).run()
+
+
+class _Writer:
+    def __init__(self, values: Sequence[Expr], prefix: str) -> None:
+        self._values = values
+        self._prefix = prefix
+        self._order = _in_order(values)
+        self._homes: dict[int, list[Path]] = {}
+        """Of each part, the blocks in which it is evaluated."""
+        self._parts: defaultdict[Path, list[Expr]] = defaultdict(list)
+        """Of each block, what is evaluated in it, operands last."""
+        self._uses: dict[tuple[int, Path], int] = {}
+        self._text: dict[tuple[int, Path], Expr] = {}
+        self._depth: dict[tuple[int, Path], int] = {}
+        self._local_types: dict[str, Type] = {}
+
+    def run(self) -> Written:
+        self._place()
+        body = self._write_block(())
+        values = tuple(self._text[id(v), ()] for v in self._values)
+        return Written(tuple(body), values, self._local_types)
+
+    # -- where each part stands ------------------------------------------------------------
+
+    def _place(self) -> None:
+        risky = _risky(self._order)
+        uses: defaultdict[int, Counter[Path]] = defaultdict(Counter)
+        for value in self._values:
+            uses[id(value)][()] += 1
+        for part in reversed(self._order):
+            found = uses[id(part)]
+            homes = _outermost(found) if id(part) in risky else []
+            if not 0 < len(homes) <= COPY_LIMIT:
+                homes = [_common(found)]
+            self._homes[id(part)] = homes
+            for home in homes:
+                inside = (n for path, n in found.items() if _leads(home, path))
+                self._uses[id(part), home] = sum(inside)
+                self._parts[home].append(part)
+                for k, child in enumerate(operands(part)):
+                    uses[id(child)][_side(part, k, home)] += 1
+
+    # -- text ------------------------------------------------------------------------------
+
+    def _write_block(self, path: Path) -> list[Stmt]:
+        body: list[Stmt] = []
+        for part in reversed(self._parts[path]):
+            if isinstance(part, Conditional):
+                self._write_conditional(part, path, body)
+            else:
+                text = map_children(part, lambda child: self._text[self._at(child, path)])
+                self._put(part, path, text, body)
+        return body
+
+    def _at(self, part: Expr, path: Path) -> tuple[int, Path]:
+        """The evaluation of `part` that a block sees."""
+        return id(part), next(h for h in self._homes[id(part)] if _leads(h, path))
+
+    def _put(self, part: Expr, path: Path, text: Expr, body: list[Stmt]) -> None:
+        children = [self._at(e, _side(part, k, path)) for k, e in enumerate(operands(part))]
+        depth = 1 + max((self._depth[child] for child in children), default=-1)
+        key = (id(part), path)
+        is_shared = self._uses[key] > 1 and bool(children) and not _is_cheap(part)
+        if is_shared or depth > DEPTH_LIMIT:
+            name = self._local(part.type)
+            body.append(Assign(name=name, value=text))
+            text, depth = Var(type=part.type, name=name), 0
+        self._text[key], self._depth[key] = text, depth
+
+    def _write_conditional(self, part: Conditional, path: Path, body: list[Stmt]) -> None:
+        then, otherwise = (self._write_block(_side(part, k, path)) for k in (1, 2))
+        condition, if_true, if_false = (
+            self._text[self._at(e, _side(part, k, path))] for k, e in enumerate(operands(part))
+        )
+        if not then and not otherwise:
+            plain = Conditional(
+                type=part.type, condition=condition, if_true=if_true, if_false=if_false
+            )
+            self._put(part, path, plain, body)
+            return
+        name = self._local(part.type)
+        then.append(Assign(name=name, value=if_true))
+        otherwise.append(Assign(name=name, value=if_false))
+        body.append(If(condition=condition, then=tuple(then), otherwise=tuple(otherwise)))
+        key = (id(part), path)
+        self._text[key], self._depth[key] = Var(type=part.type, name=name), 0
+
+    def _local(self, t: Type) -> str:
+        name = f"{self._prefix}{len(self._local_types)}"
+        self._local_types[name] = t
+        return name
+
+
+def _is_cheap(part: Expr) -> bool:
+    """Whether writing it twice is no more than naming it."""
+    return isinstance(part, nodes.Field | nodes.Swizzle) and isinstance(part.value, Var)
+
+
+def _in_order(values: Sequence[Expr]) -> list[Expr]:
+    found: dict[int, Expr] = {}
+    for value in values:
+        for part in in_order(value):
+            found[id(part)] = part
+    return list(found.values())
+
+
+def _risky(order: Sequence[Expr]) -> set[int]:
+    """Identities of what reads other elements or may report, and of all that is made of it."""
+    found: set[int] = set()
+    for part in order:
+        if _reaches_out(part) or may_report(part) or any(id(e) in found for e in operands(part)):
+            found.add(id(part))
+    return found
+
+
+def _reaches_out(part: Expr) -> bool:
+    """Whether it reads at a position which may be out of range where it is not needed."""
+    if not isinstance(part, nodes.Load):
+        return False
+    return not all(isinstance(e, Var) and e.name in INDEX_NAMES for e in part.indices)
+
+
+def _side(part: Expr, k: int, home: Path) -> Path:
+    """The block in which operand `k` of a part is used."""
+    return (*home, (id(part), k)) if k and isinstance(part, Conditional) else home
+
+
+def _leads(block: Path, path: Path) -> bool:
+    """Whether `path` is in `block`."""
+    return path[: len(block)] == block
+
+
+def _outermost(paths: Iterable[Path]) -> list[Path]:
+    """Those that are in no other."""
+    found: list[Path] = []
+    for path in sorted(paths, key=len):
+        if not any(_leads(known, path) for known in found):
+            found.append(path)
+    return found
+
+
+def _common(paths: Iterable[Path]) -> Path:
+    """The innermost block that holds all."""
+    first, *others = paths
+    while not all(_leads(first, path) for path in others):
+        first = first[:-1]
+    return first

@@ -1,0 +1,189 @@
+"""Which values of a graph get memory; all others are computed where they are used.
+
+Inputs, outputs, what passes and kernels make and what they need in memory are stored; so is what
+would be computed more than once at a cost worth avoiding. Invariant: what this module leaves
+unstored is made by fused nodes of `elements`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from shaderad.ir import arrays, nodes, ops
+from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.plan.elements import FUSED, base_of
+from shaderad.plan.sorting import MergedRuns
+from shaderad.rules.expressions import in_order
+
+RECOMPUTED_COST = 16
+"""What an element may cost, in additions, to be computed again instead of being stored."""
+_CALL_COST = 50
+_FUNCTION_COST = 8
+_CHEAP = frozenset({
+    ops.ADD, ops.SUB, ops.MUL, ops.NEG, ops.MIN, ops.MAX, ops.ABS, ops.SELECT, ops.NOT,
+    ops.EQ, ops.NE, ops.LT, ops.LE, ops.GT, ops.GE, ops.BIT_AND, ops.BIT_OR, ops.BIT_XOR, ops.MAD,
+})  # fmt: skip
+_CONTEXT_LIMIT = 4
+"""Places of use that are told apart: more than one matters, how many does not."""
+
+Context = tuple[Hashable, int]
+"""A kernel, and by which way of positions it asks for a value."""
+
+
+def is_fused_node(node: Node) -> bool:
+    """Whether its elements can be computed where they are used."""
+    return type(node) in FUSED
+
+
+def is_reported_gather(node: Node) -> bool:
+    """Whether it reads memory under the bounds check of a kernel."""
+    return isinstance(node, arrays.Gather) and node.is_reported
+
+
+def is_zero(value: Value) -> bool:
+    """Whether all elements are 0, by construction."""
+    node = value.producer
+    while isinstance(node, arrays.Broadcast | arrays.Reshape):
+        node = node.operands[0].producer
+    if not isinstance(node, arrays.Elementwise) or node.operands:
+        return False
+    e = node.expr.value if isinstance(node.expr, nodes.Splat) else node.expr
+    return isinstance(e, nodes.Zero) or (isinstance(e, nodes.Const) and not e.value)
+
+
+def in_memory(node: Node) -> tuple[Value, ...]:
+    """Operands that a node which is not fused must find in memory; the others it computes."""
+    if isinstance(node, arrays.Reduce):
+        return node.operands[1:]
+    if isinstance(node, arrays.ScatterAdd):
+        return () if is_zero(node.operands[0]) else node.operands[:1]
+    if isinstance(node, MergedRuns):
+        return node.operands[1:]
+    if isinstance(node, arrays.Scan | arrays.LastWriter):
+        return ()
+    return node.operands
+
+
+def computed_inside(node: Node) -> tuple[Value, ...]:
+    """Operands whose elements the threads of a node that is not fused compute themselves."""
+    if isinstance(node, arrays.ScatterAdd):
+        return node.operands[1:]
+    kept = in_memory(node)
+    return tuple(v for v in node.operands if v not in kept)
+
+
+def stored_values(graph: Graph, read_limit: int) -> frozenset[Value]:
+    """The values of `graph` that get memory, inputs left out.
+
+    No value is computed from more than `read_limit` others, unless one node needs as many.
+    """
+    return _narrowed(graph, _Choice(graph).run(), read_limit)
+
+
+def _narrowed(graph: Graph, stored: set[Value], read_limit: int) -> frozenset[Value]:
+    """Stores parts of what would read too many values at once."""
+    reads: dict[Value, frozenset[Value]] = {}
+    # A gather that reports binds its operand by itself, if it is a reshape, beside its base.
+    bound = {node.operands[0] for node in graph.nodes if is_reported_gather(node)}
+
+    def read_by(value: Value) -> frozenset[Value]:
+        if value.producer is None or value in stored or value in bound:
+            return frozenset({value})
+        return reads[value]
+
+    for node in graph.nodes:
+        operands = node.operands if is_fused_node(node) else computed_inside(node)
+        found = frozenset[Value]().union(*map(read_by, operands))
+        while len(found) > read_limit:
+            widest = max(operands, key=lambda v: len(read_by(v)))
+            if len(read_by(widest)) < 2:
+                break
+            stored.add(widest)
+            found = frozenset[Value]().union(*map(read_by, operands))
+        if is_fused_node(node):
+            reads[node.result] = found
+    return frozenset(stored)
+
+
+class _Choice:
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._stored: set[Value] = set()
+        self._forced: set[Value] = {base_of(v) for v in graph.outputs}
+        self._contexts: dict[Value, set[Context]] = {}
+        self._cost: dict[Value, int] = {}
+        self._level: dict[Value, int] = {}
+
+    def run(self) -> set[Value]:
+        for node in self._graph.nodes:
+            self._note_costs(node)
+            if not is_fused_node(node):
+                self._forced.update(base_of(v) for v in in_memory(node))
+            elif is_reported_gather(node):
+                self._forced.add(base_of(node.operands[0]))
+        for node in reversed(self._graph.nodes):
+            if not is_fused_node(node):
+                self._stored.update(node.results)
+                for v in computed_inside(node):
+                    self._use(v, {(id(node), 0)})
+                continue
+            value = node.result
+            contexts: set[Context] = self._contexts.get(value, set())
+            if value in self._forced or (len(contexts) > 1 and self._cost[value] > RECOMPUTED_COST):
+                self._stored.add(value)
+                contexts = {((value.shape, self._level[value]), 0)}
+            self._propagate(node, contexts)
+        return self._stored
+
+    def _note_costs(self, node: Node) -> None:
+        """What an element costs if nothing fused is stored, and how many passes come before."""
+        levels = [self._level.get(v, 0) for v in node.operands]
+        level = max(levels, default=0) + (0 if is_fused_node(node) else 1)
+        for v in node.results:
+            self._level[v] = level
+            self._cost[v] = (
+                _own_cost(node) + sum(self._cost.get(x, 1) for x in node.operands)
+                if is_fused_node(node)
+                else 1
+            )
+
+    def _propagate(self, node: Node, contexts: set[Context]) -> None:
+        if isinstance(node, arrays.Elementwise):
+            for v in node.operands:
+                self._use(v, contexts)
+            return
+        moved = {(kernel, hash((way, id(node)))) for kernel, way in contexts}
+        for position, v in enumerate(node.operands):
+            self._use(v, moved)
+            if _repeats(node, position):
+                self._use(v, {(kernel, hash((way, "again"))) for kernel, way in moved})
+
+    def _use(self, value: Value, contexts: Iterable[Context]) -> None:
+        known = self._contexts.setdefault(value, set())
+        if len(known) < _CONTEXT_LIMIT:
+            known.update(contexts)
+
+
+def _repeats(node: Node, position: int) -> bool:
+    """Whether several elements of the result need one element of the operand."""
+    if isinstance(node, arrays.Gather):
+        return True
+    if not isinstance(node, arrays.Broadcast):
+        return False
+    (x,) = node.operands
+    extents = dict(zip(node.axes, x.shape, strict=True))
+    return any(extent != 1 and extents.get(k) != extent for k, extent in enumerate(node.shape))
+
+
+def _own_cost(node: Node) -> int:
+    if not isinstance(node, arrays.Elementwise):
+        return 0 if isinstance(node, arrays.Iota | arrays.SizeOf) else 1
+    return sum(_cost_of(part) for part in in_order(node.expr))
+
+
+def _cost_of(part: nodes.Expr) -> int:
+    if isinstance(part, nodes.Call | nodes.ForwardDiff):
+        return _CALL_COST
+    if isinstance(part, nodes.Apply):
+        return 1 if part.op in _CHEAP else _FUNCTION_COST
+    return 0

@@ -1,0 +1,1 @@
+"""A Python function on arrays -> its graph."""

@@ -1,0 +1,155 @@
+"""Arguments of traced functions: the arrays in them, and everything else as part of a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from shaderad.arrays import trees
+from shaderad.arrays.arguments import bind_array, rebuilt, struct_fields
+from shaderad.arrays.arrays import Array, array, uploaded, vector_of
+from shaderad.device.devices import Device
+from shaderad.execute.call import is_given
+from shaderad.ir import types
+from shaderad.ir.pointers import is_pooled
+from shaderad.language.launchable import Launchable
+from shaderad.runtime import buffers
+from shaderad.trace.calls import Placeholder
+from shaderad.trace.primitives import as_number
+
+Convert = Callable[[Any], "Array | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """A tree of arguments taken apart."""
+
+    skeleton: Any
+    """The tree with a `Placeholder` for each array."""
+    arrays: tuple[Array, ...]
+
+    @property
+    def key(self) -> Hashable:
+        """What the tree is, but for the content of its arrays."""
+        return frozen(self.skeleton)
+
+    def filled(self, found: Any) -> Any:
+        """The tree with other arrays."""
+
+        def put(leaf: Any) -> Any:
+            if not isinstance(leaf, Placeholder):
+                return leaf
+            x = found[leaf.position]
+            return x if leaf.vector is None else x.noted_as(leaf.vector)
+
+        return trees.mapped(put, self.skeleton)
+
+
+def taken_apart(tree: Any, convert: Convert) -> Arguments:
+    """`tree` with those leaves apart that `convert` makes arrays of."""
+    found: list[Array] = []
+
+    def place(leaf: Any) -> Any:
+        made = convert(leaf)
+        if made is None:
+            return leaf
+        found.append(made)
+        return Placeholder(len(found) - 1, vector_of(leaf))
+
+    skeleton = trees.mapped(place, tree)
+    return Arguments(skeleton, tuple(found))
+
+
+def typed_arguments(function: Launchable, args: Sequence[Any], device: Device) -> list[Any]:
+    """The positional arguments of a kernel, floats as arrays of the types that it takes.
+
+    Raises:
+        ShapeError: SR0352 to SR0368, where one does not fit its parameter.
+    """
+    parameters = [p for p in function.signature.parameters if is_given(p)]
+    known = [
+        given if p.is_const else _typed(given, p.type, p.name, device)
+        for p, given in zip(parameters, args, strict=False)
+    ]
+    return [*known, *args[len(known) :]]
+
+
+def _typed(given: Any, t: types.Type, name: str, device: Device) -> Any:
+    if isinstance(given, Array):
+        return given
+    if isinstance(t, types.BufferType) and not is_pooled(t):
+        return bind_array(given, t, name, device)
+    if not types.is_differentiable(t) and not isinstance(t, types.LocalArray):
+        return given
+    fields = struct_fields(given)
+    if isinstance(t, types.Struct) and fields is not None:
+        parts = {
+            field: _typed(fields[field], part, f"{name}.{field}", device)
+            for field, part in t.fields
+            if field in fields
+        }
+        return rebuilt(given, {**fields, **parts})
+    return uploaded(device, t, *buffers.to_storage(given, t, name))
+
+
+def array_of_data(leaf: Any, device: Device) -> Array | None:
+    """An array, or one written out on the host, on a device; `None` for anything else."""
+    if isinstance(leaf, Array):
+        return leaf
+    is_array = isinstance(leaf, np.ndarray)
+    if not is_array and isinstance(leaf, list):
+        items = cast("list[Any]", leaf)
+        is_array = bool(items) and trees.is_data(items)
+    return array(leaf, device=device) if is_array else None
+
+
+def array_of_captured(data: Any, device: Device) -> Array:
+    """Whatever a trace has taken for an array, on a device."""
+    return data if isinstance(data, Array) else array(data, device=device)
+
+
+def array_of_number(leaf: Any, device: Device) -> Array | None:
+    """Likewise, and numbers as arrays without axes."""
+    plain = as_number(leaf)
+    if plain is None:
+        return array_of_data(leaf, device)
+    kind = types.BOOL if isinstance(plain, bool) else types.INT
+    t = types.FLOAT if isinstance(plain, float) else kind
+    return array(np.asarray(plain), dtype=t, device=device)
+
+
+def _name(thing: object) -> Hashable:
+    return type(thing)
+
+
+def frozen(tree: Any) -> Hashable:
+    """A tree as a key: numbers by type and text, because ``1 == 1.0 == True`` and nan is not."""
+    parts = trees.children(tree)
+    if parts is not None:
+        return _name(tree), tuple((key, frozen(part)) for key, part in parts.items())
+    if as_number(tree) is not None:
+        return _name(tree), repr(tree)
+    if isinstance(tree, slice):
+        whole = cast("slice[Any, Any, Any]", tree)
+        return slice, frozen(whole.start), frozen(whole.stop), frozen(whole.step)
+    try:
+        hash(tree)
+    except TypeError:
+        return Identity(tree)
+    return cast("Hashable", tree)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Identity:
+    """A key for what has no hash: it is held, so that nothing else gets its identity."""
+
+    thing: Any
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and other.thing is self.thing

@@ -1,0 +1,132 @@
+"""A Python function on arrays -> its graph, traced once for each form of its arguments.
+
+The form is what tracing depends on: element types, ranks, which extents are equal and which are 1,
+and every argument that is no array. Sizes are symbols, so that one graph serves every size.
+Invariant: a graph is used again only where all that tracing decided by sizes is still so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from shaderad.arrays import trees
+from shaderad.arrays.arrays import Array
+from shaderad.arrays.traced_sizes import TracedSize
+from shaderad.ir import sizes
+from shaderad.ir.arrays import ArrayType, Graph
+from shaderad.ir.types import Type
+from shaderad.trace.traced import GraphTrace
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """Where an array stands among arguments or results."""
+
+    position: int
+    vector: Type | None = None
+    """Of the host, if the array was given as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What tracing depends on, and where it goes in the arguments."""
+
+    types: tuple[ArrayType, ...]
+    size_by_name: Mapping[str, int]
+    has_named_sizes: bool = True
+    """True if users named any of the sizes."""
+
+    @property
+    def key(self) -> Hashable:
+        return tuple((t.element, t.shape) for t in self.types)
+
+
+def form_of(
+    given: Sequence[tuple[Type, tuple[int, ...]]], taken: Container[str] = frozenset()
+) -> Form:
+    """The form of arrays of these elements and shapes.
+
+    There is a symbol for each extent but 1; equal extents share it. `taken` are names that the user
+    has for other sizes.
+    """
+    name_by_extent: dict[int, str] = {}
+    free = (name for name in map("n{}".format, count()) if name not in taken)
+
+    def extent(number: int) -> sizes.Size:
+        if number == 1:
+            return 1
+        if number not in name_by_extent:
+            name_by_extent[number] = next(free)
+        return sizes.symbol(name_by_extent[number])
+
+    types = tuple(ArrayType(element, tuple(map(extent, shape))) for element, shape in given)
+    return Form(types, {name: number for number, name in name_by_extent.items()},
+                has_named_sizes=False)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What a function does to arguments of one form."""
+
+    graph: Graph
+    out: Any
+    """The result, with a `Placeholder` for each array and a size for each size."""
+    captured: tuple[Any, ...]
+    """What the inputs behind the arguments are given."""
+    constants: tuple[Array, ...]
+    """Arrays that the function made while it was traced."""
+    equal_sizes: tuple[tuple[sizes.Size, sizes.Size], ...]
+    positive_sizes: tuple[sizes.Size, ...]
+
+    def serves(self, size_by_name: Mapping[str, int]) -> bool:
+        """Whether everything that tracing decided by sizes is so for these."""
+        return all(
+            sizes.evaluate(a, size_by_name) == sizes.evaluate(b, size_by_name)
+            for a, b in self.equal_sizes
+        ) and all(sizes.evaluate(one, size_by_name) > 0 for one in self.positive_sizes)
+
+    def result(self, found: Sequence[Array], size_by_name: Mapping[str, int]) -> Any:
+        """Arrays in the structure of the function's result."""
+
+        def filled(leaf: Any) -> Any:
+            if isinstance(leaf, Placeholder):
+                return found[leaf.position]
+            if isinstance(leaf, TracedSize):
+                return sizes.evaluate(leaf.size, size_by_name)
+            return leaf
+
+        return trees.mapped(filled, self.out)
+
+
+def traced_variant(function: Callable[..., Any], form: Form) -> Variant:
+    """Runs `function` on traced arrays of this form."""
+    trace = GraphTrace(dict(form.size_by_name))
+    trace.has_named_sizes = form.has_named_sizes
+    arguments = [trace.argument(t, None) for t in form.types]
+    out = trace.run(function, *arguments)
+    graph, placed = graph_of(trace, out)
+    return Variant(
+        graph=graph,
+        out=placed,
+        captured=tuple(trace.given[len(arguments) :]),
+        constants=tuple(trace.constants),
+        equal_sizes=tuple(dict.fromkeys(trace.equal_sizes)),
+        positive_sizes=tuple(dict.fromkeys(trace.positive_sizes)),
+    )
+
+
+def graph_of(trace: GraphTrace, out: Any) -> tuple[Graph, Any]:
+    """The graph of a result, and the result with a `Placeholder` for each array."""
+    outputs: list[Any] = []
+
+    def placed(leaf: Any) -> Any:
+        if not isinstance(leaf, Array):
+            return leaf
+        outputs.append(trace.value_of(leaf))
+        return Placeholder(len(outputs) - 1)
+
+    found = trees.mapped(placed, out)
+    return trace.graph(outputs), found

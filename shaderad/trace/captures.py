@@ -1,0 +1,153 @@
+"""What a Python function reads from outside of it: numbers, arrays, functions, and whose they are.
+
+Invariant: a trace is used again only where every read would give what it gave; arrays may be
+others of the same type and shape, because a graph reads them when it runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, cast
+
+import numpy as np
+
+from shaderad.arrays.arrays import Array
+from shaderad.language.host import PythonFunction
+
+_MISSING = object()
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
+_OWN = frozenset({"shaderad", "numpy", *sys.stdlib_module_names})
+_DEEPEST = 8
+"""How far objects are followed through what they hold."""
+
+Getter = Callable[[], Any]
+
+
+class Reads:
+    """Every read that a function may make, and what it gave."""
+
+    def __init__(self, function: Callable[..., Any], arguments: Sequence[Any] = ()) -> None:
+        self._reads: list[tuple[Getter, object]] = []
+        self._arrays: dict[int, Getter] = {}
+        self._seen: set[int] = set()
+        self._held: list[object] = []
+        self._walk(function, 0)
+        for one in arguments:
+            self._walk(one, 0)
+
+    def are_current(self) -> bool:
+        """Whether every read gives what it gave, arrays of the same type and shape."""
+        return all(_is_same(get(), then) for get, then in self._reads)
+
+    def getter_of(self, array: object) -> Getter | None:
+        """The read that gives this array or NumPy array."""
+        return self._arrays.get(id(array))
+
+    def _read(self, get: Getter, depth: int) -> None:
+        found = get()
+        if found is _MISSING:
+            return
+        if _is_array(found):
+            self._held.append(found)
+            self._arrays.setdefault(id(found), get)
+            self._reads.append((get, _form(found)))
+            return
+        self._reads.append((get, found))
+        if not isinstance(found, _PLAIN) and depth < _DEEPEST:
+            self._walk(found, depth + 1)
+
+    def _walk(self, thing: object, depth: int) -> None:
+        if id(thing) in self._seen:
+            return
+        self._seen.add(id(thing))
+        self._held.append(thing)  # its identity must not become another's
+        for get in _parts(thing):
+            self._read(get, depth)
+
+
+def _parts(thing: object) -> Iterator[Getter]:
+    """The reads that a thing leads to."""
+    if isinstance(thing, FunctionType):
+        yield from _of_function(thing)
+    elif isinstance(thing, PythonFunction):
+        yield partial(getattr, thing, "python")
+    elif isinstance(thing, MethodType):
+        yield partial(getattr, thing, "__func__")
+        yield partial(getattr, thing, "__self__")
+    elif isinstance(thing, partial):
+        yield from (partial(getattr, thing, name) for name in ("func", "args", "keywords"))
+    elif isinstance(thing, tuple | list):
+        items = cast("Sequence[object]", thing)
+        yield partial(len, items)
+        yield from (partial(_item, items, k) for k in range(len(items)))
+    elif isinstance(thing, dict):
+        table = cast("Mapping[object, object]", thing)
+        yield lambda: tuple(table)
+        yield from (partial(table.get, key, _MISSING) for key in table)
+    elif not isinstance(thing, type | ModuleType) and not _is_own(type(thing)):
+        yield from (partial(getattr, thing, name, _MISSING) for name in _attributes(thing))
+
+
+def _of_function(function: FunctionType) -> Iterator[Getter]:
+    for cell in function.__closure__ or ():
+        yield partial(getattr, cell, "cell_contents", _MISSING)
+    yield lambda: function.__defaults__
+    yield lambda: function.__kwdefaults__
+    names = frozenset(_names(function.__code__))
+    for name in names & function.__globals__.keys():
+        found = function.__globals__[name]
+        yield partial(function.__globals__.get, name, _MISSING)
+        if isinstance(found, ModuleType | type) and not _is_own(found):
+            present = (one for one in names if hasattr(found, one))
+            yield from (partial(getattr, found, one, _MISSING) for one in present)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _attributes(thing: object) -> list[str]:
+    own = list(getattr(thing, "__dict__", {}))
+    slots = [name for cls in type(thing).__mro__ for name in getattr(cls, "__slots__", ())]
+    return [name for name in (*own, *slots) if name not in ("__dict__", "__weakref__")]
+
+
+def _item(items: Sequence[object], position: int) -> object:
+    return items[position] if position < len(items) else _MISSING
+
+
+def _is_own(thing: type | ModuleType) -> bool:
+    """Whether a module, or the module of a class, is ours, NumPy's or Python's."""
+    name = thing.__name__ if isinstance(thing, ModuleType) else thing.__module__
+    return name.partition(".")[0] in _OWN
+
+
+def _form(array: Any) -> object:
+    return isinstance(array, Array), getattr(array, "element", None) or array.dtype, array.shape
+
+
+def _is_same(now: object, then: object) -> bool:
+    if now is then:
+        return True
+    if _is_array(now):
+        return _form(now) == then
+    # By text, because 0.0 == -0.0 and nan != nan.
+    return _is_plain(now) and _text(now) == _text(then)
+
+
+def _is_plain(thing: object) -> bool:
+    return isinstance(thing, (*_PLAIN, tuple))
+
+
+def _is_array(thing: object) -> bool:
+    return isinstance(thing, Array | np.ndarray)
+
+
+def _text(thing: object) -> str:
+    return f"{type(thing)}{thing!r}"

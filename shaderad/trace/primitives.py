@@ -1,0 +1,187 @@
+"""Nodes of array graphs made from traced arrays whose shapes need not agree yet.
+
+Invariant: what comes out follows NumPy's broadcasting, for each element of a mapped function by
+itself: batch axes stand in front and are never mixed with those that users see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from shaderad.arrays.traced_sizes import TracedSize, shown_shape
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import Span, error
+from shaderad.frontend import conversions
+from shaderad.ir import arrays, nodes, sizes
+from shaderad.ir.arrays import ArrayType, Value
+from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import Scalar
+from shaderad.language.values import NumberArgument, PythonNumber
+from shaderad.language.values import Value as Operand
+from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
+from shaderad.rules.expressions import in_order
+from shaderad.trace.traced import TracedArray, tracing
+
+Number = bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNumber:
+    """A number among the arguments of a graph that serves other numbers, too.
+
+    Two are equal where tracing cannot tell them apart.
+    """
+
+    position: int
+    type: type
+    is_zero: bool
+    value: Number = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberInput:
+    """What an input of a graph holds: an `OpenNumber` in the type it takes."""
+
+    position: int
+    type: Scalar
+
+
+def traced(x: Any, name: str = "operand") -> TracedArray:
+    """Anything array-like as an array of the current trace."""
+    if isinstance(x, TracedSize):
+        return size_array(x.size)
+    return tracing().lifted(x, name)
+
+
+def as_number(x: Any) -> Number | None:
+    """A number of the Python program; `None` for everything else."""
+    plain = cast("object", x.item() if isinstance(x, np.generic) else x)
+    return plain if isinstance(plain, bool | int | float) else None
+
+
+def size_array(size: Size) -> TracedArray:
+    """A size as a 0-d array of an int."""
+    return made(arrays.SizeOf(operands=(), size=size).result, ())
+
+
+def made(value: Value, batch: Shape) -> TracedArray:
+    """A result of the current trace."""
+    return TracedArray(tracing(), value, batch)
+
+
+# -- shapes -----------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    """The shape that all of `shapes` are repeated to.
+
+    Raises:
+        ShapeError: SR0379, where two sizes differ and neither is 1.
+    """
+    found: Shape = ()
+    for shape in shapes:
+        rank = max(len(found), len(shape))
+        left, right = ((1,) * (rank - len(s)) + s for s in (found, shape))
+        pairs = zip(left, right, strict=True)
+        found = tuple(_common(p, q, found, shape) for p, q in pairs)
+    return found
+
+
+def _common(a: Size, b_: Size, left: Shape, right: Shape) -> Size:
+    if a == 1 or b_ == 1:
+        return b_ if a == 1 else a
+    if not tracing().are_equal(a, b_):
+        raise error("SR0379", user_span(), left=known_shape(left), right=known_shape(right))
+    return b_ if isinstance(b_, int) else a
+
+
+def repeats_to(shape: Shape, wanted: Shape) -> bool:
+    """Whether NumPy would repeat an array of `shape` to `wanted`."""
+    pairs = zip(reversed(shape), reversed(wanted), strict=False)
+    return len(shape) <= len(wanted) and all(p == 1 or tracing().are_equal(p, q) for p, q in pairs)
+
+
+def known_shape(shape: Shape) -> str:
+    """A shape in a message: its sizes, and what they are in this call."""
+    if all(isinstance(extent, int) for extent in shape):
+        return shown_shape(shape)
+    trace = tracing()
+    numbers = shown_shape(tuple(sizes.evaluate(extent, trace.size_by_name) for extent in shape))
+    return f"{shown_shape(shape)} = {numbers}" if trace.has_named_sizes else numbers
+
+
+def common_batch(operands: Sequence[TracedArray]) -> Shape:
+    """The batch of an operation: the deepest, of which all others are the beginning."""
+    return max((x.batch for x in operands), key=len, default=())
+
+
+def spread(x: TracedArray, batch: Shape, shape: Shape) -> Value:
+    """`x` repeated to a batch and a shape."""
+    whole = (*batch, *shape)
+    rank = len(x.extents)
+    axes = [*range(len(x.batch)), *range(len(whole) - rank, len(whole))]
+    # Sizes that are equal in this call alone must also look equal: rules compare them.
+    own = tuple(1 if p == 1 else whole[k] for p, k in zip(x.value.shape, axes, strict=True))
+    return b.broadcast(b.reshape(x.value, own), whole, axes)
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    """An axis counted from the front.
+
+    Raises:
+        ShapeError: SR0323, where there is none such.
+    """
+    number = as_number(axis)
+    if type(number) is not int or not -rank <= number < rank:
+        raise error("SR0323", user_span(), axis=repr(axis), rank=rank)
+    return number % rank
+
+
+# -- by element -------------------------------------------------------------------------------
+
+
+def elementwise(make: Callable[[Span, Sequence[Operand]], Operand], *operands: Any) -> TracedArray:
+    """What `make` says of the elements, by the rules of the kernel language.
+
+    Args:
+        make: Takes the span of the operation, and for each operand a typed expression, or a
+            number known while tracing.
+        operands: Arrays, data and numbers; at least one array.
+    """
+    span = user_span()
+    is_number = [isinstance(x, OpenNumber) or as_number(x) is not None for x in operands]
+    found = {f"x{k}": x if is_number[k] else traced(x) for k, x in enumerate(operands)}
+    array_by_name = {name: x for name, x in found.items() if isinstance(x, TracedArray)}
+    arguments = [_operand(x, name, span) for name, x in found.items()]
+    expr = conversions.expr(make(span, arguments), span)
+    array_by_name |= _open_numbers(expr, found)
+    batch = common_batch([*array_by_name.values()])
+    shape = broadcast_shapes(*(x.extents for x in array_by_name.values()))
+    value_by_name = {name: spread(x, batch, shape) for name, x in array_by_name.items()}
+    return made(b.elementwise(expr, value_by_name, (*batch, *shape)), batch)
+
+
+def _open_numbers(expr: nodes.Expr, operand_by_name: Mapping[str, Any]) -> dict[str, TracedArray]:
+    """An input without axes for each number that another call may replace."""
+    type_by_name = {e.name: e.type for e in in_order(expr) if isinstance(e, nodes.Var)}
+    found: dict[str, TracedArray] = {}
+    for name, x in operand_by_name.items():
+        t = type_by_name.get(name)
+        if isinstance(x, OpenNumber) and isinstance(t, Scalar):
+            found[name] = tracing().argument(ArrayType(t, ()), NumberInput(x.position, t))
+    return found
+
+
+def _operand(x: Any, name: str, span: Span) -> Operand:
+    if isinstance(x, TracedArray):
+        return c.variable(name, x.element)
+    if isinstance(x, OpenNumber):
+        return NumberArgument(x.value, span, name)
+    number = as_number(x)
+    assert number is not None
+    return PythonNumber(number, span)

@@ -1,0 +1,215 @@
+"""What a graph takes that is built before it is called: a tree of arrays with named sizes.
+
+Its annotations say it when it is built, the manifest when it is loaded. Invariant: a call that
+binds has the element types, ranks and equal extents that the graph was traced for.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast, get_args, get_origin, is_typeddict
+
+from shaderad.arrays import trees
+from shaderad.arrays.arrays import Array
+from shaderad.arrays.dtypes import ArrayAnnotation, element_type
+from shaderad.device.devices import Device
+from shaderad.diagnostics import Span, error
+from shaderad.ir import sizes
+from shaderad.ir.arrays import ArrayType
+from shaderad.ir.types import BOOL, FLOAT, INT, Type
+from shaderad.trace.annotations import Annotations, Wanted, converted
+from shaderad.trace.arguments import Arguments
+from shaderad.trace.calls import Form, Placeholder
+from shaderad.trace.primitives import as_number
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSignature:
+    """The parameters of a graph."""
+
+    name: str
+    skeleton: dict[str, Any]
+    """For each parameter a tree with a `Placeholder` for each array."""
+    wanted: tuple[Wanted, ...]
+    """What each array must be; all of them have extents."""
+    names: tuple[str, ...]
+    """What messages call each array."""
+    fixed: frozenset[str] = frozenset()
+    """Parameters whose values are part of the graph; a call does not give them."""
+    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What parameters are that a call leaves out, where that is numbers."""
+
+    @property
+    def types(self) -> tuple[ArrayType, ...]:
+        """The arrays with symbols for named sizes."""
+        return tuple(
+            ArrayType(one.element, tuple(sizes.symbol(n) if isinstance(n, str) else n
+                                         for n in one.extents or ()))
+            for one in self.wanted
+        )  # fmt: skip
+
+    @property
+    def size_names(self) -> tuple[str, ...]:
+        """The names of sizes, in the order in which they are first mentioned."""
+        extents = (n for one in self.wanted for n in one.extents or ())
+        return tuple(dict.fromkeys(n for n in extents if isinstance(n, str)))
+
+    def given(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments of a call in the order of the parameters.
+
+        Raises:
+            ShapeError: SR0363 to SR0366, where they do not match the parameters.
+        """
+        names = [name for name in self.skeleton if name not in self.fixed]
+        if len(args) > len(names):
+            raise error("SR0363", name=self.name, count=len(args), wanted=", ".join(names))
+        found = dict(zip(names, args, strict=False))
+        for name, x in keywords.items():
+            if name in found:
+                raise error("SR0366", name=self.name, parameter=name)
+            if name not in names:
+                raise error("SR0365", name=self.name, found=name, wanted=", ".join(names))
+            found[name] = x
+        found = {**self.defaults, **found}
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise error("SR0364", name=self.name, missing=", ".join(missing))
+        return tuple(found[name] for name in names)
+
+    def arguments(self, given: Sequence[Any], device: Device) -> Arguments:
+        """The arrays among the arguments of a call, of the wanted element types.
+
+        Raises:
+            ShapeError: SR0345 for the number of axes, SR0346 for a size, SR0350 to SR0367 for the
+                elements, SR0333 for a container that is built otherwise.
+        """
+        found: list[Array] = []
+
+        def place(leaf: Any, x: Any) -> None:
+            if isinstance(leaf, Placeholder):
+                name = self.names[leaf.position]
+                found.append(converted(name, x, self.wanted[leaf.position], device))
+
+        trees_given = [tree for name, tree in self.skeleton.items() if name not in self.fixed]
+        for tree, x in zip(trees_given, given, strict=True):
+            _walk(place, tree, x, self.name)
+        return Arguments(tuple(trees_given), tuple(found))
+
+    def form(self, arguments: Arguments) -> Form:
+        """What the named sizes are in a call.
+
+        Raises:
+            ShapeError: SR0347, where two arguments disagree on one.
+        """
+        known: dict[str, tuple[int, str]] = {}
+        for name, wanted, x in zip(self.names, self.wanted, arguments.arrays, strict=True):
+            for extent, number in zip(wanted.extents or (), x.shape, strict=True):
+                if isinstance(extent, int):
+                    continue
+                first, argument = known.setdefault(extent, (number, name))
+                if first != number:
+                    raise error("SR0347", name=extent, left=argument, first=first, right=name,
+                                second=number)  # fmt: skip
+        return Form(self.types, {name: number for name, (number, _) in known.items()})
+
+
+def _walk(place: Any, tree: Any, given: Any, name: str) -> None:
+    """Calls `place` for each leaf of `tree` and what is given for it."""
+    parts = trees.children(tree)
+    if parts is None:
+        place(tree, given)
+        return
+    items = cast("list[Any]", given) if isinstance(given, list) else None
+    own = (trees.children(given) if items is None else dict(enumerate(items))) or {}
+    if set(own) != set(parts):
+        raise error("SR0333", what=f"an argument of `{name}`", found=trees.described(given),
+                    wanted=trees.described(tree))  # fmt: skip
+    for key, part in parts.items():
+        _walk(place, part, own[key], name)
+
+
+def signature_of(
+    name: str, function: Callable[..., Any], annotations: Annotations
+) -> GraphSignature:
+    """What the annotations of `function` say; defaults stand for what has none.
+
+    Raises:
+        LanguageError: SR0730, where a parameter has neither; SR0731, where a size has no name that
+            an expression may hold.
+    """
+    reader = _Reader(name, annotations)
+    hints = inspect.get_annotations(function)
+    skeleton: dict[str, Any] = {}
+    fixed: set[str] = set()
+    defaults: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        key = parameter.name
+        is_one = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        tree = reader.tree(hints[key], key) if is_one and key in hints else None
+        if tree is None and parameter.default is not parameter.empty:
+            tree = parameter.default
+            fixed.add(key)
+        elif all(as_number(leaf) is not None for leaf in trees.leaves(parameter.default)):
+            defaults[key] = parameter.default
+        if tree is None:
+            raise error("SR0730", span_of(function), graph=name, name=key)
+        skeleton[key] = tree
+    return GraphSignature(name, skeleton, tuple(reader.wanted), tuple(reader.names),
+                          frozenset(fixed), defaults)  # fmt: skip
+
+
+class _Reader:
+    """The arrays of a signature, numbered while its annotations are read."""
+
+    def __init__(self, graph: str, annotations: Annotations) -> None:
+        self.wanted: list[Wanted] = []
+        self.names: list[str] = []
+        self._graph = graph
+        self._annotations = annotations
+
+    def tree(
+        self, annotation: object, name: str, space: Mapping[str, Any] | None = None
+    ) -> Any | None:
+        """A tree with a `Placeholder` for each array; `None` for what is no array."""
+        found = self._annotations.evaluated(annotation, space)
+        if isinstance(found, ArrayAnnotation):
+            return self._array(Wanted(element_type(found.element), found.extents), name)
+        if isinstance(found, type) and found in _NUMBERS:
+            return self._array(Wanted(_NUMBERS[found], ()), name)
+        if get_origin(found) is tuple:
+            parts = [self.tree(one, f"{name}[{k}]") for k, one in enumerate(get_args(found))]
+            return None if None in parts else tuple(parts)
+        return self._of_class(found, name) if isinstance(found, type) else None
+
+    def _of_class(self, found: type[Any], name: str) -> Any | None:
+        """A named tuple or typed dict."""
+        if not is_typeddict(found) and not hasattr(found, "_fields"):
+            return None
+        space = vars(sys.modules[found.__module__])
+        hints: dict[str, object] = inspect.get_annotations(found)
+        parts = {key: self.tree(one, f"{name}.{key}", space) for key, one in hints.items()}
+        if None in parts.values():
+            return None
+        return parts if is_typeddict(found) else found(**parts)
+
+    def _array(self, wanted: Wanted, name: str) -> Placeholder | None:
+        if wanted.extents is None:
+            return None
+        for extent in wanted.extents:
+            if isinstance(extent, str) and not (extent.isidentifier() and extent.isascii()):
+                raise error("SR0731", graph=self._graph, name=name, found=extent)
+        self.wanted.append(wanted)
+        self.names.append(name)
+        return Placeholder(len(self.wanted) - 1)
+
+
+def span_of(function: Callable[..., Any]) -> Span:
+    """Where a function is defined."""
+    code = function.__code__
+    return Span(code.co_filename, code.co_firstlineno)
+
+
+_NUMBERS: dict[type, Type] = {float: FLOAT, int: INT, bool: BOOL}

@@ -1,0 +1,252 @@
+"""Arrays of a function that is being traced: a value of a graph in place of content.
+
+A `GraphTrace` is one function, or the body of a loop, while it is traced. What it takes from
+outside (its arguments, arrays that the function captures, values of the trace around it) becomes
+an input of its graph. Invariant: a value belongs to one trace, and only that trace and those
+inside of it compute with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar, copy_context
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
+
+import numpy as np
+
+from shaderad.arrays.arrays import Array
+from shaderad.arrays.traced_sizes import shown
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
+from shaderad.ir import sizes
+from shaderad.ir.arrays import ArrayType, Graph, Value
+from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import Type
+from shaderad.runtime import buffers
+
+if TYPE_CHECKING:
+    from shaderad.device.devices import Device
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_current: ContextVar[GraphTrace | None] = ContextVar("shaderad_graph_trace", default=None)
+
+
+class GraphTrace:
+    """What a function has computed so far, and what it took from outside."""
+
+    def __init__(
+        self,
+        size_by_name: dict[str, int],
+        parent: GraphTrace | None = None,
+        belongs_to: object = None,
+    ) -> None:
+        # size_by_name: what the symbolic sizes are in the call that is traced.
+        self.parent = parent
+        self.belongs_to = belongs_to
+        """Whose function is traced, if anybody asks."""
+        self.size_by_name = size_by_name
+        self.has_named_sizes = parent is None or parent.has_named_sizes
+        """True if users named the symbolic sizes; messages show only numbers for others."""
+        self.batch: Shape = () if parent is None else parent.batch
+        """What a mapped Python function is repeated over, while it is called."""
+        self.inputs: list[Value] = []
+        self.given: list[Any] = []
+        """What each input stands for outside: an array, data, or a value of the parent."""
+        self.constants: list[Array] = [] if parent is None else parent.constants
+        """Arrays that the function put on a device while it was traced."""
+        self.equal_sizes: list[tuple[Size, Size]] = [] if parent is None else parent.equal_sizes
+        """Sizes that this trace takes to be equal, which a later call must confirm."""
+        self.positive_sizes: list[Size] = [] if parent is None else parent.positive_sizes
+        """Sizes that are above 0 in this call; later ones must confirm it, too."""
+        self._captured: dict[int, Value] = {}
+
+    def input(self, t: ArrayType, given: Any) -> Value:
+        """A new input that stands for `given`."""
+        made = Value(t)
+        self.inputs.append(made)
+        self.given.append(given)
+        return made
+
+    def argument(self, t: ArrayType, given: Any, batch: Shape = ()) -> TracedArray:
+        """A new input as the function sees it."""
+        return TracedArray(self, self.input(t, given), batch)
+
+    def value_of(self, x: Array) -> Value:
+        """The value that `x` is in this trace.
+
+        Raises:
+            LanguageError: SR0322, where `x` belongs to a trace that is over.
+        """
+        if isinstance(x, TracedArray) and x.owner is self:
+            return x.value
+        if self.parent is not None and not isinstance(x, TracedArray):
+            # One value of the trace around it, whatever it was found as.
+            x = TracedArray(self.parent, self.parent.value_of(x))
+        # What the key stands for is held by `given`, so that nothing else gets its identity.
+        key = id(x.value) if isinstance(x, TracedArray) else id(x)
+        known = self._captured.get(key)
+        if known is None:
+            known = self._capture(x)
+            self._captured[key] = known
+        return known
+
+    def _capture(self, x: Array) -> Value:
+        if self.parent is not None:
+            return self.input(self.parent.value_of(x).type, x)
+        if isinstance(x, TracedArray):
+            raise error("SR0322", user_span())
+        return self.input(ArrayType(x.element, x.shape), x)
+
+    def source_of(self, value: Value) -> Any:
+        """What an input stands for outside; `None` for a value that was computed."""
+        return next((x for v, x in zip(self.inputs, self.given, strict=True) if v is value), None)
+
+    def lifted(self, x: Any, name: str = "operand") -> TracedArray:
+        """An array or data of any sort as an array of this trace."""
+        if isinstance(x, TracedArray):
+            return x if x.owner is self else TracedArray(self, self.value_of(x), x.batch)
+        if isinstance(x, Array):
+            return TracedArray(self, self.value_of(x))
+        data = buffers.as_numpy(x, name)
+        element = buffers.inferred_type(data)
+        return TracedArray(self, self._of_data(ArrayType(element, data.shape), x))
+
+    def _of_data(self, t: ArrayType, data: Any) -> Value:
+        if self.parent is None:
+            return self.input(t, data)
+        outer = self.parent._of_data(t, data)
+        return self.value_of(TracedArray(self.parent, outer))
+
+    def are_equal(self, a: Size, b: Size) -> bool:
+        """Whether two sizes are equal: always, or in this call, and then it is noted."""
+        if a == b:
+            return True
+        if isinstance(a, int) and isinstance(b, int):
+            return False
+        if sizes.evaluate(a, self.size_by_name) != sizes.evaluate(b, self.size_by_name):
+            return False
+        self.equal_sizes.append((a, b))
+        return True
+
+    def is_positive(self, size: Size) -> bool:
+        """Whether a size is above 0 in this call, which is noted."""
+        return self.is_less(0, size)
+
+    def is_less(self, a: Size, b: Size) -> bool:
+        """Whether ``a < b`` in this call, which is noted: other calls are traced again."""
+        difference = sizes.subtract(b, a)
+        found = sizes.evaluate(difference, self.size_by_name) > 0
+        if not isinstance(difference, int):
+            self.positive_sizes.append(difference if found else sizes.subtract(1, difference))
+        return found
+
+    def run(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
+        """Calls `function`, whose array functions compute in this trace."""
+        # A context of its own ends with the call, so that no interrupt can leave it entered.
+        context = copy_context()
+        context.run(_current.set, self)
+        return context.run(function, *args, **keywords)
+
+    def graph(self, outputs: Sequence[Value]) -> Graph:
+        """What has been traced, as a function of everything it took from outside."""
+        return Graph(tuple(self.inputs), tuple(outputs))
+
+
+def current_trace() -> GraphTrace | None:
+    """The innermost function that is being traced."""
+    return _current.get()
+
+
+def traces() -> Iterator[GraphTrace]:
+    """The functions that are being traced, the innermost first."""
+    found = _current.get()
+    while found is not None:
+        yield found
+        found = found.parent
+
+
+class TracedArray(Array):
+    """An array whose content is known when the graph runs.
+
+    Attributes:
+        owner: The trace that it belongs to.
+        value: What it is in the graph, batch axes included.
+        batch: Extents of the leading axes that its users do not see: those that a mapped Python
+            function is repeated over.
+    """
+
+    __slots__ = ("batch", "owner", "value")
+
+    def __init__(self, owner: GraphTrace, value: Value, batch: Shape = ()) -> None:
+        # A graph runs on whatever device its arguments are on.
+        nowhere = cast("Device", None)
+        shape = cast("tuple[int, ...]", tuple(map(shown, value.shape[len(batch) :])))
+        super().__init__(nowhere, value.element, shape, None)
+        self.owner = owner
+        self.value = value
+        self.batch = batch
+
+    @property
+    def extents(self) -> Shape:
+        """The shape as the graph knows it."""
+        return self.value.shape[len(self.batch) :]
+
+    def __repr__(self) -> str:
+        return f"Array({self.element}, shape={self.shape}, traced)"
+
+    def check_readable(self, what: str) -> NoReturn:
+        raise error("SR0321", user_span(), what=what)
+
+    # What a graph does not know while it is traced.
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        self.check_readable("`.numpy()`")
+
+    def item(self) -> Any:
+        self.check_readable("`.item()`")
+
+    def __index__(self) -> int:  # noqa: PLE0305 - it raises
+        self.check_readable("an index or count of Python")
+
+    def __bool__(self) -> bool:  # noqa: PLE0304 - it raises
+        self.check_readable("a condition")
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __len__(self) -> int:
+        if not self.extents:
+            raise error("SR0360", user_span(), what="`len()`")
+        if isinstance(self.extents[0], int):
+            return self.extents[0]
+        raise error("SR0320", user_span(), size=self.extents[0], what="`len()`")
+
+    def __copy__(self) -> Array:
+        return self
+
+    def viewed(self, element: Type, shape: tuple[int, ...], skipped: int = 0) -> Array:
+        raise AssertionError("a traced array has no bytes")
+
+
+def is_traced(values: Sequence[Any]) -> bool:
+    """Whether an operation on these values is to be traced, not run."""
+    return _current.get() is not None or any(isinstance(v, TracedArray) for v in values)
+
+
+def is_less(a: Size, b: Size) -> bool:
+    """True if ``a < b``: for numbers by themselves, for sizes in the call that is traced."""
+    return a < b if isinstance(a, int) and isinstance(b, int) else tracing().is_less(a, b)
+
+
+def tracing() -> GraphTrace:
+    """The trace that operations belong to.
+
+    Raises:
+        LanguageError: SR0322 where there is none: a traced array has left its function.
+    """
+    found = _current.get()
+    if found is None:
+        raise error("SR0322", user_span())
+    return found

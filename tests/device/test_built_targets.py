@@ -1,0 +1,93 @@
+"""Which target of a build serves a device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shaderad.compiler.artifact import Access, Binding, Program
+from shaderad.device.built_targets import Entry, Offer
+from shaderad.diagnostics import Error
+from shaderad.lower.bindings import Lowered, Mode
+from shaderad.runtime import Capabilities
+
+DEVICE = Capabilities(
+    runtime="wgpu",
+    adapter="Lamp",
+    kind="discrete",
+    api="vulkan",
+    driver="1",
+    features=frozenset({"float-atomics", "subgroups"}),
+    atomics="native",
+    storage_buffer_limit=9,
+    binding_bytes_limit=1 << 27,
+    uniform_bytes_limit=1 << 16,
+    workgroup_count_limit=65535,
+    workgroup_threads_limit=1024,
+)
+
+
+def offer(target: str, buffer_count: int = 1, features: tuple[str, ...] = ()) -> Offer[str]:
+    bindings = (Binding(0, "parameters", Access.UNIFORM),)
+    bindings += tuple(Binding(k, f"x{k}", Access.READ) for k in range(1, 1 + buffer_count))
+    program = Program("shade_bwd", "", (64, 1, 1), bindings, features=frozenset(features))
+    return Offer(target, [Lowered(program, Mode.BACKWARD, (), ())])
+
+
+OFFERS = {
+    "hlsl": offer("hlsl"),
+    "wgsl": offer("wgsl"),
+    "spirv-core": offer("spirv-core"),
+    "spirv": offer("spirv", 9, ("float-atomics", "subgroups")),
+}
+
+
+def entry(*targets: str, **others: str) -> Entry[str]:
+    offers = {**{target: OFFERS[target] for target in targets}, **others}
+    return Entry("shade", "out", Mode.BACKWARD, offers)
+
+
+def refused(built: Entry[str], device: Capabilities = DEVICE) -> Error:
+    with pytest.raises(Error) as caught:
+        built.serving(device)
+    return caught.value
+
+
+def test_targets_are_tried_from_the_most_able_one() -> None:
+    assert entry(*OFFERS).serving(DEVICE) == ["spirv", "spirv-core", "wgsl"]
+    assert entry(*OFFERS).serving(replace(DEVICE, runtime="slangpy"))[2] == "hlsl"
+
+
+def test_a_target_that_the_device_is_too_small_for_is_passed_over() -> None:
+    without_atomics = replace(DEVICE, features=frozenset({"subgroups"}))
+    assert entry(*OFFERS).serving(without_atomics) == ["spirv-core", "wgsl"]
+    with_few_buffers = replace(DEVICE, storage_buffer_limit=8)
+    assert entry("spirv", "wgsl").serving(with_few_buffers) == ["wgsl"]
+
+
+def test_a_target_without_the_mode_is_passed_over() -> None:
+    assert entry("wgsl", spirv="it writes no floats").serving(DEVICE) == ["wgsl"]
+
+
+def test_a_mode_that_no_target_has_is_refused_with_its_reason() -> None:
+    failure = refused(entry("hlsl", spirv="it writes no floats", wgsl="another"))
+    assert failure.code == "SR0725"
+    assert "without `backward`: it writes no floats" in str(failure)
+
+
+def test_what_a_device_lacks_is_named_for_each_target() -> None:
+    failure = refused(entry("spirv"), replace(DEVICE, features=frozenset(), storage_buffer_limit=8))
+    assert failure.code == "SR0724"
+    assert (
+        "for `spirv` the device lacks 9 storage buffers (`shade_bwd` binds them, it has 8), "
+        "`float-atomics`, `subgroups`"
+    ) in str(failure)
+
+
+def test_a_folder_for_other_hosts_says_what_to_build() -> None:
+    failure = refused(entry("hlsl"))
+    assert failure.code == "SR0724"
+    text = str(failure)
+    assert "built for `hlsl`; wgpu takes `spirv`, `spirv-core`, `wgsl`" in text
+    assert "build for `wgsl`" in text

@@ -1,0 +1,130 @@
+"""Sums of one length are found in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from shaderad import double, float3, half
+from shaderad.ir import ops, sizes, types
+from shaderad.ir.arrays import Graph, Value
+from shaderad.plan.planning import plan
+from shaderad.plan.steps import RunKernel, RunPass
+from shaderad.rules.arrays import building as b
+from tests.array_check import array
+
+M, N = sizes.symbol("m"), sizes.symbol("n")
+LENGTHS = (0, 1, 2, 63, 1000, 4099)
+
+
+def steps_of(inputs: tuple[Value, ...], *outputs: Value) -> list[type]:
+    return [type(step) for step in plan(Graph(inputs, outputs)).steps]
+
+
+def total(x: Value) -> Value:
+    return b.reduce(ops.ADD, x)
+
+
+def test_sums_of_one_length_are_one_pass() -> None:
+    x, y = array((N,)), array((N,))
+    squares = b.applied(ops.MUL, x, y)
+    assert steps_of((x, y), total(x), total(squares), total(y)) == [RunPass, RunKernel]
+
+
+def test_five_are_two_passes() -> None:
+    xs = [array((N,)) for _ in range(5)]
+    found = steps_of((*xs,), *map(total, xs))
+    assert found.count(RunPass) == 2
+
+
+def test_those_of_other_lengths_or_types_stay_apart() -> None:
+    x, longer = array((N,)), array((M,))
+    assert steps_of((x, longer), total(x), total(longer)) == [RunPass, RunPass]
+    for t in (types.HALF, types.DOUBLE, types.INT):
+        y = array((N,), t)
+        assert RunKernel not in steps_of((x, y), total(x), total(y))
+
+
+def test_a_sum_of_what_another_one_gave_comes_after_it() -> None:
+    x = array((N,))
+    mean = b.broadcast(total(x), (N,), ())
+    moved = b.applied(ops.SUB, x, mean)
+    steps = plan(Graph((x,), (total(moved), total(x)))).steps
+    assert sum(isinstance(step, RunPass) for step in steps) == 2
+
+
+def test_a_pass_reads_no_more_than_it_can_bind() -> None:
+    x, y, z, u, v = (array((N,)) for _ in range(5))
+    products = [b.applied(ops.MUL, *pair) for pair in ((x, y), (z, u), (u, v))]
+    found = steps_of((x, y, z, u, v), *map(total, products))
+    assert found.count(RunPass) == 2
+
+
+def fitted(x: Any, y: Any, a: Any, c: Any) -> Any:
+    return sad.sum((a * x * x + c - y) ** 2)
+
+
+def spread(x: Any, y: Any, a: Any, c: Any) -> Any:
+    """Sums that depend on one another."""
+    mean = sad.sum(a * x) / 7.0
+    return sad.sum((x - mean) ** 2) + c * sad.sum(x * y) * sad.sum(y)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("function", [fitted, spread])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_values_and_gradients_are_those_of_float64(
+    function: Callable[..., Any], length: int, device: sad.Device
+) -> None:
+    rng = np.random.default_rng(length)
+    x, y = (rng.uniform(-1, 1, length).astype(np.float32) for _ in range(2))
+    a, c = np.float32(0.7), np.float32(-0.2)
+    value, found = sad.value_and_grad(sad.graph(function), argnums=(0, 1, 2, 3))(x, y, a, c)
+
+    def exact(x: Any, y: Any, a: Any, c: Any) -> Any:
+        if function is fitted:
+            return ((a * x * x + c - y) ** 2).sum()
+        mean = (a * x).sum() / 7.0
+        return ((x - mean) ** 2).sum() + c * (x * y).sum() * y.sum()
+
+    given = [np.asarray(v, np.float64) for v in (x, y, a, c)]
+    np.testing.assert_allclose(float(value), exact(*given), rtol=2e-5, atol=1e-5)
+    for position, gradient in enumerate(found):
+        direction = rng.uniform(-1, 1, given[position].shape)
+        step = 1e-4
+        ends = []
+        for sign in (1, -1):
+            moved = list(given)
+            moved[position] = given[position] + sign * step * direction
+            ends.append(exact(*moved))
+        slope = (ends[0] - ends[1]) / (2 * step)
+        along = float((np.asarray(gradient, np.float64) * direction).sum())
+        assert along == pytest.approx(slope, rel=5e-4, abs=5e-4)
+
+
+@pytest.mark.gpu
+def test_vectors_and_scalars_share_a_pass(device: sad.Device) -> None:
+    rng = np.random.default_rng(1)
+    p, w = rng.normal(size=(999, 3)).astype(np.float32), rng.normal(size=999).astype(np.float32)
+
+    @sad.graph
+    def both(p: Any, w: Any) -> Any:
+        return sad.sum(w), sad.sum(p)
+
+    points, weights = sad.array(p, dtype=float3, device=device), sad.array(w, device=device)
+    assert "float4[]" in str(both.explain(points, weights))
+    found = both(points, weights)
+    np.testing.assert_allclose(float(found[0]), w.astype(np.float64).sum(), rtol=1e-5)
+    np.testing.assert_allclose(found[1].numpy(), p.astype(np.float64).sum(0), rtol=1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("t", [half, double, int])
+def test_other_types_are_summed_by_themselves(device: sad.Device, t: Any) -> None:
+    x, y = (sad.array(values, dtype=t, device=device) for values in (range(60), [1] * 60))
+    found = sad.graph(lambda x, y: (sad.sum(x), sad.sum(y)))(x, y)
+    assert [float(one) for one in found] == [1770.0, 60.0]
