@@ -99,7 +99,8 @@ def _quotient(a: Interval, b: Interval) -> Interval | None:
     by = b.low
     if not isinstance(by, int) or by != b.high or by <= 0:
         return None
-    return Interval(sizes.floor_divide(a.low, by), sizes.floor_divide(a.high, by), a.premises)
+    low, high = sizes.floor_divide(a.low, by), sizes.floor_divide(a.high, by)
+    return Interval(low, high, _premises(a, b))
 
 
 def _remainder(_: Interval, b: Interval) -> Interval:
@@ -111,7 +112,7 @@ def _masked(a: Interval, b: Interval) -> Interval | None:
     """``a & b`` where one of them is 0 or more."""
     ends = [x.high for x in (a, b) if isinstance(x.low, int) and x.low >= 0]
     masks = [end for end in ends if isinstance(end, int)]
-    return Interval(0, min(masks)) if masks else None
+    return Interval(0, min(masks), _premises(a, b)) if masks else None
 
 
 MODULAR: dict[ops.Op, Rule] = {

@@ -225,9 +225,7 @@ def roll(x: Any, shift: Any, axis: int = -1) -> Array:
     if not tracing().is_positive(count):
         return operand
     start = _modulo(sizes.subtract(0, _shift_of(shift)), count)
-    first = b.piece(operand.value, position, start, sizes.subtract(count, start))
-    return made(b.concatenate((first, b.piece(operand.value, position, 0, start)), position),
-                operand.batch)  # fmt: skip
+    return made(b.roll(operand.value, position, start), operand.batch)
 
 
 @api_boundary

@@ -130,12 +130,18 @@ def _arg_sort(r: GraphRunner, node: arrays.ArgSort, operands: list[ArrayValue]) 
     return ints(np.argsort(cell(x.value).data.reshape(x.shape), axis=-1, kind="stable"))
 
 
+def _roll(r: GraphRunner, node: arrays.Roll, operands: list[ArrayValue]) -> ArrayValue:
+    shape = operands[0].shape
+    return taken(operands[0], np.roll(numbers(shape), -r.size(node.start), node.axis), shape)
+
+
 RULES = {
     arrays.Broadcast: _broadcast,
     arrays.Reshape: _reshape,
     arrays.Transpose: _transpose,
     arrays.Slice: _slice,
     arrays.Place: _place,
+    arrays.Roll: _roll,
     arrays.Concatenate: _concatenate,
     arrays.Gather: _gather,
     arrays.ScatterAdd: _scatter_add,

@@ -215,6 +215,20 @@ class Place(Node):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Roll(Node):
+    """``result[.., i, ..] = x[.., (i + start) mod n, ..]`` along `axis`, of n elements.
+
+    ``0 <= start <= n``.
+    """
+
+    axis: int
+    start: Size
+
+    def result_types(self) -> tuple[ArrayType, ...]:
+        return (self.operands[0].type,)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Concatenate(Node):
     """The operands, concatenated along `axis`."""
 

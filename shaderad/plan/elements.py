@@ -138,6 +138,15 @@ class Elements:
         )
         return (yield x, tuple(inner))
 
+    def roll(self, node: arrays.Roll, at: Indices) -> Steps:
+        (x,) = node.operands
+        count = self.positions.size(x.shape[node.axis])
+        moved = add(at[node.axis], constant(node.start))
+        is_beyond = c.apply(ops.GE, self.positions.expr(moved), count)
+        turn = self.positions.of(c.select(is_beyond, count, c.whole(0)))
+        inner = add(moved, times(turn, -1))
+        return (yield x, (*at[: node.axis], inner, *at[node.axis + 1 :]))
+
     def place(self, node: arrays.Place, at: Indices) -> Steps:
         (x,) = node.operands
         inner: list[Position] = []
@@ -237,6 +246,7 @@ _RULES: Mapping[type[Any], Callable[[Elements, Any, Indices], Steps]] = {
     arrays.Transpose: Elements.transpose,
     arrays.Slice: Elements.slice,
     arrays.Place: Elements.place,
+    arrays.Roll: Elements.roll,
     arrays.Concatenate: Elements.concatenate,
     arrays.Gather: Elements.gather,
 }

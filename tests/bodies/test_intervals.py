@@ -114,6 +114,11 @@ _EXTENTS = st.integers(1, 5)
              nodes.Const(type=INT, value=0)),
     dim=(2, 1), shape=(1, 1), n=(1 << 31) - 1,
 )  # fmt: skip
+@example(
+    e=_apply(ops.BIT_AND, nodes.Var(type=INT, name="i"),
+             _apply(ops.MOD, nodes.Var(type=INT, name="i"), nodes.Const(type=INT, value=-3))),
+    dim=(5, 1), shape=(2, 1), n=0,
+)  # fmt: skip
 def test_no_thread_leaves_what_was_proved(
     e: Expr, dim: tuple[int, int], shape: tuple[int, int], n: int
 ) -> None:

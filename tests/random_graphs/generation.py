@@ -168,6 +168,14 @@ def joined(maker: Maker, x: Value) -> Value:
     return b.piece(both, axis, maker.pick((0, x.shape[axis])), x.shape[axis])
 
 
+def rolled(maker: Maker, x: Value) -> Value:
+    if not x.shape:
+        return x
+    axis = maker.axis(x)
+    start = maker.pick((0, 1, x.shape[axis]))
+    return b.roll(x, axis, start) if x.shape[axis] != 0 or start == 0 else x
+
+
 def placed(maker: Maker, x: Value) -> Value:
     if not x.shape:
         return x
@@ -318,9 +326,11 @@ def looped(maker: Maker, x: Value) -> Value:
     return maker.pick((last, states))
 
 
-LAYOUTS: tuple[Step, ...] = (transposed, reshaped, reversed_, sliced, shifted, repeated, placed)
+LAYOUTS: tuple[Step, ...] = (
+    transposed, reshaped, reversed_, sliced, shifted, repeated, placed, rolled,
+)  # fmt: skip
 STEPS: tuple[Step, ...] = (
     unary, binary, binary, chosen, in_struct, transposed, reshaped, reversed_, shifted, repeated,
-    joined, sliced, placed, gathered, gathered, scattered, binned, in_other_floats, last_written,
-    reduced, scanned, ordered, extreme, looped,
+    joined, sliced, placed, rolled, gathered, gathered, scattered, binned, in_other_floats,
+    last_written, reduced, scanned, ordered, extreme, looped,
 )  # fmt: skip

@@ -148,6 +148,11 @@ def piece(x: Value, axis: int, start: Size, extent: Size, step: int = 1) -> Valu
     return node.result
 
 
+def roll(x: Value, axis: int, start: Size) -> Value:
+    """``result[i] = x[(i + start) mod n]`` along one axis."""
+    return x if start == 0 else arrays.Roll(operands=(x,), axis=axis, start=start).result
+
+
 def reverse(x: Value) -> Value:
     """`x` with its last axis reversed."""
     count = x.shape[-1]

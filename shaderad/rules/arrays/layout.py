@@ -126,6 +126,19 @@ def _strided(
     return kind(operands=(x,), starts=node.starts, steps=node.steps, shape=shape).result
 
 
+# y[i] = x[i + s mod n]      y_dot[i] = x_dot[i + s mod n]      x_bar[i] = y_bar[i + n - s mod n]
+
+
+def push_roll(node: arrays.Roll, dots: Derivatives) -> Derivatives:
+    return _linear(dots, lambda dot: b.roll(dot, node.axis, node.start))
+
+
+def pull_roll(node: arrays.Roll, bars: Derivatives, _: Sequence[bool]) -> Derivatives:
+    count = node.operands[0].shape[node.axis]
+    back = sizes.subtract(count, node.start)
+    return _linear(bars, lambda bar: b.roll(bar, node.axis, back))
+
+
 # y = [x0, x1, ..]               y_dot = [x0_dot, x1_dot, ..]        xk_bar = its slice of y_bar
 
 

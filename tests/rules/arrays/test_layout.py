@@ -28,6 +28,9 @@ NODES: dict[str, Node] = {
     "slice backward": arrays.Slice(operands=(LONG,), starts=(6,), steps=(-2,), shape=(3,)),
     "empty slice": arrays.Slice(operands=(LONG,), starts=(7,), steps=(1,), shape=(0,)),
     "place": arrays.Place(operands=(SHORT,), starts=(6,), steps=(-3,), shape=(7,)),
+    "roll": arrays.Roll(operands=(X,), axis=1, start=3),
+    "roll by all": arrays.Roll(operands=(LONG,), axis=0, start=7),
+    "roll of nothing": arrays.Roll(operands=(EMPTY,), axis=0, start=0),
     "concatenate": arrays.Concatenate(operands=(X, Y, X), axis=1),
     "concatenate with nothing": arrays.Concatenate(operands=(X, EMPTY), axis=0),
 }
