@@ -13,6 +13,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from shaderad.arrays.arguments import struct_fields
 from shaderad.arrays.arrays import Array, vector_of
 from shaderad.arrays.dtypes import element_type
 from shaderad.device.lines import user_span
@@ -284,6 +285,9 @@ def conform(x: Any, element: Type, name: str) -> TracedArray:
     number = as_number(x)
     if number is not None and isinstance(element, Scalar):
         return made(b.full((), conversions.coerce(PythonNumber(number), element, user_span())), ())
+    fields = None if isinstance(x, Array) else struct_fields(x)
+    if isinstance(element, Struct) and fields and set(fields) == set(element.type_by_field):
+        return struct_of_fields(element, fields)
     parts = _parts(x)
     if any(isinstance(one, Array) for one in parts):
         scalar = scalar_of(element)

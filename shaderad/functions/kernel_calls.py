@@ -18,7 +18,7 @@ from shaderad.execute.call import (
     inferred_dim,
     wrong_extents,
 )
-from shaderad.functions.elements import conform, struct_of_fields
+from shaderad.functions.elements import conform
 from shaderad.functions.traced_pools import TracedPools
 from shaderad.ir import nodes
 from shaderad.ir.arrays import ArrayType, KernelCall, Value
@@ -118,12 +118,10 @@ def _operands(facts: KernelFacts, given: Mapping[str, Any]) -> dict[str, Value]:
 
 def _element_array(given: Any, element: Type, name: str) -> TracedArray:
     """What a kernel reads for an argument."""
-    if not isinstance(element, Struct) or isinstance(given, Array):
-        return conform(given, element, name)
-    fields = struct_fields(given)
-    if fields is not None and set(fields) == set(element.type_by_field):
-        return struct_of_fields(element, fields)
-    return conform(array(given, dtype=element), element, name)
+    is_data = isinstance(element, Struct) and not isinstance(given, Array)
+    if is_data and struct_fields(given) is None:
+        given = array(given, dtype=element)
+    return conform(given, element, name)
 
 
 def _written(
