@@ -323,11 +323,10 @@ class Array(ArrayOperators):
         """Itself, or a copy where loads of whole elements would not find it."""
         if not self.offset % types.alignment(self.element):
             return self
-        runtime, size = self.device.runtime, self.byte_count
-        buffer = runtime.allocate(size, zeroed=False)
-        if size:
-            runtime.copy(self.buffer, self.offset, buffer, 0, size)
-        return Array(self.device, self.element, self.shape, buffer)
+        buffer = self.device.runtime.allocate(self.byte_count, zeroed=False)
+        aligned = Array(self.device, self.element, self.shape, buffer)
+        copied(self, aligned)
+        return aligned
 
     def viewed(self, element: types.Type, shape: Shape, skipped: int = 0) -> Array:
         """The bytes after the first `skipped` as another array; a trace does not see it."""
@@ -427,6 +426,14 @@ def uploaded(device: Device, t: types.Type, storage: np.ndarray[Any, Any], shape
             raw = np.concatenate([raw, np.zeros(size - raw.size, np.uint8)])
         device.runtime.write(buffer, 0, raw.data)
     return Array(device, t, shape, buffer)
+
+
+def copied(source: Array, target: Array) -> None:
+    """Records a copy of all bytes of `source` to `target`, unless they are the same ones."""
+    if source.size and source.buffer is not target.buffer:
+        source.device.runtime.copy(
+            source.buffer, source.offset, target.buffer, target.offset, source.byte_count
+        )
 
 
 def zeros(device: Device, t: types.Type, shape: Shape) -> Array:

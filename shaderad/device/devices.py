@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shaderad.device.foreseen import Foreseen, lowered_now
@@ -32,7 +31,6 @@ from shaderad.device.reports import (
     unknown_report,
 )
 from shaderad.device.weak_keys import WeakKeys
-from shaderad.device.words import Packer
 from shaderad.diagnostics import CompileError, Error, error
 from shaderad.diagnostics.progress import Work
 from shaderad.diagnostics.tracebacks import api_boundary
@@ -65,10 +63,6 @@ class Stage:
     pipeline: Pipeline
     site_base: int
     """Where its report sites start in the device's table."""
-
-    @cached_property
-    def packer(self) -> Packer:
-        return Packer(self.lowered, self.site_base)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,11 +42,11 @@ class KernelAt:
     def pull(self, out_bar: Any, positions: Sequence[int], into: Sequence[Any] | None) -> list[Any]:
         launch = self.launch
         cotangents = cotangents_of(self.out, out_bar)
-        names = list(launch.outputs)
-        given = dict(zip(names, cotangents, strict=True))
+        pairs = zip(launch.outputs, cotangents, strict=True)
+        given = {name: bar for name, bar in pairs if bar is not None}
         wanted = self._names(positions)
         sums = self._in_place(positions, into) if into is not None else None
-        is_in_place = sums is not None and frozenset(sums) == wanted
+        is_in_place = sums is not None and frozenset(sums) == wanted and _are_apart(sums, given)
         gradients = launch.backward(wanted, given, sums if is_in_place else None) if wanted else {}
         found = [self._form(position, gradients) for position in positions]
         if into is None:
@@ -89,8 +89,16 @@ class KernelAt:
             if isinstance(total, Array) and is_float and (name,) in paths:
                 shape = self.launch.shape_of(paths[name,])
                 check_sum(total, element, shape, self.launch.device)
-                found[paths[name,]] = total.viewed(element, shape)
+                if total.offset == 0 and self.launch.is_apart(total):
+                    found[paths[name,]] = total.viewed(element, shape)
         return found
+
+
+def _are_apart(sums: Mapping[str, Array], cotangents: Mapping[str, Array]) -> bool:
+    """True if no two of them lie in one buffer."""
+    buffers = [id(x.buffer) for x in sums.values()]
+    bars = {id(x.buffer) for x in cotangents.values()}
+    return len(set(buffers)) == len(buffers) and bars.isdisjoint(buffers)
 
 
 def kernel_at(

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from shaderad.arrays import trees
-from shaderad.arrays.arrays import Array, Shape, zeros
+from shaderad.arrays.arrays import Array, Shape, copied, zeros
 from shaderad.device.devices import Device, check_same
 from shaderad.diagnostics import error
 from shaderad.differentiate import forms
 from shaderad.execute.convert import summed
-from shaderad.execute.dispatch import copied
 from shaderad.ir import types
 from shaderad.runtime import buffers
 from shaderad.trace.tape import trace_of

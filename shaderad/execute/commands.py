@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,8 +11,28 @@ from shaderad.runtime import fill
 if TYPE_CHECKING:
     from shaderad.runtime import Buffer, Pipeline, Runtime
 
-Frame = Sequence["Buffer"]
-"""The buffers of one run: inputs, then those that the run makes."""
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The buffers of one run, and what else differs from run to run."""
+
+    buffers: Sequence[Buffer]
+    """The inputs, then the buffers that the run makes."""
+    starts: Sequence[int]
+    """The bytes before each input in its buffer."""
+    is_shifted: bool
+    """True if an input does not start at its buffer's first byte."""
+    uniforms: Mapping[str, bytes]
+    """The numbers that the host passes, as words."""
+
+    def start(self, number: int) -> int:
+        """The bytes before the content of a buffer."""
+        return self.starts[number] if number < len(self.starts) else 0
+
+
+LateWord = tuple[int, Callable[[Frame], bytes]]
+"""Words that each run computes anew: their first byte in the constant buffer, their content."""
+LateWords = tuple[LateWord, ...]
 
 
 class Command(Protocol):
@@ -28,7 +47,7 @@ class Command(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """One dispatch; its words are known."""
+    """One dispatch."""
 
     pipeline: Pipeline
     places: tuple[tuple[int, int], ...]
@@ -36,26 +55,30 @@ class Dispatch:
     own: tuple[tuple[int, Buffer], ...]
     """Slots of the buffers in which the device keeps what kernels report and print."""
     words: bytes
+    """The constant buffer for inputs that start at the first byte of their buffers."""
     groups: tuple[int, int, int]
-    launch: tuple[int, Callable[[], int]] | None = None
-    """The byte of `words` at which the number of each dispatch stands, and where it is from."""
+    late: LateWords = ()
+    shifted: LateWords = ()
+    """Offsets of inputs, for runs where one starts elsewhere."""
 
     def placed(self, numbers: Sequence[int]) -> Dispatch:
         places = tuple((slot, numbers[number]) for slot, number in self.places)
         return replace(self, places=places)
 
     def record(self, runtime: Runtime, frame: Frame) -> None:
-        bound = {slot: frame[number] for slot, number in self.places}
+        bound = {slot: frame.buffers[number] for slot, number in self.places}
         bound.update(self.own)
-        runtime.dispatch(self.pipeline, bound, self._numbered(), self.groups)
+        runtime.dispatch(self.pipeline, bound, self._words_of(frame), self.groups)
 
-    def _numbered(self) -> bytes:
-        """The words of this dispatch."""
-        if self.launch is None:
+    def _words_of(self, frame: Frame) -> bytes:
+        late = self.late + self.shifted if frame.is_shifted else self.late
+        if not late:
             return self.words
-        start, number = self.launch
-        word = struct.pack("<I", number() & 0xFFFFFFFF)
-        return self.words[:start] + word + self.words[start + len(word) :]
+        words = bytearray(self.words)
+        for start, content in late:
+            found = content(frame)
+            words[start : start + len(found)] = found
+        return bytes(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +87,7 @@ class Copy:
 
     source: int
     source_offset: int
+    """Behind the start of an input."""
     target: int
     target_offset: int
     byte_count: int
@@ -72,8 +96,9 @@ class Copy:
         return replace(self, source=numbers[self.source], target=numbers[self.target])
 
     def record(self, runtime: Runtime, frame: Frame) -> None:
-        source, target = frame[self.source], frame[self.target]
-        runtime.copy(source, self.source_offset, target, self.target_offset, self.byte_count)
+        source, target = frame.buffers[self.source], frame.buffers[self.target]
+        start = frame.start(self.source) + self.source_offset
+        runtime.copy(source, start, target, self.target_offset, self.byte_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +113,7 @@ class Fill:
         return replace(self, target=numbers[self.target])
 
     def record(self, runtime: Runtime, frame: Frame) -> None:
-        fill(runtime, frame[self.target], self.word, 0, self.byte_count)
+        fill(runtime, frame.buffers[self.target], self.word, 0, self.byte_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +140,7 @@ class While:
         )
 
     def record(self, runtime: Runtime, frame: Frame) -> None:
-        words = [(frame[number], 0, 4) for number in (self.goes_on, self.wants)]
+        words = [(frame.buffers[number], 0, 4) for number in (self.goes_on, self.wants)]
         for _ in range(self.look_limit):
             for command in self.commands * self.times:
                 command.record(runtime, frame)

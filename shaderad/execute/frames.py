@@ -33,7 +33,7 @@ class _Need:
     end: int | None = None
 
 
-class Frame:
+class FramePlan:
     """What a run needs, in the order in which it needs it."""
 
     def __init__(self, input_count: int) -> None:

@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING, Protocol
 
 from shaderad.device.devices import Choice
 from shaderad.device.kernel_facts import KernelFacts
-from shaderad.execute.convert import RESULT, cast_kernel
-from shaderad.execute.dispatch import ARENA_ALIGN, READ_ROLES, WORDS_AN_ELEMENT_WORD
-from shaderad.execute.places import aligned, storage_bytes
+from shaderad.execute.conversion_kernels import RESULT, cast_kernel
+from shaderad.execute.places import Places, aligned, storage_bytes
 from shaderad.execute.schedule import Instruction, Let, Move, Run, Set
 from shaderad.execute.sized_words import SizedFacts, sized_words
 from shaderad.ir import sizes, types
 from shaderad.ir.arrays import ArrayType, Value, operand_name
-from shaderad.lower.bindings import Mode, Role, thread_groups
+from shaderad.lower.bindings import READ_ROLES, Mode, Role, thread_groups
 from shaderad.lower.passes.sizes import LENGTH, ROWS
 from shaderad.runtime import buffers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shaderad.execute.places import Places
+    from shaderad.execute.schedule import Schedule
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Shape, Size
     from shaderad.lower.bindings import Lowered, Resource
@@ -33,10 +32,14 @@ if TYPE_CHECKING:
     from shaderad.plan.steps import PassStep
 
 Key = tuple[Role, str]
+ARENA_ALIGN = 16
+"""Bytes; a multiple of every storage word."""
+WORDS_AN_ELEMENT_WORD = {Role.WINNER: 2, Role.MARKS: 1}
+"""How many words these keep for each storage word of an array."""
 
 
 class Programs(Protocol):
-    """The programs of a plan, numbered in the order in which they were first asked for."""
+    """The programs of a schedule, numbered in the order in which they were first asked for."""
 
     @property
     def lowered(self) -> Sequence[Lowered]: ...
@@ -44,6 +47,10 @@ class Programs(Protocol):
     def of_kernel(self, kernel: nodes.Kernel, choice: Choice) -> Sequence[int]:
         """The dispatches of a mode of `kernel`, in order."""
         ...
+
+
+class PlanPrograms(Programs, Protocol):
+    """The programs of a plan."""
 
     def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
         """The dispatches of a reduction or scan; `choice` is its producer's."""
@@ -106,6 +113,19 @@ class KernelBinder:
         return self._pass_count
 
 
+def schedule_of(
+    step: KernelStep, programs: Programs, inputs: Sequence[Value], outputs: Sequence[Value]
+) -> Schedule:
+    """The schedule of one step, which computes `outputs` from `inputs`."""
+    places = Places(inputs)
+    for value in outputs:
+        places.make(value)
+    binder = KernelBinder(programs, places)
+    binder.add(step)
+    results = ((value, value.shape) for value in outputs)
+    return places.schedule(results, programs.lowered, binder.instructions)
+
+
 class _StepBinder:
     def __init__(self, binder: KernelBinder, step: KernelStep) -> None:
         self._binder = binder
@@ -134,7 +154,7 @@ class _StepBinder:
         else:
             scratch = self._add_passes(step.passes)
         for key, value in step.values.items():
-            if key[0] not in READ_ROLES and key not in self._written:
+            if not (key[0] in READ_ROLES or key in self._written or self._is_sum(key)):
                 # No program had anything to write.
                 self._set(self._places.number(value), 0, self._places.byte_count(value))
         self._instructions += self._after
@@ -244,8 +264,16 @@ class _StepBinder:
         for k, (key, start) in enumerate(zip(keys, starts, strict=True)):
             t = self._type(resource, k)
             bound.offsets[key] = _in_words(start, t)
-            if key in self._values:
-                self._bring_back(key, t, number, start)
+            value = self._values.get(key)
+            if value is not None and self._is_sum(key):
+                self._move(self._places.number(value), 0, number, start,
+                           self._places.byte_count(value))  # fmt: skip
+            if value is not None:
+                self._bring_back(value, t, number, start)
+
+    def _is_sum(self, key: Key) -> bool:
+        """True if the programs add to the content of an array."""
+        return self._step.choice.accumulate and key[0] is Role.GRADIENT
 
     def _has_launch_shape(self, name: str) -> bool:
         return self._shapes.get(name) == self._step.dim
@@ -255,9 +283,8 @@ class _StepBinder:
         value = self._values.get(key)
         return value is not None and t in (value.element, buffers.base_of(value.element))
 
-    def _bring_back(self, key: Key, t: types.Type, number: int, start: Size) -> None:
+    def _bring_back(self, value: Value, t: types.Type, number: int, start: Size) -> None:
         """Notes that what lies in scratch memory is wanted as a value of the plan."""
-        value = self._values[key]
         found = Value(ArrayType(t, value.shape))
         size = self._places.byte_count(found)
         if value.element == t:

@@ -10,25 +10,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
 
 from shaderad.arrays.arrays import Array, Shape
 from shaderad.device.devices import Choice, Device
 from shaderad.device.prebuilt import used
 from shaderad.diagnostics import CompileError
-from shaderad.execute.dispatch import Placement, copied, run
+from shaderad.execute.launch_steps import LaunchForm, LaunchSchedules, launch_sizes
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
-from shaderad.runtime.interrupts import held_back
 
 if TYPE_CHECKING:
     from shaderad.device.kernel_facts import KernelFacts
+    from shaderad.execute.kernel_steps import Key
     from shaderad.execute.pools import LaunchPools
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Size
 
 
 _TOO_MANY_BUFFERS = "SR0417"
+NO_SUMS: Mapping[Key, Array] = MappingProxyType({})
 
 
 @dataclass(eq=False, slots=True)
@@ -73,71 +75,60 @@ class Launch:
         self.has_run = True
         if self.expected and not self.device.has_stages(self.kernel, Mode.BACKWARD):
             self.device.foresee(self.kernel, self._choice(Mode.BACKWARD, self.expected))
-        placed = Placement(self.device, self.shapes, self.facts.element_types, self.dim)
-        self._give_arguments(placed)
-        self._dispatch(Mode.PRIMAL, placed, frozenset())
-        self._fill_in(placed)
+        self._fill_in(self._dispatch(Mode.PRIMAL, {}))
 
     def backward(
         self,
         wanted: frozenset[str],
-        cotangents: Mapping[str, Array | None],
+        cotangents: Mapping[str, Array],
         into: Mapping[str, Array] | None = None,
     ) -> dict[str, Array]:
         """Gradients of the inputs and uniforms named in `wanted`.
 
         Args:
             wanted: Names of differentiable buffers and uniforms.
-            cotangents: By result name; a missing one or `None` is zero.
+            cotangents: By result name; a missing one is zero.
             into: Arrays to which the gradients are added in place, by name; all of `wanted`.
 
         Returns:
-            One array a name, in the element type the dispatch sums in (half in float).
+            One array a name.
         """
-        placed = Placement(self.device, self.shapes, self.facts.element_types, self.dim)
-        self._give_arguments(placed)
-        for name, cotangent in cotangents.items():
-            if cotangent is not None:
-                placed.give(Role.COTANGENT, name, cotangent)
-        for name, gradient in (into or {}).items():
-            placed.accumulate_in(name, gradient)
-        if not self._ran_with_gradients(placed, wanted, accumulate=into is not None):
-            self._dispatch(Mode.BACKWARD, placed, wanted, accumulate=into is not None)
-        gradients = {name: placed.found(Role.GRADIENT, name) for name in sorted(wanted)}
-        for name, target in (into or {}).items():
-            copied(gradients[name], target)
-        return gradients
+        given = {(Role.COTANGENT, name): one for name, one in cotangents.items()}
+        sums = {(Role.GRADIENT, name): one for name, one in (into or {}).items()}
+        computed = self._with_results(given, wanted, sums)
+        if computed is None:
+            computed = self._dispatch(Mode.BACKWARD, given, wanted, sums)
+        return {name: (computed | sums)[Role.GRADIENT, name] for name in sorted(wanted)}
 
-    def _ran_with_gradients(
-        self, placed: Placement, wanted: frozenset[str], *, accumulate: bool
-    ) -> bool:
-        """Whether one dispatch computed the results and the gradients."""
+    def _with_results(
+        self, given: Mapping[Key, Array], wanted: frozenset[str], sums: Mapping[Key, Array]
+    ) -> dict[Key, Array] | None:
+        """What one dispatch computes, the results and the gradients, where that can be."""
         if not self.is_joined or self.has_run:
-            return False
+            return None
         if not self.facts.are_results_local(self.kernel, self.launch_shaped):
-            return False
+            return None
         try:
-            self._dispatch(Mode.BACKWARD, placed, wanted, accumulate=accumulate, with_results=True)
+            computed = self._dispatch(Mode.BACKWARD, given, wanted, sums, with_results=True)
         except CompileError as failure:
             if failure.code != _TOO_MANY_BUFFERS:
                 raise
-            return False
+            return None
         self.has_run = True
-        self._fill_in(placed)
-        return True
+        self._fill_in(computed)
+        return computed
 
     def forward(self, tangents: Mapping[str, Array]) -> dict[str, Array]:
         """Tangents of the float results, by name, for tangents of inputs and uniforms."""
-        placed = Placement(self.device, self.shapes, self.facts.element_types, self.dim)
-        self._give_arguments(placed)
-        for name, tangent in tangents.items():
-            placed.give(Role.TANGENT, name, tangent)
-        self._dispatch(Mode.FORWARD, placed, frozenset(tangents))
-        return {
-            name: placed.found(Role.OUTPUT_TANGENT, name)
-            for name in self.outputs
-            if name in self.facts.differentiable_results
-        }
+        given = {(Role.TANGENT, name): one for name, one in tangents.items()}
+        computed = self._dispatch(Mode.FORWARD, given, frozenset(tangents))
+        return {name: one for (_, name), one in computed.items()}
+
+    def is_apart(self, array: Array) -> bool:
+        """True if no input or result lies in the buffer of `array`."""
+        arrays = (*self.inputs.values(), *self.uniforms.values(), *self.outputs.values())
+        known = (one for one in arrays if isinstance(one, Array) and not one.is_pending)
+        return all(one.buffer is not array.buffer for one in known)
 
     def shape_of(self, name: str) -> Shape:
         """Shape of an input; ``()`` for a uniform."""
@@ -149,35 +140,46 @@ class Launch:
             return frozenset()
         return self.facts.ranges(self.kernel).natural(self.dim, self.shapes, self.uniforms)
 
-    def _give_arguments(self, placed: Placement) -> None:
-        for name, given in self.inputs.items():
-            placed.give(Role.INPUT, name, given)
-        for name in self.device_uniforms:
-            given = self.uniforms[name]
-            if isinstance(given, Array):
-                placed.give(Role.UNIFORM, name, given)
-        placed.give_results(self.outputs)
-
-    def _fill_in(self, placed: Placement) -> None:
+    def _fill_in(self, computed: Mapping[Key, Array]) -> None:
         for name, result in self.outputs.items():
-            found = placed.found(Role.OUTPUT, name)
-            result.fill_in(found.buffer, found.offset)
+            content = computed[Role.OUTPUT, name]
+            result.fill_in(content.buffer, content.offset)
 
     def _dispatch(
         self,
         mode: Mode,
-        placed: Placement,
-        wanted: frozenset[str],
+        given: Mapping[Key, Array],
+        wanted: frozenset[str] = frozenset(),
+        sums: Mapping[Key, Array] = NO_SUMS,
         *,
-        accumulate: bool = False,
         with_results: bool = False,
-    ) -> None:
-        choice = self._choice(mode, wanted, accumulate=accumulate, with_results=with_results)
+    ) -> dict[Key, Array]:
+        """Runs one mode; what it computes, by role and name."""
+        choice = self._choice(mode, wanted, accumulate=bool(sums), with_results=with_results)
+        covered = frozenset(name for name, shape in self.shapes.items() if shape == self.dim)
+        form = LaunchForm(choice, covered, frozenset(name for _, name in given),
+                          frozenset(name for _, name in sums))  # fmt: skip
         with used(self.kernel):
-            stages = self.device.stages(self.kernel, choice)
-            with held_back():
-                for stage in stages:
-                    run(stage, placed, self.uniforms)
+            launch = self.device.kept(LaunchSchedules).of(self.kernel, self.facts, form)
+            derivatives = {**given, **sums}
+            inputs = [self._array(key, derivatives).aligned() for key in launch.inputs]
+            key = (self.dim, *self.shapes.values())
+            prepared = launch.scheduled.prepared(inputs, key, self._sizes)
+            # Arrays among the uniforms are inputs; no word asks for them.
+            results = prepared.run(inputs, cast("Mapping[str, bytes]", self.uniforms))
+        return dict(zip(launch.outputs, results, strict=True))
+
+    def _sizes(self) -> dict[str, int]:
+        return launch_sizes(self.dim, self.shapes)
+
+    def _array(self, key: Key, derivatives: Mapping[Key, Array]) -> Array:
+        """The array that serves a role."""
+        if key in derivatives:
+            return derivatives[key]
+        role, name = key
+        array = {Role.INPUT: self.inputs, Role.RESULT: self.outputs}.get(role, self.uniforms)[name]
+        assert isinstance(array, Array)
+        return array
 
     def _choice(
         self,

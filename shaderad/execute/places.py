@@ -6,16 +6,17 @@ besides; which of them can share memory is left to whoever knows their sizes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from shaderad.execute.schedule import start_of
+from shaderad.execute.schedule import Instruction, Output, Schedule, start_of
 from shaderad.ir import sizes, types
 from shaderad.runtime.buffers import WORD_BYTES
 
 if TYPE_CHECKING:
     from shaderad.ir.arrays import Value
-    from shaderad.ir.sizes import Size
+    from shaderad.ir.sizes import Shape, Size
+    from shaderad.lower.bindings import Lowered
 
 
 def storage_bytes(t: types.Type, count: Size) -> Size:
@@ -70,3 +71,19 @@ class Places:
         """Notes that a program reads a buffer from its start, whatever it is."""
         if number < self._input_count:
             self.aligned_inputs.add(number)
+
+    def schedule(
+        self,
+        outputs: Iterable[tuple[Value, Shape]],
+        programs: Sequence[Lowered],
+        instructions: Sequence[Instruction],
+    ) -> Schedule:
+        """All that was decided; `outputs` are values, each with the shape that it shows."""
+        return Schedule(
+            input_count=self._input_count,
+            byte_counts=tuple(self.byte_counts),
+            outputs=tuple(Output(v.element, shape, self.number(v)) for v, shape in outputs),
+            programs=tuple(programs),
+            instructions=tuple(instructions),
+            aligned_inputs=frozenset(self.aligned_inputs),
+        )

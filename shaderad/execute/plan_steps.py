@@ -15,7 +15,7 @@ from shaderad.plan.finishes import finish_of
 from shaderad.plan.steps import RunScans
 
 if TYPE_CHECKING:
-    from shaderad.execute.kernel_steps import Key, Programs
+    from shaderad.execute.kernel_steps import Key, PlanPrograms
     from shaderad.ir.arrays import Value
     from shaderad.lower.bindings import Variant
     from shaderad.lower.passes.rows import Passes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from shaderad.plan.steps import CallKernel, PassStep, RunPass
 
 
-def befores_step(step: RunScans, programs: Programs) -> KernelStep:
+def befores_step(step: RunScans, programs: PlanPrograms) -> KernelStep:
     """What comes before the chunks of two scans."""
     work = step.producer
     choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), work.scalars)
@@ -33,7 +33,7 @@ def befores_step(step: RunScans, programs: Programs) -> KernelStep:
     )
 
 
-def pass_step(step: RunPass, programs: Programs, befores: Value | None = None) -> KernelStep:
+def pass_step(step: RunPass, programs: PlanPrograms, befores: Value | None = None) -> KernelStep:
     """A reduction or scan; `befores` are what comes before its chunks, where that is known."""
     work = step.producer
     values, shapes, sized, scalars = _read(work), dict(work.shapes), work.sizes, work.scalars

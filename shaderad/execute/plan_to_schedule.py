@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from shaderad.execute.kernel_steps import KernelBinder, Programs
+from shaderad.execute.kernel_steps import KernelBinder, PlanPrograms
 from shaderad.execute.places import Places
 from shaderad.execute.plan_steps import (
     befores_step,
@@ -15,7 +15,7 @@ from shaderad.execute.plan_steps import (
     work_step,
 )
 from shaderad.execute.repetitions import add_repeat, add_while
-from shaderad.execute.schedule import Instruction, Move, Output, Schedule
+from shaderad.execute.schedule import Instruction, Move, Schedule
 from shaderad.lower.passes.pairs import PAIR_PREFIXES
 from shaderad.plan.steps import CallKernel, Repeat, RepeatWhile, RunPass, RunScans
 
@@ -25,27 +25,21 @@ if TYPE_CHECKING:
     from shaderad.plan.steps import Plan, Step
 
 
-def schedule(plan: Plan, programs: Programs) -> Schedule:
+def schedule(plan: Plan, programs: PlanPrograms) -> Schedule:
     """What `plan` comes to with these programs."""
     places = Places(plan.inputs)
-    scheduler = Scheduler(places, KernelBinder(programs, places))
+    scheduler = Scheduler(places, programs)
     scheduler.add_steps(plan, places.make)
-    return Schedule(
-        input_count=len(plan.inputs),
-        byte_counts=tuple(places.byte_counts),
-        outputs=tuple(Output(v.element, shape, places.number(v)) for v, shape in plan.outputs),
-        programs=tuple(programs.lowered),
-        instructions=tuple(scheduler.instructions),
-        aligned_inputs=frozenset(places.aligned_inputs),
-    )
+    return places.schedule(plan.outputs, programs.lowered, scheduler.instructions)
 
 
 class Scheduler:
     """The instructions of a plan, while they are written."""
 
-    def __init__(self, places: Places, binder: KernelBinder) -> None:
+    def __init__(self, places: Places, programs: PlanPrograms) -> None:
         self.places = places
-        self.binder = binder
+        self.binder = KernelBinder(programs, places)
+        self._programs = programs
 
     @property
     def instructions(self) -> list[Instruction]:
@@ -74,7 +68,7 @@ class Scheduler:
         elif isinstance(step, CallKernel):
             self.binder.add(call_step(step))
         elif isinstance(step, RunPass):
-            self.binder.add(pass_step(step, self.binder.programs))
+            self.binder.add(pass_step(step, self._programs))
         elif isinstance(step, RunScans):
             self._add_scans(step)
         else:
@@ -86,9 +80,9 @@ class Scheduler:
             self.binder.add(work_step(step.work, is_filled=step.base is not None))
 
     def _add_scans(self, step: RunScans) -> None:
-        befores = self.binder.add(befores_step(step, self.binder.programs))
+        befores = self.binder.add(befores_step(step, self._programs))
         for scan, name in zip(step.scans, PAIR_PREFIXES, strict=True):
-            self.binder.add(pass_step(scan, self.binder.programs, befores[name]))
+            self.binder.add(pass_step(scan, self._programs, befores[name]))
 
     def move(self, source: int, start: Size, target: int, byte_count: Size) -> None:
         """Adds a copy to the start of another buffer."""

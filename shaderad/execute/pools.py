@@ -17,10 +17,9 @@ from math import gcd
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from shaderad.arrays.arguments import at_path, bind_array
-from shaderad.arrays.arrays import Array, uploaded, zeros
+from shaderad.arrays.arrays import Array, copied, uploaded, zeros
 from shaderad.arrays.pointers import HostPointer, pointer_struct, structs_of
 from shaderad.diagnostics import error
-from shaderad.execute.dispatch import copied
 from shaderad.ir import sizes, types
 from shaderad.ir.pointers import holds_pointers, without_targets
 from shaderad.runtime import buffers

@@ -8,19 +8,29 @@ filled therefore lies alone in its memory where it is small, and is filled at th
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from shaderad.arrays.arrays import Array
 from shaderad.diagnostics import Error, error
 from shaderad.execute import schedule as to
-from shaderad.execute.commands import Command, Copy, Dispatch, Fill, While
-from shaderad.execute.frames import Frame
-from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE, start_of
+from shaderad.execute.commands import (
+    Command,
+    Copy,
+    Dispatch,
+    Fill,
+    Frame,
+    LateWord,
+    LateWords,
+    While,
+)
+from shaderad.execute.frames import FramePlan
+from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE, UniformWord, start_of
 from shaderad.ir import sizes, types
 from shaderad.lower.bindings import Role, WordKind, in_rows
+from shaderad.runtime.buffers import WORD_BYTES
 from shaderad.runtime.interrupts import held_back
 
 if TYPE_CHECKING:
@@ -58,26 +68,28 @@ class Prepared:
     live_bytes: int
     """The most that is needed at one time, inputs left out."""
 
-    def run(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    def run(
+        self, inputs: Sequence[Array], uniforms: Mapping[str, bytes] | None = None
+    ) -> tuple[Array, ...]:
         with held_back():
-            return self._run(inputs)
+            return self._run(inputs, uniforms or {})
 
-    def _run(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    def _run(self, inputs: Sequence[Array], uniforms: Mapping[str, bytes]) -> tuple[Array, ...]:
         device, runtime = self.device, self.device.runtime
         if self.may_report:
             device.expect_reports()  # an interrupt may end a loop between its dispatches
         sizes = chain(self.kept_bytes, self.scratch_bytes)
         made = (runtime.allocate(size, zeroed=False) for size in sizes)
-        frame = [*(one.buffer for one in inputs), *made]
+        starts = [one.offset for one in inputs]
+        buffers = [*(one.buffer for one in inputs), *made]
+        frame = Frame(buffers, starts, any(starts), uniforms)
         for command in self.commands:
             command.record(runtime, frame)
         device.recorded(
             may_report=self.may_report, may_print=self.may_print, count=self.dispatch_count
         )
-        count = len(inputs)
         return tuple(
-            Array(device, t, shape, frame[k], inputs[k].offset if k < count else 0)
-            for t, shape, k in self.outputs
+            Array(device, t, shape, buffers[k], frame.start(k)) for t, shape, k in self.outputs
         )
 
 
@@ -86,13 +98,14 @@ def prepare(
     schedule: Schedule,
     stages: Sequence[Stage],
     known: Mapping[str, int],
-    offsets: Sequence[int],
+    shifted: Collection[int] = (),
 ) -> Prepared:
-    """`schedule` on `device` for the sizes `known` and inputs that start at the bytes `offsets`.
+    """`schedule`, whose programs are `stages`, on `device` for the sizes `known`.
 
-    `stages` are its programs.
+    `shifted` are the inputs among `schedule.aligned_inputs` that start behind their buffer's first
+    byte: they are copied.
     """
-    return _Preparation(device, schedule, stages, known, offsets).run()
+    return _Preparation(device, schedule, stages, known, shifted).run()
 
 
 class _Preparation:
@@ -104,15 +117,20 @@ class _Preparation:
         schedule: Schedule,
         stages: Sequence[Stage],
         known: Mapping[str, int],
-        offsets: Sequence[int],
+        shifted: Collection[int],
     ) -> None:
         self._device = device
         self._schedule = schedule
         self._stages = stages
+        self._shifted = sorted(shifted)
         self._known = {**known, GROUP_LIMIT: device.capabilities.workgroup_count_limit}
-        self._known |= {start_of(k): offset for k, offset in enumerate(offsets)}
+        self._known |= {start_of(k): 0 for k in range(schedule.input_count)}
+        self._input_by_start = {
+            start_of(k): k for k in range(schedule.input_count) if k not in shifted
+        }
+        """The inputs that are bound where they lie, by the symbol of their start."""
         self._results = frozenset(one.buffer for one in schedule.outputs)
-        self._frame = Frame(schedule.input_count)
+        self._frame = FramePlan(schedule.input_count)
         self._number_by_buffer = {k: k for k in range(schedule.input_count)}
         self._commands: list[Command] = []
         self._early: list[Command] = []
@@ -146,13 +164,12 @@ class _Preparation:
     def _aligned_inputs(self) -> list[int]:
         """Copies of inputs that do not start where their programs read them."""
         copies: list[int] = []
-        for k in sorted(self._schedule.aligned_inputs):
-            start = self._known[start_of(k)]
-            if start and self._bytes(k):
-                copy = self._frame.take(self._bytes(k))
-                self._commands.append(Copy(k, start, copy, 0, self._bytes(k)))
-                self._number_by_buffer[k], self._known[start_of(k)] = copy, 0
-                copies.append(copy)
+        for k in self._shifted:
+            copy = self._frame.take(self._bytes(k))
+            if self._bytes(k):
+                self._commands.append(Copy(k, 0, copy, 0, self._bytes(k)))
+            self._number_by_buffer[k] = copy
+            copies.append(copy)
         return copies
 
     def _number(self, result: to.Output) -> int:
@@ -233,13 +250,13 @@ class _Preparation:
             return
         stage = self._stages[one.program]
         self._known[SITE_BASE] = stage.site_base
-        names = stage.lowered.program.parameter_words
-        words = [self._word(*pair) for pair in zip(names, one.words, strict=True)]
         places = tuple((slot, self._number_by_buffer[buffer]) for slot, buffer in one.bindings)
         rows = in_rows(groups, self._known[GROUP_LIMIT])
         own = tuple(self._own_buffers(stage.lowered))
-        launch = self._launch_word(stage.lowered)
-        command = Dispatch(stage.pipeline, places, own, b"".join(words), rows, launch)
+        words = self._words(one, stage.lowered)
+        late = (*self._launch_number(stage.lowered), *_uniform_words(one.words))
+        shifted = self._shifted_words(one.words)
+        command = Dispatch(stage.pipeline, places, own, words, rows, late, shifted)
         self._commands.append(command)
 
     def _own_buffers(self, lowered: Lowered) -> Iterator[tuple[int, Buffer]]:
@@ -252,18 +269,50 @@ class _Preparation:
                 self._may_print = True
                 yield resource.slot, self._device.print_buffer()
 
-    def _launch_word(self, lowered: Lowered) -> tuple[int, Callable[[], int]] | None:
-        """Where the number of a dispatch stands in its words."""
-        kinds = [word.kind for word in lowered.words]
-        if WordKind.LAUNCH not in kinds:
-            return None
-        return 4 * kinds.index(WordKind.LAUNCH), self._device.next_launch
+    def _words(self, one: to.Run, lowered: Lowered) -> bytes:
+        """The words that sizes decide, 0 in place of others."""
+        names = lowered.program.parameter_words
+        return b"".join(
+            _packed(0 if isinstance(word, UniformWord) else self._word(name, word))
+            for name, word in zip(names, one.words, strict=True)
+        )
 
-    def _word(self, name: str, size: Size) -> bytes:
+    def _word(self, name: str, size: Size) -> int:
         value = self._size(size)
         if not -(1 << 31) <= value < 1 << 32:
             raise error("SR0354", name=name, type=types.INT, value=value)
-        return struct.pack("<I", value & 0xFFFFFFFF)
+        return value
+
+    def _launch_number(self, lowered: Lowered) -> LateWords:
+        """The number of a dispatch on its device."""
+        device = self._device
+        return tuple(
+            (WORD_BYTES * k, lambda _: _packed(device.next_launch()))
+            for k, word in enumerate(lowered.words)
+            if word.kind is WordKind.LAUNCH
+        )
+
+    def _shifted_words(self, words: Sequence[Size | UniformWord]) -> LateWords:
+        """The words that depend on where inputs start."""
+        return tuple(
+            (WORD_BYTES * k, self._shifted_word(word))
+            for k, word in enumerate(words)
+            if not isinstance(word, int | UniformWord)
+            and not self._input_by_start.keys().isdisjoint(sizes.symbols(word))
+        )
+
+    def _shifted_word(self, word: Size) -> Callable[[Frame], bytes]:
+        inputs = {
+            name: k for name, k in self._input_by_start.items() if name in sizes.symbols(word)
+        }
+        known = {name: size for name, size in self._known.items() if name not in inputs}
+        word = sizes.substituted(word, known)
+
+        def content(frame: Frame) -> bytes:
+            starts = {name: frame.starts[k] for name, k in inputs.items()}
+            return _packed(sizes.evaluate(word, starts))
+
+        return content
 
     def _add_move(self, one: to.Move) -> None:
         source, target = (self._number_by_buffer[b] for b in (one.source, one.target))
@@ -310,6 +359,27 @@ class _Preparation:
         numbers = self._number_by_buffer
         for left, right in pairs:
             numbers[left], numbers[right] = numbers[right], numbers[left]
+
+
+def _packed(word: int) -> bytes:
+    return struct.pack("<I", word & 0xFFFFFFFF)
+
+
+def _uniform_words(words: Sequence[Size | UniformWord]) -> Iterator[LateWord]:
+    """The numbers that the host passes; neighbouring words of one are copied together."""
+    by_number = groupby(
+        ((k, word) for k, word in enumerate(words) if isinstance(word, UniformWord)),
+        # Words follow each other in the constant buffer and in the number.
+        lambda item: (item[1].name, item[0] - item[1].index),
+    )
+    for (name, _), group in by_number:
+        (k, first), *rest = group
+        start, stop = first.index * WORD_BYTES, (first.index + 1 + len(rest)) * WORD_BYTES
+        yield k * WORD_BYTES, _part_of(name, slice(start, stop))
+
+
+def _part_of(name: str, part: slice) -> Callable[[Frame], bytes]:
+    return lambda frame: frame.uniforms[name][part]
 
 
 def _limit_error(loop: to.RepeatWhile) -> Error:

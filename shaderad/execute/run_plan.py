@@ -9,7 +9,6 @@ nothing back.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shaderad.arrays.arrays import Array
@@ -22,60 +21,26 @@ from shaderad.execute.kernel_steps import StagedPasses
 from shaderad.execute.plan_steps import lowered_passes
 from shaderad.execute.plan_to_schedule import schedule
 from shaderad.execute.prebuilt_graphs import PrebuiltGraph, PrebuiltPart, check_results
-from shaderad.execute.prepared import Prepared, prepare
+from shaderad.execute.scheduled import KernelPrograms, Scheduled
 from shaderad.plan.explain import Memory, explain
 from shaderad.plan.planning import plan
 
 if TYPE_CHECKING:
-    from shaderad.device.devices import Choice, Device, Stage
-    from shaderad.execute.schedule import Schedule
+    from shaderad.device.devices import Choice, Device
+    from shaderad.execute.prepared import Prepared
     from shaderad.ir.arrays import Graph
-    from shaderad.ir.nodes import Kernel
-    from shaderad.lower.bindings import Lowered
     from shaderad.plan.steps import PassStep, Plan
 
-PREPARED_LIMIT = 64
-"""Combinations of sizes of one graph for which everything is kept ready."""
 
-Key = tuple[tuple[tuple[str, int], ...], tuple[int, ...]]
-"""Sizes by name, and where the inputs start in their buffers."""
-
-
-class DevicePrograms:
+class GraphPrograms(KernelPrograms):
     """The programs of one plan on a device."""
 
-    def __init__(self, device: Device) -> None:
-        self.stages: list[Stage] = []
-        self._device = device
-        self._number_by_stage: dict[int, int] = {}
-
-    @property
-    def lowered(self) -> list[Lowered]:
-        return [stage.lowered for stage in self.stages]
-
-    def of_kernel(self, kernel: Kernel, choice: Choice) -> Sequence[int]:
-        return [self._number(stage) for stage in self._device.stages(kernel, choice)]
-
     def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
-        device, kernel = self._device, step.producer.kernel.reported_name
+        device, kernel = self.device, step.producer.kernel.reported_name
         with AtUserLine():
             passes = lowered_passes(step, device.variant(choice))
-            numbers = [self._number(device.stage(one.lowered, kernel)) for one in passes.steps]
+            numbers = [self.number(device.stage(one.lowered, kernel)) for one in passes.steps]
         return StagedPasses(passes, tuple(numbers), step.shape)
-
-    def _number(self, stage: Stage) -> int:
-        known = self._number_by_stage.setdefault(id(stage), len(self.stages))
-        if known == len(self.stages):
-            self.stages.append(stage)
-        return known
-
-
-@dataclass(frozen=True, slots=True)
-class Scheduled:
-    """A graph on a device, for all sizes."""
-
-    schedule: Schedule
-    stages: Sequence[Stage]
 
 
 class GraphRunner:
@@ -84,7 +49,6 @@ class GraphRunner:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._scheduled: WeakKeys[Graph, Scheduled] = WeakKeys()
-        self._prepared: WeakKeys[Graph, dict[Key, Prepared]] = WeakKeys()
 
     def run(
         self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]
@@ -108,33 +72,29 @@ class GraphRunner:
         """
         for one in inputs:
             check_same(one.device, self._device, "an argument")
-        key = (tuple(sizes.items()), tuple(one.offset for one in inputs))
-        known = self._prepared.setdefault(graph, {})
-        found = known.get(key)
-        if found is None:
-            if len(known) >= PREPARED_LIMIT:
-                known.pop(next(iter(known)))
-            made = self._made(graph)
+        scheduled = self._scheduled.get(graph)
+        if scheduled is None:
+            scheduled = self._scheduled.setdefault(graph, self._newly_scheduled(graph))
+
+        def checked_sizes() -> Mapping[str, int]:
             if isinstance(graph, PrebuiltGraph):
-                check_results(made.schedule, sizes)
-            found = prepare(self._device, made.schedule, made.stages, sizes, key[1])
-            known[key] = found
-        return found
+                check_results(scheduled.schedule, sizes)
+            return sizes
+
+        return scheduled.prepared(inputs, tuple(sizes.items()), checked_sizes)
 
     def plan(self, graph: Graph) -> Plan:
         """The plan of `graph` for what the device can bind."""
         return plan(graph, self._device.capabilities.storage_buffer_limit)
 
-    def _made(self, graph: Graph) -> Scheduled:
-        found = self._scheduled.get(graph)
-        return found or self._scheduled.setdefault(graph, self._newly_made(graph))
-
-    def _newly_made(self, graph: Graph) -> Scheduled:
+    def _newly_scheduled(self, graph: Graph) -> Scheduled:
         with Work("graph", "planning"):
             if isinstance(graph, PrebuiltGraph):
-                return Scheduled(*graph.built.scheduled(graph.mode, self._device))
-            programs = DevicePrograms(self._device)
-            return Scheduled(schedule(self.plan(graph), programs), programs.stages)
+                built, stages = graph.built.scheduled(graph.mode, self._device)
+                return Scheduled(self._device, built, stages)
+            programs = GraphPrograms(self._device)
+            planned = schedule(self.plan(graph), programs)
+            return Scheduled(self._device, planned, programs.stages)
 
 
 def evaluate(

@@ -29,6 +29,14 @@ def start_of(k: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class UniformWord:
+    """Word `index` of a number that whoever runs the schedule passes with its inputs."""
+
+    name: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
 class Let:
     """From here on `name` is what `size` comes to."""
 
@@ -44,7 +52,7 @@ class Run:
     """In `Schedule.programs`."""
     bindings: tuple[tuple[int, int], ...]
     """Slots of the program and buffers; the report buffer is the device's."""
-    words: tuple[Size, ...]
+    words: tuple[Size | UniformWord, ...]
     """The constant buffer."""
     group_count: Size
     is_needed: Size = 1

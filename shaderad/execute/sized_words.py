@@ -1,14 +1,11 @@
-"""The constant buffer of a dispatch whose sizes are left open: one size a word.
-
-`words.py` does the same for a launch at known sizes, whose uniforms are bytes.
-"""
+"""The constant buffer of a dispatch: a size a word, or a word of a number that the host passes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE
+from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE, UniformWord
 from shaderad.ir import sizes
 from shaderad.ir.sizes import Shape, Size
 from shaderad.lower.bindings import Lowered, Role, Word, WordKind
@@ -27,12 +24,12 @@ class SizedFacts:
     offsets: Mapping[tuple[Role, str], Size]
     """Where an array starts in the buffer that is bound for it, in its storage words."""
     uniforms: Mapping[str, Size]
-    """Those that hold sizes; all others are buffers in a plan."""
+    """Uniforms that hold sizes; the words of all others come from the host."""
     formulas: Mapping[str, Size]
     """Of a pass: lower/passes.py."""
 
 
-def sized_words(lowered: Lowered, facts: SizedFacts) -> tuple[Size, ...]:
+def sized_words(lowered: Lowered, facts: SizedFacts) -> tuple[Size | UniformWord, ...]:
     """All words in order."""
     return tuple(_VALUES[word.kind](word, facts) for word in lowered.words)
 
@@ -53,7 +50,12 @@ def _offset(word: Word, facts: SizedFacts) -> Size:
     return facts.offsets.get((word.role, word.name), 0)
 
 
-_VALUES: dict[WordKind, Callable[[Word, SizedFacts], Size]] = {
+def _uniform(word: Word, facts: SizedFacts) -> Size | UniformWord:
+    size = facts.uniforms.get(word.name)
+    return UniformWord(word.name, word.index) if size is None else size
+
+
+_VALUES: dict[WordKind, Callable[[Word, SizedFacts], Size | UniformWord]] = {
     WordKind.THREAD_COUNT: lambda word, facts: facts.thread_count,
     WordKind.TILE: _tile,
     WordKind.GROUP_COUNT_X: lambda word, facts: _first_axis(facts),
@@ -61,7 +63,7 @@ _VALUES: dict[WordKind, Callable[[Word, SizedFacts], Size]] = {
     WordKind.COUNT: lambda word, facts: sizes.product(facts.shapes[word.name]),
     WordKind.OFFSET: _offset,
     WordKind.SHAPE: lambda word, facts: facts.shapes[word.name][word.index],
-    WordKind.UNIFORM: lambda word, facts: facts.uniforms[word.name],
+    WordKind.UNIFORM: _uniform,
     WordKind.BITS: lambda word, facts: word.index,
     # Whoever records the dispatch writes its number there.
     WordKind.LAUNCH: lambda word, facts: 0,

@@ -60,6 +60,10 @@ class Role(Enum):
     PRINT = "print"  # the device's print buffer
 
 
+READ_ROLES = frozenset({Role.INPUT, Role.UNIFORM, Role.RESULT, Role.COTANGENT, Role.TANGENT})
+"""Roles of which no dispatch writes the buffer."""
+
+
 @dataclass(frozen=True)
 class Resource:
     """One storage buffer binding.
@@ -239,8 +243,3 @@ def thread_groups(lowered: Lowered, threads: Size) -> Size:
 def in_rows(groups: int, limit: int) -> tuple[int, int, int]:
     """Workgroups in x, y, z: in rows of at most `limit`."""
     return (groups, 1, 1) if groups <= limit else (limit, -(-groups // limit), 1)
-
-
-def group_counts(lowered: Lowered, thread_count: int, limit: int = 65535) -> tuple[int, int, int]:
-    """Workgroups in x, y, z for `thread_count` threads, in rows of at most `limit` groups."""
-    return in_rows(sizes.evaluate(thread_groups(lowered, thread_count), {}), limit)

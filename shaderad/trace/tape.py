@@ -216,8 +216,9 @@ class LaunchStep:
             if name in launch.sources and id(launch.sources[name]) in wanted
         )
 
-    def _given(self, cotangents: Values) -> dict[str, Array | None]:
-        return {name: cotangents.of(result) for name, result in self.launch.outputs.items()}
+    def _given(self, cotangents: Values) -> dict[str, Array]:
+        by_name = {name: cotangents.of(x) for name, x in self.launch.outputs.items()}
+        return {name: bar for name, bar in by_name.items() if bar is not None}
 
     def _tangents(self, tangents: Values) -> dict[str, Array]:
         """Those of the arguments, in the types and shapes that the kernel has for them."""

@@ -30,6 +30,11 @@ class Mesh:
 
 
 @sad.kernel
+def product(i: sad.Index, x: sad.In[float], y: sad.In[float], z: sad.Out[float]):
+    z[i] = x[i] * y[i]
+
+
+@sad.kernel
 def square(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
     y[i] = x[i] * x[i]
 
@@ -169,6 +174,24 @@ def test_accumulate_adds_in_place_to_what_an_earlier_call_returned(device: sad.D
     summed = pullback(1.0)
     expected = 2 * summed[0].numpy()
     np.testing.assert_allclose(pullback(1.0, accumulate=summed)[0].numpy(), expected, rtol=RTOL)
+
+
+def test_accumulate_adds_to_slices_and_to_arrays_that_are_read(device: sad.Device) -> None:
+    _, pullback = sad.vjp(square, X, dim=3)
+    whole = sad.array(np.float32([1.0, 2.0, 3.0, 4.0]))
+    pullback(np.ones(3), accumulate=(whole[1:],))
+    np.testing.assert_allclose(whole.numpy(), [1.0, *(2 * X + [2.0, 3.0, 4.0])], rtol=RTOL)
+    bar = sad.array(np.ones(3, np.float32))
+    pullback(bar, accumulate=(bar,))
+    np.testing.assert_allclose(bar.numpy(), 2 * X + 1, rtol=RTOL)
+
+
+def test_accumulate_takes_one_array_for_two_arguments(device: sad.Device) -> None:
+    x = sad.array(X)
+    _, pullback = sad.vjp(product, x, x, dim=3)
+    both = sad.array(np.zeros(3, np.float32))
+    pullback(np.ones(3), accumulate=(both, both))
+    np.testing.assert_allclose(both.numpy(), 2 * X, rtol=RTOL)
 
 
 def test_jvp_pushes_tangents_forward(device: sad.Device) -> None:

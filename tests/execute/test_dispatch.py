@@ -216,20 +216,6 @@ def test_outputs_are_filled_before_the_dispatch_also_without_threads(scene: Scen
     assert [one.name for one in scene.runtime.dispatched].count("scale_primal") == 1
 
 
-def test_without_threads_unfilled_results_are_zero(scene: Scene) -> None:
-    scene.add(lowered("scale_primal", Mode.PRIMAL, (X, Y), (THREADS,)), lambda *_: None)
-    launch = new_launch(
-        SCALE,
-        scene.device,
-        (0,),
-        {"x": scene.array([])},
-        {"factor": b"\0\0\0\0"},
-        {"y": (2,)},
-        sources={},
-    )
-    np.testing.assert_array_equal(launch.outputs["y"].numpy(), [0, 0])
-
-
 GRADIENT = Resource(0, Role.GRADIENT, ("x",), fill_word=0)
 COTANGENT = Resource(1, Role.COTANGENT, ("y",))
 
@@ -250,29 +236,49 @@ def test_backward_reads_cotangents_and_makes_gradients(scene: Scene) -> None:
 
 def test_a_missing_cotangent_is_zero(scene: Scene) -> None:
     scene.add(lowered("scale_bwd", Mode.BACKWARD, (GRADIENT, COTANGENT), (THREADS,)), doubled)
-    found = scene.launch(scene.array([1.0, 2.0])).backward(frozenset({"x"}), {"y": None})
+    found = scene.launch(scene.array([1.0, 2.0])).backward(frozenset({"x"}), {})
     np.testing.assert_array_equal(found["x"].numpy(), [0.0, 0.0])
 
 
-@pytest.mark.parametrize("start", [0, 1])
-def test_accumulating_adds_to_the_array_that_is_given(scene: Scene, start: int) -> None:
-    scene.add(lowered("scale_bwd", Mode.BACKWARD, (GRADIENT, COTANGENT), (THREADS,)), doubled)
-    whole = scene.array([10.0, 20.0, 30.0])
-    total = whole[start : start + 2]
-    cotangent = scene.array([3.0, 4.0])
+def test_accumulating_adds_to_the_array_that_is_given(scene: Scene) -> None:
+    total = Resource(0, Role.GRADIENT, ("x",))
+    scene.add(lowered("scale_bwd", Mode.BACKWARD, (total, COTANGENT), (THREADS,)), doubled)
+    into, cotangent = scene.array([10.0, 20.0]), scene.array([3.0, 4.0])
     launch = scene.launch(scene.array([1.0, 2.0]))
-    launch.backward(frozenset({"x"}), {"y": cotangent}, {"x": total})
-    expected = np.array([10.0, 20.0, 30.0])
-    expected[start : start + 2] += [6.0, 8.0]
-    np.testing.assert_array_equal(whole.numpy(), expected)
+    found = launch.backward(frozenset({"x"}), {"y": cotangent}, {"x": into})
+    assert found["x"] is into
+    np.testing.assert_array_equal(into.numpy(), [16.0, 28.0])
 
 
-def test_accumulating_into_what_the_dispatch_reads_goes_through_a_copy(scene: Scene) -> None:
-    scene.add(lowered("scale_bwd", Mode.BACKWARD, (GRADIENT, COTANGENT), (THREADS,)), doubled)
-    cotangent = scene.array([3.0, 4.0])
-    launch = scene.launch(scene.array([1.0, 2.0]))
-    launch.backward(frozenset({"x"}), {"y": cotangent}, {"x": cotangent})
-    np.testing.assert_array_equal(cotangent.numpy(), [9.0, 12.0])
+def test_accumulating_goes_through_an_arena_that_holds_the_sums(scene: Scene) -> None:
+    both = kernel(buffer("a", Access.IN), buffer("b", Access.IN), buffer("y", Access.OUT))
+    sums = Resource(0, Role.GRADIENT, ("a", "b"))
+    words = tuple(Word(WordKind.OFFSET, name, role=Role.GRADIENT) for name in "ab")
+
+    def adds(memory: dict[int, np.ndarray], found: np.ndarray, groups: object) -> None:
+        for start, step in zip(found, (1.0, 10.0), strict=True):
+            memory[0][start : start + 3].view(np.float32)[:] += step
+
+    scene.add(lowered("both_bwd", Mode.BACKWARD, (sums,), words), adds)
+    a, b = scene.array([1.0, 2.0, 3.0]), scene.array([4.0, 5.0, 6.0])
+    inputs = {"a": scene.array([0.0] * 3), "b": scene.array([0.0] * 3)}
+    launch = new_launch(both, scene.device, (3,), inputs, {}, {"y": (3,)}, sources={})
+    launch.backward(frozenset({"a", "b"}), {}, {"a": a, "b": b})
+    np.testing.assert_array_equal(a.numpy(), [2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(b.numpy(), [14.0, 15.0, 16.0])
+
+
+def test_a_schedule_serves_every_number_and_every_slice(scene: Scene) -> None:
+    words = (THREADS, FACTOR_WORD, Word(WordKind.OFFSET, "x", role=Role.INPUT))
+
+    def shifted(memory: dict[int, np.ndarray], found: np.ndarray, groups: object) -> None:
+        scaled({0: memory[0][found[2] :], 1: memory[1]}, found, groups)
+
+    scene.add(lowered("scale_primal", Mode.PRIMAL, (X, Y), words), shifted)
+    x = scene.array([1.0, 2.0, 3.0, 4.0])
+    for start, factor in ((0, 2.0), (1, 3.0), (2, 3.0)):
+        y = scene.launch(x[start : start + 2], factor).outputs["y"]
+        np.testing.assert_array_equal(y.numpy(), factor * np.float32([start + 1, start + 2]))
 
 
 def reporting(site: int, index: int, length: int) -> object:

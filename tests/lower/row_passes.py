@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
 
 import shaderad as sad
 from shaderad.arrays.arrays import Array
-from shaderad.execute.dispatch import Placement
-from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE
-from shaderad.execute.sized_words import SizedFacts, sized_words
-from shaderad.ir import nodes, sizes
+from shaderad.device.devices import Choice
+from shaderad.execute.kernel_steps import KernelStep, StagedPasses, schedule_of
+from shaderad.execute.scheduled import KernelPrograms, Scheduled
+from shaderad.ir import nodes
+from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.types import INT, Access, BufferType, Type
-from shaderad.lower.bindings import Role, Variant
-from shaderad.lower.passes.rows import INIT, RESULT, Pass, Passes
+from shaderad.lower.bindings import Mode, Role, Variant
+from shaderad.lower.passes.rows import INIT, RESULT, Passes
 
 X = "x"
 
@@ -60,50 +59,22 @@ def run(
     init: Array | None = None,
 ) -> np.ndarray[Any, Any]:
     """What the passes make of the rows of `x`, of the result's element type and shape."""
-    values = passes.formulas.evaluate(prod(x.shape[:-1]), x.shape[-1])
-    arrays = {X: x, RESULT: _blank(device, *result)}
-    if init is not None:
-        arrays[INIT] = init
-    for scratch in passes.scratch:
-        count = sizes.evaluate(scratch.count, values)
-        arrays[scratch.name] = _blank(device, scratch.element, (count,))
-    for step in passes.steps:
-        if sizes.evaluate(step.is_needed, values) > 0:
-            _dispatch(device, step, arrays, values, x.shape)
-    return arrays[RESULT].numpy()
-
-
-def _blank(device: sad.Device, t: Type, shape: tuple[int, ...]) -> Array:
-    """An array full of what no pass should leave as it is."""
-    blank = Array(device, t, shape, None)
-    buffer = device.runtime.allocate(blank.byte_count, zeroed=False)
-    device.runtime.write(buffer, 0, b"\xcd" * (-(-blank.byte_count // 4) * 4))
-    blank.fill_in(buffer, 0)
-    return blank
-
-
-def _dispatch(
-    device: sad.Device,
-    step: Pass,
-    arrays: Mapping[str, Array],
-    values: Mapping[str, int],
-    dim: tuple[int, ...],
-) -> None:
-    groups = (sizes.evaluate(step.group_count, values), 1, 1)
-    shapes = {name: array.shape for name, array in arrays.items()}
-    element_types = {name: array.element for name, array in arrays.items()}
-    placed = Placement(device, shapes, element_types, dim)
-    for name, array in arrays.items():
-        for role in (Role.INPUT, Role.OUTPUT):
-            placed.give(role, name, array)
-    bound = placed.bound(step.lowered, step.lowered.has_offset)
-    facts = SizedFacts(
-        dim=dim, thread_count=prod(dim), group_count=groups[0],
-        group_size=step.lowered.program.workgroup[0], shapes=shapes,
-        offsets=bound.offsets, uniforms={}, formulas=values,
-    )  # fmt: skip
-    known = {GROUP_LIMIT: groups[0], SITE_BASE: 0}
-    words = [sizes.evaluate(word, known) for word in sized_words(step.lowered, facts)]
-    pipeline = device.runtime.pipeline(step.lowered.program)
-    raw = np.asarray(words, np.uint32).tobytes()
-    device.runtime.dispatch(pipeline, bound.by_slot, raw, groups)
+    given = {X: x} if init is None else {X: x, INIT: init}
+    inputs = {name: Value(ArrayType(one.element, one.shape)) for name, one in given.items()}
+    output = Value(ArrayType(*result))
+    programs = KernelPrograms(device)
+    numbers = tuple(programs.number(device.stage(one.lowered, "")) for one in passes.steps)
+    step = KernelStep(
+        kernel=elements_of(x.element, x.ndim),
+        choice=Choice(Mode.PRIMAL, "ignore", "", frozenset(), frozenset()),
+        dim=x.shape,
+        values={(Role.INPUT, name): value for name, value in inputs.items()}
+        | {(Role.OUTPUT, RESULT): output},
+        shapes={name: one.shape for name, one in given.items()} | {RESULT: output.shape},
+        passes=StagedPasses(passes, numbers, x.shape),
+    )
+    schedule = schedule_of(step, programs, [*inputs.values()], [output])
+    arrays = [*given.values()]
+    scheduled = Scheduled(device, schedule, programs.stages)
+    (found,) = scheduled.prepared(arrays, (), dict).run(arrays)
+    return found.numpy()

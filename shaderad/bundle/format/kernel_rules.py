@@ -13,7 +13,7 @@ from shaderad.bundle.format.graph_description import GraphEntry
 from shaderad.compiler import artifact
 from shaderad.ir.pointers import pointers_in
 from shaderad.ir.types import Access, Kind, Type, leaves
-from shaderad.lower.bindings import BOUNDS, Mode, Role, WordKind
+from shaderad.lower.bindings import BOUNDS, READ_ROLES, Mode, Role, WordKind
 
 _MODES = {
     "primal": {Mode.PRIMAL, Mode.DECODE},
@@ -24,7 +24,6 @@ _RESULT_ROLES = frozenset({Role.OUTPUT, Role.RESULT, Role.COTANGENT, Role.OUTPUT
                          Role.WINNER, Role.MARKS})  # fmt: skip
 _ANY = 1 << 32
 """More than any index."""
-_READ_ROLES = frozenset({Role.INPUT, Role.UNIFORM, Role.RESULT, Role.COTANGENT, Role.TANGENT})
 
 
 def check_unique(names: Iterable[str], what: str) -> None:
@@ -104,7 +103,7 @@ class KernelRules:
     def _check_resource(self, entry: ResourceEntry) -> None:
         names, role = {member.name for member in entry.members}, entry.role.value
         is_read = entry.access is artifact.Access.READ
-        if entry.role is not Role.WINNER and is_read != (entry.role in _READ_ROLES):
+        if entry.role is not Role.WINNER and is_read != (entry.role in READ_ROLES):
             raise ValueError(f"a role `{role}` with access `{entry.access.value}`")
         if (entry.role is Role.REPORT) != (not names):
             raise ValueError(f"{len(names)} arrays in the role `{role}`")

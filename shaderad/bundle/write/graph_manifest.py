@@ -22,6 +22,7 @@ from shaderad.diagnostics import error
 from shaderad.execute import schedule
 from shaderad.execute.schedule import Instruction, Schedule
 from shaderad.ir.arrays import ArrayType
+from shaderad.ir.sizes import Size
 from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Mode, Role
 from shaderad.trace.calls import Placeholder
@@ -250,10 +251,15 @@ def _run(run: schedule.Run, point: EntryPoint) -> graphs.RunCommand:
     return graphs.RunCommand(
         program=point.stem,
         bind={name_by_slot[slot]: buffer for slot, buffer in run.bindings},
-        words=[*map(spelled, run.words)],
+        words=[*map(_word, run.words)],
         groups=spelled(run.group_count),
         if_positive=spelled(run.is_needed),
     )
+
+
+def _word(word: Size | schedule.UniformWord) -> graphs.SizeText:
+    assert not isinstance(word, schedule.UniformWord), "graphs take numbers as arrays"
+    return spelled(word)
 
 
 def _copy(move: schedule.Move) -> graphs.CopyCommand:

@@ -1,0 +1,130 @@
+"""A kernel in one mode -> its schedule of one step, for launches of all sizes.
+
+The inputs of the schedule are the arrays that the programs of the mode read, and sums that it adds
+to; its outputs are what the mode computes. Sizes are symbols: ``$0`` an extent of the launch,
+``$x.0`` one of array ``x``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shaderad.device.weak_keys import WeakKeys
+from shaderad.execute.kernel_steps import KernelStep, Key, schedule_of
+from shaderad.execute.scheduled import KernelPrograms, Scheduled
+from shaderad.ir import sizes
+from shaderad.ir.arrays import ArrayType, Value
+from shaderad.lower.bindings import READ_ROLES, Mode, Role
+
+if TYPE_CHECKING:
+    from shaderad.device.devices import Choice, Device
+    from shaderad.device.kernel_facts import KernelFacts
+    from shaderad.ir.nodes import Kernel
+    from shaderad.ir.sizes import Shape
+
+_DERIVATIVES = frozenset({Role.COTANGENT, Role.TANGENT})
+_COMPUTED = {
+    Mode.PRIMAL: Role.OUTPUT,
+    Mode.BACKWARD: Role.GRADIENT,
+    Mode.FORWARD: Role.OUTPUT_TANGENT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchForm:
+    """All that a schedule of a kernel depends on."""
+
+    choice: Choice
+    covered: frozenset[str]
+    """Arrays that have the launch's shape."""
+    derivatives: frozenset[str]
+    """Cotangents or tangents that are given; the others are zero."""
+    sums: frozenset[str] = frozenset()
+    """Gradients that are added to arrays among the inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledLaunch:
+    """A kernel in one mode on a device, for all sizes."""
+
+    scheduled: Scheduled
+    inputs: tuple[Key, ...]
+    outputs: tuple[Key, ...]
+
+
+class LaunchSchedules:
+    """The schedules of launches on one device, for as long as their kernels live."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._known: WeakKeys[Kernel, dict[Hashable, ScheduledLaunch]] = WeakKeys()
+
+    def of(self, kernel: Kernel, facts: KernelFacts, form: LaunchForm) -> ScheduledLaunch:
+        """The schedule of `kernel`, lowered and compiled if it was not before."""
+        known = self._known.setdefault(kernel, {})
+        if form not in known:
+            known[form] = _scheduled(self._device, kernel, facts, form)
+        return known[form]
+
+
+def launch_sizes(dim: tuple[int, ...], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """The sizes of one launch by the names of their symbols."""
+    by_name = {_extent_name("", k): extent for k, extent in enumerate(dim)}
+    for name, shape in shapes.items():
+        by_name |= {_extent_name(name, k): extent for k, extent in enumerate(shape)}
+    return by_name
+
+
+def _extent_name(array: str, axis: int) -> str:
+    return f"${array}.{axis}" if array else f"${axis}"
+
+
+def _shape(array: str, rank: int) -> Shape:
+    return tuple(sizes.symbol(_extent_name(array, k)) for k in range(rank))
+
+
+def _scheduled(
+    device: Device, kernel: Kernel, facts: KernelFacts, form: LaunchForm
+) -> ScheduledLaunch:
+    programs = KernelPrograms(device)
+    programs.of_kernel(kernel, form.choice)
+    dim = _shape("", len(kernel.index_names))
+    shapes = {b.name: dim if b.name in form.covered else _shape(b.name, b.type.rank)
+              for b in kernel.buffers}  # fmt: skip
+
+    def value(key: Key) -> Value:
+        name = key[1]
+        return Value(ArrayType(facts.element_types[name], shapes.get(name, ())))
+
+    read = dict.fromkeys(
+        (resource.role, name)
+        for lowered in programs.lowered
+        for resource in lowered.resources
+        for name in resource.members
+        if resource.role in READ_ROLES
+        and (resource.role not in _DERIVATIVES or name in form.derivatives)
+    )
+    sums = [(Role.GRADIENT, name) for name in sorted(form.sums)]
+    inputs = {key: value(key) for key in (*read, *sums)}
+    outputs = {key: value(key) for key in _computed(facts, form.choice) if key not in inputs}
+    step = KernelStep(kernel, form.choice, dim, inputs | outputs, shapes)
+    schedule = schedule_of(step, programs, [*inputs.values()], [*outputs.values()])
+    scheduled = Scheduled(device, schedule, programs.stages)
+    return ScheduledLaunch(scheduled, tuple(inputs), tuple(outputs))
+
+
+def _computed(facts: KernelFacts, choice: Choice) -> list[Key]:
+    """The arrays that a mode computes."""
+    role = _COMPUTED[choice.mode]
+    names = {
+        Role.OUTPUT: [b.name for b in facts.written],
+        Role.GRADIENT: sorted(choice.wanted),
+        Role.OUTPUT_TANGENT: [b.name for b in facts.written
+                              if b.name in facts.differentiable_results],
+    }  # fmt: skip
+    computed = [(role, name) for name in names[role]]
+    if choice.with_results:
+        computed += [(Role.OUTPUT, name) for name in names[Role.OUTPUT]]
+    return computed
