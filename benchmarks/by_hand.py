@@ -15,7 +15,7 @@ import numpy as np
 import shaderad as sad
 from shaderad.execute.commands import Dispatch
 from shaderad.execute.prepared import Prepared
-from shaderad.execute.run_plan import GraphRunner
+from shaderad.execute.run_graph import GraphRunner
 
 Step = Callable[[], None]
 

@@ -20,8 +20,7 @@ from shaderad.diagnostics import Span, error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.execute.bindable_graphs import BindableGraph
 from shaderad.execute.call import device_of
-from shaderad.execute.run_graph import pulled, run_graph
-from shaderad.execute.run_plan import explained
+from shaderad.execute.run_graph import explained, pulled, run_graph
 from shaderad.ir.types import Type, is_differentiable
 from shaderad.language.host import caller_locals
 from shaderad.plan.draw import draw

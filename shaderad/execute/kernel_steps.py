@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Protocol
 from shaderad.device.devices import Choice
 from shaderad.device.kernel_facts import KernelFacts
 from shaderad.execute.conversion_kernels import RESULT, cast_kernel
-from shaderad.execute.places import Places, aligned, storage_bytes
-from shaderad.execute.schedule import Instruction, Let, Move, Run, Set
+from shaderad.execute.schedule import (
+    Instruction,
+    Let,
+    Move,
+    Places,
+    Run,
+    Set,
+    aligned,
+    storage_bytes,
+)
 from shaderad.execute.sized_words import SizedFacts, sized_words
 from shaderad.ir import sizes, types
 from shaderad.ir.arrays import ArrayType, Value, operand_name

@@ -17,7 +17,7 @@ from shaderad.arrays.arrays import Array, Shape
 from shaderad.device.devices import Choice, Device
 from shaderad.device.prebuilt import used
 from shaderad.diagnostics import CompileError
-from shaderad.execute.launch_steps import LaunchForm, LaunchSchedules, launch_sizes
+from shaderad.execute.kept_schedules import LaunchForm, LaunchSchedules, launch_sizes
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
 

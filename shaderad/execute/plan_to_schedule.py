@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from shaderad.execute.kernel_steps import KernelBinder, PlanPrograms
-from shaderad.execute.places import Places
-from shaderad.execute.plan_steps import (
-    befores_step,
-    call_step,
-    pass_step,
-    work_step,
-)
-from shaderad.execute.repetitions import add_repeat, add_while
-from shaderad.execute.schedule import Instruction, Move, Schedule
-from shaderad.lower.passes.pairs import PAIR_PREFIXES
+from shaderad.device.devices import Choice
+from shaderad.execute import schedule as to
+from shaderad.execute.kernel_steps import KernelBinder, KernelStep, PlanPrograms
+from shaderad.execute.schedule import Instruction, Move, Places, Schedule
+from shaderad.ir import arrays, sizes
+from shaderad.ir.types import Access
+from shaderad.lower.bindings import Mode, Role
+from shaderad.lower.passes.pairs import PAIR_PREFIXES, lower_chunk_prefixes
+from shaderad.lower.passes.rows import CHUNK_PREFIXES, INIT, RESULT, lower_reduce, lower_scan
+from shaderad.plan.finishes import finish_of
 from shaderad.plan.steps import CallKernel, Repeat, RepeatWhile, RunPass, RunScans
 
 if TYPE_CHECKING:
+    from shaderad.execute.kernel_steps import Key
     from shaderad.ir.arrays import Value
     from shaderad.ir.sizes import Size
-    from shaderad.plan.steps import Plan, Step
+    from shaderad.lower.bindings import Variant
+    from shaderad.lower.passes.rows import Passes
+    from shaderad.plan.kernels import Work
+    from shaderad.plan.steps import PassStep, Plan, Step
 
 
 def schedule(plan: Plan, programs: PlanPrograms) -> Schedule:
@@ -88,3 +91,208 @@ class Scheduler:
         """Adds a copy to the start of another buffer."""
         if source != target:
             self.instructions.append(Move(source, start, target, 0, byte_count))
+
+
+def befores_step(step: RunScans, programs: PlanPrograms) -> KernelStep:
+    """What comes before the chunks of two scans."""
+    work = step.producer
+    choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), work.scalars)
+    passes = programs.of_pass(step, choice)
+    return KernelStep(
+        work.kernel, choice, work.dim, _read(work), dict(work.shapes), work.sizes, passes=passes
+    )
+
+
+def pass_step(step: RunPass, programs: PlanPrograms, befores: Value | None = None) -> KernelStep:
+    """A reduction or scan; `befores` are what comes before its chunks, where that is known."""
+    work = step.producer
+    values, shapes, sized, scalars = _read(work), dict(work.shapes), work.sizes, work.scalars
+    if step.epilogue is not None:
+        end = step.epilogue.work
+        values |= _read(end)
+        shapes |= dict(end.shapes)
+        sized, scalars = sized + end.sizes, scalars | end.scalars
+    values[Role.OUTPUT, RESULT] = step.result
+    values |= {(Role.OUTPUT, name): value for name, value in work.writes[1:]}
+    if step.init is not None:
+        values[Role.INPUT, INIT] = step.init
+    if befores is not None:
+        values[Role.INPUT, CHUNK_PREFIXES] = befores
+    shapes |= {name: (sizes.product(value.shape),) for (_, name), value in values.items()
+               if name in (RESULT, INIT, CHUNK_PREFIXES)}  # fmt: skip
+    choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), scalars)
+    passes = programs.of_pass(step, choice)
+    return KernelStep(work.kernel, choice, work.dim, values, shapes, sized, passes=passes)
+
+
+def lowered_passes(step: PassStep, variant: Variant) -> Passes:
+    """The passes of `step`, lowered."""
+    if isinstance(step, RunScans):
+        first, second = (scan.node.op for scan in step.scans)
+        return lower_chunk_prefixes(
+            step.producer.kernel, (first, second), variant, is_mirrored=step.is_mirrored
+        )
+    node, kernel = step.node, step.producer.kernel
+    finish = None if step.finish is None else finish_of(step.finish)
+    if isinstance(node, arrays.Reduce):
+        has_init = step.init is not None
+        return lower_reduce(kernel, node.op, variant, has_init=has_init, epilogue=finish)
+    end = step.epilogue
+    ending = None if end is None else (end.ending, end.work.kernel)
+    return lower_scan(kernel, node.op, variant, finish, ending, step.shared)
+
+
+def work_step(work: Work, *, is_filled: bool) -> KernelStep:
+    """A kernel of ours; `is_filled` where what it writes holds something already."""
+    shapes = dict(work.shapes)
+    own = frozenset(
+        name
+        for name, _ in work.writes
+        if work.kernel.buffer(name).access is Access.OUT and shapes[name] == work.dim
+    )
+    values = _read(work)
+    values |= {(Role.OUTPUT, name): value for name, value in work.writes}
+    choice = Choice(Mode.PRIMAL, work.bounds, "", own, work.scalars)
+    return KernelStep(work.kernel, choice, work.dim, values, shapes, work.sizes, is_filled)
+
+
+def _read(work: Work) -> dict[Key, Value]:
+    return {
+        (Role.UNIFORM if name in work.scalars else Role.INPUT, name): value
+        for name, value in work.reads
+    }
+
+
+def call_step(step: CallKernel) -> KernelStep:
+    """A kernel of the user's, in the mode that its node asks for."""
+    call, node = step.call, step.node
+    buffers = {b.name: b for b in call.kernel.buffers}
+    count = len(call.names)
+    uniforms = frozenset(call.names) - set(buffers)
+    values = {
+        (Role.UNIFORM if name in uniforms else Role.INPUT, name): value
+        for name, value in zip(call.names, step.reads, strict=False)
+    }
+    mode, wanted = Mode.PRIMAL, frozenset[str]()
+    if isinstance(node, arrays.KernelCall):
+        outputs = zip(call.written, node.results, strict=True)
+        values |= {(Role.OUTPUT, name): value for (name, _), value in outputs}
+    else:
+        is_pull = isinstance(node, arrays.KernelPull)
+        mode = Mode.BACKWARD if is_pull else Mode.FORWARD
+        wanted = frozenset(node.wanted if is_pull else node.given)
+        given, made = (
+            (Role.COTANGENT, Role.GRADIENT) if is_pull else (Role.TANGENT, Role.OUTPUT_TANGENT)
+        )
+        derivatives = zip(node.given, step.reads[count:], strict=False)
+        values |= {(given, name): value for name, value in derivatives}
+        values |= {
+            (made, name): value for name, value in zip(node.wanted, node.results, strict=True)
+        }
+        primal = step.reads[count + len(node.given) :]
+        values |= {
+            (Role.RESULT, name): value for name, value in zip(step.results, primal, strict=True)
+        }
+    shapes = {n: v.shape for n, v in zip(call.names, call.operands, strict=True)}
+    shapes |= {name: t.shape for name, t in call.written}
+    own = frozenset(
+        name for name, t in call.written
+        if buffers[name].access is Access.OUT and t.shape == call.dim
+    )  # fmt: skip
+    is_one = mode is not Mode.PRIMAL and all(extent == 1 for extent in call.dim)
+    choice = Choice(mode, call.bounds, call.checks, own, uniforms, wanted, is_one_thread=is_one)
+    return KernelStep(call.kernel, choice, call.dim, values, shapes)
+
+
+def add_repeat(scheduler: Scheduler, step: Repeat) -> None:
+    """A loop that runs as often as the sizes say."""
+    node = step.node
+    carries = _Carries(scheduler, step.body, node.results[: node.carry_count])
+    start = carries.moves(step.reads[: node.carry_count])
+    with scheduler.block() as body:
+        _hold(scheduler, step.body.inputs[node.carry_count :], step.reads[node.carry_count :])
+        carries.iterate()
+        for row in step.rows:
+            store = work_step(row.work, is_filled=True)
+            ((key, _), (out, _)) = store.values.items()
+            store.values.update({key: row.row, out: row.target})
+            scheduler.binder.add(store)
+    scheduler.instructions.append(
+        to.Repeat(
+            symbol=step.symbol,
+            count=node.count,
+            is_reversed=node.is_reversed,
+            carries=carries.pairs,
+            rows=tuple(map(scheduler.places.number, node.results[node.carry_count :])),
+            start=tuple(start),
+            body=tuple(body),
+        )
+    )
+
+
+def add_while(scheduler: Scheduler, step: RepeatWhile) -> None:
+    """A loop that runs until the device says that it has ended."""
+    places, node = scheduler.places, step.node
+    *results, count = node.results
+    carry_count = node.carry_count
+    flag, counter = step.body.inputs[carry_count : carry_count + 2]
+    places.make(flag)
+    carries = _Carries(scheduler, step.body, (*results, flag, count))
+    scheduler.instructions.extend(carries.moves(step.reads[:carry_count]))
+    first_flag, first_count = places.number(flag), places.number(count)
+    scheduler.instructions.append(to.Set(first_flag, 1, places.byte_count(flag)))
+    scheduler.instructions.append(to.Set(first_count, 0, places.byte_count(counter)))
+    with scheduler.block() as body:
+        _hold(scheduler, step.body.inputs[carry_count + 2 :], step.reads[carry_count:])
+        carries.iterate()
+    wants = places.number(step.body.outputs[-1][0])
+    scheduler.instructions.append(
+        to.RepeatWhile(
+            carries=carries.pairs,
+            body=tuple(body),
+            goes_on=first_flag,
+            wants=wants,
+            limit=node.limit,
+            span=node.span,
+        )
+    )
+
+
+def _hold(scheduler: Scheduler, inner: Iterable[Value], outer: Iterable[Value]) -> None:
+    places = scheduler.places
+    for one, other in zip(inner, outer, strict=True):
+        places.hold(one, places.number(other), places.start(other))
+
+
+class _Carries:
+    """The carries of one loop and their buffers."""
+
+    def __init__(self, scheduler: Scheduler, body: Plan, results: Sequence[Value]) -> None:
+        self._scheduler = scheduler
+        self._places = places = scheduler.places
+        self._body = body
+        self._new = [v for v, _ in body.outputs[: len(results)]]
+        self.pairs = tuple((places.number(v), places.scratch(places.byte_count(v)))
+                           for v in results)  # fmt: skip
+        """Where each result lies, and the buffer beside it."""
+
+    def moves(self, operands: Sequence[Value]) -> list[to.Move]:
+        """What brings the first carries where the first iteration reads them."""
+        places = self._places
+        return [
+            to.Move(places.number(v), places.start(v), first, 0, places.byte_count(v))
+            for v, (first, _) in zip(operands, self.pairs, strict=False)
+        ]
+
+    def iterate(self) -> None:
+        """One iteration: it reads the first of each pair and writes the second."""
+        places = self._places
+        for v, (first, _) in zip(self._body.inputs, self.pairs, strict=False):
+            places.hold(v, first)
+        for v, (_, second) in reversed([*zip(self._new, self.pairs, strict=True)]):
+            places.hold(v, second)
+        new = frozenset(self._new)
+        self._scheduler.add_steps(self._body, lambda v: None if v in new else places.make(v))
+        for v, (_, second) in zip(self._new, self.pairs, strict=True):
+            # One value may be what several carries become.
+            self._scheduler.move(places.number(v), 0, second, places.byte_count(v))

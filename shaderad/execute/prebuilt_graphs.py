@@ -15,8 +15,7 @@ from shaderad.device.built_targets import Entry, Offer
 from shaderad.device.devices import Device, Stage
 from shaderad.device.prebuilt import NOT_BUILT
 from shaderad.diagnostics import CompileError, Error, error
-from shaderad.execute.places import storage_bytes
-from shaderad.execute.schedule import Schedule
+from shaderad.execute.schedule import Schedule, storage_bytes
 from shaderad.ir import sizes
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import is_differentiable

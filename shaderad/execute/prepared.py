@@ -22,11 +22,11 @@ from shaderad.execute.commands import (
     Dispatch,
     Fill,
     Frame,
+    FramePlan,
     LateWord,
     LateWords,
     While,
 )
-from shaderad.execute.frames import FramePlan
 from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE, UniformWord, start_of
 from shaderad.ir import sizes, types
 from shaderad.lower.bindings import Role, WordKind, in_rows

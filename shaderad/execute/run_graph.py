@@ -12,14 +12,22 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from shaderad.arrays.arrays import Array
-from shaderad.device.lines import user_span
+from shaderad.device.devices import check_same
+from shaderad.device.lines import AtUserLine, user_span
+from shaderad.device.prebuilt import used_of_build
+from shaderad.device.weak_keys import WeakKeys
 from shaderad.diagnostics import error
-from shaderad.execute.prebuilt_graphs import PrebuiltGraph
-from shaderad.execute.run_plan import evaluate
+from shaderad.diagnostics.progress import Work
+from shaderad.execute.kernel_steps import StagedPasses
+from shaderad.execute.kept_schedules import KernelPrograms, Scheduled
+from shaderad.execute.plan_to_schedule import lowered_passes, schedule
+from shaderad.execute.prebuilt_graphs import PrebuiltGraph, PrebuiltPart, check_results
 from shaderad.ir.arrays import Graph, KernelCall, Value
 from shaderad.ir.graph_prints import silent_graph
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import is_differentiable
+from shaderad.plan.explain import Memory, explain
+from shaderad.plan.planning import plan
 from shaderad.rules.arrays import linearise
 from shaderad.rules.arrays import push as pushed_through
 from shaderad.rules.arrays.loops import instantiate, kept, or_zeros
@@ -27,7 +35,10 @@ from shaderad.trace.tape import Values, trace_of
 from shaderad.trace.traced import TracedArray, current_trace
 
 if TYPE_CHECKING:
-    from shaderad.device.devices import Device
+    from shaderad.device.devices import Choice, Device
+    from shaderad.execute.prepared import Prepared
+    from shaderad.plan.steps import PassStep, Plan
+
 
 Flags = tuple[bool, ...]
 
@@ -141,3 +152,93 @@ class GraphStep:
             moved, evaluate(graph, given, self.size_by_name, self.device), strict=True
         ):
             tangents.add(one, dot)
+
+
+class GraphPrograms(KernelPrograms):
+    """The programs of one plan on a device."""
+
+    def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
+        device, kernel = self.device, step.producer.kernel.reported_name
+        with AtUserLine():
+            passes = lowered_passes(step, device.variant(choice))
+            numbers = [self.number(device.stage(one.lowered, kernel)) for one in passes.steps]
+        return StagedPasses(passes, tuple(numbers), step.shape)
+
+
+class GraphRunner:
+    """The schedules of one device, for as long as their graphs live."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._scheduled: WeakKeys[Graph, Scheduled] = WeakKeys()
+
+    def run(
+        self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]
+    ) -> tuple[Array, ...]:
+        """The outputs of `graph`."""
+        inputs = [one.aligned() for one in inputs]
+        if isinstance(graph, PrebuiltGraph):
+            with used_of_build(graph.built.name, graph.built.folder):
+                return self.prepared(graph, inputs, sizes).run(inputs)
+        if isinstance(graph, PrebuiltPart):
+            filled = graph.filled(inputs, sizes, self._device)
+            found = self.run(graph.whole, filled, sizes)
+            return tuple(found[k] for k in graph.chosen)
+        return self.prepared(graph, inputs, sizes).run(inputs)
+
+    def prepared(self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]) -> Prepared:
+        """What runs `graph` at these sizes.
+
+        Raises:
+            DeviceError: SR0650, where an input lives on another device.
+        """
+        for one in inputs:
+            check_same(one.device, self._device, "an argument")
+        scheduled = self._scheduled.get(graph)
+        if scheduled is None:
+            scheduled = self._scheduled.setdefault(graph, self._newly_scheduled(graph))
+
+        def checked_sizes() -> Mapping[str, int]:
+            if isinstance(graph, PrebuiltGraph):
+                check_results(scheduled.schedule, sizes)
+            return sizes
+
+        return scheduled.prepared(inputs, tuple(sizes.items()), checked_sizes)
+
+    def plan(self, graph: Graph) -> Plan:
+        """The plan of `graph` for what the device can bind."""
+        return plan(graph, self._device.capabilities.storage_buffer_limit)
+
+    def _newly_scheduled(self, graph: Graph) -> Scheduled:
+        with Work("graph", "planning"):
+            if isinstance(graph, PrebuiltGraph):
+                built, stages = graph.built.scheduled(graph.mode, self._device)
+                return Scheduled(self._device, built, stages)
+            programs = GraphPrograms(self._device)
+            planned = schedule(self.plan(graph), programs)
+            return Scheduled(self._device, planned, programs.stages)
+
+
+def evaluate(
+    graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int], device: Device
+) -> tuple[Array, ...]:
+    """Runs `graph` on `device`.
+
+    Args:
+        graph: What to compute; planned at its first run.
+        inputs: Arrays of the element types and shapes of its inputs, on `device`.
+        sizes: What its symbolic sizes are, by name.
+        device: Where.
+    """
+    return device.kept(GraphRunner).run(graph, inputs, sizes)
+
+
+def explained(
+    graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int], device: Device
+) -> str:
+    """Which dispatches run `graph` at these sizes, and what they keep in memory."""
+    runner = device.kept(GraphRunner)
+    found = runner.prepared(graph, inputs, sizes)
+    memory = Memory(found.live_bytes, sum(found.kept_bytes), sum(found.scratch_bytes))
+    text = explain(runner.plan(graph), len(graph.nodes), sizes, memory)
+    return f"{text}\ndispatches: {found.dispatch_count}, in one submission"

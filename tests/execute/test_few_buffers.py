@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.execute import run_plan
+from shaderad.execute import run_graph
 from shaderad.ir.arrays import Graph
 from shaderad.plan.planning import plan
 
@@ -35,7 +35,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(len(step.reads) + len(step.writes) < 8 for step in found.steps)
         return found
 
-    monkeypatch.setattr(run_plan, "plan", narrow)
+    monkeypatch.setattr(run_graph, "plan", narrow)
 
 
 def drawn() -> np.ndarray:

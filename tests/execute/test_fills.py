@@ -13,7 +13,7 @@ import pytest
 import shaderad as sad
 from shaderad.execute.commands import Fill
 from shaderad.execute.prepared import EARLY_BYTES, Prepared
-from shaderad.execute.run_plan import GraphRunner
+from shaderad.execute.run_graph import GraphRunner
 
 
 @sad.kernel

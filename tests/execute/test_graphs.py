@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.execute.run_plan import GraphRunner, evaluate, explained
+from shaderad.execute.run_graph import GraphRunner, evaluate, explained
 from shaderad.interpret.arrays import evaluate as in_numpy
 from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import ArrayType, Graph, Value

@@ -11,7 +11,7 @@ import shaderad as sad
 from shaderad.arrays.arrays import Array
 from shaderad.device.devices import Choice
 from shaderad.execute.kernel_steps import KernelStep, StagedPasses, schedule_of
-from shaderad.execute.scheduled import KernelPrograms, Scheduled
+from shaderad.execute.kept_schedules import KernelPrograms, Scheduled
 from shaderad.ir import nodes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.types import INT, Access, BufferType, Type

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import shaderad as sad
-from shaderad.execute.run_plan import evaluate
+from shaderad.execute.run_graph import evaluate
 from shaderad.interpret.arrays import evaluate as in_numpy
 from shaderad.ir.arrays import Graph
 from shaderad.ir.types import HALF

@@ -21,7 +21,6 @@ from shaderad.bundle.read.loaded_files import Files, reasons, sites, span_in
 from shaderad.compiler.artifact import Access, Program
 from shaderad.differentiate.loaded_graphs import LoadedGraph
 from shaderad.execute import schedule as to
-from shaderad.execute.places import storage_bytes
 from shaderad.execute.prebuilt_graphs import (
     BuiltGraph,
     BuiltPlan,
@@ -29,6 +28,7 @@ from shaderad.execute.prebuilt_graphs import (
     BuiltProgram,
     PrebuiltGraph,
 )
+from shaderad.execute.schedule import storage_bytes
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.sizes import Shape, Size, product

@@ -24,8 +24,7 @@ from shaderad.bundle.write.programs import (
 from shaderad.compiler.compile import compile_programs
 from shaderad.device.devices import Choice
 from shaderad.execute.kernel_steps import StagedPasses
-from shaderad.execute.plan_steps import lowered_passes
-from shaderad.execute.plan_to_schedule import schedule
+from shaderad.execute.plan_to_schedule import lowered_passes, schedule
 from shaderad.execute.run_graph import pulled, pushed
 from shaderad.execute.schedule import Schedule
 from shaderad.ir.arrays import Value

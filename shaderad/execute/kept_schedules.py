@@ -1,28 +1,32 @@
-"""A kernel in one mode -> its schedule of one step, for launches of all sizes.
+"""Schedules that a device keeps: of plans, and of kernels, which have one step.
 
-The inputs of the schedule are the arrays that the programs of the mode read, and sums that it adds
-to; its outputs are what the mode computes. Sizes are symbols: ``$0`` an extent of the launch,
-``$x.0`` one of array ``x``.
+The inputs of a kernel's schedule are the arrays that the programs of one mode read, and sums that
+it adds to; its outputs are what the mode computes. Sizes are symbols: ``$0`` an extent of the
+launch, ``$x.0`` one of array ``x``. What runs a schedule at known sizes is prepared once and kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shaderad.device.weak_keys import WeakKeys
 from shaderad.execute.kernel_steps import KernelStep, Key, schedule_of
-from shaderad.execute.scheduled import KernelPrograms, Scheduled
+from shaderad.execute.prepared import Prepared, prepare
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.lower.bindings import READ_ROLES, Mode, Role
 
 if TYPE_CHECKING:
-    from shaderad.device.devices import Choice, Device
+    from shaderad.arrays.arrays import Array
+    from shaderad.device.devices import Choice, Device, Stage
     from shaderad.device.kernel_facts import KernelFacts
+    from shaderad.execute.schedule import Schedule
     from shaderad.ir.nodes import Kernel
     from shaderad.ir.sizes import Shape
+    from shaderad.lower.bindings import Lowered
+
 
 _DERIVATIVES = frozenset({Role.COTANGENT, Role.TANGENT})
 _COMPUTED = {
@@ -128,3 +132,54 @@ def _computed(facts: KernelFacts, choice: Choice) -> list[Key]:
     if choice.with_results:
         computed += [(Role.OUTPUT, name) for name in names[Role.OUTPUT]]
     return computed
+
+
+PREPARED_LIMIT = 64
+"""Combinations of sizes of one schedule for which everything is kept ready."""
+
+
+class KernelPrograms:
+    """Programs on a device, numbered in the order in which they were first asked for."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.stages: list[Stage] = []
+        self._number_by_stage: dict[int, int] = {}
+
+    @property
+    def lowered(self) -> list[Lowered]:
+        return [stage.lowered for stage in self.stages]
+
+    def of_kernel(self, kernel: Kernel, choice: Choice) -> Sequence[int]:
+        """The dispatches of a mode of `kernel`, in order."""
+        return [self.number(stage) for stage in self.device.stages(kernel, choice)]
+
+    def number(self, stage: Stage) -> int:
+        number = self._number_by_stage.setdefault(id(stage), len(self.stages))
+        if number == len(self.stages):
+            self.stages.append(stage)
+        return number
+
+
+@dataclass(eq=False, slots=True)
+class Scheduled:
+    """A schedule on a device, for all sizes."""
+
+    device: Device
+    schedule: Schedule
+    stages: Sequence[Stage]
+    """Its programs."""
+    _prepared: dict[Hashable, Prepared] = field(default_factory=dict[Hashable, Prepared])
+
+    def prepared(
+        self, inputs: Sequence[Array], key: Hashable, sizes: Callable[[], Mapping[str, int]]
+    ) -> Prepared:
+        """What runs it at `inputs` and the sizes that `key` stands for, which `sizes` names."""
+        shifted = tuple(k for k in self.schedule.aligned_inputs if inputs[k].offset)
+        prepared = self._prepared.get((key, shifted))
+        if prepared is None:
+            if len(self._prepared) >= PREPARED_LIMIT:
+                self._prepared.pop(next(iter(self._prepared)), None)
+            prepared = prepare(self.device, self.schedule, self.stages, sizes(), shifted)
+            self._prepared[key, shifted] = prepared
+        return prepared

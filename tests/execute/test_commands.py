@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from shaderad.execute.frames import Frame
+from shaderad.execute.commands import FramePlan
 
 
 def test_a_result_takes_no_buffer_that_is_still_read() -> None:
-    frame = Frame(input_count=2)
+    frame = FramePlan(input_count=2)
     first = frame.take(64)
     second = frame.take(64)
     frame.give(first)
@@ -21,7 +21,7 @@ def test_a_result_takes_no_buffer_that_is_still_read() -> None:
 
 
 def test_what_is_small_leaves_large_buffers_to_what_is_large() -> None:
-    frame = Frame(input_count=0)
+    frame = FramePlan(input_count=0)
     a = frame.take(1000)
     frame.give(a)
     small = frame.take(8)
@@ -33,7 +33,7 @@ def test_what_is_small_leaves_large_buffers_to_what_is_large() -> None:
 
 def test_nothing_shares_a_buffer_while_it_is_needed() -> None:
     draw = np.random.default_rng(3)
-    frame = Frame(input_count=1)
+    frame = FramePlan(input_count=1)
     alive: list[int] = []
     sizes: dict[int, int] = {}
     pairs: list[tuple[int, int]] = []
@@ -54,7 +54,7 @@ def test_nothing_shares_a_buffer_while_it_is_needed() -> None:
 
 
 def test_what_is_needed_since_the_start_shares_no_memory_with_what_was_needed_before() -> None:
-    frame = Frame(0)
+    frame = FramePlan(0)
     first = frame.take(16)
     frame.give(first)
     filled, other = frame.take(16, since_start=True), frame.take(16)
