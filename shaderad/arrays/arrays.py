@@ -275,7 +275,7 @@ class Array(ArrayOperators):
             BoundsError: SR0665 for a position out of range; SR0660 at the next synchronisation for
                 one in an int array.
         """
-        from shaderad.functions.slicing import sliced
+        from shaderad.functions.subscripts import sliced
 
         part = self._selected(key) if isinstance(key, str) else None
         return sliced(self, key) if part is None else part

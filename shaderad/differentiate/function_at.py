@@ -14,7 +14,7 @@ from shaderad.arrays.arrays import Array, array, uploaded, vector_of, zeros
 from shaderad.arrays.pointers import HostPointer, StructArray, pointer_struct
 from shaderad.diagnostics import error
 from shaderad.differentiate import forms
-from shaderad.differentiate.results import (
+from shaderad.differentiate.forms import (
     accumulated,
     check_keywords,
     cotangents_of,

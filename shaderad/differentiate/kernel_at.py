@@ -1,4 +1,10 @@
-"""A kernel at its arguments: differentiated by its own launch."""
+"""A kernel at its arguments: differentiated by its own launch.
+
+Gradients and tangents are by buffer and uniform for the launch, in the form of the arguments for
+the caller. Invariant: a gradient has the shape and element type of its argument, trailing axis
+where it was given so; a struct comes back as a struct, 0 in fields that hold no float; a pointer as
+a pointer to a gradient array, element by element through the pools of the launch.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +12,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shaderad.arrays.arrays import Array
+import numpy as np
+
+from shaderad.arrays import trees
+from shaderad.arrays.arguments import rebuilt, struct_fields
+from shaderad.arrays.arrays import Array, uploaded
+from shaderad.arrays.pointers import HostPointer, StructArray, structs_of
 from shaderad.diagnostics import error
-from shaderad.differentiate.gradients import gradient_form
-from shaderad.differentiate.results import accumulated, check_sum, cotangents_of, tangents_of
-from shaderad.differentiate.tangents import Tangents
+from shaderad.differentiate.forms import (
+    accumulated,
+    check_sum,
+    cotangents_of,
+    derivative_like,
+    field_of,
+    in_form_given,
+    tangents_of,
+)
 from shaderad.execute.call import bound_call, launch_of, results_of
+from shaderad.execute.pools import joined, numbers_of, part_of
 from shaderad.ir import types
-from shaderad.ir.pointers import reaches_floats
+from shaderad.ir.pointers import POINTED, comes_apart, holds_pointers, is_pooled, reaches_floats
 from shaderad.language.launchable import Launchable
+from shaderad.runtime import buffers
 from shaderad.trace.tape import When, start, trace_of
 
 if TYPE_CHECKING:
     from shaderad.execute.launch import Launch
+    from shaderad.execute.pools import LaunchPools, Pool
     from shaderad.ir.nodes import Kernel
 
 
@@ -120,3 +140,186 @@ def kernel_at(
         for name in call.positional
     ]
     return KernelAt(launch, results_of(launch), arguments)
+
+
+Path = tuple[str, ...]
+
+
+def gradient_form(
+    given: Any, t: types.Type, path: Path, launch: Launch, gradients: Mapping[str, Array]
+) -> Any:
+    """The gradient of one argument; `None` where it leads to no float."""
+    if not reaches_floats(t):
+        return None
+    if isinstance(t, types.Struct) and comes_apart(t):
+        fields = struct_fields(given) or {}
+        parts = {
+            name: gradient_form(fields[name], field, (*path, name), launch, gradients)
+            for name, field in t.fields
+        }
+        return _rebuilt(given, parts)
+    if launch.pools is not None and is_pooled(t):
+        behind = _GradientsBehind(launch.pools, gradients)
+        if isinstance(t, types.Pointer):
+            return behind.pointer(launch.facts.name_by_path[*path, POINTED], 0)
+        return behind.pointer(launch.facts.name_by_path[path], 0).target
+    gradient = gradients[launch.facts.name_by_path[path]]
+    element = t.element if isinstance(t, types.BufferType) else t
+    return in_form_given(gradient, given, element)
+
+
+def _rebuilt(like: Any, parts: dict[str, Any]) -> Any:
+    return rebuilt(like, {name: 0 if part is None else part for name, part in parts.items()})
+
+
+@dataclass
+class _GradientsBehind:
+    """Gradients of what lies behind pointers."""
+
+    pools: LaunchPools
+    gradients: Mapping[str, Array]
+
+    def pointer(self, name: str, number: int) -> HostPointer:
+        """What pointer `number` of a pool leads to."""
+        pool = self.pools.by_name[name]
+        t = pool.element
+        if not holds_pointers(t):
+            part = part_of(pool, self.gradients[name], number)
+            return HostPointer(in_form_given(part, pool.pointers[number].target, t))
+        assert isinstance(t, types.Struct)
+        first, count = numbers_of(pool)[number]
+        whole = self.gradients.get(name)
+        found: list[Any] = []
+        for k in range(first, first + count):
+            skipped = 0 if whole is None else k * types.byte_count(whole.element)
+            own = None if whole is None else whole.viewed(whole.element, (), skipped)
+            found.append(self._struct(pool.structs[k], t, k, own))
+        return HostPointer(StructArray(found))
+
+    def _struct(self, value: Any, t: types.Struct, number: int, own: Array | None) -> Any:
+        """Struct `number` of a pool, whose own floats have the gradient `own`."""
+        parts: dict[str, Any] = {}
+        for name, field in t.fields:
+            part, inner = getattr(value, name), None
+            if own is not None and types.is_differentiable(field):
+                inner = field_of(own, name)
+            parts[name] = None
+            if isinstance(field, types.Pointer):
+                if reaches_floats(field):
+                    parts[name] = self.pointer(field.target, number)
+            elif isinstance(field, types.Struct) and holds_pointers(field):
+                parts[name] = self._struct(part, field, number, inner)
+            elif inner is not None:
+                parts[name] = in_form_given(inner, part, inner.element)
+        return _rebuilt(value, parts)
+
+
+class Tangents:
+    """Collects the tangents of arguments by name of buffer and uniform."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self._arrays: dict[str, Array] = {}
+        self._behind = None if launch.pools is None else _TangentsBehind(launch.pools)
+
+    def add(self, t: types.Type, path: Path, value: Any, tangent: Any) -> None:
+        """Notes the tangent of one argument; `None` is zero."""
+        if tangent is None or not reaches_floats(t):
+            return
+        if isinstance(t, types.Struct) and comes_apart(t):
+            fields, parts = struct_fields(value) or {}, struct_fields(tangent)
+            if parts is None or not set(parts) <= {name for name, _ in t.fields}:
+                raise error("SR0452", name=".".join(path), wanted=trees.described(value),
+                            found=trees.described(tangent))  # fmt: skip
+            for name, field in t.fields:
+                self.add(field, (*path, name), fields.get(name), parts.get(name))
+            return
+        names = self._launch.facts.name_by_path
+        if self._behind is not None and is_pooled(t):
+            if isinstance(t, types.Pointer):
+                self._behind.add(names[*path, POINTED], 0, tangent)
+            else:
+                self._behind.add(names[path], 0, HostPointer(tangent))
+            return
+        name = names.get(path)
+        if name is None:
+            return
+        element = t.element if isinstance(t, types.BufferType) else t
+        shape, device = self._launch.shape_of(name), self._launch.device
+        self._arrays[name] = derivative_like(tangent, element, shape, device, ".".join(path))
+
+    def arrays(self) -> dict[str, Array]:
+        """The tangents that are not zero throughout."""
+        behind = {} if self._behind is None else self._behind.arrays()
+        return {**self._arrays, **behind}
+
+
+class _TangentsBehind:
+    """The tangents of what lies behind pointers, pool by pool."""
+
+    def __init__(self, pools: LaunchPools) -> None:
+        self._pools = pools
+        self._parts: dict[str, list[Array | None]] = {}
+        self._structs: dict[str, list[Any]] = {}
+
+    def add(self, name: str, number: int, tangent: Any) -> None:
+        """Notes the tangent behind pointer `number` of a pool; 0 and `None` are zero.
+
+        Raises:
+            DerivativeError: SR0452, where it is no pointer.
+            ShapeError: SR0382, where it leads to more or fewer elements.
+        """
+        pool = self._pools.by_name[name]
+        if tangent is None or isinstance(tangent, int) or not reaches_floats(pool.element):
+            return
+        if not isinstance(tangent, HostPointer):
+            found = trees.described(tangent)
+            raise error("SR0452", name="tangent", wanted="sad.pointer(..)", found=found)
+        first, count = numbers_of(pool)[number]
+        if not holds_pointers(pool.element):
+            parts = self._parts.setdefault(name, [None] * len(pool.pointers))
+            device = self._pools.device
+            parts[number] = derivative_like(tangent.target, pool.element, (count,), device, name)
+            return
+        items = structs_of(tangent.target) or ()
+        if len(items) != count:
+            raise error("SR0382", name="tangent", found=(len(items),), shape=(count,))
+        assert isinstance(pool.element, types.Struct)
+        structs = self._structs.setdefault(name, [None] * len(pool.structs))
+        for k, one in enumerate(items, start=first):
+            structs[k] = one
+            self._add_struct(one, pool.element, k)
+
+    def _add_struct(self, tangent: Any, t: types.Struct, number: int) -> None:
+        for name, field in t.fields:
+            part = (struct_fields(tangent) or {}).get(name)
+            if isinstance(field, types.Pointer):
+                self.add(field.target, number, part)
+            elif isinstance(field, types.Struct) and holds_pointers(field):
+                self._add_struct(part, field, number)
+
+    def arrays(self) -> dict[str, Array]:
+        """The tangents of the pools that have any."""
+        found = {n: joined(self._pools.by_name[n], p, self._pools.device)
+                 for n, p in self._parts.items()}  # fmt: skip
+        for name, structs in self._structs.items():
+            pool = self._pools.by_name[name]
+            if types.is_differentiable(pool.element):
+                found[name] = self._packed(pool, structs)
+        return found
+
+    def _packed(self, pool: Pool[Array], tangents: list[Any]) -> Array:
+        """The tangents of floats that structs with pointers hold on their own."""
+        rows = [_row(one, pool.element) for one in tangents]
+        storage, shape = buffers.to_storage(rows, pool.element, "tangent")
+        return uploaded(self._pools.device, pool.element, storage, shape)
+
+
+def _row(tangent: Any, t: types.Type) -> Any:
+    """`tangent` with zeros for pointers, whole numbers and `None`."""
+    if isinstance(t, types.Struct):
+        fields = struct_fields(tangent) or {}
+        return {name: _row(fields.get(name), field) for name, field in t.fields}
+    if tangent is None or not types.is_differentiable(t):
+        return np.zeros(buffers.element_axes(t), buffers.host_dtype(t))
+    return np.asarray(tangent)

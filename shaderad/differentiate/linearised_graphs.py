@@ -13,7 +13,7 @@ from typing import Any
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.device.devices import Device
-from shaderad.differentiate.results import accumulated, check_keywords, cotangents_of, tangents_of
+from shaderad.differentiate.forms import accumulated, check_keywords, cotangents_of, tangents_of
 from shaderad.execute.call import device_of
 from shaderad.execute.graphs import BoundGraph
 from shaderad.execute.run_graph import kernels_of, pulled, pushed, run_graph

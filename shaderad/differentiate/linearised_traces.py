@@ -12,7 +12,7 @@ from typing import Any
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, vector_of
 from shaderad.diagnostics import error
-from shaderad.differentiate.results import check_keywords
+from shaderad.differentiate.forms import check_keywords
 from shaderad.execute.run_graph import kernels_of, pulled, pushed
 from shaderad.functions.bodies import Body, outer_values
 from shaderad.functions.custom import conformed

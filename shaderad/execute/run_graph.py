@@ -18,8 +18,8 @@ from shaderad.device.prebuilt import used_of_build
 from shaderad.device.weak_keys import WeakKeys
 from shaderad.diagnostics import error
 from shaderad.diagnostics.progress import Work
-from shaderad.execute.kernel_steps import StagedPasses
 from shaderad.execute.kept_schedules import KernelPrograms, Scheduled
+from shaderad.execute.kernel_steps import StagedPasses
 from shaderad.execute.plan_to_schedule import lowered_passes, schedule
 from shaderad.execute.prebuilt_graphs import PrebuiltGraph, PrebuiltPart, check_results
 from shaderad.ir.arrays import Graph, KernelCall, Value

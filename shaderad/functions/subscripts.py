@@ -1,24 +1,37 @@
-"""``x[..]`` of traced arrays, as NumPy's: positions, slices, `None`, `...`, index arrays."""
+"""``x[..]``, as NumPy's: positions, slices, `None`, `...`, index arrays.
+
+A trace gets nodes. Outside of one, a slice shares the bytes of its array where they lie together,
+else it is a copy; index arrays run at once as a kept graph.
+"""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 from typing import Any, cast
 
 import numpy as np
 
-from shaderad.arrays.arrays import Array
+from shaderad.arrays.arrays import Array, zeros
+from shaderad.arrays.arrays import Shape as KnownShape
 from shaderad.arrays.traced_sizes import size_or_none
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
+from shaderad.execute.run_graph import run_graph
 from shaderad.functions.indexing import gathered
 from shaderad.functions.layout import transpose
-from shaderad.ir import arrays, sizes
+from shaderad.functions.run_operator import run_operator
+from shaderad.ir import arrays, sizes, types
+from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.rules.arrays import building as b
+from shaderad.runtime import buffers
 from shaderad.trace.primitives import known_shape, made, traced
-from shaderad.trace.traced import TracedArray, is_less
+from shaderad.trace.tape import ViewStep, trace_of
+from shaderad.trace.traced import TracedArray, is_less, is_traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +198,105 @@ def _bound(given: Any, extent: Size, low: Size, high: Size, default: Size) -> Si
     if is_less(found, low):
         return low
     return high if is_less(high, found) else found
+
+
+def sliced(source: Array, key: Any) -> Array:
+    """The part of `source` that `key` selects.
+
+    Raises:
+        ShapeError: SR0380 for keys that are no positions or slices, SR0381 for too many.
+        BoundsError: SR0665, where a position is out of range.
+    """
+    keys = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
+    if is_traced([source]) or any(is_index_array(item) for item in keys):
+        return run_operator(subscripted, source, key)
+    items = expanded(tuple(map(_read, keys)), source.shape)
+    parts = axis_parts(items, source.shape)
+    shape = cast("KnownShape", shape_of_parts(items, parts))
+    if _lie_together(parts, source.shape) and not _splits_word(parts, source):
+        return _view(source, shape, _element_offset(parts, source.shape))
+    return _copy(source, parts, shape)
+
+
+def _read(item: Any) -> Any:
+    """`item` with numbers for arrays of one whole number."""
+    if isinstance(item, slice):
+        bounds = cast("slice[Any, Any, Any]", item)
+        return slice(_read(bounds.start), _read(bounds.stop), _read(bounds.step))
+    if not isinstance(item, Array):
+        return item
+    if item.shape or not types.is_integer(item.element):
+        raise error("SR0380", user_span(), found=f"`{item!r}`")
+    return operator.index(item)
+
+
+def _lie_together(parts: Sequence[AxisPart], shape: KnownShape) -> bool:
+    """True if the selected elements follow each other: positions, one slice, whole axes."""
+    if any(one.count == 0 for one in parts):
+        return True
+    first = next((k for k, one in enumerate(parts) if one.count != 1), len(parts))
+    if first < len(parts) and parts[first].step != 1:
+        return False
+    rest = zip(parts[first + 1 :], shape[first + 1 :], strict=True)
+    return all(one.step == 1 and one.count == extent for one, extent in rest)
+
+
+def _element_offset(parts: Sequence[AxisPart], shape: KnownShape) -> int:
+    if any(one.count == 0 for one in parts):
+        return 0
+    starts = cast("list[int]", [one.start for one in parts])
+    return sum(start * prod(shape[k + 1 :]) for k, start in enumerate(starts))
+
+
+def _splits_word(parts: Sequence[AxisPart], source: Array) -> bool:
+    """True if a view of halves would begin or end inside a word: devices copy whole ones."""
+    first = _element_offset(parts, source.shape)
+    end = first + prod(cast("list[int]", [one.count for one in parts]))
+    bounds = (first, end) if end < source.size else (first,)
+    return any(k * types.byte_count(source.element) % buffers.WORD_BYTES for k in bounds)
+
+
+def _view(source: Array, shape: KnownShape, first: int) -> Array:
+    """The elements from position `first` on, in memory order, as `shape`."""
+    skipped = first * types.byte_count(source.element)
+    found = source.viewed(source.element, shape, skipped)
+    trace = trace_of([source])
+    if trace is not None and types.is_differentiable(source.element):
+
+        def pull_back(cotangent: Array) -> Array:
+            if cotangent.size == source.size:
+                return cotangent.viewed(source.element, source.shape)
+            padded = zeros(source.device, source.element, source.shape)
+            if cotangent.size:
+                source.device.runtime.copy(
+                    cotangent.buffer, cotangent.offset, padded.buffer, skipped, found.byte_count
+                )
+            return padded
+
+        def push_forward(tangent: Array) -> Array:
+            return tangent.viewed(source.element, shape, skipped)
+
+        trace.record(ViewStep(source, found, pull_back, push_forward))
+    return found
+
+
+def _copy(source: Array, parts: Sequence[AxisPart], shape: KnownShape) -> Array:
+    graph = _slice_graph(source.element, tuple(one.step for one in parts), len(shape))
+    known = [*source.shape, *(one.start for one in parts), *(one.count for one in parts), *shape]
+    size_by_name = dict(zip(_names(len(known)), cast("list[int]", known), strict=True))
+    return run_graph(graph, [source], size_by_name, source.device)[0]
+
+
+def _names(count: int) -> list[str]:
+    return [f"n{k}" for k in range(count)]
+
+
+@lru_cache(maxsize=128)
+def _slice_graph(element: types.Type, steps: tuple[int, ...], rank: int) -> Graph:
+    """A slice whose sizes are open: extents, starts and counts by axis, and the result's shape."""
+    symbols = iter(sizes.symbol(name) for name in _names(3 * len(steps) + rank))
+    extents, starts, counts = (tuple(next(symbols) for _ in steps) for _ in range(3))
+    source = Value(ArrayType(element, extents))
+    node = arrays.Slice(operands=(source,), starts=starts, steps=steps, shape=counts)
+    reshaped = arrays.Reshape(operands=(node.result,), shape=tuple(symbols))
+    return Graph((source,), (reshaped.result,))

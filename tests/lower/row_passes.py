@@ -10,8 +10,8 @@ import numpy as np
 import shaderad as sad
 from shaderad.arrays.arrays import Array
 from shaderad.device.devices import Choice
-from shaderad.execute.kernel_steps import KernelStep, StagedPasses, schedule_of
 from shaderad.execute.kept_schedules import KernelPrograms, Scheduled
+from shaderad.execute.kernel_steps import KernelStep, StagedPasses, schedule_of
 from shaderad.ir import nodes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.types import INT, Access, BufferType, Type
