@@ -12,11 +12,13 @@ from shaderad.arrays.dtypes import element_type
 from shaderad.interpret.arrays import evaluate
 from shaderad.ir.types import Type
 from shaderad.runtime.buffers import element_axes, inferred_type
-from shaderad.trace.calls import Placeholder, Variant, form_of, traced_variant
+from shaderad.trace.calls import Placeholder, TracedFunction, form_of, traced_variant
 from tests.array_check import check
 
 
-def trace(function: Callable[..., Any], *args: Any, dtype: Any = None) -> tuple[Variant, Any]:
+def trace(
+    function: Callable[..., Any], *args: Any, dtype: Any = None
+) -> tuple[TracedFunction, Any]:
     """The graph of `function` for arguments like these, and their form; `dtype` is of all."""
     given = [np.asarray(x) for x in args]
     form = form_of([_described(x, dtype) for x in given])

@@ -15,7 +15,7 @@ from shaderad.debug.arrays import PointerTarget, ReadArray, WrittenArray
 from shaderad.debug.calls import Calls
 from shaderad.debug.values import Classes, from_numpy
 from shaderad.diagnostics import error
-from shaderad.execute.call import Call, asked_shapes, bound_call, checked_dim, inferred_dim
+from shaderad.execute.call import CallArguments, asked_shapes, bound_call, checked_dim, inferred_dim
 from shaderad.ir import types
 from shaderad.ir.nodes import KernelParameter
 from shaderad.ir.pointers import holds_pointers
@@ -66,7 +66,7 @@ def debug_kernel(
     return {name: array.written() for name, array in binder.written.items()}
 
 
-def _inferred_dim(function: KernelFunction, call: Call) -> tuple[int, ...]:
+def _inferred_dim(function: KernelFunction, call: CallArguments) -> tuple[int, ...]:
     """The extents of a launch without ``dim=``."""
     constants = {p.name: call.given[p.name] for p in function.signature.parameters if p.is_const}
     kernel = function.specialise(constants)

@@ -32,7 +32,7 @@ from shaderad.trace.arguments import (
     taken_apart,
     typed_arguments,
 )
-from shaderad.trace.calls import Form, Placeholder, Variant, traced_variant
+from shaderad.trace.calls import Form, Placeholder, TracedFunction, traced_variant
 from shaderad.trace.tape import When, recorded_form, trace_of
 
 
@@ -40,7 +40,7 @@ from shaderad.trace.tape import When, recorded_form, trace_of
 class GraphAt:
     """A graph at its operands."""
 
-    variant: Variant
+    variant: TracedFunction
     arguments: Arguments
     """All arguments, in one tuple: the positional ones, then keywords and defaults."""
     args: Sequence[Any]
@@ -215,7 +215,7 @@ def graph_at(bound: BoundGraph | Bound, args: Sequence[Any], *, when: When) -> G
 class Bound:
     """A function traced for one call: sizes are numbers."""
 
-    variant: Variant
+    variant: TracedFunction
     arguments: Arguments
     form: Form
     device: Device

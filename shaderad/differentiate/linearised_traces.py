@@ -14,7 +14,7 @@ from shaderad.arrays.arrays import Array, vector_of
 from shaderad.diagnostics import error
 from shaderad.differentiate.forms import check_keywords
 from shaderad.execute.run_graph import kernels_of, pulled, pushed
-from shaderad.functions.bodies import Body, outer_values
+from shaderad.functions.bodies import TracedBody, outer_values
 from shaderad.functions.custom import conformed
 from shaderad.functions.elements import as_array
 from shaderad.ir import types
@@ -147,7 +147,7 @@ def traced_at(
 
     lifted = [trees.mapped(lift, one) for one in args]
     given = [leaf for one in lifted for leaf in trees.leaves(one) if _is_lifted(leaf)]
-    body = Body()
+    body = TracedBody()
     inside = iter(body.arguments_like(given))
 
     def argument(leaf: Any) -> Any:

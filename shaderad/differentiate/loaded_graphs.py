@@ -16,7 +16,7 @@ from shaderad.execute.bindable_graphs import BindableGraph
 from shaderad.execute.call import device_of
 from shaderad.execute.run_graph import run_graph
 from shaderad.ir import sizes
-from shaderad.trace.calls import Variant
+from shaderad.trace.calls import TracedFunction
 from shaderad.trace.signatures import GraphSignature
 from shaderad.trace.traced import current_trace
 
@@ -24,7 +24,7 @@ from shaderad.trace.traced import current_trace
 class LoadedGraph(BindableGraph):
     """A graph of a folder; any sizes that its annotations allow are served by one plan."""
 
-    def __init__(self, signature: GraphSignature, variant: Variant, folder: str) -> None:
+    def __init__(self, signature: GraphSignature, variant: TracedFunction, folder: str) -> None:
         self.__name__ = signature.name
         self._signature = signature
         self._variant = variant

@@ -46,7 +46,7 @@ Extent = TypeVar("Extent")
 
 
 @dataclass(slots=True)
-class Call:
+class CallArguments:
     """What a call says, by parameter."""
 
     function: Launchable
@@ -97,7 +97,9 @@ def is_given(parameter: nodes.KernelParameter) -> bool:
     return not (isinstance(t, types.BufferType) and t.access is not Access.IN)
 
 
-def bound_call(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+def bound_call(
+    function: Launchable, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> CallArguments:
     """Matches arguments with parameters, as Python would.
 
     Raises:
@@ -124,10 +126,10 @@ def bound_call(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, A
     for p in function.signature.parameters:
         if isinstance(p.type, types.Struct) and p.name in given:
             check_struct(given[p.name], p.type, p.name)
-    return Call(function, given, positional, options)
+    return CallArguments(function, given, positional, options)
 
 
-def launch_of(call: Call) -> Launch:
+def launch_of(call: CallArguments) -> Launch:
     """Binds a call to a device; nothing is recorded but uploads."""
     function, options = call.function, call.options
     signature = function.signature

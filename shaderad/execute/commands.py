@@ -123,7 +123,7 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
-class While:
+class LoopCommand:
     """Commands again and again, until the device says that a loop has ended."""
 
     commands: tuple[Command, ...]
@@ -137,7 +137,7 @@ class While:
     """The buffer whose first word tells whether only the limit ended the loop."""
     ran_over: Callable[[], None]
 
-    def placed(self, numbers: Sequence[int]) -> While:
+    def placed(self, numbers: Sequence[int]) -> LoopCommand:
         return replace(
             self,
             commands=tuple(one.placed(numbers) for one in self.commands),
@@ -159,7 +159,7 @@ class While:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FrameLayout:
     """The buffers of a run behind its inputs."""
 
     kept_bytes: list[int]
@@ -208,7 +208,7 @@ class FramePlan:
         need.end = self._time
         self._live_bytes -= need.size
 
-    def layout(self, results: Sequence[int]) -> Layout:
+    def layout(self, results: Sequence[int]) -> FrameLayout:
         """Buffers for everything; `results` are what was not given back.
 
         The largest are laid first, so that none grows. Of one size, the last to be given back are:
@@ -228,7 +228,7 @@ class FramePlan:
             number_by_need[id(need)] = number
         sizes, first = [one.size for one in buffers], self._input_count
         numbers = [first + number_by_need[id(need)] for need in self._needs]
-        return Layout(sizes[: len(kept)], sizes[len(kept) :], [*range(first), *numbers])
+        return FrameLayout(sizes[: len(kept)], sizes[len(kept) :], [*range(first), *numbers])
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ from shaderad.trace.arguments import (
     array_of_number,
     taken_apart,
 )
-from shaderad.trace.calls import Form, Variant, traced_variant
+from shaderad.trace.calls import Form, TracedFunction, traced_variant
 from shaderad.trace.captures import Getter, Reads
 from shaderad.trace.signatures import GraphSignature, signature_of, span_of
 from shaderad.trace.traced import current_trace
@@ -49,7 +49,7 @@ _KEPT_VARIANTS = 8
 class Traced:
     """A trace with what it depends on beside its arguments."""
 
-    variant: Variant
+    variant: TracedFunction
     reads: Reads
     captured: tuple[Getter, ...]
     """What gives the arrays that the function captured, now."""
@@ -65,7 +65,7 @@ class BoundGraph:
     device: Device
 
     @property
-    def variant(self) -> Variant:
+    def variant(self) -> TracedFunction:
         return self.traced.variant
 
     @property
@@ -207,7 +207,7 @@ class GraphFunction(BindableGraph):
         traced = self._traced(arguments, form, given)
         return BoundGraph(traced, arguments, form, device)
 
-    def ahead_of_calls(self, name: str) -> tuple[GraphSignature, Variant]:
+    def ahead_of_calls(self, name: str) -> tuple[GraphSignature, TracedFunction]:
         """Its trace for all calls that its annotations allow.
 
         Raises:
@@ -257,7 +257,7 @@ class GraphFunction(BindableGraph):
         captured = tuple(self._getter(x, reads, variant) for x in variant.captured)
         return Traced(variant, reads, captured)
 
-    def _getter(self, captured: Any, reads: Reads, variant: Variant) -> Getter:
+    def _getter(self, captured: Any, reads: Reads, variant: TracedFunction) -> Getter:
         """How a later call finds what this one captured.
 
         Raises:

@@ -207,7 +207,7 @@ def call_step(step: CallKernel) -> KernelStep:
 def add_repeat(scheduler: Scheduler, step: Repeat) -> None:
     """A loop that runs as often as the sizes say."""
     node = step.node
-    carries = _Carries(scheduler, step.body, node.results[: node.carry_count])
+    carries = _CarryBuffers(scheduler, step.body, node.results[: node.carry_count])
     start = carries.moves(step.reads[: node.carry_count])
     with scheduler.block() as body:
         _hold(scheduler, step.body.inputs[node.carry_count :], step.reads[node.carry_count :])
@@ -218,7 +218,7 @@ def add_repeat(scheduler: Scheduler, step: Repeat) -> None:
             store.values.update({key: row.row, out: row.target})
             scheduler.binder.add(store)
     scheduler.instructions.append(
-        to.Repeat(
+        to.RepeatBlock(
             symbol=step.symbol,
             count=node.count,
             is_reversed=node.is_reversed,
@@ -237,7 +237,7 @@ def add_while(scheduler: Scheduler, step: RepeatWhile) -> None:
     carry_count = node.carry_count
     flag, counter = step.body.inputs[carry_count : carry_count + 2]
     places.make(flag)
-    carries = _Carries(scheduler, step.body, (*results, flag, count))
+    carries = _CarryBuffers(scheduler, step.body, (*results, flag, count))
     scheduler.instructions.extend(carries.moves(step.reads[:carry_count]))
     first_flag, first_count = places.number(flag), places.number(count)
     scheduler.instructions.append(to.Set(first_flag, 1, places.byte_count(flag)))
@@ -247,7 +247,7 @@ def add_while(scheduler: Scheduler, step: RepeatWhile) -> None:
         carries.iterate()
     wants = places.number(step.body.outputs[-1][0])
     scheduler.instructions.append(
-        to.RepeatWhile(
+        to.RepeatBlockWhile(
             carries=carries.pairs,
             body=tuple(body),
             goes_on=first_flag,
@@ -264,7 +264,7 @@ def _hold(scheduler: Scheduler, inner: Iterable[Value], outer: Iterable[Value]) 
         places.hold(one, places.number(other), places.start(other))
 
 
-class _Carries:
+class _CarryBuffers:
     """The carries of one loop and their buffers."""
 
     def __init__(self, scheduler: Scheduler, body: Plan, results: Sequence[Value]) -> None:

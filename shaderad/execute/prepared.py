@@ -25,7 +25,7 @@ from shaderad.execute.commands import (
     FramePlan,
     LateWord,
     LateWords,
-    While,
+    LoopCommand,
 )
 from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE, UniformWord, start_of
 from shaderad.ir import sizes, types
@@ -235,10 +235,10 @@ class _Preparation:
                 if size := self._size(one.byte_count):
                     target = self._number_by_buffer[one.target]
                     self._commands.append(Fill(target, one.word, size))
-            case to.Repeat():
+            case to.RepeatBlock():
                 assert inner is not None
                 self._add_repeat(one, inner)
-            case to.RepeatWhile():
+            case to.RepeatBlockWhile():
                 assert inner is not None
                 self._add_while(one, inner)
 
@@ -323,7 +323,7 @@ class _Preparation:
 
     # -- loops -----------------------------------------------------------------------------
 
-    def _add_repeat(self, one: to.Repeat, body: Block) -> None:
+    def _add_repeat(self, one: to.RepeatBlock, body: Block) -> None:
         count = self._size(one.count)
         if count % 2:
             self._trade(one.carries)
@@ -335,7 +335,7 @@ class _Preparation:
             self._add_block(body)
             self._trade(one.carries)
 
-    def _add_while(self, one: to.RepeatWhile, body: Block) -> None:
+    def _add_while(self, one: to.RepeatBlockWhile, body: Block) -> None:
         outer, self._commands = self._commands, []
         was_repeated, self._is_repeated = self._is_repeated, True
         for _ in range(2):
@@ -345,7 +345,7 @@ class _Preparation:
         block, self._commands = self._commands, outer
         goes_on, wants = (self._number_by_buffer[b] for b in (one.goes_on, one.wants))
         self._commands.append(
-            While(
+            LoopCommand(
                 commands=tuple(block),
                 times=ITERATIONS_A_LOOK // 2,
                 look_limit=one.limit // ITERATIONS_A_LOOK + 2,
@@ -382,6 +382,6 @@ def _part_of(name: str, part: slice) -> Callable[[Frame], bytes]:
     return lambda frame: frame.uniforms[name][part]
 
 
-def _limit_error(loop: to.RepeatWhile) -> Error:
+def _limit_error(loop: to.RepeatBlockWhile) -> Error:
     """What a loop that ran past its limit raises at the next look at the device."""
     return error("SR0661", loop.span, place=" of `sad.while_loop`", length=loop.limit, count=1)

@@ -87,7 +87,7 @@ class Set:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class RepeatBlock:
     """`body` again and again, with `symbol` as the number of the iteration.
 
     `carries` are pairs of buffers that trade places after each iteration. In `start`, which comes
@@ -107,7 +107,7 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
-class RepeatWhile:
+class RepeatBlockWhile:
     """`body` an even number of times, at least until the first word of `goes_on` is 0.
 
     `carries` trade places after each iteration; one that runs when `goes_on` is 0 changes nothing.
@@ -122,7 +122,7 @@ class RepeatWhile:
     span: Span
 
 
-Instruction = Let | Run | Move | Set | Repeat | RepeatWhile
+Instruction = Let | Run | Move | Set | RepeatBlock | RepeatBlockWhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,9 @@ def block_of(instructions: tuple[Instruction, ...], outer: frozenset[int]) -> Bl
     # What one loop alone uses, and only inside, lives there.
     owned = {b for b in first if first[b] != last[b] or b in here[first[b]]}
     inner = [
-        block_of(one.body, outer | owned) if isinstance(one, Repeat | RepeatWhile) else None
+        block_of(one.body, outer | owned)
+        if isinstance(one, RepeatBlock | RepeatBlockWhile)
+        else None
         for one in instructions
     ]
     begins = [
@@ -197,15 +199,15 @@ def _used_here(one: Instruction) -> frozenset[int]:
         return frozenset((one.source, one.target))
     if isinstance(one, Set):
         return frozenset((one.target,))
-    if isinstance(one, Repeat):
+    if isinstance(one, RepeatBlock):
         return frozenset((*chain(*one.carries), *one.rows)).union(*map(_used_here, one.start))
-    if isinstance(one, RepeatWhile):
+    if isinstance(one, RepeatBlockWhile):
         return frozenset((*chain(*one.carries), one.goes_on, one.wants))
     return frozenset()
 
 
 def _used(one: Instruction) -> frozenset[int]:
-    body = one.body if isinstance(one, Repeat | RepeatWhile) else ()
+    body = one.body if isinstance(one, RepeatBlock | RepeatBlockWhile) else ()
     return _used_here(one).union(*map(_used, body))
 
 

@@ -16,7 +16,7 @@ from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.trace.traced import GraphTrace, TracedArray, tracing
 
 
-class Body:
+class TracedBody:
     """A function traced inside of another."""
 
     def __init__(self, belongs_to: object = None) -> None:
@@ -63,7 +63,7 @@ class Body:
         return Graph((*self._arguments, *self.constant_inputs(constants)), tuple(outputs))
 
 
-def merged(*bodies: Body) -> list[TracedArray]:
+def merged(*bodies: TracedBody) -> list[TracedArray]:
     """What any of these functions took from outside, once each."""
     found = {id(x.value): x for body in bodies for x in body.constants}
     return list(found.values())

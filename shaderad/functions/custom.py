@@ -13,7 +13,7 @@ from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function
 from shaderad.functions.bodies import (
-    Body,
+    TracedBody,
     arrays_in,
     matched,
     merged,
@@ -54,7 +54,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
 def _checkpointed(function: Callable[..., Any], *args: Any) -> Any:
     """``function(*args)`` as one step, which reverse mode computes again."""
     given = arrays_in(args)
-    body = Body()
+    body = TracedBody()
     out = body.lifted(body.call(function, *rebuilt(args, body.arguments_like(given))))
     leaves = trees.leaves(out)
     outputs = [body.value(leaf) for leaf in leaves]
@@ -132,11 +132,11 @@ class CustomVjp:
         if any(one.belongs_to is self for one in traces()):
             raise error("SR0475", user_span(), name=self._name)
         given = arrays_in(args)
-        body = Body(self)
+        body = TracedBody(self)
         out = body.lifted(body.call(self.function, *rebuilt(args, body.arguments_like(given))))
         leaves: list[TracedArray] = trees.leaves(out)
-        forward = _Forward(Body(self), self.forward, args, given, out)
-        backward = _Backward(Body(self), self.backward, forward.residuals, leaves, out)
+        forward = _Forward(TracedBody(self), self.forward, args, given, out)
+        backward = _Backward(TracedBody(self), self.backward, forward.residuals, leaves, out)
         bars = backward.cotangents(args, given)
         passed = backward.body.constants
         operands = merged(body, forward.body, backward.body)
@@ -160,7 +160,7 @@ class _Forward:
 
     def __init__(
         self,
-        body: Body,
+        body: TracedBody,
         function: Callable[..., Any],
         args: Any,
         given: Sequence[TracedArray],
@@ -188,7 +188,7 @@ class _Backward:
 
     def __init__(
         self,
-        body: Body,
+        body: TracedBody,
         function: Callable[..., Any],
         residuals: Any,
         leaves: Sequence[TracedArray],

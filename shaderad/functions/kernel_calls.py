@@ -11,7 +11,13 @@ from shaderad.arrays.traced_sizes import shape_of
 from shaderad.device.kernel_facts import KernelFacts
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
-from shaderad.execute.call import Call, asked_shapes, checked_options, inferred_dim, wrong_extents
+from shaderad.execute.call import (
+    CallArguments,
+    asked_shapes,
+    checked_options,
+    inferred_dim,
+    wrong_extents,
+)
 from shaderad.execute.pools import Pool, Pools, region_step
 from shaderad.functions.elements import conform
 from shaderad.ir import arrays, nodes, sizes
@@ -30,7 +36,7 @@ if TYPE_CHECKING:
     from shaderad.ir.sizes import Size
 
 
-def traced_call(call: Call) -> Any:
+def traced_call(call: CallArguments) -> Any:
     """The written arrays, as a call outside of a trace returns them.
 
     Raises:

@@ -16,7 +16,7 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.functions.array_function import array_function
 from shaderad.functions.bodies import (
-    Body,
+    TracedBody,
     arrays_in,
     matched,
     merged,
@@ -128,7 +128,7 @@ def _repeated(
     rows = arrays_in(xs)
     carries = _Carries(init)
     while True:
-        body = Body()
+        body = TracedBody()
         k = body.argument(_K)
         given = body.arguments_like(carries.arrays)
         parts = [body.argument(_row_type(x), x) for x in rows]
@@ -199,7 +199,7 @@ class _Carries:
     def values(self) -> tuple[Value, ...]:
         return outer_values(self.arrays)
 
-    def conformed(self, body: Body, found: Any) -> list[Value] | None:
+    def conformed(self, body: TracedBody, found: Any) -> list[Value] | None:
         """The new carries; `None` where the body must be traced with others.
 
         Raises:
@@ -263,12 +263,12 @@ def while_loop(
         raise error("SR0320", user_span(), size=most, what="`limit=`")
     carries = _Carries(init)
     while True:
-        step = Body()
+        step = TracedBody()
         found = step.call(body, rebuilt(init, step.arguments_like(carries.arrays)))
         new = carries.conformed(step, found)
         if new is not None:
             break
-    test = Body()
+    test = TracedBody()
     holds = test.lifted(test.call(cond, rebuilt(init, test.arguments_like(carries.arrays))))
     if not isinstance(holds, TracedArray) or holds.element != BOOL or holds.value.shape:
         raise error("SR0337", user_span(), found=trees.described(holds))

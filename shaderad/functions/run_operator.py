@@ -33,7 +33,7 @@ from shaderad.trace.arguments import (
     array_of_data,
     taken_apart,
 )
-from shaderad.trace.calls import Form, Variant, form_of, traced_variant
+from shaderad.trace.calls import Form, TracedFunction, form_of, traced_variant
 from shaderad.trace.primitives import (
     Number,
     NumberInput,
@@ -108,9 +108,9 @@ class _Graphs:
     """The graphs of the operators that ran last on one device."""
 
     def __init__(self, _: Device) -> None:
-        self._known: OrderedDict[Hashable, Variant] = OrderedDict()
+        self._known: OrderedDict[Hashable, TracedFunction] = OrderedDict()
 
-    def variant(self, function: Callable[..., Any], given: Arguments, form: Form) -> Variant:
+    def variant(self, function: Callable[..., Any], given: Arguments, form: Form) -> TracedFunction:
         def called(*arrays: Any) -> Any:
             return function(*given.filled(arrays))
 

@@ -68,7 +68,7 @@ def form_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class TracedFunction:
     """What a function does to arguments of one form."""
 
     graph: Graph
@@ -101,14 +101,14 @@ class Variant:
         return trees.mapped(filled, self.out)
 
 
-def traced_variant(function: Callable[..., Any], form: Form) -> Variant:
+def traced_variant(function: Callable[..., Any], form: Form) -> TracedFunction:
     """Runs `function` on traced arrays of this form."""
     trace = GraphTrace(dict(form.size_by_name))
     trace.has_named_sizes = form.has_named_sizes
     arguments = [trace.argument(t, None) for t in form.types]
     out = trace.run(function, *arguments)
     graph, placed = graph_of(trace, out)
-    return Variant(
+    return TracedFunction(
         graph=graph,
         out=placed,
         captured=tuple(trace.given[len(arguments) :]),

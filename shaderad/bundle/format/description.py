@@ -37,7 +37,7 @@ STRATEGIES = ("exclusive", "uniform", "scattered", "uniform and scattered")
 StrategyName = Annotated[Name, one_of(STRATEGIES)]
 
 
-class Place(TypedDict, total=False):
+class BindingPlace(TypedDict, total=False):
     """The place of a binding; empty if the code does not use it."""
 
     set: Number
@@ -86,7 +86,7 @@ class PointerPart(msgspec.Struct):
     """The name of the array that it points into."""
 
 
-class Field(msgspec.Struct):
+class StructField(msgspec.Struct):
     """A field of a struct."""
 
     name: Name
@@ -102,13 +102,13 @@ class Layout(msgspec.Struct, omit_defaults=True):
     """2 for elements that hold halfs only, else 4; the unit of array offsets."""
     scalars: list[Part]
     pointers: list[PointerPart] = []
-    fields: list[Field] = []
+    fields: list[StructField] = []
     """The fields of a struct, in order."""
     element: Name = ""
     """The element type of a pointer's array."""
 
 
-class Parameter(msgspec.Struct, omit_defaults=True):
+class KernelArgument(msgspec.Struct, omit_defaults=True):
     """A parameter of the Python function, other than Index parameters."""
 
     name: Name
@@ -166,7 +166,7 @@ class Parameters(msgspec.Struct):
     slot: Slot
     """The slot in the Slang text; hosts bind by `place`."""
     name: Name
-    place: Place
+    place: BindingPlace
     words: list[WordEntry]
 
 
@@ -183,7 +183,7 @@ class ResourceEntry(msgspec.Struct):
     slot: Slot
     """The slot in the Slang text; hosts bind by `place`."""
     name: Name
-    place: Place
+    place: BindingPlace
     access: artifact.Access
     role: Role
     members: list[Member]
@@ -275,7 +275,7 @@ class KernelEntry(msgspec.Struct):
     """The effect of an index out of range: reported, ignored, or not checked."""
     index_names: list[Name]
     """One name for each extent of the launch."""
-    parameters: list[Parameter]
+    parameters: list[KernelArgument]
     arrays: list[ArrayEntry]
     uniforms: list[UniformEntry]
     targets: dict[Name, ProgramsEntry]

@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 import msgspec
 
 from shaderad.bundle.format.description import (
+    BindingPlace,
     BoundsName,
     FeatureName,
     NoDerivative,
-    Place,
     SiteEntry,
 )
 from shaderad.bundle.format.field_types import Name, Number, SizeText, Slot, Threads, Word
@@ -70,7 +70,7 @@ class BindingEntry(msgspec.Struct):
     slot: Slot
     """The slot in the Slang text; hosts bind by `place`."""
     name: Name
-    place: Place
+    place: BindingPlace
     access: Access
     is_report: bool
     """True if the host provides the buffer; others belong to the plan."""
@@ -82,7 +82,7 @@ class WordsEntry(msgspec.Struct):
     slot: Slot
     """The slot in the Slang text; hosts bind by `place`."""
     name: Name
-    place: Place
+    place: BindingPlace
     words: list[Name]
     """The names of its 32-bit words; the commands of a plan give the values."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from shaderad.bundle.format.description import Field, Layout, Part, PointerPart
+from shaderad.bundle.format.description import Layout, Part, PointerPart, StructField
 from shaderad.ir.pointers import POINTED, pointers_in
 from shaderad.ir.types import (
     Kind,
@@ -40,7 +40,7 @@ class TypeTable:
         """The name of `t`; a second struct with the same name is numbered."""
         if t not in self._names:
             members = t.fields if isinstance(t, Struct) else ()
-            fields = [Field(n, self.name(f)) for n, f in members]
+            fields = [StructField(n, self.name(f)) for n, f in members]
             element = self.name(t.element) if isinstance(t, Pointer) else ""
             spelled = str(t)
             if isinstance(t, LocalArray):
@@ -110,7 +110,7 @@ def _builtin(scalar: Scalar, count: str | None, columns: str | None) -> Type:
     return Matrix(scalar, int(count), int(columns)) if columns else Vector(scalar, int(count))
 
 
-def _layout(t: Type, fields: list[Field], element: str) -> Layout:
+def _layout(t: Type, fields: list[StructField], element: str) -> Layout:
     """The layout of a type; a pointer is two words: first element in array `target`, and count."""
     pointers = [(at, p.target) for at, p in pointers_in(t, ()) if POINTED not in at]
     return Layout(

@@ -35,7 +35,7 @@ from shaderad.ir.sizes import Shape, Size, product
 from shaderad.ir.types import Type, is_differentiable
 from shaderad.lower.bindings import Lowered, Mode, Resource, Role
 from shaderad.trace.annotations import Wanted
-from shaderad.trace.calls import Placeholder, Variant
+from shaderad.trace.calls import Placeholder, TracedFunction
 from shaderad.trace.signatures import GraphSignature
 
 DEPTH_LIMIT = 32
@@ -71,7 +71,7 @@ class _GraphReader:
         wanted = {array.name: self._has_derivative(array) for array in entry.inputs}
         built = BuiltGraph(entry.name, folder, by_target, wanted)
         size_names = frozenset(entry.sizes)
-        variant = Variant(
+        variant = TracedFunction(
             graph=PrebuiltGraph(inputs, outputs, built),
             out=_tree(entry.result, len(outputs), size_names),
             captured=(),
@@ -281,7 +281,7 @@ class _Commands:
             case graphs.RepeatCommand():
                 return self._repeat(command)
             case graphs.WhileCommand():
-                return to.RepeatWhile(
+                return to.RepeatBlockWhile(
                     carries=self._pairs(command.carries),
                     body=self.block(command.body),
                     goes_on=self.buffer(command.goes_on),
@@ -326,13 +326,13 @@ class _Commands:
             byte_count=self.size(command.byte_count),
         )
 
-    def _repeat(self, command: graphs.RepeatCommand) -> to.Repeat:
+    def _repeat(self, command: graphs.RepeatCommand) -> to.RepeatBlock:
         count = self.size(command.count)
         start = tuple(map(self._copy, command.start))
         outer, self._in_scope = self._in_scope, {*self._in_scope, command.symbol}
         body = self.block(command.body)
         self._in_scope = outer
-        return to.Repeat(
+        return to.RepeatBlock(
             symbol=command.symbol,
             count=count,
             is_reversed=command.is_reversed,

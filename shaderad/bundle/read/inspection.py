@@ -76,7 +76,7 @@ def _kernel(folder: Path, entry: to.KernelEntry) -> Iterator[Line]:
         yield from _refusals(target, programs)
 
 
-def _value(parameter: to.Parameter) -> str:
+def _value(parameter: to.KernelArgument) -> str:
     """The value of a constant; JSON does not distinguish integers from whole floats."""
     value = parameter.value
     if isinstance(value, float) and parameter.type != "float" and value.is_integer():
@@ -112,7 +112,7 @@ def _entry_point(folder: Path, target: str, entry: to.DispatchEntry | graphs.Pro
     return f"  {target}: {entry.entry_point} in {entry.file}, {size}{needs}", "ok"
 
 
-def _place(place: to.Place) -> str:
+def _place(place: to.BindingPlace) -> str:
     if not place:
         return "not used"
     return " ".join(f"{name} {number}" for name, number in place.items())

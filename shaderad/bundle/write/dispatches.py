@@ -34,7 +34,7 @@ def entry_point_fields(point: EntryPoint, files: tuple[str, str]) -> dict[str, A
     }
 
 
-def bound(point: EntryPoint) -> dict[int, tuple[str, to.Place]]:
+def bound(point: EntryPoint) -> dict[int, tuple[str, to.BindingPlace]]:
     """Name and place of every binding, by slot; the constant buffer comes first."""
     program = point.lowered.program
     place = places(program, point.code)

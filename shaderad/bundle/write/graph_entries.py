@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from shaderad.diagnostics import Span
 
 if TYPE_CHECKING:
-    from shaderad.trace.calls import Variant
+    from shaderad.trace.calls import TracedFunction
     from shaderad.trace.signatures import GraphSignature
 
 
@@ -20,7 +20,7 @@ class TracedGraph:
     """A graph to build."""
 
     signature: GraphSignature
-    variant: Variant
+    variant: TracedFunction
     span: Span
     inputs: frozenset[str]
     """The inputs that it is differentiated by, as Python reaches them."""

@@ -224,7 +224,7 @@ def _command(step: Instruction, points: Sequence[EntryPoint]) -> graphs.Command:
             return _copy(step)
         case schedule.Set():
             return graphs.FillCommand(step.target, step.word, spelled(step.byte_count))
-        case schedule.Repeat():
+        case schedule.RepeatBlock():
             return graphs.RepeatCommand(
                 symbol=step.symbol,
                 count=spelled(step.count),
@@ -234,7 +234,7 @@ def _command(step: Instruction, points: Sequence[EntryPoint]) -> graphs.Command:
                 start=[*map(_copy, step.start)],
                 body=_commands(step.body, points),
             )
-        case schedule.RepeatWhile():
+        case schedule.RepeatBlockWhile():
             return graphs.WhileCommand(
                 carries=[*step.carries],
                 body=_commands(step.body, points),

@@ -33,7 +33,7 @@ Word = tuple[str, str, str]
 @dataclass(frozen=True, slots=True)
 class _Resource:
     name: str
-    place: to.Place
+    place: to.BindingPlace
     remark: str
     fill_word: int | None = None
 
@@ -176,7 +176,7 @@ def _entry_lines(point: _Point, names: Identifiers, prefix: str) -> Iterator[str
     yield ""
 
 
-def _place(place: to.Place) -> Iterator[tuple[str, str]]:
+def _place(place: to.BindingPlace) -> Iterator[tuple[str, str]]:
     """Name and value of each number of a place; an HLSL register is split into class and number."""
     for key, value in place.items():
         if key == "register":

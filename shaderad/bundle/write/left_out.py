@@ -15,7 +15,7 @@ from shaderad.ir.prints import without_prints
 
 if TYPE_CHECKING:
     from shaderad.ir.nodes import Kernel, Print
-    from shaderad.trace.calls import Variant
+    from shaderad.trace.calls import TracedFunction
 
 
 def silent_kernel(kernel: Kernel) -> Kernel:
@@ -25,7 +25,7 @@ def silent_kernel(kernel: Kernel) -> Kernel:
     return silent
 
 
-def silent_variant(variant: Variant) -> Variant:
+def silent_variant(variant: TracedFunction) -> TracedFunction:
     """The graph without ``print``."""
     # Imported here: a build of kernels alone starts without the graph compiler.
     from shaderad.ir.graph_prints import graph_without_prints

@@ -157,13 +157,13 @@ def _kernel(build: KernelBuild, file_of: FileNames, types: TypeTable) -> to.Kern
     )
 
 
-def _parameter(parameter: KernelParameter, constants: Mapping[str, object]) -> to.Parameter:
+def _parameter(parameter: KernelParameter, constants: Mapping[str, object]) -> to.KernelArgument:
     name, t = parameter.name, parameter.type
     if parameter.is_const:
-        return to.Parameter(name, str(t), "constant", _constant(constants[name]))
+        return to.KernelArgument(name, str(t), "constant", _constant(constants[name]))
     if isinstance(t, BufferType):
-        return to.Parameter(name, str(t.element), "array")
-    return to.Parameter(name, str(t), "struct of arrays" if comes_apart(t) else "uniform")
+        return to.KernelArgument(name, str(t.element), "array")
+    return to.KernelArgument(name, str(t), "struct of arrays" if comes_apart(t) else "uniform")
 
 
 def _constant(constant: object) -> float | str:
@@ -215,7 +215,7 @@ def _dispatch(point: EntryPoint, files: tuple[str, str], types: TypeTable) -> to
 
 
 def _resource(
-    resource: Resource, binding: tuple[str, to.Place], lowered: Lowered, types: TypeTable
+    resource: Resource, binding: tuple[str, to.BindingPlace], lowered: Lowered, types: TypeTable
 ) -> to.ResourceEntry:
     name, place = binding
     access = next(b.access for b in lowered.program.bindings if b.slot == resource.slot)

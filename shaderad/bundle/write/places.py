@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from shaderad.bundle.format.description import Place
+from shaderad.bundle.format.description import BindingPlace
 from shaderad.compiler.artifact import Binding, Code, Program
 from shaderad.diagnostics import error
 from shaderad.runtime.spirv import instructions, words_of
@@ -21,7 +21,7 @@ _WGSL_BINDING = re.compile(r"@binding\((\d+)\) @group\((\d+)\)")
 _OP_DECORATE, _BINDING, _DESCRIPTOR_SET = 71, 33, 34
 
 
-def places(program: Program, code: Code) -> dict[str, Place]:
+def places(program: Program, code: Code) -> dict[str, BindingPlace]:
     """The place of each binding, by name; empty if the compiler removed an unused resource."""
     if code.target == "hlsl":
         registers = {n: (r, int(s or 0)) for n, r, s in _REGISTER.findall(code.content.decode())}
@@ -49,20 +49,24 @@ def _spirv_places(content: bytes) -> set[tuple[int, int]]:
     return {(sets[variable], slot) for variable, slot in decorations[_BINDING].items()}
 
 
-def _binding(binding: Binding, space: int, used: set[tuple[int, int]]) -> Place:
+def _binding(binding: Binding, space: int, used: set[tuple[int, int]]) -> BindingPlace:
     is_used = (space, binding.slot) in used
-    return Place(set=space, binding=binding.slot) if is_used else Place()
+    return BindingPlace(set=space, binding=binding.slot) if is_used else BindingPlace()
 
 
-def _register(binding: Binding, registers: Mapping[str, tuple[str, int]]) -> Place:
+def _register(binding: Binding, registers: Mapping[str, tuple[str, int]]) -> BindingPlace:
     if binding.name not in registers:
-        return Place()
+        return BindingPlace()
     register, space = registers[binding.name]
-    return Place(register=register, space=space)
+    return BindingPlace(register=register, space=space)
 
 
-def _buffer(binding: Binding, buffers: Mapping[str, str]) -> Place:
-    return Place(buffer=int(buffers[binding.name])) if binding.name in buffers else Place()
+def _buffer(binding: Binding, buffers: Mapping[str, str]) -> BindingPlace:
+    return (
+        BindingPlace(buffer=int(buffers[binding.name]))
+        if binding.name in buffers
+        else BindingPlace()
+    )
 
 
 def _check_registers(program: Program, registers: Mapping[str, tuple[str, int]]) -> None:
