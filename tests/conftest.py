@@ -19,6 +19,8 @@ from tests.devices import entered
 ROOT = Path(__file__).parent
 ONE_RUNTIME = ("bodies", "frontend", "interpret", "lower", "plan", "rules", "shaders")
 """Folders of tests whose subject is code that is the same for every runtime."""
+WHOLE_PROGRAMS = ("benchmarks", "spoiled_builds", "stress")
+"""Folders of tests that run whole programs again and again."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,18 +32,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leaves what `--all` adds out, unless it is asked for, or tests are named one by one."""
     if config.getoption("--all") or any("::" in name for name in config.args):
         return
-    added = {item: _is_added(item) for item in items}
+    asked = {part for name in config.args for part in Path(name).parts}
+    added = {item: _is_added(item, asked) for item in items}
     config.hook.pytest_deselected(items=[item for item in items if added[item]])
     items[:] = [item for item in items if not added[item]]
 
 
-def _is_added(item: pytest.Item) -> bool:
+def _is_added(item: pytest.Item, asked: set[str]) -> bool:
     if item.get_closest_marker("slow"):
         return True
     case = getattr(item, "callspec", None)
     is_second = case is not None and "slangpy" in map(str, case.params.values())
     folder, *_ = item.path.relative_to(ROOT).parts
-    return is_second and folder in ONE_RUNTIME
+    is_whole_program = folder in WHOLE_PROGRAMS and folder not in asked
+    return is_whole_program or (is_second and folder in ONE_RUNTIME)
 
 
 @pytest.fixture(scope="module", params=["wgpu", "slangpy"])

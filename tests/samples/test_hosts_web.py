@@ -15,7 +15,7 @@ import shaderad as sad
 from tests.samples import browser, host_case, host_graphs, host_kernels
 from tests.samples.host_folder import HOSTS
 
-pytestmark = [pytest.mark.gpu, browser.needed]
+pytestmark = [pytest.mark.gpu, browser.needed, pytest.mark.slow]
 
 TOLERANCE = 1e-5
 """Of the largest number: float32 sums, grouped otherwise than on wgpu's device."""

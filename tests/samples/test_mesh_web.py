@@ -21,7 +21,7 @@ from tests.samples.browser import chromium
 from tests.samples.host_folder import run
 from tests.samples.loading import ROOT, SAMPLES, module_of
 
-pytestmark = [pytest.mark.gpu, browser.needed]
+pytestmark = [pytest.mark.gpu, browser.needed, pytest.mark.slow]
 
 WEB = SAMPLES / "mesh_interpolation" / "web"
 prepare = module_of(WEB / "prepare.py", "prepare")

@@ -199,6 +199,7 @@ def change(a: Pixels, b: Pixels) -> float:
 
 
 @pytest.mark.gpu
+@pytest.mark.slow
 def test_a_screenshot_shows_the_mesh_beside_the_panel(window: Any, tmp_path: Path) -> None:
     window.screenshot(tmp_path / "window.png", ATTRIBUTE, SIZE, steps=4)
     shown = np.asarray(Image.open(tmp_path / "window.png"))
@@ -247,6 +248,7 @@ def seen(window: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapture
 
 
 @pytest.mark.gpu
+@pytest.mark.slow
 def test_a_window_fits_while_it_is_turned_and_resized(seen: Seen) -> None:
     screens = seen.screens
     assert 0.1 < mesh_in(screens["first"]).mean() < 0.6

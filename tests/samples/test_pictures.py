@@ -40,9 +40,8 @@ def test_pictures_are_small_enough_for_a_readme() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(
-    "name", ["histogram", *(pytest.param(n, marks=pytest.mark.slow) for n in ("cloth", "splats"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["histogram", "cloth", "splats"])
 def test_a_small_sample_still_makes_its_picture(name: str, tmp_path: Path) -> None:
     pictures = module_of(SAMPLES / "pictures.py")
     pictures.MAKERS[name].make(tmp_path)
@@ -50,6 +49,7 @@ def test_a_small_sample_still_makes_its_picture(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.gpu
+@pytest.mark.slow
 def test_the_mesh_sample_still_makes_its_pictures(tmp_path: Path) -> None:
     pictures = module_of(SAMPLES / "pictures.py")
     pictures.mesh(tmp_path, edge=100, steps=60)
@@ -58,6 +58,7 @@ def test_the_mesh_sample_still_makes_its_pictures(tmp_path: Path) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.slow
 def test_the_window_still_looks_as_its_picture(tmp_path: Path) -> None:
     pytest.importorskip("imgui_bundle")
     module_of(SAMPLES / "pictures.py").MAKERS["window"].make(tmp_path)

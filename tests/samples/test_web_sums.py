@@ -31,7 +31,7 @@ for (const path of await (await fetch("paths.json")).json()) {
 document.querySelector("pre").textContent = refused.join("\\n");
 """
 
-pytestmark = [pytest.mark.gpu, browser.needed]
+pytestmark = [pytest.mark.gpu, browser.needed, pytest.mark.slow]
 
 
 def called(name: str, case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
