@@ -61,7 +61,7 @@ def field_offset(struct: types.Struct, name: str) -> int:
 
 
 def cotangent_of(result: Array, given: Any, name: str) -> Array | None:
-    """What the caller says is the cotangent (or tangent) of `result`, on its device.
+    """The given cotangent (or tangent) of `result`, on its device.
 
     Raises:
         ShapeError: SR0352 to SR0356, SR0367 for its type, SR0382 for its shape.
@@ -115,7 +115,7 @@ def _with_zeros(given: Any, element: types.Type, shape: Shape) -> Any:
 
 
 def holds_floats(leaf: Any) -> bool:
-    """Whether a leaf is an array that derivatives belong to."""
+    """True if a leaf is an array that derivatives belong to."""
     return isinstance(leaf, Array) and types.is_differentiable(leaf.element)
 
 

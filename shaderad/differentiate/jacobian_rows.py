@@ -33,7 +33,7 @@ Linearise = Callable[[], Linearised]
 
 
 def scalar_of(out: Array, argument: Any) -> types.Scalar:
-    """What the entries of a Jacobian are: doubles where either side holds doubles."""
+    """The element type of a Jacobian: double where either side holds doubles."""
     sides = [x.element for x in (out, argument) if isinstance(x, Array)]
     return types.DOUBLE if types.DOUBLE in map(buffers.base_of, sides) else types.FLOAT
 
@@ -146,7 +146,7 @@ def traced(
 
 
 def _looped(function: Callable[[Any], list[Any]], like: TracedArray) -> list[TracedArray]:
-    """What `function` gives for each unit vector of the form of `like`, along a first axis."""
+    """`function` of each unit vector of the form of `like`, along a first axis."""
     shape = _extents(like)
     rows = primitives.made(b.iota((sizes.product(shape),), 0), ())
 

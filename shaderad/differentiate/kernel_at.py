@@ -180,7 +180,7 @@ class _GradientsBehind:
     gradients: Mapping[str, Array]
 
     def pointer(self, name: str, number: int) -> HostPointer:
-        """What pointer `number` of a pool leads to."""
+        """The target of pointer `number` of a pool, as gradients."""
         pool = self.pools.by_name[name]
         t = pool.element
         if not holds_pointers(t):

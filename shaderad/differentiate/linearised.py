@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Linearised(Protocol):
-    """What the transforms need of a function at its arguments."""
+    """A function at its arguments, as the transforms see it."""
 
     @property
     def out(self) -> Any:

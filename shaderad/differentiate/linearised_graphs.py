@@ -117,7 +117,7 @@ class GraphAt:
         return tangents_of(self.out, shown)
 
     def _is_waiting(self) -> bool:
-        """Whether the results are to be computed with the next derivative."""
+        """True if the results are to be computed with the next derivative."""
         return self.when is not When.IF_NEEDED and any(one.is_pending for one in self._results)
 
     def _with_results(
@@ -143,7 +143,7 @@ class GraphAt:
         return types.is_differentiable(self.graph.inputs[k].element)
 
     def _positions(self, position: int) -> Iterator[int]:
-        """Which operands come from one argument."""
+        """The positions of the operands of one argument."""
         for leaf in trees.leaves(self.arguments.skeleton[position]):
             if isinstance(leaf, Placeholder):
                 yield leaf.position

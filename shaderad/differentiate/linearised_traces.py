@@ -35,7 +35,7 @@ class TracedAt:
     lifted: list[Any]
     """For each argument its tree, with an array for every leaf that holds floats."""
     given: list[TracedArray]
-    """Those arrays, in order: the first inputs of the graph."""
+    """The lifted arrays, in order: the first inputs of the graph."""
     out: Any
     results: list[TracedArray]
 
@@ -58,7 +58,7 @@ class TracedAt:
         return self._in_form(wanted, found, positions)
 
     def _wanted(self, positions: Sequence[int]) -> list[bool]:
-        """Which of the arrays given come from the arguments at `positions`."""
+        """A flag for each given array: true if it comes from the arguments at `positions`."""
         leaves = [leaf for k in positions for leaf in trees.leaves(self.lifted[k])]
         return [any(x is leaf for leaf in leaves) for x in self.given]
 

@@ -31,7 +31,7 @@ class LoadedGraph(BindableGraph):
         self._folder = folder
         shapes = chain(*(one.shape for one in variant.graph.outputs))
         self._extents = [one for one in shapes if not sizes.is_natural(one)]
-        """Those of results that could be negative."""
+        """Extents of results that could be negative."""
         shown = (one.size for one in trees.leaves(variant.out) if isinstance(one, TracedSize))
         self._numbers = [one for one in shown if not sizes.is_natural(one)]
 
@@ -59,7 +59,7 @@ class LoadedGraph(BindableGraph):
         return Bound(self._variant, arguments, form, device)
 
     def _check(self, known: Mapping[str, int]) -> None:
-        """What tracing decided by sizes has to be so for these."""
+        """Checks that the decisions of the trace hold for these sizes."""
         try:
             self._check_rules(known)
         except ZeroDivisionError:

@@ -1,4 +1,4 @@
-"""What is called and differentiated as one graph, whether it is traced or was built before.
+"""Functions that are called and differentiated as one graph, traced or built before.
 
 Apart from graphs.py, so that whoever calls kernels alone need not wait for what traces graphs.
 """
@@ -19,7 +19,7 @@ class BindableGraph(ABC):
 
     @property
     def is_variadic(self) -> bool:
-        """Whether a parameter stands for any number of arguments."""
+        """True if a parameter stands for any number of arguments."""
         return False
 
     @abstractmethod

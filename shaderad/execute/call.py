@@ -47,7 +47,7 @@ Extent = TypeVar("Extent")
 
 @dataclass(slots=True)
 class CallArguments:
-    """What a call says, by parameter."""
+    """The arguments and options of one call of a kernel."""
 
     function: Launchable
     given: dict[str, Any]
@@ -84,7 +84,7 @@ def call_kernel(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, 
 
 
 def results_of(launch: Launch) -> Any:
-    """What a call of a kernel returns."""
+    """The result of a call: an array, a tuple of arrays, or `None`."""
     results = tuple(launch.outputs.values())
     if not results:
         return None
@@ -92,7 +92,7 @@ def results_of(launch: Launch) -> Any:
 
 
 def is_given(parameter: nodes.KernelParameter) -> bool:
-    """Whether the caller passes this parameter; written arrays are returned instead."""
+    """True if the caller passes this parameter; written arrays are returned instead."""
     t = parameter.type
     return not (isinstance(t, types.BufferType) and t.access is not Access.IN)
 
@@ -182,7 +182,7 @@ def _bound(
 
 
 def checked_dim(name: str, count: int, given: Any, span: Span) -> Shape:
-    """What was given as ``dim=`` to kernel `name`, which has `count` Index parameters.
+    """The extents ``dim=`` of a launch of kernel `name`, which has `count` Index parameters.
 
     Raises:
         ShapeError: SR0373 for another number of extents.
@@ -286,7 +286,7 @@ def asked_shapes(
     asked: Any,
     normalised: Callable[[Any, str], tuple[Extent, ...]] = normalised_shape,
 ) -> dict[str, tuple[Extent, ...]]:
-    """What a call says of the shapes of written arrays, by name.
+    """The shapes of written arrays that a call names.
 
     Args:
         kernel: Which writes them.

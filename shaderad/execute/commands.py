@@ -1,4 +1,4 @@
-"""What a prepared schedule does at each run, and where the buffers of a run lie.
+"""The commands of a prepared schedule, and the buffers of a run.
 
 A run has a frame of buffers: the inputs, one for each result, then those that serve again.
 Invariant: none of them holds two things that are needed at one time; the buffers of results belong
@@ -128,7 +128,7 @@ class LoopCommand:
 
     commands: tuple[Command, ...]
     times: int
-    """How often they are recorded between two looks."""
+    """Repetitions between two looks at the device."""
     look_limit: int
     """Looks after which the loop has ended, whatever its buffers say."""
     goes_on: int
@@ -167,7 +167,7 @@ class FrameLayout:
     scratch_bytes: list[int]
     """Sizes of the buffers behind those."""
     numbers: list[int]
-    """Where each thing that was asked for lies, the inputs first."""
+    """The buffer of each need, the inputs first."""
 
 
 @dataclass(slots=True)
@@ -180,7 +180,7 @@ class _Need:
 
 
 class FramePlan:
-    """What a run needs, in the order in which it needs it."""
+    """The memory needs of a run, in order of time."""
 
     def __init__(self, input_count: int) -> None:
         self.peak_live_bytes = 0
@@ -191,7 +191,7 @@ class FramePlan:
         self._live_bytes = 0
 
     def take(self, size: int, *, since_start: bool = False) -> int:
-        """From now on `size` bytes are needed, under this number.
+        """Begins a need of `size` bytes, and returns its number.
 
         `since_start`: nothing else may lie there before.
         """
@@ -202,7 +202,7 @@ class FramePlan:
         return self._input_count + len(self._needs) - 1
 
     def give(self, number: int) -> None:
-        """What has this number is needed no more."""
+        """Ends the need of this number."""
         need = self._needs[number - self._input_count]
         self._time += 1
         need.end = self._time

@@ -52,7 +52,7 @@ class Traced:
     variant: TracedFunction
     reads: Reads
     captured: tuple[Getter, ...]
-    """What gives the arrays that the function captured, now."""
+    """Getters of the arrays that the function captured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class LatestCall:
 def latest_call(
     bound: BoundGraph, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> LatestCall | None:
-    """What the next call is held against; nothing where arguments were converted or left out."""
+    """The call to compare the next one with; `None` where arguments were converted or left out."""
     arguments, arrays = bound.arguments, bound.arguments.arrays
     is_plain = not kwargs and len(arguments.skeleton) == len(args) == len(arrays)
     if not is_plain or any(x is not given for x, given in zip(arrays, args, strict=True)):
@@ -125,7 +125,7 @@ class GraphFunction(BindableGraph):
 
     @property
     def span(self) -> Span:
-        """Where the function is defined."""
+        """The line that defines the function."""
         return span_of(self.python)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -143,7 +143,7 @@ class GraphFunction(BindableGraph):
 
     @api_boundary
     def explain(self, *args: Any, **kwargs: Any) -> str:
-        """Which dispatches a call comes to, what they read, write and keep in memory.
+        """The dispatches of a call, what they read, write and keep in memory.
 
         Without arguments, of the latest trace and with open sizes.
         """
@@ -178,7 +178,7 @@ class GraphFunction(BindableGraph):
 
     @property
     def is_variadic(self) -> bool:
-        """Whether one parameter takes several positional arguments."""
+        """True if one parameter takes several positional arguments."""
         kinds = (p.kind for p in self._signature.parameters.values())
         return inspect.Parameter.VAR_POSITIONAL in kinds
 
@@ -258,7 +258,7 @@ class GraphFunction(BindableGraph):
         return Traced(variant, reads, captured)
 
     def _getter(self, captured: Any, reads: Reads, variant: TracedFunction) -> Getter:
-        """How a later call finds what this one captured.
+        """A getter of the captured value for later calls.
 
         Raises:
             LanguageError: SR0338 for an array that was there before, and that nothing leads to.
@@ -273,7 +273,7 @@ class GraphFunction(BindableGraph):
 
 
 def _sample(k: int) -> int:
-    """What the size of this number is while a graph is traced for all sizes: not 0, 1, small, or a
+    """The size number `k` while a graph is traced for all sizes: not 0, 1, small, or a
     sum or product of others, so that nothing is decided that holds for a few calls only.
     """
     return 1009 + 310 * k + 7 * k * k

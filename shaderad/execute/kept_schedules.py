@@ -174,7 +174,7 @@ class Scheduled:
     def prepared(
         self, inputs: Sequence[Array], key: Hashable, sizes: Callable[[], Mapping[str, int]]
     ) -> Prepared:
-        """What runs it at `inputs` and the sizes that `key` stands for, which `sizes` names."""
+        """The commands for `inputs` and the sizes of `key`, which `sizes` gives by name."""
         shifted = tuple(k for k in self.schedule.aligned_inputs if inputs[k].offset)
         prepared = self._prepared.get((key, shifted))
         if prepared is None:

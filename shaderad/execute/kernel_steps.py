@@ -43,7 +43,7 @@ Key = tuple[Role, str]
 ARENA_ALIGN = 16
 """Bytes; a multiple of every storage word."""
 WORDS_AN_ELEMENT_WORD = {Role.WINNER: 2, Role.MARKS: 1}
-"""How many words these keep for each storage word of an array."""
+"""Words for each storage word of an array."""
 
 
 class Programs(Protocol):
@@ -72,7 +72,7 @@ class StagedPasses:
     passes: Passes
     programs: tuple[int, ...]
     shape: Shape
-    """Of the rows; the last axis is what they run along."""
+    """The shape of all rows; the passes run along the last axis."""
 
 
 @dataclass
@@ -83,15 +83,15 @@ class KernelStep:
     choice: Choice
     dim: Shape
     values: dict[Key, Value]
-    """What each role of an array or uniform is, where it is a value of the plan."""
+    """The value of the plan that serves each role of an array or uniform."""
     shapes: dict[str, Shape]
-    """Of each array, as the kernel indexes it."""
+    """Shapes of arrays, as the kernel indexes them."""
     sizes: tuple[tuple[str, Size], ...] = ()
     """Uniforms that hold sizes."""
     is_filled: bool = False
-    """Whether what it writes holds what it adds to already."""
+    """True if the arrays that it writes hold what it adds to."""
     passes: StagedPasses | None = None
-    """What runs in place of the kernel, which computes their elements."""
+    """Passes that run in place of the kernel, which computes their elements."""
 
 
 @dataclass
@@ -147,7 +147,7 @@ class _StepBinder:
         self._kept: dict[Key, int] = {}
         self._written: set[Key] = set()
         self._after: list[Instruction] = []
-        """What brings results from scratch buffers to where they belong."""
+        """Copies of results from scratch buffers to their values."""
         self._casts: list[tuple[Value, Value]] = []
 
     def run(self) -> Mapping[str, Value]:
@@ -287,7 +287,7 @@ class _StepBinder:
         return self._shapes.get(name) == self._step.dim
 
     def _has_type(self, key: Key, t: types.Type) -> bool:
-        """Whether a value of the plan can be bound as `key` of elements `t`."""
+        """True if a value of the plan can be bound as `key` of elements `t`."""
         value = self._values.get(key)
         return value is not None and t in (value.element, buffers.base_of(value.element))
 

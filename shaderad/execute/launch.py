@@ -52,20 +52,20 @@ class Launch:
     sources: dict[str, Array]
     """The arrays as the caller passed them, by name of buffer or uniform; for traces."""
     shapes: dict[str, Shape]
-    """Of every array, as the kernel sees it."""
+    """Shapes of all arrays, as the kernel sees them."""
     launch_shaped: frozenset[str]
     device_uniforms: frozenset[str]
     pools: LaunchPools | None = None
-    """Where its pointers lead."""
+    """The targets of its pointers."""
     is_joined: bool = False
-    """Whether its gradients may compute its results on the way."""
+    """True if its gradients may compute its results on the way."""
     expected: frozenset[str] = frozenset()
-    """By what `backward` will probably be asked for gradients."""
+    """Inputs and uniforms of the gradients that `backward` is probably asked for."""
     has_run: bool = False
 
     @property
     def is_needed(self) -> bool:
-        """Whether the primal runs even if nothing reads its results."""
+        """True if the primal runs even if nothing reads its results."""
         return bool(self.checks) or self.facts.has_prints or not self.outputs
 
     def run(self) -> None:
@@ -103,7 +103,7 @@ class Launch:
     def _with_results(
         self, given: Mapping[Key, Array], wanted: frozenset[str], sums: Mapping[Key, Array]
     ) -> dict[Key, Array] | None:
-        """What one dispatch computes, the results and the gradients, where that can be."""
+        """The results and the gradients by one dispatch; `None` where that cannot be."""
         if not self.is_joined or self.has_run:
             return None
         if not self.facts.are_results_local(self.kernel, self.launch_shaped):
@@ -135,7 +135,7 @@ class Launch:
         return self.inputs[name].shape if name in self.inputs else ()
 
     def _natural(self) -> frozenset[Size]:
-        """What its extents and uniforms say of the indices that are in range."""
+        """The conditions on indices that its extents and uniforms prove."""
         if self.bounds == "unchecked":
             return frozenset()
         return self.facts.ranges(self.kernel).natural(self.dim, self.shapes, self.uniforms)
@@ -228,7 +228,7 @@ def new_launch(
         shapes: Of the results, as the kernel sees them.
         sources: The arrays as the caller has them, by name of buffer or uniform.
         bounds: What an index out of range does.
-        pools: Where its pointers lead.
+        pools: The targets of its pointers.
         checks: What else is looked for: ``nan``, ``writes`` or nothing.
         shown: The shape that results show, where it is not the kernel's.
     """

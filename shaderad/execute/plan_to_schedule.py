@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def schedule(plan: Plan, programs: PlanPrograms) -> Schedule:
-    """What `plan` comes to with these programs."""
+    """The schedule of `plan` with these programs."""
     places = Places(plan.inputs)
     scheduler = Scheduler(places, programs)
     scheduler.add_steps(plan, places.make)
@@ -46,7 +46,7 @@ class Scheduler:
 
     @property
     def instructions(self) -> list[Instruction]:
-        """What has been added so far."""
+        """The instructions added so far."""
         return self.binder.instructions
 
     @contextmanager
@@ -94,7 +94,7 @@ class Scheduler:
 
 
 def befores_step(step: RunScans, programs: PlanPrograms) -> KernelStep:
-    """What comes before the chunks of two scans."""
+    """The chunk prefixes of two scans."""
     work = step.producer
     choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), work.scalars)
     passes = programs.of_pass(step, choice)
@@ -274,10 +274,10 @@ class _CarryBuffers:
         self._new = [v for v, _ in body.outputs[: len(results)]]
         self.pairs = tuple((places.number(v), places.scratch(places.byte_count(v)))
                            for v in results)  # fmt: skip
-        """Where each result lies, and the buffer beside it."""
+        """The buffer of each result, and its partner."""
 
     def moves(self, operands: Sequence[Value]) -> list[to.Move]:
-        """What brings the first carries where the first iteration reads them."""
+        """Copies of the first carries to the buffers that the first iteration reads."""
         places = self._places
         return [
             to.Move(places.number(v), places.start(v), first, 0, places.byte_count(v))

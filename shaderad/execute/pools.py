@@ -1,4 +1,4 @@
-"""What the pointers of a launch lead to -> one array for each path of pointers, a *pool*.
+"""The targets of the pointers of a launch -> one array for each path of pointers, a *pool*.
 
 What the pointers of one path lead to lies in their pool, array after array, and a pointer is its
 first element there with a count. A pool of one array is that array, and slices that follow each
@@ -47,7 +47,7 @@ class Pool(Generic[A]):
     structs: list[Any]
     """The elements, where they hold pointers themselves."""
     arrays: list[A]
-    """What each pointer leads to, where the elements are plain values."""
+    """The target of each pointer, where the elements are plain values."""
     regions: list[tuple[Size, Size]]
     """First element and count of each pointer."""
 
@@ -64,7 +64,7 @@ class Pools(Generic[A]):
             self.by_name[b.name] = self._pool(b, given)
 
     def bound(self, target: Any, b: Buffer) -> A:
-        """What a pointer into `b` leads to, as an array with one axis."""
+        """The target of a pointer into `b`, as an array with one axis."""
         raise NotImplementedError
 
     def length(self, array: A) -> Size:
@@ -107,7 +107,7 @@ class LaunchPools(Pools[Array]):
         return len(array)
 
     def array(self, name: str) -> tuple[Array, Array | None]:
-        """What a launch binds for a pool, and the array that a trace sees in its place."""
+        """The array that a launch binds for a pool, and the array that a trace sees instead."""
         pool = self.by_name[name]
         if holds_pointers(pool.element):
             return self._packed(pool), None
@@ -170,7 +170,7 @@ def joined(pool: Pool[Array], parts: Sequence[Array | None], device: Device) -> 
 
 
 def part_of(pool: Pool[Array], whole: Array, number: int) -> Array:
-    """What pointer `number` leads to, in an array like the pool's."""
+    """The target of pointer `number`, in an array like the pool's."""
     first, count = numbers_of(pool)[number]
     return whole.viewed(whole.element, (count,), first * types.byte_count(whole.element))
 
@@ -217,7 +217,7 @@ def region_step(element: types.Type) -> int:
 
 
 def _regions(counts: Sequence[Size], step: int) -> list[tuple[Size, Size]]:
-    """Where stretches of `counts` elements lie that start at multiples of `step`."""
+    """First element and count of regions of `counts` elements that start at multiples of `step`."""
     regions: list[tuple[Size, Size]] = []
     first: Size = 0
     for count in counts:

@@ -67,7 +67,7 @@ class BuiltGraph:
     """By input, in order: whether there are derivatives by it."""
 
     def scheduled(self, mode: Mode, device: Device) -> tuple[Schedule, list[Stage]]:
-        """What runs on a device: the first target that does.
+        """The schedule and programs of the first target that the device runs.
 
         Raises:
             DeviceError: SR0724, where no target of the build runs on the device.
@@ -134,7 +134,7 @@ class PrebuiltGraph(Graph):
                           with_outputs=with_outputs)  # fmt: skip
 
     def _flags(self, asked: Flags, mode: Mode) -> list[bool]:
-        """Which of the inputs by which it is differentiated are `asked` for.
+        """A flag for each differentiated input: true if it is among `asked`.
 
         Raises:
             DerivativeError: SR0748, where another is.

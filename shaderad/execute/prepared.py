@@ -47,7 +47,7 @@ STEP_LIMIT = 1 << 22
 """Steps of a run: loops around dispatches are written out."""
 SIZE_BITS = 63
 EARLY_BYTES = 1 << 16
-"""What a run may fill at its start: next to nothing beside arrays of a megabyte."""
+"""The bytes that a run may fill at its start: next to nothing beside arrays of a megabyte."""
 
 
 @dataclass(eq=False, slots=True)
@@ -134,10 +134,10 @@ class _Preparation:
         self._number_by_buffer = {k: k for k in range(schedule.input_count)}
         self._commands: list[Command] = []
         self._early: list[Command] = []
-        """What comes before all others."""
+        """Commands before all others."""
         self._early_room = EARLY_BYTES
         self._is_repeated = False
-        """Whether what is added is recorded again and again."""
+        """True if what is added is recorded again and again."""
         self._may_report = False
         self._may_print = False
         self._step_count = 0
@@ -173,7 +173,7 @@ class _Preparation:
         return copies
 
     def _number(self, result: to.Output) -> int:
-        """What a result is; an input that is one is returned as it was given."""
+        """The frame number of a result; an input that is one is returned as it was given."""
         is_input = result.buffer < self._schedule.input_count
         return result.buffer if is_input else self._number_by_buffer[result.buffer]
 
@@ -383,5 +383,5 @@ def _part_of(name: str, part: slice) -> Callable[[Frame], bytes]:
 
 
 def _limit_error(loop: to.RepeatBlockWhile) -> Error:
-    """What a loop that ran past its limit raises at the next look at the device."""
+    """The error of a loop past its limit, raised at the next look at the device."""
     return error("SR0661", loop.span, place=" of `sad.while_loop`", length=loop.limit, count=1)

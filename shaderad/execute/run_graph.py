@@ -187,7 +187,7 @@ class GraphRunner:
         return self.prepared(graph, inputs, sizes).run(inputs)
 
     def prepared(self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]) -> Prepared:
-        """What runs `graph` at these sizes.
+        """The commands that run `graph` at these sizes.
 
         Raises:
             DeviceError: SR0650, where an input lives on another device.
@@ -236,7 +236,7 @@ def evaluate(
 def explained(
     graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int], device: Device
 ) -> str:
-    """Which dispatches run `graph` at these sizes, and what they keep in memory."""
+    """The dispatches that run `graph` at these sizes, and the memory that they keep."""
     runner = device.kept(GraphRunner)
     found = runner.prepared(graph, inputs, sizes)
     memory = Memory(found.live_bytes, sum(found.kept_bytes), sum(found.scratch_bytes))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 GROUP_LIMIT = "$group_limit"
 """The most workgroups that the device takes along one axis."""
 SITE_BASE = "$site_base"
-"""Where the report sites of the program start in the device's table."""
+"""The first report site of the program in the device's table."""
 
 
 def start_of(k: int) -> str:
@@ -46,7 +46,7 @@ class UniformWord:
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """From here on `name` is what `size` comes to."""
+    """Sets `name` to the value of `size` for all that follows."""
 
     name: str
     size: Size
@@ -98,7 +98,7 @@ class RepeatBlock:
     symbol: str
     count: Size
     is_reversed: bool
-    """Whether the numbers run from ``count - 1`` down to 0."""
+    """True if the numbers run from ``count - 1`` down to 0."""
     carries: tuple[tuple[int, int], ...]
     rows: tuple[int, ...]
     """Buffers of which each iteration writes a part."""
@@ -136,11 +136,11 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """What a plan comes to with certain programs."""
+    """Instructions over programs and numbered buffers."""
 
     input_count: int
     byte_counts: tuple[Size, ...]
-    """Of all buffers, the inputs first; inside of a loop they may differ between iterations."""
+    """Sizes of all buffers, the inputs first; inside a loop they may differ between iterations."""
     outputs: tuple[Output, ...]
     programs: tuple[Lowered, ...]
     instructions: tuple[Instruction, ...]
@@ -229,7 +229,7 @@ class Places:
 
     def __init__(self, inputs: Sequence[Value]) -> None:
         self.byte_counts = [self.byte_count(v) for v in inputs]
-        """Of all buffers, the inputs first."""
+        """Sizes of all buffers, the inputs first."""
         self.aligned_inputs: set[int] = set()
         self._input_count = len(inputs)
         self._number_by_value = {v: k for k, v in enumerate(inputs)}

@@ -13,20 +13,20 @@ from shaderad.lower.bindings import Lowered, Role, Word, WordKind
 
 @dataclass(frozen=True, slots=True)
 class SizedFacts:
-    """What the words of one dispatch are made of."""
+    """The sources of the words of one dispatch."""
 
     dim: Shape
     thread_count: Size
     group_count: Size
     group_size: int
     shapes: Mapping[str, Shape]
-    """Of each array of the kernel."""
+    """Shapes of the kernel's arrays."""
     offsets: Mapping[tuple[Role, str], Size]
-    """Where an array starts in the buffer that is bound for it, in its storage words."""
+    """The start of an array in its bound buffer, in storage words."""
     uniforms: Mapping[str, Size]
     """Uniforms that hold sizes; the words of all others come from the host."""
     formulas: Mapping[str, Size]
-    """Of a pass: lower/passes.py."""
+    """The sizes of a pass by name: lower/passes/sizes.py."""
 
 
 def sized_words(lowered: Lowered, facts: SizedFacts) -> tuple[Size | UniformWord, ...]:

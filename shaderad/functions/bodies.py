@@ -50,7 +50,7 @@ class TracedBody:
 
     @property
     def constants(self) -> list[TracedArray]:
-        """What the function took from outside, as the trace around it has it."""
+        """Inputs from outside, as values of the trace around it."""
         first = len(self._arguments)
         return self.trace.given[first:]
 
@@ -64,7 +64,7 @@ class TracedBody:
 
 
 def merged(*bodies: TracedBody) -> list[TracedArray]:
-    """What any of these functions took from outside, once each."""
+    """The inputs of all these functions from outside, once each."""
     found = {id(x.value): x for body in bodies for x in body.constants}
     return list(found.values())
 

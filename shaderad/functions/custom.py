@@ -277,6 +277,6 @@ def _is_detached(value: Value) -> bool:
 
 
 def _conformed_to(out: Any, result: Any) -> list[Value]:
-    """What `result` holds, in the form of `out`."""
+    """The content of `result`, in the form of `out`."""
     pairs = zip(trees.leaves(out), matched(out, result, "the result"), strict=True)
     return [conformed(leaf, like, "the result") for like, leaf in pairs]

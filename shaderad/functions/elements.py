@@ -309,7 +309,7 @@ def conform(x: Any, element: Type, name: str) -> TracedArray:
 
 
 def start_of(init: Any, element: Type, shape: Shape) -> TracedArray:
-    """What a reduction, scan or histogram begins with: one element, or one for each of `shape`.
+    """The initial value of a reduction, scan or histogram: one element, or one for each of `shape`.
 
     Raises:
         ShapeError: SR0330 for elements of another type, SR0349 for another shape.

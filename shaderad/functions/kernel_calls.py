@@ -124,7 +124,7 @@ def _operands(facts: KernelFacts, given: Mapping[str, Any]) -> dict[str, Value]:
 
 
 def _element_array(given: Any, element: Type, name: str) -> TracedArray:
-    """What a kernel reads for an argument."""
+    """The array that a kernel reads for an argument."""
     is_data = isinstance(element, Struct) and not isinstance(given, Array)
     if is_data and struct_fields(given) is None:
         given = array(given, dtype=element)

@@ -61,7 +61,7 @@ def struct_array(info: StructInfo, fields: dict[str, Any]) -> Array | None:
 
 
 def _has_rows(x: Any, field: types.Type) -> bool:
-    """Whether an array holds more than one value of a field, which may lie along its last axes."""
+    """True if an array holds more than one value of a field, which may lie along its last axes."""
     if not isinstance(x, Array):
         return False
     own = 0 if x.element == field else len(element_axes(field))

@@ -168,7 +168,7 @@ def _repeated(
 
 
 def _row_type(x: TracedArray) -> ArrayType:
-    """What the body sees of `x` in one iteration, batch included."""
+    """The part of `x` that the body sees in one iteration, batch included."""
     return ArrayType(x.element, (*x.batch, *x.extents[1:]))
 
 
@@ -187,7 +187,7 @@ def _stacked(value: Value, y: TracedArray) -> TracedArray:
 
 
 class _Carries:
-    """What a loop carries, in the types that its body keeps."""
+    """The carries of a loop, in the types that its body keeps."""
 
     def __init__(self, init: Any) -> None:
         self._init = init

@@ -63,7 +63,7 @@ def call_function(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping
 
 
 def is_mapped(parameters: Sequence[tuple[str, types.Type]], leaves: Sequence[Any]) -> bool:
-    """Whether a call on these values is one for each element of arrays."""
+    """True if a call on these values is one for each element of arrays."""
     takes_values = not any(
         isinstance(t, types.BufferType | ConstType)
         or (isinstance(t, types.Struct) and t.holds_buffers)
@@ -73,7 +73,7 @@ def is_mapped(parameters: Sequence[tuple[str, types.Type]], leaves: Sequence[Any
 
 
 def _is_value(given: Any, t: types.Type) -> bool:
-    """Whether an argument has the form of one value of type `t`, and so is no array of them."""
+    """True if an argument has the form of one value of type `t`, and so is no array of them."""
     if isinstance(t, ConstType):
         return not isinstance(given, Array)
     if isinstance(t, types.Struct):

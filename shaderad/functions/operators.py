@@ -1,4 +1,4 @@
-"""What users give as the operator of a reduction, scan or histogram -> the graph's `Reducer`."""
+"""The operator of a reduction, scan or histogram, as users write it -> the graph's `Reducer`."""
 
 from __future__ import annotations
 

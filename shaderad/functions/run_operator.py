@@ -127,7 +127,7 @@ class _Graphs:
 
 
 def _meaning(leaf: Any) -> Hashable | None:
-    """What a function among the arguments does; `None` where that may change unseen."""
+    """The identity of a function argument; `None` where its meaning may change unseen."""
     if isinstance(leaf, UserFunction):
         return value_function(leaf)
     is_fixed = isinstance(leaf, Intrinsic | TypeObject | StructInfo | ops.Op | type)

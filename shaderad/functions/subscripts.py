@@ -69,14 +69,14 @@ def subscripted(source: Array, key: Any) -> TracedArray:
 
 
 def is_index_array(item: Any) -> bool:
-    """Whether a key is one position an element; an array without axes is a position, too."""
+    """True if a key is one position an element; an array without axes is a position, too."""
     if isinstance(item, Array):
         return bool(item.shape) or isinstance(item, TracedArray)
     return isinstance(item, np.ndarray | list)
 
 
 def _are_adjacent(keys: Sequence[Any]) -> bool:
-    """Whether index arrays and positions stand next to each other, as NumPy counts them."""
+    """True if index arrays and positions stand next to each other, as NumPy counts them."""
     at = [k for k, item in enumerate(keys) if item is not None and not isinstance(item, slice)]
     return at[-1] - at[0] == len(at) - 1
 
@@ -132,7 +132,7 @@ def _basic(x: TracedArray, keys: Sequence[Any]) -> TracedArray:
 
 
 def axis_parts(keys: Sequence[Any], extents: Shape) -> list[AxisPart]:
-    """What positions and slices, one an axis, select.
+    """The part of each axis that a position or slice selects.
 
     Raises:
         ShapeError: SR0380 for items of another sort.

@@ -24,7 +24,7 @@ from shaderad.trace.tape import recorded_form
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What an annotation says of one argument."""
+    """The rule that an annotation states for one argument."""
 
     element: Type
     extents: tuple[str | int, ...] | None
@@ -51,7 +51,7 @@ class Annotations:
         return self._wanted
 
     def _wanted_by(self, annotation: object) -> Wanted | None:
-        """What an annotation asks for; `None` where it says nothing of arrays."""
+        """The array that an annotation asks for; `None` where it states none."""
         found = self.evaluated(annotation)
         if isinstance(found, ArrayAnnotation):
             self._check_names(found.extents or ())
@@ -65,7 +65,7 @@ class Annotations:
                 raise error("SR0348", Span(code.co_filename, code.co_firstlineno), found=extent)
 
     def evaluated(self, annotation: object, space: Mapping[str, Any] | None = None) -> object:
-        """What an annotation stands for; `None` where that is no business of ours.
+        """The meaning of an annotation; `None` for those of other libraries.
 
         Formatters take the quotes off ``"n"`` where annotations are text anyway: a size that is
         no name known here is the name of a size.
@@ -168,7 +168,7 @@ class _SizeNames(ast.NodeTransformer):
 
     def __init__(self, space: Mapping[str, Any]) -> None:
         self.has_found = False
-        """Whether there is an array at all."""
+        """True if there is an array at all."""
         self._space = space
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:

@@ -33,7 +33,7 @@ class Arguments:
 
     @property
     def key(self) -> Hashable:
-        """What the tree is, but for the content of its arrays."""
+        """The tree without the content of its arrays."""
         return frozen(self.skeleton)
 
     def filled(self, found: Any) -> Any:

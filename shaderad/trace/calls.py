@@ -23,16 +23,16 @@ from shaderad.trace.traced import GraphTrace
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """Where an array stands among arguments or results."""
+    """The position of an array among arguments or results."""
 
     position: int
     vector: Type | None = None
-    """Of the host, if the array was given as one."""
+    """The host's vector type, if the array was given as one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What tracing depends on, and where it goes in the arguments."""
+    """The properties of arguments on which a trace depends."""
 
     types: tuple[ArrayType, ...]
     size_by_name: Mapping[str, int]
@@ -69,20 +69,20 @@ def form_of(
 
 @dataclass(frozen=True, slots=True)
 class TracedFunction:
-    """What a function does to arguments of one form."""
+    """The graph of a function for arguments of one form."""
 
     graph: Graph
     out: Any
     """The result, with a `Placeholder` for each array and a size for each size."""
     captured: tuple[Any, ...]
-    """What the inputs behind the arguments are given."""
+    """Values for the inputs behind the arguments."""
     constants: tuple[Array, ...]
     """Arrays that the function made while it was traced."""
     equal_sizes: tuple[tuple[sizes.Size, sizes.Size], ...]
     positive_sizes: tuple[sizes.Size, ...]
 
     def serves(self, size_by_name: Mapping[str, int]) -> bool:
-        """Whether everything that tracing decided by sizes is so for these."""
+        """True if everything that tracing decided by sizes is so for these."""
         return all(
             sizes.evaluate(a, size_by_name) == sizes.evaluate(b, size_by_name)
             for a, b in self.equal_sizes

@@ -1,4 +1,4 @@
-"""What a Python function reads from outside of it: numbers, arrays, functions, and whose they are.
+"""The values that a Python function captures: numbers, arrays, functions, and their owners.
 
 Invariant: a trace is used again only where every read would give what it gave; arrays may be
 others of the same type and shape, because a graph reads them when it runs.
@@ -21,7 +21,7 @@ _MISSING = object()
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
 _OWN = frozenset({"shaderad", "numpy", *sys.stdlib_module_names})
 _DEEPEST = 8
-"""How far objects are followed through what they hold."""
+"""The depth to which attributes and items of objects are followed."""
 
 Getter = Callable[[], Any]
 
@@ -39,7 +39,7 @@ class Reads:
             self._walk(one, 0)
 
     def are_current(self) -> bool:
-        """Whether every read gives what it gave, arrays of the same type and shape."""
+        """True if every read gives what it gave, arrays of the same type and shape."""
         return all(_is_same(get(), then) for get, then in self._reads)
 
     def getter_of(self, array: object) -> Getter | None:
@@ -123,7 +123,7 @@ def _item(items: Sequence[object], position: int) -> object:
 
 
 def _is_own(thing: type | ModuleType) -> bool:
-    """Whether a module, or the module of a class, is ours, NumPy's or Python's."""
+    """True if a module, or the module of a class, is ours, NumPy's or Python's."""
     name = thing.__name__ if isinstance(thing, ModuleType) else thing.__module__
     return name.partition(".")[0] in _OWN
 

@@ -45,7 +45,7 @@ class OpenNumber:
 
 @dataclass(frozen=True, slots=True)
 class NumberInput:
-    """What an input of a graph holds: an `OpenNumber` in the type it takes."""
+    """An input of a graph that holds an `OpenNumber` in the type it takes."""
 
     position: int
     type: Scalar
@@ -101,7 +101,7 @@ def _common(a: Size, b_: Size, left: Shape, right: Shape) -> Size:
 
 
 def repeats_to(shape: Shape, wanted: Shape) -> bool:
-    """Whether NumPy would repeat an array of `shape` to `wanted`."""
+    """True if NumPy would repeat an array of `shape` to `wanted`."""
     pairs = zip(reversed(shape), reversed(wanted), strict=False)
     return len(shape) <= len(wanted) and all(p == 1 or tracing().are_equal(p, q) for p, q in pairs)
 
@@ -146,7 +146,7 @@ def axis_of(axis: Any, rank: int) -> int:
 
 
 def elementwise(make: Callable[[Span, Sequence[Operand]], Operand], *operands: Any) -> TracedArray:
-    """What `make` says of the elements, by the rules of the kernel language.
+    """`make` of the elements, by the rules of the kernel language.
 
     Args:
         make: Takes the span of the operation, and for each operand a typed expression, or a

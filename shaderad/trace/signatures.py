@@ -1,4 +1,4 @@
-"""What a graph takes that is built before it is called: a tree of arrays with named sizes.
+"""The signature of a graph that is built before it is called: a tree of arrays with named sizes.
 
 Its annotations say it when it is built, the manifest when it is loaded. Invariant: a call that
 binds has the element types, ranks and equal extents that the graph was traced for.
@@ -34,13 +34,13 @@ class GraphSignature:
     skeleton: dict[str, Any]
     """For each parameter a tree with a `Placeholder` for each array."""
     wanted: tuple[Wanted, ...]
-    """What each array must be; all of them have extents."""
+    """The required type of each array; all of them have extents."""
     names: tuple[str, ...]
-    """What messages call each array."""
+    """The name of each array in messages."""
     fixed: frozenset[str] = frozenset()
     """Parameters whose values are part of the graph; a call does not give them."""
     defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What parameters are that a call leaves out, where that is numbers."""
+    """Defaults of parameters that a call leaves out, where they are numbers."""
 
     @property
     def types(self) -> tuple[ArrayType, ...]:
@@ -99,7 +99,7 @@ class GraphSignature:
         return Arguments(tuple(trees_given), tuple(found))
 
     def form(self, arguments: Arguments) -> Form:
-        """What the named sizes are in a call.
+        """The named sizes of a call.
 
         Raises:
             ShapeError: SR0347, where two arguments disagree on one.
@@ -134,7 +134,7 @@ def _walk(place: Any, tree: Any, given: Any, name: str) -> None:
 def signature_of(
     name: str, function: Callable[..., Any], annotations: Annotations
 ) -> GraphSignature:
-    """What the annotations of `function` say; defaults stand for what has none.
+    """The signature by the annotations of `function`; defaults stand for parameters without one.
 
     Raises:
         LanguageError: SR0730, where a parameter has neither; SR0731, where a size has no name that
@@ -207,7 +207,7 @@ class _Reader:
 
 
 def span_of(function: Callable[..., Any]) -> Span:
-    """Where a function is defined."""
+    """The line that defines a function."""
     code = function.__code__
     return Span(code.co_filename, code.co_firstlineno)
 

@@ -1,4 +1,4 @@
-"""What a transformed function does to arrays, recorded in order.
+"""The tape of a transformed function: its operations on arrays, in order.
 
 A trace follows array objects, not wrappers: an array made from a traced one carries the trace, and
 each step says how cotangents of its results become cotangents of its operands, and tangents of
@@ -31,7 +31,7 @@ class When(Enum):
 
     NOW = "now"
     BEFORE_PULLBACK = "before pullback"
-    """As `NOW`; gradients will be asked for next."""
+    """Like `NOW`; gradients will be asked for next."""
     WITH_GRADIENTS = "with gradients"
     """By the same dispatches where that can be; the caller settles what is left."""
     IF_NEEDED = "if needed"
@@ -126,7 +126,7 @@ _open: ContextVar[bool] = ContextVar("shaderad_open_tape", default=False)
 
 
 def is_taped() -> bool:
-    """Whether a function runs whose trace is being recorded."""
+    """True if a function runs whose trace is being recorded."""
     return _open.get()
 
 
@@ -221,7 +221,7 @@ class LaunchStep:
         return {name: bar for name, bar in by_name.items() if bar is not None}
 
     def _tangents(self, tangents: Values) -> dict[str, Array]:
-        """Those of the arguments, in the types and shapes that the kernel has for them."""
+        """Tangents of the arguments, in the types and shapes that the kernel has for them."""
         launch = self.launch
         given: dict[str, Array] = {}
         for name in launch.facts.differentiable:

@@ -34,7 +34,7 @@ _current: ContextVar[GraphTrace | None] = ContextVar("shaderad_graph_trace", def
 
 
 class GraphTrace:
-    """What a function has computed so far, and what it took from outside."""
+    """The values that a function has computed so far, and its inputs from outside."""
 
     def __init__(
         self,
@@ -50,10 +50,10 @@ class GraphTrace:
         self.has_named_sizes = parent is None or parent.has_named_sizes
         """True if users named the symbolic sizes; messages show only numbers for others."""
         self.batch: Shape = () if parent is None else parent.batch
-        """What a mapped Python function is repeated over, while it is called."""
+        """The axes over which a mapped Python function is repeated, while it is called."""
         self.inputs: list[Value] = []
         self.given: list[Any] = []
-        """What each input stands for outside: an array, data, or a value of the parent."""
+        """The outside value of each input: an array, data, or a value of the parent."""
         self.constants: list[Array] = [] if parent is None else parent.constants
         """Arrays that the function put on a device while it was traced."""
         self.equal_sizes: list[tuple[Size, Size]] = [] if parent is None else parent.equal_sizes
@@ -100,7 +100,7 @@ class GraphTrace:
         return self.input(ArrayType(x.element, x.shape), x)
 
     def source_of(self, value: Value) -> Any:
-        """What an input stands for outside; `None` for a value that was computed."""
+        """The outside value of an input; `None` for a computed value."""
         return next((x for v, x in zip(self.inputs, self.given, strict=True) if v is value), None)
 
     def lifted(self, x: Any, name: str = "operand") -> TracedArray:
@@ -120,7 +120,7 @@ class GraphTrace:
         return self.value_of(TracedArray(self.parent, outer))
 
     def are_equal(self, a: Size, b: Size) -> bool:
-        """Whether two sizes are equal: always, or in this call, and then it is noted."""
+        """True if two sizes are equal: always, or in this call, and then it is noted."""
         if a == b:
             return True
         if isinstance(a, int) and isinstance(b, int):
@@ -131,11 +131,11 @@ class GraphTrace:
         return True
 
     def is_positive(self, size: Size) -> bool:
-        """Whether a size is above 0 in this call, which is noted."""
+        """True if a size is above 0 in this call, which is noted."""
         return self.is_less(0, size)
 
     def is_less(self, a: Size, b: Size) -> bool:
-        """Whether ``a < b`` in this call, which is noted: other calls are traced again."""
+        """True if ``a < b`` in this call, which is noted: other calls are traced again."""
         difference = sizes.subtract(b, a)
         found = sizes.evaluate(difference, self.size_by_name) > 0
         if not isinstance(difference, int):
@@ -150,7 +150,7 @@ class GraphTrace:
         return context.run(function, *args, **keywords)
 
     def graph(self, outputs: Sequence[Value]) -> Graph:
-        """What has been traced, as a function of everything it took from outside."""
+        """The trace as a function of all its inputs from outside."""
         return Graph(tuple(self.inputs), tuple(outputs))
 
 
@@ -231,7 +231,7 @@ class TracedArray(Array):
 
 
 def is_traced(values: Sequence[Any]) -> bool:
-    """Whether an operation on these values is to be traced, not run."""
+    """True if an operation on these values is to be traced, not run."""
     return _current.get() is not None or any(isinstance(v, TracedArray) for v in values)
 
 
