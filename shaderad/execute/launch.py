@@ -161,7 +161,7 @@ class Launch:
                           frozenset(name for _, name in sums))  # fmt: skip
         with used(self.kernel):
             launch = self.device.kept(LaunchSchedules).of(self.kernel, self.facts, form)
-            derivatives = {**given, **sums}
+            derivatives = {**given, **sums} if sums else given
             inputs = [self._array(key, derivatives).aligned() for key in launch.inputs]
             key = (self.dim, *self.shapes.values())
             prepared = launch.scheduled.prepared(inputs, key, self._sizes)
@@ -174,10 +174,14 @@ class Launch:
 
     def _array(self, key: Key, derivatives: Mapping[Key, Array]) -> Array:
         """The array that serves a role."""
-        if key in derivatives:
-            return derivatives[key]
         role, name = key
-        array = {Role.INPUT: self.inputs, Role.RESULT: self.outputs}.get(role, self.uniforms)[name]
+        if role is Role.INPUT:
+            return self.inputs[name]
+        if role is Role.RESULT:
+            return self.outputs[name]
+        if role is not Role.UNIFORM:
+            return derivatives[key]
+        array = self.uniforms[name]
         assert isinstance(array, Array)
         return array
 
