@@ -31,7 +31,6 @@ if TYPE_CHECKING:  # What `_LATER` imports.
     from shaderad.differentiate.transforms import *
     from shaderad.execute.graphs import *
     from shaderad.functions.public import *
-    from shaderad.runtime.choice import *
     from shaderad.runtime.devices import *
 
 __version__ = "0.1.0"
@@ -43,8 +42,7 @@ _AT_ONCE = (
     "shaderad.language.structs",
 )
 _LATER = {
-    "shaderad.runtime.choice": ("DeviceInfo",),
-    "shaderad.runtime.devices": ("devices",),
+    "shaderad.runtime.devices": ("DeviceInfo", "devices"),
     "shaderad.arrays.arrays": ("Array", "array"),
     "shaderad.device.devices": ("Device", "open_device"),
     "shaderad.arrays.pointers": ("pointer",),

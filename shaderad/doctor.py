@@ -7,7 +7,6 @@ Each runs in a child process with a time limit; `python -m shaderad.doctor NAME`
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 import os
 import platform
@@ -30,7 +29,7 @@ from shaderad.compiler.compile import compile_program
 from shaderad.compiler.libslang import find_library
 from shaderad.compiler.validate import Judgement, Status, validate
 from shaderad.diagnostics import Error
-from shaderad.runtime.devices import RUNTIME_NAMES
+from shaderad.runtime.devices import RUNTIMES, runtime_module
 
 Kind = Literal["ok", "none", "failed", "fact"]
 """`none` is an optional part that is missing; `fact` is neither good nor bad."""
@@ -90,8 +89,8 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Examines everything; runtimes in parallel, because each takes a second."""
-    with ThreadPoolExecutor(len(RUNTIME_NAMES)) as pool:
-        runtimes = pool.map(_runtime, RUNTIME_NAMES)
+    with ThreadPoolExecutor(len(RUNTIMES)) as pool:
+        runtimes = pool.map(_runtime, RUNTIMES)
         findings = [*_versions(), *_vulkan_drivers(), *_compiler()]
         return [*findings, *chain.from_iterable(runtimes), _cache()]
 
@@ -203,7 +202,7 @@ def _try_runtime(name: str) -> dict[str, Any]:
         # SHADERAD_DEVICE may name an adapter of this runtime.
         chosen = os.environ.get("SHADERAD_DEVICE", "")
         runtime = open_runtime(chosen if chosen.partition(":")[0] == name else name)
-        adapters = importlib.import_module(f"shaderad.runtime.{name}_adapters").list_devices()
+        adapters = runtime_module(name).list_devices()
         x, y = runtime.allocate(16), runtime.allocate(16)
         runtime.write(x, 0, struct.pack("<4f", 1, 2, 3, 4))
         runtime.dispatch(runtime.pipeline(DOUBLE), {0: x, 1: y}, b"", (1, 1, 1))

@@ -27,7 +27,7 @@ from shaderad.runtime import buffers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from shaderad.runtime import Buffer
+    from shaderad.runtime import DeviceBuffer
     from shaderad.trace.tape import Trace
 
 __all__ = ["Array", "array"]
@@ -59,7 +59,7 @@ class Array(ArrayOperators):
         device: Device,
         element: types.Type,
         shape: Shape,
-        buffer: Buffer | None,
+        buffer: DeviceBuffer | None,
         offset: int = 0,
         pending: Deferred | None = None,
     ) -> None:
@@ -111,7 +111,7 @@ class Array(ArrayOperators):
         return buffers.byte_count(self.element, self.size)
 
     @property
-    def buffer(self) -> Buffer:
+    def buffer(self) -> DeviceBuffer:
         """The device memory; the array starts at byte `offset`."""
         self.settle()
         if self._buffer is None:
@@ -130,7 +130,7 @@ class Array(ArrayOperators):
         if pending is not None:
             pending.run()
 
-    def fill_in(self, buffer: Buffer, offset: int = 0) -> None:
+    def fill_in(self, buffer: DeviceBuffer, offset: int = 0) -> None:
         """Gives a pending array its content."""
         self._buffer, self._offset, self._pending = buffer, offset, None
 

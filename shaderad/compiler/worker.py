@@ -90,14 +90,14 @@ def _vet(request: Message, at_stage: AtStage) -> Message:
 
 
 def _open(request: Message, at_stage: AtStage) -> Message:
-    _vetting(at_stage).open_device(request)
+    _vetting(at_stage).open_for_vetting(request)
     return {}
 
 
 def _vetting(at_stage: AtStage) -> Any:
     at_stage("device")  # The import loads drivers, too.
     # By name: `lower` does not import `runtime`, which alone imports wgpu.
-    return importlib.import_module("shaderad.runtime.vetting_runtime")
+    return importlib.import_module("shaderad.runtime.wgpu_adapters")
 
 
 def _ping(_request: Message, _at_stage: AtStage) -> Message:

@@ -36,15 +36,14 @@ from shaderad.diagnostics.progress import Work
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.lower.bindings import Lowered, Mode, Site, Variant
 from shaderad.runtime import open_runtime
-from shaderad.runtime.forks import call_in_children
-from shaderad.runtime.interrupts import turn
+from shaderad.runtime.process import call_in_children, turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Size
-    from shaderad.runtime import Buffer, Capabilities, Pipeline, Runtime
+    from shaderad.runtime import Capabilities, DeviceBuffer, Pipeline, Runtime
 
 __all__ = ["Device", "open_device"]
 
@@ -99,8 +98,8 @@ class Device:
         self._foreseen: WeakKeys[nodes.Kernel, dict[Choice, Foreseen]] = WeakKeys()
         self._facts: WeakKeys[nodes.Kernel, KernelFacts] = WeakKeys()
         self._sites: list[tuple[str, Site]] = []
-        self._report: Buffer | None = None
-        self._prints: Buffer | None = None
+        self._report: DeviceBuffer | None = None
+        self._prints: DeviceBuffer | None = None
         self._may_have_reports = False
         self._may_have_prints = False
         self._dispatch_count = 0
@@ -162,7 +161,7 @@ class Device:
         state = ", closed" if self.is_closed else ", lost" if self.runtime.is_lost else ""
         return f"Device({self.capabilities.runtime!r}, {self.capabilities.adapter!r}{state})"
 
-    def read(self, requests: Sequence[tuple[Buffer, int, int]]) -> list[memoryview]:
+    def read(self, requests: Sequence[tuple[DeviceBuffer, int, int]]) -> list[memoryview]:
         """Reads buffers, and in the same round trip what kernels reported; raises the latter.
 
         What they printed comes before that.
@@ -197,7 +196,7 @@ class Device:
             raise
         print(text, end="")  # noqa: T201
 
-    def _taken_prints(self, buffer: Buffer) -> str:
+    def _taken_prints(self, buffer: DeviceBuffer) -> str:
         """The lines in `buffer`, which is cleared."""
         (header,) = self.runtime.read([(buffer, 0, PRINT_HEADER_BYTES)])
         if not has_prints(header):
@@ -208,7 +207,7 @@ class Device:
         return text
 
     def _read_with(
-        self, buffer: Buffer | None, requests: Sequence[tuple[Buffer, int, int]]
+        self, buffer: DeviceBuffer | None, requests: Sequence[tuple[DeviceBuffer, int, int]]
     ) -> tuple[list[Error], list[memoryview]]:
         """What kernels reported into `buffer`, which is cleared, and what is asked for."""
         if buffer is None:
@@ -229,14 +228,14 @@ class Device:
         kernel, site = self._sites[report.site]
         return error_of(kernel, site, report)
 
-    def report_buffer(self) -> Buffer:
+    def report_buffer(self) -> DeviceBuffer:
         """The buffer into which dispatches may report; `recorded` says when one does."""
         with turn(self._lock):
             if self._report is None:
                 self._report = self.runtime.allocate(REPORT_BYTES)
             return self._report
 
-    def print_buffer(self) -> Buffer:
+    def print_buffer(self) -> DeviceBuffer:
         """The buffer into which dispatches may print; `recorded` says when one does."""
         with self._lock:
             if self._prints is None:

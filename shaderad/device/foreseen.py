@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from shaderad.runtime.interrupts import let_through
+from shaderad.runtime.process import let_through
 
 if TYPE_CHECKING:
     from shaderad.ir import nodes

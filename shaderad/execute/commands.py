@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Protocol
 from shaderad.runtime import fill
 
 if TYPE_CHECKING:
-    from shaderad.runtime import Buffer, Pipeline, Runtime
+    from shaderad.runtime import DeviceBuffer, Pipeline, Runtime
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
     """The buffers of one run, and what else differs from run to run."""
 
-    buffers: Sequence[Buffer]
+    buffers: Sequence[DeviceBuffer]
     """The inputs, then the buffers that the run makes."""
     starts: Sequence[int]
     """The bytes before each input in its buffer."""
@@ -58,7 +58,7 @@ class Dispatch:
     pipeline: Pipeline
     places: tuple[tuple[int, int], ...]
     """Slot, and number of its buffer in the frame."""
-    own: tuple[tuple[int, Buffer], ...]
+    own: tuple[tuple[int, DeviceBuffer], ...]
     """Slots of the buffers in which the device keeps what kernels report and print."""
     words: bytes
     """The constant buffer for inputs that start at the first byte of their buffers."""

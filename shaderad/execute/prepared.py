@@ -31,14 +31,14 @@ from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE, UniformWord, start
 from shaderad.ir import sizes, types
 from shaderad.lower.bindings import Role, WordKind, in_rows
 from shaderad.runtime.buffers import WORD_BYTES
-from shaderad.runtime.interrupts import held_back
+from shaderad.runtime.process import held_back
 
 if TYPE_CHECKING:
     from shaderad.device.devices import Device, Stage
     from shaderad.execute.schedule import Block, Instruction, Schedule
     from shaderad.ir.sizes import Size
     from shaderad.lower.bindings import Lowered
-    from shaderad.runtime import Buffer
+    from shaderad.runtime import DeviceBuffer
 
 Shape = tuple[int, ...]
 ITERATIONS_A_LOOK = 8
@@ -259,7 +259,7 @@ class _Preparation:
         command = Dispatch(stage.pipeline, places, own, words, rows, late, shifted)
         self._commands.append(command)
 
-    def _own_buffers(self, lowered: Lowered) -> Iterator[tuple[int, Buffer]]:
+    def _own_buffers(self, lowered: Lowered) -> Iterator[tuple[int, DeviceBuffer]]:
         """Slots and buffers of what a program reports and prints."""
         for resource in lowered.resources:
             if resource.role is Role.REPORT:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from shaderad.runtime.devices import DeviceInfo, devices, open_runtime
 from shaderad.runtime.fill import fill
-from shaderad.runtime.protocol import Buffer, Capabilities, Pipeline, Route, Runtime
+from shaderad.runtime.idle_buffers import DeviceBuffer
+from shaderad.runtime.protocol import Capabilities, Pipeline, Route, Runtime
 
 __all__ = [
-    "Buffer",
     "Capabilities",
+    "DeviceBuffer",
     "DeviceInfo",
     "Pipeline",
     "Route",

@@ -5,7 +5,7 @@ wgpu and slangpy would abort the process for some invalid calls, and ignore othe
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -38,16 +38,6 @@ def needs_of(program: Program) -> Needs:
 def padded(byte_count: int) -> int:
     """`byte_count` rounded up to whole words, the unit of copies and clears."""
     return (byte_count + WORD_BYTES - 1) // WORD_BYTES * WORD_BYTES
-
-
-def split(content: memoryview, byte_counts: Sequence[int]) -> list[memoryview]:
-    """Splits a read-back into parts of `byte_counts`, each padded to whole words."""
-    parts: list[memoryview] = []
-    start = 0
-    for byte_count in byte_counts:
-        parts.append(content[start : start + byte_count])
-        start += padded(byte_count)
-    return parts
 
 
 def check_program(capabilities: Capabilities, program: Program) -> None:

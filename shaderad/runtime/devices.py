@@ -1,4 +1,4 @@
-"""Lists and opens the devices of this machine.
+"""The devices of this machine: lists them, chooses one, opens it.
 
 Invariant: wgpu and slangpy are imported only when one of their devices is requested, because each
 import takes 0.2 s.
@@ -8,37 +8,84 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from shaderad.compiler.compile import VettingDevice, prepare
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.runtime.choice import DeviceInfo
-from shaderad.runtime.forks import check_process, note_opened
-from shaderad.runtime.interrupts import held_back
-from shaderad.runtime.protocol import Runtime
+from shaderad.runtime.process import check_process, held_back, note_opened
+from shaderad.runtime.protocol import Kind, Runtime
 
-__all__ = ["devices"]
+__all__ = ["DeviceInfo", "devices"]
 
-RUNTIME_NAMES = ("wgpu", "slangpy")
-"""In the order of preference: wgpu opens faster and runs anywhere; slangpy also has CUDA."""
-
-NATIVE_DEVICES = {"GPUDevice", "Device"}
+RUNTIMES = {"wgpu": "GPUDevice", "slangpy": "Device"}
+"""Runtimes, in the order of preference, and the class of their devices: wgpu opens faster and runs
+anywhere; slangpy also has CUDA. The module of a runtime is `NAME_runtime.py`."""
 
 DEVICE_VARIABLE = "SHADERAD_DEVICE"
+
+PREFERENCE: tuple[Kind, ...] = ("discrete", "integrated", "virtual", "unknown", "software")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceInfo:
+    """An adapter; `open_device(info.runtime, adapter=info.index)` opens it."""
+
+    runtime: str
+    index: int
+    """The position among the adapters of the runtime."""
+    adapter: str
+    kind: Kind
+    api: str
+    driver: str
+
+    @property
+    def summary(self) -> str:
+        """One line for lists and messages; `adapter=` matches a part of it."""
+        return f"{self.index}: {self.adapter} ({self.kind}, {self.api}) {self.driver}".rstrip()
 
 
 @api_boundary
 def devices() -> list[DeviceInfo]:
     """Lists every adapter of every runtime that can be loaded."""
     infos: list[DeviceInfo] = []
-    for name in RUNTIME_NAMES:
+    for name in RUNTIMES:
         try:
-            infos += _adapters_module(name).list_devices()
+            infos += runtime_module(name).list_devices()
         except Error:
             continue  # The runtime cannot be loaded; `doctor` reports the reason.
     return infos
+
+
+def choose(runtime: str, adapters: Sequence[DeviceInfo], wanted: str | int | None) -> DeviceInfo:
+    """The best of the adapters that match `wanted`.
+
+    Args:
+        runtime: The name of the runtime, for messages.
+        adapters: All adapters of the runtime.
+        wanted: A position, a part of a summary in any case, or `None` for any adapter.
+
+    Raises:
+        DeviceError: SR0602, if no adapter matches; SR0620, if `wanted` is of another type.
+    """
+    if wanted is not None and type(wanted) not in (int, str):
+        raise error("SR0620", found=repr(wanted))
+    if wanted is None or wanted == "":
+        matching = list(adapters)
+    elif isinstance(wanted, int) or wanted.isdigit():
+        matching = [info for info in adapters if info.index == int(wanted)]
+    else:
+        matching = [info for info in adapters if wanted.lower() in info.summary.lower()]
+    if not matching:
+        raise error(
+            "SR0602",
+            runtime=runtime,
+            wanted="of any kind" if wanted is None else wanted,
+            found="; ".join(info.summary for info in adapters) or "no adapter at all",
+        )
+    return min(matching, key=lambda info: PREFERENCE.index(info.kind))
 
 
 def open_runtime(
@@ -80,7 +127,7 @@ def _opened(
         runtime, _, part = chosen.partition(":")
         return _open(runtime, part if adapter is None and part else adapter, forced)
     failures: list[Error] = []
-    for runtime in RUNTIME_NAMES:
+    for runtime in RUNTIMES:
         try:
             return _open(runtime, adapter, forced)
         except Error as failure:
@@ -95,25 +142,29 @@ def vetting_device() -> VettingDevice:
     Raises:
         DeviceError: SR0602, SR0603, if wgpu has no adapter or cannot be loaded.
     """
-    return _adapters_module("wgpu").vetting_device()
+    return runtime_module("wgpu").vetting_device()
 
 
 def _open(runtime: str, adapter: str | int | None, limits: Mapping[str, Any]) -> Runtime:
-    if runtime not in RUNTIME_NAMES:
+    if runtime not in RUNTIMES:
         raise error("SR0601", name=runtime)
-    return _adapters_module(runtime).open_device(adapter, limits)
+    return runtime_module(runtime).open_device(adapter, limits)
 
 
 def _wrap(native: Any, limits: Mapping[str, Any]) -> Runtime:
     package = type(native).__module__.partition(".")[0]
-    if package not in RUNTIME_NAMES or type(native).__name__ not in NATIVE_DEVICES:
+    if RUNTIMES.get(package) != type(native).__name__:
         raise error("SR0616", found=type(native).__qualname__)
-    return _adapters_module(package).wrap_device(native, limits)
+    return runtime_module(package).wrap_device(native, limits)
 
 
-def _adapters_module(runtime: str) -> Any:
-    """Imports `wgpu_adapters` or `slangpy_adapters`, which have the same functions."""
+def runtime_module(runtime: str) -> Any:
+    """Imports the module with `list_devices`, `open_device` and `wrap_device` of a runtime.
+
+    Raises:
+        DeviceError: SR0603, if its library cannot be loaded.
+    """
     try:
-        return importlib.import_module(f"shaderad.runtime.{runtime}_adapters")
+        return importlib.import_module(f"shaderad.runtime.{runtime}_runtime")
     except (ImportError, OSError, RuntimeError) as failure:
         raise error("SR0603", runtime=runtime, adapter="any adapter", reason=failure) from None

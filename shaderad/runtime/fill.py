@@ -6,7 +6,8 @@ import struct
 
 from shaderad.compiler.artifact import Access, Binding, Code, Program
 from shaderad.runtime.checks import WORD_BYTES, check_range, padded
-from shaderad.runtime.protocol import Buffer, Runtime
+from shaderad.runtime.idle_buffers import DeviceBuffer
+from shaderad.runtime.protocol import Runtime
 
 GROUP_SIZE = 64
 
@@ -47,7 +48,11 @@ void fill_words(uint3 thread : SV_DispatchThreadID)
 
 
 def fill(
-    runtime: Runtime, buffer: Buffer, word: int, offset: int = 0, byte_count: int | None = None
+    runtime: Runtime,
+    buffer: DeviceBuffer,
+    word: int,
+    offset: int = 0,
+    byte_count: int | None = None,
 ) -> None:
     """Records filling a range of `buffer` with `word`; without `byte_count`, up to its end."""
     count = buffer.byte_count - offset if byte_count is None else byte_count

@@ -17,8 +17,7 @@ from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 from shaderad.diagnostics import Error, error
-from shaderad.runtime.forks import call_in_children, keep_for_ever
-from shaderad.runtime.interrupts import nap, turn
+from shaderad.runtime.process import call_in_children, keep_for_ever, nap, turn
 from shaderad.runtime.protocol import Capabilities
 
 P = ParamSpec("P")

@@ -69,8 +69,14 @@ class IdleBuffers(Generic[BufferT]):
         return buffer
 
 
-class NativeBuffer:
-    """A storage buffer; the pool of its runtime is notified when Python drops it."""
+class DeviceBuffer:
+    """Device memory; the pool of its runtime is notified when Python drops it.
+
+    Attributes:
+        byte_count: The size that was asked for.
+        native: The buffer object of the runtime, which may be larger.
+        serial: The number of `native` in its runtime.
+    """
 
     __slots__ = ("__weakref__", "_pool", "byte_count", "native", "serial")
 
@@ -81,12 +87,13 @@ class NativeBuffer:
         self._pool = pool
 
     def shared(self) -> Any:
+        """`native`, for others to hold: its memory will not be reused."""
         self._pool.share(self.serial)
         return self.native
 
 
-class _Owner(ref[NativeBuffer]):
-    """A weak reference to a `NativeBuffer` that keeps its native buffer alive."""
+class _Owner(ref[DeviceBuffer]):
+    """A weak reference to a `DeviceBuffer` that keeps its native buffer alive."""
 
     __slots__ = ("native", "serial", "size")
 
@@ -107,16 +114,16 @@ class BufferPool:
         self._dropped: deque[_Owner] = deque()
         # Called at any moment, even while the pool is at work. A built-in function only appends,
         # and admits no interrupt, which would be lost in a callback.
-        self._note = cast("Callable[[ref[NativeBuffer]], None]", self._dropped.append)
+        self._note = cast("Callable[[ref[DeviceBuffer]], None]", self._dropped.append)
         self._used_bytes = 0
         self._next_serial = 0
 
-    def hold(self, byte_count: int, native: Any, *, is_own: bool) -> NativeBuffer:
+    def hold(self, byte_count: int, native: Any, *, is_own: bool) -> DeviceBuffer:
         """Wraps a new native buffer for Python; it is reused later if `is_own`."""
         self._next_serial += 1
         return self._held(byte_count, native, self._next_serial, is_own=is_own)
 
-    def reuse(self, byte_count: int, size: int) -> NativeBuffer | None:
+    def reuse(self, byte_count: int, size: int) -> DeviceBuffer | None:
         """Wraps an idle buffer of exactly `size` bytes for Python; its content is arbitrary."""
         idle = self._idle.take(size)
         return None if idle is None else self._held(byte_count, idle[1], idle[0], is_own=True)
@@ -147,8 +154,8 @@ class BufferPool:
         """Frees the idle buffers and returns their serials."""
         return self.settle() + [serial for serial, _ in self._idle.clear()]
 
-    def _held(self, byte_count: int, native: Any, serial: int, *, is_own: bool) -> NativeBuffer:
-        buffer = NativeBuffer(byte_count, native, serial, self)
+    def _held(self, byte_count: int, native: Any, serial: int, *, is_own: bool) -> DeviceBuffer:
+        buffer = DeviceBuffer(byte_count, native, serial, self)
         owner = _Owner(buffer, self._note)
         owner.native = native if is_own else None
         owner.serial, owner.size = serial, int(native.size)

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from shaderad.compiler.artifact import Program
+from shaderad.runtime.idle_buffers import DeviceBuffer
 
 Atomics = Literal["native", "compare-exchange", "exchange"]
 """The ways of adding a float to memory that threads share."""
 
 Kind = Literal["discrete", "integrated", "virtual", "software", "unknown"]
-
-SMALLEST_ALLOCATION = 16
-"""In bytes. Binding a buffer of size 0 ends the process in wgpu-native."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,21 +62,6 @@ class Route:
     reason: str
 
 
-class Buffer(Protocol):
-    """Device memory. It is freed when the last reference is dropped."""
-
-    @property
-    def byte_count(self) -> int: ...
-    @property
-    def native(self) -> Any:
-        """The buffer object of the runtime, at least `SMALLEST_ALLOCATION` bytes long."""
-        ...
-
-    def shared(self) -> Any:
-        """`native`, for others to hold: its memory will not be reused."""
-        ...
-
-
 class Pipeline(Protocol):
     """A program ready to be dispatched."""
 
@@ -108,34 +91,34 @@ class Runtime(Protocol):
         """True if a call has found the device lost; all later calls fail."""
         ...
 
-    def allocate(self, byte_count: int, *, zeroed: bool = True) -> Buffer:
+    def allocate(self, byte_count: int, *, zeroed: bool = True) -> DeviceBuffer:
         """Creates a buffer of `byte_count` bytes, zero-filled unless `zeroed` is false."""
         ...
 
-    def wrap(self, native: Any) -> Buffer:
+    def wrap(self, native: Any) -> DeviceBuffer:
         """Wraps a buffer object of the runtime; the caller synchronises its content."""
         ...
 
-    def write(self, buffer: Buffer, offset: int, data: bytes | memoryview) -> None:
+    def write(self, buffer: DeviceBuffer, offset: int, data: bytes | memoryview) -> None:
         """Copies `data` to byte `offset` after all recorded commands; both are multiples of 4."""
         ...
 
-    def read(self, requests: Sequence[tuple[Buffer, int, int]]) -> list[memoryview]:
+    def read(self, requests: Sequence[tuple[DeviceBuffer, int, int]]) -> list[memoryview]:
         """Submits, waits, and returns the bytes of each (buffer, offset, byte count).
 
         Offsets and counts are multiples of 4. Several requests cost one round trip.
         """
         ...
 
-    def zero(self, buffer: Buffer, offset: int = 0, byte_count: int | None = None) -> None:
+    def zero(self, buffer: DeviceBuffer, offset: int = 0, byte_count: int | None = None) -> None:
         """Records zero-filling; without `byte_count`, up to the end."""
         ...
 
     def copy(
         self,
-        source: Buffer,
+        source: DeviceBuffer,
         source_offset: int,
-        destination: Buffer,
+        destination: DeviceBuffer,
         destination_offset: int,
         byte_count: int,
     ) -> None:
@@ -153,7 +136,7 @@ class Runtime(Protocol):
     def dispatch(
         self,
         pipeline: Pipeline,
-        buffers: Mapping[int, Buffer],
+        buffers: Mapping[int, DeviceBuffer],
         words: bytes,
         groups: tuple[int, int, int],
     ) -> None:

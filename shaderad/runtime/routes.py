@@ -13,8 +13,7 @@ from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.compile import VettingDevice, compile_program, prepare_to_vet, vet
 from shaderad.diagnostics import Error, error
 from shaderad.runtime.protocol import Capabilities, Route
-from shaderad.runtime.spirv_comparisons import with_ordered_comparisons
-from shaderad.runtime.spirv_pointers import with_pointers_in_place
+from shaderad.runtime.spirv import with_ordered_comparisons, with_pointers_in_place
 
 WGPU_TARGETS = ("spirv", "wgsl")
 """In the order of preference."""

@@ -8,11 +8,13 @@ commands, so they keep their order without waits.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import hashlib
 import re
+import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,16 +23,49 @@ import numpy as np
 import slangpy as spy
 
 from shaderad.compiler.artifact import Code, Program
+from shaderad.compiler.cache import default_cache
 from shaderad.compiler.compile import library_path, modules_of
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.progress import Work
 from shaderad.runtime import checks
-from shaderad.runtime.forks import keep_for_ever
+from shaderad.runtime.base import STAGING_KEPT_BYTES, RuntimeBase
+from shaderad.runtime.checks import limited
+from shaderad.runtime.devices import DeviceInfo, choose
 from shaderad.runtime.guard import guarded, shortened
-from shaderad.runtime.idle_buffers import BufferPool, NativeBuffer
-from shaderad.runtime.pipelines import PipelineKeeper
-from shaderad.runtime.protocol import SMALLEST_ALLOCATION, Capabilities, Route
+from shaderad.runtime.idle_buffers import DeviceBuffer
+from shaderad.runtime.process import keep_for_ever
+from shaderad.runtime.protocol import Capabilities, Kind, Route
 from shaderad.runtime.routes import check_compiles
+
+FEATURES = {
+    "float-atomics": spy.Feature.atomic_float,
+    "subgroups": spy.Feature.wave_ops,
+    "half": spy.Feature.half,
+    "double": spy.Feature.double,
+    "int64-atomics": spy.Feature.atomic_int64,
+}
+"""Our features and those of slangpy."""
+
+APIS = {
+    "vulkan": spy.DeviceType.vulkan,
+    "d3d12": spy.DeviceType.d3d12,
+    "metal": spy.DeviceType.metal,
+    "cuda": spy.DeviceType.cuda,
+}
+
+APIS_BY_PLATFORM = {"win32": ("d3d12", "vulkan", "cuda"), "darwin": ("metal",)}
+OTHER_APIS = ("vulkan", "cuda")
+
+SOFTWARE_NAMES = ("llvmpipe", "swiftshader", "microsoft basic render")
+
+STORAGE_BUFFER_LIMIT = 30
+"""slangpy reports no limit. Metal has 31 buffer slots, one for the words; other APIs have more."""
+
+BINDING_BYTES_LIMIT = (1 << 32) - 4
+"""slangpy reports no limit. Shaders count words in 32 bits; lavapipe reports 128 MiB, and was
+measured to reach further."""
+
+UNIFORM_BYTES_LIMIT = 1 << 16
 
 STORAGE_USAGE = (
     spy.BufferUsage.shader_resource
@@ -40,8 +75,94 @@ STORAGE_USAGE = (
 )
 
 SMALLEST_STAGING_BYTES = 256
-STAGING_KEPT_BYTES = 1 << 20
-"""Read-backs up to this size share a buffer for each power of two; larger ones make their own."""
+
+
+# -- adapters --------------------------------------------------------------------------------------
+
+
+def list_devices() -> list[DeviceInfo]:
+    """Every adapter of every API of slangpy on this platform."""
+    # slangpy would print to standard output that it found no driver of CUDA.
+    adapters = [
+        (api, adapter.name)
+        for api in APIS_BY_PLATFORM.get(sys.platform, OTHER_APIS)
+        if api != "cuda" or shutil.which("nvidia-smi") is not None
+        for adapter in spy.Device.enumerate_adapters(APIS[api])
+    ]
+    return [
+        DeviceInfo(
+            runtime="slangpy", index=index, adapter=name, kind=_kind(name), api=api, driver=""
+        )
+        for index, (api, name) in enumerate(adapters)
+    ]
+
+
+def open_device(wanted: str | int | None, limits: Mapping[str, Any]) -> SlangpyRuntime:
+    """Opens the adapter that matches `wanted`, which may name an API such as `cuda`."""
+    info = choose("slangpy", list_devices(), wanted)
+    same_api = spy.Device.enumerate_adapters(APIS[info.api])
+    luid = next(a.luid for a in same_api if a.name == info.adapter)
+    return SlangpyRuntime(_create(info, luid), limits, owns_device=True)
+
+
+def wrap_device(device: Any, limits: Mapping[str, Any]) -> SlangpyRuntime:
+    """Uses a device that the caller created and owns."""
+    return SlangpyRuntime(device, limits, owns_device=False)
+
+
+def _create(info: DeviceInfo, luid: list[int]) -> Any:
+    """Opens a device with slangpy's own caches, or without if their folder is not writable."""
+    folder = default_cache().made()
+    options: dict[str, Any] = {
+        "type": APIS[info.api],
+        "adapter_luid": luid,
+        "enable_hot_reload": False,
+        "enable_rhi_validation": False,
+        "enable_ray_tracing": False,
+    }
+    # Without caches slangpy compiles its own modules for each device: 0.9 s instead of 0.2 s.
+    caches: dict[str, Any] = {}
+    if folder is not None:
+        caches["module_cache_path"] = folder / "slangpy" / "modules"
+        caches["shader_cache_path"] = folder / "slangpy" / "shaders"
+    try:
+        with contextlib.suppress(RuntimeError):  # Any failure but that of a folder repeats below.
+            return spy.Device(**options, **caches)
+        return spy.Device(**options)
+    except RuntimeError as failure:
+        raise error(
+            "SR0603", runtime="slangpy", adapter=info.adapter, reason=shortened(str(failure))
+        ) from None
+
+
+def _kind(adapter: str) -> Kind:
+    """The kind of an adapter; slangpy reports only names, which identify software drivers."""
+    return "software" if any(name in adapter.lower() for name in SOFTWARE_NAMES) else "unknown"
+
+
+def _capabilities(device: Any) -> Capabilities:
+    info = device.info
+    native = set(device.features)
+    features = frozenset(ours for ours, theirs in FEATURES.items() if theirs in native)
+    limits = info.limits
+    group_counts = limits.max_compute_dispatch_thread_groups
+    return Capabilities(
+        runtime="slangpy",
+        adapter=info.adapter_name,
+        kind=_kind(info.adapter_name),
+        api=info.type.name,
+        driver=info.api_name,
+        features=features,
+        atomics="native" if "float-atomics" in features else "compare-exchange",
+        storage_buffer_limit=STORAGE_BUFFER_LIMIT,
+        binding_bytes_limit=BINDING_BYTES_LIMIT,
+        uniform_bytes_limit=UNIFORM_BYTES_LIMIT,
+        workgroup_count_limit=min(group_counts.x, group_counts.y, group_counts.z),
+        workgroup_threads_limit=limits.max_compute_threads_per_group,
+    )
+
+
+# -- programs --------------------------------------------------------------------------------------
 
 
 class SlangpyPipeline:
@@ -60,44 +181,26 @@ class SlangpyPipeline:
         self.words_field = None if uniform is None else field[uniform]
 
 
-class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
+class SlangpyRuntime(RuntimeBase[SlangpyPipeline]):
     """The `Runtime` protocol over one `slangpy.Device`."""
 
     foreign_errors = (RuntimeError, spy.SlangCompileError, MemoryError)
+    native_buffer = spy.Buffer
 
-    def __init__(
-        self,
-        device: Any,
-        make_session: Callable[[Sequence[Path]], Any],
-        capabilities: Capabilities,
-        *,
-        owns_device: bool = True,
-    ) -> None:
-        super().__init__(capabilities)
-        self.native = device
-        self._make_session = make_session
+    def __init__(self, device: Any, limits: Mapping[str, Any], *, owns_device: bool) -> None:
+        capabilities = limited(_capabilities(device), limits)
+        super().__init__(device, capabilities, owns_device=owns_device)
         self._sessions: dict[tuple[Path | None, tuple[str, ...]], Any] = {}
-        self._owns_device = owns_device
         self._encoder: Any = None
         self._compute: Any = None
         self._last_submission: int | None = None
         self._staging: dict[int, Any] = {}
-        self._pool = BufferPool()
 
-    @guarded
-    def allocate(self, byte_count: int, *, zeroed: bool = True) -> NativeBuffer:
-        checks.check_bytes(self.capabilities, byte_count, self.capabilities.binding_bytes_limit)
-        size = max(SMALLEST_ALLOCATION, checks.padded(byte_count))
-        self._pool.settle()
-        buffer = self._pool.reuse(byte_count, size)
-        if buffer is None:
-            native = self.allocated(
-                lambda: self.native.create_buffer(size=size, usage=STORAGE_USAGE), byte_count
-            )
-            buffer = self._pool.hold(byte_count, native, is_own=True)
-        if zeroed:
-            self._commands().clear_buffer(buffer.native)
-        return buffer
+    def new_native(self, size: int) -> Any:
+        return self.native.create_buffer(size=size, usage=STORAGE_USAGE)
+
+    def settle_pool(self) -> None:
+        self.pool.settle()
 
     def translate(self, failure: Exception, byte_count: int = 0) -> Error:
         # slang-rhi reports only "failed" when memory is short; the call has no other failure.
@@ -106,37 +209,21 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         return super().translate(failure, byte_count)
 
     @guarded
-    def wrap(self, native: Any) -> NativeBuffer:
-        if not isinstance(native, spy.Buffer):
-            raise error("SR0619", runtime="slangpy", found=type(native).__qualname__)
-        return self._pool.hold(int(native.size), native, is_own=False)
-
-    @guarded
-    def write(self, buffer: NativeBuffer, offset: int, data: bytes | memoryview) -> None:
+    def write(self, buffer: DeviceBuffer, offset: int, data: bytes | memoryview) -> None:
         content = _writable(data)
         checks.check_range(buffer.byte_count, offset, content.nbytes)
         if content.nbytes:
             self._commands().upload_buffer_data(buffer.native, offset, content)
 
-    @guarded
-    def read(self, requests: Sequence[tuple[NativeBuffer, int, int]]) -> list[memoryview]:
-        for buffer, offset, byte_count in requests:
-            checks.check_range(buffer.byte_count, offset, byte_count)
-        sizes = [checks.padded(byte_count) for _, _, byte_count in requests]
-        total = sum(sizes)
-        if not total:
-            self.wait()
-            return [memoryview(b"") for _ in requests]
+    def read_back(self, parts: Sequence[tuple[Any, int, int]], total: int) -> memoryview:
         staging = self._staging_buffer(total)
         encoder = self._commands()
         start = 0
-        for (buffer, offset, _), size in zip(requests, sizes, strict=True):
-            if size:
-                encoder.copy_buffer(staging, start, buffer.native, offset, size)
+        for native, offset, size in parts:
+            encoder.copy_buffer(staging, start, native, offset, size)
             start += size
         self.wait()
-        content = memoryview(staging.to_numpy()).cast("B")
-        return checks.split(content, [count for _, _, count in requests])
+        return memoryview(staging.to_numpy()).cast("B")
 
     def _staging_buffer(self, byte_count: int) -> Any:
         # `to_numpy` copies the whole buffer, so small reports need a small one.
@@ -154,22 +241,19 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
             usage=spy.BufferUsage.copy_destination,
         )
 
-    @guarded
-    def zero(self, buffer: NativeBuffer, offset: int = 0, byte_count: int | None = None) -> None:
-        count = buffer.byte_count - offset if byte_count is None else byte_count
-        checks.check_range(buffer.byte_count, offset, count)
-        if count == buffer.byte_count:
+    def record_zero(self, buffer: DeviceBuffer, offset: int, byte_count: int) -> None:
+        if byte_count >= buffer.byte_count:
             self._commands().clear_buffer(buffer.native)
-        elif count:
+        else:
             # `BufferRange` cannot be set from Python (0.43), so zeros are copied.
-            self.copy(self.allocate(count), 0, buffer, offset, count)
+            self.copy(self.allocate(byte_count), 0, buffer, offset, byte_count)
 
     @guarded
     def copy(
         self,
-        source: NativeBuffer,
+        source: DeviceBuffer,
         source_offset: int,
-        destination: NativeBuffer,
+        destination: DeviceBuffer,
         destination_offset: int,
         byte_count: int,
     ) -> None:
@@ -203,18 +287,22 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
         return SlangpyPipeline(program, linked, native, self.native)
 
     def _session(self, program: Program) -> Any:
-        """The Slang session for the library modules that the program imports."""
+        """A Slang session that imports only the library modules that the program imports."""
         key = (program.library, modules_of(program))
         if key not in self._sessions:
-            library, modules = key
-            self._sessions[key] = self._make_session(library_path(library=library, modules=modules))
+            options = spy.SlangCompilerOptions()
+            options.include_paths = list(library_path(library=key[0], modules=key[1]))
+            options.matrix_layout = spy.SlangMatrixLayout.row_major
+            self._sessions[key] = self.native.create_slang_session(
+                compiler_options=options, add_default_include_paths=False
+            )
         return self._sessions[key]
 
     @guarded
     def dispatch(
         self,
         pipeline: SlangpyPipeline,
-        buffers: Mapping[int, NativeBuffer],
+        buffers: Mapping[int, DeviceBuffer],
         words: bytes,
         groups: tuple[int, int, int],
     ) -> None:
@@ -249,7 +337,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
             encoder = self._commands()
             self._encoder = None
             self._last_submission = self.native.submit_command_buffer(encoder.finish())
-        self._pool.settle()
+        self.pool.settle()
 
     @guarded
     def wait(self) -> None:
@@ -263,7 +351,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
 
     def give_up_idle(self) -> None:
         self.wait()
-        self._pool.give_up_idle()
+        self.pool.give_up_idle()
         self.native.wait()  # slang-rhi frees released buffers only now.
 
     def drop_recorded(self) -> None:
@@ -277,8 +365,7 @@ class SlangpyRuntime(PipelineKeeper[SlangpyPipeline]):
 
     def release(self) -> None:
         self._staging = {}
-        self._pool.give_up_idle()
-        if self._owns_device:
+        if self.owns_device:
             self.native.close()
 
 

@@ -1,23 +1,34 @@
-"""Opens a `wgpu.GPUDevice` on an adapter of this machine, with all features that we use."""
+"""Adapters of wgpu: their devices, with all features that we use, here and in the child process.
+
+naga, which reads SPIR-V and WGSL for wgpu, can refuse correct code, end its process, never return,
+or translate code wrong. The child process therefore tests each code first (`vet`), on a device with
+the adapter, features and limits of the host's, so that its answer holds for the host.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import functools
+import re
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+import msgspec
 import wgpu
 from wgpu.backends import wgpu_native
-from wgpu.backends.wgpu_native import extras
-from wgpu.backends.wgpu_native._ffi import ffi
+from wgpu.backends.wgpu_native import GPUShaderModule, extras
+from wgpu.backends.wgpu_native._ffi import ffi as _ffi
+from wgpu.backends.wgpu_native._ffi import lib as _lib
 
 from shaderad.compiler.compile import VettingDevice
-from shaderad.diagnostics import error
+from shaderad.diagnostics import Error, error
 from shaderad.runtime.checks import limited
-from shaderad.runtime.choice import DeviceInfo, choose
+from shaderad.runtime.devices import DeviceInfo, choose
+from shaderad.runtime.guard import is_loss, is_out_of_memory
 from shaderad.runtime.protocol import Capabilities, Kind
-from shaderad.runtime.quick_types import read_types_quickly
-from shaderad.runtime.wgpu_runtime import WORDS_PAGE_BYTES, WgpuRuntime
+from shaderad.runtime.spirv import leaves_loop_from_switch
+
+ffi, lib, native_api = cast("Any", _ffi), cast("Any", _lib), cast("Any", wgpu_native)
 
 FEATURE_NAMES = {
     "float-atomics": ("shader-float32-atomic",),
@@ -45,64 +56,65 @@ LIMIT_NAMES = (
 
 KINDS = {"DiscreteGPU": "discrete", "IntegratedGPU": "integrated", "CPU": "software"}
 
+WORDS_PAGE_BYTES = 256 * 1024
+"""Constant buffers of one submission: 1024 dispatches at the common alignment of 256 bytes."""
+
+
+# -- the host --------------------------------------------------------------------------------------
+
 
 def list_devices() -> list[DeviceInfo]:
     """Every adapter of wgpu, in its order."""
     return [_info(index, adapter) for index, adapter in enumerate(_adapters())]
 
 
-def open_device(wanted: str | int | None, limits: Mapping[str, Any]) -> WgpuRuntime:
-    """Opens the adapter that matches `wanted`, with those of our features that it has."""
+def open_native(
+    wanted: str | int | None, limits: Mapping[str, Any]
+) -> tuple[Any, Capabilities, VettingDevice]:
+    """A device of the adapter that matches `wanted`, and how the child process opens it."""
     info, adapter = _chosen(wanted)
-    capabilities = limited(_capabilities(info, adapter), limits)
-    vetting = _vetting(info, capabilities, adapter.limits)
+    capabilities, vetting = _described(info, adapter, limits)
     try:
-        device = adapter.request_device_sync(
-            required_features=list(vetting.features), required_limits=dict(vetting.limits)
-        )
+        return _requested(adapter, vetting.features, vetting.limits), capabilities, vetting
     except (wgpu.GPUError, RuntimeError) as failure:
         raise error("SR0603", runtime="wgpu", adapter=info.adapter, reason=failure) from None
-    return WgpuRuntime(device, capabilities, vetting)
 
 
-def wrap_device(device: Any, limits: Mapping[str, Any]) -> WgpuRuntime:
-    """Uses a device that the caller created and owns, with the features it was created with."""
-    info = _info(0, device.adapter)
-    capabilities = limited(_capabilities(info, device), limits)
-    vetting = _vetting(info, capabilities, device.limits)
-    return WgpuRuntime(device, capabilities, vetting, owns_device=False)
+def described(device: Any, limits: Mapping[str, Any]) -> tuple[Capabilities, VettingDevice]:
+    """The capabilities of a device, and how the child process opens one like it."""
+    return _described(_info(0, device.adapter), device, limits)
 
 
 def vetting_device() -> VettingDevice:
     """The best adapter, as the child process opens it."""
     info, adapter = _chosen(None)
-    return _vetting(info, _capabilities(info, adapter), adapter.limits)
+    return _described(info, adapter, {})[1]
 
 
-def _chosen(wanted: str | int | None) -> tuple[DeviceInfo, Any]:
-    adapters = _adapters()
-    infos = [_info(index, adapter) for index, adapter in enumerate(adapters)]
-    info = choose("wgpu", infos, wanted)
-    return info, adapters[info.index]
-
-
-def _vetting(
-    info: DeviceInfo, capabilities: Capabilities, limits: Mapping[str, int]
-) -> VettingDevice:
-    """The features and limits, in wgpu's names, of the host's device and of the child's."""
+def _described(
+    info: DeviceInfo, source: Any, forced: Mapping[str, Any]
+) -> tuple[Capabilities, VettingDevice]:
+    """Capabilities of `source`, an adapter or a device, and its features in wgpu's names."""
+    capabilities = limited(_capabilities(info, source), forced)
     features = [name for ours in sorted(capabilities.features) for name in FEATURE_NAMES[ours]]
-    required = {name: limits[name] for name in LIMIT_NAMES}
+    required = {name: source.limits[name] for name in LIMIT_NAMES}
     required["max-storage-buffers-per-shader-stage"] = capabilities.storage_buffer_limit
     required["max-storage-buffer-binding-size"] = capabilities.binding_bytes_limit
-    return VettingDevice(
+    return capabilities, VettingDevice(
         adapter=info.adapter,
         api=info.api,
         driver=info.driver,
         features=tuple(features),
         limits=required,
-        version=".".join(map(str, cast("Any", wgpu_native).lib_version_info)),
+        version=".".join(map(str, native_api.lib_version_info)),
         offers=capabilities.features,
     )
+
+
+def _chosen(wanted: str | int | None) -> tuple[DeviceInfo, Any]:
+    adapters = _adapters()
+    info = choose("wgpu", [_info(index, a) for index, a in enumerate(adapters)], wanted)
+    return info, adapters[info.index]
 
 
 def _adapters() -> list[Any]:
@@ -110,8 +122,14 @@ def _adapters() -> list[Any]:
     # Without OpenGL: looking for it takes 0.4 s, and it lacks features that kernels need. Raises
     # if the instance of wgpu exists already.
     with contextlib.suppress(RuntimeError):
-        extras.set_instance_extras(backends=["Primary"])  # pyright: ignore[reportUnknownMemberType]
+        cast("Any", extras).set_instance_extras(backends=["Primary"])
     return list(wgpu.gpu.enumerate_adapters_sync())
+
+
+def _requested(adapter: Any, features: tuple[str, ...], limits: Mapping[str, int]) -> Any:
+    return adapter.request_device_sync(
+        required_features=list(features), required_limits=dict(limits)
+    )
 
 
 def _info(index: int, adapter: Any) -> DeviceInfo:
@@ -147,3 +165,158 @@ def _capabilities(info: DeviceInfo, source: Any) -> Capabilities:
         workgroup_count_limit=limits["max-compute-workgroups-per-dimension"],
         workgroup_threads_limit=limits["max-compute-invocations-per-workgroup"],
     )
+
+
+# -- the child process -----------------------------------------------------------------------------
+
+
+def vet(
+    request: dict[str, Any], at_stage: Callable[[str], None] = lambda stage: None
+) -> dict[str, Any]:
+    """Tests in the child process if wgpu makes a pipeline of a code without crashing.
+
+    Args:
+        request: The code and the device; without an adapter, the best device.
+        at_stage: Called with ``"device"``, ``"naga"`` and ``"driver"`` as each begins its work.
+
+    Returns:
+        An empty reply if wgpu made a pipeline; `refused` with the reason if not; `failure` with the
+        reason if the device is missing, lost or out of memory, which is no verdict.
+    """
+    at_stage("device")
+    if "adapter" not in request:
+        try:
+            request = {**request, **_best()}
+        except Error as failure:
+            return {"failure": failure.message}
+    content = request["content"]
+    if request["target"] == "spirv" and leaves_loop_from_switch(content):
+        return {"refused": "a loop is left from inside a switch, and naga would never leave it"}
+    try:
+        reason = _refusal(request, at_stage)
+        if is_loss(reason):
+            # The device may have been lost by an earlier code, which says nothing about this one.
+            _vetting_device.cache_clear()
+            reason = _refusal(request, at_stage)
+    except MemoryError as failure:
+        return {"failure": str(failure) or "out of memory"}
+    if is_loss(reason):
+        return {"failure": reason}
+    return {"refused": reason} if reason else {}
+
+
+def _refusal(request: dict[str, Any], at_stage: Callable[[str], None]) -> str:
+    """Why wgpu made no pipeline; empty if it made one.
+
+    Raises:
+        MemoryError: The device is out of memory.
+    """
+    at_stage("device")
+    device = open_for_vetting(request)
+    content = request["content"]
+    try:
+        at_stage("naga")
+        code = content if request["target"] == "spirv" else content.decode()
+        module = create_module(device, code)
+        at_stage("driver")
+        device.create_compute_pipeline(
+            layout="auto", compute={"module": module, "entry_point": request["entry"]}
+        )
+    except (wgpu.GPUError, ValueError, RuntimeError) as refusal:
+        if is_out_of_memory(refusal):
+            raise MemoryError(str(refusal)) from None
+        return str(refusal) or type(refusal).__name__
+    return ""
+
+
+def open_for_vetting(request: dict[str, Any]) -> Any:
+    """The device that `request` names, opened at its first use."""
+    identity = (request["adapter"], request["api"], request["driver"])
+    limits = tuple(sorted(request["limits"].items()))
+    return _vetting_device(identity, tuple(request["features"]), limits)
+
+
+@functools.cache
+def _best() -> dict[str, Any]:
+    """The device that a host opens by default."""
+    best = vetting_device()
+    names = ("adapter", "api", "driver", "features", "limits")
+    return {name: getattr(best, name) for name in names}
+
+
+@functools.cache
+def _vetting_device(
+    identity: tuple[str, str, str], features: tuple[str, ...], limits: tuple[tuple[str, int], ...]
+) -> Any:
+    for adapter in _adapters():
+        info = _info(0, adapter)
+        if (info.adapter, info.api, info.driver) == identity:
+            return _requested(adapter, features, dict(limits))
+    raise LookupError(f"no adapter {msgspec.json.encode(identity).decode()}")
+
+
+# -- wgpu-native -----------------------------------------------------------------------------------
+
+
+def create_module(device: Any, code: str | bytes) -> Any:
+    """`device.create_shader_module` for WGSL or SPIR-V, without the loop bounds of naga.
+
+    By default naga adds a 64-bit counter that ends each loop, because drivers may treat endless
+    loops as undefined behaviour. Drivers then cannot see trip counts and unroll nothing: gradients
+    ran at half the speed, and took the driver twice as long to compile. Bounds checks are kept.
+
+    Raises:
+        GPUError: naga refuses the code.
+        RuntimeError: wgpu returns no module and no reason.
+    """
+    if isinstance(code, str):
+        text = ffi.new("char[]", code.encode())
+        source = ffi.new("WGPUShaderSourceWGSL *")
+        source.code.data, source.code.length = text, len(text) - 1
+        source.chain.sType = lib.WGPUSType_ShaderSourceWGSL
+    else:
+        words = ffi.new("uint32_t[]", len(code) // 4)
+        ffi.memmove(words, code, len(code) // 4 * 4)
+        source = ffi.new("WGPUShaderSourceSPIRV *")
+        source.code, source.codeSize = words, len(words)
+        source.chain.sType = lib.WGPUSType_ShaderSourceSPIRV
+    descriptor = ffi.new("WGPUShaderModuleDescriptor *")
+    descriptor.nextInChain = ffi.cast("WGPUChainedStruct *", source)
+    checks = lib.WGPUShaderRuntimeChecks_BoundsChecks
+    create = native_api._api.libf.wgpuDeviceCreateShaderModuleTrusted
+    handle = create(device._internal, descriptor, checks)
+    if handle == ffi.NULL:
+        raise RuntimeError("wgpu made no shader module")
+    return cast("Any", GPUShaderModule)("", handle, device)
+
+
+def read_types_quickly(ffi: Any) -> None:
+    """Lets cffi parse the types of wgpu's header twenty times faster, which halves the cold start.
+
+    cffi parses a C type such as ``WGPULimits *`` at its first use, and passes pycparser all
+    typedefs, 470 in wgpu's header: 11 ms per type, half a second until the first dispatch. The
+    parser needs only the typedefs that the type mentions, so only those are passed. Does nothing
+    for an unknown cffi.
+    """
+    parser = getattr(ffi, "_parser", None)
+    slow_parse = getattr(parser, "_parse", None)
+    if parser is None or slow_parse is None or not hasattr(parser, "_declarations"):
+        return
+    if "_parse" in vars(parser):
+        return  # It is narrowed already.
+
+    def parse(source: str) -> Any:
+        # cffi holds its lock during this call, so no other thread sees the narrowed table.
+        every = parser._declarations
+        words = set(re.findall(r"\w+", source))
+        parser._declarations = {
+            name: declared
+            for name, declared in every.items()
+            if not name.startswith("typedef ") or name.removeprefix("typedef ") in words
+        }
+        try:
+            return slow_parse(source)
+        finally:
+            parser._declarations = every
+
+    parser._parse = parse

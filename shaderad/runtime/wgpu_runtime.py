@@ -15,31 +15,33 @@ import wgpu
 
 from shaderad.compiler.artifact import Access, Code, Program
 from shaderad.compiler.compile import VettingDevice
-from shaderad.diagnostics import error
 from shaderad.diagnostics.progress import Work
-from shaderad.runtime import checks
-from shaderad.runtime.bind_groups import BindGroups
+from shaderad.runtime import checks, wgpu_adapters
+from shaderad.runtime.base import STAGING_KEPT_BYTES, RuntimeBase
 from shaderad.runtime.guard import guarded
-from shaderad.runtime.idle_buffers import BufferPool, NativeBuffer
-from shaderad.runtime.pipelines import PipelineKeeper
-from shaderad.runtime.protocol import SMALLEST_ALLOCATION, Capabilities, Route
+from shaderad.runtime.idle_buffers import DeviceBuffer
+from shaderad.runtime.protocol import Capabilities, Route
 from shaderad.runtime.routes import choose_code
-from shaderad.runtime.wgpu_modules import create_module
+from shaderad.runtime.wgpu_adapters import WORDS_PAGE_BYTES, list_devices, vetting_device
+
+__all__ = ["list_devices", "open_device", "vetting_device", "wrap_device"]
 
 STORAGE_USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 STAGING_USAGE = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 
-WORDS_PAGE_BYTES = 256 * 1024
-"""Constant buffers of one submission: 1024 dispatches at the common alignment of 256 bytes."""
-
 UNIFORM_ALIGNMENT = 16
 """The size of a uniform struct is a multiple of this in every layout."""
 
-STAGING_KEPT_BYTES = 1 << 20
-"""Read-backs up to this size share one staging buffer; larger ones make their own."""
 
-STAGING_LIMIT_BYTES = 256 << 20
-"""Larger read-backs are split; it is WebGPU's default for the maximum buffer size."""
+def open_device(wanted: str | int | None, limits: Mapping[str, Any]) -> WgpuRuntime:
+    """Opens the adapter that matches `wanted`, with those of our features that it has."""
+    return WgpuRuntime(*wgpu_adapters.open_native(wanted, limits), owns_device=True)
+
+
+def wrap_device(device: Any, limits: Mapping[str, Any]) -> WgpuRuntime:
+    """Uses a device that the caller created and owns, with the features it was created with."""
+    capabilities, vetting = wgpu_adapters.described(device, limits)
+    return WgpuRuntime(device, capabilities, vetting, owns_device=False)
 
 
 class WgpuPipeline:
@@ -84,10 +86,39 @@ class _Recording:
         return self.encoder
 
 
-class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
+class _BindGroups:
+    """Bind groups, keyed by the serials of the pipeline and then of the buffers.
+
+    Creating one costs more than the rest of a dispatch. Each holds the memory of its buffers, so it
+    is dropped when one of them is freed. Idle buffers keep their bind groups.
+    """
+
+    def __init__(self) -> None:
+        self._group_by_key: dict[tuple[int, ...], Any] = {}
+        self._keys_by_buffer: dict[int, set[tuple[int, ...]]] = {}
+
+    def find(self, key: tuple[int, ...]) -> Any:
+        return self._group_by_key.get(key)
+
+    def keep(self, key: tuple[int, ...], group: Any) -> None:
+        self._group_by_key[key] = group
+        for serial in key[1:]:
+            self._keys_by_buffer.setdefault(serial, set()).add(key)
+
+    def forget(self, ended: list[int]) -> None:
+        for serial in ended:
+            for key in self._keys_by_buffer.pop(serial, ()):
+                self._group_by_key.pop(key, None)
+                for other in key[1:]:
+                    self._keys_by_buffer.get(other, set()).discard(key)
+
+
+class WgpuRuntime(RuntimeBase[WgpuPipeline]):
     """The `Runtime` protocol over one `wgpu.GPUDevice`."""
 
     foreign_errors = (wgpu.GPUError, RuntimeError, MemoryError)
+    native_buffer = wgpu.GPUBuffer
+    zeroes_new_buffers = True
 
     def __init__(
         self,
@@ -95,19 +126,16 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         capabilities: Capabilities,
         vetting: VettingDevice,
         *,
-        owns_device: bool = True,
+        owns_device: bool,
     ) -> None:
-        super().__init__(capabilities)
-        self.native = device
+        super().__init__(device, capabilities, owns_device=owns_device)
         self._vetting = vetting
-        self._owns_device = owns_device
         self._queue = device.queue
         self._pipeline_count = 0
         self._recording: _Recording | None = None
         self._submissions = self._ended = 0
         """The number of submissions, and the number of those that are known to have ended."""
-        self._bind_groups = BindGroups()
-        self._pool = BufferPool()
+        self._bind_groups = _BindGroups()
         self._alignment = max(
             UNIFORM_ALIGNMENT, int(device.limits["min-uniform-buffer-offset-alignment"])
         )
@@ -118,29 +146,14 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         # Allocated here because waits need it even when memory is short.
         self._staging: Any = self._new_staging(STAGING_KEPT_BYTES)
 
-    @guarded
-    def allocate(self, byte_count: int, *, zeroed: bool = True) -> NativeBuffer:
-        checks.check_bytes(self.capabilities, byte_count, self.capabilities.binding_bytes_limit)
-        size = max(SMALLEST_ALLOCATION, checks.padded(byte_count))
-        self._bind_groups.forget(self._pool.settle())
-        reused = self._pool.reuse(byte_count, size)
-        if reused is not None:
-            if zeroed:  # WebGPU zeroes new buffers itself
-                self.zero(reused)
-            return reused
-        native = self.allocated(
-            lambda: self.native.create_buffer(size=size, usage=STORAGE_USAGE), byte_count
-        )
-        return self._pool.hold(byte_count, native, is_own=True)
+    def new_native(self, size: int) -> Any:
+        return self.native.create_buffer(size=size, usage=STORAGE_USAGE)
+
+    def settle_pool(self) -> None:
+        self._bind_groups.forget(self.pool.settle())
 
     @guarded
-    def wrap(self, native: Any) -> NativeBuffer:
-        if not isinstance(native, wgpu.GPUBuffer):
-            raise error("SR0619", runtime="wgpu", found=type(native).__qualname__)
-        return self._pool.hold(int(native.size), native, is_own=False)
-
-    @guarded
-    def write(self, buffer: NativeBuffer, offset: int, data: bytes | memoryview) -> None:
+    def write(self, buffer: DeviceBuffer, offset: int, data: bytes | memoryview) -> None:
         content = memoryview(data).cast("B")
         checks.check_range(buffer.byte_count, offset, content.nbytes)
         if not content.nbytes:
@@ -153,26 +166,14 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
             buffer.native, offset, bytes(content) + bytes(spare) if spare else content
         )
 
-    @guarded
-    def read(self, requests: Sequence[tuple[NativeBuffer, int, int]]) -> list[memoryview]:
-        for buffer, offset, byte_count in requests:
-            checks.check_range(buffer.byte_count, offset, byte_count)
-        total = sum(checks.padded(byte_count) for _, _, byte_count in requests)
-        if total > STAGING_LIMIT_BYTES and len(requests) > 1:
-            middle = len(requests) // 2
-            return self.read(requests[:middle]) + self.read(requests[middle:])
-        if not total:
-            self.wait()
-            return [memoryview(b"") for _ in requests]
+    def read_back(self, parts: Sequence[tuple[Any, int, int]], total: int) -> memoryview:
         staging = self._staging_buffer(total)
         encoder = self._recorded().end_pass()
         start = 0
-        for buffer, offset, byte_count in requests:
-            size = checks.padded(byte_count)
-            if size:
-                encoder.copy_buffer_to_buffer(buffer.native, offset, staging, start, size)
+        for native, offset, size in parts:
+            encoder.copy_buffer_to_buffer(native, offset, staging, start, size)
             start += size
-        return checks.split(self._mapped(staging, total), [count for _, _, count in requests])
+        return self._mapped(staging, total)
 
     def _staging_buffer(self, byte_count: int) -> Any:
         if byte_count > STAGING_KEPT_BYTES:
@@ -206,21 +207,17 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         promise.sync_wait()  # raises failures, and breaks a reference cycle around the buffer
         return True
 
-    @guarded
-    def zero(self, buffer: NativeBuffer, offset: int = 0, byte_count: int | None = None) -> None:
-        count = buffer.byte_count - offset if byte_count is None else byte_count
-        checks.check_range(buffer.byte_count, offset, count)
-        if count:
-            recording = self._recorded()
-            recording.touched.add(buffer.serial)
-            recording.end_pass().clear_buffer(buffer.native, offset, checks.padded(count))
+    def record_zero(self, buffer: DeviceBuffer, offset: int, byte_count: int) -> None:
+        recording = self._recorded()
+        recording.touched.add(buffer.serial)
+        recording.end_pass().clear_buffer(buffer.native, offset, byte_count)
 
     @guarded
     def copy(
         self,
-        source: NativeBuffer,
+        source: DeviceBuffer,
         source_offset: int,
-        destination: NativeBuffer,
+        destination: DeviceBuffer,
         destination_offset: int,
         byte_count: int,
     ) -> None:
@@ -264,7 +261,7 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
                     ]
                 ),
                 compute={
-                    "module": create_module(device, text),
+                    "module": wgpu_adapters.create_module(device, text),
                     "entry_point": program.name,
                 },
             )
@@ -275,7 +272,7 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
     def dispatch(
         self,
         pipeline: WgpuPipeline,
-        buffers: Mapping[int, NativeBuffer],
+        buffers: Mapping[int, DeviceBuffer],
         words: bytes,
         groups: tuple[int, int, int],
     ) -> None:
@@ -313,7 +310,7 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
         return start
 
     def _bind_group(
-        self, pipeline: WgpuPipeline, buffers: Mapping[int, NativeBuffer], key: tuple[int, ...]
+        self, pipeline: WgpuPipeline, buffers: Mapping[int, DeviceBuffer], key: tuple[int, ...]
     ) -> Any:
         needs = pipeline.needs
         entries: list[dict[str, Any]] = []
@@ -350,13 +347,13 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
             self._queue.write_buffer(self._words_buffer, 0, memoryview(self._words)[:used])
         self._queue.submit([commands])
         self._submissions += 1
-        self._bind_groups.forget(self._pool.settle())
+        self.settle_pool()
 
     @guarded
     def wait(self) -> None:
         # The owner of a wrapped device may submit to it as well.
         is_idle = self._recording is None and self._ended == self._submissions
-        if not (is_idle and self._owns_device):
+        if not (is_idle and self.owns_device):
             self._make_round_trip()
 
     def _make_round_trip(self) -> None:
@@ -367,16 +364,15 @@ class WgpuRuntime(PipelineKeeper[WgpuPipeline]):
 
     def give_up_idle(self) -> None:
         self.submit()
-        self._bind_groups.forget(self._pool.give_up_idle())
+        self._bind_groups.forget(self.pool.give_up_idle())
         self._make_round_trip()  # wgpu frees the buffers only then
 
     def drop_recorded(self) -> None:
         self._recording = None
 
     def release(self) -> None:
-        self._bind_groups = BindGroups()
-        self._pool.give_up_idle()
-        if self._owns_device:
+        self._bind_groups = _BindGroups()
+        if self.owns_device:
             self.native.destroy()
 
 

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from shaderad.diagnostics import CompileError, DeviceError
-from shaderad.runtime import Buffer, Runtime, fill, open_runtime
+from shaderad.runtime import DeviceBuffer, Runtime, fill, open_runtime
 from tests.runtime import programs
 from tests.runtime.programs import SCALE_AND_ADD, scale_and_add_words
 
@@ -21,13 +21,13 @@ COUNT = 1000
 GROUPS = (16, 1, 1)
 
 
-def floats(runtime: Runtime, content: NDArray[np.float32]) -> Buffer:
+def floats(runtime: Runtime, content: NDArray[np.float32]) -> DeviceBuffer:
     buffer = runtime.allocate(content.nbytes)
     runtime.write(buffer, 0, memoryview(content))
     return buffer
 
 
-def values(runtime: Runtime, buffer: Buffer, dtype: type = np.float32) -> NDArray[np.float32]:
+def values(runtime: Runtime, buffer: DeviceBuffer, dtype: type = np.float32) -> NDArray[np.float32]:
     return np.frombuffer(runtime.read([(buffer, 0, buffer.byte_count)])[0], dtype)
 
 

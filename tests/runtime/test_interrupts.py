@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from shaderad.runtime.interrupts import held_back, let_through, nap, turn
+from shaderad.runtime.process import held_back, let_through, nap, turn
 
 
 @pytest.fixture(autouse=True)

@@ -1,21 +1,31 @@
-"""Defers handlers of SIGINT, such as Ctrl-C, while commands are recorded.
+"""The process that holds a device: interrupts while commands are recorded, and forks.
 
 Python runs a signal handler between any two bytecodes of the main thread, also in callbacks of a
 native library, where its exception is lost. A section that defers interrupts installs a `Deferral`
-as handler, which only records them; the end of the outermost section calls the previous handler.
-Compilers and waits may take arbitrarily long, so `let_through`, `nap` and `turn` admit interrupts.
+as handler of SIGINT (Ctrl-C), which only records them; the end of the outermost section calls the
+previous handler. Compilers and waits may take arbitrarily long, so `let_through`, `nap` and `turn`
+admit interrupts.
+
+A forked child has the memory of its parent, but none of its threads. Drivers wait for threads that
+exist in the parent only, and memory that the child frees may be in use by the parent. The child
+therefore neither uses nor frees native objects.
 """
 
 from __future__ import annotations
 
 # `signal` converts its arguments to enums, which takes ten times as long as the calls.
 import _signal  # pyright: ignore[reportMissingImports]
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable
 from signal import SIGINT
 from types import FrameType
 from typing import Any, cast
+from weakref import WeakMethod
+
+from shaderad.diagnostics import error
 
 TURN_SECONDS = 0.02
 """The interval at which a wait for another thread checks for interrupts."""
@@ -137,3 +147,47 @@ def nap(seconds: float) -> None:
 
 def _is_main_thread() -> bool:
     return threading.get_ident() == threading.main_thread().ident
+
+
+# -- forks -------------------------------------------------------------------------------------
+
+_openers: set[int] = set()
+"""Processes that opened devices: this one, or the parent that it was forked from."""
+
+
+def check_process() -> None:
+    """Raises SR0622 if this process was forked from one with an open device."""
+    if _openers - {os.getpid()}:
+        raise error("SR0622", what="a device")
+
+
+def note_opened() -> None:
+    """Records that this process has opened a device."""
+    _openers.add(os.getpid())
+
+
+def call_in_children(method: Callable[[], Any]) -> None:
+    """Calls `method` in each child process that is forked while its object lives."""
+    reference = WeakMethod(method)
+
+    def run() -> None:
+        live_method = reference()
+        if live_method is not None:
+            live_method()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=run)
+
+
+def keep_for_ever(resource: object) -> None:
+    """Keeps `resource` and everything it holds alive until the process ends, without finalisers.
+
+    Exit handlers of drivers are skipped as well: they join threads of the parent, or wait for the
+    device.
+    """
+    import ctypes  # rare, and slow to import
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(resource))
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if hasattr(libc, "on_exit"):  # glibc only: passes the exit status
+        libc.on_exit(libc._exit, None)

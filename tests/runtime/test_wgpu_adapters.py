@@ -1,4 +1,4 @@
-"""Vetting in the child: what naga takes, refuses and gets wrong; verdicts are kept."""
+"""Vetting in the child: what naga takes, refuses and gets wrong; and the shortcut into cffi."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import cffi
 import pytest
 
 from shaderad.compiler import compile as compiling
@@ -15,8 +16,8 @@ from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.cache import Cache
 from shaderad.compiler.child import ChildDied, ChildTimedOut
 from shaderad.compiler.compile import VettingDevice, compile_program, vet
-from shaderad.runtime.spirv_loops import leaves_loop_from_switch
-from shaderad.runtime.spirv_pointers import with_pointers_in_place
+from shaderad.runtime.spirv import leaves_loop_from_switch, with_pointers_in_place
+from shaderad.runtime.wgpu_adapters import read_types_quickly
 
 FAULTS = Path(__file__).parents[1] / "compiler_faults"
 
@@ -218,7 +219,7 @@ def test_a_device_lost_to_earlier_code_is_no_verdict_on_the_next(
 ) -> None:
     import wgpu
 
-    from shaderad.runtime import vetting_runtime
+    from shaderad.runtime import wgpu_adapters
 
     code = code_of("loop_left_from_switch", "mended", "spirv")
     request = {
@@ -235,8 +236,8 @@ def test_a_device_lost_to_earlier_code_is_no_verdict_on_the_next(
         return kept[0]
 
     device_of.cache_clear = kept.clear  # type: ignore[attr-defined]
-    monkeypatch.setattr(vetting_runtime, "_device", device_of)
-    assert vetting_runtime.vet(request) == {}
+    monkeypatch.setattr(wgpu_adapters, "_vetting_device", device_of)
+    assert wgpu_adapters.vet(request) == {}
     assert kept != [lost]
 
 
@@ -246,17 +247,62 @@ def test_memory_that_runs_out_is_no_verdict(
 ) -> None:
     import wgpu
 
-    from shaderad.runtime import vetting_runtime
+    from shaderad.runtime import wgpu_adapters
 
     def full(device: object, code: bytes) -> None:
         raise wgpu.GPUOutOfMemoryError(f"no room for {len(code)} bytes")
 
-    monkeypatch.setattr(vetting_runtime, "_device", lambda *key: None)
-    monkeypatch.setattr(vetting_runtime, "create_module", full)
+    monkeypatch.setattr(wgpu_adapters, "_vetting_device", lambda *key: None)
+    monkeypatch.setattr(wgpu_adapters, "create_module", full)
     request = {
         "target": "spirv", "content": b"words", "entry": "main", "adapter": device.adapter,
         "api": device.api, "driver": device.driver, "features": [], "limits": {},
     }  # fmt: skip
     stages: list[str] = []
-    assert vetting_runtime.vet(request, stages.append) == {"failure": "no room for 5 bytes"}
+    assert wgpu_adapters.vet(request, stages.append) == {"failure": "no room for 5 bytes"}
     assert stages[-1] == "naga"
+
+
+HEADER = "".join(f"typedef struct S{k} {{ int field{k}; }} S{k};" for k in range(400))
+TYPES = ("S1 *", "S17[3]", "int(*)(S5 *, S399 const *)", "uint32_t []", "S2")
+
+
+def read(is_quick: bool) -> tuple[list[str], int]:
+    """The types by name, and the most typedefs that cffi passed to its parser for one."""
+    ffi = cffi.FFI()
+    ffi.cdef(HEADER)
+    parser = vars(ffi)["_parser"]
+    parse, counts = parser._parse, [0]
+
+    def counted(source: str) -> object:
+        counts.append(len(parser._declarations))
+        return parse(source)
+
+    type(parser)._parse, original = (lambda _, source: counted(source)), type(parser)._parse
+    try:
+        if is_quick:
+            read_types_quickly(ffi)
+            read_types_quickly(ffi)
+        names = [repr(ffi.typeof(name)) for name in TYPES]
+    finally:
+        type(parser)._parse = original
+    return names, max(counts)
+
+
+def test_types_are_the_same_of_fewer_typedefs() -> None:
+    expected, all_typedefs = read(is_quick=False)
+    types, typedefs = read(is_quick=True)
+    assert types == expected
+    assert all_typedefs >= 400
+    # Structs stay; of their typedefs a type mentions two at most.
+    assert typedefs <= all_typedefs - 398
+
+
+def test_what_wgpu_is_given_still_has_the_parts_that_are_relied_on() -> None:
+    parser = vars(cffi.FFI())["_parser"]
+    assert callable(parser._parse)
+    assert isinstance(parser._declarations, dict)
+
+
+def test_something_else_is_left_alone() -> None:
+    read_types_quickly(object())

@@ -1,0 +1,117 @@
+"""SPIR-V is rewritten word by word; everything else stays as it is."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from shaderad.compiler.artifact import Code
+from shaderad.runtime.routes import readable_by_naga
+from shaderad.runtime.spirv import (
+    leaves_loop_from_switch,
+    with_ordered_comparisons,
+    with_pointers_in_place,
+)
+
+HEADER = [0x07230203, 0x00010500, 0, 50, 0]
+# OpFUnordNotEqual %3 %10 = %8 %9
+UNORDERED = [5 << 16 | 183, 3, 10, 8, 9]
+
+MALFORMED = {
+    "no words": [0],
+    "an instruction of no words": [*HEADER, 0, *UNORDERED],
+    "more words than there are": [*HEADER, *UNORDERED[:3]],
+    "a comparison without operands": [*HEADER, 1 << 16 | 183],
+    "a comparison of five": [*HEADER, 6 << 16 | 183, 3, 10, 8, 9, 9],
+    "no number is left": [*HEADER[:3], 0xFFFFFFFF, 0, *UNORDERED],
+}
+
+
+def module(*instructions: list[int]) -> bytes:
+    flat = [*HEADER, *(word for instruction in instructions for word in instruction)]
+    return struct.pack(f"<{len(flat)}I", *flat)
+
+
+def words(found: bytes) -> list[int]:
+    return list(struct.unpack(f"<{len(found) // 4}I", found))
+
+
+# OpLabel %7, OpFUnordNotEqual %3 %10 = %8 %9, OpFOrdLessThan %3 %11 = %8 %9, OpReturn.
+LABEL, ORDERED, RETURN = [2 << 16 | 248, 7], [5 << 16 | 184, 3, 11, 8, 9], [1 << 16 | 253]
+
+
+def test_an_unordered_comparison_becomes_the_negated_opposite() -> None:
+    found = words(with_ordered_comparisons(module(LABEL, UNORDERED, ORDERED, RETURN)))
+    equal, negation = [5 << 16 | 180, 3, 50, 8, 9], [4 << 16 | 168, 3, 10, 50]
+    assert found == [*HEADER[:3], 51, 0, *LABEL, *equal, *negation, *ORDERED, *RETURN]
+
+
+def test_a_module_without_them_is_unchanged() -> None:
+    given = module(LABEL, ORDERED, RETURN)
+    assert with_ordered_comparisons(given) == given
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_module_with_comparisons_is_left_to_naga(name: str) -> None:
+    given = struct.pack(f"<{len(MALFORMED[name])}I", *MALFORMED[name])
+    assert with_ordered_comparisons(given) == given
+    assert not leaves_loop_from_switch(given)
+
+
+def test_a_module_that_ends_inside_a_word_is_left_to_naga() -> None:
+    given = module(LABEL, UNORDERED)[:-1]
+    assert with_ordered_comparisons(given) == given
+    assert not leaves_loop_from_switch(given)
+
+
+def test_a_switch_to_a_block_that_is_missing_leaves_no_loop() -> None:
+    switch, merge = [3 << 16 | 251, 1, 99], [3 << 16 | 247, 98, 0]
+    assert not leaves_loop_from_switch(module(LABEL, merge, switch))
+    assert not leaves_loop_from_switch(module(LABEL, merge, [1 << 16 | 251]))
+
+
+FIRST, SECOND = [2 << 16 | 248, 7], [2 << 16 | 248, 8]
+# OpAccessChain %20 = %5 [%6], and %21 = %20 [%6]
+CHAIN, INNER = [5 << 16 | 65, 4, 20, 5, 6], [5 << 16 | 65, 4, 21, 20, 6]
+
+
+def load(result: int, pointer: int) -> list[int]:
+    return [4 << 16 | 61, 3, result, pointer]
+
+
+def store(pointer: int, value: int) -> list[int]:
+    return [3 << 16 | 62, pointer, value]
+
+
+def test_a_pointer_of_another_block_is_made_again_once() -> None:
+    found = with_pointers_in_place(
+        module(FIRST, CHAIN, load(30, 20), SECOND, load(31, 20), store(20, 31))
+    )
+    copy = [5 << 16 | 65, 4, 50, 5, 6]
+    blocks = [FIRST, CHAIN, load(30, 20), SECOND, copy, load(31, 50), store(50, 31)]
+    assert words(found) == [*HEADER[:3], 51, 0, *(word for one in blocks for word in one)]
+
+
+def test_what_a_pointer_is_made_of_is_made_again_too() -> None:
+    call = [5 << 16 | 57, 3, 40, 41, 21]
+    found = with_pointers_in_place(module(FIRST, CHAIN, INNER, SECOND, call))
+    chain, inner = [5 << 16 | 65, 4, 51, 5, 6], [5 << 16 | 65, 4, 50, 51, 6]
+    blocks = [FIRST, CHAIN, INNER, SECOND, chain, inner, [5 << 16 | 57, 3, 40, 41, 50]]
+    assert words(found) == [*HEADER[:3], 52, 0, *(word for one in blocks for word in one)]
+
+
+def test_a_module_whose_pointers_stay_in_their_blocks_is_unchanged() -> None:
+    given = module(FIRST, CHAIN, INNER, load(30, 21), SECOND, load(31, 5))
+    assert with_pointers_in_place(given) == given
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_module_is_left_to_naga(name: str) -> None:
+    given = struct.pack(f"<{len(MALFORMED[name])}I", *MALFORMED[name])
+    assert readable_by_naga(Code("spirv", given)).content == given
+
+
+def test_an_operand_that_is_missing_leaves_the_module_to_naga() -> None:
+    given = module(FIRST, [2 << 16 | 61, 3])
+    assert with_pointers_in_place(given) == given
