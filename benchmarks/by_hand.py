@@ -69,7 +69,7 @@ def wgpu_step(device: Any, zeroed: Sequence[Any], dispatches: Sequence[Bound]) -
     page = device.create_buffer(size=stride * len(dispatches), usage=usage)
     recorded: list[tuple[Any, Any, list[int], tuple[int, int, int]]] = []
     for k, one in enumerate(dispatches):
-        slot = one.pipeline.needs.uniform_slot
+        slot = one.pipeline.uniform_slot
         resources = {k: {"buffer": buffer} for k, buffer in one.buffers.items()}
         if slot is not None:
             device.queue.write_buffer(page, stride * k, one.words)

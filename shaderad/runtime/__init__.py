@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from shaderad.runtime.base import Pipeline, Runtime
+from shaderad.runtime.capabilities import Capabilities
 from shaderad.runtime.devices import DeviceInfo, devices, open_runtime
 from shaderad.runtime.fill import fill
 from shaderad.runtime.idle_buffers import DeviceBuffer
-from shaderad.runtime.protocol import Capabilities, Pipeline, Route, Runtime
+from shaderad.runtime.routes import Route
 
 __all__ = [
     "Capabilities",

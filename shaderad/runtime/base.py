@@ -1,26 +1,29 @@
-"""The base of runtimes: pipelines, buffers and closing, without wgpu or slangpy.
+"""The interface of runtimes, and what of it depends on neither wgpu nor slangpy.
 
-Invariants: each program has one pipeline, made at its first use, and one reported route; compilers
-run in the child process, outside of the lock of the runtime; a command whose range is outside of
-its buffer, or off its words, is refused before it is recorded.
+Recorded commands run in the order of the calls that recorded them, and a dispatch never sees a
+`write` that was recorded after it. Invariants: each program has one pipeline, made at its first
+use, and one reported route; compilers run in the child process, outside of the lock of the runtime;
+invalid commands, for some of which wgpu and slangpy would abort the process, are refused before
+they are recorded.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import accumulate
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from shaderad.compiler.artifact import Code, Program
+from shaderad.compiler.artifact import Access, Code, Program
 from shaderad.diagnostics import error
 from shaderad.diagnostics.progress import Work
-from shaderad.runtime import checks
+from shaderad.runtime.buffers import WORD_BYTES, padded
+from shaderad.runtime.capabilities import Capabilities, check_bytes, check_program, words_bytes
 from shaderad.runtime.guard import Guarded, guarded
 from shaderad.runtime.idle_buffers import BufferPool, DeviceBuffer
 from shaderad.runtime.process import let_through, turn
-from shaderad.runtime.protocol import Capabilities, Route
+from shaderad.runtime.routes import Route
 
 SMALLEST_ALLOCATION = 16
 """In bytes. Binding a buffer of size 0 ends the process in wgpu-native."""
@@ -31,13 +34,33 @@ STAGING_KEPT_BYTES = 1 << 20
 STAGING_LIMIT_BYTES = 256 << 20
 """Larger read-backs are split; it is WebGPU's default for the maximum buffer size."""
 
-P = TypeVar("P")
+Place = tuple[DeviceBuffer, int]
+"""A buffer, and an offset in it in bytes."""
 
 
-class RuntimeBase(Guarded, Generic[P]):
-    """The parts of the `Runtime` protocol that all runtimes share.
+class Pipeline:
+    """A program ready to be dispatched, and what its dispatches need."""
+
+    __slots__ = ("native", "program", "storage_slots", "uniform_slot", "words_bytes")
+
+    def __init__(self, program: Program, native: Any) -> None:
+        self.program = program
+        self.native = native
+        uniforms = [b.slot for b in program.bindings if b.access is Access.UNIFORM]
+        self.uniform_slot = uniforms[0] if uniforms else None
+        self.storage_slots = [b.slot for b in program.bindings if b.access is not Access.UNIFORM]
+        self.words_bytes = words_bytes(program)
+
+
+class Runtime(Guarded):
+    """One opened device. All methods may be called from any thread; one lock serialises them.
+
+    Failures of the library below raise `DeviceError`, or `CompileError` from `pipeline`. A failure
+    while recording drops all commands since the last submission. Once the device is lost, every
+    call raises.
 
     Attributes:
+        native: `wgpu.GPUDevice` or `slangpy.Device`.
         native_buffer: The class of buffers in the library below.
         zeroes_new_buffers: True if the library fills new buffers with zeros itself.
     """
@@ -50,14 +73,15 @@ class RuntimeBase(Guarded, Generic[P]):
         self.native = device
         self.owns_device = owns_device
         self.pool = BufferPool()
-        self._pipelines: dict[Program, P] = {}
+        self._pipelines: dict[Program, Pipeline] = {}
         self._routes: list[Route] = []
         self._first_runs: list[str] = []
         """Programs whose pipelines were made since the last wait."""
 
-    # -- pipelines ---------------------------------------------------------------------------------
+    # -- programs ----------------------------------------------------------------------------------
 
-    def pipeline(self, program: Program) -> P:
+    def pipeline(self, program: Program) -> Pipeline:
+        """The pipeline of `program`, compiled (disk cache), vetted if needed, and cached."""
         pipeline = self._cached(program)
         if pipeline is None:
             # Without the lock: compilation takes long and must be interruptible.
@@ -67,17 +91,22 @@ class RuntimeBase(Guarded, Generic[P]):
         return pipeline
 
     def prepare(self, program: Program) -> None:
-        checks.check_program(self.capabilities, program)
+        """Compiles `program` into the disk cache for `pipeline`, without using the device."""
+        check_program(self.capabilities, program)
         self.compiled(program)
 
+    def routes(self) -> tuple[Route, ...]:
+        """The routes of all programs so far, oldest first."""
+        return tuple(self._routes)
+
     @guarded
-    def _cached(self, program: Program) -> P | None:
+    def _cached(self, program: Program) -> Pipeline | None:
         if program not in self._pipelines:
-            checks.check_program(self.capabilities, program)
+            check_program(self.capabilities, program)
         return self._pipelines.get(program)
 
     @guarded
-    def _added(self, program: Program, code: Code, route: Route) -> P:
+    def _added(self, program: Program, code: Code, route: Route) -> Pipeline:
         if program not in self._pipelines:  # else another thread was faster
             self._pipelines[program] = self.make_pipeline(program, code)
             self._routes.append(route)
@@ -92,7 +121,7 @@ class RuntimeBase(Guarded, Generic[P]):
         """
 
     @abstractmethod
-    def make_pipeline(self, program: Program, code: Code) -> P:
+    def make_pipeline(self, program: Program, code: Code) -> Pipeline:
         """Creates the pipeline of a checked program."""
 
     @contextmanager
@@ -102,15 +131,13 @@ class RuntimeBase(Guarded, Generic[P]):
         with Work(names[0], "first run") if names else nullcontext():
             yield
 
-    def routes(self) -> tuple[Route, ...]:
-        return tuple(self._routes)
-
     # -- buffers -----------------------------------------------------------------------------------
 
     @guarded
     def allocate(self, byte_count: int, *, zeroed: bool = True) -> DeviceBuffer:
-        checks.check_bytes(self.capabilities, byte_count, self.capabilities.binding_bytes_limit)
-        size = max(SMALLEST_ALLOCATION, checks.padded(byte_count))
+        """Creates a buffer of `byte_count` bytes, zero-filled unless `zeroed` is false."""
+        check_bytes(self.capabilities, byte_count, self.capabilities.binding_bytes_limit)
+        size = max(SMALLEST_ALLOCATION, padded(byte_count))
         self.settle_pool()
         buffer = self.pool.reuse(byte_count, size)
         is_zero = buffer is None and self.zeroes_new_buffers
@@ -123,23 +150,29 @@ class RuntimeBase(Guarded, Generic[P]):
 
     @guarded
     def wrap(self, native: Any) -> DeviceBuffer:
+        """Wraps a buffer object of the runtime; the caller synchronises its content."""
         if not isinstance(native, self.native_buffer):
             found = type(native).__qualname__
             raise error("SR0619", runtime=self.capabilities.runtime, found=found)
         return self.pool.hold(int(native.size), native, is_own=False)
 
     @guarded
-    def zero(self, buffer: DeviceBuffer, offset: int = 0, byte_count: int | None = None) -> None:
-        count = buffer.byte_count - offset if byte_count is None else byte_count
-        checks.check_range(buffer.byte_count, offset, count)
-        if count:
-            self.record_zero(buffer, offset, checks.padded(count))
+    def write(self, buffer: DeviceBuffer, offset: int, data: bytes | memoryview) -> None:
+        """Copies `data` to byte `offset` after all recorded commands; both are multiples of 4."""
+        content = memoryview(data).cast("B")
+        check_range(buffer, offset, content.nbytes)
+        if content.nbytes:
+            self.record_write(buffer, offset, content)
 
     @guarded
     def read(self, requests: Sequence[tuple[DeviceBuffer, int, int]]) -> list[memoryview]:
+        """Submits, waits, and returns the bytes of each (buffer, offset, byte count).
+
+        Offsets and counts are multiples of 4. Several requests cost one round trip.
+        """
         for buffer, offset, byte_count in requests:
-            checks.check_range(buffer.byte_count, offset, byte_count)
-        sizes = [checks.padded(byte_count) for _, _, byte_count in requests]
+            check_range(buffer, offset, byte_count)
+        sizes = [padded(byte_count) for _, _, byte_count in requests]
         total = sum(sizes)
         if total > STAGING_LIMIT_BYTES and len(requests) > 1:
             middle = len(requests) // 2
@@ -149,9 +182,32 @@ class RuntimeBase(Guarded, Generic[P]):
             return [memoryview(b"") for _ in requests]
         parts = [(r[0].native, r[1], size) for r, size in zip(requests, sizes, strict=True) if size]
         content = self.read_back(parts, total)
-        ends = accumulate(sizes)
-        starts = [end - size for end, size in zip(ends, sizes, strict=True)]
-        return [content[at : at + r[2]] for at, r in zip(starts, requests, strict=True)]
+        starts = accumulate(sizes, initial=0)
+        return [content[start : start + r[2]] for start, r in zip(starts, requests, strict=False)]
+
+    @guarded
+    def zero(self, buffer: DeviceBuffer, offset: int = 0, byte_count: int | None = None) -> None:
+        """Records zero-filling; without `byte_count`, up to the end."""
+        count = buffer.byte_count - offset if byte_count is None else byte_count
+        check_range(buffer, offset, count)
+        if count:
+            self.record_zero(buffer, offset, padded(count))
+
+    @guarded
+    def copy(
+        self,
+        source: DeviceBuffer,
+        source_offset: int,
+        destination: DeviceBuffer,
+        destination_offset: int,
+        byte_count: int,
+    ) -> None:
+        """Records a copy; the buffers differ, offsets and count are multiples of 4."""
+        check_range(source, source_offset, byte_count)
+        check_range(destination, destination_offset, byte_count)
+        if byte_count:
+            places = (source, source_offset), (destination, destination_offset)
+            self.record_copy(*places, padded(byte_count))
 
     @abstractmethod
     def settle_pool(self) -> None:
@@ -162,25 +218,77 @@ class RuntimeBase(Guarded, Generic[P]):
         """Creates a storage buffer of `size` bytes in the library below."""
 
     @abstractmethod
-    def record_zero(self, buffer: DeviceBuffer, offset: int, byte_count: int) -> None:
-        """Records zero-filling of whole words."""
+    def record_write(self, buffer: DeviceBuffer, offset: int, content: memoryview) -> None: ...
 
     @abstractmethod
     def read_back(self, parts: Sequence[tuple[Any, int, int]], total: int) -> memoryview:
         """Submits, waits, and returns the bytes of `parts`, one after the other.
 
         Args:
-            parts: Native buffer, offset in it, and byte count.
+            parts: Native buffer, offset in it, and byte count in whole words.
             total: The sum of the byte counts.
         """
+
+    @abstractmethod
+    def record_zero(self, buffer: DeviceBuffer, offset: int, byte_count: int) -> None: ...
+
+    @abstractmethod
+    def record_copy(self, source: Place, destination: Place, byte_count: int) -> None: ...
+
+    # -- commands ----------------------------------------------------------------------------------
+
+    @guarded
+    def dispatch(
+        self,
+        pipeline: Pipeline,
+        buffers: Mapping[int, DeviceBuffer],
+        words: bytes,
+        groups: tuple[int, int, int],
+    ) -> None:
+        """Records one dispatch.
+
+        Args:
+            pipeline: Of this runtime.
+            buffers: The buffer of each READ and WRITE binding, by slot.
+            words: The constant buffer: `program.parameter_words` in order, 4 bytes each.
+            groups: Workgroups along x, y, z, each at most `workgroup_count_limit`; a 0 records
+                nothing.
+
+        Raises:
+            DeviceError: SR0611, SR0614 or SR0615, if it lacks buffers or words, or is too large.
+        """
+        program, capabilities = pipeline.program.name, self.capabilities
+        limit = capabilities.workgroup_count_limit
+        if max(groups) > limit:
+            shown, adapter = " x ".join(map(str, groups)), capabilities.adapter
+            raise error("SR0611", program=program, groups=shown, adapter=adapter, limit=limit)
+        if len(words) != pipeline.words_bytes:
+            raise error("SR0615", program=program, expected=pipeline.words_bytes, found=len(words))
+        for slot in pipeline.storage_slots:
+            if slot not in buffers:
+                raise error("SR0614", slot=slot, program=program)
+        if 0 not in groups:
+            self.record_dispatch(pipeline, buffers, words, groups)
+
+    @abstractmethod
+    def record_dispatch(
+        self,
+        pipeline: Any,
+        buffers: Mapping[int, DeviceBuffer],
+        words: bytes,
+        groups: tuple[int, int, int],
+    ) -> None: ...
+
+    @abstractmethod
+    def submit(self) -> None:
+        """Hands all recorded commands to the device as one submission."""
 
     @abstractmethod
     def wait(self) -> None:
         """Submits and waits until the device has finished."""
 
-    # -- the end -----------------------------------------------------------------------------------
-
     def close(self) -> None:
+        """Drops recorded commands, and closes the device unless it was passed in; idempotent."""
         with turn(self.lock):
             if self.is_closed:
                 return
@@ -195,3 +303,11 @@ class RuntimeBase(Guarded, Generic[P]):
     @abstractmethod
     def release(self) -> None:
         """Drops the remaining native objects, and closes the device if the runtime owns it."""
+
+
+def check_range(buffer: DeviceBuffer, offset: int, byte_count: int) -> None:
+    """Raises SR0618 unless the range is inside the buffer and aligned to words or to its end."""
+    end, size = offset + byte_count, buffer.byte_count
+    is_aligned = offset % WORD_BYTES == 0 and (end % WORD_BYTES == 0 or end == size)
+    if not (0 <= offset <= end <= size and is_aligned):
+        raise error("SR0618", start=offset, end=end, byte_count=size)

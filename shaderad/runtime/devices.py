@@ -15,8 +15,9 @@ from typing import Any
 from shaderad.compiler.compile import VettingDevice, prepare
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.runtime.base import Runtime
+from shaderad.runtime.capabilities import Kind
 from shaderad.runtime.process import check_process, held_back, note_opened
-from shaderad.runtime.protocol import Kind, Runtime
 
 __all__ = ["DeviceInfo", "devices"]
 

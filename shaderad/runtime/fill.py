@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 
 from shaderad.compiler.artifact import Access, Binding, Code, Program
-from shaderad.runtime.checks import WORD_BYTES, check_range, padded
+from shaderad.runtime.base import Runtime, check_range
+from shaderad.runtime.buffers import WORD_BYTES, padded
 from shaderad.runtime.idle_buffers import DeviceBuffer
-from shaderad.runtime.protocol import Runtime
 
 GROUP_SIZE = 64
 
@@ -56,7 +56,7 @@ def fill(
 ) -> None:
     """Records filling a range of `buffer` with `word`; without `byte_count`, up to its end."""
     count = buffer.byte_count - offset if byte_count is None else byte_count
-    check_range(buffer.byte_count, offset, count)
+    check_range(buffer, offset, count)
     if word == 0 or count == 0:
         runtime.zero(buffer, offset, count)
         return

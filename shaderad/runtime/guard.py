@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 from shaderad.diagnostics import Error, error
+from shaderad.runtime.capabilities import Capabilities
 from shaderad.runtime.process import call_in_children, keep_for_ever, nap, turn
-from shaderad.runtime.protocol import Capabilities
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,6 +61,7 @@ class Guarded(ABC):
 
     @property
     def is_lost(self) -> bool:
+        """True if a call has found the device lost; all later calls fail."""
         return bool(self._lost_because)
 
     def check_usable(self) -> None:

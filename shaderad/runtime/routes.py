@@ -7,12 +7,12 @@ after the child process has compiled it unharmed. Verdicts are cached by content
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.compile import VettingDevice, compile_program, prepare_to_vet, vet
 from shaderad.diagnostics import Error, error
-from shaderad.runtime.protocol import Capabilities, Route
+from shaderad.runtime.capabilities import Capabilities
 from shaderad.runtime.spirv import with_ordered_comparisons, with_pointers_in_place
 
 WGPU_TARGETS = ("spirv", "wgsl")
@@ -20,6 +20,16 @@ WGPU_TARGETS = ("spirv", "wgsl")
 
 TARGET_BY_API = {"d3d12": "hlsl", "metal": "metal"}
 """The targets of slangpy other than SPIR-V; for CUDA, SPIR-V stands in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The code that a program reached the device as, and why."""
+
+    program: str
+    target: str
+    """`spirv`, `wgsl`, or `slang` if the runtime compiles the text itself."""
+    reason: str
 
 
 def choose_code(

@@ -27,15 +27,13 @@ from shaderad.compiler.cache import default_cache
 from shaderad.compiler.compile import library_path, modules_of
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.progress import Work
-from shaderad.runtime import checks
-from shaderad.runtime.base import STAGING_KEPT_BYTES, RuntimeBase
-from shaderad.runtime.checks import limited
+from shaderad.runtime.base import STAGING_KEPT_BYTES, Pipeline, Place, Runtime
+from shaderad.runtime.capabilities import Capabilities, Kind, limited
 from shaderad.runtime.devices import DeviceInfo, choose
 from shaderad.runtime.guard import guarded, shortened
 from shaderad.runtime.idle_buffers import DeviceBuffer
 from shaderad.runtime.process import keep_for_ever
-from shaderad.runtime.protocol import Capabilities, Kind, Route
-from shaderad.runtime.routes import check_compiles
+from shaderad.runtime.routes import Route, check_compiles
 
 FEATURES = {
     "float-atomics": spy.Feature.atomic_float,
@@ -165,24 +163,21 @@ def _capabilities(device: Any) -> Capabilities:
 # -- programs --------------------------------------------------------------------------------------
 
 
-class SlangpyPipeline:
+class SlangpyPipeline(Pipeline):
     """A compute pipeline and the positions of its bindings among the fields of the root object."""
 
-    __slots__ = ("native", "needs", "program", "storage_fields", "words_field")
+    __slots__ = ("storage_fields", "words_field")
 
-    def __init__(self, program: Program, linked: Any, native: Any, device: Any) -> None:
-        self.program = program
-        self.native = native
-        self.needs = checks.needs_of(program)
+    def __init__(self, program: Program, native: Any, linked: Any, device: Any) -> None:
+        super().__init__(program, native)
         root = spy.ShaderCursor(device.create_root_shader_object(linked))
         field = {b.slot: root.find_field_index(b.name) for b in program.bindings}
-        self.storage_fields = [(slot, field[slot]) for slot in self.needs.storage_slots]
-        uniform = self.needs.uniform_slot
-        self.words_field = None if uniform is None else field[uniform]
+        self.storage_fields = [(slot, field[slot]) for slot in self.storage_slots]
+        self.words_field = None if self.uniform_slot is None else field[self.uniform_slot]
 
 
-class SlangpyRuntime(RuntimeBase[SlangpyPipeline]):
-    """The `Runtime` protocol over one `slangpy.Device`."""
+class SlangpyRuntime(Runtime):
+    """A runtime over one `slangpy.Device`."""
 
     foreign_errors = (RuntimeError, spy.SlangCompileError, MemoryError)
     native_buffer = spy.Buffer
@@ -208,12 +203,8 @@ class SlangpyRuntime(RuntimeBase[SlangpyPipeline]):
             failure = MemoryError(shortened(str(failure)))
         return super().translate(failure, byte_count)
 
-    @guarded
-    def write(self, buffer: DeviceBuffer, offset: int, data: bytes | memoryview) -> None:
-        content = _writable(data)
-        checks.check_range(buffer.byte_count, offset, content.nbytes)
-        if content.nbytes:
-            self._commands().upload_buffer_data(buffer.native, offset, content)
+    def record_write(self, buffer: DeviceBuffer, offset: int, content: memoryview) -> None:
+        self._commands().upload_buffer_data(buffer.native, offset, _writable(content))
 
     def read_back(self, parts: Sequence[tuple[Any, int, int]], total: int) -> memoryview:
         staging = self._staging_buffer(total)
@@ -248,25 +239,10 @@ class SlangpyRuntime(RuntimeBase[SlangpyPipeline]):
             # `BufferRange` cannot be set from Python (0.43), so zeros are copied.
             self.copy(self.allocate(byte_count), 0, buffer, offset, byte_count)
 
-    @guarded
-    def copy(
-        self,
-        source: DeviceBuffer,
-        source_offset: int,
-        destination: DeviceBuffer,
-        destination_offset: int,
-        byte_count: int,
-    ) -> None:
-        checks.check_range(source.byte_count, source_offset, byte_count)
-        checks.check_range(destination.byte_count, destination_offset, byte_count)
-        if byte_count:
-            self._commands().copy_buffer(
-                destination.native,
-                destination_offset,
-                source.native,
-                source_offset,
-                checks.padded(byte_count),
-            )
+    def record_copy(self, source: Place, destination: Place, byte_count: int) -> None:
+        self._commands().copy_buffer(
+            destination[0].native, destination[1], source[0].native, source[1], byte_count
+        )
 
     def compiled(self, program: Program) -> tuple[Code, Route]:
         return check_compiles(program, self.capabilities)
@@ -284,7 +260,7 @@ class SlangpyRuntime(RuntimeBase[SlangpyPipeline]):
                 native = self.native.create_compute_pipeline(linked)
         except self.foreign_errors as failure:
             raise error("SR0617", program=program.name, reason=shortened(str(failure))) from None
-        return SlangpyPipeline(program, linked, native, self.native)
+        return SlangpyPipeline(program, native, linked, self.native)
 
     def _session(self, program: Program) -> Any:
         """A Slang session that imports only the library modules that the program imports."""
@@ -298,19 +274,13 @@ class SlangpyRuntime(RuntimeBase[SlangpyPipeline]):
             )
         return self._sessions[key]
 
-    @guarded
-    def dispatch(
+    def record_dispatch(
         self,
         pipeline: SlangpyPipeline,
         buffers: Mapping[int, DeviceBuffer],
         words: bytes,
         groups: tuple[int, int, int],
     ) -> None:
-        checks.check_dispatch(
-            self.capabilities, pipeline.program, pipeline.needs, buffers, len(words), groups
-        )
-        if 0 in groups:
-            return
         if self._compute is None:
             self._compute = self._commands().begin_compute_pass()
         # A new root object per dispatch: rewriting one would change earlier dispatches.

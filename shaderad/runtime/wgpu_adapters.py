@@ -22,10 +22,9 @@ from wgpu.backends.wgpu_native._ffi import lib as _lib
 
 from shaderad.compiler.compile import VettingDevice
 from shaderad.diagnostics import Error, error
-from shaderad.runtime.checks import limited
+from shaderad.runtime.capabilities import Capabilities, Kind, limited
 from shaderad.runtime.devices import DeviceInfo, choose
 from shaderad.runtime.guard import is_loss, is_out_of_memory
-from shaderad.runtime.protocol import Capabilities, Kind
 from shaderad.runtime.spirv import leaves_loop_from_switch
 
 ffi, lib, native_api = cast("Any", _ffi), cast("Any", _lib), cast("Any", wgpu_native)

@@ -16,12 +16,13 @@ import wgpu
 from shaderad.compiler.artifact import Access, Code, Program
 from shaderad.compiler.compile import VettingDevice
 from shaderad.diagnostics.progress import Work
-from shaderad.runtime import checks, wgpu_adapters
-from shaderad.runtime.base import STAGING_KEPT_BYTES, RuntimeBase
+from shaderad.runtime import wgpu_adapters
+from shaderad.runtime.base import STAGING_KEPT_BYTES, Pipeline, Place, Runtime
+from shaderad.runtime.buffers import WORD_BYTES, padded
+from shaderad.runtime.capabilities import Capabilities, words_bytes
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import DeviceBuffer
-from shaderad.runtime.protocol import Capabilities, Route
-from shaderad.runtime.routes import choose_code
+from shaderad.runtime.routes import Route, choose_code
 from shaderad.runtime.wgpu_adapters import WORDS_PAGE_BYTES, list_devices, vetting_device
 
 __all__ = ["list_devices", "open_device", "vetting_device", "wrap_device"]
@@ -44,19 +45,16 @@ def wrap_device(device: Any, limits: Mapping[str, Any]) -> WgpuRuntime:
     return WgpuRuntime(device, capabilities, vetting, owns_device=False)
 
 
-class WgpuPipeline:
-    """A compute pipeline, its bind group layout, and the needs of its dispatches."""
+class WgpuPipeline(Pipeline):
+    """A compute pipeline and its bind group layout."""
 
-    __slots__ = ("layout", "native", "needs", "program", "serial", "space", "uniform_bytes")
+    __slots__ = ("layout", "serial", "space")
 
-    def __init__(self, program: Program, layout: Any, native: Any, serial: int) -> None:
-        self.program = program
+    def __init__(self, program: Program, native: Any, layout: Any, serial: int) -> None:
+        super().__init__(program, native)
         self.layout = layout
-        self.native = native
         self.serial = serial
         self.space = program.space
-        self.needs = checks.needs_of(program)
-        self.uniform_bytes = uniform_bytes(self.needs)
 
 
 class _Recording:
@@ -113,8 +111,8 @@ class _BindGroups:
                     self._keys_by_buffer.get(other, set()).discard(key)
 
 
-class WgpuRuntime(RuntimeBase[WgpuPipeline]):
-    """The `Runtime` protocol over one `wgpu.GPUDevice`."""
+class WgpuRuntime(Runtime):
+    """A runtime over one `wgpu.GPUDevice`."""
 
     foreign_errors = (wgpu.GPUError, RuntimeError, MemoryError)
     native_buffer = wgpu.GPUBuffer
@@ -152,19 +150,13 @@ class WgpuRuntime(RuntimeBase[WgpuPipeline]):
     def settle_pool(self) -> None:
         self._bind_groups.forget(self.pool.settle())
 
-    @guarded
-    def write(self, buffer: DeviceBuffer, offset: int, data: bytes | memoryview) -> None:
-        content = memoryview(data).cast("B")
-        checks.check_range(buffer.byte_count, offset, content.nbytes)
-        if not content.nbytes:
-            return
+    def record_write(self, buffer: DeviceBuffer, offset: int, content: memoryview) -> None:
         if self._recording is not None and buffer.serial in self._recording.touched:
             # A queue write would overtake recorded commands.
             self.submit()
-        spare = checks.padded(content.nbytes) - content.nbytes
-        self._queue.write_buffer(
-            buffer.native, offset, bytes(content) + bytes(spare) if spare else content
-        )
+        spare = bytes(padded(content.nbytes) - content.nbytes)
+        data = bytes(content) + spare if spare else content
+        self._queue.write_buffer(buffer.native, offset, data)
 
     def read_back(self, parts: Sequence[tuple[Any, int, int]], total: int) -> memoryview:
         staging = self._staging_buffer(total)
@@ -212,27 +204,11 @@ class WgpuRuntime(RuntimeBase[WgpuPipeline]):
         recording.touched.add(buffer.serial)
         recording.end_pass().clear_buffer(buffer.native, offset, byte_count)
 
-    @guarded
-    def copy(
-        self,
-        source: DeviceBuffer,
-        source_offset: int,
-        destination: DeviceBuffer,
-        destination_offset: int,
-        byte_count: int,
-    ) -> None:
-        checks.check_range(source.byte_count, source_offset, byte_count)
-        checks.check_range(destination.byte_count, destination_offset, byte_count)
-        if not byte_count:
-            return
+    def record_copy(self, source: Place, destination: Place, byte_count: int) -> None:
         recording = self._recorded()
-        recording.touched |= {source.serial, destination.serial}
+        recording.touched |= {source[0].serial, destination[0].serial}
         recording.end_pass().copy_buffer_to_buffer(
-            source.native,
-            source_offset,
-            destination.native,
-            destination_offset,
-            checks.padded(byte_count),
+            source[0].native, source[1], destination[0].native, destination[1], byte_count
         )
 
     def compiled(self, program: Program) -> tuple[Code, Route]:
@@ -240,13 +216,12 @@ class WgpuRuntime(RuntimeBase[WgpuPipeline]):
 
     def make_pipeline(self, program: Program, code: Code) -> WgpuPipeline:
         device = self.native
-        needs = checks.needs_of(program)
         layout = device.create_bind_group_layout(
             entries=[
                 {
                     "binding": binding.slot,
                     "visibility": wgpu.ShaderStage.COMPUTE,
-                    "buffer": _layout_of(binding.access, uniform_bytes(needs)),
+                    "buffer": _layout_of(binding.access, _uniform_bytes(words_bytes(program))),
                 }
                 for binding in program.bindings
             ]
@@ -266,26 +241,19 @@ class WgpuRuntime(RuntimeBase[WgpuPipeline]):
                 },
             )
         self._pipeline_count += 1
-        return WgpuPipeline(program, layout, native, self._pipeline_count)
+        return WgpuPipeline(program, native, layout, self._pipeline_count)
 
-    @guarded
-    def dispatch(
+    def record_dispatch(
         self,
         pipeline: WgpuPipeline,
         buffers: Mapping[int, DeviceBuffer],
         words: bytes,
         groups: tuple[int, int, int],
     ) -> None:
-        needs = pipeline.needs
-        checks.check_dispatch(
-            self.capabilities, pipeline.program, needs, buffers, len(words), groups
-        )
-        if 0 in groups:
-            return
-        serials = [buffers[slot].serial for slot in needs.storage_slots]
+        serials = [buffers[slot].serial for slot in pipeline.storage_slots]
         key = (pipeline.serial, *serials)
         group = self._bind_groups.find(key) or self._bind_group(pipeline, buffers, key)
-        offsets = () if needs.uniform_slot is None else (self._place(words),)
+        offsets = () if pipeline.uniform_slot is None else (self._place(words),)
         recording = self._recorded()
         recording.touched.update(serials)
         compute = recording.compute_pass()
@@ -312,15 +280,18 @@ class WgpuRuntime(RuntimeBase[WgpuPipeline]):
     def _bind_group(
         self, pipeline: WgpuPipeline, buffers: Mapping[int, DeviceBuffer], key: tuple[int, ...]
     ) -> Any:
-        needs = pipeline.needs
         entries: list[dict[str, Any]] = []
-        for slot in needs.storage_slots:
+        for slot in pipeline.storage_slots:
             native = buffers[slot].native
             resource = {"buffer": native, "offset": 0, "size": native.size}
             entries.append({"binding": slot, "resource": resource})
-        if needs.uniform_slot is not None:
-            page = {"buffer": self._words_buffer, "offset": 0, "size": pipeline.uniform_bytes}
-            entries.append({"binding": needs.uniform_slot, "resource": page})
+        if pipeline.uniform_slot is not None:
+            page = {
+                "buffer": self._words_buffer,
+                "offset": 0,
+                "size": _uniform_bytes(pipeline.words_bytes),
+            }
+            entries.append({"binding": pipeline.uniform_slot, "resource": page})
         group = self.native.create_bind_group(layout=pipeline.layout, entries=entries)
         self._bind_groups.keep(key, group)
         return group
@@ -358,9 +329,9 @@ class WgpuRuntime(RuntimeBase[WgpuPipeline]):
 
     def _make_round_trip(self) -> None:
         # wgpu-py has no public wait that works (`on_submitted_work_done_sync` is broken in 0.32).
-        staging = self._staging_buffer(checks.WORD_BYTES)
-        self._recorded().end_pass().clear_buffer(staging, 0, checks.WORD_BYTES)
-        self._mapped(staging, checks.WORD_BYTES)
+        staging = self._staging_buffer(WORD_BYTES)
+        self._recorded().end_pass().clear_buffer(staging, 0, WORD_BYTES)
+        self._mapped(staging, WORD_BYTES)
 
     def give_up_idle(self) -> None:
         self.submit()
@@ -376,9 +347,9 @@ class WgpuRuntime(RuntimeBase[WgpuPipeline]):
             self.native.destroy()
 
 
-def uniform_bytes(needs: checks.Needs) -> int:
-    """The size of the constant buffer binding."""
-    return max(1, -(-needs.words_bytes // UNIFORM_ALIGNMENT)) * UNIFORM_ALIGNMENT
+def _uniform_bytes(byte_count: int) -> int:
+    """The size of the binding of a constant buffer."""
+    return max(1, -(-byte_count // UNIFORM_ALIGNMENT)) * UNIFORM_ALIGNMENT
 
 
 def _layout_of(access: Access, uniform_size: int) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from unittest import mock
 import shaderad as sad
 from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.compile import VettingDevice, compile_program, vet
-from shaderad.runtime.protocol import Capabilities, Route
-from shaderad.runtime.routes import choose_code, readable_by_naga
+from shaderad.runtime.capabilities import Capabilities
+from shaderad.runtime.routes import Route, choose_code, readable_by_naga
 
 TOOL = "glslangValidator"
 # HLSL has `sin` of a matrix, of which glslang makes an instruction that SPIR-V has for vectors

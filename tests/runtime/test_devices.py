@@ -9,8 +9,8 @@ import pytest
 
 from shaderad.diagnostics import DeviceError
 from shaderad.runtime import devices, open_runtime
+from shaderad.runtime.capabilities import Kind
 from shaderad.runtime.devices import DeviceInfo, choose
-from shaderad.runtime.protocol import Kind
 
 
 def test_every_listed_device_can_be_opened_by_its_position() -> None:

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from shaderad.diagnostics import DeviceError
-from shaderad.runtime.checks import limited
+from shaderad.runtime.capabilities import Capabilities, limited
 from shaderad.runtime.guard import Guarded, guarded
-from shaderad.runtime.protocol import Capabilities
 
 CAPABILITIES = Capabilities(
     runtime="test",

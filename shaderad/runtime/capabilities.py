@@ -1,0 +1,106 @@
+"""The features and limits of a device as data, and programs and arrays held against them.
+
+Code above `runtime/` reads `Capabilities`; it never asks which runtime it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from shaderad.compiler.artifact import Access, Program
+from shaderad.diagnostics import error
+from shaderad.runtime.buffers import WORD_BYTES
+
+Atomics = Literal["native", "compare-exchange", "exchange"]
+"""The ways of adding a float to memory that threads share."""
+
+Kind = Literal["discrete", "integrated", "virtual", "software", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """The features and limits of an opened device."""
+
+    runtime: str
+    """`wgpu` or `slangpy`."""
+    adapter: str
+    kind: Kind
+    api: str
+    """`vulkan`, `d3d12`, `metal`, `cuda`."""
+    driver: str
+    """The driver and version that the runtime reports; part of the key of cached verdicts."""
+    features: frozenset[str]
+    """A subset of `lower.artifact.FEATURES`."""
+    atomics: Atomics
+    storage_buffer_limit: int
+    """Storage buffers that one entry point may bind."""
+    binding_bytes_limit: int
+    """The bytes of one storage buffer that a shader can reach."""
+    uniform_bytes_limit: int
+    """The bytes of one constant buffer."""
+    workgroup_count_limit: int
+    """Workgroups along one dimension of a dispatch."""
+    workgroup_threads_limit: int
+    """Threads of one workgroup."""
+
+    @property
+    def is_parallel(self) -> bool:
+        """True if threads of a workgroup run in parallel; software devices run them in turn."""
+        return self.kind != "software"
+
+
+def words_bytes(program: Program) -> int:
+    """The size of the constant buffer of `program`; 0 without one."""
+    has_words = any(binding.access is Access.UNIFORM for binding in program.bindings)
+    return WORD_BYTES * len(program.parameter_words) if has_words else 0
+
+
+def check_program(capabilities: Capabilities, program: Program) -> None:
+    """Raises SR0606, SR0607 or SR0608 if the device lacks what `program` needs."""
+    missing = program.features - capabilities.features
+    if missing:
+        raise error(
+            "SR0608",
+            program=program.name,
+            missing=", ".join(sorted(missing)),
+            adapter=capabilities.adapter,
+        )
+    count = sum(binding.access is not Access.UNIFORM for binding in program.bindings)
+    if count > capabilities.storage_buffer_limit:
+        raise error(
+            "SR0607",
+            program=program.name,
+            count=count,
+            adapter=capabilities.adapter,
+            limit=capabilities.storage_buffer_limit,
+        )
+    check_bytes(capabilities, words_bytes(program), capabilities.uniform_bytes_limit)
+
+
+def check_bytes(capabilities: Capabilities, byte_count: int, limit: int) -> None:
+    """Raises SR0606 if an array is larger than `limit`, the range that a shader can reach."""
+    if byte_count > limit:
+        raise error("SR0606", adapter=capabilities.adapter, byte_count=byte_count, limit=limit)
+
+
+def limited(capabilities: Capabilities, limits: Mapping[str, Any]) -> Capabilities:
+    """`capabilities` with the fields in `limits` replaced, for tests and portable builds.
+
+    Raises:
+        DeviceError: SR0613, if a name is no field of `Capabilities`; SR0621, if a value has
+            another type than the field.
+    """
+    names = {field.name for field in fields(Capabilities)}
+    for name, value in limits.items():
+        if name not in names:
+            raise error("SR0613", name=name, known=", ".join(sorted(names)))
+        current: object = getattr(capabilities, name)
+        wanted = type(current)
+        if type(value) is not wanted or (isinstance(value, int) and value < 0):
+            raise error("SR0621", name=name, found=repr(value), wanted=wanted.__name__)
+    forced = replace(capabilities, **limits)
+    if forced.atomics != "native":
+        return replace(forced, features=forced.features - {"float-atomics"})
+    return forced
