@@ -1,21 +1,29 @@
-"""`gradcheck`: linearises a function at a point and checks its pullback."""
+"""`gradcheck`: gradients against central differences, and the vjp against the jvp."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from shaderad.check.differences import FLOAT32_NOISE, HALF_NOISE, STEPS, Problem, check_slot
-from shaderad.check.identity import check_identity
-from shaderad.check.report import Report
-from shaderad.check.results import cotangent_tree, gradient_vectors, result_floats
-from shaderad.check.slots import as_data, slots_of
-from shaderad.check.vectors import as_float32
-from shaderad.diagnostics import error
+from shaderad.check.slots import (
+    Slot,
+    Vector,
+    as_data,
+    as_float32,
+    cotangent_tree,
+    gradient_vectors,
+    result_floats,
+    slots_of,
+    tangent_floats,
+    with_leaves,
+)
+from shaderad.diagnostics import DerivativeError, Error, error
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.differentiate.linearised import linearised
+from shaderad.diagnostics.wording import counted
+from shaderad.differentiate.linearised import Linearised, linearised
 from shaderad.ir import nodes
 from shaderad.ir.types import HALF, scalars
 from shaderad.ir.walk import reachable
@@ -25,6 +33,53 @@ __all__ = ["gradcheck"]
 
 DEFAULT_RTOL = 1e-2
 DEFAULT_ATOL = 1e-4
+# Relative to the argument. Large steps keep rounding small, small ones stay clear of kinks; a
+# right gradient agrees at one of them.
+STEPS = (1e-2, 2e-3, 5e-4)
+# A few units in the last place of a result, summed as independent errors.
+FLOAT32_NOISE = 4e-7
+HALF_NOISE = 1e-3
+ELEMENT_LIMIT = 32
+"""Arguments up to this size are checked element by element."""
+SAMPLE_COUNT = 8
+"""Elements of larger arguments that are checked one by one."""
+SEARCH_LIMIT = 256
+"""Elements of a failing direction that are tried one by one."""
+# The identity compares two exact derivatives: only rounding separates them.
+IDENTITY_RTOL = 2e-3
+
+
+@dataclass
+class ArgumentReport:
+    """Comparisons for one argument."""
+
+    name: str
+    size: int
+    comparisons: int = 0
+    worst: float = 0.0
+    """Largest difference, as a fraction of the tolerance."""
+
+
+@dataclass
+class GradcheckReport:
+    """Comparisons that `gradcheck` made; all of them agreed."""
+
+    function: str
+    arguments: list[ArgumentReport] = field(default_factory=list[ArgumentReport])
+    is_exempt: bool = False
+    """True if a derivative with ``check=False`` is involved: nothing was compared."""
+    identity: str = "vjp agrees with jvp"
+
+    def __repr__(self) -> str:
+        if self.is_exempt:
+            return f"gradcheck of {self.function}: exempt by backward_derivative(check=False)"
+        lines = [f"gradcheck of {self.function}: {self.identity}"]
+        lines += [
+            f"  {a.name}: {counted(a.comparisons, 'comparison')} over {counted(a.size, 'float')}, "
+            f"worst at {a.worst:.0%} of the tolerance"
+            for a in self.arguments
+        ]
+        return "\n".join(lines)
 
 
 @api_boundary
@@ -35,7 +90,7 @@ def gradcheck(
     rtol: float | None = None,
     atol: float | None = None,
     **call: Any,
-) -> Report:
+) -> GradcheckReport:
     """Holds the derivatives of `function` at `args` against finite differences.
 
     With ``L(x) = <out_bar, function(x)>`` for a random `out_bar` and its gradient g,
@@ -65,10 +120,9 @@ def gradcheck(
     a derivative that asks not to be checked (``check=False``) is reported as exempt.
     """
     _check_settings(eps=eps, rtol=rtol, atol=atol)
-    name = getattr(function, "__name__", type(function).__name__)
+    report = GradcheckReport(getattr(function, "__name__", type(function).__name__))
     args = tuple(as_data(function, arg) for arg in args)
     at = linearised(function, args, call, when=When.NOW)
-    report = Report(name)
     if any(map(is_exempt, at.kernels)):
         report.is_exempt = True
         return report
@@ -76,27 +130,25 @@ def gradcheck(
     is_half = any(map(_holds_half, at.kernels))
     slots = slots_of(function, args, is_half=is_half)
     for slot in slots:
-        odd = slot.values[~np.isfinite(slot.values)]
-        if odd.size:
-            raise error("SR0467", name=slot.name, value=odd[0])
+        not_finite = slot.values[~np.isfinite(slot.values)]
+        if not_finite.size:
+            raise error("SR0467", name=slot.name, value=not_finite[0])
     cotangent = random.uniform(0.5, 1.5, result_floats(at.out).size)
-    out_bar = cotangent_tree(at.out, cotangent)
-    pulled = at.pull(out_bar, range(len(args)), None)
-    problem = Problem(
+    gradients = at.pull(cotangent_tree(at.out, cotangent), range(len(args)), None)
+    problem = _Problem(
         function=function,
         args=args,
         call=call,
         slots=slots,
         cotangent=as_float32(cotangent),
-        gradients=gradient_vectors(slots, args, pulled),
+        gradients=gradient_vectors(slots, args, gradients),
         rtol=DEFAULT_RTOL if rtol is None else rtol,
         atol=DEFAULT_ATOL if atol is None else atol,
         steps=STEPS if eps is None else (eps,),
         noise=HALF_NOISE if is_half else FLOAT32_NOISE,
     )
-    for k in range(len(slots)):
-        report.arguments.append(check_slot(problem, k, random))
-    report.identity = check_identity(at, problem, random)
+    report.arguments = [_Differences(problem, k).check(random) for k in range(len(slots))]
+    report.identity = _check_identity(at, problem, random)
     return report
 
 
@@ -119,3 +171,145 @@ def _holds_half(kernel: nodes.Kernel) -> bool:
     """True if an array or uniform of the kernel holds 16-bit floats."""
     types = [b.type.element for b in kernel.buffers] + [u.type for u in kernel.uniforms]
     return any(scalar == HALF for t in types for scalar in scalars(t))
+
+
+@dataclass
+class _Problem:
+    """A function at a point, with a random cotangent."""
+
+    function: Callable[..., Any]
+    args: Sequence[Any]
+    call: dict[str, Any]
+    slots: list[Slot]
+    cotangent: Vector
+    gradients: list[Vector]
+    rtol: float
+    atol: float
+    steps: Sequence[float]
+    noise: float
+    """Rounding error of a result, relative to it."""
+
+    def results(self, k: int, values: Vector) -> Vector:
+        """The floats of the results with slot `k` set to `values`."""
+        leaves = [slot.like for slot in self.slots]
+        leaves[k] = self.slots[k].leaf(values)
+        args = with_leaves(self.args, leaves)
+        return result_floats(linearised(self.function, args, self.call, when=When.NOW).out)
+
+
+class _Differences:
+    """The gradient of slot `k` against central differences of the primal."""
+
+    def __init__(self, problem: _Problem, k: int) -> None:
+        self._problem = problem
+        self._k = k
+        self._slot = problem.slots[k]
+        self._report = ArgumentReport(self._slot.name, self._slot.values.size)
+
+    def check(self, random: np.random.Generator) -> ArgumentReport:
+        """Compares along random signs and single elements.
+
+        Raises:
+            GradientError: SR0462 where they disagree, SR0464 where no step moves the argument.
+        """
+        size = self._report.size
+        elements = np.arange(size)
+        if size > ELEMENT_LIMIT:
+            for _ in range(2):
+                signs = random.choice([-1.0, 1.0], size)
+                if not self._agrees(signs):
+                    self._search(signs)
+            elements = random.choice(size, SAMPLE_COUNT, replace=False)
+        for element in elements:
+            self._check_element(int(element))
+        return self._report
+
+    def _search(self, signs: Vector) -> None:
+        """Raises for the element that makes a direction disagree.
+
+        Kinks of several elements may add up to a difference that no single element shows.
+        """
+        for element in range(min(signs.size, SEARCH_LIMIT)):
+            self._check_element(element)
+        if signs.size > SEARCH_LIMIT:
+            raise self._disagreement(signs, "a random direction")
+
+    def _check_element(self, element: int) -> None:
+        unit = np.zeros(self._report.size)
+        unit[element] = 1.0
+        if not self._agrees(unit):
+            raise self._disagreement(unit, f"float {element}")
+
+    def _disagreement(self, direction: Vector, element: str) -> Error:
+        slope, quotient, _ = self._compare(direction, self._problem.steps[-1])
+        name = self._slot.name
+        return error("SR0462", name=name, element=element, found=slope, expected=quotient)
+
+    def _agrees(self, direction: Vector) -> bool:
+        """True if gradient and difference quotient agree along `direction` for one of the steps."""
+        problem, report = self._problem, self._report
+        report.comparisons += 1
+        steps = [step for step in problem.steps if self._is_resolved(direction, step)]
+        if not steps:
+            raise error("SR0464", name=report.name, step=max(problem.steps))
+        for step in steps:
+            slope, quotient, noise = self._compare(direction, step)
+            allowed = problem.rtol * max(abs(slope), abs(quotient)) + problem.atol + noise
+            if abs(slope - quotient) <= allowed:
+                report.worst = max(report.worst, abs(slope - quotient) / allowed)
+                return True
+        return False
+
+    def _ends(self, direction: Vector, step: float) -> tuple[Vector, Vector]:
+        """The argument plus and minus a step along `direction`, rounded as on the device."""
+        values = self._slot.values
+        change = step * np.maximum(1.0, np.abs(values)) * direction
+        return self._slot.rounded(values + change), self._slot.rounded(values - change)
+
+    def _is_resolved(self, direction: Vector, step: float) -> bool:
+        """True if every element that `direction` changes still differs after rounding."""
+        high, low = self._ends(direction, step)
+        return bool(np.all((high != low) == (direction != 0)))
+
+    def _compare(self, direction: Vector, step: float) -> tuple[float, float, float]:
+        """Slope by the gradient, difference quotient, and rounding noise of the quotient."""
+        problem, k = self._problem, self._k
+        high, low = self._ends(direction, step)
+        upper, lower = problem.results(k, high), problem.results(k, low)
+        # Both sides are divided by one width: directions with different steps stay comparable.
+        width = float(np.max(np.abs(high - low), initial=step))
+        # Elements of Min and Max arrays that no thread writes are infinite on both sides.
+        changed = upper != lower
+        cotangent, upper, lower = problem.cotangent[changed], upper[changed], lower[changed]
+        size = float(np.linalg.norm(cotangent * np.maximum(abs(upper), abs(lower))))
+        quotient = float(np.dot(cotangent, upper - lower)) / width
+        slope = float(np.dot(problem.gradients[k], high - low)) / width
+        return slope, quotient, problem.noise * size / width
+
+
+def _check_identity(at: Linearised, problem: _Problem, random: np.random.Generator) -> str:
+    """Compares vjp and jvp along random signs: <pullback(y_bar), x_dot> == <y_bar, jvp(x_dot)>.
+
+    Returns:
+        The verdict as text.
+
+    Raises:
+        GradientError: SR0463 where they disagree.
+    """
+    slots = problem.slots
+    x_dots = [as_float32(random.choice([-1.0, 1.0], slot.values.size)) for slot in slots]
+    leaves = [slot.tangent(x_dot) for slot, x_dot in zip(slots, x_dots, strict=True)]
+    try:
+        tangents = at.push(with_leaves(problem.args, leaves, keeps_others=False))
+    except DerivativeError as refused:
+        return f"no jvp to compare with ({refused.code})"
+    y_dot = tangent_floats(at.out, tangents)
+    forward = float(np.dot(problem.cotangent, y_dot))
+    pairs = list(zip(problem.gradients, x_dots, strict=True))
+    backward = float(sum(np.dot(x_bar, x_dot) for x_bar, x_dot in pairs))
+    size = float(np.sum(np.abs(problem.cotangent * y_dot)))
+    size += float(sum(np.sum(np.abs(x_bar * x_dot)) for x_bar, x_dot in pairs))
+    if not abs(forward - backward) <= IDENTITY_RTOL * size + problem.atol:
+        names = ", ".join(slot.name for slot in slots)
+        raise error("SR0463", name=names, found=backward, expected=forward)
+    return "vjp agrees with jvp"

@@ -1,9 +1,12 @@
-"""The arguments of a call -> their floats as vectors, and back with other floats in them."""
+"""Arguments, results and gradients of a call <-> vectors of their floats.
+
+Integers and booleans stay as they are; structs are read field by field.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,11 +17,12 @@ from shaderad.arrays import trees
 from shaderad.arrays.arguments import rebuilt, struct_fields
 from shaderad.arrays.arrays import Array, array
 from shaderad.arrays.pointers import HostPointer, is_pointer_structs
-from shaderad.check.vectors import Vector, as_half, filled, floats_of, has_floats
 from shaderad.execute.call import is_given
 from shaderad.ir import types
 from shaderad.language.launchable import Launchable
 from shaderad.language.structs import info_of
+
+Vector = NDArray[np.float64]
 
 
 @dataclass
@@ -34,19 +38,19 @@ class Slot:
 
     def rounded(self, values: Vector) -> Vector:
         """`values` as the device will hold them."""
-        held = floats_of(filled(self.data, values))
-        return as_half(held) if self.is_half else held
+        held = _floats_of(_filled(self.data, values))
+        return _as_half(held) if self.is_half else held
 
     def leaf(self, values: Vector) -> Any:
         """The argument with other floats in it."""
-        data = filled(self.data, values)
+        data = _filled(self.data, values)
         if isinstance(self.like, Array):
             return array(data, dtype=self.like.element, device=self.like.device)
         return self._like_argument(data)
 
     def tangent(self, values: Vector) -> Any:
         """A tangent of the argument with these floats; integers in it are 0."""
-        return self._like_argument(filled(np.zeros_like(self.data), values))
+        return self._like_argument(_filled(np.zeros_like(self.data), values))
 
     def _like_argument(self, data: NDArray[Any]) -> Any:
         is_array = isinstance(self.like, Array | np.ndarray | np.generic | list | tuple)
@@ -102,14 +106,14 @@ def slots_of(function: Callable[..., Any], args: Sequence[Any], *, is_half: bool
         for path, leaf in _leaf_paths(arg):
             if _is_differentiable(leaf):
                 data = leaf.numpy() if isinstance(leaf, Array) else np.asarray(leaf)
-                slots.append(Slot(name + path, leaf, data, floats_of(data), is_half))
+                slots.append(Slot(name + path, leaf, data, _floats_of(data), is_half))
     return slots
 
 
 def _is_differentiable(leaf: Any) -> bool:
     if isinstance(leaf, Array):
         return types.is_differentiable(leaf.element)
-    return not isinstance(leaf, int) and has_floats(np.asarray(leaf))
+    return not isinstance(leaf, int) and _has_floats(np.asarray(leaf))
 
 
 def _leaf_paths(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -147,3 +151,112 @@ def with_leaves(
         return next(remaining) if _is_differentiable(leaf) else leaf if keeps_others else None
 
     return [trees.mapped(replaced, arg) for arg in args]
+
+
+def gradient_vectors(
+    slots: Sequence[Slot], args: Sequence[Any], gradients: Sequence[Any]
+) -> list[Vector]:
+    """The floats of `gradients`, one vector per slot."""
+    vectors: list[Vector] = []
+    for arg, gradient in zip(args, gradients, strict=True):
+        if isinstance(arg, Mapping) and isinstance(gradient, Array):
+            vectors += _column_vectors(arg, gradient.numpy())
+        else:
+            vectors += _part_vectors(arg, gradient)
+    if [vector.size for vector in vectors] != [slot.values.size for slot in slots]:
+        raise RuntimeError("gradients do not match the arguments they belong to")
+    return vectors
+
+
+def _column_vectors(columns: Any, gradient: Any) -> list[Vector]:
+    """A dict of columns was an array of structs; its gradient is such an array too."""
+    if isinstance(columns, Mapping):
+        fields = cast("Mapping[str, Any]", columns).items()
+        return [v for name, column in fields for v in _column_vectors(column, gradient[name])]
+    return [_floats_of(gradient)] if _has_floats(np.asarray(columns)) else []
+
+
+def _part_vectors(tree: Any, derivative: Any) -> list[Vector]:
+    """The floats of each array in `derivative`, which is built like `tree`."""
+    vectors: list[Vector] = []
+
+    def collect(_: Any, part: Any) -> None:
+        if isinstance(part, Array):
+            vectors.append(_floats_of(part.numpy()))
+
+    trees.mapped(collect, tree, derivative)
+    return vectors
+
+
+def result_floats(out: Any) -> Vector:
+    """The floats of all results as one vector."""
+    leaves = (leaf for leaf in trees.leaves(out) if isinstance(leaf, Array))
+    return _joined([_floats_of(x.numpy()) for x in leaves if types.is_differentiable(x.element)])
+
+
+def tangent_floats(out: Any, tangents: Any) -> Vector:
+    """The floats of the tangents of the results `out` as one vector."""
+    return _joined(_part_vectors(out, tangents))
+
+
+def cotangent_tree(out: Any, cotangent: Vector) -> Any:
+    """A tree like `out` whose arrays hold the floats of `cotangent`."""
+    offset = 0
+
+    def part(leaf: Any) -> Any:
+        nonlocal offset
+        if not isinstance(leaf, Array) or not types.is_differentiable(leaf.element):
+            return None
+        blank = np.zeros_like(leaf.numpy())
+        count = _floats_of(blank).size
+        offset += count
+        return _filled(blank, cotangent[offset - count : offset])
+
+    return trees.mapped(part, out)
+
+
+# -- vectors ---------------------------------------------------------------------------------------
+
+
+def _float_parts(data: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """The floats in `data` as views, one for each field of a struct that holds some."""
+    if data.dtype.names is not None:
+        for name in data.dtype.names:
+            yield from _float_parts(data[name])
+    elif data.dtype.kind == "f":
+        yield data
+
+
+def _has_floats(data: NDArray[Any]) -> bool:
+    return any(True for _ in _float_parts(data))
+
+
+def _floats_of(data: NDArray[Any]) -> Vector:
+    return _joined([part.astype(np.float64).ravel() for part in _float_parts(data)])
+
+
+def _joined(parts: Sequence[Vector]) -> Vector:
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _filled(data: NDArray[Any], values: Vector) -> NDArray[Any]:
+    """A copy of `data` whose floats are `values`, rounded to what a device holds."""
+    copy = data.copy()
+    start = 0
+    for part in _float_parts(copy):
+        narrow = np.float16 if part.dtype == np.float16 else np.float32
+        part[...] = values[start : start + part.size].reshape(part.shape).astype(narrow)
+        start += part.size
+    return copy
+
+
+def as_float32(values: Vector) -> Vector:
+    """`values` rounded to float32."""
+    return values.astype(np.float32).astype(np.float64)
+
+
+def _as_half(values: Vector) -> Vector:
+    """`values` rounded to 16 bits; values beyond the range of half stay as they are."""
+    with np.errstate(over="ignore"):
+        narrow = values.astype(np.float16).astype(np.float64)
+    return np.where(np.isfinite(narrow), narrow, values)
