@@ -1,51 +1,59 @@
-"""Rewrites the Python body of a kernel so that it computes in Python what the kernel computes.
+"""The Python body of a kernel -> a function that computes in Python what the kernel computes.
 
 The body stays Python with its own file and lines, so that ``breakpoint()``, ``print`` and stepping
 work. Five things change: assigned and returned values are copied, callees are resolved at the
 call, shifts and powers are those of 32-bit numbers, ``while sad.limit(..)`` counts its iterations,
 and f-strings format values as a device does.
+
+User functions and methods run as such bodies, too; primitives compute in NumPy on vectors;
+constructors copy. ``fwd_diff`` and ``bwd_diff`` run in the interpreter, which differentiates by the
+rules.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count, islice
+from types import MappingProxyType, MethodType
 from typing import Any
 
 import numpy as np
 
-from shaderad.debug.values import Shown, copied
-from shaderad.language.host import PythonFunction
+from shaderad.debug.values import (
+    LocalArrayValue,
+    PairValue,
+    Shown,
+    copied,
+    fitted,
+    from_numpy,
+    in_kernel_form,
+    zero,
+)
+from shaderad.frontend.math_functions import OP_BY_FUNCTION
+from shaderad.frontend.standalone import standalone
+from shaderad.interpret import backward_once, forward_once
+from shaderad.interpret.primitives import reread, to_integer
+from shaderad.ir import ops, types
+from shaderad.ir.types import tangent
+from shaderad.language.annotations import (
+    BUILTIN_TYPES,
+    NUMPY_BY_KIND,
+    Subscripted,
+    TypeObject,
+    resolve,
+    value_type,
+)
+from shaderad.language.host import PythonFunction, UserFunction
+from shaderad.language.intrinsics import Intrinsic, KernelForm
+from shaderad.language.signatures import signature_of
+from shaderad.language.structs import info_of
 
 COPY, CALL, SHIFT, BASE, HEAD, SHOWN = (
     f"__shaderad_{name}__" for name in ("copy", "call", "shift", "base", "head", "shown")
 )
-
-
-def python_body(
-    function: PythonFunction, resolve: Callable[[Any], Any], head: Callable[[], Any]
-) -> Callable[..., Any]:
-    """The function as plain Python.
-
-    Args:
-        function: The decorated function.
-        resolve: Gives the Python function to call in place of a callee.
-        head: Gives the `resolve` of a ``while`` loop's condition, a new one for each run of the
-            loop.
-    """
-    tree = _Rewriter().visit(copy.deepcopy(function.tree))
-    code = compile(ast.Module([tree], []), function.source.file, "exec")
-    space = function.namespace() | {
-        COPY: copied,
-        CALL: resolve,
-        SHIFT: _shift_count,
-        BASE: _base,
-        HEAD: head,
-        SHOWN: Shown,
-    }
-    exec(code, space)
-    return space[function.tree.name]  # pyright: ignore[reportReturnType]
 
 
 def _shift_count(count: Any) -> Any:
@@ -65,7 +73,7 @@ def _called(name: str, argument: ast.expr) -> ast.expr:
     return ast.copy_location(ast.Call(callee, [argument], []), argument)
 
 
-class _Rewriter(ast.NodeTransformer):
+class _BodyToPython(ast.NodeTransformer):
     """Rewrites one body; nodes keep their lines."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -135,3 +143,210 @@ class _Rewriter(ast.NodeTransformer):
         if node.value is not None:
             node.value = _called(COPY, node.value)
         return node
+
+
+# -- calls -----------------------------------------------------------------------------------------
+
+
+class Calls:
+    """Resolves the calls of one debugged thread; each function is rewritten once."""
+
+    def __init__(self) -> None:
+        self._python_by_function: dict[PythonFunction, Callable[..., Any]] = {}
+        self._forms: dict[str, Callable[..., Any]] = {
+            "range": _range,
+            "static_range": range,
+            "limit": _first,
+            "unique": _first,
+            "detach": _first,
+            "diff_pair": _pair,
+            "bitcast": _bitcast,
+            "fwd_diff": self._forward,
+            "bwd_diff": self._backward,
+        }
+
+    def resolve(self, callee: Any) -> Any:
+        """The Python function to call in place of `callee`."""
+        if isinstance(callee, UserFunction):
+            return self._function(callee)
+        if isinstance(callee, MethodType) and isinstance(callee.__func__, UserFunction):
+            return MethodType(self._function(callee.__func__), callee.__self__)
+        if isinstance(callee, KernelForm):
+            return self._forms[callee.name]
+        if isinstance(callee, Intrinsic):
+            return _primitive(callee.op)
+        if isinstance(callee, TypeObject):
+            return _in_kernel_form(callee)
+        if isinstance(callee, Subscripted):
+            return lambda: _local_array(callee)
+        if isinstance(callee, type):
+            return _constructor(callee)
+        if callee is print:
+            return _print
+        op = _op_of(callee)
+        if op is not None:
+            return _primitive(op)
+        is_math = getattr(callee, "__module__", "") == math.__name__
+        return _in_kernel_form(lambda *args: callee(*map(float, args))) if is_math else callee
+
+    def body(self, function: PythonFunction) -> Callable[..., Any]:
+        """The Python body of a function or kernel."""
+        if function not in self._python_by_function:
+            tree = _BodyToPython().visit(copy.deepcopy(function.tree))
+            code = compile(ast.Module([tree], []), function.source.file, "exec")
+            space = function.namespace() | {
+                COPY: copied,
+                CALL: self.resolve,
+                SHIFT: _shift_count,
+                BASE: _base,
+                HEAD: self._head,
+                SHOWN: Shown,
+            }
+            exec(code, space)
+            self._python_by_function[function] = space[function.tree.name]  # pyright: ignore[reportArgumentType]
+        return self._python_by_function[function]
+
+    def _head(self) -> Callable[[Any], Any]:
+        """The `resolve` of a condition for one run of its loop; ``sad.limit`` counts iterations."""
+        turns = count()
+
+        def limited(condition: Any, limit: int) -> Any:
+            return condition and next(turns) < limit
+
+        def resolve(callee: Any) -> Any:
+            is_limit = isinstance(callee, KernelForm) and callee.name == "limit"
+            return limited if is_limit else self.resolve(callee)
+
+        return resolve
+
+    def _function(self, function: UserFunction) -> Callable[..., Any]:
+        body, parameters = self.body(function), signature_of(function).parameters
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            names = [name for name, _ in parameters]
+            values = dict(zip(names, args, strict=False)) | kwargs
+            return body(**{n: _passed(values[n], t) for n, t in parameters if n in values})
+
+        return call
+
+    def _forward(self, function: UserFunction) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            ir = standalone(function, {})
+            pair = forward_once(ir.function, args)
+            t, classes = ir.function.result, ir.class_by_struct
+            d = from_numpy(pair["d"], tangent(t), classes)
+            return PairValue(from_numpy(pair["p"], t, classes), d)
+
+        return call
+
+    def _backward(self, function: UserFunction) -> Callable[..., Any]:
+        def call(*args: Any) -> None:
+            ir = standalone(function, {})
+            parameters = ir.function.parameters
+            cotangent = args[-1] if len(args) > len(parameters) else None
+            cotangents = backward_once(ir.function, args[: len(parameters)], cotangent)
+            for p, pair, x_bar in zip(parameters, args, cotangents, strict=False):
+                if x_bar is not None:
+                    pair.d = from_numpy(x_bar, tangent(p.type), ir.class_by_struct)
+
+        return call
+
+
+def _passed(value: Any, t: types.Type) -> Any:
+    """An argument as a parameter of type `t` holds it."""
+    return fitted(value, t) if types.scalar_of(t) is not None else copied(value)
+
+
+def _first(value: Any, *_: Any) -> Any:
+    """The forms whose result is their first argument."""
+    return value
+
+
+def _in_kernel_form(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` with its result as a value of the kernel language."""
+
+    def call(*args: Any) -> Any:
+        return in_kernel_form(function(*args))
+
+    return call
+
+
+def _range(*bounds: Any, limit: int | None = None) -> Iterable[Any]:
+    return islice(range(*bounds), limit)
+
+
+def _pair(primal: Any, derivative: Any = None) -> PairValue:
+    d = _zero_like(primal) if derivative is None else copied(derivative)
+    return PairValue(copied(primal), d)
+
+
+def _zero_like(value: Any) -> Any:
+    """The zero derivative of a value that holds floats."""
+    info = info_of(value)
+    if info is not None:
+        return zero(tangent(info.ir_type), {info.ir_type: info.cls, **info.nested})
+    if isinstance(value, LocalArrayValue):
+        return LocalArrayValue([_zero_like(item) for item in value], tangent(value.element))
+    return in_kernel_form(np.zeros_like(np.asarray(value)))
+
+
+def _bitcast(wanted: Any, value: Any) -> Any:
+    scalar = types.scalar_of(value_type(wanted) or types.FLOAT)
+    assert scalar is not None
+    bits = reread(np.asarray(value), np.dtype(NUMPY_BY_KIND[scalar.kind]))
+    return in_kernel_form(bits.reshape(np.shape(value)))
+
+
+def _print(*args: Any, **options: Any) -> None:
+    print(*map(Shown, args), **options)  # noqa: T201
+
+
+def _local_array(annotation: Subscripted) -> Any:
+    """``sad.LocalArray[T, N]()``: zeros."""
+    classes: dict[types.Struct, type] = {}
+    return zero(resolve(annotation, {}, None, classes), classes)
+
+
+def _constructor(cls: type) -> Callable[..., Any]:
+    """A struct's class, or ``float(x)``, ``int(x)``, ``bool(x)``."""
+    if cls in BUILTIN_TYPES:
+        return _in_kernel_form(cls)
+    info = info_of(cls)
+    if info is None:
+        return cls
+
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        struct = cls(*args, **kwargs)
+        for name, t in info.ir_type.fields:
+            setattr(struct, name, _passed(getattr(struct, name), t))
+        return struct
+
+    return construct
+
+
+_BUILTINS: Mapping[Any, ops.Op] = MappingProxyType(
+    {min: ops.MIN, max: ops.MAX, abs: ops.ABS, round: ops.ROUND_INT}
+)
+
+
+def _op_of(callee: Any) -> ops.Op | None:
+    """The primitive of a Python function such as `abs` or `math.sin`."""
+    try:
+        return _BUILTINS.get(callee) or OP_BY_FUNCTION.get(callee)
+    except TypeError:  # not hashable
+        return None
+
+
+def _primitive(op: ops.Op) -> Callable[..., Any]:
+    """An op on scalars, vectors and matrices."""
+
+    def call(*args: Any) -> Any:
+        if op.arity == 2 and len(args) > 2:  # min and max of several
+            return call(call(*args[:2]), *args[2:])
+        with np.errstate(all="ignore"):
+            result = np.asarray(op.numpy(*map(np.asarray, args)))
+        if op.rule is ops.Rule.TO_INT:
+            result = to_integer(result, np.dtype(np.int32))
+        return in_kernel_form(result)
+
+    return call

@@ -1,30 +1,37 @@
-"""``kernel.debug(..)``: runs one thread of a launch as Python."""
+"""``kernel.debug(..)``: runs one thread of a launch as Python.
+
+In arrays hold the caller's data; written arrays start as on a device and hold the writes of this
+thread alone. Invariant: an index out of range never reaches an element; it is an error at its line,
+or, with ``bounds="ignore"``, reads 0 and writes nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from shaderad.arrays.arguments import at_path, normalised_shape, struct_fields
 from shaderad.arrays.arrays import Array
-from shaderad.arrays.pointers import HostPointer
 from shaderad.bodies.extents import axes_of_launch
-from shaderad.debug.arrays import PointerTarget, ReadArray, WrittenArray
-from shaderad.debug.calls import Calls
-from shaderad.debug.values import Classes, from_numpy
-from shaderad.diagnostics import error
+from shaderad.debug.bodies import Calls
+from shaderad.debug.values import Classes, checked, copied, fitted, from_numpy, zero
+from shaderad.diagnostics import BoundsError, error
 from shaderad.execute.call import CallArguments, asked_shapes, bound_call, checked_dim, inferred_dim
+from shaderad.interpret.memory import neutral
 from shaderad.ir import types
 from shaderad.ir.nodes import KernelParameter
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import Access
+from shaderad.language.annotations import NUMPY_BY_KIND
 from shaderad.language.signatures import signature_of
 from shaderad.runtime import buffers
 
 if TYPE_CHECKING:
     from shaderad.language.decorators import KernelFunction
+
+Index = tuple[int, ...]
 
 
 def debug_kernel(
@@ -81,16 +88,86 @@ def _inferred_dim(function: KernelFunction, call: CallArguments) -> tuple[int, .
 
 def _thread_index(
     function: KernelFunction, thread: int | tuple[int, ...], dim: tuple[int, ...]
-) -> tuple[int, ...]:
-    number = thread if isinstance(thread, int) else -1
-    index = thread if isinstance(thread, tuple) else ()
-    count = int(np.prod(dim, dtype=int))
-    if isinstance(thread, int) and 0 <= number < count:
-        return tuple(int(i) for i in np.unravel_index(number, dim)) if dim else ()
-    fits = len(index) == len(dim) and all(0 <= i < n for i, n in zip(index, dim, strict=False))
-    if isinstance(thread, int) or not fits:
-        raise error("SR0676", function.def_span, thread=thread, name=function.name, dim=dim)
-    return index
+) -> Index:
+    match thread:
+        case int() if 0 <= thread < int(np.prod(dim, dtype=int)):
+            return tuple(int(i) for i in np.unravel_index(thread, dim)) if dim else ()
+        case tuple() if len(thread) == len(dim) and all(
+            0 <= i < n for i, n in zip(thread, dim, strict=True)
+        ):
+            return thread
+        case _:
+            raise error("SR0676", function.def_span, thread=thread, name=function.name, dim=dim)
+
+
+class _ReadArray:
+    """An In array, or the target of a pointer, as one thread sees it."""
+
+    def __init__(
+        self, name: str, t: types.BufferType, shape: Index, classes: Classes, bounds: str,
+        read: Callable[[Index], Any],
+    ) -> None:  # fmt: skip
+        self._name = name
+        self._type = t
+        self._classes = classes
+        self._is_silent = bounds != "raise"
+        self._read = read
+        self.shape = shape
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"{self._type} of shape {self.shape}"
+
+    def __getitem__(self, key: Any) -> Any:
+        position = self._position(key)
+        return self._zero() if position is None else self._read(position)
+
+    def _position(self, key: Any) -> Index | None:
+        """The checked index; `None` where it is out of range under ``bounds="ignore"``."""
+        index = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
+        pairs = zip(index, self.shape, strict=True)
+        try:
+            return tuple(checked(i, length, f"`{self._name}`") for i, length in pairs)
+        except BoundsError:
+            if self._is_silent:
+                return None
+            raise
+
+    def _zero(self, fill: Any = 0) -> Any:
+        return zero(self._type.element, self._classes, fill)
+
+
+class _WrittenArray(_ReadArray):
+    """An Out, Add, Min or Max array: the elements that this thread read or wrote."""
+
+    def __init__(
+        self, name: str, t: types.BufferType, shape: Index, classes: Classes, bounds: str
+    ) -> None:
+        super().__init__(name, t, shape, classes, bounds, self._element)
+        self._elements: dict[Index, Any] = {}
+
+    def _element(self, position: Index) -> Any:
+        return self._elements.setdefault(position, self._start())
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        position = self._position(key)
+        if position is not None:
+            self._elements[position] = fitted(value, self._type.element)
+
+    def _start(self) -> Any:
+        access, scalar = self._type.access, types.scalar_of(self._type.element)
+        if access in (Access.MIN, Access.MAX) and scalar is not None:
+            return self._zero(neutral(access, np.dtype(NUMPY_BY_KIND[scalar.kind])))
+        return self._zero()
+
+    def written(self) -> dict[Any, Any]:
+        """Copies of the elements by index: an int for one axis, else a tuple."""
+        return {
+            index[0] if len(index) == 1 else index: copied(value)
+            for index, value in self._elements.items()
+        }
 
 
 class _ThreadBinder:
@@ -101,7 +178,7 @@ class _ThreadBinder:
         self._shapes: Mapping[str, Any] = options.get("shapes") or {}
         self._bounds = options.get("bounds", "raise")
         self._dim = dim
-        self.written: dict[str, WrittenArray] = {}
+        self.written: dict[str, _WrittenArray] = {}
 
     def bind(self, p: KernelParameter, argument: Any) -> Any:
         """The value of parameter `p`."""
@@ -110,20 +187,15 @@ class _ThreadBinder:
             return argument
         if isinstance(t, types.BufferType) and t.access is not Access.IN:
             shape = normalised_shape(self._shapes.get(p.name, self._dim), p.name)
-            array = WrittenArray(p.name, t, shape, self._classes, self._bounds)
-            self.written[p.name] = array
-            return array
+            self.written[p.name] = _WrittenArray(p.name, t, shape, self._classes, self._bounds)
+            return self.written[p.name]
         return self._bound(argument, t, p.name)
 
     def _bound(self, value: Any, t: types.Type, name: str) -> Any:
         if isinstance(t, types.Pointer):
-            return self._target(value, t, name)
+            return self._array(value.target, types.BufferType(Access.IN, t.element), name)
         if isinstance(t, types.BufferType):
-            if holds_pointers(t.element):
-                return self._target(HostPointer(value), types.Pointer(t.element), name)
-            storage, shape = buffers.to_storage(_as_numpy(value), t.element, name)
-            data = buffers.to_host(storage, t.element)
-            return ReadArray(name, t, data, shape, self._classes, self._bounds)
+            return self._array(value, t, name)
         if isinstance(t, types.Struct) and (t.holds_buffers or holds_pointers(t)):
             fields = struct_fields(value) or {}
             parts = {n: self._bound(fields[n], f, f"{name}.{n}") for n, f in t.fields}
@@ -131,23 +203,23 @@ class _ThreadBinder:
         storage, _ = buffers.to_storage(_as_numpy(value), t, name)
         return from_numpy(buffers.to_host(storage, t), t, self._classes)
 
-    def _target(self, pointer: Any, t: types.Pointer, name: str) -> PointerTarget:
-        """The elements behind a pointer; structs with pointers are bound when they are read."""
-        bounds = self._bounds
-        elements: Any
+    def _array(self, value: Any, t: types.BufferType, name: str) -> _ReadArray:
+        """An array, or the elements behind a pointer; structs of pointers are bound when read."""
         if holds_pointers(t.element):
+            structs = list(value)
+
+            def struct_at(index: Index) -> Any:
+                return self._bound(structs[index[0]], t.element, name)
+
             # A struct of pointers has no zero: an index out of range is always an error.
-            elements, bounds = list(pointer.target), "raise"
-        else:
-            storage, _ = buffers.to_storage(_as_numpy(pointer.target), t.element, name)
-            elements = buffers.to_host(storage, t.element)
+            return _ReadArray(name, t, (len(structs),), self._classes, "raise", struct_at)
+        storage, shape = buffers.to_storage(_as_numpy(value), t.element, name)
+        data = buffers.to_host(storage, t.element)
 
-        def read(element: Any) -> Any:
-            if holds_pointers(t.element):
-                return self._bound(element, t.element, name)
-            return from_numpy(element, t.element, self._classes)
+        def element_at(index: Index) -> Any:
+            return from_numpy(data[index], t.element, self._classes)
 
-        return PointerTarget(name, t, elements, read, self._classes, bounds)
+        return _ReadArray(name, t, shape, self._classes, self._bounds, element_at)
 
 
 def _as_numpy(value: Any) -> Any:
