@@ -39,7 +39,7 @@ from shaderad.trace.primitives import as_number, known_shape, made, repeats_to
 from shaderad.trace.traced import TracedArray, current_trace
 
 State = Mapping[str, Any]
-"""What a step leaves to the next, as containers of arrays."""
+"""Containers of arrays that one step passes to the next."""
 
 
 @api_class
@@ -76,10 +76,10 @@ class SGD:
         """New parameters and state; `gradients` are built like `params`.
 
         Args:
-            params: Arrays, structs of them, or tuples, lists and dicts of such; what is no float is
-                returned as it is.
-            gradients: What `sad.grad` gives by `params`.
-            state: What `init` or the step before returned.
+            params: Arrays, structs of them, or tuples, lists and dicts of such; integers are
+                returned as they are.
+            gradients: The gradients of `sad.grad` by `params`.
+            state: The state that `init` or the last step returned.
             lr: The learning rate of this step, which may be an array of shape ().
 
         Raises:
@@ -146,7 +146,7 @@ def _zeros_like(params: Any) -> Any:
 
 
 def _zeros(p: TracedArray) -> Any:
-    """What a state holds for an array: zeros in at least 32 bits, by field where it has some."""
+    """The state of an array: zeros in at least 32 bits, by field if it has fields."""
     if isinstance(p.element, Struct):
         return {name: _zeros(cast("TracedArray", p[name])) for name in _float_fields(p.element)}
     if not is_differentiable(p.element):
@@ -156,24 +156,21 @@ def _zeros(p: TracedArray) -> Any:
 
 @graph
 def _descended(params: Any, gradients: Any, lr: Any) -> Any:
-    def moved(p: Array, g: Array) -> Array:
+    def step(p: Array, g: Array) -> Array:
         return p - _like(p, lr) * g
 
-    return _moved(moved, params, gradients)
+    return _stepped(step, params, gradients)
 
 
 @graph
 def _pushed(
     params: Any, gradients: Any, velocity: Any, lr: Any, momentum: Any
 ) -> tuple[Any, State]:
-    def pushed(v: Array, g: Array) -> Array:
-        return _like(v, momentum) * v + g
-
-    def moved(p: Array, _: Array, v: Array) -> Array:
+    def step(p: Array, _: Array, v: Array) -> Array:
         return p - _like(p, lr) * v
 
-    velocity = _kept(pushed, params, gradients, velocity)
-    return _moved(moved, params, gradients, velocity), {"velocity": velocity}
+    velocity = _renewed(lambda v, g: _like(v, momentum) * v + g, params, gradients, velocity)
+    return _stepped(step, params, gradients, velocity), {"velocity": velocity}
 
 
 @graph
@@ -188,7 +185,7 @@ def _adam(
     mean_weight: Any,
     square_weight: Any,
 ) -> tuple[Any, State]:
-    # What a mean of ones would be by now: the sum of the weights.
+    # The mean of ones so far: the sum of the weights.
     mean_weight = beta1 * mean_weight + (1.0 - beta1)
     square_weight = beta2 * square_weight + (1.0 - beta2)
 
@@ -198,55 +195,57 @@ def _adam(
     def square_of(v: Array, g: Array) -> Array:
         return _like(v, beta2) * v + _like(v, 1.0 - beta2) * g * g
 
-    def moved(p: Array, _: Array, m: Array, v: Array) -> Array:
+    def step(p: Array, _: Array, m: Array, v: Array) -> Array:
         root = (v / _like(v, square_weight)) ** 0.5
         return p - _like(p, lr) * (m / _like(m, mean_weight)) / (root + _like(v, epsilon))
 
-    mean = _kept(mean_of, params, gradients, state["mean"])
-    square = _kept(square_of, params, gradients, state["square"])
-    kept = {"mean": mean, "square": square}
+    mean = _renewed(mean_of, params, gradients, state["mean"])
+    square = _renewed(square_of, params, gradients, state["square"])
     weights = {"mean_weight": mean_weight, "square_weight": square_weight}
-    return _moved(moved, params, gradients, mean, square), kept | weights
+    stepped = _stepped(step, params, gradients, mean, square)
+    return stepped, {"mean": mean, "square": square} | weights
 
 
 # -- elements ----------------------------------------------------------------------------------
 
 
-def _moved(update: Callable[..., Array], params: Any, gradients: Any, *states: Any) -> Any:
-    """`params` with ``update(p, g, *states)`` of all that has a gradient, in at least 32 bits."""
+def _stepped(update: Callable[..., Array], params: Any, gradients: Any, *states: Any) -> Any:
+    """`params` with ``update(p, g, *states)`` for arrays with a gradient, in at least 32 bits."""
 
-    def leaf(p: Array, g: Any, *given: Any) -> Array:
+    def leaf(p: Array, g: Any, *states: Any) -> Array:
         t = p.element
         if g is None or not is_differentiable(t):
             return p
         if isinstance(t, Struct):
             fields = {name: p[name] for name, _ in t.fields}
             for name in _float_fields(t):
-                fields[name] = leaf(p[name], g[name], *(one[name] for one in given))
+                fields[name] = leaf(p[name], g[name], *(state[name] for state in states))
             return struct_of_fields(t, fields)
         _check_shape("gradients", g, p)
-        for one in given:
-            _check_shape("state", one, p)
-        return _cast(update(_cast(p, _widened(t)), _cast(g, _widened(t)), *given), t)
+        for state in states:
+            _check_shape("state", state, p)
+        return _cast(update(_cast(p, _widened(t)), _cast(g, _widened(t)), *states), t)
 
     return trees.mapped(leaf, params, gradients, *states, name="params")
 
 
-def _kept(update: Callable[..., Array], params: Any, gradients: Any, state: Any) -> Any:
-    """`state` with ``update(state, g)`` of all that has a gradient."""
+def _renewed(
+    update: Callable[[Array, Array], Array], params: Any, gradients: Any, states: Any
+) -> Any:
+    """`states` with ``update(state, g)`` for arrays with a gradient."""
 
-    def leaf(p: Array, g: Any, kept: Any) -> Any:
+    def leaf(p: Array, g: Any, state: Any) -> Any:
         t = p.element
         if g is None or not is_differentiable(t):
-            return kept
+            return state
         if isinstance(t, Struct):
-            _check_names("state", kept, _float_fields(t))
-            return {name: leaf(p[name], g[name], kept[name]) for name in _float_fields(t)}
+            _check_names("state", state, _float_fields(t))
+            return {name: leaf(p[name], g[name], state[name]) for name in _float_fields(t)}
         _check_shape("gradients", g, p)
-        _check_shape("state", kept, p)
-        return update(kept, _cast(g, _widened(t)))
+        _check_shape("state", state, p)
+        return update(state, _cast(g, _widened(t)))
 
-    return trees.mapped(leaf, params, gradients, state, name="params")
+    return trees.mapped(leaf, params, gradients, states, name="params")
 
 
 def _float_fields(t: Struct) -> list[str]:
@@ -264,32 +263,25 @@ def _cast(x: Array, t: Type) -> Array:
 
 def _like(x: Array, value: Any) -> Any:
     """A number, or an array of shape () that holds one, in the type of floats of `x`."""
-    found = value.element if isinstance(value, Array) else None
-    if DOUBLE not in (found, scalar_of(x.element)):
+    # A number in a graph takes the type of its other operand by itself.
+    if not isinstance(value, Array) or DOUBLE not in (value.element, scalar_of(x.element)):
         return value
-    # A number that stands in a graph has the type of what it meets.
-    return value if found is None else _cast(value, scalar_of(x.element) or FLOAT)
+    return _cast(value, scalar_of(x.element) or FLOAT)
 
 
 def _rates_for(params: Any, *rates: Any) -> tuple[Any, ...]:
-    """Rates in double where a parameter is: as an argument of a graph, a number is a float."""
+    """Rates in double if a parameter is: as an argument of a graph, a number is a float."""
     if current_trace() is not None:
         return rates
-    doubles = [p for p in trees.leaves(params) if isinstance(p, Array) and _holds_double(p.element)]
-    if not doubles:
-        return rates
-    device = doubles[0].device
-    return tuple(_in_double(rate, device) for rate in rates)
+    arrays = (p for p in trees.leaves(params) if isinstance(p, Array))
+    double = next((p for p in arrays if DOUBLE in scalars(p.element)), None)
+    return rates if double is None else tuple(_in_double(rate, double.device) for rate in rates)
 
 
 def _in_double(rate: Any, device: Device) -> Array:
     if as_number(rate) is not None:
         return array(np.asarray(rate, np.float64), dtype=DOUBLE, device=device)
     return _cast(rate if isinstance(rate, Array) else array(rate, device=device), DOUBLE)
-
-
-def _holds_double(t: Type) -> bool:
-    return DOUBLE in scalars(t)
 
 
 def _check_names(name: str, state: Any, wanted: Sequence[str]) -> None:
