@@ -25,46 +25,38 @@ BufferT = TypeVar("BufferT")
 
 
 class IdleBuffers(Generic[BufferT]):
-    """Idle buffers by their exact size in bytes."""
+    """Idle buffers by their exact size in bytes, the longest idle first."""
 
     def __init__(self) -> None:
-        self._by_size: defaultdict[int, deque[tuple[int, BufferT]]] = defaultdict(deque)
-        """Serial number and buffer, oldest first."""
-        self._size_by_number: OrderedDict[int, int] = OrderedDict()
-        self._next_number = 0
+        self._by_size: defaultdict[int, OrderedDict[BufferT, None]] = defaultdict(OrderedDict)
+        self._size_by_buffer: OrderedDict[BufferT, int] = OrderedDict()
         self.byte_count = 0
 
     def keep(self, size: int, buffer: BufferT, room: int) -> list[BufferT]:
         """Adds a buffer; removes and returns those that exceed `room` bytes, oldest first."""
-        self._by_size[size].append((self._next_number, buffer))
-        self._size_by_number[self._next_number] = size
-        self._next_number += 1
+        same_size = self._by_size[size]
+        same_size[buffer] = None
+        self._size_by_buffer[buffer] = size
         self.byte_count += size + BOOKKEEPING_BYTES
-        given_up = [self._oldest(size)] if len(self._by_size[size]) > IDLE_COUNT else []
+        given_up = [self._removed(next(iter(same_size)))] if len(same_size) > IDLE_COUNT else []
         while self.byte_count > room:
-            given_up.append(self._oldest(next(iter(self._size_by_number.values()))))
+            given_up.append(self._removed(next(iter(self._size_by_buffer))))
         return given_up
 
     def take(self, size: int) -> BufferT | None:
         """Removes the newest buffer of exactly `size` bytes; its content is arbitrary."""
-        idle = self._by_size.get(size)
-        return self._removed(size, *idle.pop()) if idle else None
+        same_size = self._by_size.get(size)
+        return self._removed(next(reversed(same_size))) if same_size else None
 
     def clear(self) -> list[BufferT]:
         """Removes and returns all buffers."""
-        buffers = [buffer for idle in self._by_size.values() for _, buffer in idle]
-        self._by_size.clear()
-        self._size_by_number.clear()
-        self.byte_count = 0
-        return buffers
+        return [self._removed(buffer) for buffer in list(self._size_by_buffer)]
 
-    def _oldest(self, size: int) -> BufferT:
-        return self._removed(size, *self._by_size[size].popleft())
-
-    def _removed(self, size: int, number: int, buffer: BufferT) -> BufferT:
+    def _removed(self, buffer: BufferT) -> BufferT:
+        size = self._size_by_buffer.pop(buffer)
+        del self._by_size[size][buffer]
         if not self._by_size[size]:
             del self._by_size[size]
-        del self._size_by_number[number]
         self.byte_count -= size + BOOKKEEPING_BYTES
         return buffer
 
