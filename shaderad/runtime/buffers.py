@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import accumulate
 from math import prod
 from typing import Any, cast
 
@@ -91,14 +92,11 @@ def _dtype(t: types.Type, align: int, *, on_host: bool) -> np.dtype[Any]:
         (name, _dtype(base_of(f), align, on_host=on_host), element_axes(f)) for name, f in t.fields
     ]
     if on_host and types.Kind.BOOL in {s.kind for s in types.scalars(t)}:
-        return np.dtype([(n, d, a) for n, d, a in fields])
-    offsets: list[int] = []
-    offset = 0
-    for _, f in t.fields:
-        offsets.append(offset)
-        offset += -(-types.byte_count(f) // align) * align
+        return np.dtype(fields)
+    sizes = [-(-types.byte_count(f) // align) * align for _, f in t.fields]
+    *offsets, itemsize = accumulate(sizes, initial=0)
     names, formats = [n for n, _, _ in fields], [(d, a) for _, d, a in fields]
-    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": offset})
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": itemsize})
 
 
 def check_element_count(shape: tuple[int, ...]) -> None:
@@ -182,15 +180,19 @@ def to_storage(data: Any, t: types.Type, name: str) -> tuple[AnyArray, tuple[int
     Raises:
         ShapeError: SR0352 element axes, SR0353 kind, SR0354 range, SR0355 and SR0356 fields.
     """
-    if isinstance(base_of(t), types.Struct):
-        return _structs_to_storage(data, t, name)
+    base = base_of(t)
+    if isinstance(base, types.Struct):
+        return _structs_to_storage(data, t, base, name)
+    assert isinstance(base, types.Scalar)
     array = as_numpy(data, name)
-    axes = element_axes(t)
     if array.shape == (0,):  # an empty list has no element axes
-        array = array.reshape((0, *axes))
+        array = array.reshape((0, *element_axes(t)))
     shape = _shape_of_elements(array.shape, t, name)
     check_element_count(shape)
-    return _scalars_to_storage(array, t, name), shape
+    if array.dtype != _HOST[base.kind]:
+        _check_conversion(array, base, name)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(array, dtype=_STORAGE[base.kind], order="C"), shape
 
 
 def _shape_of_elements(shape: tuple[int, ...], t: types.Type, name: str) -> tuple[int, ...]:
@@ -200,17 +202,6 @@ def _shape_of_elements(shape: tuple[int, ...], t: types.Type, name: str) -> tupl
     if split < 0 or shape[split:] != axes:
         raise error("SR0352", name=name, type=t, axes=axes, shape=shape)
     return shape[:split]
-
-
-def _scalars_to_storage(array: AnyArray, t: types.Type, name: str) -> AnyArray:
-    scalar = base_of(t)
-    if not isinstance(scalar, types.Scalar):
-        raise TypeError(f"{scalar} is no scalar")
-    target = _STORAGE[scalar.kind]
-    if array.dtype != _HOST[scalar.kind]:
-        _check_conversion(array, scalar, name)
-    with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(array, dtype=target, order="C")
 
 
 _TAKES = {"f": "fiu", "i": "iu", "u": "iu", "b": "b"}
@@ -235,10 +226,9 @@ def _check_conversion(array: AnyArray, scalar: types.Scalar, name: str) -> None:
         raise error("SR0354", name=name, type=scalar, value=array[outside].flat[0])
 
 
-def _structs_to_storage(data: Any, t: types.Type, name: str) -> tuple[AnyArray, tuple[int, ...]]:
-    struct = base_of(t)
-    if not isinstance(struct, types.Struct):
-        raise TypeError(f"{struct} is no struct")
+def _structs_to_storage(
+    data: Any, t: types.Type, struct: types.Struct, name: str
+) -> tuple[AnyArray, tuple[int, ...]]:
     columns = _columns(data, struct, name)
     parts: dict[str, AnyArray] = {}
     shape: tuple[int, ...] | None = None
@@ -284,8 +274,8 @@ def _structured_names(data: Any) -> tuple[str, ...] | None:
 
 def from_storage(raw: memoryview | bytes, t: types.Type, shape: tuple[int, ...]) -> AnyArray:
     """The inverse of `to_storage`: a writable host array."""
-    stored = np.frombuffer(raw, storage_dtype(t), count=prod((*shape, *element_axes(t))))
-    return to_host(stored.reshape((*shape, *element_axes(t))), t)
+    axes = (*shape, *element_axes(t))
+    return to_host(np.frombuffer(raw, storage_dtype(t), count=prod(axes)).reshape(axes), t)
 
 
 def to_host(stored: AnyArray, t: types.Type) -> AnyArray:
@@ -296,8 +286,7 @@ def to_host(stored: AnyArray, t: types.Type) -> AnyArray:
     if target.names is None:
         return stored.astype(target)
     struct = base_of(t)
-    if not isinstance(struct, types.Struct):
-        raise TypeError(f"{struct} is no struct")
+    assert isinstance(struct, types.Struct)
     host = np.empty(stored.shape, target)
     for field, field_type in struct.fields:
         host[field] = to_host(stored[field], field_type)

@@ -44,13 +44,6 @@ FEATURES = {
 }
 """Our features and those of slangpy."""
 
-APIS = {
-    "vulkan": spy.DeviceType.vulkan,
-    "d3d12": spy.DeviceType.d3d12,
-    "metal": spy.DeviceType.metal,
-    "cuda": spy.DeviceType.cuda,
-}
-
 APIS_BY_PLATFORM = {"win32": ("d3d12", "vulkan", "cuda"), "darwin": ("metal",)}
 OTHER_APIS = ("vulkan", "cuda")
 
@@ -85,7 +78,7 @@ def list_devices() -> list[DeviceInfo]:
         (api, adapter.name)
         for api in APIS_BY_PLATFORM.get(sys.platform, OTHER_APIS)
         if api != "cuda" or shutil.which("nvidia-smi") is not None
-        for adapter in spy.Device.enumerate_adapters(APIS[api])
+        for adapter in spy.Device.enumerate_adapters(spy.DeviceType[api])
     ]
     return [
         DeviceInfo(
@@ -98,7 +91,7 @@ def list_devices() -> list[DeviceInfo]:
 def open_device(wanted: str | int | None, limits: Mapping[str, Any]) -> SlangpyRuntime:
     """Opens the adapter that matches `wanted`, which may name an API such as `cuda`."""
     info = choose("slangpy", list_devices(), wanted)
-    same_api = spy.Device.enumerate_adapters(APIS[info.api])
+    same_api = spy.Device.enumerate_adapters(spy.DeviceType[info.api])
     luid = next(a.luid for a in same_api if a.name == info.adapter)
     return SlangpyRuntime(_create(info, luid), limits, owns_device=True)
 
@@ -112,7 +105,7 @@ def _create(info: DeviceInfo, luid: list[int]) -> Any:
     """Opens a device with slangpy's own caches, or without if their folder is not writable."""
     folder = default_cache().made()
     options: dict[str, Any] = {
-        "type": APIS[info.api],
+        "type": spy.DeviceType[info.api],
         "adapter_luid": luid,
         "enable_hot_reload": False,
         "enable_rhi_validation": False,
