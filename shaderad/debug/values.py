@@ -64,14 +64,14 @@ class VectorValue(_Components):
         columns = _columns(name, len(self))
         if columns is None:
             raise AttributeError(f"Vector has no component {name}")
-        return super().__getitem__(columns[0] if len(columns) == 1 else columns)
+        return super().__getitem__(columns)
 
     def __setattr__(self, name: str, value: Any) -> None:
         columns = _columns(name, len(self))
         if columns is None:
             super().__setattr__(name, value)
         else:
-            super().__setitem__(columns[0] if len(columns) == 1 else columns, value)
+            super().__setitem__(columns, value)
 
 
 class MatrixValue(_Components):
@@ -88,11 +88,12 @@ def _spelled(value: np.ndarray[Any, Any]) -> str:
     return kind.value + "x".join(map(str, value.shape))
 
 
-def _columns(name: str, count: int) -> list[int] | None:
-    """The component numbers of a swizzle; `None` for other names."""
+def _columns(name: str, count: int) -> list[int] | int | None:
+    """The component numbers of a swizzle, one alone as an int; `None` for other names."""
     for letters in _LETTERS:
         if 1 <= len(name) <= 4 and set(name) <= set(letters[:count]):
-            return [letters.index(c) for c in name]
+            columns = [letters.index(c) for c in name]
+            return columns if len(columns) > 1 else columns[0]
     return None
 
 

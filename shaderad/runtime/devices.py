@@ -117,20 +117,26 @@ def open_runtime(
 
 
 def _opened(
-    name: str | None, adapter: str | int | None, native: Any, forced: Mapping[str, Any]
+    name: str | None, adapter: str | int | None, native: Any, limits: Mapping[str, Any]
 ) -> Runtime:
     if native is not None:
-        return _wrap(native, forced)
+        package = type(native).__module__.partition(".")[0]
+        if RUNTIMES.get(package) != type(native).__name__:
+            raise error("SR0616", found=type(native).__qualname__)
+        return runtime_module(package).wrap_device(native, limits)
     if name is not None and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise error("SR0620", found=repr(name))
     chosen = name or os.environ.get(DEVICE_VARIABLE) or None
     if chosen is not None:
         runtime, _, part = chosen.partition(":")
-        return _open(runtime, part if adapter is None and part else adapter, forced)
+        if runtime not in RUNTIMES:
+            raise error("SR0601", name=runtime)
+        wanted = part if adapter is None and part else adapter
+        return runtime_module(runtime).open_device(wanted, limits)
     failures: list[Error] = []
     for runtime in RUNTIMES:
         try:
-            return _open(runtime, adapter, forced)
+            return runtime_module(runtime).open_device(adapter, limits)
         except Error as failure:
             failures.append(failure)
     first, *others = failures
@@ -144,19 +150,6 @@ def vetting_device() -> VettingDevice:
         DeviceError: SR0602, SR0603, if wgpu has no adapter or cannot be loaded.
     """
     return runtime_module("wgpu").vetting_device()
-
-
-def _open(runtime: str, adapter: str | int | None, limits: Mapping[str, Any]) -> Runtime:
-    if runtime not in RUNTIMES:
-        raise error("SR0601", name=runtime)
-    return runtime_module(runtime).open_device(adapter, limits)
-
-
-def _wrap(native: Any, limits: Mapping[str, Any]) -> Runtime:
-    package = type(native).__module__.partition(".")[0]
-    if RUNTIMES.get(package) != type(native).__name__:
-        raise error("SR0616", found=type(native).__qualname__)
-    return runtime_module(package).wrap_device(native, limits)
 
 
 def runtime_module(runtime: str) -> Any:

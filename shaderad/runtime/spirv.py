@@ -192,9 +192,8 @@ class _Block:
 
     merge: int = 0
     """The merge block, if the block is a header."""
-    is_loop: bool = False
     next_by_loop: int = 0
-    """The continue target of a loop."""
+    """The continue target, if the block is the header of a loop."""
     successors: list[int] = field(default_factory=list[int])
     is_switch: bool = False
 
@@ -211,8 +210,9 @@ def leaves_loop_from_switch(module: bytes) -> bool:
         blocks = _blocks(module)
     except (MalformedSpirvError, IndexError):
         return False
-    header_by_merge = {block.merge: label for label, block in blocks.items() if block.is_loop}
-    loop_steps = {block.next_by_loop for block in blocks.values() if block.is_loop}
+    loops = {label: block for label, block in blocks.items() if block.next_by_loop}
+    header_by_merge = {loop.merge: label for label, loop in loops.items()}
+    loop_steps = {loop.next_by_loop for loop in loops.values()}
     return any(
         block.is_switch and _leaves(blocks, block, header_by_merge, loop_steps)
         for block in blocks.values()
@@ -236,16 +236,10 @@ def _leaves(
         if label in header_by_merge and header_by_merge[label] not in inside:
             return True
         inside.add(label)
-        block = blocks[label]
-        is_outer_step = label in loop_steps and not _steps_inside(blocks, label, inside)
-        if not is_outer_step:
-            waiting += block.successors
+        # The continue target of a loop around the switch leads out of the switch.
+        if label not in loop_steps or any(blocks[k].next_by_loop == label for k in inside):
+            waiting += blocks[label].successors
     return False
-
-
-def _steps_inside(blocks: dict[int, _Block], step: int, inside: set[int]) -> bool:
-    """True if `step` is the continue target of a loop whose header is `inside`."""
-    return any(blocks[label].next_by_loop == step for label in inside)
 
 
 def _blocks(module: bytes) -> dict[int, _Block]:
@@ -255,7 +249,7 @@ def _blocks(module: bytes) -> dict[int, _Block]:
         if opcode == _LABEL:
             block = blocks[operands[0]] = _Block()
         elif opcode == _LOOP_MERGE:
-            block.merge, block.next_by_loop, block.is_loop = operands[0], operands[1], True
+            block.merge, block.next_by_loop = operands[0], operands[1]
         elif opcode == _SELECTION_MERGE:
             block.merge = operands[0]
         elif opcode == _BRANCH:

@@ -64,7 +64,7 @@ WORDS_PAGE_BYTES = 256 * 1024
 
 def list_devices() -> list[DeviceInfo]:
     """Every adapter of wgpu, in its order."""
-    return [_info(index, adapter) for index, adapter in enumerate(_adapters())]
+    return [info for info, _ in _adapters()]
 
 
 def open_native(
@@ -112,17 +112,17 @@ def _described(
 
 def _chosen(wanted: str | int | None) -> tuple[DeviceInfo, Any]:
     adapters = _adapters()
-    info = choose("wgpu", [_info(index, a) for index, a in enumerate(adapters)], wanted)
-    return info, adapters[info.index]
+    return adapters[choose("wgpu", [info for info, _ in adapters], wanted).index]
 
 
-def _adapters() -> list[Any]:
+def _adapters() -> list[tuple[DeviceInfo, Any]]:
     read_types_quickly(ffi)
     # Without OpenGL: looking for it takes 0.4 s, and it lacks features that kernels need. Raises
     # if the instance of wgpu exists already.
     with contextlib.suppress(RuntimeError):
         cast("Any", extras).set_instance_extras(backends=["Primary"])
-    return list(wgpu.gpu.enumerate_adapters_sync())
+    adapters = wgpu.gpu.enumerate_adapters_sync()
+    return [(_info(index, adapter), adapter) for index, adapter in enumerate(adapters)]
 
 
 def _requested(adapter: Any, features: tuple[str, ...], limits: Mapping[str, int]) -> Any:
@@ -247,8 +247,7 @@ def _best() -> dict[str, Any]:
 def _vetting_device(
     identity: tuple[str, str, str], features: tuple[str, ...], limits: tuple[tuple[str, int], ...]
 ) -> Any:
-    for adapter in _adapters():
-        info = _info(0, adapter)
+    for info, adapter in _adapters():
         if (info.adapter, info.api, info.driver) == identity:
             return _requested(adapter, features, dict(limits))
     raise LookupError(f"no adapter {msgspec.json.encode(identity).decode()}")

@@ -48,13 +48,12 @@ def wrap_device(device: Any, limits: Mapping[str, Any]) -> WgpuRuntime:
 class WgpuPipeline(Pipeline):
     """A compute pipeline and its bind group layout."""
 
-    __slots__ = ("layout", "serial", "space")
+    __slots__ = ("layout", "serial")
 
     def __init__(self, program: Program, native: Any, layout: Any, serial: int) -> None:
         super().__init__(program, native)
         self.layout = layout
         self.serial = serial
-        self.space = program.space
 
 
 class _Recording:
@@ -230,10 +229,7 @@ class WgpuRuntime(Runtime):
         with Work(program.name, "driver"):
             native = device.create_compute_pipeline(
                 layout=device.create_pipeline_layout(
-                    bind_group_layouts=[
-                        *(self._empty[0] for _ in range(program.space)),
-                        layout,
-                    ]
+                    bind_group_layouts=[*(self._empty[0] for _ in range(program.space)), layout]
                 ),
                 compute={
                     "module": wgpu_adapters.create_module(device, text),
@@ -260,9 +256,10 @@ class WgpuRuntime(Runtime):
         if recording.pipeline is not pipeline:
             compute.set_pipeline(pipeline.native)
             recording.pipeline = pipeline
-        for index in range(pipeline.space):
+        space = pipeline.program.space
+        for index in range(space):
             compute.set_bind_group(index, self._empty[1])
-        compute.set_bind_group(pipeline.space, group, offsets)
+        compute.set_bind_group(space, group, offsets)
         compute.dispatch_workgroups(*groups)
 
     def _place(self, words: bytes) -> int:
