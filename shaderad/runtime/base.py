@@ -18,8 +18,14 @@ from typing import Any
 from shaderad.compiler.artifact import Access, Code, Program
 from shaderad.diagnostics import error
 from shaderad.diagnostics.progress import Work
-from shaderad.runtime.buffers import WORD_BYTES, padded
-from shaderad.runtime.capabilities import Capabilities, check_bytes, check_program, words_bytes
+from shaderad.runtime.capabilities import (
+    WORD_BYTES,
+    Capabilities,
+    check_bytes,
+    check_program,
+    padded,
+    words_bytes,
+)
 from shaderad.runtime.guard import Guarded, guarded
 from shaderad.runtime.idle_buffers import BufferPool, DeviceBuffer
 from shaderad.runtime.process import let_through, turn
@@ -34,7 +40,7 @@ STAGING_KEPT_BYTES = 1 << 20
 STAGING_LIMIT_BYTES = 256 << 20
 """Larger read-backs are split; it is WebGPU's default for the maximum buffer size."""
 
-Place = tuple[DeviceBuffer, int]
+BufferOffset = tuple[DeviceBuffer, int]
 """A buffer, and an offset in it in bytes."""
 
 
@@ -233,7 +239,9 @@ class Runtime(Guarded):
     def record_zero(self, buffer: DeviceBuffer, offset: int, byte_count: int) -> None: ...
 
     @abstractmethod
-    def record_copy(self, source: Place, destination: Place, byte_count: int) -> None: ...
+    def record_copy(
+        self, source: BufferOffset, destination: BufferOffset, byte_count: int
+    ) -> None: ...
 
     # -- commands ----------------------------------------------------------------------------------
 

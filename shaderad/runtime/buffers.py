@@ -18,6 +18,7 @@ import numpy as np
 from shaderad.diagnostics import Error, error
 from shaderad.ir import types
 from shaderad.language.structs import check_fields
+from shaderad.runtime import capabilities
 
 # The same as NDArray[Any], without importing numpy.typing.
 AnyArray = np.ndarray[tuple[Any, ...], np.dtype[Any]]
@@ -44,7 +45,7 @@ _CHECKED_RANGE = {
     types.Kind.FLOAT: float(np.finfo(np.float32).max),
     types.Kind.HALF: float(np.finfo(np.float16).max),
 }
-WORD_BYTES = 4
+WORD_BYTES = capabilities.WORD_BYTES
 ELEMENT_COUNT_LIMIT = 2**31 - 1
 """Indices are signed 32-bit ints in kernels."""
 
@@ -107,12 +108,7 @@ def check_element_count(shape: tuple[int, ...]) -> None:
 
 def byte_count(t: types.Type, count: int) -> int:
     """The size of `count` elements, rounded up to whole 32-bit words."""
-    return padded(types.byte_count(t) * count)
-
-
-def padded(byte_count: int) -> int:
-    """`byte_count` rounded up to whole words, the unit of copies and clears."""
-    return (byte_count + WORD_BYTES - 1) // WORD_BYTES * WORD_BYTES
+    return capabilities.padded(types.byte_count(t) * count)
 
 
 def inferred_type(data: AnyArray) -> types.Type:

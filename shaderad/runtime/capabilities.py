@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from shaderad.compiler.artifact import Access, Program
 from shaderad.diagnostics import error
-from shaderad.runtime.buffers import WORD_BYTES
+
+WORD_BYTES = 4
 
 Atomics = Literal["native", "compare-exchange", "exchange"]
 """The ways of adding a float to memory that threads share."""
@@ -49,6 +50,11 @@ class Capabilities:
     def is_parallel(self) -> bool:
         """True if threads of a workgroup run in parallel; software devices run them in turn."""
         return self.kind != "software"
+
+
+def padded(byte_count: int) -> int:
+    """`byte_count` rounded up to whole words, the unit of copies and clears."""
+    return (byte_count + WORD_BYTES - 1) // WORD_BYTES * WORD_BYTES
 
 
 def words_bytes(program: Program) -> int:

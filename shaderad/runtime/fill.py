@@ -6,7 +6,7 @@ import struct
 
 from shaderad.compiler.artifact import Access, Binding, Code, Program
 from shaderad.runtime.base import Runtime, check_range
-from shaderad.runtime.buffers import WORD_BYTES, padded
+from shaderad.runtime.capabilities import WORD_BYTES, padded
 from shaderad.runtime.idle_buffers import DeviceBuffer
 
 GROUP_SIZE = 64

@@ -27,7 +27,7 @@ from shaderad.compiler.cache import default_cache
 from shaderad.compiler.compile import library_path, modules_of
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.progress import Work
-from shaderad.runtime.base import STAGING_KEPT_BYTES, Pipeline, Place, Runtime
+from shaderad.runtime.base import STAGING_KEPT_BYTES, BufferOffset, Pipeline, Runtime
 from shaderad.runtime.capabilities import Capabilities, Kind, limited
 from shaderad.runtime.devices import DeviceInfo, choose
 from shaderad.runtime.guard import guarded, shortened
@@ -232,7 +232,7 @@ class SlangpyRuntime(Runtime):
             # `BufferRange` cannot be set from Python (0.43), so zeros are copied.
             self.copy(self.allocate(byte_count), 0, buffer, offset, byte_count)
 
-    def record_copy(self, source: Place, destination: Place, byte_count: int) -> None:
+    def record_copy(self, source: BufferOffset, destination: BufferOffset, byte_count: int) -> None:
         self._commands().copy_buffer(
             destination[0].native, destination[1], source[0].native, source[1], byte_count
         )

@@ -17,9 +17,8 @@ from shaderad.compiler.artifact import Access, Code, Program
 from shaderad.compiler.compile import VettingDevice
 from shaderad.diagnostics.progress import Work
 from shaderad.runtime import wgpu_adapters
-from shaderad.runtime.base import STAGING_KEPT_BYTES, Pipeline, Place, Runtime
-from shaderad.runtime.buffers import WORD_BYTES, padded
-from shaderad.runtime.capabilities import Capabilities, words_bytes
+from shaderad.runtime.base import STAGING_KEPT_BYTES, BufferOffset, Pipeline, Runtime
+from shaderad.runtime.capabilities import WORD_BYTES, Capabilities, padded, words_bytes
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import DeviceBuffer
 from shaderad.runtime.routes import Route, choose_code
@@ -203,7 +202,7 @@ class WgpuRuntime(Runtime):
         recording.touched.add(buffer.serial)
         recording.end_pass().clear_buffer(buffer.native, offset, byte_count)
 
-    def record_copy(self, source: Place, destination: Place, byte_count: int) -> None:
+    def record_copy(self, source: BufferOffset, destination: BufferOffset, byte_count: int) -> None:
         recording = self._recorded()
         recording.touched |= {source[0].serial, destination[0].serial}
         recording.end_pass().copy_buffer_to_buffer(
