@@ -47,12 +47,13 @@ def wrap_device(device: Any, limits: Mapping[str, Any]) -> WgpuRuntime:
 class WgpuPipeline(Pipeline):
     """A compute pipeline and its bind group layout."""
 
-    __slots__ = ("layout", "serial")
+    __slots__ = ("layout", "serial", "uniform_bytes")
 
     def __init__(self, program: Program, native: Any, layout: Any, serial: int) -> None:
         super().__init__(program, native)
         self.layout = layout
         self.serial = serial
+        self.uniform_bytes = _uniform_bytes(self.words_bytes)
 
 
 class _Recording:
@@ -282,11 +283,7 @@ class WgpuRuntime(Runtime):
             resource = {"buffer": native, "offset": 0, "size": native.size}
             entries.append({"binding": slot, "resource": resource})
         if pipeline.uniform_slot is not None:
-            page = {
-                "buffer": self._words_buffer,
-                "offset": 0,
-                "size": _uniform_bytes(pipeline.words_bytes),
-            }
+            page = {"buffer": self._words_buffer, "offset": 0, "size": pipeline.uniform_bytes}
             entries.append({"binding": pipeline.uniform_slot, "resource": page})
         group = self.native.create_bind_group(layout=pipeline.layout, entries=entries)
         self._bind_groups.keep(key, group)
