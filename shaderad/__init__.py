@@ -10,15 +10,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from shaderad.decorators import *
 from shaderad.diagnostics import error
 from shaderad.diagnostics.errors import *
 from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.language.annotations import *
 from shaderad.language.annotations import TYPES
-from shaderad.language.decorators import *
 from shaderad.language.intrinsics import FORMS, INTRINSICS
-from shaderad.language.structs import *
 
 if TYPE_CHECKING:  # What `_LATER` imports.
     from shaderad import optim as optim
@@ -36,10 +35,9 @@ if TYPE_CHECKING:  # What `_LATER` imports.
 __version__ = "0.1.0"
 
 _AT_ONCE = (
+    "shaderad.decorators",
     "shaderad.diagnostics.errors",
     "shaderad.language.annotations",
-    "shaderad.language.decorators",
-    "shaderad.language.structs",
 )
 _LATER = {
     "shaderad.runtime.devices": ("DeviceInfo", "devices"),

@@ -9,8 +9,8 @@ import numpy as np
 
 import shaderad as sad
 from shaderad.arrays.arguments import rebuilt, struct_fields
+from shaderad.decorators import KernelFunction
 from shaderad.device.devices import current_device
-from shaderad.language.decorators import KernelFunction
 from shaderad.trace.arguments import typed_arguments
 from tests.oracle import Oracle, oracle
 

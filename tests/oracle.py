@@ -15,12 +15,12 @@ import numpy as np
 
 from shaderad.arrays.arguments import at_path
 from shaderad.arrays.arrays import Array
+from shaderad.decorators import KernelFunction
 from shaderad.execute.call import bound_call
 from shaderad.interpret import RunReport, interpret
 from shaderad.interpret.run import KernelRun
 from shaderad.ir import nodes
 from shaderad.ir.types import Access, Type, is_differentiable
-from shaderad.language.decorators import KernelFunction
 from shaderad.rules.transforms import push_kernel
 from shaderad.runtime import buffers
 from tests.pooled import pools_of

@@ -19,7 +19,7 @@ from shaderad.arrays.arrays import Array, array
 from shaderad.arrays.pointers import HostPointer, is_pointer_structs
 from shaderad.execute.call import is_given
 from shaderad.ir import types
-from shaderad.language.launchable import Launchable
+from shaderad.language.signatures import Launchable
 from shaderad.language.structs import info_of
 
 Vector = NDArray[np.float64]

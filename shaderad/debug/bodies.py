@@ -33,7 +33,7 @@ from shaderad.debug.values import (
     zero,
 )
 from shaderad.frontend.math_functions import OP_BY_FUNCTION
-from shaderad.frontend.standalone import standalone
+from shaderad.frontend.kernels import standalone
 from shaderad.interpret import backward_once, forward_once
 from shaderad.interpret.primitives import reread, to_integer
 from shaderad.ir import ops, types

@@ -29,7 +29,7 @@ from shaderad.language.signatures import signature_of
 from shaderad.runtime import buffers
 
 if TYPE_CHECKING:
-    from shaderad.language.decorators import KernelFunction
+    from shaderad.decorators import KernelFunction
 
 Index = tuple[int, ...]
 

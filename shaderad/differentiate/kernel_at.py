@@ -32,7 +32,7 @@ from shaderad.execute.call import bound_call, launch_of, results_of
 from shaderad.execute.pools import joined, numbers_of, part_of
 from shaderad.ir import types
 from shaderad.ir.pointers import POINTED, comes_apart, holds_pointers, is_pooled, reaches_floats
-from shaderad.language.launchable import Launchable
+from shaderad.language.signatures import Launchable
 from shaderad.runtime import buffers
 from shaderad.trace.tape import When, start, trace_of
 

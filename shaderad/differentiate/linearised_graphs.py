@@ -21,7 +21,7 @@ from shaderad.ir import sizes, types
 from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.graph_prints import silent_graph
 from shaderad.ir.nodes import Kernel
-from shaderad.language.launchable import Launchable
+from shaderad.language.signatures import Launchable
 from shaderad.plan.sharing import shared_graph
 from shaderad.runtime import buffers
 from shaderad.trace.arguments import (

@@ -21,7 +21,7 @@ from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.differentiate.linearised import Linearised, linearised, linearised_as_graph
 from shaderad.execute.bindable_graphs import BindableGraph
 from shaderad.ir import types
-from shaderad.language.launchable import Launchable
+from shaderad.language.signatures import Launchable
 from shaderad.trace.tape import When, is_taped
 from shaderad.trace.traced import TracedArray, current_trace
 

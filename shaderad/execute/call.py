@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from shaderad.device.kernel_facts import KernelFacts
     from shaderad.diagnostics import Span
     from shaderad.ir import nodes
-    from shaderad.language.launchable import Launchable
+    from shaderad.language.signatures import Launchable
 
 OPTIONS = ("dim", "shapes", "bounds", "checks", "device")
 

@@ -8,12 +8,14 @@ A name has one type. The access of an array decides which statements may write i
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
-from shaderad.diagnostics import Span, error
+from shaderad.diagnostics import Error, Span, error
 from shaderad.frontend import operators
-from shaderad.frontend.body import BodyReader, is_simple
+from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import coerce, expr, natural_type
 from shaderad.frontend.places import AssignedPlace, read_place, root_of
+from shaderad.frontend.subscripts import HOW_WRITTEN
 from shaderad.ir import ops
 from shaderad.ir.nodes import (
     Accumulate,
@@ -23,6 +25,7 @@ from shaderad.ir.nodes import (
     Field,
     Load,
     PointerIndex,
+    Stmt,
     Store,
     Swizzle,
     Var,
@@ -56,7 +59,7 @@ def assign(body: BodyReader, node: ast.Assign) -> None:
     if len(node.targets) > 1 and isinstance(value, Expr):
         value = body.keep(value, "value")
     for target in node.targets:
-        assign_to(body, target, value, node.value)
+        _assign_to(body, target, value, node.value)
 
 
 def annotated(body: BodyReader, node: ast.AnnAssign) -> None:
@@ -71,16 +74,13 @@ def annotated(body: BodyReader, node: ast.AnnAssign) -> None:
         raise error("SR0301", span, found=text, why="a local name holds a value")
     body.check_bindable(node.target)
     if node.value is not None and holds_pointers(t):
-        t = coerce(body.value(node.value), t, body.span(node.value)).type
-    local = body.scope.local_name_by_name.get(node.target.id, node.target.id)
-    declared = body.scope.types.get(local, t)
+        t = body.coerced(node.value, t).type
+    declared = body.scope.types.setdefault(body.scope.ir_name(node.target.id), t)
     if declared != t:
         raise body.error("SR0317", node.target, name=node.target.id, type=declared, found=f"`{t}`",
                          help="use another name")  # fmt: skip
-    body.declare(local, t)
-    if node.value is None:
-        return
-    bind(body, node.target, coerce(body.value(node.value), t, body.span(node.value)), node.value)
+    if node.value is not None:
+        _bind(body, node.target, body.coerced(node.value, t), node.value)
 
 
 def _is_local(t: Type) -> bool:
@@ -89,42 +89,37 @@ def _is_local(t: Type) -> bool:
     return not isinstance(t, BufferType | Void | ConstType | IndexType)
 
 
-def assign_to(body: BodyReader, target: ast.expr, value: Value, source: ast.expr) -> None:
+def _assign_to(body: BodyReader, target: ast.expr, value: Value, source: ast.expr) -> None:
     """Writes `value`, which was read from `source`, to one target."""
     if isinstance(target, ast.Name):
-        bind(body, target, value, source)
+        _bind(body, target, value, source)
     elif isinstance(target, ast.Tuple | ast.List):
         _unpack(body, target, value, source)
     elif isinstance(target, ast.Starred):
         raise body.error("SR0202", target, found="`*`", help="write every name out")
     else:
         place = read_place(body, target)
-        span = body.span(source)
-        _write(body, place, coerce(value, place.value.type, span), target)
+        _write(body, place, coerce(value, place.value.type, body.span(source)), target)
 
 
-def bind(body: BodyReader, target: ast.Name, value: Value, source: ast.expr) -> None:
+def _bind(body: BodyReader, target: ast.Name, value: Value, source: ast.expr) -> None:
     """Binds a name.
 
     Raises:
         LanguageError: SR0206 for an Index, array or pair, SR0317 where its type would change.
     """
-    name, span = target.id, body.span(source)
+    span, scope = body.span(source), body.scope
     body.check_bindable(target)
-    local = body.scope.local_name_by_name.get(name, name)
-    declared = body.scope.types.get(local)
-    if declared is None:
-        new = expr(value, span)
-        body.declare(local, new.type)
-    else:
-        new = _as_type_of(body, name, declared, value, target, span)
+    local = scope.ir_name(target.id)
+    declared = scope.types.get(local)
+    new = expr(value, span) if declared is None else _as_type(body, declared, value, target, span)
+    scope.types.setdefault(local, new.type)
     body.emit(Assign(name=local, value=new, span=body.span(target)))
-    body.scope.assign(local)
+    scope.assign(local)
 
 
-def _as_type_of(
-    body: BodyReader, name: str, t: Type, value: Value, target: ast.expr, span: Span
-) -> Expr:
+def _as_type(body: BodyReader, t: Type, value: Value, target: ast.Name, span: Span) -> Expr:
+    """The value as the type `t` of its target."""
     own_type = value.type if isinstance(value, Expr) else None
     if isinstance(value, PythonNumber) and not _takes(t, value):
         own_type = natural_type(value)
@@ -132,10 +127,11 @@ def _as_type_of(
     if own_type is not None and own_type != t and not mixes:
         help_ = "convert the value, or use another name"
         if t == INT and own_type == FLOAT:
-            help_ = f"start it as a float: `{name} = 0.0`"
+            help_ = f"start it as a float: `{target.id} = 0.0`"
         if without_targets(own_type) == without_targets(t):
             help_ = "its pointers lead elsewhere: use another name"
-        raise body.error("SR0317", target, name=name, type=t, found=f"`{own_type}`", help=help_)
+        found = f"`{own_type}`"
+        raise body.error("SR0317", target, name=target.id, type=t, found=found, help=help_)
     return coerce(value, t, span)
 
 
@@ -155,7 +151,7 @@ def _unpack(body: BodyReader, target: ast.Tuple | ast.List, value: Value, source
         raise body.error("SR0318", target, found=len(parts), wanted=len(target.elts))
     kept = [_copied(body, p, body.span(source)) for p in parts]
     for element, part in zip(target.elts, kept, strict=True):
-        assign_to(body, element, part, source)
+        _assign_to(body, element, part, source)
 
 
 def _copied(body: BodyReader, part: Value, span: Span) -> Value:
@@ -163,12 +159,8 @@ def _copied(body: BodyReader, part: Value, span: Span) -> Value:
     if not isinstance(part, Expr):
         return part
     if isinstance(part, Var) and part.name in body.scope.types:
-        name = body.scope.fresh(part.name)
-        body.declare(name, part.type)
-        body.scope.assign(name)
-        body.emit(Assign(name=name, value=part, span=span))
-        return Var(type=part.type, name=name, span=span)
-    return part if is_simple(part) else body.keep(part, "part")
+        return body.in_local(part, part.name, span)
+    return body.keep(part, "part")
 
 
 def _parts(body: BodyReader, value: Value, span: Span) -> list[Value] | None:
@@ -188,7 +180,7 @@ def _parts(body: BodyReader, value: Value, span: Span) -> list[Value] | None:
     return None
 
 
-# -- places -----------------------------------------------------------------------------------
+# -- elements ---------------------------------------------------------------------------------
 
 
 def _write(body: BodyReader, place: AssignedPlace, value: Expr, target: ast.expr) -> None:
@@ -197,90 +189,73 @@ def _write(body: BodyReader, place: AssignedPlace, value: Expr, target: ast.expr
     if isinstance(root, Var):
         body.emit(Assign(name=root.name, path=place.path, value=value, span=span))
         return
-    array = root.array
     if isinstance(root.indices[0], PointerIndex):
-        body.emit(
-            AccumulateGradient(buffer=root.buffer, indices=root.indices, path=place.path,
-                               value=value, is_store=True, span=span)
-        )  # fmt: skip
+        body.emit(_to_element(AccumulateGradient, place, root, value, span, is_store=True))
         return
-    if array.part == "d":
-        raise body.error("SR0208", target, name=f"{array.buffer}.d",
-                         access="an accumulated gradient", how="it only takes `+=`")  # fmt: skip
-    access = array.type.access
-    if access is not Access.OUT:
-        raise body.error("SR0208", target, name=array.buffer, access=access.described,
-                         how=_HOW[access])  # fmt: skip
-    body.emit(
-        Store(buffer=root.buffer, indices=root.indices, path=place.path, value=value,
-              is_unique=root.is_unique, span=span)
-    )  # fmt: skip
+    if root.array.part == "d":
+        raise _unwritable(body, root, target, "it only takes `+=`")
+    if root.array.type.access is not Access.OUT:
+        raise _unwritable(body, root, target)
+    body.emit(_to_element(Store, place, root, value, span, is_unique=root.is_unique))
 
 
-_HOW = {
-    Access.IN: "it is read only: write to an `sad.Out` array",
-    Access.ADD: "it only takes `+=` and `-=`",
-    Access.MIN: "it only takes `b[j] = sad.min(b[j], v)`",
-    Access.MAX: "it only takes `b[j] = sad.max(b[j], v)`",
-}
+def _to_element(
+    kind: Callable[..., Stmt],
+    place: AssignedPlace,
+    root: TargetElement,
+    value: Expr,
+    span: Span,
+    **flags: bool,
+) -> Stmt:
+    """A write of `kind` to the array element of a place."""
+    return kind(
+        buffer=root.buffer, indices=root.indices, path=place.path, value=value, span=span, **flags
+    )
+
+
+def _unwritable(body: BodyReader, root: TargetElement, target: ast.expr, how: str = "") -> Error:
+    """SR0208 for a write that the array does not take; `how` is that of its access by default."""
+    access, name = root.array.type.access, root.buffer
+    how = how or HOW_WRITTEN[access]
+    if root.array.part != "d":
+        return body.error("SR0208", target, name=name, access=access.described, how=how)
+    return body.error("SR0208", target, name=f"{name}.d", access="an accumulated gradient", how=how)
 
 
 def augmented(body: BodyReader, node: ast.AugAssign) -> None:
     """``target op= value``; indices are evaluated once."""
+    span = body.span(node)
     if isinstance(node.target, ast.Name):
         current = body.value(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
-        result = operators.binary(node.op, current, body.value(node.value), body.span(node))
-        bind(body, node.target, result, node.value)
+        result = operators.binary(node.op, current, body.value(node.value), span)
+        _bind(body, node.target, result, node.value)
         return
     place = read_place(body, node.target)
     value = body.value(node.value)
-    if isinstance(place.root, TargetElement):
-        _augment_element(body, place, place.root, node, value)
+    root = place.root
+    is_element = isinstance(root, TargetElement)
+    if is_element and (root.array.part == "d" or root.array.type.access is not Access.OUT):
+        _accumulate(body, place, root, node, value)
         return
-    result = operators.binary(node.op, place.value, value, body.span(node))
-    result = coerce(result, place.value.type, body.span(node))
-    body.emit(
-        Assign(name=place.root.name, path=place.path, value=result, span=body.span(node.target))
-    )
+    result = operators.binary(node.op, _as_read(place.value), value, span)
+    _write(body, place, coerce(result, place.value.type, span), node.target)
 
 
-def _augment_element(
+def _accumulate(
     body: BodyReader, place: AssignedPlace, root: TargetElement, node: ast.AugAssign, value: Value
 ) -> None:
-    access, span = root.array.type.access, body.span(node.target)
+    """``total[j] += v`` and ``x.d[j] -= v``."""
     is_gradient = root.array.part == "d"
-    if not is_gradient and access is Access.OUT:
-        _update_out(body, place, root, node, value)
-        return
-    if not is_gradient and access is not Access.ADD:
-        raise body.error("SR0208", node.target, name=root.buffer,
-                         access=access.described, how=_HOW[access])  # fmt: skip
+    if not is_gradient and root.array.type.access is not Access.ADD:
+        raise _unwritable(body, root, node.target)
     if not isinstance(node.op, ast.Add | ast.Sub):
-        name = f"{root.buffer}.d" if is_gradient else root.buffer
-        raise body.error("SR0208", node.target, name=name,
-                         access="an accumulated gradient" if is_gradient else access.described,
-                         how="it only takes `+=` and `-=`")  # fmt: skip
-    addend = coerce(value, place.value.type, body.span(node.value))
+        raise _unwritable(body, root, node.target, HOW_WRITTEN[Access.ADD])
+    span = body.span(node.value)
+    addend = coerce(value, place.value.type, span)
     if isinstance(node.op, ast.Sub):
-        negated = operators.unary(ast.USub(), addend, body.span(node.value))
-        addend = expr(negated, body.span(node.value))
+        addend = expr(operators.unary(ast.USub(), addend, span), span)
     kind = AccumulateGradient if is_gradient else Accumulate
-    body.emit(
-        kind(buffer=root.buffer, indices=root.indices, path=place.path, value=addend, span=span)
-    )
-
-
-def _update_out(
-    body: BodyReader, place: AssignedPlace, root: TargetElement, node: ast.AugAssign, value: Value
-) -> None:
-    """``out[i] += v``: a store of the sum."""
-    current = _as_read(place.value)
-    result = operators.binary(node.op, current, value, body.span(node))
-    result = coerce(result, place.value.type, body.span(node))
-    body.emit(
-        Store(buffer=root.buffer, indices=root.indices, path=place.path, value=result,
-              is_unique=root.is_unique, span=body.span(node.target))
-    )  # fmt: skip
+    body.emit(_to_element(kind, place, root, addend, body.span(node.target)))
 
 
 def _as_read(value: Expr) -> Expr:
@@ -298,10 +273,13 @@ def _is_extreme(body: BodyReader, target: ast.expr, source: ast.expr) -> bool:
     """Emits ``b[j] = sad.min(b[j], v)`` on a Min or Max array; false for everything else."""
     if not isinstance(target, ast.Subscript | ast.Attribute) or not isinstance(source, ast.Call):
         return False
-    op = _extreme_op(body, source)
-    if op is None or len(source.args) != 2:
+    callee = body.host_object(source.func)
+    op = callee.op if isinstance(callee, Intrinsic) else None
+    if callee is min or callee is max:
+        op = ops.MIN if callee is min else ops.MAX
+    if op not in (ops.MIN, ops.MAX) or len(source.args) != 2:
         return False
-    array = root_of(body.target(target))
+    array = root_of(body.value(target, is_target=True))
     wanted = {Access.MIN: ops.MIN, Access.MAX: ops.MAX}
     if not isinstance(array, TargetElement) or wanted.get(array.array.type.access) != op:
         return False
@@ -310,20 +288,7 @@ def _is_extreme(body: BodyReader, target: ast.expr, source: ast.expr) -> bool:
     if len(others) != 1:
         return False
     place = read_place(body, target)
-    root = place.root
-    assert isinstance(root, TargetElement)
-    value = coerce(body.value(others[0]), place.value.type, body.span(others[0]))
-    body.emit(
-        Accumulate(buffer=root.buffer, indices=root.indices, path=place.path, value=value,
-                   span=body.span(target))
-    )  # fmt: skip
+    assert isinstance(place.root, TargetElement)
+    value = body.coerced(others[0], place.value.type)
+    body.emit(_to_element(Accumulate, place, place.root, value, body.span(target)))
     return True
-
-
-def _extreme_op(body: BodyReader, source: ast.Call) -> ops.Op | None:
-    callee = body.host_object(source.func)
-    if isinstance(callee, Intrinsic):
-        return callee.op if callee.op in (ops.MIN, ops.MAX) else None
-    if callee is min:
-        return ops.MIN
-    return ops.MAX if callee is max else None

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable
-from types import BuiltinFunctionType, MethodType
+from collections.abc import Callable, Mapping
+from types import BuiltinFunctionType, MappingProxyType, MethodType
 
 import numpy as np
 
 from shaderad.diagnostics import Error
 from shaderad.diagnostics.foreign_names import remedy_for
-from shaderad.frontend import constructors, derivatives, math_functions, user_calls
-from shaderad.frontend.access import length
+from shaderad.frontend import constructors, derivatives, math_functions, user_functions
+from shaderad.frontend.attributes import length
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import element_count, expr
-from shaderad.frontend.refusals import BUILTINS
 from shaderad.ir import ops
 from shaderad.ir.nodes import Detach, Expr, PointerLength
 from shaderad.ir.types import INT, Pointer
 from shaderad.language.annotations import BUILTIN_TYPES, AnnotationForm, Subscripted, TypeObject
 from shaderad.language.host import DerivativeFunction, UserFunction
 from shaderad.language.intrinsics import INTRINSICS, Intrinsic, KernelForm
+from shaderad.language.signatures import Launchable
 from shaderad.language.structs import info_of
 from shaderad.language.values import (
     ArrayRef,
@@ -55,7 +55,7 @@ def call(body: BodyReader, node: ast.Call) -> Value:
     """
     callee = body.value(node.func)
     if isinstance(callee, BoundMethod):
-        return user_calls.call(body, callee.function, node, callee.owner)
+        return user_functions.call(body, callee.function, node, callee.owner)
     if isinstance(callee, Derivative):
         return derivatives.call_forward(body, callee, node)
     if isinstance(callee, Host):
@@ -68,7 +68,7 @@ def call(body: BodyReader, node: ast.Call) -> Value:
 def _call_host(body: BodyReader, callee: Host, node: ast.Call) -> Value | None:
     thing = callee.object
     if isinstance(thing, UserFunction):
-        return user_calls.call(body, thing, node, None)
+        return user_functions.call(body, thing, node, None)
     if isinstance(thing, Intrinsic):
         return _primitive(body, thing.op, node)
     if isinstance(thing, KernelForm):
@@ -103,7 +103,7 @@ def arguments(body: BodyReader, node: ast.Call) -> tuple[Value, ...]:
         LanguageError: SR0233 for keywords and stars.
     """
     for keyword in node.keywords:
-        raise body.error("SR0233", keyword.value, found=f"`{keyword.arg or '**'}=`")
+        raise body.unknown_keyword(keyword)
     for a in node.args:
         if isinstance(a, ast.Starred):
             raise body.error("SR0233", a, found="`*`")
@@ -181,6 +181,25 @@ def _len(body: BodyReader, args: tuple[Value, ...], node: ast.Call) -> Value:
     return PythonNumber(count, span)
 
 
+NO_COLLECTION = "a fixed-size `sad.LocalArray[float, 8]()` holds several values"
+_ADD_UP = "write a loop: `total = 0.0`, then `total += x[j]` in `for j in range(n):`"
+_TEST_ALL = "write a loop that sets a `bool`; of a vector of bools `sad.any(v)`, `sad.all(v)`"
+_BY_INDEX = "loop over indices, `for j in range(n):`, and read the elements by `j`"
+
+_REFUSED_BUILTINS: Mapping[str, str] = MappingProxyType({
+    "sum": _ADD_UP,
+    "any": _TEST_ALL,
+    "all": _TEST_ALL,
+    **dict.fromkeys("enumerate filter iter map next reversed zip".split(), _BY_INDEX),
+    **dict.fromkeys("dict frozenset list set sorted tuple".split(), NO_COLLECTION),
+    **dict.fromkeys("ascii chr format input open ord repr str".split(),
+                    'kernels have no text but that of `print`: write `print(f"{x:.3f}")`'),
+    "divmod": "write `x // y` and `x % y`",
+    "pow": "write `x ** y`",
+    **dict.fromkeys("getattr hasattr isinstance issubclass setattr type".split(),
+                    "types are known while compiling: write a function for each of them"),
+})  # fmt: skip
+"""Replacements for builtins that kernels do not have."""
 _KNOWN_BUILTINS = "of Python's builtins, kernels have abs, bool, float, int, len, max, min, round"
 
 
@@ -201,10 +220,10 @@ def _uncallable(body: BodyReader, callee: Value, node: ast.Call) -> Error:
         elif thing is print:
             help_ = "`print` gives no value: write it as a statement of its own"
         elif module == "builtins":
-            help_ = BUILTINS.get(getattr(thing, "__name__", ""), _KNOWN_BUILTINS)
+            help_ = _REFUSED_BUILTINS.get(getattr(thing, "__name__", ""), _KNOWN_BUILTINS)
         elif isinstance(thing, DerivativeFunction):
             help_ = "derivatives are called as `sad.fwd_diff(f)` and `sad.bwd_diff(f)`"
-        elif hasattr(thing, "specialise"):
+        elif isinstance(thing, Launchable):
             help_ = "a kernel is called from Python only; share code in a `@sad.function`"
         elif isinstance(thing, AnnotationForm):
             help_ = f"write `sad.{thing.name}[float, 8]()`"

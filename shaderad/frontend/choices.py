@@ -11,10 +11,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from shaderad.frontend import operators
-from shaderad.frontend.body import BodyReader
-from shaderad.frontend.effects import has_effect
-from shaderad.frontend.scope import Flow, join
+from shaderad.frontend.body import BodyReader, Flow, has_effect, join
+from shaderad.frontend.expressions import read_condition
 from shaderad.ir import ops
 from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import (
@@ -86,8 +84,8 @@ def read_chain(body: BodyReader, chain: Chain) -> bool:
     before = scope.assigned
     branch = Var(type=INT, name=made_name("branch", scope.types), span=body.span(chain.links[0]))
     scope.types[branch.name] = INT
-    taken: list[list[ast.stmt]] = []
-    conditions = body.block_of(lambda: taken.extend(_read_conditions(body, chain, branch)))
+    with body.block() as conditions:
+        taken = _read_conditions(body, chain, branch)
     scope.assigned = before
     if not _is_pure(body, conditions):
         return False
@@ -100,14 +98,18 @@ def read_chain(body: BodyReader, chain: Chain) -> bool:
     def read(first: int, end: int) -> None:
         if end - first == 1:
             scope.assigned = before
-            body.unit.readers.block(body, taken[first])
+            body.read(taken[first])
             flows.append(scope.assigned)
             return
         middle = (first + end) // 2
         is_before = Apply(type=BOOL, op=ops.LT, args=(branch, whole(middle)), span=branch.span)
-        then = body.block_of(lambda: read(first, middle))
-        otherwise = body.block_of(lambda: read(middle, end))
-        body.emit(If(condition=is_before, then=then, otherwise=otherwise, span=branch.span))
+        with body.block() as then:
+            read(first, middle)
+        with body.block() as rest:
+            read(middle, end)
+        body.emit(
+            If(condition=is_before, then=tuple(then), otherwise=tuple(rest), span=branch.span)
+        )
 
     read(0, len(taken))
     scope.assigned = join(*flows)
@@ -117,10 +119,11 @@ def read_chain(body: BodyReader, chain: Chain) -> bool:
 def _read_conditions(body: BodyReader, chain: Chain, branch: Var) -> list[list[ast.stmt]]:
     """Emits the search for the branch; returns the block of each, the default block last."""
     taken: list[list[ast.stmt]] = []
-    tests: list[tuple[tuple[Stmt, ...], Expr]] = []
+    tests: list[tuple[list[Stmt], Expr]] = []
     otherwise = chain.otherwise
     for link in chain.links:
-        hoisted, test = _test(body, link)
+        with body.block() as hoisted:
+            test = read_condition(body, link.test)
         if not isinstance(test, PythonNumber):
             tests.append((hoisted, test))
             taken.append(link.body)
@@ -137,17 +140,7 @@ def _read_conditions(body: BodyReader, chain: Chain, branch: Var) -> list[list[a
     return [*taken, otherwise]
 
 
-def _test(body: BodyReader, link: ast.If) -> tuple[tuple[Stmt, ...], Expr | PythonNumber]:
-    """A condition, and the statements that go before it."""
-    tests: list[Expr | PythonNumber] = []
-
-    def read() -> None:
-        tests.append(operators.condition(body.value(link.test), body.span(link.test)))
-
-    return body.block_of(read), tests[0]
-
-
-def _is_pure(body: BodyReader, conditions: tuple[Stmt, ...]) -> bool:
+def _is_pure(body: BodyReader, conditions: list[Stmt]) -> bool:
     """True if the conditions have no effects and use only values that a function can take."""
     arrays = body.unit.arrays
     for e in all_expressions(conditions):

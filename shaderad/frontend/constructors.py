@@ -54,7 +54,7 @@ def call(body: BodyReader, thing: object, node: ast.Call) -> Value:
 
 def _positional(body: BodyReader, node: ast.Call) -> tuple[Value, ...]:
     for keyword in node.keywords:
-        raise body.error("SR0233", keyword.value, found=f"`{keyword.arg or '**'}=`")
+        raise body.unknown_keyword(keyword)
     return tuple(body.value(a) for a in node.args)
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from shaderad.frontend import user_calls
-from shaderad.frontend.body import BodyReader
+from shaderad.frontend.body import BodyReader, has_effect
 from shaderad.frontend.conversions import coerce, expr, to_float
-from shaderad.frontend.effects import has_effect
-from shaderad.frontend.slots import flatten, slot_for
+from shaderad.frontend.user_functions import flatten, note_buffers, slot_for, specialise
 from shaderad.ir.nodes import (
     BackwardDiff,
     Construct,
@@ -160,10 +158,10 @@ def _function(
         for (_, t), (value, a) in zip(signature.parameters, primals, strict=True)
     )
     _refuse_recursion(body, user, (), node)
-    function = body.unit.readers.specialise(body.unit, user, slots, body.span(node))
+    function = specialise(body.unit, user, slots, body.span(node))
     reached = _differentiated(function, is_forward=callee.is_forward)
     _refuse_recursion(body, user, reached, node)
-    user_calls.note_buffers(body, function)
+    note_buffers(body, function)
     return silent_function(function), tuple(args)
 
 

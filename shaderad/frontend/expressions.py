@@ -6,19 +6,19 @@ Attributes and subscripts are read in ``access.py``, calls in ``calls.py``.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
-from shaderad.diagnostics import Error
+from shaderad.diagnostics import Error, Span
 from shaderad.diagnostics.foreign_names import remedy_for
-from shaderad.frontend import access, calls, operators
+from shaderad.frontend import attributes, calls, operators, subscripts
 from shaderad.frontend.body import BodyReader
+from shaderad.frontend.calls import NO_COLLECTION
 from shaderad.frontend.conversions import expr, unify
-from shaderad.frontend.refusals import EXPRESSIONS
 from shaderad.ir.nodes import Conditional, Expr, Logical, Splat, Var
 from shaderad.ir.types import BOOL, INT
-from shaderad.language.captures import MISSING, to_value
-from shaderad.language.values import PythonNumber, Sequence, Value, describe
+from shaderad.language.values import MISSING, PythonNumber, Sequence, Value, describe, to_value
 
 
 def read(body: BodyReader, node: ast.expr, is_target: bool) -> Value:
@@ -28,13 +28,13 @@ def read(body: BodyReader, node: ast.expr, is_target: bool) -> Value:
         LanguageError: SR0202 for syntax that kernels do not have, and the errors of its parts.
     """
     if isinstance(node, ast.Attribute):
-        return access.attribute(body, node, is_target)
+        return attributes.attribute(body, node, is_target)
     if isinstance(node, ast.Subscript):
-        return access.subscript(body, node, is_target)
+        return subscripts.subscript(body, node, is_target)
     reader = _READERS.get(type(node))
     if reader is not None:
         return reader(body, node)
-    found, help_ = EXPRESSIONS.get(type(node), (f"`{type(node).__name__}`", "write it another way"))
+    found, help_ = _REFUSED.get(type(node), (f"`{type(node).__name__}`", "write it another way"))
     raise body.error("SR0202", node, found=found, help=help_)
 
 
@@ -91,22 +91,24 @@ def _unary(body: BodyReader, node: ast.UnaryOp) -> Value:
     return operators.unary(node.op, body.value(node.operand), body.span(node))
 
 
+def read_condition(body: BodyReader, node: ast.expr) -> Expr | PythonNumber:
+    """An expression as a condition; raises as `operators.condition`."""
+    return operators.condition(body.value(node), body.span(node))
+
+
 def _logical(body: BodyReader, node: ast.BoolOp) -> Value:
     """``a and b and c``: a constant operand decides the result, or is dropped."""
     is_and = isinstance(node.op, ast.And)
-    left = operators.condition(body.value(node.values[0]), body.span(node.values[0]))
+    left = read_condition(body, node.values[0])
     for operand in node.values[1:]:
         if isinstance(left, PythonNumber) and left.value != is_and:
             return left
         with body.conditional():
-            right = operators.condition(body.value(operand), body.span(operand))
+            right = read_condition(body, operand)
         if isinstance(left, PythonNumber):
             left = right
         elif not isinstance(right, PythonNumber) or right.value != is_and:
-            operand_expr = expr(right, body.span(operand))
-            left = Logical(
-                type=BOOL, is_and=is_and, left=left, right=operand_expr, span=body.span(node)
-            )
+            left = _joined(is_and, left, expr(right, body.span(operand)), body.span(node))
     return left
 
 
@@ -120,24 +122,26 @@ def _compare(body: BodyReader, node: ast.Compare) -> Value:
         if index + 1 < len(node.ops) and isinstance(right, Expr):
             right = body.once(right, "middle", right_node)
         part = operators.compare(symbol, left, right, span)
-        result = part if result is None else _both(body, node, result, part)
+        result = part if result is None else _both(result, part, span)
         left = right
     assert result is not None
     return result
 
 
-def _both(body: BodyReader, node: ast.Compare, left: Value, right: Value) -> Value:
-    span = body.span(node)
-    checked = [operators.condition(v, span) for v in (left, right)]
-    for index, part in enumerate(checked):
+def _both(left: Value, right: Value, span: Span) -> Value:
+    first, second = operators.condition(left, span), operators.condition(right, span)
+    for part, other in ((first, second), (second, first)):
         if isinstance(part, PythonNumber):
-            return checked[1 - index] if part.value else part
-    first, second = (expr(c, span) for c in checked)
-    return Logical(type=BOOL, is_and=True, left=first, right=second, span=span)
+            return other if part.value else part
+    return _joined(True, expr(first, span), expr(second, span), span)
+
+
+def _joined(is_and: bool, left: Expr, right: Expr, span: Span) -> Logical:
+    return Logical(type=BOOL, is_and=is_and, left=left, right=right, span=span)
 
 
 def _conditional(body: BodyReader, node: ast.IfExp) -> Value:
-    test = operators.condition(body.value(node.test), body.span(node.test))
+    test = read_condition(body, node.test)
     if isinstance(test, PythonNumber):
         return body.value(node.body if test.value else node.orelse)
     with body.conditional():
@@ -173,3 +177,24 @@ _READERS: dict[type[ast.expr], Callable[..., Value]] = {
     ast.Tuple: _tuple,
     ast.Call: calls.call,
 }
+
+_LOOP = "write a `for` loop"
+
+_REFUSED: Mapping[type[ast.expr], tuple[str, str]] = MappingProxyType({
+    ast.Lambda: ("`lambda`", "define a `@sad.function`"),
+    ast.ListComp: ("a list comprehension", f"{_LOOP} over a `sad.LocalArray`"),
+    ast.SetComp: ("a set comprehension", _LOOP),
+    ast.DictComp: ("a dict comprehension", _LOOP),
+    ast.GeneratorExp: ("a generator expression", f"{_LOOP} that adds up"),
+    ast.List: ("a list", NO_COLLECTION),
+    ast.Dict: ("a dict", "write a `@sad.struct`"),
+    ast.Set: ("a set", NO_COLLECTION),
+    ast.JoinedStr: ("an f-string", "kernels have no text but that of `print` and `assert`"),
+    ast.NamedExpr: ("`:=`", "assign in a statement of its own"),
+    ast.Await: ("`await`", "a kernel runs to its end without waiting"),
+    ast.Yield: ("`yield`", "write results to an `sad.Out` array"),
+    ast.YieldFrom: ("`yield from`", "write results to an `sad.Out` array"),
+    ast.Starred: ("`*`", "write every element out"),
+    ast.Slice: ("a slice", "read the elements one by one in a loop"),
+})  # fmt: skip
+"""Syntax that kernels do not have: its name, and a replacement."""

@@ -1,20 +1,45 @@
-"""``for`` and ``while`` -> IR loops, and the names that are assigned after them."""
+"""``for`` and ``while`` -> IR loops, and the names that are assigned after them.
+
+Lowering unrolls ``static_range`` loops, whose variable is an int of the kernel. Where the body
+needs the variable while compiling (an exponent, a bound of another ``static_range``, a ``limit=``,
+an argument for a `sad.Const` parameter), the body is read once for each value instead. Invariant:
+such a body has no ``break`` or ``continue`` of its own loop.
+"""
 
 from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from shaderad.frontend import calls, operators
-from shaderad.frontend.body import BodyReader
-from shaderad.frontend.conversions import coerce, expr
-from shaderad.frontend.scope import Flow, LoopFlow, join
-from shaderad.frontend.unrolling import repeats_as_numbers
+from shaderad.diagnostics import LanguageError
+from shaderad.frontend import calls
+from shaderad.frontend.body import BodyReader, Flow, LoopFlow, join
+from shaderad.frontend.conversions import expr
+from shaderad.frontend.expressions import read_condition
 from shaderad.ir.nodes import Assign, Const, Expr, For, Return, Stmt, Var, While
-from shaderad.ir.types import BOOL, INT
+from shaderad.ir.types import INT
 from shaderad.ir.walk import statements
+from shaderad.language.annotations import ConstType
+from shaderad.language.host import UserFunction
 from shaderad.language.intrinsics import KernelForm
+from shaderad.language.signatures import signature_of
 from shaderad.language.values import Host, PythonNumber, describe
+
+
+class _Range(NamedTuple):
+    start: Expr
+    stop: Expr
+    step: Expr
+    limit: int | None
+    is_unrolled: bool
+
+    @property
+    def values(self) -> range | None:
+        """The values of the loop variable, if the bounds are constants."""
+        bounds = [int(b.value) for b in self[:3] if isinstance(b, Const)]
+        return range(*bounds) if len(bounds) == 3 else None
 
 
 def for_loop(body: BodyReader, node: ast.For) -> None:
@@ -24,76 +49,59 @@ def for_loop(body: BodyReader, node: ast.For) -> None:
         LanguageError: SR0202 for ``else``, SR0210 for anything but ranges, SR0217 for limits.
     """
     _refuse_else(body, node)
-    start, stop, step, limit, is_unrolled = _range(body, node.iter)
+    bounds = _range(body, node.iter)
     if not isinstance(node.target, ast.Name):
         raise body.error("SR0202", node.target, found="several loop variables",
                          help="a range gives one int")  # fmt: skip
-    name, scope = node.target.id, body.scope
+    name, scope, span = node.target.id, body.scope, body.span(node.target)
     body.check_bindable(node.target)
     is_own = name in scope.names.loop_only and name not in scope.parameters
-    if is_unrolled and is_own and repeats_as_numbers(body, node, name):
-        _repeat(body, node, name, _constant_range(start, stop, step))
+    if bounds.is_unrolled and is_own and _repeats_as_numbers(body, node, name):
+        for value in bounds.values or ():
+            scope.numbers[name] = PythonNumber(value, span)
+            body.read(node.body)
+        scope.numbers.pop(name, None)
         return
     variable = name if is_own else scope.fresh(name)
-    body.declare(variable, INT)
+    scope.types[variable] = INT
     head: tuple[Stmt, ...] = ()
-    runs = _runs(start, stop, step)
     before = scope.assigned
     if is_own:
         scope.loop_variables.append(name)
     else:
-        local = scope.local_name_by_name.get(name, name)
-        _declare_copy(body, node.target, local)
-        copy = Var(type=INT, name=variable, span=body.span(node.target))
-        head = (Assign(name=local, value=copy, span=body.span(node.target)),)
+        local = _declared_copy(body, node.target)
+        head = (Assign(name=local, value=Var(type=INT, name=variable, span=span), span=span),)
         scope.assign(local)
     inner, flow, end = _body(body, node.body)
     if is_own:
         scope.loop_variables.pop()
     ends = [end, *flow.continues, *flow.breaks]
-    scope.assigned = join(*ends) if runs else join(before, *ends)
+    scope.assigned = join(*ends) if bounds.values else join(before, *ends)
     body.emit(
-        For(variable=variable, start=start, stop=stop, step=step, limit=limit,
-            is_unrolled=is_unrolled, body=(*head, *inner), span=body.span(node.iter))
-    )  # fmt: skip
+        For(variable=variable, **bounds._asdict(), body=(*head, *inner), span=body.span(node.iter))
+    )
 
 
-def _declare_copy(body: BodyReader, target: ast.Name, local: str) -> None:
+def _declared_copy(body: BodyReader, target: ast.Name) -> str:
+    """The IR name of a local that takes the loop variable."""
+    local = body.scope.ir_name(target.id)
     declared = body.scope.types.setdefault(local, INT)
     if declared != INT:
         raise body.error("SR0317", target, name=target.id, type=declared, found="`int`",
                          help="use another name for the loop variable")  # fmt: skip
+    return local
 
 
-def _body(body: BodyReader, statements: list[ast.stmt]) -> tuple[tuple[Stmt, ...], LoopFlow, Flow]:
+def _body(body: BodyReader, nodes: list[ast.stmt]) -> tuple[tuple[Stmt, ...], LoopFlow, Flow]:
     """The statements of a loop body, its exits, and the names assigned at its end."""
     flow = LoopFlow()
     body.scope.loops.append(flow)
-    inner = body.read_block(statements)
+    inner = body.read_block(nodes)
     body.scope.loops.pop()
     return inner, flow, body.scope.assigned
 
 
-def _repeat(body: BodyReader, node: ast.For, name: str, values: range) -> None:
-    """Reads the body once for each value of the loop variable, as a number."""
-    numbers = body.scope.numbers
-    for value in values:
-        numbers[name] = PythonNumber(value, body.span(node.target))
-        body.unit.readers.block(body, node.body)
-    numbers.pop(name, None)
-
-
-def _runs(*bounds: Expr) -> bool:
-    """True if the range is constant and not empty."""
-    return all(isinstance(b, Const) for b in bounds) and len(_constant_range(*bounds)) > 0
-
-
-def _constant_range(*bounds: Expr) -> range:
-    return range(*(int(b.value) for b in bounds if isinstance(b, Const)))
-
-
-def _range(body: BodyReader, node: ast.expr) -> tuple[Expr, Expr, Expr, int | None, bool]:
-    """Start, stop, step, limit, and True if the loop is unrolled."""
+def _range(body: BodyReader, node: ast.expr) -> _Range:
     callee = body.value(node.func) if isinstance(node, ast.Call) else None
     thing = callee.object if isinstance(callee, Host) else None
     is_unrolled = thing == KernelForm("static_range")
@@ -104,11 +112,11 @@ def _range(body: BodyReader, node: ast.expr) -> tuple[Expr, Expr, Expr, int | No
     limit: int | None = None
     for keyword in node.keywords:
         if keyword.arg != "limit" or not is_limited:
-            raise body.error("SR0233", keyword.value, found=f"`{keyword.arg or '**'}=`")
+            raise body.unknown_keyword(keyword)
         limit = calls.constant_argument(body, keyword.value, "limit")
     if not 1 <= len(node.args) <= 3:
         raise body.error("SR0231", node, name="range", found=len(node.args), wanted="1 to 3")
-    bounds = [_bound(body, a) for a in node.args]
+    bounds = [body.coerced(a, INT) for a in node.args]
     if len(bounds) == 1:
         bounds.insert(0, Const(type=INT, value=0, span=body.span(node)))
     if len(bounds) == 2:
@@ -118,11 +126,7 @@ def _range(body: BodyReader, node: ast.expr) -> tuple[Expr, Expr, Expr, int | No
         raise body.error("SR0223", node)
     if is_unrolled and not all(isinstance(b, Const) for b in bounds):
         raise body.error("SR0224", node)
-    return start, stop, step, limit, is_unrolled
-
-
-def _bound(body: BodyReader, node: ast.expr) -> Expr:
-    return coerce(body.value(node), INT, body.span(node))
+    return _Range(start, stop, step, limit, is_unrolled)
 
 
 def while_loop(body: BodyReader, node: ast.While) -> None:
@@ -139,18 +143,16 @@ def while_loop(body: BodyReader, node: ast.While) -> None:
         limit = calls.constant_argument(body, test.args[1], "limit")
         test = test.args[0]
     with body.conditional():
-        condition = operators.condition(body.value(test), body.span(test))
+        condition = read_condition(body, test)
     if isinstance(condition, PythonNumber) and not condition.value:
         return
-    scope = body.scope
-    before = scope.assigned
+    before = body.scope.assigned
     inner, flow, _ = _body(body, node.body)
     is_endless = isinstance(condition, PythonNumber) and limit is None
     if is_endless and not flow.breaks and not any(isinstance(s, Return) for s in statements(inner)):
         raise body.error("SR0250", node.test)
-    scope.assigned = join(*flow.breaks) if is_endless else join(before, *flow.breaks)
+    body.scope.assigned = join(*flow.breaks) if is_endless else join(before, *flow.breaks)
     condition = expr(condition, body.span(test))
-    assert condition.type == BOOL
     body.emit(While(condition=condition, limit=limit, body=inner, span=body.span(node.test)))
 
 
@@ -158,3 +160,54 @@ def _refuse_else(body: BodyReader, node: ast.For | ast.While) -> None:
     if node.orelse:
         raise body.error("SR0202", node.orelse[0], found="`else` of a loop",
                          help="set a bool before the loop and test it after")  # fmt: skip
+
+
+# -- loops whose body is read for each value ----------------------------------------------------
+
+
+def _repeats_as_numbers(body: BodyReader, loop: ast.For, name: str) -> bool:
+    """True if the body of an unrolled loop needs its variable `name` while compiling."""
+    parts = (part for s in loop.body for node in ast.walk(s) for part in _constants(body, node))
+    return any(_mentions(part, name) for part in parts) and not _is_left(loop.body)
+
+
+def _constants(body: BodyReader, node: ast.AST) -> Iterator[ast.expr]:
+    """The operands of one node that must be, or should be, constants."""
+    match node:
+        case ast.BinOp(op=ast.Pow()):
+            yield node.right
+        case ast.AugAssign(op=ast.Pow()):
+            yield node.value
+        case ast.Call():
+            yield from (k.value for k in node.keywords if k.arg == "limit")
+            yield from _constant_arguments(body, node)
+        case _:
+            return
+
+
+def _constant_arguments(body: BodyReader, node: ast.Call) -> list[ast.expr]:
+    """The arguments of a call that may have to be constants."""
+    try:
+        thing = body.host_object(node.func)
+    except LanguageError:  # The callee depends on names that the loop assigns.
+        return []
+    arguments = [*node.args, *(k.value for k in node.keywords)]
+    if thing == KernelForm("limit"):
+        return arguments[1:]
+    if isinstance(thing, UserFunction):
+        has_constants = any(isinstance(t, ConstType) for _, t in signature_of(thing).parameters)
+        return arguments if has_constants else []
+    return arguments if thing == KernelForm("static_range") else []
+
+
+def _mentions(part: ast.expr, name: str) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(part))
+
+
+def _is_left(nodes: list[ast.stmt]) -> bool:
+    """True if the loop over these statements has a ``break`` or ``continue``."""
+    return any(
+        isinstance(s, ast.Break | ast.Continue)
+        or (isinstance(s, ast.If) and _is_left([*s.body, *s.orelse]))
+        for s in nodes
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, replace
 
-from shaderad.diagnostics import Error
 from shaderad.frontend.body import BodyReader
+from shaderad.frontend.subscripts import HOW_WRITTEN
 from shaderad.ir.nodes import (
     Element,
     ElementStep,
@@ -21,7 +21,7 @@ from shaderad.ir.nodes import (
     SwizzleStep,
     Var,
 )
-from shaderad.ir.types import Pair
+from shaderad.ir.types import Access, Pair
 from shaderad.language.host import DerivativeFunction
 from shaderad.language.values import TargetElement, Value, describe
 
@@ -42,25 +42,19 @@ def read_place(body: BodyReader, node: ast.expr) -> AssignedPlace:
         LanguageError: SR0201 for values that cannot be assigned, SR0205 for a part of a parameter,
             SR0209 for a component written twice.
     """
-    value = body.target(node)
+    value = body.value(node, is_target=True)
     if not isinstance(value, Expr):
         raise body.error("SR0201", node, found=describe(value))
-    return _place(body, value, node)
-
-
-def _place(body: BodyReader, value: Expr, node: ast.expr) -> AssignedPlace:
     steps: list[Step] = []
     kept = _kept(body, value)
     at = kept
     while not isinstance(at, Var | TargetElement):
-        step = _step(body, at, node)
         if isinstance(at, Load):
-            how = "it is read only: write to an `sad.Out` array"
-            name = ast.unparse(node)
-            raise body.error("SR0208", node, name=name, access="a place behind a pointer", how=how)
-        if step is None or not isinstance(at, Field | Swizzle | Element | PairPart):
+            raise body.error("SR0208", node, name=ast.unparse(node), how=HOW_WRITTEN[Access.IN],
+                             access="a place behind a pointer")  # fmt: skip
+        if not isinstance(at, Field | Swizzle | Element | PairPart):
             raise body.error("SR0201", node, found="an expression")
-        steps.append(step)
+        steps.append(_step(body, at, node))
         at = at.value
     steps.reverse()
     if isinstance(at, Var):
@@ -80,21 +74,21 @@ def _kept(body: BodyReader, value: Expr) -> Expr:
     return value
 
 
-def _step(body: BodyReader, at: Expr, node: ast.expr) -> Step | None:
-    if isinstance(at, Field):
-        return FieldStep(name=at.name)
-    if isinstance(at, Swizzle):
-        if len(set(at.components)) != len(at.components):
-            raise body.error("SR0209", node, found=at.components)
-        return SwizzleStep(components=at.components)
-    if isinstance(at, Element):
-        return ElementStep(index=at.index)
-    if isinstance(at, PairPart):
-        if at.part != "d":
-            raise body.error("SR0205", node, name="the primal of a pair",
-                             help="make a new pair: `sad.diff_pair(p, d)`")  # fmt: skip
-        return PartStep()
-    return None
+def _step(body: BodyReader, at: Field | Swizzle | Element | PairPart, node: ast.expr) -> Step:
+    match at:
+        case Field():
+            return FieldStep(name=at.name)
+        case Element():
+            return ElementStep(index=at.index)
+        case Swizzle():
+            if len(set(at.components)) != len(at.components):
+                raise body.error("SR0209", node, found=at.components)
+            return SwizzleStep(components=at.components)
+        case PairPart():
+            if at.part != "d":
+                raise body.error("SR0205", node, name="the primal of a pair",
+                                 help="make a new pair: `sad.diff_pair(p, d)`")  # fmt: skip
+            return PartStep()
 
 
 def root_of(value: Value) -> Value:
@@ -105,12 +99,11 @@ def root_of(value: Value) -> Value:
 
 
 def _check_root(body: BodyReader, root: Var, steps: list[Step], node: ast.expr) -> None:
-    if not steps:
-        # `self.scale` of a struct that holds arrays: its fields are parameters of their own.
-        raise _changed_parameter(body, node, ast.unparse(node))
-    name = _parameter_of(body, root.name)
-    if name is not None and not _is_cotangent(body, root, steps[0]):
-        raise _changed_parameter(body, node, name)
+    # Without steps, `self.scale` of a struct that holds arrays: a parameter of its own.
+    name = _parameter_of(body, root.name) if steps else ast.unparse(node)
+    if name is not None and not (steps and _is_cotangent(body, root, steps[0])):
+        raise body.error("SR0205", node, name=f"parameter `{name}`",
+                         help=f"copy it first: `own = {name}`, and write `own`")  # fmt: skip
 
 
 def _parameter_of(body: BodyReader, name: str) -> str | None:
@@ -129,8 +122,3 @@ def _is_cotangent(body: BodyReader, root: Var, step: Step) -> bool:
     function = body.function
     is_backward = isinstance(function, DerivativeFunction) and not function.is_forward
     return is_backward and isinstance(root.type, Pair) and isinstance(step, PartStep)
-
-
-def _changed_parameter(body: BodyReader, node: ast.expr, name: str) -> Error:
-    return body.error("SR0205", node, name=f"parameter `{name}`",
-                      help=f"copy it first: `own = {name}`, and write `own`")  # fmt: skip

@@ -48,7 +48,7 @@ def read_print(body: BodyReader, node: ast.Call) -> Print:
     options = dict(_OPTIONS)
     for keyword in node.keywords:
         if keyword.arg not in options:
-            raise body.error("SR0233", keyword.value, found=f"`{keyword.arg or '**'}=`")
+            raise body.unknown_keyword(keyword)
         options[keyword.arg] = _option(body, keyword.arg, keyword.value)
     parts: list[Part] = []
     for k, argument in enumerate(node.args):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from types import EllipsisType
+from collections.abc import Callable, Mapping
+from types import EllipsisType, MappingProxyType
 
-from shaderad.frontend import assignments, derivatives, loops, operators, printing
-from shaderad.frontend.body import BodyReader
+from shaderad.frontend import assignments, derivatives, loops, printing
+from shaderad.frontend.body import BodyReader, has_effect, join
 from shaderad.frontend.choices import chain_at, read_chain
 from shaderad.frontend.conversions import coerce, expr
-from shaderad.frontend.effects import has_effect
-from shaderad.frontend.refusals import STATEMENTS
-from shaderad.frontend.scope import join
-from shaderad.ir.nodes import Assert, Break, Call, Continue, Evaluate, If, Return
+from shaderad.frontend.expressions import read_condition
+from shaderad.ir.nodes import Assert, Break, Call, Continue, Evaluate, Expr, If, Return
 from shaderad.ir.types import VOID, Void
 from shaderad.language.values import Derivative, PythonNumber, describe
 
@@ -34,9 +32,8 @@ def read_block(body: BodyReader, statements: list[ast.stmt]) -> None:
         position += 1
         reader = _READERS.get(type(node))
         if reader is None:
-            found, help_ = STATEMENTS.get(
-                type(node), (f"`{type(node).__name__}`", "write it another way")
-            )
+            unknown = (f"`{type(node).__name__}`", "write it another way")
+            found, help_ = _REFUSED.get(type(node), unknown)
             raise body.error("SR0202", node, found=found, help=help_)
         reader(body, node)
 
@@ -73,7 +70,7 @@ def _expression(body: BodyReader, node: ast.Expr) -> None:
 
 
 def _if(body: BodyReader, node: ast.If) -> None:
-    test = operators.condition(body.value(node.test), body.span(node.test))
+    test = read_condition(body, node.test)
     if isinstance(test, PythonNumber):
         read_block(body, node.body if test.value else node.orelse)
         return
@@ -87,16 +84,14 @@ def _if(body: BodyReader, node: ast.If) -> None:
 
 
 def _break(body: BodyReader, node: ast.Break) -> None:
-    scope = body.scope
-    scope.loops[-1].breaks.append(scope.assigned)
-    scope.assigned = None
+    body.scope.loops[-1].breaks.append(body.scope.assigned)
+    body.scope.assigned = None
     body.emit(Break(span=body.span(node)))
 
 
 def _continue(body: BodyReader, node: ast.Continue) -> None:
-    scope = body.scope
-    scope.loops[-1].continues.append(scope.assigned)
-    scope.assigned = None
+    body.scope.loops[-1].continues.append(body.scope.assigned)
+    body.scope.assigned = None
     body.emit(Continue(span=body.span(node)))
 
 
@@ -106,41 +101,34 @@ def _return(body: BodyReader, node: ast.Return) -> None:
     Raises:
         LanguageError: SR0218 for a value returned by a kernel, SR0220 where returns disagree.
     """
-    span = body.span(node)
-    is_empty = node.value is None or (
-        isinstance(node.value, ast.Constant) and node.value.value is None
-    )
-    if is_empty or node.value is None:
-        _agree_on_nothing(body, node)
-        body.emit(Return(span=span))
-    else:
-        if body.is_kernel:
-            raise body.error("SR0218", node)
-        value = body.value(node.value)
-        where = body.span(node.value)
-        if body.result is None:
-            result = expr(value, where)
-            body.result = result.type
-        elif isinstance(body.result, Void):
-            raise body.error("SR0220", node, found=describe(value), wanted="nothing")
-        else:
-            result = coerce(value, body.result, where)
-            body.result = result.type  # with the targets of pointers
-        body.emit(Return(value=result, span=span))
+    source = node.value
+    if isinstance(source, ast.Constant) and source.value is None:
+        source = None
+    result = None
+    if source is not None:
+        result = _result(body, node, source)
+        body.result = result.type  # with the targets of pointers
+    elif not body.is_kernel:
+        body.result = body.result or VOID
+        if not isinstance(body.result, Void):
+            raise body.error("SR0220", node, found="nothing", wanted=f"`{body.result}`")
+    body.emit(Return(value=result, span=body.span(node)))
     body.scope.assigned = None
 
 
-def _agree_on_nothing(body: BodyReader, node: ast.Return) -> None:
+def _result(body: BodyReader, node: ast.Return, source: ast.expr) -> Expr:
     if body.is_kernel:
-        return
+        raise body.error("SR0218", node)
+    value, span = body.value(source), body.span(source)
     if body.result is None:
-        body.result = VOID
-    if not isinstance(body.result, Void):
-        raise body.error("SR0220", node, found="nothing", wanted=f"`{body.result}`")
+        return expr(value, span)
+    if isinstance(body.result, Void):
+        raise body.error("SR0220", node, found=describe(value), wanted="nothing")
+    return coerce(value, body.result, span)
 
 
 def _assert(body: BodyReader, node: ast.Assert) -> None:
-    test = operators.condition(body.value(node.test), body.span(node.test))
+    test = read_condition(body, node.test)
     text = ast.unparse(node.test)
     if node.msg is not None:
         if not isinstance(node.msg, ast.Constant) or not isinstance(node.msg.value, str):
@@ -167,3 +155,22 @@ _READERS: dict[type[ast.stmt], Callable[..., None]] = {
     ast.Return: _return,
     ast.Assert: _assert,
 }
+
+_REFUSED: Mapping[type[ast.stmt], tuple[str, str]] = MappingProxyType({
+    ast.FunctionDef: ("a nested `def`", "define a `@sad.function` outside of the kernel"),
+    ast.AsyncFunctionDef: ("`async def`", "define a `@sad.function` outside of the kernel"),
+    ast.ClassDef: ("a nested class", "define a `@sad.struct` outside of the kernel"),
+    ast.Try: ("`try`", "nothing raises in a kernel; test the condition with `if`"),
+    ast.TryStar: ("`try`", "nothing raises in a kernel; test the condition with `if`"),
+    ast.Raise: ("`raise`", "`assert condition, \"text\"` reports a failure"),
+    ast.With: ("`with`", "kernels have no context managers"),
+    ast.AsyncWith: ("`async with`", "kernels have no context managers"),
+    ast.AsyncFor: ("`async for`", "write `for i in range(n):`"),
+    ast.Global: ("`global`", "write results to an `sad.Out` array"),
+    ast.Nonlocal: ("`nonlocal`", "write results to an `sad.Out` array"),
+    ast.Delete: ("`del`", "locals end with the function"),
+    ast.Import: ("`import`", "import at the top of the file"),
+    ast.ImportFrom: ("`import`", "import at the top of the file"),
+    ast.Match: ("`match`", "write `if` and `elif`"),
+})  # fmt: skip
+"""Syntax that kernels do not have: its name, and a replacement."""

@@ -18,7 +18,7 @@ from shaderad.arrays.arrays import Array, vector_of
 from shaderad.arrays.dtypes import element_type
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Span, counted, error
-from shaderad.frontend import access, conversions, math_functions, operators
+from shaderad.frontend import attributes, conversions, math_functions, operators
 from shaderad.functions.array_function import array_function
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import NO_SPAN, Expr
@@ -207,7 +207,7 @@ def _selection(element: Expr, name: str, span: Span = NO_SPAN) -> Expr | None:
     t = element.type
     if isinstance(t, Struct) and name in t.type_by_field:
         return nodes.Field(type=t.type_by_field[name], value=element, name=name, span=span)
-    return access.swizzle(element, name, span) if isinstance(t, Vector) else None
+    return attributes.swizzle(element, name, span) if isinstance(t, Vector) else None
 
 
 # -- elements from arrays of parts ------------------------------------------------------------

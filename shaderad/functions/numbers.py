@@ -15,7 +15,7 @@ import numpy as np
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.diagnostics import Error, error
-from shaderad.frontend.standalone import standalone
+from shaderad.frontend.kernels import standalone
 from shaderad.interpret import ReportKind, RunReport, call_once
 from shaderad.interpret.forms import row_of
 from shaderad.ir import types

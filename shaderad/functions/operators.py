@@ -7,7 +7,7 @@ from typing import Any
 
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
-from shaderad.frontend.standalone import standalone
+from shaderad.frontend.kernels import standalone
 from shaderad.ir import nodes, ops
 from shaderad.ir.arrays import Reducer
 from shaderad.ir.prints import prints

@@ -21,7 +21,7 @@ from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import types as ir
 from shaderad.ir.pointers import holds_pointers, reaches_floats
 from shaderad.ir.types import Access, Kind, Scalar
-from shaderad.language.device_arrays import is_device_array
+from shaderad.language.intrinsics import is_device_array
 
 __all__ = [
     "Add",

@@ -10,17 +10,26 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from types import CellType, CodeType, FunctionType, MethodType
-from typing import TYPE_CHECKING, cast
+from contextlib import suppress
+from dataclasses import dataclass
+from types import FunctionType
+from typing import cast
 
 from shaderad.diagnostics import Span, error
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.language.captures import Variants
-from shaderad.language.names import BoundNames
-from shaderad.language.source import Source, source_of
+from shaderad.ir.nodes import Function
+from shaderad.ir.types import Struct
+from shaderad.language.source import BoundNames, Source, source_of
+from shaderad.language.values import Variants
 
-if TYPE_CHECKING:
-    from shaderad.frontend.standalone import Standalone
+
+@dataclass(frozen=True)
+class Standalone:
+    """A function whose parameters are all values or constants."""
+
+    function: Function
+    class_by_struct: Mapping[Struct, type]
+    """The classes of the structs that it uses."""
 
 
 class PythonFunction:
@@ -31,7 +40,7 @@ class PythonFunction:
         self.source: Source = source_of(self.python)
         self.owner: type | None = None
         """The struct class of a method."""
-        self._locals = _named_by_annotations(self.python, locals_)
+        self._locals = named_in_annotations(self.python.__annotations__, locals_)
         functools.update_wrapper(cast("Callable[..., object]", self), self.python)
 
     @property
@@ -53,7 +62,7 @@ class PythonFunction:
         for name, cell in zip(
             self.python.__code__.co_freevars, self.python.__closure__ or (), strict=True
         ):
-            if not _is_empty(cell):
+            with suppress(ValueError):  # The cell is empty until the name is bound.
                 names[name] = cell.cell_contents
         if self.owner is not None:
             names[self.owner.__name__] = self.owner
@@ -87,19 +96,6 @@ class UserFunction(PythonFunction):
         """Its forms outside of kernels, for calls from Python."""
         self.backward: DerivativeFunction | None = None
         self.forward: DerivativeFunction | None = None
-
-    @api_boundary
-    def __call__(self, *args: object, **kwargs: object) -> object:
-        """The function on numbers, vectors and structs, in double precision.
-
-        See `shaderad.functions.numbers.call_function` for arguments and errors.
-        """
-        from shaderad.functions.numbers import call_function
-
-        return call_function(self, args, kwargs)
-
-    def __get__(self, instance: object, owner: type | None = None) -> UserFunction | MethodType:
-        return self if instance is None else MethodType(self, instance)
 
     @api_boundary
     def backward_derivative(
@@ -192,29 +188,13 @@ def caller_globals(depth: int) -> Mapping[str, object]:
     return sys._getframe(depth).f_globals  # pyright: ignore[reportPrivateUsage]
 
 
-def _named_by_annotations(
-    function: FunctionType, locals_: Mapping[str, object]
+def named_in_annotations(
+    annotations: Mapping[str, object], names: Mapping[str, object]
 ) -> dict[str, object]:
-    names = names_in_annotations(function.__annotations__)
-    return {name: locals_[name] for name in names if name in locals_}
-
-
-def names_in_annotations(annotations: Mapping[str, object]) -> set[str]:
-    """The names in annotations that are text."""
-    return {n for a in annotations.values() if isinstance(a, str) for n in _names_in(a)}
-
-
-def _names_in(text: str) -> set[str]:
-    try:
-        code: CodeType = compile(text, "<annotation>", "eval")
-    except SyntaxError:
-        return set()
-    return set(code.co_names)
-
-
-def _is_empty(cell: CellType) -> bool:
-    try:
-        _ = cell.cell_contents
-    except ValueError:
-        return True
-    return False
+    """The `names` that annotations mention which are text."""
+    used: set[str] = set()
+    for annotation in annotations.values():
+        if isinstance(annotation, str):
+            with suppress(SyntaxError):
+                used.update(compile(annotation, "<annotation>", "eval").co_names)
+    return {name: names[name] for name in used if name in names}

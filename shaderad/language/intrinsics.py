@@ -16,7 +16,11 @@ import numpy as np
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import ops
-from shaderad.language.device_arrays import is_device_array
+
+
+def is_device_array(x: object) -> bool:
+    """True if `x` is an array on a device or a traced one: it turns NumPy's ufuncs off."""
+    return getattr(type(x), "__array_ufunc__", False) is None
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shaderad.diagnostics import error
-from shaderad.ir.types import Struct, Type
-from shaderad.language.annotations import resolve
+from shaderad.diagnostics import Span, error
+from shaderad.ir.nodes import Kernel, KernelParameter
+from shaderad.ir.types import Pair, Struct, Tuple, Type, Void
+from shaderad.language.annotations import ConstType, IndexType, resolve
 from shaderad.language.host import PythonFunction
 from shaderad.language.structs import info_of
 
@@ -22,6 +25,8 @@ class Signature:
     result: Type | None
     """`None` where it is not annotated."""
     structs: dict[Struct, type]
+    spans: tuple[Span, ...]
+    """Source position of each parameter."""
 
 
 def signature_of(function: PythonFunction) -> Signature:
@@ -37,6 +42,7 @@ def signature_of(function: PythonFunction) -> Signature:
     structs: dict[Struct, type] = {}
     namespace = function.namespace()
     parameters: list[tuple[str, Type]] = []
+    spans: list[Span] = []
     for position, node in enumerate((*arguments.posonlyargs, *arguments.args)):
         span = function.source.of(node)
         if node.arg in function.annotations:
@@ -49,11 +55,12 @@ def signature_of(function: PythonFunction) -> Signature:
         else:
             raise error("SR0302", span, name=node.arg, help=_annotated(node.arg, position))
         parameters.append((node.arg, t))
+        spans.append(span)
     result = None
     if "return" in function.annotations:
         span = function.source.of(tree.returns) if tree.returns is not None else None
         result = resolve(function.annotations["return"], namespace, span, structs)
-    return Signature(tuple(parameters), result, structs)
+    return Signature(tuple(parameters), result, structs, tuple(spans))
 
 
 _SEVERAL = "give every array a name of its own, or put them into the fields of a `@sad.struct`"
@@ -83,3 +90,72 @@ def _annotated(name: str, position: int) -> str:
             "`@sad.struct class Mesh`, and call its methods"
         )
     return f"annotate it: `{name}: float`, `{name}: sad.In[float]`"
+
+
+# -- kernels ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class KernelSignature:
+    """The parameters of a kernel, known without its body."""
+
+    index_names: tuple[str, ...]
+    parameters: tuple[KernelParameter, ...]
+    spans: tuple[Span, ...]
+    """Source position of each parameter."""
+
+
+def kernel_signature(function: PythonFunction) -> KernelSignature:
+    """The parameters of a kernel.
+
+    Raises:
+        LanguageError: SR0215 for reserved names, SR0225 for an Index after other parameters,
+            SR0226 for a result annotation, SR0301 for types that are no kernel parameters.
+    """
+    signature = signature_of(function)
+    index_names: list[str] = []
+    parameters: list[KernelParameter] = []
+    spans: list[Span] = []
+    for (name, t), span in zip(signature.parameters, signature.spans, strict=True):
+        if name in RESERVED:
+            raise error("SR0215", span, name=name)
+        if isinstance(t, IndexType):
+            if parameters:
+                raise error("SR0225", span, name=name)
+            index_names.append(name)
+            continue
+        parameters.append(_parameter(name, t, span))
+        spans.append(span)
+    if signature.result is not None and not isinstance(signature.result, Void):
+        where = function.tree.returns or function.tree
+        raise error("SR0226", function.source.of(where), found=signature.result)
+    return KernelSignature(tuple(index_names), tuple(parameters), tuple(spans))
+
+
+def _parameter(name: str, t: Type, span: Span) -> KernelParameter:
+    if isinstance(t, ConstType):
+        return KernelParameter(name=name, type=t.value, is_const=True)
+    if isinstance(t, Void | Tuple | Pair):
+        raise error("SR0301", span, found=str(t), why="no kernel takes it as a parameter")
+    return KernelParameter(name=name, type=t)
+
+
+class Launchable(ABC):
+    """A kernel that can be called: decorated, or built."""
+
+    bounds = "raise"
+    """Default of the call keyword ``bounds``."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name in messages."""
+
+    @property
+    @abstractmethod
+    def signature(self) -> KernelSignature:
+        """Parameters and types, without the body."""
+
+    @abstractmethod
+    def specialise(self, const_values: Mapping[str, object]) -> Kernel:
+        """The typed kernel for values of its constants."""

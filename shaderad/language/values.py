@@ -1,15 +1,24 @@
-"""The values of expressions while a body is read: typed IR, or a compile-time value such as a
-number, an array parameter or a function.
+"""The values of expressions while a body is read, and the record of what it reads from outside.
 
-Invariant: only `Expr` enters the IR; other values are consumed by the operation around them.
+A value is typed IR, or known while compiling: a number, an array parameter, a function. Invariants:
+only `Expr` enters the IR, other values are consumed by the operation around them; a compiled kernel
+is valid exactly while every recorded read gives the same value.
 """
 
 from __future__ import annotations
 
+import builtins
+import enum
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
+from types import FunctionType
+from typing import Generic, TypeVar, cast
 
-from shaderad.diagnostics import Span
+import numpy as np
+
+from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import NO_SPAN, Expr, Load
 from shaderad.ir.types import BufferType, Struct
 
@@ -132,3 +141,107 @@ def describe(value: Value) -> str:
     if isinstance(value, Twin):
         return f"the gradient side of `{value.primal.type}`"
     return "a function"
+
+
+MISSING = object()
+# Several variants, because captured values may alternate; few, because old ones may never return.
+_MAX_VARIANTS = 8
+_T = TypeVar("_T")
+_PLAIN: tuple[type, ...] = (int, float, tuple, np.generic)
+_NUMPY_NUMBERS: tuple[type, ...] = (np.bool_, np.integer, np.floating)
+_MEANINGLESS: tuple[type, ...] = (str, bytes, list, dict, set, complex, type(None))
+
+
+class Captures:
+    """The reads of captured names and attributes while one kernel was compiled."""
+
+    def __init__(self) -> None:
+        self._reads: dict[tuple[int, str], tuple[Callable[[], object], object]] = {}
+
+    def name(self, function: FunctionType, name: str) -> object:
+        """The value of `name` in `function`: closure, globals, builtins; else `MISSING`."""
+        code = function.__code__
+        if name in code.co_freevars:
+            cell = (function.__closure__ or ())[code.co_freevars.index(name)]
+            return self._record((id(cell), name), partial(getattr, cell, "cell_contents", MISSING))
+        if name in function.__globals__:
+            space = function.__globals__
+            return self._record((id(space), name), partial(space.get, name, MISSING))
+        return getattr(builtins, name, MISSING)
+
+    def attribute(self, owner: object, name: str) -> object:
+        """``owner.name`` of a module, class or enum; else `MISSING`."""
+        return self._record((id(owner), name), partial(getattr, owner, name, MISSING))
+
+    def are_current(self) -> bool:
+        """True if every read gives the same value as before."""
+        return all(_is_same(read(), value) for read, value in self._reads.values())
+
+    def _record(self, key: tuple[int, str], read: Callable[[], object]) -> object:
+        value = read()
+        if value is not MISSING:
+            self._reads[key] = (read, value)
+        return value
+
+
+class Variants(Generic[_T]):
+    """The compiled forms of one function by its constants, most recently used first."""
+
+    def __init__(self) -> None:
+        self._variants_by_key: dict[tuple[str, ...], list[tuple[_T, Captures]]] = {}
+
+    def of(self, constants: Mapping[str, object], fresh: Callable[[], tuple[_T, Captures]]) -> _T:
+        """The variant for these constants and the current captures, if need be from `fresh`."""
+        key = tuple(f"{n}={type(v).__name__}:{v!r}" for n, v in sorted(constants.items()))
+        variants = self._variants_by_key.setdefault(key, [])
+        position = next((k for k, (_, c) in enumerate(variants) if c.are_current()), None)
+        variant = fresh() if position is None else variants.pop(position)
+        variants[:] = [variant, *variants[: _MAX_VARIANTS - 1]]
+        return variant[0]
+
+
+def _is_same(now: object, before: object) -> bool:
+    if now is before:
+        return True
+    # By text, because 0.0 == -0.0 and nan != nan.
+    return isinstance(now, _PLAIN) and type(now) is type(before) and repr(now) == repr(before)
+
+
+def to_value(captured: object, name: str, span: Span) -> Value:
+    """A captured object as a value of the kernel language.
+
+    Raises:
+        LanguageError: SR0212 for arrays, SR0213 for objects without a meaning in kernels.
+    """
+    number = known_number(captured, span)
+    if number is not None:
+        return number
+    if isinstance(captured, enum.Enum):
+        return to_value(captured.value, name, span)
+    if isinstance(captured, tuple):
+        parts = cast("tuple[object, ...]", captured)
+        return Sequence(tuple(to_value(p, name, span) for p in parts), span)
+    if isinstance(captured, np.ndarray) or hasattr(type(captured), "__array__"):
+        raise error("SR0212", span, name=name)
+    if isinstance(captured, _MEANINGLESS):
+        raise error("SR0213", span, name=name, found=f"a {type(captured).__name__}")
+    return Host(captured, name)
+
+
+def known_number(captured: object, span: Span) -> PythonNumber | None:
+    """A number, or a member of an enum of numbers, as a value; `None` for other objects."""
+    if isinstance(captured, enum.Enum):
+        inner = known_number(captured.value, span)
+        return None if inner is None else EnumMember(inner.value, span, type(captured))
+    if isinstance(captured, bool | int | float):
+        return PythonNumber(_plain(captured), span)
+    if isinstance(captured, _NUMPY_NUMBERS):
+        return PythonNumber(cast("np.generic", captured).item(), span)
+    return None
+
+
+def _plain(number: float) -> int | float | bool:
+    """The number as plain `bool`, `int` or `float`: `np.float64` is a subclass of `float`."""
+    if isinstance(number, bool):
+        return number
+    return int(number) if isinstance(number, int) else float(number)

@@ -15,7 +15,7 @@ from shaderad.device.devices import Device
 from shaderad.execute.call import is_given
 from shaderad.ir import types
 from shaderad.ir.pointers import is_pooled
-from shaderad.language.launchable import Launchable
+from shaderad.language.signatures import Launchable
 from shaderad.runtime import buffers
 from shaderad.trace.calls import Placeholder
 from shaderad.trace.primitives import as_number

@@ -7,7 +7,7 @@ import pytest
 import shaderad as sad
 from shaderad import float2, float3
 from shaderad.bodies.injective import is_injective
-from shaderad.language.decorators import KernelFunction
+from shaderad.decorators import KernelFunction
 
 
 @sad.struct

@@ -6,9 +6,9 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 
+from shaderad.decorators import KernelFunction
 from shaderad.diagnostics import Error
 from shaderad.ir.nodes import Kernel
-from shaderad.language.decorators import KernelFunction
 from tests.conformance import programs
 
 

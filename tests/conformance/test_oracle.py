@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shaderad.language.decorators import KernelFunction
+from shaderad.decorators import KernelFunction
 from tests.conformance.cases import Case, Tolerance, decoded
 from tests.conformance.checks import case_of, programs_with
 from tests.conformance.programs import PROGRAMS

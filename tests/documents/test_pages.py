@@ -46,7 +46,7 @@ def test_every_file_that_a_page_names_exists(page: str) -> None:
 def test_files_are_found_in_links_and_in_code() -> None:
     named = named_files("docs/ARCHITECTURE.md")
     assert ROOT / "docs/../samples/hosts/kernels.py" in named
-    assert ROOT / "shaderad/language/decorators.py" in named
+    assert ROOT / "shaderad/decorators.py" in named
 
 
 def test_every_short_file_name_of_the_architecture_is_one_of_the_frontend() -> None:

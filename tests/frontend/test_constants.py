@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.decorators import KernelFunction
 from shaderad.ir.printer import kernel_text
-from shaderad.language.decorators import KernelFunction
 
 
 class Filter(IntEnum):

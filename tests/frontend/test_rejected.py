@@ -16,8 +16,8 @@ from types import FunctionType
 import pytest
 
 import shaderad as sad
+from shaderad.decorators import KernelFunction
 from shaderad.diagnostics import MESSAGES
-from shaderad.language.decorators import KernelFunction
 
 MARK = re.compile(r"# error: (?P<code>SR\d{4}) \| (?:(?P<under>.*?) )?\| (?P<words>.*)$")
 

@@ -10,8 +10,8 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2, float3
+from shaderad.decorators import KernelFunction
 from shaderad.ir.printer import kernel_text
-from shaderad.language.decorators import KernelFunction
 
 
 @sad.struct

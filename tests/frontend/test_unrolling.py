@@ -10,8 +10,8 @@ import pytest
 
 import shaderad as sad
 from shaderad import float3
+from shaderad.decorators import KernelFunction
 from shaderad.ir.printer import kernel_text
-from shaderad.language.decorators import KernelFunction
 
 pytestmark = pytest.mark.usefixtures("device")
 X = np.float32([-1.5, 0.0, 0.5, 2.0, 3.0])

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from shaderad.decorators import KernelFunction
 from shaderad.interpret import KernelRun, interpret
-from shaderad.language.decorators import KernelFunction
 from tests.arrays.test_pointers import render, rendered, seed
 
 THREADS = 7

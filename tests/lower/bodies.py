@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shaderad.decorators import KernelFunction
 from shaderad.ir import ops
 from shaderad.ir.nodes import (
     Apply,
@@ -15,7 +16,6 @@ from shaderad.ir.nodes import (
     Var,
 )
 from shaderad.ir.types import BOOL, FLOAT, INT, Type
-from shaderad.language.decorators import KernelFunction
 
 
 def var(name: str, t: Type = FLOAT) -> Var:

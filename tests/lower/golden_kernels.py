@@ -9,8 +9,8 @@ from pathlib import Path
 
 import shaderad as sad
 from shaderad import float2, float3, int3
+from shaderad.decorators import KernelFunction
 from shaderad.ir.types import Access, is_differentiable
-from shaderad.language.decorators import KernelFunction
 from shaderad.lower.bindings import Lowered, Mode, Variant
 from shaderad.lower.kernels import lower_kernel
 from shaderad.lower.prepare.refusals import reachable

@@ -7,7 +7,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2
-from shaderad.language.decorators import KernelFunction
+from shaderad.decorators import KernelFunction
 from tests.oracle import oracle
 
 pytestmark = pytest.mark.gpu

@@ -12,7 +12,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2, float2x2, float3
-from shaderad.language.decorators import KernelFunction
+from shaderad.decorators import KernelFunction
 from tests.agreement import check_against_oracle, close
 from tests.lower.checking import check
 from tests.lower.loop_cases import floats

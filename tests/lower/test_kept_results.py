@@ -8,7 +8,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float3
-from shaderad.language.decorators import KernelFunction
+from shaderad.decorators import KernelFunction
 from tests.agreement import check_against_oracle
 from tests.lower.golden_kernels import text_of
 from tests.lower.loop_cases import floats

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shaderad.compiler.compile import compile_program
-from shaderad.language.decorators import KernelFunction
+from shaderad.decorators import KernelFunction
 from shaderad.lower.bindings import Lowered
 from tests.lower.golden_kernels import (
     FOLDER,

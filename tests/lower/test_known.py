@@ -7,7 +7,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2, float2x2
-from shaderad.language.decorators import KernelFunction
+from shaderad.decorators import KernelFunction
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import lower_kernel
 from tests.agreement import check_against_oracle, close

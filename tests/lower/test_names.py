@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.decorators import KernelFunction
 from shaderad.interpret import interpret
 from shaderad.ir.made_names import made_name
-from shaderad.language.decorators import KernelFunction
 from shaderad.lower.write.names import abbreviated, imported_modules, member_names, module_names
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import shaderad as sad
+from shaderad.decorators import KernelFunction
 from shaderad.ir.types import is_differentiable
-from shaderad.language.decorators import KernelFunction
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import lower_kernel
 

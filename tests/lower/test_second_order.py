@@ -10,7 +10,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2x2, float3
-from shaderad.language.decorators import KernelFunction
+from shaderad.decorators import KernelFunction
 from shaderad.language.host import UserFunction
 from tests.lower.loop_cases import floats
 

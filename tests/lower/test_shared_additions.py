@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.language.decorators import KernelFunction
+from shaderad.decorators import KernelFunction
 from tests.agreement import check_against_oracle
 from tests.devices import entered
 from tests.lower import shared_cases

@@ -13,8 +13,8 @@ from shaderad.bundle.write.judging import Validators
 from shaderad.bundle.write.profiles import PROFILES
 from shaderad.bundle.write.programs import ChosenKernel, build_programs
 from shaderad.bundle.write.wanted_inputs import kernel_inputs
+from shaderad.decorators import KernelFunction
 from shaderad.ir.nodes import NO_SPAN
-from shaderad.language.decorators import KernelFunction
 from tests.lower.typed_cases import local_arrays
 
 

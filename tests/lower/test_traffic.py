@@ -7,7 +7,7 @@ import pytest
 import shaderad as sad
 from shaderad import float3
 from shaderad.bundle.write.programs import launch_shaped_names
-from shaderad.language.decorators import KernelFunction
+from shaderad.decorators import KernelFunction
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.prepare.traffic import Traffic, traffic_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shaderad as sad
-from shaderad.frontend.standalone import standalone
+from shaderad.frontend.kernels import standalone
 from shaderad.ir import arrays, nodes, ops, printer, sizes
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import FLOAT, INT

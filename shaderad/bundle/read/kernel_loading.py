@@ -9,11 +9,12 @@ from shaderad.bundle.format.kernel_rules import KernelRules
 from shaderad.bundle.format.type_names import TypeReader
 from shaderad.bundle.read.loaded_files import Files, reasons, sites, span_in
 from shaderad.device.prebuilt import BuiltModes, Dispatches, PrebuiltKernel
-from shaderad.frontend.kernels import KernelSignature
+from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.execute.call import call_kernel
 from shaderad.ir import nodes
 from shaderad.ir.pointers import POINTED
 from shaderad.ir.types import BufferType, Struct, Type
-from shaderad.language.launchable import Launchable
+from shaderad.language.signatures import KernelSignature, Launchable
 from shaderad.lower.bindings import Lowered, Mode, Resource, Word
 
 
@@ -24,6 +25,11 @@ class LoadedKernel(Launchable):
         self._kernel = kernel
         self.bounds = kernel.bounds
         self.__name__ = kernel.name
+
+    @api_boundary
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Runs the kernel; arguments and errors are those of `call_kernel`."""
+        return call_kernel(self, args, kwargs)
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shaderad.diagnostics import error
 
 if TYPE_CHECKING:
-    from shaderad.language.decorators import KernelFunction
+    from shaderad.decorators import KernelFunction
 
 
 def parse_defines(texts: Iterable[str]) -> dict[str, object]:

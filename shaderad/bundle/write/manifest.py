@@ -33,7 +33,7 @@ from shaderad.diagnostics import error
 from shaderad.ir.nodes import NO_SPAN, KernelParameter
 from shaderad.ir.pointers import comes_apart
 from shaderad.ir.types import BufferType
-from shaderad.language.captures import known_number
+from shaderad.language.values import known_number
 from shaderad.lower.bindings import Lowered, Mode, Resource
 
 

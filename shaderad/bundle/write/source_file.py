@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 from shaderad.diagnostics import Error, Span, error
 
 if TYPE_CHECKING:
+    from shaderad.decorators import KernelFunction
     from shaderad.execute.graphs import GraphFunction
-    from shaderad.language.decorators import KernelFunction
 
 
 def split_source(source: str) -> tuple[Path, str]:
@@ -104,7 +104,7 @@ def find_entries(module: ModuleType, names: Collection[str]) -> Entries:
 
 def _members(module: ModuleType) -> tuple[dict[str, KernelFunction], dict[str, GraphFunction]]:
     """All kernels and graphs in the namespace of the module."""
-    from shaderad.language.decorators import KernelFunction
+    from shaderad.decorators import KernelFunction
 
     members = vars(module).items()
     kernels = {name: value for name, value in members if isinstance(value, KernelFunction)}
