@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shaderad.diagnostics import Error, error
-from shaderad.diagnostics.wording import shortened
+from shaderad.diagnostics.errors import shortened
 
 if TYPE_CHECKING:
     from shaderad.bundle import Built

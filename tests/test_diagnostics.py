@@ -10,7 +10,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.diagnostics import MESSAGES, NO_SPAN, Error, Span, error
-from shaderad.diagnostics.wording import sentence
+from shaderad.diagnostics.errors import sentence
 
 
 def test_an_error_survives_the_way_to_another_process() -> None:

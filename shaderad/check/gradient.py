@@ -22,7 +22,7 @@ from shaderad.check.slots import (
 )
 from shaderad.diagnostics import DerivativeError, Error, error
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.diagnostics.wording import counted
+from shaderad.diagnostics.errors import counted
 from shaderad.differentiate.linearised import Linearised, linearised
 from shaderad.ir import nodes
 from shaderad.ir.types import HALF, scalars

@@ -5,89 +5,34 @@ Each text is a row in the file of its group; no other code writes prose for user
 case, without full stop.
 """
 
+# ruff: noqa: F403, F405
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from shaderad.diagnostics import (
-    array_functions,
-    build,
-    compiler,
-    derivatives,
-    language,
-    runtime,
-    source,
-    types,
-)
-from shaderad.diagnostics.errors import (
-    NO_SPAN,
-    BoundsError,
-    CompileError,
-    DerivativeError,
-    DeviceError,
-    Error,
-    GradientError,
-    LanguageError,
-    LimitError,
-    Message,
-    NoAxesError,
-    ShapeError,
-    Span,
-    UnknownNameError,
-    render,
-)
-from shaderad.diagnostics.wording import counted, sentence
+from shaderad.diagnostics import build, derivatives, errors, language, runtime, types
+from shaderad.diagnostics.errors import *
+from shaderad.diagnostics.errors import NO_SPAN, Message, Span, counted, render, sentence
+
+__all__ = ["MESSAGES", "NO_SPAN", "Message", "Span", "counted", "error", "nesting", "render"]
+__all__ += errors.__all__
 
 MESSAGES: dict[str, Message] = {
-    **source.MESSAGES,
     **language.MESSAGES,
     **types.MESSAGES,
-    **array_functions.MESSAGES,
     **derivatives.MESSAGES,
-    **compiler.MESSAGES,
-    **runtime.MESSAGES,
     **build.MESSAGES,
+    **runtime.MESSAGES,
 }
 
 
 def error(code: str, span: Span | None = None, **values: object) -> Error:
     """The error of row `code` with `values` filled in, to be raised by the caller."""
     row = MESSAGES[code]
-
-    def fill(template: str) -> str:
-        return sentence(template, values)
-
-    return row.kind(
-        code,
-        fill(row.message),
-        span=span,
-        label=fill(row.label),
-        note=fill(row.note),
-        help=fill(row.help),
-    )
-
-
-__all__ = [
-    "MESSAGES",
-    "NO_SPAN",
-    "BoundsError",
-    "CompileError",
-    "DerivativeError",
-    "DeviceError",
-    "Error",
-    "GradientError",
-    "LanguageError",
-    "LimitError",
-    "Message",
-    "NoAxesError",
-    "ShapeError",
-    "Span",
-    "UnknownNameError",
-    "counted",
-    "error",
-    "render",
-]
+    texts = (row.message, row.label, row.note, row.help)
+    message, label, note, help_ = (sentence(text, values) for text in texts)
+    return row.kind(code, message, span=span, label=label, note=note, help=help_)
 
 
 @contextmanager

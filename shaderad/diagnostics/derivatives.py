@@ -2,213 +2,183 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from shaderad.diagnostics.errors import DerivativeError, GradientError, Message
 
+_derivative = partial(Message, DerivativeError)
+_gradient = partial(Message, GradientError)
+
 MESSAGES: dict[str, Message] = {
-    "SR0410": Message(
-        DerivativeError,
+    "SR0410": _derivative(
         "`{transform}` of `{function}`, which writes floats to an array",
         label="derivatives inside a kernel are those of functions of values",
         help="return the value, and write it where the function is called",
     ),
-    "SR0411": Message(
-        DerivativeError,
+    "SR0411": _derivative(
         "`{function}` has a forward derivative of its own but no backward one",
         note="reverse mode cannot follow from a custom forward derivative",
         help="add one with `@{function}.backward_derivative`, or use `jvp`",
     ),
-    "SR0412": Message(
-        DerivativeError,
+    "SR0412": _derivative(
         "`{function}` has a backward derivative of its own but no forward one",
         note="forward mode cannot follow from a custom backward derivative",
         help="add one with `@{function}.forward_derivative`, or use `vjp`",
     ),
-    "SR0414": Message(
-        DerivativeError,
+    "SR0414": _derivative(
         "`{array}` is written at indices that may repeat, so `{kernel}` has no gradient",
         label="two threads could write one element, and only one of them would win",
         help="write `{array}[sad.unique(j)] = ..` where you know that no index repeats, or "
         "accumulate into a `sad.Add` array",
     ),
-    "SR0415": Message(
-        DerivativeError,
+    "SR0415": _derivative(
         "reverse mode through `{name}` must keep more than {bytes:byte|bytes} a thread",
         label="one state of each loop takes more",
         help="carry less through the loops: smaller local arrays, or fewer of them",
     ),
-    "SR0416": Message(
-        DerivativeError,
+    "SR0416": _derivative(
         "the gradient of `{array}` (`{type}`) would be added atomically in double",
         label="read at other indices than the thread's own",
         note="no runtime has 64-bit float atomics",
         help="read it at the thread's own index only, or pass `float` elements",
     ),
-    "SR0450": Message(
-        DerivativeError,
+    "SR0450": _derivative(
         "{what} of an array while a derivative is being taken through it",
         note="a value that leaves the device carries no derivative",
         help="compute with the array itself, return it, or pass it as an argument of its own",
     ),
-    "SR0451": Message(
-        DerivativeError,
+    "SR0451": _derivative(
         "a transform inside of another one uses an array that the outer one does not follow",
         note="gradients are not accumulated into existing arrays",
         help="pass the array to the inner function as an argument, and add gradients with `+`",
     ),
-    "SR0452": Message(
-        DerivativeError,
+    "SR0452": _derivative(
         "`{name}` does not have the structure of the value it belongs to",
         label="found {found}, wanted {wanted}",
         help="give the same tuples, lists, dicts and structs, with arrays or `None` in them",
     ),
-    "SR0453": Message(
-        DerivativeError,
+    "SR0453": _derivative(
         "the differentiable argument `{name}` is given by keyword",
         note="gradients come back by position",
         help="pass it by position, or call through a lambda that captures it as a constant",
     ),
-    "SR0454": Message(
-        DerivativeError,
+    "SR0454": _derivative(
         "a structured NumPy array as argument of a differentiated Python function",
         note="only a kernel's annotation says which struct it stands for",
         help="make it an array first: `sad.array(data, dtype=Struct)`",
     ),
-    "SR0455": Message(
-        DerivativeError,
+    "SR0455": _derivative(
         "`argnums` names positional arguments by number",
         label="found {found}, of {count:argument|arguments}",
         help="count from 0, Index and written parameters left out",
     ),
-    "SR0456": Message(
-        DerivativeError,
+    "SR0456": _derivative(
         "argument {position} holds no float, so it has no gradient",
         help="leave it out of `argnums`",
     ),
-    "SR0457": Message(
-        DerivativeError,
+    "SR0457": _derivative(
         "a gradient is taken of exactly one float",
         label="the result is {found}",
         help="{help}",
     ),
-    "SR0458": Message(
-        DerivativeError,
+    "SR0458": _derivative(
         "`accumulate` has {found:entry|entries} for {wanted:argument|arguments} given by position",
         help="pass what an earlier call of the pullback returned",
     ),
-    "SR0459": Message(
-        DerivativeError,
+    "SR0459": _derivative(
         "{primals:primal|primals} and {tangents:tangent|tangents}",
         help="give one tangent a primal; `None` is zero",
     ),
-    "SR0460": Message(
-        DerivativeError,
+    "SR0460": _derivative(
         "a jacobian is taken of one array of floats",
         label="the result is {found}",
         help="return one array, or use `sad.vjp`",
     ),
-    "SR0461": Message(
-        DerivativeError,
+    "SR0461": _derivative(
         "`mode` is 'reverse' or 'forward'",
         label="found {found}",
         help="'reverse' suits few results, 'forward' few arguments",
     ),
-    "SR0462": Message(
-        GradientError,
+    "SR0462": _gradient(
         "the gradient of `{name}` is wrong at {element}",
         label="the vjp says {found:.6g}, finite differences say {expected:.6g}",
         help="check the custom derivatives; at a kink choose another point, or pass `eps`",
     ),
-    "SR0463": Message(
-        GradientError,
+    "SR0463": _gradient(
         "vjp and jvp by {name} disagree",
         label="<pullback(y_bar), x_dot> is {found:.6g}, <y_bar, jvp(x_dot)> is {expected:.6g}",
         help="check that the custom backward and forward derivatives are of the same function",
     ),
-    "SR0465": Message(
-        DerivativeError,
+    "SR0465": _derivative(
         "`{name}` of gradcheck is a number {wanted}",
         label="found {found}",
         help="leave it out for the default",
     ),
-    "SR0466": Message(
-        DerivativeError,
+    "SR0466": _derivative(
         "transforms take a kernel or a function that calls kernels",
         label="found {found}",
         help="pass the function itself: `sad.grad(f)(x)`, not `sad.grad(f(x))`",
     ),
-    "SR0467": Message(
-        DerivativeError,
+    "SR0467": _derivative(
         "`{name}` holds {value}, around which no finite difference can be taken",
         help="check at another point",
     ),
-    "SR0468": Message(
-        DerivativeError,
+    "SR0468": _derivative(
         "a jacobian is taken by one array or number of floats",
         label="argument {position} is {found}",
         help="take it by one field at a time, or use `sad.vjp`",
     ),
-    "SR0469": Message(
-        DerivativeError,
+    "SR0469": _derivative(
         "`accumulate` holds what a gradient cannot be added to",
         label="found {found}, wanted {wanted}",
         help="pass what an earlier call of this pullback returned",
     ),
-    "SR0464": Message(
-        GradientError,
+    "SR0464": _gradient(
         "a step of {step:.3g} does not change `{name}`",
         note="a step is relative to the argument, and at least that much",
         help="pass a larger `eps`, or none",
     ),
-    "SR0417": Message(
-        DerivativeError,
+    "SR0417": _derivative(
         "`{kernel}_{mode}` needs {count:storage buffer|storage buffers} in one dispatch, "
         "and {host} has {limit}",
         note="they are {names}; gradients, cotangents and tangents share one each where they can",
         help="put arrays of one length into one array of structs, or split the kernel in two",
     ),
-    "SR0425": Message(
-        DerivativeError,
+    "SR0425": _derivative(
         "`{array}` is written again at an index that `sad.unique` promises for one write",
         label="the same part of the same element as before, so `{kernel}` has no gradient",
         help="write each part of an element once: compute the value in a local first",
     ),
-    "SR0429": Message(
-        DerivativeError,
+    "SR0429": _derivative(
         "a second derivative through `{function}`, whose derivative is not that of its value",
         note="`check=False` says so; the derivative of such a derivative is not known",
         help="take first derivatives, or detach what goes into `{function}`",
     ),
-    "SR0471": Message(
-        DerivativeError,
+    "SR0471": _derivative(
         'reverse mode through a loop with `checkpoint="none"`',
         note="the pullback runs backward over the carries, and this loop keeps none",
         help='write `checkpoint="sqrt"`, or "all" where memory allows; `jvp` needs none',
     ),
-    "SR0472": Message(
-        DerivativeError,
+    "SR0472": _derivative(
         "forward mode through `{function}`, whose derivative is by `custom_vjp`",
         note="a custom pullback does not define tangents",
         help="use `vjp` or `grad`, or leave the function to automatic derivatives",
     ),
-    "SR0473": Message(
-        DerivativeError,
+    "SR0473": _derivative(
         "`{name}` is called before its derivative is known",
         help="define it first: `{name}.defvjp(forward, backward)`",
     ),
-    "SR0474": Message(
-        DerivativeError,
+    "SR0474": _derivative(
         "`{name}` has a pullback of its own, and captures an array that may carry derivatives",
         note="the backward function gives cotangents of the arguments alone",
         help="pass the array as an argument, or capture `sad.detach(x)`",
     ),
-    "SR0475": Message(
-        DerivativeError,
+    "SR0475": _derivative(
         "`{name}` is called inside of itself, or of the functions that `{name}.defvjp` was given",
         note="each call traces all three functions, so this would never end",
         help="call `{name}.function`, which has no custom pullback, or write the body out",
     ),
-    "SR0470": Message(
-        DerivativeError,
+    "SR0470": _derivative(
         "`{type}` behind a pointer holds floats of its own, in a differentiated Python function",
         note="its elements stay on the host, where no trace can follow their floats",
         help="differentiate the kernel itself, or put the floats behind a pointer, too",

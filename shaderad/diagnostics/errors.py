@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Iterable
+import string
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-
-from shaderad.diagnostics.wording import one_line
 
 __all__ = [
     "BoundsError",
@@ -145,7 +144,7 @@ NO_SPAN = Span("<shaderad>", 0)
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A row: the class of the error and its texts, with `{names}` for values (see wording.py)."""
+    """A row: the class of the error and its texts, with `{names}` for values (see `sentence`)."""
 
     kind: type[Error]
     message: str
@@ -191,3 +190,38 @@ def _excerpt(text: str, column: int, end: int) -> tuple[str, int, int]:
     before, after = ".." if start else "", ".." if stop < len(text) else ""
     offset = len(before) - start
     return f"{before}{text[start:stop]}{after}", column + offset, min(end, stop) + offset
+
+
+# -- wording ----------------------------------------------------------------------------------
+
+
+def counted(count: object, singular: str, plural: str = "") -> str:
+    """The count and its noun; the default plural adds an s.
+
+    Any count other than the number 1, such as the text ``1 or 2``, takes the plural.
+    """
+    return f"{count} {singular if count == 1 else plural or f'{singular}s'}"
+
+
+def sentence(template: str, values: Mapping[str, object]) -> str:
+    """`template` with its ``{names}`` filled in; ``{count:index|indices}`` becomes ``1 index``."""
+    return shortened(_Sentence().vformat(template, (), values))
+
+
+def shortened(text: str) -> str:
+    """`text` with very long words cut."""
+    return _LONG_WORD.sub(r"\1..", text)
+
+
+_LONG_WORD = re.compile(r"(\w{100})\w{20,}")
+
+
+def one_line(text: str) -> str:
+    """`text` with escapes for control characters, which file names may contain."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+class _Sentence(string.Formatter):
+    def format_field(self, value: object, format_spec: str) -> str:
+        singular, bar, plural = format_spec.partition("|")
+        return counted(value, singular, plural) if bar else super().format_field(value, format_spec)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from shaderad.diagnostics.errors import (
     BoundsError,
     CompileError,
@@ -17,248 +19,210 @@ _FIRST = (
     "dispatch that had one, and the first statement there"
 )
 
+_bounds = partial(Message, BoundsError)
+_compile = partial(Message, CompileError)
+_device = partial(Message, DeviceError)
+_gradient = partial(Message, GradientError)
+_limit = partial(Message, LimitError)
+_shape = partial(Message, ShapeError)
+
 MESSAGES: dict[str, Message] = {
-    "SR0601": Message(
-        DeviceError,
+    "SR0601": _device(
         "there is no runtime `{name}`",
         help="use `wgpu`, `slangpy`, or one of them with an adapter, such as `wgpu:0`",
     ),
-    "SR0602": Message(
-        DeviceError,
+    "SR0602": _device(
         "`{runtime}` has no adapter `{wanted}`",
         label="{found}",
         help="`shaderad doctor` lists drivers and adapters, and says what is missing",
     ),
-    "SR0603": Message(
-        DeviceError,
+    "SR0603": _device(
         "`{runtime}` could not open `{adapter}`",
         note="{reason}",
         help="`shaderad doctor` lists drivers and adapters, and says what is missing",
     ),
-    "SR0604": Message(
-        DeviceError,
+    "SR0604": _device(
         "the device `{adapter}` was lost",
         note="{reason}",
         help="open a new device; the content of arrays on the lost one is gone",
     ),
-    "SR0605": Message(
-        DeviceError,
+    "SR0605": _device(
         "`{adapter}` has no room for {byte_count} more bytes",
         note="{reason}",
         help="drop arrays and pullbacks that are no longer needed, or work on smaller pieces",
     ),
-    "SR0606": Message(
-        DeviceError,
+    "SR0606": _device(
         "an array of {byte_count} bytes is larger than `{adapter}` lets a kernel reach",
         label="the limit is {limit} bytes an array",
         help="split the array and call the kernel once a piece, or open another device",
     ),
-    "SR0607": Message(
-        DeviceError,
+    "SR0607": _device(
         "`{program}` binds {count:storage buffer|storage buffers}, more than `{adapter}` has",
         label="the limit is {limit}",
         help="put arrays that belong together into one array of structs, or split the kernel",
     ),
-    "SR0608": Message(
-        DeviceError,
+    "SR0608": _device(
         "`{program}` needs {missing}, which `{adapter}` does not have",
         help="open another device; `shaderad doctor` lists what each of them can do",
     ),
-    "SR0609": Message(
-        DeviceError,
+    "SR0609": _device(
         "bug in shaderad, stage runtime: `{runtime}` refused a command",
         note="{reason}\nwhat was recorded since the last submission is dropped",
         help="please report it together with the kernel",
     ),
-    "SR0610": Message(
-        DeviceError,
+    "SR0610": _device(
         "the device `{adapter}` is closed",
         help="open a new one with `sad.open_device()`",
     ),
-    "SR0611": Message(
-        DeviceError,
+    "SR0611": _device(
         "`{program}` was dispatched with {groups:workgroup|workgroups}",
         label="`{adapter}` takes at most {limit} along one dimension",
         help="choose a smaller `dim`",
     ),
-    "SR0612": Message(
-        CompileError,
+    "SR0612": _compile(
         "`{program}` cannot run on `{adapter}`: wgpu's shader reader refuses it",
         note="{reason}",
         help="open a slangpy device, or simplify the kernel; a report of it is welcome",
     ),
-    "SR0623": Message(
-        CompileError,
+    "SR0623": _compile(
         "`{program}` cannot run on `{adapter}`: wgpu's shader reader gave no answer",
         note="{reason}",
         help="call again with more free memory: the reader was stopped or killed\n"
         "unroll less, by `sad.range` in place of `sad.static_range`; or open a slangpy device",
     ),
-    "SR0613": Message(
-        DeviceError,
-        "there is no limit `{name}`",
-        help="a limit is one of {known}",
-    ),
-    "SR0621": Message(
-        DeviceError,
+    "SR0613": _device("there is no limit `{name}`", help="a limit is one of {known}"),
+    "SR0621": _device(
         "limit `{name}` takes `{wanted}`; a number must not be negative",
         label="found {found}",
         help="`device.capabilities` shows what the device has",
     ),
-    "SR0622": Message(
-        DeviceError,
+    "SR0622": _device(
         "{what} was opened in another process, from which this one was forked",
         help='start processes by `spawn`, as `multiprocessing.set_start_method("spawn")` does, '
         "or open the device after the fork",
     ),
-    "SR0614": Message(
-        DeviceError,
+    "SR0614": _device(
         "bug in shaderad, stage runtime: slot {slot} of `{program}` is given no buffer",
         help="please report it together with the kernel",
     ),
-    "SR0615": Message(
-        DeviceError,
+    "SR0615": _device(
         "bug in shaderad, stage runtime: `{program}` takes {expected} bytes of parameters, "
         "given {found}",
         help="please report it together with the kernel",
     ),
-    "SR0619": Message(
-        DeviceError,
+    "SR0619": _device(
         "`from_native` takes a buffer of `{runtime}`",
         label="this is a `{found}`",
         help="pass a `wgpu.GPUBuffer` or `slangpy.Buffer` of the device that the array is for",
     ),
-    "SR0620": Message(
-        DeviceError,
+    "SR0620": _device(
         "a device is named by text, an adapter by text or its position",
         label="found {found}",
         help='write `sad.open_device("wgpu", adapter=0)`',
     ),
-    "SR0616": Message(
-        DeviceError,
+    "SR0616": _device(
         "`native=` takes a `wgpu.GPUDevice` or a `slangpy.Device`",
         label="this is a `{found}`",
     ),
-    "SR0617": Message(
-        CompileError,
+    "SR0617": _compile(
         "slangpy could not compile `{program}`",
         note="{reason}",
         help="please report it together with the kernel",
     ),
-    "SR0618": Message(
-        DeviceError,
+    "SR0618": _device(
         "bug in shaderad, stage runtime: bytes {start} to {end} of a buffer of {byte_count}",
         help="please report it together with the kernel",
     ),
-    "SR0650": Message(
-        DeviceError,
+    "SR0650": _device(
         "{subject} lives on another device",
         label="it is on {found}, the call runs on {device}",
         help="copy it: `sad.array(x, device=device)`",
     ),
-    "SR0651": Message(
-        DeviceError,
+    "SR0651": _device(
         "`device` takes what `sad.open_device` returns",
         label="found a `{found}`",
         help="write `device = sad.open_device()` and pass that",
     ),
-    "SR0660": Message(
-        BoundsError,
+    "SR0660": _bounds(
         "index {index} is out of range for {array} of length {length}{place}",
         note="reports since the last synchronisation: {count}; this was the first",
         help='guard the index, or call with `bounds="ignore"`: reads then give 0, writes nothing',
     ),
-    "SR0661": Message(
-        LimitError,
+    "SR0661": _limit(
         "a loop{place} ran past its limit of {length:iteration|iterations}",
         note="reports since the last synchronisation: {count}; the loop was cut off there",
         help="raise `limit`, or let the loop end earlier",
     ),
-    "SR0662": Message(
-        BoundsError,
+    "SR0662": _bounds(
         "assertion failed{place}: {name}",
         note="reports since the last synchronisation: {count}; this was the first",
     ),
-    "SR0663": Message(
-        BoundsError,
+    "SR0663": _bounds(
         "division by zero{place}",
         note="reports since the last synchronisation: {count}; the result was taken to be 0",
         help="guard the divisor",
     ),
-    "SR0664": Message(
-        BoundsError,
+    "SR0664": _bounds(
         "`{name}` has the length {length}{place}, expected {index}",
         note="reports since the last synchronisation: {count}; this was the first",
         help="pass arrays of the sizes that the kernel expects",
     ),
-    "SR0665": Message(
-        BoundsError,
+    "SR0665": _bounds(
         "position {index} is out of range for an axis of length {length}",
         help="positions run from 0, or from the end where negative",
     ),
-    "SR0666": Message(
-        BoundsError,
+    "SR0666": _bounds(
         "`{name}` is {value}{place}, element {element}",
         note=_FIRST,
         help="look at what this line reads: a division by 0, a logarithm or root of a negative "
         "number, an overflow, or an array that held it before",
     ),
-    "SR0667": Message(
-        GradientError,
+    "SR0667": _gradient(
         "the tangent of `{name}` is {value}{place}, element {element}",
         note=_FIRST,
         help="this line has no finite derivative there (docs/conventions.md lists the singular "
         "points); keep its operands away from it",
     ),
-    "SR0668": Message(
-        GradientError,
+    "SR0668": _gradient(
         "the cotangent of `{name}` is {value}{place}, element {element}",
         label="this line gives it back",
         note=_FIRST,
         help="this line has no finite derivative there (docs/conventions.md lists the singular "
         "points); keep its operands away from it",
     ),
-    "SR0669": Message(
-        BoundsError,
+    "SR0669": _bounds(
         "element {index} of `{name}` is written twice{place}",
         note="reports since the last synchronisation: {count}; elements are counted row-major; "
         "an Out written at computed indices holds one write an element, as `sad.unique` promises",
         help="use an Add, Min or Max array where several threads meet",
     ),
-    "SR0671": Message(
-        BoundsError,
+    "SR0671": _bounds(
         "index {index} is out of range for a length of {length}, in `{function}`",
         help="guard the index",
     ),
-    "SR0672": Message(
-        LimitError,
+    "SR0672": _limit(
         "a loop of `{function}` ran past its limit of {text}",
         help="raise `limit`, or let the loop end earlier",
     ),
-    "SR0673": Message(BoundsError, "assertion failed in `{function}`: {text}"),
-    "SR0674": Message(
-        BoundsError,
+    "SR0673": _bounds("assertion failed in `{function}`: {text}"),
+    "SR0674": _bounds(
         "division by zero in `{function}`",
         help="guard the divisor; in a kernel the result is 0, and it is reported",
     ),
-    "SR0675": Message(
-        BoundsError,
+    "SR0675": _bounds(
         "index {index} is out of range for {name} of length {length}",
         help='guard the index, or pass `bounds="ignore"`: reads then give 0, writes nothing',
     ),
-    "SR0677": Message(
-        DeviceError,
+    "SR0677": _device(
         "the report buffer holds a report that no kernel of this device writes",
         note="site {site}, index {index}, length {length}",
         help="a kernel of a spoiled build, or code other than shaderad's, wrote to the buffer",
     ),
-    "SR0678": Message(
-        LimitError,
+    "SR0678": _limit(
         "a graph needs more than {limit} dispatches, copies and fills",
         help="loop inside of a kernel, or call the graph for fewer iterations at a time",
     ),
-    "SR0676": Message(
-        ShapeError,
+    "SR0676": _shape(
         "`{name}` has no thread {thread} over `dim={dim}`",
         help="threads are named by their index, or counted row-major from 0",
     ),

@@ -1,336 +1,392 @@
-"""SR03: types, shapes and sizes that do not fit."""
+"""SR03: types, shapes and sizes that do not fit; from SR0320 on those of array functions."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from shaderad.diagnostics.errors import LanguageError, Message, NoAxesError, ShapeError
 
+_language = partial(Message, LanguageError)
+_no_axes = partial(Message, NoAxesError)
+_shape = partial(Message, ShapeError)
+
 MESSAGES: dict[str, Message] = {
-    "SR0301": Message(
-        LanguageError,
+    "SR0301": _language(
         "`{found}` is no type here",
         label="{why}",
         help="types are float, int, bool, `sad.uint`, float2 .. float4x4, structs, arrays",
     ),
-    "SR0302": Message(
-        LanguageError,
-        "parameter `{name}` has no annotation",
-        help="{help}",
-    ),
-    "SR0303": Message(
-        LanguageError,
-        "expected `{wanted}`, found {found}",
-        help="{help}",
-    ),
-    "SR0304": Message(
-        LanguageError,
-        "`{symbol}` does not take {left} and {right}",
-        help="{help}",
-    ),
-    "SR0305": Message(
-        LanguageError,
+    "SR0302": _language("parameter `{name}` has no annotation", help="{help}"),
+    "SR0303": _language("expected `{wanted}`, found {found}", help="{help}"),
+    "SR0304": _language("`{symbol}` does not take {left} and {right}", help="{help}"),
+    "SR0305": _language(
         "a condition must be `bool`, found {found}",
         label="numbers have no truth value in kernels",
         help="{help}",
     ),
-    "SR0306": Message(
-        LanguageError,
+    "SR0306": _language(
         "`{value}` does not fit `{type}`",
         label="{why}",
         help="use a number in range, or another type",
     ),
-    "SR0307": Message(
-        LanguageError,
+    "SR0307": _language(
         "`{type}` takes {wanted:index|indices}, found {found}",
         help="give one index an axis: `a[y, x]`",
     ),
-    "SR0308": Message(
-        LanguageError,
+    "SR0308": _language(
         "index {found} is out of range for {owner}",
         label="{why}",
         help="use an index from 0 up to the length",
     ),
-    "SR0309": Message(
-        LanguageError,
-        "an index must be `int`, found {found}",
-        help="convert it: `int(..)`",
-    ),
-    "SR0310": Message(
-        LanguageError,
+    "SR0309": _language("an index must be `int`, found {found}", help="convert it: `int(..)`"),
+    "SR0310": _language(
         "{type} has no `{name}`",
         label="{known}",
         help="use one of its own fields, components or methods",
     ),
-    "SR0311": Message(
-        LanguageError,
+    "SR0311": _language(
         "`{symbol}` does not take {found}",
         label="bools do not count as numbers in kernels",
         help="write `int(..)` or `float(..)`, or a conditional expression",
     ),
-    "SR0312": Message(
-        LanguageError,
-        "`{name}` does not take {found}",
-        help="{help}",
-    ),
-    "SR0313": Message(
-        LanguageError,
+    "SR0312": _language("`{name}` does not take {found}", help="{help}"),
+    "SR0313": _language(
         "`{type}` cannot be made from {found}",
         label="wanted: {wanted}",
         help="give the parts in order",
     ),
-    "SR0314": Message(
-        LanguageError,
-        "`{symbol}` by a constant zero",
-        help="correct the constant",
-    ),
-    "SR0315": Message(
-        LanguageError,
+    "SR0314": _language("`{symbol}` by a constant zero", help="correct the constant"),
+    "SR0315": _language(
         "`int ** int` has no fixed type in Python",
         label="the exponent is {found}, known only at run time",
         help="write `float(x) ** n`, or a constant exponent",
     ),
-    "SR0316": Message(
-        LanguageError,
+    "SR0316": _language(
         "`{symbol}` does not take {found}",
         help="it takes numbers, and `~` integers or bools",
     ),
-    "SR0317": Message(
-        LanguageError,
+    "SR0317": _language(
         "`{name}` is `{type}` and cannot become {found}",
         label="a name keeps one type",
         help="{help}",
     ),
-    "SR0318": Message(
-        LanguageError,
+    "SR0318": _language(
         "{found:value|values} for {wanted:target|targets}",
         help="write as many targets as there are values",
     ),
-    "SR0319": Message(
-        LanguageError,
+    "SR0319": _language(
         "{found} is known only at run time, and a constant is needed here",
         help="write a number, capture one, or make the parameter `sad.Const[int]`",
     ),
-    "SR0350": Message(
-        ShapeError,
+    "SR0350": _shape(
         "NumPy's `{found}` has no element type here",
         help="name one: `sad.array(data, dtype=float)`, a `sad.*` type, or a `@sad.struct` class",
     ),
-    "SR0351": Message(
-        ShapeError,
+    "SR0351": _shape(
         "`{name}` is no array of numbers",
         label="{found}",
         help="give a NumPy array, or lists of numbers of equal length",
     ),
-    "SR0352": Message(
-        ShapeError,
+    "SR0352": _shape(
         "`{name}` takes elements of type `{type}`, with trailing axes {axes}",
         label="its shape is {shape}",
         help="reshape the data so that its last axes are {axes}",
     ),
-    "SR0353": Message(
-        ShapeError,
+    "SR0353": _shape(
         "`{name}` takes `{type}`",
         label="it holds `{found}` values, which do not become `{type}` by themselves",
         help="convert it yourself, with `.astype` or `int`, `float`, `bool`",
     ),
-    "SR0354": Message(
-        ShapeError,
+    "SR0354": _shape(
         "`{name}` holds {value}, which `{type}` cannot hold",
         help="scale the data, or use a wider type where the device has one",
     ),
-    "SR0355": Message(
-        ShapeError,
+    "SR0355": _shape(
         "`{name}` takes `{type}` with the fields {wanted}",
         label="found {found}",
         help="give a structured array, a dict of arrays, or structs with these fields; where "
         "`{type}` was defined again, define what uses it again, too",
     ),
-    "SR0356": Message(
-        ShapeError,
+    "SR0356": _shape(
         "fields of `{name}` have different lengths",
         label="`{field}` has the shape {found}, the fields before it {shape}",
         help="give every field one entry an element",
     ),
-    "SR0357": Message(
-        ShapeError,
+    "SR0357": _shape(
         "`{name}` is one `{type}` for the whole launch",
         label="found an array of shape {shape}",
         help="pass one element, such as `x[0]`, or annotate the parameter `sad.In[{type}]`",
     ),
-    "SR0358": Message(
-        ShapeError,
+    "SR0358": _shape(
         "`{found!r}` is no element type",
         help="use float, int, bool, a `sad.*` type, a `@sad.struct` class without arrays, or one "
         "of NumPy's float16, float32, float64, int32, uint32, bool",
     ),
-    "SR0359": Message(
-        ShapeError,
+    "SR0359": _shape(
         "the buffer is too small for the array",
         label="it has {found:byte|bytes}, the array needs {needed}",
         help="give the shape that the buffer holds",
     ),
-    "SR0360": Message(
-        NoAxesError,
-        "{what} of an array without axes",
-        help="use `.item()` for its one element",
-    ),
-    "SR0361": Message(
-        ShapeError,
+    "SR0360": _no_axes("{what} of an array without axes", help="use `.item()` for its one element"),
+    "SR0361": _shape(
         "only an array of exactly one number converts to a Python number",
         label="{found}",
         help="select one element first, or use `.numpy()`",
     ),
-    "SR0362": Message(
-        ShapeError,
+    "SR0362": _shape(
         "an array of {count:element|elements}: indices in kernels end at {limit}",
         help="split the array",
     ),
-    "SR0363": Message(
-        ShapeError,
+    "SR0363": _shape(
         "`{name}` takes the arguments ({wanted})",
         label="found {count:positional one|positional ones}",
         help="leave out Index parameters and written arrays: those are what the call returns",
     ),
-    "SR0364": Message(
-        ShapeError,
+    "SR0364": _shape(
         "a call of `{name}` lacks {missing}",
         help="pass every parameter but Index ones and written arrays",
     ),
-    "SR0365": Message(
-        ShapeError,
+    "SR0365": _shape(
         "`{name}` has no parameter `{found}` to pass",
         label="it takes ({wanted}) and the keywords dim, shapes, bounds, checks, device",
         help="written arrays are not passed: the call returns them",
     ),
-    "SR0366": Message(
-        ShapeError,
+    "SR0366": _shape(
         "`{parameter}` is given twice in a call of `{name}`",
         help="pass it by position or by name",
     ),
-    "SR0367": Message(
-        ShapeError,
+    "SR0367": _shape(
         "`{name}` takes elements of type `{type}`",
         label="found a device array of `{found}` with shape {shape}",
         note="arrays on a device are never converted behind your back",
         help="make it with `sad.array(data, dtype=..)` in the type the kernel asks for",
     ),
-    "SR0368": Message(
-        ShapeError,
+    "SR0368": _shape(
         "`{name}` is `{type}`, which has {rank:axis|axes}",
         label="found the shape {shape}",
         help="reshape the array, or annotate its rank, such as `sad.In[float, 2]`",
     ),
-    "SR0369": Message(
-        ShapeError,
+    "SR0369": _shape(
         "`{name}` has no field `{field}`",
         label="found {found}",
         help="pass an object of the struct's class, or a dict with all its fields",
     ),
-    "SR0370": Message(
-        ShapeError,
+    "SR0370": _shape(
         "`{name}` takes whole numbers",
         label="found {found}",
         help="write an int or a tuple of ints; `int(x)` converts",
     ),
-    "SR0371": Message(
-        ShapeError,
+    "SR0371": _shape(
         "every extent of `{name}`, and their product, must be between 0 and {limit}",
         label="found {found}",
         help="{help}",
     ),
-    "SR0372": Message(
-        ShapeError,
+    "SR0372": _shape(
         "a call of `{name}` needs `dim`",
         label="it has {count:Index parameter|Index parameters}",
         help="say how many threads run: `{name}(.., dim=n)`, or a tuple with one extent an Index; "
         "it may be left out where an array is read or written at every Index itself",
     ),
-    "SR0373": Message(
-        ShapeError,
+    "SR0373": _shape(
         "`{name}` takes {count:extent|extents}, one for each Index parameter",
         label="found dim={dim}",
         help="{help}",
     ),
-    "SR0374": Message(
-        ShapeError,
+    "SR0374": _shape(
         "`bounds` is 'raise', 'ignore' or 'unchecked'",
         label="found {found}",
         help="'raise' reports at the next synchronisation; 'unchecked' removes the guards",
     ),
-    "SR0375": Message(
-        ShapeError,
+    "SR0375": _shape(
         "`checks` is 'nan' or 'writes'",
         label="found {found}",
         help="'nan' finds where a NaN or infinity first appears, 'writes' what is written twice",
     ),
-    "SR0383": Message(
-        ShapeError,
+    "SR0383": _shape(
         "`shapes` takes a dict of shapes by array",
         label="found {found}",
         help='write `shapes={{"{example}": n}}`, or a tuple of sizes in place of `n`',
     ),
-    "SR0384": Message(
-        ShapeError,
-        "an array on a device cannot be {what}",
-        help="{help}",
-    ),
-    "SR0385": Message(
-        ShapeError,
+    "SR0384": _shape("an array on a device cannot be {what}", help="{help}"),
+    "SR0385": _shape(
         "a call of `{name}` needs `dim`: arrays at `{index}` differ in extent",
         label="{found}",
         help="say how many threads run: `{name}(.., dim=n)`; or pass arrays of one extent",
     ),
-    "SR0376": Message(
-        ShapeError,
+    "SR0376": _shape(
         "`{name}` writes no array `{found}`",
         label="`shapes` takes {known}",
         help="name arrays that the kernel writes",
     ),
-    "SR0377": Message(
-        ShapeError,
+    "SR0377": _shape(
         "`{name}` is `{type}`, but would have the shape {shape}",
         note="written arrays have the launch's shape unless `shapes` says otherwise",
         help='give its shape, such as `shapes={{"{name}": 1}}`, or annotate its rank',
     ),
-    "SR0379": Message(
-        ShapeError,
+    "SR0379": _shape(
         "shapes {left} and {right} do not broadcast",
         help="sizes must agree from the last axis on, or be 1",
     ),
-    "SR0380": Message(
-        ShapeError,
+    "SR0380": _shape(
         "an array is indexed by whole numbers, slices, int arrays, `None` and `...`",
         label="found {found}",
         help="convert the index, such as with `int(..)` or `sad.cast(index, int)`",
     ),
-    "SR0381": Message(
-        ShapeError,
+    "SR0381": _shape(
         "{count:index|indices} for an array of shape {shape}",
         help="element axes are not indexed: they belong to the element type",
     ),
-    "SR0382": Message(
-        ShapeError,
+    "SR0382": _shape(
         "`{name}` has the shape {found}, and must have {shape}",
         help="a cotangent or tangent has the shape of what it belongs to",
     ),
-    "SR0390": Message(
-        ShapeError,
+    "SR0390": _shape(
         "`{name}` takes a pointer to `{type}`, and got a `{found}`",
         help="give it the array: `sad.pointer(array)`, or `sad.pointer(None)` for nothing",
     ),
-    "SR0392": Message(
-        ShapeError,
+    "SR0392": _shape(
         "`sad.pointer` leads to the elements of an array, and got a `{found}`",
         help="give it an array with one axis, or `None` for a pointer to nothing",
     ),
-    "SR0393": Message(
-        ShapeError,
+    "SR0393": _shape(
         "`{name}` of an optimiser is a number {limits}, and is `{found}`",
         help="a learning rate that changes from step to step is the `lr` of `step`",
     ),
-    "SR0391": Message(
-        ShapeError,
+    "SR0391": _shape(
         "`{name}` takes `{type}` structs, and got a `{found}`",
         note="structs that hold pointers stay on the host until a kernel reads them",
         help="give it a list of them: `[{type}(..), ..]`",
+    ),
+    "SR0320": _language(
+        "the size `{size}` is not known while a function is traced, and {what} needs a number",
+        note="one trace serves every size",
+        help="sizes take arithmetic, `dim=`, shapes and counts; a loop over one is "
+        "`sad.fori_loop(n, body, init)`",
+    ),
+    "SR0321": _language(
+        "{what} of an array inside of a function that is being traced",
+        note="its values are known only when the graph runs",
+        help="choose with `sad.where(condition, a, b)`, repeat with `sad.while_loop` or "
+        "`sad.fori_loop`, or return the array and read it outside",
+    ),
+    "SR0322": _language(
+        "an array of a traced function is used after the function has ended",
+        help="return it as a result of the function",
+    ),
+    "SR0323": _shape(
+        "axis {axis} of an array with {rank:axis|axes}",
+        help="axes count from 0, or from -1 at the end; each is named once",
+    ),
+    "SR0324": _shape(
+        "an array of shape {found} does not reshape to {wanted}",
+        help="the number of elements must stay the same; one extent may be -1",
+    ),
+    "SR0325": _language(
+        "`{found}` is no operator of a reduction or scan",
+        help="give `sad.add`, `mul`, `min`, `max`, `any`, `all`, `matmul`, or an associative "
+        "`@sad.function` of two elements",
+    ),
+    "SR0326": _shape(
+        "`{name}` takes {takes}, and the elements are `{element}`",
+        help="an operator takes two elements and gives one; convert with `sad.cast`, or select a "
+        "field or component first",
+    ),
+    "SR0327": _shape(
+        "the {what} of an array of shape {shape} has no element to start from",
+        help="give `init`, or pass an array with at least one element",
+    ),
+    "SR0328": _shape(
+        "`{name}` takes a tuple or list of at least one array",
+        help="write `sad.{name}((a, b))`",
+    ),
+    "SR0329": _shape(
+        "arrays of shapes {left} and {right} do not join",
+        help="all axes but the one they are joined along must agree",
+    ),
+    "SR0330": _shape(
+        "`{name}` holds `{found}`, and must hold `{wanted}`",
+        help="convert it: `sad.cast(x, ..)`",
+    ),
+    "SR0331": _language(
+        "`{function}` cannot be applied to elements: its parameter `{name}` is `{type}`",
+        help="functions of elements take values; let a Python function capture the array, or "
+        "write a kernel",
+    ),
+    "SR0332": _language(
+        "`{name}` returns {found}, and a mapped function must return a value",
+        help="return a number, vector, matrix or struct",
+    ),
+    "SR0333": _language(
+        "{what} is a {found}, and must be a {wanted}",
+        help="give it the same tuples, lists, dicts and structs",
+    ),
+    "SR0334": _shape(
+        "a value of shape {found} in place of one of shape {wanted}",
+        note="the carry of a loop keeps its shape, and a derivative has the shape of its value",
+        help="start with an array of the final shape, such as `sad.zeros(shape)`",
+    ),
+    "SR0335": _language(
+        '`checkpoint` is "sqrt", "all" or "none"',
+        label="found {found}",
+        help='"sqrt" recomputes values that "all" stores',
+    ),
+    "SR0336": _shape(
+        "the arrays in `xs` must agree in their first axis, found the shapes {found}",
+        help="a loop takes one row of each in every iteration",
+    ),
+    "SR0337": _shape(
+        "the condition of a loop is one bool without axes, found {found}",
+        help="reduce it: `sad.any(..)` or `sad.all(..)`",
+    ),
+    "SR0338": _language(
+        "graph `{name}` reads an array that is neither an argument nor captured by a name",
+        label="{found}",
+        note="a later call could not know if it is still the same array",
+        help="pass it as an argument",
+    ),
+    "SR0340": _shape(
+        "an index array holds `{found}`, and must hold `int`",
+        help="convert it with `sad.cast(index, int)`; where a mask chooses, use `sad.where` or "
+        "`sad.compact`",
+    ),
+    "SR0341": _shape(
+        "values of shape {found} for {wanted}",
+        help="there is one value, or row, for each index",
+    ),
+    "SR0342": _shape(
+        "a mask of `{found}` with shape {shape}, for rows of shape {wanted}",
+        help="the mask holds one bool for each element of the first axis",
+    ),
+    "SR0343": _language(
+        "`{name}` inside of a function given to `sad.map`",
+        help="call it on whole arrays, outside of the mapped function{instead}",
+    ),
+    "SR0345": _shape(
+        "`{name}` has {rank:axis|axes} by its annotation",
+        label="found the shape {shape}",
+        help='annotate a name or number for each axis: `sad.Array[float, "h", "w"]`',
+    ),
+    "SR0346": _shape(
+        "an axis of `{name}` has the size {wanted} by its annotation",
+        label="found the shape {shape}",
+        help="pass an array of that size, or give the axis a name",
+    ),
+    "SR0347": _shape(
+        "the size `{name}` is {first} in `{left}` and {second} in `{right}`",
+        help="sizes of one name agree in all arguments",
+    ),
+    "SR0348": _language(
+        "`{found}` is no name for a size",
+        note="names that begin with `$` are reserved for plans",
+        help='begin it with a letter, as in `"n"`',
+    ),
+    "SR0349": _shape(
+        "`init` has the shape {found}, and each result begins with one element",
+        label="the results have the shape {wanted}",
+        help="give one element for all of them, or an array that repeats to their shape",
+    ),
+    "SR0344": _shape(
+        "no matrix product of shapes {left} and {right}",
+        help="the last axis of the first and the last but one of the second must agree",
     ),
 }
