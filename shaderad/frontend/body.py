@@ -157,6 +157,12 @@ class BodyReader:
         """SR0233 for a keyword argument that the callee does not have."""
         return self.error("SR0233", keyword.value, found=f"`{keyword.arg or '**'}=`")
 
+    def check_count(self, node: ast.Call, name: str, *counts: int) -> None:
+        """Raises SR0231 unless the call has one of `counts` arguments, and no keywords."""
+        if node.keywords or len(node.args) not in counts:
+            wanted = counts[0] if len(counts) == 1 else " or ".join(map(str, counts))
+            raise self.error("SR0231", node, name=name, found=len(node.args), wanted=wanted)
+
     def value(self, node: ast.expr, *, is_target: bool = False) -> Value:
         """The value of an expression; on a left-hand side, elements need not be readable."""
         return self.unit.readers.expression(self, node, is_target)

@@ -38,13 +38,7 @@ from shaderad.language.values import (
     describe,
 )
 
-_BUILTINS: dict[object, str] = {
-    builtins.abs: "abs",
-    builtins.min: "min",
-    builtins.max: "max",
-    builtins.round: "round",
-    builtins.len: "len",
-}
+_BUILTINS = (builtins.abs, builtins.min, builtins.max, builtins.round, builtins.len)
 
 
 def call(body: BodyReader, node: ast.Call) -> Value:
@@ -73,27 +67,19 @@ def _call_host(body: BodyReader, callee: Host, node: ast.Call) -> Value | None:
         return _primitive(body, thing.op, node)
     if isinstance(thing, KernelForm):
         return _form(body, thing, node)
-    if isinstance(thing, TypeObject | Subscripted):
+    is_builtin_type = isinstance(thing, type) and thing in BUILTIN_TYPES
+    if is_builtin_type or isinstance(thing, TypeObject | Subscripted):
         return constructors.call(body, thing, node)
-    if isinstance(thing, type):
-        return _call_class(body, thing, node)
+    if isinstance(thing, type) and info_of(thing) is not None:
+        return constructors.call_struct(body, thing, node)
     if isinstance(thing, MethodType) and isinstance(thing.__self__, TypeObject):
         return constructors.call_identity(body, thing.__self__, node)
-    if _is_hashable(thing) and thing in _BUILTINS:
-        return _builtin(body, _BUILTINS[thing], node)
-    if isinstance(thing, BuiltinFunctionType) and thing in math_functions.KNOWN:
-        return math_functions.call_math(thing, arguments(body, node), body.span(node))
+    if isinstance(thing, BuiltinFunctionType):
+        if thing in _BUILTINS:
+            return _builtin(body, thing.__name__, node)
+        if thing in math_functions.KNOWN:
+            return math_functions.call_math(thing, arguments(body, node), body.span(node))
     return None
-
-
-def _call_class(body: BodyReader, cls: type, node: ast.Call) -> Value | None:
-    if cls in BUILTIN_TYPES:
-        return constructors.call(body, cls, node)
-    return None if info_of(cls) is None else constructors.call_struct(body, cls, node)
-
-
-def _is_hashable(thing: object) -> bool:
-    return type(thing).__hash__ is not None
 
 
 def arguments(body: BodyReader, node: ast.Call) -> tuple[Value, ...]:
@@ -228,15 +214,3 @@ def _uncallable(body: BodyReader, callee: Value, node: ast.Call) -> Error:
         elif isinstance(thing, AnnotationForm):
             help_ = f"write `sad.{thing.name}[float, 8]()`"
     return body.error("SR0232", node.func, found=describe(callee), help=help_)
-
-
-def constant_argument(body: BodyReader, node: ast.expr, name: str) -> int:
-    """A positive whole number known while compiling, such as ``limit=64``.
-
-    Raises:
-        LanguageError: SR0217.
-    """
-    value = body.value(node)
-    if isinstance(value, PythonNumber) and type(value.value) is int and value.value > 0:
-        return value.value
-    raise body.error("SR0217", node, name=name, found=describe(value))

@@ -201,8 +201,7 @@ def call_struct(body: BodyReader, cls: type, node: ast.Call) -> Expr:
 
 def call_bitcast(body: BodyReader, node: ast.Call) -> Expr:
     """``sad.bitcast(T, x)``: 32-bit scalars and vectors."""
-    if len(node.args) != 2 or node.keywords:
-        raise body.error("SR0231", node, name="bitcast", found=len(node.args), wanted=2)
+    body.check_count(node, "bitcast", 2)
     target = body.value(node.args[0])
     value = expr(body.value(node.args[1]), body.span(node.args[1]))
     t = value_type(target.object) if isinstance(target, Host) else None

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from shaderad.frontend.body import BodyReader, has_effect
 from shaderad.frontend.conversions import coerce, expr, to_float
-from shaderad.frontend.user_functions import flatten, note_buffers, slot_for, specialise
+from shaderad.frontend.user_functions import Slot, flatten, note_buffers, slot_for, specialise
 from shaderad.ir.nodes import (
     BackwardDiff,
     Construct,
@@ -26,7 +26,7 @@ from shaderad.ir.types import BufferType, Pair, Struct, Type, Void, is_different
 from shaderad.ir.walk import all_expressions, called, statements
 from shaderad.language.host import UserFunction
 from shaderad.language.signatures import Signature, signature_of
-from shaderad.language.values import Derivative, Host, Value, describe
+from shaderad.language.values import Derivative, Host, describe
 
 
 def derivative_of(body: BodyReader, is_forward: bool, node: ast.Call) -> Derivative:
@@ -36,8 +36,7 @@ def derivative_of(body: BodyReader, is_forward: bool, node: ast.Call) -> Derivat
         LanguageError: SR0235 where `f` is no user function.
     """
     name = "fwd_diff" if is_forward else "bwd_diff"
-    if len(node.args) != 1 or node.keywords:
-        raise body.error("SR0231", node, name=name, found=len(node.args), wanted=1)
+    body.check_count(node, name, 1)
     value = body.value(node.args[0])
     if not isinstance(value, Host) or not isinstance(value.object, UserFunction):
         raise body.error("SR0235", node.args[0], name=name, found=describe(value))
@@ -46,8 +45,7 @@ def derivative_of(body: BodyReader, is_forward: bool, node: ast.Call) -> Derivat
 
 def make_pair(body: BodyReader, node: ast.Call) -> MakePair:
     """``sad.diff_pair(primal)`` or ``sad.diff_pair(primal, derivative)``."""
-    if len(node.args) not in (1, 2) or node.keywords:
-        raise body.error("SR0231", node, name="diff_pair", found=len(node.args), wanted="1 or 2")
+    body.check_count(node, "diff_pair", 1, 2)
     span = body.span(node)
     primal = expr(to_float(body.value(node.args[0])), span)
     if not is_differentiable(primal.type) or holds_pointers(primal.type):
@@ -141,24 +139,19 @@ def _function(
         raise body.error("SR0231", node, name=f"{name}({user.shown_name})", found=len(arguments),
                          wanted=len(signature.parameters))  # fmt: skip
     args: list[Expr] = []
-    primals: list[tuple[Value, ast.expr]] = []
+    slots: list[Slot] = []
     for (_, t), a in zip(signature.parameters, arguments, strict=True):
-        value = body.value(a)
-        if is_differentiable(t) and not _holds_arrays(t):
-            if not isinstance(value, Expr) or value.type != Pair(t):
-                raise body.error("SR0245", a, name=name, wanted=Pair(t), found=describe(value))
-            args.append(value)
-            primals.append((PairPart(type=t, value=value, part="p"), a))
-        else:
-            primals.append((value, a))
-            slot = slot_for(t, value, body.span(a))
-            args += flatten(slot, value, body.span(a))
-    slots = tuple(
-        slot_for(t, value, body.span(a))
-        for (_, t), (value, a) in zip(signature.parameters, primals, strict=True)
-    )
+        value, span = body.value(a), body.span(a)
+        if not is_differentiable(t) or _holds_arrays(t):
+            slots.append(slot_for(t, value, span))
+            args += flatten(slots[-1], value, span)
+            continue
+        if not isinstance(value, Expr) or value.type != Pair(t):
+            raise body.error("SR0245", a, name=name, wanted=Pair(t), found=describe(value))
+        slots.append(slot_for(t, PairPart(type=t, value=value, part="p"), span))
+        args.append(value)
     _refuse_recursion(body, user, (), node)
-    function = specialise(body.unit, user, slots, body.span(node))
+    function = specialise(body.unit, user, tuple(slots), body.span(node))
     reached = _differentiated(function, is_forward=callee.is_forward)
     _refuse_recursion(body, user, reached, node)
     note_buffers(body, function)

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from shaderad.diagnostics import LanguageError
-from shaderad.frontend import calls
 from shaderad.frontend.body import BodyReader, Flow, LoopFlow, join
 from shaderad.frontend.conversions import expr
 from shaderad.frontend.expressions import read_condition
@@ -113,7 +112,7 @@ def _range(body: BodyReader, node: ast.expr) -> _Range:
     for keyword in node.keywords:
         if keyword.arg != "limit" or not is_limited:
             raise body.unknown_keyword(keyword)
-        limit = calls.constant_argument(body, keyword.value, "limit")
+        limit = _limit(body, keyword.value)
     if not 1 <= len(node.args) <= 3:
         raise body.error("SR0231", node, name="range", found=len(node.args), wanted="1 to 3")
     bounds = [body.coerced(a, INT) for a in node.args]
@@ -129,6 +128,18 @@ def _range(body: BodyReader, node: ast.expr) -> _Range:
     return _Range(start, stop, step, limit, is_unrolled)
 
 
+def _limit(body: BodyReader, node: ast.expr) -> int:
+    """A positive whole number known while compiling.
+
+    Raises:
+        LanguageError: SR0217.
+    """
+    value = body.value(node)
+    if isinstance(value, PythonNumber) and type(value.value) is int and value.value > 0:
+        return value.value
+    raise body.error("SR0217", node, name="limit", found=describe(value))
+
+
 def while_loop(body: BodyReader, node: ast.While) -> None:
     """``while condition`` and ``while sad.limit(condition, 64)``.
 
@@ -138,9 +149,8 @@ def while_loop(body: BodyReader, node: ast.While) -> None:
     _refuse_else(body, node)
     test, limit = node.test, None
     if isinstance(test, ast.Call) and body.host_object(test.func) == KernelForm("limit"):
-        if len(test.args) != 2 or test.keywords:
-            raise body.error("SR0231", test, name="limit", found=len(test.args), wanted=2)
-        limit = calls.constant_argument(body, test.args[1], "limit")
+        body.check_count(test, "limit", 2)
+        limit = _limit(body, test.args[1])
         test = test.args[0]
     with body.conditional():
         condition = read_condition(body, test)

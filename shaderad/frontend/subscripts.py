@@ -181,8 +181,7 @@ def _without_unique(body: BodyReader, node: ast.expr) -> ast.expr:
     """The index inside ``sad.unique(index)``; any other index as it is."""
     if not isinstance(node, ast.Call) or body.host_object(node.func) != KernelForm("unique"):
         return node
-    if len(node.args) != 1 or node.keywords:
-        raise body.error("SR0231", node, name="unique", found=len(node.args), wanted=1)
+    body.check_count(node, "unique", 1)
     return node.args[0]
 
 
