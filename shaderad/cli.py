@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from enum import Enum
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
-_ENTRIES, _CODE, _REPORTS = "Input and output", "Generated code", "Checks and reports"
-"""Groups of options in the help of `build`."""
+# Groups of options in the help of `build`.
+_entry = partial(typer.Option, rich_help_panel="Input and output")
+_code = partial(typer.Option, rich_help_panel="Generated code")
+_report = partial(typer.Option, rich_help_panel="Checks and reports")
 
 
 class Bounds(Enum):
@@ -92,140 +95,105 @@ def build(
     ],
     out: Annotated[
         Path,
-        typer.Option(
+        _entry(
             "--out",
             "-o",
             metavar="DIR",
-            rich_help_panel=_ENTRIES,
             help="The output folder; only files of an earlier build are replaced.",
         ),
     ],
     target: Annotated[
         list[str],
-        typer.Option(
-            metavar="NAME,..",
-            rich_help_panel=_ENTRIES,
-            help="Any of spirv, spirv-core, hlsl, wgsl, metal.",
-        ),
+        _entry(metavar="NAME,..", help="Any of spirv, spirv-core, hlsl, wgsl, metal."),
     ] = ["spirv,hlsl,wgsl"],  # noqa: B006 - typer copies it
     entry: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=_ENTRIES,
-            help="Build this kernel or graph; may be given again.",
-        ),
+        _entry(metavar="NAME", help="Build this kernel or graph; may be given again."),
     ] = None,
     wrt: Annotated[
         list[str] | None,
-        typer.Option(
+        _entry(
             metavar="NAME,..",
-            rich_help_panel=_ENTRIES,
             help="Differentiate by these inputs only: `gain`, `mesh.colors`, or `shade.gain` for "
             "one entry.",
         ),
     ] = None,
     define: Annotated[
         list[str] | None,
-        typer.Option(
+        _entry(
             metavar="NAME=VALUE",
-            rich_help_panel=_ENTRIES,
             help="The value of a sad.Const parameter; `shade.NAME=VALUE` sets it for one kernel.",
         ),
     ] = None,
     require_bwd: Annotated[
         bool,
-        typer.Option(
-            "--require-bwd", rich_help_panel=_ENTRIES, help="Fail where there is no gradient."
-        ),
+        _entry("--require-bwd", help="Fail where there is no gradient."),
     ] = False,
-    jvp: Annotated[
-        bool, typer.Option("--jvp", rich_help_panel=_ENTRIES, help="Build forward mode as well.")
-    ] = False,
+    jvp: Annotated[bool, _entry("--jvp", help="Build forward mode as well.")] = False,
     bounds: Annotated[
         Bounds,
-        typer.Option(
-            rich_help_panel=_CODE,
+        _code(
             help="The effect of an index out of range: raise binds a buffer for reports; unchecked "
-            "compiles no guards.",
+            "compiles no guards."
         ),
     ] = Bounds.RAISE,
     atomics: Annotated[
         list[str] | None,
-        typer.Option(
+        _code(
             metavar="[TARGET:]KIND",
-            rich_help_panel=_CODE,
             help="How threads add to one float: native, exchange or compare-exchange.",
         ),
     ] = None,
     features: Annotated[
         list[str] | None,
-        typer.Option(
+        _code(
             metavar="[TARGET:][no-]NAME",
-            rich_help_panel=_CODE,
             help="Features of the devices: subgroups, float-atomics; separated by commas.",
         ),
     ] = None,
     workgroup: Annotated[
         int,
-        typer.Option(
-            metavar="THREADS", rich_help_panel=_CODE, help="Threads of a workgroup, in one row."
-        ),
+        _code(metavar="THREADS", help="Threads of a workgroup, in one row."),
     ] = 64,
     space: Annotated[
         int,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=_CODE,
-            help="Descriptor set, bind group or register space of all bindings.",
+        _code(
+            metavar="NUMBER", help="Descriptor set, bind group or register space of all bindings."
         ),
     ] = 0,
     binding_base: Annotated[
         int,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=_CODE,
-            help="Slot of the constant buffer; the others follow it.",
-        ),
+        _code(metavar="NUMBER", help="Slot of the constant buffer; the others follow it."),
     ] = 0,
     report: Annotated[
         bool,
-        typer.Option(
+        _report(
             "--report",
-            rich_help_panel=_REPORTS,
             help="Report the memory traffic and atomics of a thread of each entry point.",
         ),
     ] = False,
     as_json: Annotated[
         bool,
-        typer.Option(
-            "--json",
-            rich_help_panel=_REPORTS,
-            help="Print one JSON document: result and report, or diagnostics.",
-        ),
+        _report("--json", help="Print one JSON document: result and report, or diagnostics."),
     ] = False,
     validate: Annotated[
         bool,
-        typer.Option(
+        _report(
             "--validate/--no-validate",
-            rich_help_panel=_REPORTS,
             help="Ask spirv-val, glslangValidator and naga, where they are installed.",
         ),
     ] = True,
     verify: Annotated[
         bool,
-        typer.Option(
+        _report(
             "--verify",
-            rich_help_panel=_REPORTS,
             help="Check gradients on this machine's wgpu device against finite differences.",
         ),
     ] = False,
     vet: Annotated[
         bool,
-        typer.Option(
-            "--vet",
-            rich_help_panel=_REPORTS,
-            help="Write the verdicts of this machine's wgpu on the code to the manifest.",
+        _report(
+            "--vet", help="Write the verdicts of this machine's wgpu on the code to the manifest."
         ),
     ] = False,
 ) -> None:

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from shaderad.diagnostics import Span, UnknownNameError, counted, error
+from shaderad.diagnostics import Error, Span, UnknownNameError, counted, error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import types as ir
 from shaderad.ir.pointers import holds_pointers, reaches_floats
@@ -252,134 +252,123 @@ def resolve(
     Raises:
         LanguageError: SR0301 where it is no type of the kernel language.
     """
-    if isinstance(annotation, str):
-        annotation = _evaluate(annotation, namespace, span)
-    t = value_type(annotation)
-    if t is not None:
-        if isinstance(t, ir.Struct) and isinstance(annotation, type) and structs is not None:
-            structs[t] = annotation
-            structs.update(annotation.__dict__[STRUCT_ATTRIBUTE].nested)
-        return t
-    if annotation is None or annotation is type(None):
-        return ir.VOID
-    if isinstance(annotation, IndexMark):
-        return IndexType()
-    if isinstance(annotation, types.GenericAlias) and annotation.__origin__ is tuple:
-        elements = (resolve(a, namespace, span, structs) for a in annotation.__args__)
-        return ir.Tuple(tuple(elements))
-    if isinstance(annotation, Subscripted):
-        return _resolve_subscripted(annotation, namespace, span, structs)
-    raise error("SR0301", span, found=_spelling(annotation), why=_remedy(annotation))
+    return _Resolver(namespace, span, {} if structs is None else structs).resolve(annotation)
 
 
-def _evaluate(text: str, namespace: Mapping[str, object], span: Span | None) -> object:
-    try:
-        return eval(text, {"__builtins__": builtins}, namespace)
-    except UnknownNameError as failure:
-        why = f"{failure.message}: {failure.help}" if failure.help else failure.message
-        raise error("SR0301", span, found=text, why=why) from failure
-    except Exception as failure:
-        raise error("SR0301", span, found=text, why=str(failure)) from failure
+class _Resolver:
+    """Resolves the annotations of one place."""
+
+    def __init__(
+        self, namespace: Mapping[str, object], span: Span | None, structs: dict[ir.Struct, type]
+    ) -> None:
+        self._namespace = namespace
+        self._span = span
+        self._structs = structs
+
+    def resolve(self, annotation: object) -> ir.Type:
+        annotation = self._evaluated(annotation)
+        t = value_type(annotation)
+        if t is not None:
+            if isinstance(t, ir.Struct) and isinstance(annotation, type):
+                self._structs[t] = annotation
+                self._structs.update(annotation.__dict__[STRUCT_ATTRIBUTE].nested)
+            return t
+        if annotation is None or annotation is type(None):
+            return ir.VOID
+        if isinstance(annotation, IndexMark):
+            return IndexType()
+        if isinstance(annotation, types.GenericAlias) and annotation.__origin__ is tuple:
+            return ir.Tuple(tuple(map(self.resolve, annotation.__args__)))
+        if isinstance(annotation, Subscripted):
+            return self._const(annotation) if annotation.form == Const else self._form(annotation)
+        found = annotation.__name__ if isinstance(annotation, type) else repr(annotation)
+        raise self._error(found, _remedy(annotation))
+
+    def _error(self, found: object, why: str) -> Error:
+        return error("SR0301", self._span, found=found, why=why)
+
+    def _evaluated(self, text: object) -> object:
+        """The object that a text stands for; other objects as they are."""
+        if not isinstance(text, str):
+            return text
+        try:
+            return eval(text, {"__builtins__": builtins}, self._namespace)
+        except UnknownNameError as failure:
+            why = f"{failure.message}: {failure.help}" if failure.help else failure.message
+            raise self._error(text, why) from failure
+        except Exception as failure:
+            raise self._error(text, str(failure)) from failure
+
+    def _const(self, annotation: Subscripted) -> ir.Type:
+        (argument, *more) = annotation.arguments
+        if more:
+            raise self._error(annotation, _WRONG_COUNT)
+        argument = self._evaluated(argument)
+        enum = cast("type[object]", argument) if isinstance(argument, type) else object
+        if issubclass(enum, Enum):
+            return ConstType(self._scalar_of_enum(enum), enum)
+        inner = self.resolve(argument)
+        if not isinstance(inner, Scalar):
+            why = "Const takes int, float, bool, uint, .., or an enum of numbers"
+            raise self._error(f"Const[{inner}]", why)
+        return ConstType(inner)
+
+    def _scalar_of_enum(self, enum: type[Enum]) -> Scalar:
+        """The type of the members of an enum: bool, int, or float where ints and floats mix."""
+        kinds: set[type] = {type(member.value) for member in enum}
+        if kinds <= {builtins.bool}:
+            return ir.BOOL
+        if kinds <= {builtins.int}:
+            return ir.INT
+        if kinds <= {builtins.int, builtins.float}:
+            return ir.FLOAT
+        raise self._error(f"Const[{enum.__name__}]", "not every member of this enum is a number")
+
+    def _form(self, annotation: Subscripted) -> ir.Type:
+        """The type of any form but `Const`."""
+        form, arguments = annotation.form, annotation.arguments
+        inner = self.resolve(arguments[0])
+        is_sized = form.name in _ACCESS or form == LocalArray
+        if len(arguments) > 1 + is_sized or (form == LocalArray and len(arguments) != 2):
+            raise self._error(annotation, _WRONG_COUNT)
+        size = self._evaluated(arguments[1]) if len(arguments) == 2 else 1
+        if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1:
+            raise self._error(annotation, "a size is a positive whole number")
+        size = int(cast("int", size))
+        if form == DifferentialPair:
+            if not reaches_floats(inner) or isinstance(inner, ir.Pair):
+                raise self._error(annotation, f"`{inner}` holds no float")
+            return ir.Pair(inner)
+        why = _why_no_element(form, inner, size)
+        if why:
+            raise self._error(annotation, why)
+        if form == LocalArray:
+            return ir.LocalArray(inner, size)
+        if form == Pointer:
+            return ir.Pointer(inner)
+        return ir.BufferType(_ACCESS[form.name], inner, size)
 
 
-def _resolve_subscripted(
-    annotation: Subscripted,
-    namespace: Mapping[str, object],
-    span: Span | None,
-    structs: dict[ir.Struct, type] | None,
-) -> ir.Type:
-    name, arguments = annotation.form.name, annotation.arguments
-    if name == "Const":
-        return _resolve_const(annotation, namespace, span)
-    inner = resolve(arguments[0], namespace, span, structs)
-    is_sized = name in _ACCESS or name == "LocalArray"
-    if len(arguments) > 1 + is_sized or (name == "LocalArray" and len(arguments) != 2):
-        raise error("SR0301", span, found=repr(annotation), why="wrong number of entries in `[]`")
-    size = arguments[1] if len(arguments) == 2 else 1
-    if isinstance(size, str):
-        size = _evaluate(size, namespace, span)
-    if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1:
-        raise error("SR0301", span, found=repr(annotation), why="a size is a positive whole number")
-    return _build(annotation, inner, int(cast("int", size)), span)
+_WRONG_COUNT = "wrong number of entries in `[]`"
+_POINTERS = "pointers lie in structs, and those behind `sad.Pointer`, in `sad.In` or in a parameter"
 
 
-def _resolve_const(
-    annotation: Subscripted, namespace: Mapping[str, object], span: Span | None
-) -> ir.Type:
-    (argument, *more) = annotation.arguments
-    if more:
-        raise error("SR0301", span, found=repr(annotation), why="wrong number of entries in `[]`")
-    if isinstance(argument, str):
-        argument = _evaluate(argument, namespace, span)
-    enum = cast("type[object]", argument) if isinstance(argument, type) else object
-    if issubclass(enum, Enum):
-        return ConstType(_scalar_of_enum(enum, span), enum)
-    inner = resolve(argument, namespace, span)
-    if not isinstance(inner, Scalar):
-        why = "Const takes int, float, bool, uint, .., or an enum of numbers"
-        raise error("SR0301", span, found=f"Const[{inner}]", why=why)
-    return ConstType(inner)
-
-
-def _scalar_of_enum(enum: type[Enum], span: Span | None) -> Scalar:
-    """The type of the members of an enum: bool, int, or float where ints and floats mix.
-
-    Raises:
-        LanguageError: SR0301 where a member is no number.
-    """
-    kinds: list[type] = [type(member.value) for member in enum]
-    for wider, scalar in ((builtins.bool, ir.BOOL), (builtins.int, ir.INT)):
-        if all(kind is wider for kind in kinds):
-            return scalar
-    if all(kind in (builtins.int, builtins.float) for kind in kinds):
-        return ir.FLOAT
-    why = "not every member of this enum is a number"
-    raise error("SR0301", span, found=f"Const[{enum.__name__}]", why=why)
-
-
-def _build(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None) -> ir.Type:
-    name = annotation.form.name
-    if name == "DifferentialPair":
-        if not reaches_floats(inner) or isinstance(inner, ir.Pair):
-            raise error("SR0301", span, found=repr(annotation), why=f"`{inner}` holds no float")
-        return ir.Pair(inner)
-    is_value = not isinstance(inner, ir.BufferType | ir.Void | ir.Tuple | ir.Pair | ConstType)
-    if not is_value or isinstance(inner, IndexType):
-        raise error("SR0301", span, found=repr(annotation), why=f"`{inner}` is no element type")
-    if isinstance(inner, ir.Struct) and inner.holds_buffers:
-        raise error("SR0301", span, found=repr(annotation),
-                    why=f"`{inner}` holds arrays: pass it as a parameter of its own")  # fmt: skip
-    _check_pointers(annotation, inner, size, span)
-    if name == "LocalArray":
-        return ir.LocalArray(inner, size)
-    if isinstance(inner, ir.LocalArray):
-        why = "give the array one more axis, or put the local array in a struct"
-        raise error("SR0301", span, found=repr(annotation), why=why)
-    if name in ("Min", "Max") and (ir.scalar_of(inner) is None or ir.is_bool(inner)):
-        why = "Min and Max take numbers and vectors"
-        raise error("SR0301", span, found=repr(annotation), why=why)
-    if name == "Pointer":
-        return ir.Pointer(inner)
-    return ir.BufferType(_ACCESS[name], inner, size)
-
-
-def _check_pointers(annotation: Subscripted, inner: ir.Type, size: int, span: Span | None) -> None:
-    """Raises SR0301 for pointers in arrays that are written, or in arrays of several axes."""
-    if not holds_pointers(inner):
-        return
-    if annotation.form.name in ("In", "Pointer") and isinstance(inner, ir.Struct):
-        if size == 1:
-            return
-        why = "arrays of structs that hold pointers have one axis"
-        raise error("SR0301", span, found=repr(annotation), why=why)
-    why = "pointers lie in structs, and those behind `sad.Pointer`, in `sad.In` or in a parameter"
-    raise error("SR0301", span, found=repr(annotation), why=why)
-
-
-def _spelling(annotation: object) -> str:
-    if isinstance(annotation, type):
-        return annotation.__name__
-    return repr(annotation)
+def _why_no_element(form: AnnotationForm, t: ir.Type, size: int) -> str:
+    """The reason why a `form` takes no elements of type `t`; empty if it does."""
+    if isinstance(t, ir.BufferType | ir.Void | ir.Tuple | ir.Pair | ConstType | IndexType):
+        return f"`{t}` is no element type"
+    if isinstance(t, ir.Struct) and t.holds_buffers:
+        return f"`{t}` holds arrays: pass it as a parameter of its own"
+    if holds_pointers(t):
+        if form not in (In, Pointer) or not isinstance(t, ir.Struct):
+            return _POINTERS
+        if size > 1:
+            return "arrays of structs that hold pointers have one axis"
+    if isinstance(t, ir.LocalArray) and form != LocalArray:
+        return "give the array one more axis, or put the local array in a struct"
+    if form in (Min, Max) and (ir.scalar_of(t) is None or ir.is_bool(t)):
+        return "Min and Max take numbers and vectors"
+    return ""
 
 
 _CONTAINERS = (list, tuple, dict, set, np.ndarray)

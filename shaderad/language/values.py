@@ -233,15 +233,9 @@ def known_number(captured: object, span: Span) -> PythonNumber | None:
     if isinstance(captured, enum.Enum):
         inner = known_number(captured.value, span)
         return None if inner is None else EnumMember(inner.value, span, type(captured))
-    if isinstance(captured, bool | int | float):
-        return PythonNumber(_plain(captured), span)
+    for plain in (bool, int, float):
+        if isinstance(captured, plain):  # `np.float64` is a subclass of `float`.
+            return PythonNumber(plain(captured), span)
     if isinstance(captured, _NUMPY_NUMBERS):
         return PythonNumber(cast("np.generic", captured).item(), span)
     return None
-
-
-def _plain(number: float) -> int | float | bool:
-    """The number as plain `bool`, `int` or `float`: `np.float64` is a subclass of `float`."""
-    if isinstance(number, bool):
-        return number
-    return int(number) if isinstance(number, int) else float(number)
