@@ -16,35 +16,8 @@ from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import coerce, expr, natural_type
 from shaderad.frontend.places import AssignedPlace, read_place, root_of
 from shaderad.frontend.subscripts import HOW_WRITTEN
-from shaderad.ir import ops
-from shaderad.ir.nodes import (
-    Accumulate,
-    AccumulateGradient,
-    Assign,
-    Expr,
-    Field,
-    Load,
-    PointerIndex,
-    Stmt,
-    Store,
-    Swizzle,
-    Var,
-)
+from shaderad.ir import nodes, ops, types
 from shaderad.ir.pointers import holds_pointers, without_targets
-from shaderad.ir.types import (
-    BOOL,
-    FLOAT,
-    INT,
-    Access,
-    BufferType,
-    Scalar,
-    Struct,
-    Tuple,
-    Type,
-    Vector,
-    Void,
-    is_float,
-)
 from shaderad.ir.walk import rewrite_expression
 from shaderad.language.annotations import ConstType, IndexType, resolve
 from shaderad.language.intrinsics import Intrinsic
@@ -56,7 +29,7 @@ def assign(body: BodyReader, node: ast.Assign) -> None:
     if len(node.targets) == 1 and _is_extreme(body, node.targets[0], node.value):
         return
     value = body.value(node.value)
-    if len(node.targets) > 1 and isinstance(value, Expr):
+    if len(node.targets) > 1 and isinstance(value, nodes.Expr):
         value = body.keep(value, "value")
     for target in node.targets:
         _assign_to(body, target, value, node.value)
@@ -83,10 +56,10 @@ def annotated(body: BodyReader, node: ast.AnnAssign) -> None:
         _bind(body, node.target, body.coerced(node.value, t), node.value)
 
 
-def _is_local(t: Type) -> bool:
-    if isinstance(t, Struct):
+def _is_local(t: types.Type) -> bool:
+    if isinstance(t, types.Struct):
         return not t.holds_buffers
-    return not isinstance(t, BufferType | Void | ConstType | IndexType)
+    return not isinstance(t, types.BufferType | types.Void | ConstType | IndexType)
 
 
 def _assign_to(body: BodyReader, target: ast.expr, value: Value, source: ast.expr) -> None:
@@ -114,19 +87,21 @@ def _bind(body: BodyReader, target: ast.Name, value: Value, source: ast.expr) ->
     declared = scope.types.get(local)
     new = expr(value, span) if declared is None else _as_type(body, declared, value, target, span)
     scope.types.setdefault(local, new.type)
-    body.emit(Assign(name=local, value=new, span=body.span(target)))
+    body.emit(nodes.Assign(name=local, value=new, span=body.span(target)))
     scope.assign(local)
 
 
-def _as_type(body: BodyReader, t: Type, value: Value, target: ast.Name, span: Span) -> Expr:
+def _as_type(
+    body: BodyReader, t: types.Type, value: Value, target: ast.Name, span: Span
+) -> nodes.Expr:
     """The value as the type `t` of its target."""
-    own_type = value.type if isinstance(value, Expr) else None
+    own_type = value.type if isinstance(value, nodes.Expr) else None
     if isinstance(value, PythonNumber) and not _takes(t, value):
         own_type = natural_type(value)
-    mixes = own_type == INT and isinstance(t, Scalar) and is_float(t)
+    mixes = own_type == types.INT and isinstance(t, types.Scalar) and types.is_float(t)
     if own_type is not None and own_type != t and not mixes:
         help_ = "convert the value, or use another name"
-        if t == INT and own_type == FLOAT:
+        if t == types.INT and own_type == types.FLOAT:
             help_ = f"start it as a float: `{target.id} = 0.0`"
         if without_targets(own_type) == without_targets(t):
             help_ = "its pointers lead elsewhere: use another name"
@@ -135,11 +110,11 @@ def _as_type(body: BodyReader, t: Type, value: Value, target: ast.Name, span: Sp
     return coerce(value, t, span)
 
 
-def _takes(t: Type, number: PythonNumber) -> bool:
+def _takes(t: types.Type, number: PythonNumber) -> bool:
     """True if a number of the program, in range, converts to `t`."""
-    if not isinstance(t, Scalar) or isinstance(number.value, bool) != (t == BOOL):
+    if not isinstance(t, types.Scalar) or isinstance(number.value, bool) != (t == types.BOOL):
         return False
-    return is_float(t) or not isinstance(number.value, float)
+    return types.is_float(t) or not isinstance(number.value, float)
 
 
 def _unpack(body: BodyReader, target: ast.Tuple | ast.List, value: Value, source: ast.expr) -> None:
@@ -156,9 +131,9 @@ def _unpack(body: BodyReader, target: ast.Tuple | ast.List, value: Value, source
 
 def _copied(body: BodyReader, part: Value, span: Span) -> Value:
     """The part in a local of its own: the targets may overwrite its operands."""
-    if not isinstance(part, Expr):
+    if not isinstance(part, nodes.Expr):
         return part
-    if isinstance(part, Var) and part.name in body.scope.types:
+    if isinstance(part, nodes.Var) and part.name in body.scope.types:
         return body.in_local(part, part.name, span)
     return body.keep(part, "part")
 
@@ -166,47 +141,49 @@ def _copied(body: BodyReader, part: Value, span: Span) -> Value:
 def _parts(body: BodyReader, value: Value, span: Span) -> list[Value] | None:
     if isinstance(value, Sequence):
         return list(value.parts)
-    if not isinstance(value, Expr):
+    if not isinstance(value, nodes.Expr):
         return None
-    if isinstance(value.type, Tuple):
+    if isinstance(value.type, types.Tuple):
         whole = body.keep(value, "results")
-        types = value.type.elements
-        return [Field(type=t, value=whole, name=str(k), span=span) for k, t in enumerate(types)]
-    if isinstance(value.type, Vector):
+        elements = value.type.elements
+        return [
+            nodes.Field(type=t, value=whole, name=str(k), span=span) for k, t in enumerate(elements)
+        ]
+    if isinstance(value.type, types.Vector):
         whole = body.keep(value, "vector")
         t = value.type.element
         letters = "xyzw"[: value.type.count]
-        return [Swizzle(type=t, value=whole, components=c, span=span) for c in letters]
+        return [nodes.Swizzle(type=t, value=whole, components=c, span=span) for c in letters]
     return None
 
 
 # -- elements ---------------------------------------------------------------------------------
 
 
-def _write(body: BodyReader, place: AssignedPlace, value: Expr, target: ast.expr) -> None:
+def _write(body: BodyReader, place: AssignedPlace, value: nodes.Expr, target: ast.expr) -> None:
     """``place = value``."""
     root, span = place.root, body.span(target)
-    if isinstance(root, Var):
-        body.emit(Assign(name=root.name, path=place.path, value=value, span=span))
+    if isinstance(root, nodes.Var):
+        body.emit(nodes.Assign(name=root.name, path=place.path, value=value, span=span))
         return
-    if isinstance(root.indices[0], PointerIndex):
-        body.emit(_to_element(AccumulateGradient, place, root, value, span, is_store=True))
+    if isinstance(root.indices[0], nodes.PointerIndex):
+        body.emit(_to_element(nodes.AccumulateGradient, place, root, value, span, is_store=True))
         return
     if root.array.part == "d":
         raise _unwritable(body, root, target, "it only takes `+=`")
-    if root.array.type.access is not Access.OUT:
+    if root.array.type.access is not types.Access.OUT:
         raise _unwritable(body, root, target)
-    body.emit(_to_element(Store, place, root, value, span, is_unique=root.is_unique))
+    body.emit(_to_element(nodes.Store, place, root, value, span, is_unique=root.is_unique))
 
 
 def _to_element(
-    kind: Callable[..., Stmt],
+    kind: Callable[..., nodes.Stmt],
     place: AssignedPlace,
     root: TargetElement,
-    value: Expr,
+    value: nodes.Expr,
     span: Span,
     **flags: bool,
-) -> Stmt:
+) -> nodes.Stmt:
     """A write of `kind` to the array element of a place."""
     return kind(
         buffer=root.buffer, indices=root.indices, path=place.path, value=value, span=span, **flags
@@ -234,7 +211,7 @@ def augmented(body: BodyReader, node: ast.AugAssign) -> None:
     value = body.value(node.value)
     root = place.root
     is_element = isinstance(root, TargetElement)
-    if is_element and (root.array.part == "d" or root.array.type.access is not Access.OUT):
+    if is_element and (root.array.part == "d" or root.array.type.access is not types.Access.OUT):
         _accumulate(body, place, root, node, value)
         return
     result = operators.binary(node.op, _as_read(place.value), value, span)
@@ -246,24 +223,24 @@ def _accumulate(
 ) -> None:
     """``total[j] += v`` and ``x.d[j] -= v``."""
     is_gradient = root.array.part == "d"
-    if not is_gradient and root.array.type.access is not Access.ADD:
+    if not is_gradient and root.array.type.access is not types.Access.ADD:
         raise _unwritable(body, root, node.target)
     if not isinstance(node.op, ast.Add | ast.Sub):
-        raise _unwritable(body, root, node.target, HOW_WRITTEN[Access.ADD])
+        raise _unwritable(body, root, node.target, HOW_WRITTEN[types.Access.ADD])
     span = body.span(node.value)
     addend = coerce(value, place.value.type, span)
     if isinstance(node.op, ast.Sub):
         addend = expr(operators.unary(ast.USub(), addend, span), span)
-    kind = AccumulateGradient if is_gradient else Accumulate
+    kind = nodes.AccumulateGradient if is_gradient else nodes.Accumulate
     body.emit(_to_element(kind, place, root, addend, body.span(node.target)))
 
 
-def _as_read(value: Expr) -> Expr:
+def _as_read(value: nodes.Expr) -> nodes.Expr:
     """The place as a value, with a load of its array element."""
 
-    def read(e: Expr) -> Expr:
+    def read(e: nodes.Expr) -> nodes.Expr:
         if isinstance(e, TargetElement):
-            return Load(type=e.type, buffer=e.buffer, indices=e.indices, span=e.span)
+            return nodes.Load(type=e.type, buffer=e.buffer, indices=e.indices, span=e.span)
         return e
 
     return rewrite_expression(value, read)
@@ -280,7 +257,7 @@ def _is_extreme(body: BodyReader, target: ast.expr, source: ast.expr) -> bool:
     if op not in (ops.MIN, ops.MAX) or len(source.args) != 2:
         return False
     array = root_of(body.value(target, is_target=True))
-    wanted = {Access.MIN: ops.MIN, Access.MAX: ops.MAX}
+    wanted = {types.Access.MIN: ops.MIN, types.Access.MAX: ops.MAX}
     if not isinstance(array, TargetElement) or wanted.get(array.array.type.access) != op:
         return False
     spelled = ast.unparse(target)
@@ -290,5 +267,5 @@ def _is_extreme(body: BodyReader, target: ast.expr, source: ast.expr) -> bool:
     place = read_place(body, target)
     assert isinstance(place.root, TargetElement)
     value = body.coerced(others[0], place.value.type)
-    body.emit(_to_element(Accumulate, place, place.root, value, body.span(target)))
+    body.emit(_to_element(nodes.Accumulate, place, place.root, value, body.span(target)))
     return True

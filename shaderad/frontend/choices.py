@@ -13,22 +13,8 @@ from dataclasses import dataclass
 
 from shaderad.frontend.body import BodyReader, Flow, has_effect, join
 from shaderad.frontend.expressions import read_condition
-from shaderad.ir import ops
+from shaderad.ir import nodes, ops
 from shaderad.ir.made_names import made_name
-from shaderad.ir.nodes import (
-    Apply,
-    Assign,
-    Call,
-    Chooser,
-    Detach,
-    Expr,
-    If,
-    Load,
-    Parameter,
-    Return,
-    Stmt,
-    Var,
-)
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import BOOL, INT, Access, Pair, is_differentiable
 from shaderad.ir.walk import all_expressions, called, touched_buffers, writes
@@ -82,7 +68,9 @@ def read_chain(body: BodyReader, chain: Chain) -> bool:
     """Reads a chain as a tree; False, emitting nothing, if its conditions are not pure."""
     scope = body.scope
     before = scope.assigned
-    branch = Var(type=INT, name=made_name("branch", scope.types), span=body.span(chain.links[0]))
+    branch = nodes.Var(
+        type=INT, name=made_name("branch", scope.types), span=body.span(chain.links[0])
+    )
     scope.types[branch.name] = INT
     with body.block() as conditions:
         taken = _read_conditions(body, chain, branch)
@@ -90,9 +78,9 @@ def read_chain(body: BodyReader, chain: Chain) -> bool:
     if not _is_pure(body, conditions):
         return False
     count = len(taken) - 1
-    start = Assign(name=branch.name, value=whole(count), span=branch.span)
-    chooser = _chooser(body, (start, *conditions, Return(value=branch, span=branch.span)))
-    body.emit(Assign(name=branch.name, value=_call(chooser), span=branch.span))
+    start = nodes.Assign(name=branch.name, value=whole(count), span=branch.span)
+    chooser = _chooser(body, (start, *conditions, nodes.Return(value=branch, span=branch.span)))
+    body.emit(nodes.Assign(name=branch.name, value=_call(chooser), span=branch.span))
     flows: list[Flow] = []
 
     def read(first: int, end: int) -> None:
@@ -102,13 +90,15 @@ def read_chain(body: BodyReader, chain: Chain) -> bool:
             flows.append(scope.assigned)
             return
         middle = (first + end) // 2
-        is_before = Apply(type=BOOL, op=ops.LT, args=(branch, whole(middle)), span=branch.span)
+        is_before = nodes.Apply(
+            type=BOOL, op=ops.LT, args=(branch, whole(middle)), span=branch.span
+        )
         with body.block() as then:
             read(first, middle)
         with body.block() as rest:
             read(middle, end)
         body.emit(
-            If(condition=is_before, then=tuple(then), otherwise=tuple(rest), span=branch.span)
+            nodes.If(condition=is_before, then=tuple(then), otherwise=tuple(rest), span=branch.span)
         )
 
     read(0, len(taken))
@@ -116,10 +106,10 @@ def read_chain(body: BodyReader, chain: Chain) -> bool:
     return True
 
 
-def _read_conditions(body: BodyReader, chain: Chain, branch: Var) -> list[list[ast.stmt]]:
+def _read_conditions(body: BodyReader, chain: Chain, branch: nodes.Var) -> list[list[ast.stmt]]:
     """Emits the search for the branch; returns the block of each, the default block last."""
     taken: list[list[ast.stmt]] = []
-    tests: list[tuple[list[Stmt], Expr]] = []
+    tests: list[tuple[list[nodes.Stmt], nodes.Expr]] = []
     otherwise = chain.otherwise
     for link in chain.links:
         with body.block() as hoisted:
@@ -133,31 +123,31 @@ def _read_conditions(body: BodyReader, chain: Chain, branch: Var) -> list[list[a
     none = whole(len(taken))
     for number, (hoisted, test) in enumerate(tests):
         at = test.span
-        select = Assign(name=branch.name, value=whole(number), span=at)
-        is_open = Apply(type=BOOL, op=ops.EQ, args=(branch, none), span=at)
-        ask = (*hoisted, If(condition=test, then=(select,), span=at))
-        body.emit(If(condition=is_open, then=ask, span=at))
+        select = nodes.Assign(name=branch.name, value=whole(number), span=at)
+        is_open = nodes.Apply(type=BOOL, op=ops.EQ, args=(branch, none), span=at)
+        ask = (*hoisted, nodes.If(condition=test, then=(select,), span=at))
+        body.emit(nodes.If(condition=is_open, then=ask, span=at))
     return [*taken, otherwise]
 
 
-def _is_pure(body: BodyReader, conditions: list[Stmt]) -> bool:
+def _is_pure(body: BodyReader, conditions: list[nodes.Stmt]) -> bool:
     """True if the conditions have no effects and use only values that a function can take."""
     arrays = body.unit.arrays
     for e in all_expressions(conditions):
         if has_effect(e) or isinstance(e.type, Pair) or holds_pointers(e.type):
             return False
-        if isinstance(e, Load) and arrays[e.buffer].access is not Access.IN:
+        if isinstance(e, nodes.Load) and arrays[e.buffer].access is not Access.IN:
             return False
     return True
 
 
-def _chooser(body: BodyReader, statements: tuple[Stmt, ...]) -> Chooser:
+def _chooser(body: BodyReader, statements: tuple[nodes.Stmt, ...]) -> nodes.Chooser:
     own = writes(statements)
-    names = {e.name: e.type for e in all_expressions(statements) if isinstance(e, Var)}
+    names = {e.name: e.type for e in all_expressions(statements) if isinstance(e, nodes.Var)}
     touched = {*touched_buffers(statements), *(b for f in called(statements) for b in f.buffers)}
-    return Chooser(
+    return nodes.Chooser(
         name=f"{body.function.name}_branch",
-        parameters=tuple(Parameter(name=n, type=t) for n, t in names.items() if n not in own),
+        parameters=tuple(nodes.Parameter(name=n, type=t) for n, t in names.items() if n not in own),
         result=INT,
         body=statements,
         local_types={n: body.scope.types[n] for n in sorted(own)},
@@ -166,8 +156,10 @@ def _chooser(body: BodyReader, statements: tuple[Stmt, ...]) -> Chooser:
     )
 
 
-def _call(chooser: Chooser) -> Call:
+def _call(chooser: nodes.Chooser) -> nodes.Call:
     """The call of a chooser; its arguments are detached, since conditions have no derivative."""
-    values = (Var(type=p.type, name=p.name) for p in chooser.parameters)
-    args = tuple(Detach(type=v.type, value=v) if is_differentiable(v.type) else v for v in values)
-    return Call(type=INT, function=chooser, args=args)
+    values = (nodes.Var(type=p.type, name=p.name) for p in chooser.parameters)
+    args = tuple(
+        nodes.Detach(type=v.type, value=v) if is_differentiable(v.type) else v for v in values
+    )
+    return nodes.Call(type=INT, function=chooser, args=args)

@@ -9,20 +9,8 @@ from shaderad.frontend import math_functions
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import coerce, constant, expr, of_struct
 from shaderad.frontend.operators import typed_constant
+from shaderad.ir import types
 from shaderad.ir.nodes import Bitcast, Cast, Const, Construct, Expr, Splat, Zero
-from shaderad.ir.types import (
-    BOOL,
-    INT,
-    Kind,
-    LocalArray,
-    Matrix,
-    Scalar,
-    Type,
-    Vector,
-    byte_count,
-    scalar_of,
-    with_scalar,
-)
 from shaderad.language.annotations import (
     BUILTIN_TYPES,
     Subscripted,
@@ -47,7 +35,7 @@ def call(body: BodyReader, thing: object, node: ast.Call) -> Value:
         return _scalar(body, BUILTIN_TYPES[thing], args, node)
     assert isinstance(thing, TypeObject)
     t = thing.ir_type
-    if isinstance(t, Scalar):
+    if isinstance(t, types.Scalar):
         return _scalar(body, t, args, node)
     return _composite(body, t, args, node)
 
@@ -58,44 +46,44 @@ def _positional(body: BodyReader, node: ast.Call) -> tuple[Value, ...]:
     return tuple(body.value(a) for a in node.args)
 
 
-def _scalar(body: BodyReader, t: Scalar, args: tuple[Value, ...], node: ast.Call) -> Value:
+def _scalar(body: BodyReader, t: types.Scalar, args: tuple[Value, ...], node: ast.Call) -> Value:
     span = body.span(node)
     (value,) = math_functions.exactly(t, args, 1, span)
     if isinstance(value, PythonNumber):
         return typed_constant(_number(value, t, span), t, span)
-    if t == BOOL:
+    if t == types.BOOL:
         return math_functions.to_bool(value, span)
-    if t == INT:
+    if t == types.INT:
         whole = math_functions.truncate(value, span)
-        if isinstance(whole, Expr) and whole.type != INT:
+        if isinstance(whole, Expr) and whole.type != types.INT:
             raise _no_parts(body, t, args, node)
         return whole
     number = expr(value, span)
-    if not isinstance(number.type, Scalar):
+    if not isinstance(number.type, types.Scalar):
         raise _no_parts(body, t, args, node)
     return cast(number, t)
 
 
-def _number(value: PythonNumber, t: Scalar, span: Span) -> PythonNumber:
+def _number(value: PythonNumber, t: types.Scalar, span: Span) -> PythonNumber:
     """A number of the program converted by Python's own ``int``, ``float`` or ``bool``.
 
     Raises:
         LanguageError: SR0306 where that fails: ``int(math.inf)``.
     """
-    python = {Kind.INT: int, Kind.UINT: int, Kind.BOOL: bool}.get(t.kind, float)
+    python = {types.Kind.INT: int, types.Kind.UINT: int, types.Kind.BOOL: bool}.get(t.kind, float)
     try:
         return PythonNumber(python(value.value), span)
     except (ValueError, OverflowError) as failure:
         raise error("SR0306", span, value=value.value, type=t, why=str(failure)) from None
 
 
-def cast(value: Expr, t: Type) -> Expr:
+def cast(value: Expr, t: types.Type) -> Expr:
     """`value` converted to `t`."""
     return value if value.type == t else Cast(type=t, value=value, span=value.span)
 
 
 def _composite(
-    body: BodyReader, t: Vector | Matrix, args: tuple[Value, ...], node: ast.Call
+    body: BodyReader, t: types.Vector | types.Matrix, args: tuple[Value, ...], node: ast.Call
 ) -> Expr:
     """A vector or matrix: of one argument, or of parts."""
     whole = _converted(t, args[0], body, node) if len(args) == 1 else None
@@ -107,44 +95,46 @@ def _composite(
     return Construct(type=t, parts=tuple(parts), span=body.span(node))
 
 
-def _fill(t: Vector | Matrix, parts: list[Type]) -> bool:
+def _fill(t: types.Vector | types.Matrix, parts: list[types.Type]) -> bool:
     """True if parts of these types make up a `t`."""
-    if isinstance(t, Matrix):
+    if isinstance(t, types.Matrix):
         rows, scalars = [t.row] * t.row_count, [t.element] * (t.row_count * t.column_count)
         return parts in (rows, scalars)
-    is_flat = all(isinstance(p, Scalar | Vector) for p in parts)
-    return is_flat and t.count == sum(p.count if isinstance(p, Vector) else 1 for p in parts)
+    is_flat = all(isinstance(p, types.Scalar | types.Vector) for p in parts)
+    return is_flat and t.count == sum(p.count if isinstance(p, types.Vector) else 1 for p in parts)
 
 
-def _converted(t: Vector | Matrix, value: Value, body: BodyReader, node: ast.Call) -> Expr | None:
+def _converted(
+    t: types.Vector | types.Matrix, value: Value, body: BodyReader, node: ast.Call
+) -> Expr | None:
     """``float3(x)``: a scalar for every component, or a value of this shape converted."""
     span = body.span(node)
     if isinstance(value, PythonNumber):
         return Splat(type=t, value=_part(body, value, t.element, node.args[0]), span=span)
     if not isinstance(value, Expr):
         return None
-    if isinstance(value.type, Scalar):
+    if isinstance(value.type, types.Scalar):
         return Splat(type=t, value=cast(value, t.element), span=span)
-    if scalar_of(value.type) is not None and with_scalar(value.type, t.element) == t:
+    if types.scalar_of(value.type) is not None and types.with_scalar(value.type, t.element) == t:
         return cast(value, t)
     return None
 
 
-def _part(body: BodyReader, value: Value, scalar: Scalar, node: ast.expr) -> Expr:
+def _part(body: BodyReader, value: Value, scalar: types.Scalar, node: ast.expr) -> Expr:
     """A part as scalars of type `scalar`: constructors convert."""
     span = body.span(node)
     if isinstance(value, PythonNumber):
         return constant(_number(value, scalar, span), scalar, span)
     part = expr(value, span)
-    if scalar_of(part.type) is None:
+    if types.scalar_of(part.type) is None:
         raise body.error("SR0313", node, type=scalar, found=describe(part), wanted="numbers")
-    return cast(part, with_scalar(part.type, scalar))
+    return cast(part, types.with_scalar(part.type, scalar))
 
 
 def call_identity(body: BodyReader, thing: TypeObject, node: ast.Call) -> Expr:
     """``float3x3.identity()``."""
     t = thing.ir_type
-    if not isinstance(t, Matrix) or t.row_count != t.column_count or node.args:
+    if not isinstance(t, types.Matrix) or t.row_count != t.column_count or node.args:
         raise body.error(
             "SR0310", node, type=t, name="identity", known="none: it is no square matrix"
         )
@@ -158,7 +148,7 @@ def call_identity(body: BodyReader, thing: TypeObject, node: ast.Call) -> Expr:
 
 def _local_array(body: BodyReader, thing: Subscripted, node: ast.Call) -> Expr:
     t = resolve(thing, body.function.namespace(), body.span(node), body.unit.structs)
-    if not isinstance(t, LocalArray) or node.args or node.keywords:
+    if not isinstance(t, types.LocalArray) or node.args or node.keywords:
         raise body.error("SR0313", node, type=t, found=counted(len(node.args), "argument"),
                          wanted="none: it starts as zeros")  # fmt: skip
     return Zero(type=t, span=body.span(node))
@@ -212,21 +202,23 @@ def call_bitcast(body: BodyReader, node: ast.Call) -> Expr:
     return Bitcast(type=t, value=value, span=body.span(node))
 
 
-def _same_bits(a: Type, b: Type) -> bool:
-    kinds = (Kind.FLOAT, Kind.INT, Kind.UINT)
-    pair = [scalar_of(t) for t in (a, b) if isinstance(t, Scalar | Vector)]
+def _same_bits(a: types.Type, b: types.Type) -> bool:
+    kinds = (types.Kind.FLOAT, types.Kind.INT, types.Kind.UINT)
+    pair = [types.scalar_of(t) for t in (a, b) if isinstance(t, types.Scalar | types.Vector)]
     return (
         all(s is not None and s.kind in kinds for s in pair)
         and len(pair) == 2
-        and byte_count(a) == byte_count(b)
+        and types.byte_count(a) == types.byte_count(b)
     )
 
 
-def _no_parts(body: BodyReader, t: Type, args: tuple[Value, ...], node: ast.Call) -> Exception:
+def _no_parts(
+    body: BodyReader, t: types.Type, args: tuple[Value, ...], node: ast.Call
+) -> Exception:
     found = ", ".join(map(describe, args)) or "nothing"
-    if isinstance(t, Vector):
+    if isinstance(t, types.Vector):
         wanted = f"{t.count} components, one for all, or vectors that add up to them"
-    elif isinstance(t, Matrix):
+    elif isinstance(t, types.Matrix):
         wanted = f"{t.row_count} rows `{t.row}`, or {t.row_count * t.column_count} numbers"
     else:
         wanted = "one number"

@@ -10,28 +10,9 @@ import math
 from dataclasses import replace
 
 from shaderad.diagnostics import Error, Span, error
+from shaderad.ir import types
 from shaderad.ir.nodes import Cast, Const, Construct, Expr, Splat, Var
 from shaderad.ir.pointers import without_targets
-from shaderad.ir.types import (
-    BOOL,
-    FLOAT,
-    FLOAT_KINDS,
-    INT,
-    INTEGER_KINDS,
-    Kind,
-    LocalArray,
-    Matrix,
-    Scalar,
-    Struct,
-    Tuple,
-    Type,
-    Vector,
-    Void,
-    is_float,
-    is_integer,
-    scalar_of,
-    with_scalar,
-)
 from shaderad.language.values import (
     NumberArgument,
     PythonNumber,
@@ -41,39 +22,43 @@ from shaderad.language.values import (
     describe,
 )
 
-_FLOAT_FORM = {Kind.HALF: (11, 16), Kind.FLOAT: (24, 128), Kind.DOUBLE: (53, 1024)}
+_FLOAT_FORM = {
+    types.Kind.HALF: (11, 16),
+    types.Kind.FLOAT: (24, 128),
+    types.Kind.DOUBLE: (53, 1024),
+}
 """Binary digits of the significand, and the exponent of the power of two above all numbers."""
-_INT_RANGE = {Kind.INT: (-(2**31), 2**31 - 1), Kind.UINT: (0, 2**32 - 1)}
+_INT_RANGE = {types.Kind.INT: (-(2**31), 2**31 - 1), types.Kind.UINT: (0, 2**32 - 1)}
 
 
-def natural_type(number: PythonNumber) -> Scalar:
+def natural_type(number: PythonNumber) -> types.Scalar:
     """The type of a number without another operand."""
     if isinstance(number.value, bool):
-        return BOOL
-    return INT if isinstance(number.value, int) else FLOAT
+        return types.BOOL
+    return types.INT if isinstance(number.value, int) else types.FLOAT
 
 
-def constant(number: PythonNumber, scalar: Scalar, span: Span) -> Const:
+def constant(number: PythonNumber, scalar: types.Scalar, span: Span) -> Const:
     """The number as a constant of `scalar`.
 
     Raises:
         LanguageError: SR0306 where it does not fit, SR0303 where the kinds do not mix.
     """
     value, kind = number.value, scalar.kind
-    if isinstance(value, bool) != (kind is Kind.BOOL):
+    if isinstance(value, bool) != (kind is types.Kind.BOOL):
         raise mismatch(number, scalar, span)
-    if kind in INTEGER_KINDS:
+    if kind in types.INTEGER_KINDS:
         if isinstance(value, float):
             raise mismatch(number, scalar, span)
         low, high = _INT_RANGE[kind]
         if not low <= value <= high:
             raise error("SR0306", span, value=value, type=scalar, why=f"{low} .. {high}")
-    elif kind in FLOAT_KINDS:
+    elif kind in types.FLOAT_KINDS:
         value = _as_float(value, scalar, span)
     return Const(type=scalar, value=value, span=span)
 
 
-def _number(known: PythonNumber, scalar: Scalar, span: Span) -> Expr:
+def _number(known: PythonNumber, scalar: types.Scalar, span: Span) -> Expr:
     """The number as an expression of type `scalar`."""
     checked = constant(known, scalar, span)
     if isinstance(known, NumberArgument):
@@ -81,7 +66,7 @@ def _number(known: PythonNumber, scalar: Scalar, span: Span) -> Expr:
     return checked
 
 
-def _as_float(value: float, scalar: Scalar, span: Span) -> float:
+def _as_float(value: float, scalar: types.Scalar, span: Span) -> float:
     digits, exponent = _FLOAT_FORM[scalar.kind]
     # Numbers from the limit on round to infinity.
     limit = 2**exponent - 2 ** (exponent - digits - 1)
@@ -102,53 +87,53 @@ def expr(value: Value, span: Span) -> Expr:
         LanguageError: SR0238 for arrays, functions and calls that return nothing.
     """
     if isinstance(value, Expr):
-        if isinstance(value.type, Void):
+        if isinstance(value.type, types.Void):
             raise error("SR0238", span, found="a call that returns nothing")
         return value
     if isinstance(value, PythonNumber):
         return _number(value, natural_type(value), span)
     if isinstance(value, Sequence):
         parts = tuple(expr(p, span) for p in value.parts)
-        return Construct(type=Tuple(tuple(p.type for p in parts)), parts=parts, span=span)
+        return Construct(type=types.Tuple(tuple(p.type for p in parts)), parts=parts, span=span)
     if isinstance(value, StructRef) and not value.type.holds_buffers and not value.part:
         return of_struct(value.type, tuple(expr(p, span) for _, p in value.parts), span)
     raise error("SR0238", span, found=describe(value))
 
 
-def of_struct(t: Struct, parts: tuple[Expr, ...], span: Span) -> Construct:
+def of_struct(t: types.Struct, parts: tuple[Expr, ...], span: Span) -> Construct:
     """A struct of `parts`; its type has the targets of their pointers."""
     fields = tuple((name, part.type) for (name, _), part in zip(t.fields, parts, strict=True))
-    return Construct(type=Struct(t.name, fields), parts=parts, span=span)
+    return Construct(type=types.Struct(t.name, fields), parts=parts, span=span)
 
 
-def mismatch(value: Value, wanted: Type, span: Span) -> Error:
+def mismatch(value: Value, wanted: types.Type, span: Span) -> Error:
     """SR0303 with the conversion to write."""
     t = value.type if isinstance(value, Expr) else None
     if isinstance(value, PythonNumber):
         t = natural_type(value)
     help_ = f"the two are different types; `{wanted}` is needed here"
-    if t is not None and scalar_of(t) is not None and scalar_of(wanted) is not None:
-        if isinstance(t, Scalar) or _shape(t) == _shape(wanted):
+    if t is not None and types.scalar_of(t) is not None and types.scalar_of(wanted) is not None:
+        if isinstance(t, types.Scalar) or _shape(t) == _shape(wanted):
             help_ = f"convert it: `{wanted}(..)`"
-        if t == BOOL:
+        if t == types.BOOL:
             help_ = f"write `{wanted}(..)`, or a conditional expression"
-        if isinstance(wanted, Scalar) and wanted == BOOL:
+        if isinstance(wanted, types.Scalar) and wanted == types.BOOL:
             help_ = "compare it: `.. != 0`"
     return error("SR0303", span, found=describe(value), wanted=wanted, help=help_)
 
 
-def coerce(value: Value, wanted: Type, span: Span) -> Expr:
+def coerce(value: Value, wanted: types.Type, span: Span) -> Expr:
     """The value as `wanted`, by implicit conversions.
 
     Raises:
         LanguageError: SR0303 where none applies, SR0306 where a number does not fit.
     """
     if isinstance(value, PythonNumber):
-        if isinstance(wanted, Scalar):
+        if isinstance(wanted, types.Scalar):
             return _number(value, wanted, span)
         raise mismatch(value, wanted, span)
     if isinstance(value, Sequence):
-        if not isinstance(wanted, Tuple):
+        if not isinstance(wanted, types.Tuple):
             raise mismatch(value, wanted, span)
         if len(wanted.elements) != len(value.parts):
             raise error("SR0318", span, found=len(value.parts), wanted=len(wanted.elements))
@@ -157,7 +142,11 @@ def coerce(value: Value, wanted: Type, span: Span) -> Expr:
     e = expr(value, span)
     if e.type == wanted or without_targets(e.type) == wanted:
         return e
-    if e.type == INT and isinstance(wanted, Scalar) and wanted.kind in FLOAT_KINDS:
+    if (
+        e.type == types.INT
+        and isinstance(wanted, types.Scalar)
+        and wanted.kind in types.FLOAT_KINDS
+    ):
         return Cast(type=wanted, value=e, span=e.span)
     raise mismatch(value, wanted, span)
 
@@ -175,13 +164,13 @@ def unify(values: tuple[Value, ...], span: Span) -> tuple[Expr, ...] | None:
         converted = _to_scalar(value, scalar, span)
         if converted is None:
             return None
-        out.append(repeat(converted, with_scalar(shape, scalar)))
+        out.append(repeat(converted, types.with_scalar(shape, scalar)))
     return tuple(out)
 
 
-def repeat(value: Expr, shape: Type) -> Expr:
+def repeat(value: Expr, shape: types.Type) -> Expr:
     """A scalar in every component of `shape`; other values as they are."""
-    if isinstance(value.type, Scalar) and not isinstance(shape, Scalar):
+    if isinstance(value.type, types.Scalar) and not isinstance(shape, types.Scalar):
         return Splat(type=shape, value=value, span=value.span)
     return value
 
@@ -190,57 +179,57 @@ def to_float(value: Value) -> Value:
     """Integers of any shape as float, for ``/`` and for functions of floats."""
     if isinstance(value, PythonNumber) and not isinstance(value.value, bool):
         return replace(value, value=float(value.value))
-    if isinstance(value, Expr) and is_integer(value.type):
-        return Cast(type=with_scalar(value.type, FLOAT), value=value, span=value.span)
+    if isinstance(value, Expr) and types.is_integer(value.type):
+        return Cast(type=types.with_scalar(value.type, types.FLOAT), value=value, span=value.span)
     return value
 
 
-def _common_scalar(values: tuple[Value, ...]) -> Scalar | None:
-    typed = [scalar_of(v.type) for v in values if isinstance(v, Expr)]
+def _common_scalar(values: tuple[Value, ...]) -> types.Scalar | None:
+    typed = [types.scalar_of(v.type) for v in values if isinstance(v, Expr)]
     weak = [natural_type(v) for v in values if isinstance(v, PythonNumber)]
     scalars = set(typed)
     if None in scalars:
         return None
-    if len(scalars) == 2 and INT in scalars:
-        scalars.discard(INT)
+    if len(scalars) == 2 and types.INT in scalars:
+        scalars.discard(types.INT)
     if not scalars:
-        scalars = {FLOAT} if FLOAT in weak and INT in weak else set(weak)
+        scalars = {types.FLOAT} if types.FLOAT in weak and types.INT in weak else set(weak)
     if len(scalars) != 1:
         return None
     (scalar,) = scalars
-    if scalar == INT and FLOAT in weak:
-        return FLOAT
+    if scalar == types.INT and types.FLOAT in weak:
+        return types.FLOAT
     return scalar
 
 
-def _shape(t: Type) -> Type | None:
+def _shape(t: types.Type) -> types.Type | None:
     """The type with float components, for comparing shapes."""
-    return None if scalar_of(t) is None else with_scalar(t, FLOAT)
+    return None if types.scalar_of(t) is None else types.with_scalar(t, types.FLOAT)
 
 
-def _common_shape(values: tuple[Value, ...]) -> Type | None:
-    shapes = {_shape(v.type) for v in values if isinstance(v, Expr)} - {FLOAT}
+def _common_shape(values: tuple[Value, ...]) -> types.Type | None:
+    shapes = {_shape(v.type) for v in values if isinstance(v, Expr)} - {types.FLOAT}
     if not shapes:
-        return FLOAT
+        return types.FLOAT
     return shapes.pop() if len(shapes) == 1 else None
 
 
-def _to_scalar(value: Value, scalar: Scalar, span: Span) -> Expr | None:
+def _to_scalar(value: Value, scalar: types.Scalar, span: Span) -> Expr | None:
     if isinstance(value, PythonNumber):
-        is_mixed = isinstance(value.value, bool) != (scalar == BOOL)
-        if is_mixed or (isinstance(value.value, float) and scalar.kind in INTEGER_KINDS):
+        is_mixed = isinstance(value.value, bool) != (scalar == types.BOOL)
+        if is_mixed or (isinstance(value.value, float) and scalar.kind in types.INTEGER_KINDS):
             return None
         return _number(value, scalar, value.span if value.span.line else span)
     assert isinstance(value, Expr)
-    if scalar_of(value.type) == scalar:
+    if types.scalar_of(value.type) == scalar:
         return value
-    if value.type == INT and is_float(scalar):
+    if value.type == types.INT and types.is_float(scalar):
         return Cast(type=scalar, value=value, span=value.span)
     return None
 
 
-def element_count(t: Type) -> int | None:
+def element_count(t: types.Type) -> int | None:
     """The number of values of `k` in ``t[k]``; `None` for types without elements."""
-    if isinstance(t, Vector | LocalArray):
+    if isinstance(t, types.Vector | types.LocalArray):
         return t.count
-    return t.row_count if isinstance(t, Matrix) else None
+    return t.row_count if isinstance(t, types.Matrix) else None

@@ -8,18 +8,7 @@ from collections.abc import Collection
 from shaderad.frontend.body import BodyReader, has_effect
 from shaderad.frontend.conversions import coerce, expr, to_float
 from shaderad.frontend.user_functions import Slot, flatten, note_buffers, slot_for, specialise
-from shaderad.ir.nodes import (
-    BackwardDiff,
-    Construct,
-    Expr,
-    Field,
-    ForwardDiff,
-    Function,
-    MakePair,
-    PairPart,
-    Var,
-    Zero,
-)
+from shaderad.ir import nodes
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.prints import silent_function
 from shaderad.ir.types import BufferType, Pair, Struct, Type, Void, is_differentiable, tangent
@@ -43,7 +32,7 @@ def derivative_of(body: BodyReader, is_forward: bool, node: ast.Call) -> Derivat
     return Derivative(value.object, is_forward)
 
 
-def make_pair(body: BodyReader, node: ast.Call) -> MakePair:
+def make_pair(body: BodyReader, node: ast.Call) -> nodes.MakePair:
     """``sad.diff_pair(primal)`` or ``sad.diff_pair(primal, derivative)``."""
     body.check_count(node, "diff_pair", 1, 2)
     span = body.span(node)
@@ -51,39 +40,39 @@ def make_pair(body: BodyReader, node: ast.Call) -> MakePair:
     if not is_differentiable(primal.type) or holds_pointers(primal.type):
         raise body.error("SR0312", node, name="diff_pair", found=describe(primal),
                          help="it takes a value that holds floats, and no pointers")  # fmt: skip
-    derivative: Expr = Zero(type=tangent(primal.type), span=span)
+    derivative: nodes.Expr = nodes.Zero(type=tangent(primal.type), span=span)
     if len(node.args) == 2:
         derivative = _differential(body, node.args[1], primal.type)
-    return MakePair(type=Pair(primal.type), primal=primal, derivative=derivative, span=span)
+    return nodes.MakePair(type=Pair(primal.type), primal=primal, derivative=derivative, span=span)
 
 
-def _differential(body: BodyReader, node: ast.expr, primal: Type) -> Expr:
+def _differential(body: BodyReader, node: ast.expr, primal: Type) -> nodes.Expr:
     """The argument that is the differential of a `primal`; a whole struct gives its floats."""
     value, wanted, span = body.value(node), tangent(primal), body.span(node)
-    has_more = primal != wanted and isinstance(value, Expr) and value.type == primal
-    if has_more and isinstance(value, Expr) and isinstance(wanted, Struct):
-        is_plain = isinstance(value, Construct) and not has_effect(value)
+    has_more = primal != wanted and isinstance(value, nodes.Expr) and value.type == primal
+    if has_more and isinstance(value, nodes.Expr) and isinstance(wanted, Struct):
+        is_plain = isinstance(value, nodes.Construct) and not has_effect(value)
         value = _floats_of(value if is_plain else body.once(value, "differential", node), wanted)
     return coerce(value, wanted, span)
 
 
-def _floats_of(value: Expr, wanted: Struct) -> Expr:
+def _floats_of(value: nodes.Expr, wanted: Struct) -> nodes.Expr:
     """The struct `value` reduced to the fields of its differential `wanted`."""
     assert isinstance(value.type, Struct)
-    values = value.parts if isinstance(value, Construct) else None
-    parts: list[Expr] = []
+    values = value.parts if isinstance(value, nodes.Construct) else None
+    parts: list[nodes.Expr] = []
     for k, (name, t) in enumerate(value.type.fields):
         kept = wanted.type_by_field.get(name)
         if kept is None:
             continue
-        part = values[k] if values else Field(type=t, value=value, name=name, span=value.span)
+        part = values[k] if values else nodes.Field(type=t, value=value, name=name, span=value.span)
         if isinstance(kept, Struct) and kept != t:
             part = _floats_of(part, kept)
         parts.append(part)
-    return Construct(type=wanted, parts=tuple(parts), span=value.span)
+    return nodes.Construct(type=wanted, parts=tuple(parts), span=value.span)
 
 
-def call_forward(body: BodyReader, callee: Derivative, node: ast.Call) -> Expr:
+def call_forward(body: BodyReader, callee: Derivative, node: ast.Call) -> nodes.Expr:
     """``sad.fwd_diff(f)(x, ..)``: the result with its derivative.
 
     Raises:
@@ -97,10 +86,10 @@ def call_forward(body: BodyReader, callee: Derivative, node: ast.Call) -> Expr:
     if not is_differentiable(t):
         raise body.error("SR0312", node, name="fwd_diff", found=f"`{function.name}`",
                          help="its result holds no float, so it has no derivative")  # fmt: skip
-    return ForwardDiff(type=Pair(t), function=function, args=args, span=body.span(node))
+    return nodes.ForwardDiff(type=Pair(t), function=function, args=args, span=body.span(node))
 
 
-def call_backward(body: BodyReader, callee: Derivative, node: ast.Call) -> BackwardDiff:
+def call_backward(body: BodyReader, callee: Derivative, node: ast.Call) -> nodes.BackwardDiff:
     """``sad.bwd_diff(f)(x, .., d_out)``, a statement.
 
     Raises:
@@ -112,7 +101,7 @@ def call_backward(body: BodyReader, callee: Derivative, node: ast.Call) -> Backw
     function, args = _function(body, callee, node, node.args[:count])
     span = body.span(node)
     for arg, a in zip(args, node.args, strict=False):
-        is_local = isinstance(arg, Var) and arg.name in body.scope.types
+        is_local = isinstance(arg, nodes.Var) and arg.name in body.scope.types
         if isinstance(arg.type, Pair) and not is_local:
             raise body.error("SR0245", a, name="bwd_diff", wanted=arg.type,
                              found="an expression")  # fmt: skip
@@ -121,15 +110,15 @@ def call_backward(body: BodyReader, callee: Derivative, node: ast.Call) -> Backw
     if len(node.args) != wanted:
         raise body.error("SR0231", node, name=f"bwd_diff({callee.function.shown_name})",
                          found=len(node.args), wanted=wanted)  # fmt: skip
-    cotangent: Expr = Zero(type=function.result, span=span)
+    cotangent: nodes.Expr = nodes.Zero(type=function.result, span=span)
     if has_cotangent:
         cotangent = _differential(body, node.args[-1], function.result)
-    return BackwardDiff(function=function, args=args, cotangent=cotangent, span=span)
+    return nodes.BackwardDiff(function=function, args=args, cotangent=cotangent, span=span)
 
 
 def _function(
     body: BodyReader, callee: Derivative, node: ast.Call, arguments: list[ast.expr]
-) -> tuple[Function, tuple[Expr, ...]]:
+) -> tuple[nodes.Function, tuple[nodes.Expr, ...]]:
     """The specialised function, and its arguments, with pairs for differentiable values."""
     user = callee.function
     assert isinstance(user, UserFunction)
@@ -138,7 +127,7 @@ def _function(
     if node.keywords or len(arguments) != len(signature.parameters):
         raise body.error("SR0231", node, name=f"{name}({user.shown_name})", found=len(arguments),
                          wanted=len(signature.parameters))  # fmt: skip
-    args: list[Expr] = []
+    args: list[nodes.Expr] = []
     slots: list[Slot] = []
     for (_, t), a in zip(signature.parameters, arguments, strict=True):
         value, span = body.value(a), body.span(a)
@@ -146,9 +135,9 @@ def _function(
             slots.append(slot_for(t, value, span))
             args += flatten(slots[-1], value, span)
             continue
-        if not isinstance(value, Expr) or value.type != Pair(t):
+        if not isinstance(value, nodes.Expr) or value.type != Pair(t):
             raise body.error("SR0245", a, name=name, wanted=Pair(t), found=describe(value))
-        slots.append(slot_for(t, PairPart(type=t, value=value, part="p"), span))
+        slots.append(slot_for(t, nodes.PairPart(type=t, value=value, part="p"), span))
         args.append(value)
     _refuse_recursion(body, user, (), node)
     function = specialise(body.unit, user, tuple(slots), body.span(node))
@@ -159,7 +148,7 @@ def _function(
 
 
 def _refuse_recursion(
-    body: BodyReader, user: UserFunction, reached: Collection[Function], node: ast.Call
+    body: BodyReader, user: UserFunction, reached: Collection[nodes.Function], node: ast.Call
 ) -> None:
     """Raises SR0240 where the derivative that is being read differentiates its own function."""
     for function, primal in body.unit.deriving:
@@ -169,12 +158,12 @@ def _refuse_recursion(
             raise body.error("SR0240", node, name=own, cycle=f"{own} -> {via}{own}")
 
 
-def _differentiated(function: Function, *, is_forward: bool) -> list[Function]:
+def _differentiated(function: nodes.Function, *, is_forward: bool) -> list[nodes.Function]:
     """All functions that the derivative of `function` differentiates.
 
     A custom derivative replaces that of the body: it differentiates what it says itself.
     """
-    result: list[Function] = []
+    result: list[nodes.Function] = []
     pending = [function]
     while pending:
         at = pending.pop()
@@ -185,8 +174,12 @@ def _differentiated(function: Function, *, is_forward: bool) -> list[Function]:
         if own is None:
             pending += called(at.body)
         else:
-            pending += [s.function for s in statements(own.body) if isinstance(s, BackwardDiff)]
-            pending += [e.function for e in all_expressions(own.body) if isinstance(e, ForwardDiff)]
+            pending += [
+                s.function for s in statements(own.body) if isinstance(s, nodes.BackwardDiff)
+            ]
+            pending += [
+                e.function for e in all_expressions(own.body) if isinstance(e, nodes.ForwardDiff)
+            ]
     return result
 
 

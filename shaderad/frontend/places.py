@@ -7,20 +7,7 @@ from dataclasses import dataclass, replace
 
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.subscripts import HOW_WRITTEN
-from shaderad.ir.nodes import (
-    Element,
-    ElementStep,
-    Expr,
-    Field,
-    FieldStep,
-    Load,
-    PairPart,
-    PartStep,
-    Step,
-    Swizzle,
-    SwizzleStep,
-    Var,
-)
+from shaderad.ir import nodes
 from shaderad.ir.types import Access, Pair
 from shaderad.language.host import DerivativeFunction
 from shaderad.language.values import TargetElement, Value, describe
@@ -30,9 +17,9 @@ from shaderad.language.values import TargetElement, Value, describe
 class AssignedPlace:
     """A left-hand side: ``root<path>``; `value` is the expression that reads it."""
 
-    root: Var | TargetElement
-    path: tuple[Step, ...]
-    value: Expr
+    root: nodes.Var | TargetElement
+    path: tuple[nodes.Step, ...]
+    value: nodes.Expr
 
 
 def read_place(body: BodyReader, node: ast.expr) -> AssignedPlace:
@@ -43,62 +30,66 @@ def read_place(body: BodyReader, node: ast.expr) -> AssignedPlace:
             SR0209 for a component written twice.
     """
     value = body.value(node, is_target=True)
-    if not isinstance(value, Expr):
+    if not isinstance(value, nodes.Expr):
         raise body.error("SR0201", node, found=describe(value))
-    steps: list[Step] = []
+    steps: list[nodes.Step] = []
     kept = _kept(body, value)
     at = kept
-    while not isinstance(at, Var | TargetElement):
-        if isinstance(at, Load):
+    while not isinstance(at, nodes.Var | TargetElement):
+        if isinstance(at, nodes.Load):
             raise body.error("SR0208", node, name=ast.unparse(node), how=HOW_WRITTEN[Access.IN],
                              access="a place behind a pointer")  # fmt: skip
-        if not isinstance(at, Field | Swizzle | Element | PairPart):
+        if not isinstance(at, nodes.Field | nodes.Swizzle | nodes.Element | nodes.PairPart):
             raise body.error("SR0201", node, found="an expression")
         steps.append(_step(body, at, node))
         at = at.value
     steps.reverse()
-    if isinstance(at, Var):
+    if isinstance(at, nodes.Var):
         _check_root(body, at, steps, node)
     return AssignedPlace(at, tuple(steps), kept)
 
 
-def _kept(body: BodyReader, value: Expr) -> Expr:
+def _kept(body: BodyReader, value: nodes.Expr) -> nodes.Expr:
     """The place with every variable index in a local, so that it is evaluated once.
 
     Indices of arrays stay: writes to arrays contain them once, and lowering analyses them.
     """
-    if isinstance(value, Element):
+    if isinstance(value, nodes.Element):
         return replace(value, value=_kept(body, value.value), index=body.keep(value.index, "index"))
-    if isinstance(value, Field | Swizzle | PairPart):
+    if isinstance(value, nodes.Field | nodes.Swizzle | nodes.PairPart):
         return replace(value, value=_kept(body, value.value))
     return value
 
 
-def _step(body: BodyReader, at: Field | Swizzle | Element | PairPart, node: ast.expr) -> Step:
+def _step(
+    body: BodyReader,
+    at: nodes.Field | nodes.Swizzle | nodes.Element | nodes.PairPart,
+    node: ast.expr,
+) -> nodes.Step:
     match at:
-        case Field():
-            return FieldStep(name=at.name)
-        case Element():
-            return ElementStep(index=at.index)
-        case Swizzle():
+        case nodes.Field():
+            return nodes.FieldStep(name=at.name)
+        case nodes.Element():
+            return nodes.ElementStep(index=at.index)
+        case nodes.Swizzle():
             if len(set(at.components)) != len(at.components):
                 raise body.error("SR0209", node, found=at.components)
-            return SwizzleStep(components=at.components)
-        case PairPart():
+            return nodes.SwizzleStep(components=at.components)
+        case nodes.PairPart():
             if at.part != "d":
                 raise body.error("SR0205", node, name="the primal of a pair",
                                  help="make a new pair: `sad.diff_pair(p, d)`")  # fmt: skip
-            return PartStep()
+            return nodes.PartStep()
 
 
 def root_of(value: Value) -> Value:
     """The value that contains the fields, components and elements of a place."""
-    while isinstance(value, Field | Swizzle | Element | PairPart):
+    while isinstance(value, nodes.Field | nodes.Swizzle | nodes.Element | nodes.PairPart):
         value = value.value
     return value
 
 
-def _check_root(body: BodyReader, root: Var, steps: list[Step], node: ast.expr) -> None:
+def _check_root(body: BodyReader, root: nodes.Var, steps: list[nodes.Step], node: ast.expr) -> None:
     # Without steps, `self.scale` of a struct that holds arrays: a parameter of its own.
     name = _parameter_of(body, root.name) if steps else ast.unparse(node)
     if name is not None and not (steps and _is_cotangent(body, root, steps[0])):
@@ -117,8 +108,8 @@ def _parameter_of(body: BodyReader, name: str) -> str | None:
     return None
 
 
-def _is_cotangent(body: BodyReader, root: Var, step: Step) -> bool:
+def _is_cotangent(body: BodyReader, root: nodes.Var, step: nodes.Step) -> bool:
     """True if the place is ``x.d`` of a pair parameter of a backward derivative."""
     function = body.function
     is_backward = isinstance(function, DerivativeFunction) and not function.is_forward
-    return is_backward and isinstance(root.type, Pair) and isinstance(step, PartStep)
+    return is_backward and isinstance(root.type, Pair) and isinstance(step, nodes.PartStep)

@@ -16,20 +16,9 @@ from shaderad.diagnostics import Error, Span, counted
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import constant, element_count
 from shaderad.frontend.operators import as_number
+from shaderad.ir import types
 from shaderad.ir.nodes import Const, Element, Expr, Field, Load, PointerIndex, Swizzle
 from shaderad.ir.pointers import holds_pointers
-from shaderad.ir.types import (
-    INT,
-    Access,
-    BufferType,
-    LocalArray,
-    Matrix,
-    Pointer,
-    Tuple,
-    Vector,
-    is_differentiable,
-    tangent,
-)
 from shaderad.language.annotations import AnnotationForm
 from shaderad.language.intrinsics import KernelForm
 from shaderad.language.values import (
@@ -42,11 +31,11 @@ from shaderad.language.values import (
     describe,
 )
 
-HOW_WRITTEN: Mapping[Access, str] = MappingProxyType({
-    Access.IN: "it is read only: write to an `sad.Out` array",
-    Access.ADD: "it only takes `+=` and `-=`",
-    Access.MIN: "it only takes `b[j] = sad.min(b[j], v)`",
-    Access.MAX: "it only takes `b[j] = sad.max(b[j], v)`",
+HOW_WRITTEN: Mapping[types.Access, str] = MappingProxyType({
+    types.Access.IN: "it is read only: write to an `sad.Out` array",
+    types.Access.ADD: "it only takes `+=` and `-=`",
+    types.Access.MIN: "it only takes `b[j] = sad.min(b[j], v)`",
+    types.Access.MAX: "it only takes `b[j] = sad.max(b[j], v)`",
 })  # fmt: skip
 """The help for a use of an array that its access forbids."""
 
@@ -71,9 +60,9 @@ def subscript(body: BodyReader, node: ast.Subscript, is_target: bool) -> Value:
     if not isinstance(owner, Expr):
         raise _no_elements(body, node, named(owner))
     t = owner.type
-    if isinstance(t, Pointer):
+    if isinstance(t, types.Pointer):
         return _element_of_pointer(body, owner, t, node)
-    if isinstance(t, Tuple):
+    if isinstance(t, types.Tuple):
         k = _constant_index(body, node.slice, len(t.elements))
         return Field(type=t.elements[k], value=owner, name=str(k), span=body.span(node))
     return _nested_elements(body, owner, node)
@@ -112,7 +101,7 @@ def _local_array_type(body: BodyReader, owner: Host, node: ast.Subscript) -> Hos
 def _nested_elements(body: BodyReader, owner: Expr, node: ast.Subscript) -> Expr:
     """``v[k]``, and ``m[r, c]``, which is ``m[r][c]``."""
     nodes = _index_nodes(node)
-    if len(nodes) > 1 and not (isinstance(owner.type, Matrix) and len(nodes) == 2):
+    if len(nodes) > 1 and not (isinstance(owner.type, types.Matrix) and len(nodes) == 2):
         raise body.error("SR0307", node, type=owner.type, found=len(nodes), wanted=1)
     value = owner
     for item in nodes:
@@ -130,11 +119,11 @@ def _element(body: BodyReader, owner: Expr, index_node: ast.expr, span: Span) ->
     if count is None:
         raise _no_elements(body, index_node, t)
     index = _index_of(body, index_node, count, str(t))
-    if isinstance(t, Vector) and isinstance(index, Const):
+    if isinstance(t, types.Vector) and isinstance(index, Const):
         letter = "xyzw"[int(index.value)]
         return Swizzle(type=t.element, value=owner, components=letter, span=span)
-    assert isinstance(t, Vector | Matrix | LocalArray)
-    element = t.row if isinstance(t, Matrix) else t.element
+    assert isinstance(t, types.Vector | types.Matrix | types.LocalArray)
+    element = t.row if isinstance(t, types.Matrix) else t.element
     return Element(type=element, value=owner, index=index, span=span)
 
 
@@ -157,7 +146,7 @@ def _element_of_array(
     indices = tuple(_index_of(body, n, None, f"`{name}`") for n in plain)
     body.buffers.setdefault(name, array.type)
     if is_target:
-        t = tangent(t) if array.part == "d" else t
+        t = types.tangent(t) if array.part == "d" else t
         return TargetElement(
             type=t, buffer=name, indices=indices, array=array, is_unique=is_unique, span=span
         )
@@ -172,7 +161,7 @@ def _check_readable(body: BodyReader, array: ArrayRef, node: ast.expr) -> None:
     if array.part == "d":
         raise body.error("SR0208", node, name=f"{name}.d", access="an accumulated gradient",
                          how="it only takes `+=`")  # fmt: skip
-    if access in (Access.ADD, Access.MIN, Access.MAX):
+    if access in (types.Access.ADD, types.Access.MIN, types.Access.MAX):
         raise body.error("SR0208", node, name=name, access=access.described,
                          how=HOW_WRITTEN[access])  # fmt: skip
 
@@ -196,8 +185,8 @@ def _index_of(body: BodyReader, node: ast.expr, count: int | None, owner: str) -
         if number.value < 0 or (count is not None and number.value >= count):
             why = "positions count from 0" if count is None else _size(count)
             raise body.error("SR0308", node, found=number.value, owner=owner, why=why)
-        return constant(number, INT, body.span(node))
-    if isinstance(value, Expr) and value.type == INT:
+        return constant(number, types.INT, body.span(node))
+    if isinstance(value, Expr) and value.type == types.INT:
         return value
     if isinstance(value, Host) and isinstance(value.object, KernelForm):
         raise body.error("SR0211", node)
@@ -222,7 +211,9 @@ def _size(count: int) -> str:
 # -- pointers ---------------------------------------------------------------------------------
 
 
-def _element_of_pointer(body: BodyReader, pointer: Expr, t: Pointer, node: ast.Subscript) -> Load:
+def _element_of_pointer(
+    body: BodyReader, pointer: Expr, t: types.Pointer, node: ast.Subscript
+) -> Load:
     """``pointer[k]`` as a read.
 
     Raises:
@@ -232,8 +223,8 @@ def _element_of_pointer(body: BodyReader, pointer: Expr, t: Pointer, node: ast.S
         raise body.error("SR0307", node, type=t, found=len(node.slice.elts), wanted=1)
     index = _index_of(body, node.slice, None, f"`{ast.unparse(node.value)}`")
     span = body.span(node)
-    number = PointerIndex(type=INT, pointer=pointer, index=index, span=span)
-    body.buffers.setdefault(t.target, BufferType(Access.IN, t.element))
+    number = PointerIndex(type=types.INT, pointer=pointer, index=index, span=span)
+    body.buffers.setdefault(t.target, types.BufferType(types.Access.IN, t.element))
     return Load(type=t.element, buffer=t.target, indices=(number,), span=span)
 
 
@@ -244,16 +235,16 @@ def _element_of_twin(body: BodyReader, owner: Twin, node: ast.Subscript, is_targ
         LanguageError: SR0208 where it is read, SR0310 for no pointer, or elements without gradient.
     """
     t = owner.primal.type
-    if not isinstance(t, Pointer):
+    if not isinstance(t, types.Pointer):
         raise _no_elements(body, node, f"{t}.d")
     primal = _element_of_pointer(body, owner.primal, t, node)
     derivative = None
-    if is_differentiable(t.element):
+    if types.is_differentiable(t.element):
         derivative = TargetElement(
-            type=tangent(t.element),
+            type=types.tangent(t.element),
             buffer=primal.buffer,
             indices=primal.indices,
-            array=ArrayRef(primal.buffer, BufferType(Access.IN, t.element), "d"),
+            array=ArrayRef(primal.buffer, types.BufferType(types.Access.IN, t.element), "d"),
             span=primal.span,
         )
     if holds_pointers(t.element):
