@@ -1,5 +1,6 @@
 """Assignments -> IR: names, components, array elements, unpacking, ``+=``.
 
+A left-hand side, ``name.field[k].xy``, ``b[j].x`` or ``x.d``, is a root and the steps from it.
 A name has one type. The access of an array decides which statements may write it: In none, Out
 ``=``, Add ``+=`` and ``-=``, Min and Max ``b[j] = sad.min(b[j], v)``; gradients take ``+=`` and
 ``-=``.
@@ -9,17 +10,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from shaderad.diagnostics import Error, Span, error
+from shaderad.diagnostics import Span, error
 from shaderad.frontend import operators
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import coerce, expr, natural_type
-from shaderad.frontend.places import AssignedPlace, read_place, root_of
-from shaderad.frontend.subscripts import HOW_WRITTEN
+from shaderad.frontend.subscripts import HOW_WRITTEN, Part, forbidden, root_of
 from shaderad.ir import nodes, ops, types
 from shaderad.ir.pointers import holds_pointers, without_targets
+from shaderad.ir.types import Access
 from shaderad.ir.walk import rewrite_expression
 from shaderad.language.annotations import ConstType, IndexType, resolve
+from shaderad.language.host import DerivativeFunction
 from shaderad.language.intrinsics import Intrinsic
 from shaderad.language.values import PythonNumber, Sequence, TargetElement, Value, describe
 
@@ -71,7 +74,7 @@ def _assign_to(body: BodyReader, target: ast.expr, value: Value, source: ast.exp
     elif isinstance(target, ast.Starred):
         raise body.error("SR0202", target, found="`*`", help="write every name out")
     else:
-        place = read_place(body, target)
+        place = _read_place(body, target)
         _write(body, place, coerce(value, place.value.type, body.span(source)), target)
 
 
@@ -157,6 +160,100 @@ def _parts(body: BodyReader, value: Value, span: Span) -> list[Value] | None:
     return None
 
 
+# -- places -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AssignedPlace:
+    """A left-hand side: ``root<path>``; `value` is the expression that reads it."""
+
+    root: nodes.Var | TargetElement
+    path: tuple[nodes.Step, ...]
+    value: nodes.Expr
+
+
+def _read_place(body: BodyReader, node: ast.expr) -> AssignedPlace:
+    """The place that a target names; variable indices are evaluated once.
+
+    Raises:
+        LanguageError: SR0201 for values that cannot be assigned, SR0205 for a part of a parameter,
+            SR0209 for a component written twice.
+    """
+    value = body.value(node, is_target=True)
+    if not isinstance(value, nodes.Expr):
+        raise body.error("SR0201", node, found=describe(value))
+    steps: list[nodes.Step] = []
+    kept = _kept(body, value)
+    at = kept
+    while not isinstance(at, nodes.Var | TargetElement):
+        if isinstance(at, nodes.Load):
+            raise body.error("SR0208", node, name=ast.unparse(node), how=HOW_WRITTEN[Access.IN],
+                             access="a place behind a pointer")  # fmt: skip
+        if not isinstance(at, Part):
+            raise body.error("SR0201", node, found="an expression")
+        steps.append(_step(body, at, node))
+        at = at.value
+    steps.reverse()
+    if isinstance(at, nodes.Var):
+        _check_root(body, at, steps, node)
+    return AssignedPlace(at, tuple(steps), kept)
+
+
+def _kept(body: BodyReader, value: nodes.Expr) -> nodes.Expr:
+    """The place with every variable index in a local, so that it is evaluated once.
+
+    Indices of arrays stay: writes to arrays contain them once, and lowering analyses them.
+    """
+    if isinstance(value, nodes.Element):
+        return replace(value, value=_kept(body, value.value), index=body.keep(value.index, "index"))
+    if isinstance(value, nodes.Field | nodes.Swizzle | nodes.PairPart):
+        return replace(value, value=_kept(body, value.value))
+    return value
+
+
+def _step(body: BodyReader, at: Part, node: ast.expr) -> nodes.Step:
+    match at:
+        case nodes.Field():
+            return nodes.FieldStep(name=at.name)
+        case nodes.Element():
+            return nodes.ElementStep(index=at.index)
+        case nodes.Swizzle():
+            if len(set(at.components)) != len(at.components):
+                raise body.error("SR0209", node, found=at.components)
+            return nodes.SwizzleStep(components=at.components)
+        case nodes.PairPart():
+            if at.part != "d":
+                raise body.error("SR0205", node, name="the primal of a pair",
+                                 help="make a new pair: `sad.diff_pair(p, d)`")  # fmt: skip
+            return nodes.PartStep()
+
+
+def _check_root(body: BodyReader, root: nodes.Var, steps: list[nodes.Step], node: ast.expr) -> None:
+    # Without steps, `self.scale` of a struct that holds arrays: a parameter of its own.
+    name = _parameter_of(body, root.name) if steps else ast.unparse(node)
+    if name is not None and not (steps and _is_cotangent(body, root, steps[0])):
+        raise body.error("SR0205", node, name=f"parameter `{name}`",
+                         help=f"copy it first: `own = {name}`, and write `own`")  # fmt: skip
+
+
+def _parameter_of(body: BodyReader, name: str) -> str | None:
+    """The parameter that a name holds on some path to here; `None` for other locals."""
+    scope = body.scope
+    if name not in scope.types:
+        return name
+    for parameter, local in scope.local_name_by_name.items():
+        if local == name and parameter in scope.parameters and not scope.is_assigned(name):
+            return parameter
+    return None
+
+
+def _is_cotangent(body: BodyReader, root: nodes.Var, step: nodes.Step) -> bool:
+    """True if the place is ``x.d`` of a pair parameter of a backward derivative."""
+    function = body.function
+    is_backward = isinstance(function, DerivativeFunction) and not function.is_forward
+    return is_backward and isinstance(root.type, types.Pair) and isinstance(step, nodes.PartStep)
+
+
 # -- elements ---------------------------------------------------------------------------------
 
 
@@ -170,9 +267,9 @@ def _write(body: BodyReader, place: AssignedPlace, value: nodes.Expr, target: as
         body.emit(_to_element(nodes.AccumulateGradient, place, root, value, span, is_store=True))
         return
     if root.array.part == "d":
-        raise _unwritable(body, root, target, "it only takes `+=`")
-    if root.array.type.access is not types.Access.OUT:
-        raise _unwritable(body, root, target)
+        raise forbidden(body, root.array, target, "it only takes `+=`")
+    if root.array.type.access is not Access.OUT:
+        raise forbidden(body, root.array, target)
     body.emit(_to_element(nodes.Store, place, root, value, span, is_unique=root.is_unique))
 
 
@@ -190,15 +287,6 @@ def _to_element(
     )
 
 
-def _unwritable(body: BodyReader, root: TargetElement, target: ast.expr, how: str = "") -> Error:
-    """SR0208 for a write that the array does not take; `how` is that of its access by default."""
-    access, name = root.array.type.access, root.buffer
-    how = how or HOW_WRITTEN[access]
-    if root.array.part != "d":
-        return body.error("SR0208", target, name=name, access=access.described, how=how)
-    return body.error("SR0208", target, name=f"{name}.d", access="an accumulated gradient", how=how)
-
-
 def augmented(body: BodyReader, node: ast.AugAssign) -> None:
     """``target op= value``; indices are evaluated once."""
     span = body.span(node)
@@ -207,11 +295,11 @@ def augmented(body: BodyReader, node: ast.AugAssign) -> None:
         result = operators.binary(node.op, current, body.value(node.value), span)
         _bind(body, node.target, result, node.value)
         return
-    place = read_place(body, node.target)
+    place = _read_place(body, node.target)
     value = body.value(node.value)
     root = place.root
     is_element = isinstance(root, TargetElement)
-    if is_element and (root.array.part == "d" or root.array.type.access is not types.Access.OUT):
+    if is_element and (root.array.part == "d" or root.array.type.access is not Access.OUT):
         _accumulate(body, place, root, node, value)
         return
     result = operators.binary(node.op, _as_read(place.value), value, span)
@@ -223,10 +311,10 @@ def _accumulate(
 ) -> None:
     """``total[j] += v`` and ``x.d[j] -= v``."""
     is_gradient = root.array.part == "d"
-    if not is_gradient and root.array.type.access is not types.Access.ADD:
-        raise _unwritable(body, root, node.target)
+    if not is_gradient and root.array.type.access is not Access.ADD:
+        raise forbidden(body, root.array, node.target)
     if not isinstance(node.op, ast.Add | ast.Sub):
-        raise _unwritable(body, root, node.target, HOW_WRITTEN[types.Access.ADD])
+        raise forbidden(body, root.array, node.target, HOW_WRITTEN[Access.ADD])
     span = body.span(node.value)
     addend = coerce(value, place.value.type, span)
     if isinstance(node.op, ast.Sub):
@@ -257,14 +345,14 @@ def _is_extreme(body: BodyReader, target: ast.expr, source: ast.expr) -> bool:
     if op not in (ops.MIN, ops.MAX) or len(source.args) != 2:
         return False
     array = root_of(body.value(target, is_target=True))
-    wanted = {types.Access.MIN: ops.MIN, types.Access.MAX: ops.MAX}
+    wanted = {Access.MIN: ops.MIN, Access.MAX: ops.MAX}
     if not isinstance(array, TargetElement) or wanted.get(array.array.type.access) != op:
         return False
     spelled = ast.unparse(target)
     others = [a for a in source.args if ast.unparse(a) != spelled]
     if len(others) != 1:
         return False
-    place = read_place(body, target)
+    place = _read_place(body, target)
     assert isinstance(place.root, TargetElement)
     value = body.coerced(others[0], place.value.type)
     body.emit(_to_element(nodes.Accumulate, place, place.root, value, body.span(target)))

@@ -9,8 +9,7 @@ from types import ModuleType
 from shaderad.diagnostics import Span
 from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend.body import BodyReader
-from shaderad.frontend.places import root_of
-from shaderad.frontend.subscripts import named, only_written
+from shaderad.frontend.subscripts import named, only_written, root_of
 from shaderad.ir import types
 from shaderad.ir.nodes import Expr, Field, Length, Load, PairPart, Swizzle, Var
 from shaderad.ir.pointers import holds_pointers

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from shaderad.diagnostics import Span, counted, error
+from shaderad.diagnostics import Error, Span, counted, error
 from shaderad.frontend import math_functions
 from shaderad.frontend.body import BodyReader
-from shaderad.frontend.conversions import coerce, constant, expr, of_struct
+from shaderad.frontend.conversions import cast, coerce, constant, expr, of_struct
 from shaderad.frontend.operators import typed_constant
 from shaderad.ir import types
-from shaderad.ir.nodes import Bitcast, Cast, Const, Construct, Expr, Splat, Zero
+from shaderad.ir.nodes import Bitcast, Const, Construct, Expr, Splat, Zero
 from shaderad.language.annotations import (
     BUILTIN_TYPES,
     Subscripted,
@@ -52,10 +52,10 @@ def _scalar(body: BodyReader, t: types.Scalar, args: tuple[Value, ...], node: as
     if isinstance(value, PythonNumber):
         return typed_constant(_number(value, t, span), t, span)
     if t == types.BOOL:
-        return math_functions.to_bool(value, span)
+        return math_functions.to_kind("bool", value, t, span)
     if t == types.INT:
-        whole = math_functions.truncate(value, span)
-        if isinstance(whole, Expr) and whole.type != types.INT:
+        whole = math_functions.to_kind("int", value, t, span)
+        if whole.type != types.INT:
             raise _no_parts(body, t, args, node)
         return whole
     number = expr(value, span)
@@ -75,11 +75,6 @@ def _number(value: PythonNumber, t: types.Scalar, span: Span) -> PythonNumber:
         return PythonNumber(python(value.value), span)
     except (ValueError, OverflowError) as failure:
         raise error("SR0306", span, value=value.value, type=t, why=str(failure)) from None
-
-
-def cast(value: Expr, t: types.Type) -> Expr:
-    """`value` converted to `t`."""
-    return value if value.type == t else Cast(type=t, value=value, span=value.span)
 
 
 def _composite(
@@ -168,24 +163,25 @@ def call_struct(body: BodyReader, cls: type, node: ast.Call) -> Expr:
         raise body.error("SR0313", node, type=t, found="a call",
                          wanted="a kernel parameter: it holds arrays")  # fmt: skip
     names = [n for n, _ in t.fields]
+
+    def refusal(where: ast.expr, found: str) -> Error:
+        return body.error("SR0313", where, type=t, found=found, wanted=", ".join(names))
+
     if len(node.args) > len(names):
-        raise body.error("SR0313", node, type=t, found=counted(len(node.args), "value"),
-                         wanted=", ".join(names))  # fmt: skip
+        raise refusal(node, counted(len(node.args), "value"))
     node_by_name = dict(zip(names, node.args, strict=False))
     for keyword in node.keywords:
         if keyword.arg not in names or keyword.arg in node_by_name:
-            raise body.error("SR0313", keyword.value, type=t, found=f"`{keyword.arg}=`",
-                             wanted=", ".join(names))  # fmt: skip
+            raise refusal(keyword.value, f"`{keyword.arg}=`")
         node_by_name[keyword.arg] = keyword.value
     parts: list[Expr] = []
     for name, field in t.fields:
         if name in node_by_name:
-            part = node_by_name[name]
-            parts.append(coerce(body.value(part), field, body.span(part)))
+            parts.append(body.coerced(node_by_name[name], field))
         elif isinstance(default := info.defaults.get(name), bool | int | float):
             parts.append(coerce(PythonNumber(default), field, body.span(node)))
         else:
-            raise body.error("SR0313", node, type=t, found=f"no `{name}`", wanted=", ".join(names))
+            raise refusal(node, f"no `{name}`")
     return of_struct(t, tuple(parts), body.span(node))
 
 
@@ -203,18 +199,14 @@ def call_bitcast(body: BodyReader, node: ast.Call) -> Expr:
 
 
 def _same_bits(a: types.Type, b: types.Type) -> bool:
-    kinds = (types.Kind.FLOAT, types.Kind.INT, types.Kind.UINT)
-    pair = [types.scalar_of(t) for t in (a, b) if isinstance(t, types.Scalar | types.Vector)]
-    return (
-        all(s is not None and s.kind in kinds for s in pair)
-        and len(pair) == 2
-        and types.byte_count(a) == types.byte_count(b)
+    bits = (types.FLOAT, types.INT, types.UINT)
+    are_words = all(
+        isinstance(t, types.Scalar | types.Vector) and types.scalar_of(t) in bits for t in (a, b)
     )
+    return are_words and types.byte_count(a) == types.byte_count(b)
 
 
-def _no_parts(
-    body: BodyReader, t: types.Type, args: tuple[Value, ...], node: ast.Call
-) -> Exception:
+def _no_parts(body: BodyReader, t: types.Type, args: tuple[Value, ...], node: ast.Call) -> Error:
     found = ", ".join(map(describe, args)) or "nothing"
     if isinstance(t, types.Vector):
         wanted = f"{t.count} components, one for all, or vectors that add up to them"

@@ -142,12 +142,8 @@ def coerce(value: Value, wanted: types.Type, span: Span) -> Expr:
     e = expr(value, span)
     if e.type == wanted or without_targets(e.type) == wanted:
         return e
-    if (
-        e.type == types.INT
-        and isinstance(wanted, types.Scalar)
-        and wanted.kind in types.FLOAT_KINDS
-    ):
-        return Cast(type=wanted, value=e, span=e.span)
+    if e.type == types.INT and isinstance(wanted, types.Scalar) and types.is_float(wanted):
+        return cast(e, wanted)
     raise mismatch(value, wanted, span)
 
 
@@ -164,15 +160,16 @@ def unify(values: tuple[Value, ...], span: Span) -> tuple[Expr, ...] | None:
         converted = _to_scalar(value, scalar, span)
         if converted is None:
             return None
-        out.append(repeat(converted, types.with_scalar(shape, scalar)))
+        if isinstance(converted.type, types.Scalar) and not isinstance(shape, types.Scalar):
+            t = types.with_scalar(shape, scalar)
+            converted = Splat(type=t, value=converted, span=converted.span)
+        out.append(converted)
     return tuple(out)
 
 
-def repeat(value: Expr, shape: types.Type) -> Expr:
-    """A scalar in every component of `shape`; other values as they are."""
-    if isinstance(value.type, types.Scalar) and not isinstance(shape, types.Scalar):
-        return Splat(type=shape, value=value, span=value.span)
-    return value
+def cast(value: Expr, t: types.Type) -> Expr:
+    """`value` converted to `t`."""
+    return value if value.type == t else Cast(type=t, value=value, span=value.span)
 
 
 def to_float(value: Value) -> Value:
@@ -180,26 +177,20 @@ def to_float(value: Value) -> Value:
     if isinstance(value, PythonNumber) and not isinstance(value.value, bool):
         return replace(value, value=float(value.value))
     if isinstance(value, Expr) and types.is_integer(value.type):
-        return Cast(type=types.with_scalar(value.type, types.FLOAT), value=value, span=value.span)
+        return cast(value, types.with_scalar(value.type, types.FLOAT))
     return value
 
 
 def _common_scalar(values: tuple[Value, ...]) -> types.Scalar | None:
-    typed = [types.scalar_of(v.type) for v in values if isinstance(v, Expr)]
-    weak = [natural_type(v) for v in values if isinstance(v, PythonNumber)]
-    scalars = set(typed)
-    if None in scalars:
-        return None
-    if len(scalars) == 2 and types.INT in scalars:
-        scalars.discard(types.INT)
-    if not scalars:
-        scalars = {types.FLOAT} if types.FLOAT in weak and types.INT in weak else set(weak)
+    typed = {types.scalar_of(v.type) for v in values if isinstance(v, Expr)}
+    weak = {natural_type(v) for v in values if isinstance(v, PythonNumber)}
+    if len(typed) == 2:
+        typed.discard(types.INT)
+    scalars = typed or (weak - {types.INT} if types.FLOAT in weak else weak)
     if len(scalars) != 1:
         return None
     (scalar,) = scalars
-    if scalar == types.INT and types.FLOAT in weak:
-        return types.FLOAT
-    return scalar
+    return types.FLOAT if scalar == types.INT and types.FLOAT in weak else scalar
 
 
 def _shape(t: types.Type) -> types.Type | None:
@@ -223,9 +214,7 @@ def _to_scalar(value: Value, scalar: types.Scalar, span: Span) -> Expr | None:
     assert isinstance(value, Expr)
     if types.scalar_of(value.type) == scalar:
         return value
-    if value.type == types.INT and types.is_float(scalar):
-        return Cast(type=scalar, value=value, span=value.span)
-    return None
+    return cast(value, scalar) if value.type == types.INT and types.is_float(scalar) else None
 
 
 def element_count(t: types.Type) -> int | None:

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
-from shaderad.diagnostics import Span, error
-from shaderad.frontend.conversions import coerce, expr, to_float, unify
+from shaderad.diagnostics import Error, Span, error
+from shaderad.frontend.conversions import cast, coerce, expr, to_float, unify
 from shaderad.frontend.operators import apply, power
 from shaderad.ir import ops
-from shaderad.ir.nodes import Cast, Expr
+from shaderad.ir.nodes import Expr
 from shaderad.ir.tables import check_rows
-from shaderad.ir.types import INT, is_float, is_integer, with_scalar
+from shaderad.ir.types import INT, Scalar, is_float, is_integer, with_scalar
 from shaderad.language.values import PythonNumber, Value, describe
 
 _NO_PRIMITIVES: frozenset[Any] = frozenset({math.log, math.trunc, math.cbrt})
@@ -47,7 +47,9 @@ def call_math(function: Callable[..., object], args: tuple[Value, ...], span: Sp
     if function is math.log:
         return _log(args, span)
     (value,) = exactly(function.__name__, args, 1, span)
-    return truncate(value, span) if function is math.trunc else _cbrt(to_float(value), span)
+    if function is math.trunc:
+        return to_kind("int", value, INT, span)
+    return _cbrt(to_float(value), span)
 
 
 def fold(
@@ -62,8 +64,8 @@ def fold(
     except (ValueError, ArithmeticError):
         return None
     except TypeError:
-        raise error("SR0312", span, name=function.__name__, found=_list(args),
-                    help="check the number and the types of the arguments") from None  # fmt: skip
+        help_ = "check the number and the types of the arguments"
+        raise _untaken(function.__name__, args, span, help_) from None
     return PythonNumber(result, span) if isinstance(result, int | float) else None
 
 
@@ -79,7 +81,7 @@ def primitive(op: ops.Op, args: tuple[Value, ...], span: Span) -> Value:
     operands = _operands(op, args, span)
     result = None if operands is None else apply(op, operands, span)
     if result is None:
-        raise error("SR0312", span, name=op.name, found=_list(args), help=_WANTED[op.rule])
+        raise _untaken(op.name, args, span, _WANTED[op.rule])
     return result
 
 
@@ -108,28 +110,25 @@ check_rows(_WANTED, (op.rule for op in ops.PUBLIC.values()))
 
 
 def _operands(op: ops.Op, args: tuple[Value, ...], span: Span) -> tuple[Expr, ...] | None:
-    if op.rule is ops.Rule.SELECT:
-        sides = unify(args[1:], span)
-        if sides is None:
-            sides = tuple(a for a in args[1:] if isinstance(a, Expr))
-        return (expr(args[0], span), *sides) if len(sides) == 2 else None
-    if op.rule is ops.Rule.REFRACT:
-        eta = args[2]
-        first = expr(args[0], span)
-        scalar = ops.scalar_of(first.type)
-        if scalar is not None and isinstance(eta, PythonNumber) and is_float(scalar):
-            eta = coerce(eta, scalar, span)
-        return first, expr(args[1], span), expr(eta, span)
-    if op.rule in (ops.Rule.HASH, ops.Rule.UNIFORM01):
-        (seed,) = args
-        return (
-            coerce(seed, ops.UINT, span) if isinstance(seed, PythonNumber) else expr(seed, span),
-        )
-    if op.rule in (ops.Rule.MATMUL, ops.Rule.REDUCE_BOOL):
-        return tuple(expr(a, span) for a in args)
-    if op.rule in (ops.Rule.FLOATS, ops.Rule.TEST):
-        args = tuple(_float_if_int(a) for a in args)
-    return unify(args, span)
+    match op.rule:
+        case ops.Rule.SELECT:
+            sides = unify(args[1:], span) or tuple(a for a in args[1:] if isinstance(a, Expr))
+            return (expr(args[0], span), *sides) if len(sides) == 2 else None
+        case ops.Rule.REFRACT:
+            first, second, eta = expr(args[0], span), expr(args[1], span), args[2]
+            scalar = ops.scalar_of(first.type)
+            if scalar is not None and isinstance(eta, PythonNumber) and is_float(scalar):
+                eta = coerce(eta, scalar, span)
+            return first, second, expr(eta, span)
+        case ops.Rule.HASH | ops.Rule.UNIFORM01:
+            is_number = isinstance(args[0], PythonNumber)
+            return (coerce(args[0], ops.UINT, span) if is_number else expr(args[0], span),)
+        case ops.Rule.MATMUL | ops.Rule.REDUCE_BOOL:
+            return tuple(expr(a, span) for a in args)
+        case ops.Rule.FLOATS | ops.Rule.TEST:
+            return unify(tuple(_float_if_int(a) for a in args), span)
+        case _:
+            return unify(args, span)
 
 
 def _float_if_int(value: Value) -> Value:
@@ -147,14 +146,12 @@ def to_int(op: ops.Op, args: tuple[Value, ...], span: Span) -> Value:
     return primitive(op, args, span)
 
 
-def truncate(value: Value, span: Span) -> Value:
-    """``int(x)`` and ``math.trunc(x)``."""
+def to_kind(name: str, value: Value, scalar: Scalar, span: Span) -> Expr:
+    """``int(x)``, ``math.trunc(x)`` and ``bool(x)``."""
     e = expr(value, span)
-    if e.type == INT:
-        return e
-    if not (is_float(e.type) or is_integer(e.type) or ops.is_bool(e.type)):
-        raise error("SR0312", span, name="int", found=_list((value,)), help="it takes a number")
-    return Cast(type=with_scalar(e.type, INT), value=e, span=span)
+    if ops.scalar_of(e.type) is None:
+        raise _untaken(name, (value,), span, "it takes a number")
+    return cast(e, with_scalar(e.type, scalar))
 
 
 def smallest(op: ops.Op, args: tuple[Value, ...], span: Span) -> Value:
@@ -190,17 +187,6 @@ def exactly(name: object, args: tuple[Value, ...], count: int, span: Span) -> tu
     return args
 
 
-def _list(args: tuple[Value, ...]) -> str:
-    return ", ".join(map(describe, args)) or "nothing"
-
-
-def to_bool(value: Value, span: Span) -> Value:
-    """``bool(x)``: True if a number is not 0."""
-    if isinstance(value, PythonNumber):
-        return PythonNumber(bool(value.value), span)
-    e = expr(value, span)
-    if ops.scalar_of(e.type) is None:
-        raise error("SR0312", span, name="bool", found=_list((value,)), help="it takes a number")
-    if ops.is_bool(e.type):
-        return e
-    return Cast(type=with_scalar(e.type, ops.BOOL), value=e, span=span)
+def _untaken(name: str, args: tuple[Value, ...], span: Span, help_: str) -> Error:
+    found = ", ".join(map(describe, args)) or "nothing"
+    return error("SR0312", span, name=name, found=found, help=help_)

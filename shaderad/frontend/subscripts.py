@@ -17,7 +17,7 @@ from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import constant, element_count
 from shaderad.frontend.operators import as_number
 from shaderad.ir import types
-from shaderad.ir.nodes import Const, Element, Expr, Field, Load, PointerIndex, Swizzle
+from shaderad.ir.nodes import Const, Element, Expr, Field, Load, PairPart, PointerIndex, Swizzle
 from shaderad.ir.pointers import holds_pointers
 from shaderad.language.annotations import AnnotationForm
 from shaderad.language.intrinsics import KernelForm
@@ -31,6 +31,8 @@ from shaderad.language.values import (
     describe,
 )
 
+Part = Field | Swizzle | Element | PairPart
+"""A part of a value."""
 HOW_WRITTEN: Mapping[types.Access, str] = MappingProxyType({
     types.Access.IN: "it is read only: write to an `sad.Out` array",
     types.Access.ADD: "it only takes `+=` and `-=`",
@@ -127,6 +129,13 @@ def _element(body: BodyReader, owner: Expr, index_node: ast.expr, span: Span) ->
     return Element(type=element, value=owner, index=index, span=span)
 
 
+def root_of(value: Value) -> Value:
+    """The value that contains the fields, components and elements of a place."""
+    while isinstance(value, Part):
+        value = value.value
+    return value
+
+
 # -- arrays -----------------------------------------------------------------------------------
 
 
@@ -155,15 +164,21 @@ def _element_of_array(
 
 
 def _check_readable(body: BodyReader, array: ArrayRef, node: ast.expr) -> None:
-    access, name = array.type.access, array.buffer
     if array.part == "pair":
-        raise _no_elements(body, node, "a pair", f"write `{name}.p[..]`")
+        raise _no_elements(body, node, "a pair", f"write `{array.buffer}.p[..]`")
     if array.part == "d":
-        raise body.error("SR0208", node, name=f"{name}.d", access="an accumulated gradient",
-                         how="it only takes `+=`")  # fmt: skip
-    if access in (types.Access.ADD, types.Access.MIN, types.Access.MAX):
-        raise body.error("SR0208", node, name=name, access=access.described,
-                         how=HOW_WRITTEN[access])  # fmt: skip
+        raise forbidden(body, array, node, "it only takes `+=`")
+    if array.type.access in (types.Access.ADD, types.Access.MIN, types.Access.MAX):
+        raise forbidden(body, array, node)
+
+
+def forbidden(body: BodyReader, array: ArrayRef, node: ast.expr, how: str = "") -> Error:
+    """SR0208 for a use that an array does not allow; by default `how` follows from its access."""
+    access, name = array.type.access, array.buffer
+    how = how or HOW_WRITTEN[access]
+    if array.part != "d":
+        return body.error("SR0208", node, name=name, access=access.described, how=how)
+    return body.error("SR0208", node, name=f"{name}.d", access="an accumulated gradient", how=how)
 
 
 def _without_unique(body: BodyReader, node: ast.expr) -> ast.expr:

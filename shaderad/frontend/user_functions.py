@@ -187,7 +187,7 @@ def call(body: BodyReader, function: object, node: ast.Call, owner: Value | None
     signature = signature_of(function)
     slots: list[Slot] = []
     args: list[Expr] = []
-    values = _bind(body, function, signature, node, owner)
+    values = _bind(body, function, [n for n, _ in signature.parameters], node, owner)
     for (_, wanted), (value, span) in zip(signature.parameters, values, strict=True):
         slots.append(slot_for(wanted, value, span))
         args += flatten(slots[-1], value, span)
@@ -203,31 +203,24 @@ def note_buffers(body: BodyReader, function: Function) -> None:
 
 
 def _bind(
-    body: BodyReader,
-    function: UserFunction,
-    signature: Signature,
-    node: ast.Call,
-    owner: Value | None,
+    body: BodyReader, function: UserFunction, names: list[str], node: ast.Call, owner: Value | None
 ) -> list[tuple[Value, Span]]:
-    """The arguments in the order of the parameters."""
-    names = [n for n, _ in signature.parameters]
-    argument_by_name: dict[str, tuple[Value, Span]] = {}
-    free = list(names)
-    if owner is not None:
-        argument_by_name[free.pop(0)] = (owner, body.span(node))
+    """The arguments in the order of the parameters `names`."""
+    bound = {} if owner is None else {names[0]: (owner, body.span(node))}
+    free = names[len(bound) :]
     for a in node.args:
         if isinstance(a, ast.Starred):
             raise body.error("SR0233", a, found="`*`")
-    if len(node.args) + len(node.keywords) != len(free):
-        raise body.error("SR0231", node, name=function.shown_name,
-                         found=len(node.args) + len(node.keywords), wanted=len(free))  # fmt: skip
+    count = len(node.args) + len(node.keywords)
+    if count != len(free):
+        raise body.error("SR0231", node, name=function.shown_name, found=count, wanted=len(free))
     for name, a in zip(free, node.args, strict=False):
-        argument_by_name[name] = (body.value(a), body.span(a))
+        bound[name] = (body.value(a), body.span(a))
     for keyword in node.keywords:
-        if keyword.arg not in free or keyword.arg in argument_by_name:
+        if keyword.arg not in free or keyword.arg in bound:
             raise body.unknown_keyword(keyword)
-        argument_by_name[keyword.arg] = (body.value(keyword.value), body.span(keyword.value))
-    return [argument_by_name[n] for n in names]
+        bound[keyword.arg] = (body.value(keyword.value), body.span(keyword.value))
+    return [bound[n] for n in names]
 
 
 def specialise(unit: Unit, function: UserFunction, slots: tuple[Slot, ...], span: Span) -> Function:
@@ -241,9 +234,8 @@ def specialise(unit: Unit, function: UserFunction, slots: tuple[Slot, ...], span
         return unit.functions[key]
     if function in unit.in_progress:
         running = unit.in_progress[unit.in_progress.index(function) :]
-        cycle = [f.shown_name for f in running]
-        raise error("SR0240", span, name=function.shown_name,
-                    cycle=" -> ".join([*cycle, function.shown_name]))  # fmt: skip
+        cycle = " -> ".join(f.shown_name for f in (*running, function))
+        raise error("SR0240", span, name=function.shown_name, cycle=cycle)
     signature = signature_of(function)
     unit.register(signature.structs, span)
     unit.in_progress.append(function)
@@ -319,9 +311,9 @@ def _attach(
         unit.deriving.pop()
     if derivative.is_forward:
         object.__setattr__(primal, "forward", custom)
-        return
-    object.__setattr__(primal, "backward", custom)
-    object.__setattr__(primal, "is_checked", derivative.check)
+    else:
+        object.__setattr__(primal, "backward", custom)
+        object.__setattr__(primal, "is_checked", derivative.check)
 
 
 def _check_arrays(derivative: DerivativeFunction, name: str, t: Type) -> None:
@@ -334,14 +326,12 @@ def _check_arrays(derivative: DerivativeFunction, name: str, t: Type) -> None:
     if isinstance(t, Struct):
         for field, inner in t.fields:
             _check_arrays(derivative, f"{name}.{field}", inner)
-    if derivative.is_forward and any(reaches_floats(p) for _, p in pointers_in(t, (name,))):
-        raise error("SR0249", derivative.def_span, array=name, type=t,
-                    primal=derivative.primal.shown_name)  # fmt: skip
-    if not isinstance(t, BufferType) or not is_differentiable(t):
-        return
-    is_read = t.access is Access.IN
-    if derivative.is_forward or not is_read:
-        raise error("SR0249" if is_read else "SR0248", derivative.def_span, array=name, type=t,
+    is_array = isinstance(t, BufferType) and is_differentiable(t)
+    is_written = isinstance(t, BufferType) and is_array and t.access is not Access.IN
+    has_targets = any(reaches_floats(p) for _, p in pointers_in(t, (name,)))
+    if is_written or (derivative.is_forward and (is_array or has_targets)):
+        code = "SR0248" if is_written else "SR0249"
+        raise error(code, derivative.def_span, array=name, type=t,
                     primal=derivative.primal.shown_name)  # fmt: skip
 
 
