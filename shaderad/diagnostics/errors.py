@@ -59,19 +59,22 @@ class Error(Exception):
 
     def at(self, span: Span) -> Error:
         """A copy of the error at `span`."""
-        return type(self)(self.code, self.message, span=span, label=self.label, note=self.note,
-                          help=self.help)  # fmt: skip
+        return self._changed(span=span)
 
     def noting(self, lines: Iterable[str]) -> Error:
         """A copy of the error with more lines of note."""
-        note = "\n".join(filter(None, (self.note, *lines)))
-        return type(self)(self.code, self.message, span=self.span, label=self.label, note=note,
-                          help=self.help)  # fmt: skip
+        return self._changed(note="\n".join(filter(None, (self.note, *lines))))
+
+    def _changed(self, **parts: Any) -> Error:
+        return type(self)(self.code, self.message, **(self._parts | parts))
+
+    @property
+    def _parts(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("span", "label", "note", "help")}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles all fields; the default of exceptions keeps the text only."""
-        parts = {k: getattr(self, k) for k in ("span", "label", "note", "help")}
-        return (partial(type(self), **parts), (self.code, self.message))
+        return (partial(type(self), **self._parts), (self.code, self.message))
 
 
 class LanguageError(Error):

@@ -32,11 +32,7 @@ _COMPONENT_BY_COLOR = dict(zip("rgba", _COMPONENTS, strict=True))
 
 
 def attribute(body: BodyReader, node: ast.Attribute, is_target: bool) -> Value:
-    """``value.name``.
-
-    Raises:
-        LanguageError: SR0310 where the value has no such field, component or method.
-    """
+    """``value.name``."""
     owner = body.value(node.value, is_target=is_target)
     value = _attribute_of(body, owner, node, is_target)
     if value is not None:

@@ -111,11 +111,7 @@ class Unit:
         """The arrays of the kernel, by name."""
 
     def register(self, structs: dict[Struct, type], span: Span) -> None:
-        """Registers the classes of structs, for looking up methods by type.
-
-        Raises:
-            LanguageError: SR0246 where two classes in one kernel share a name.
-        """
+        """Registers the classes of structs, for looking up methods by type."""
         cls_by_name = {t.name: cls for t, cls in self.structs.items()}
         for t, cls in structs.items():
             if cls_by_name.setdefault(t.name, cls) is not cls:
@@ -255,11 +251,7 @@ class BodyReader:
         return value if isinstance(value, Var | Const) else self.in_local(value, base, value.span)
 
     def once(self, value: Expr, base: str, node: ast.expr) -> Expr:
-        """The value for several uses, in a local if a statement may precede the expression.
-
-        Raises:
-            LanguageError: SR0244 where none may, and the value has effects.
-        """
+        """The value for several uses, in a local if a statement may precede the expression."""
         if self.can_hoist:
             return self.keep(value, base)
         if has_effect(value):

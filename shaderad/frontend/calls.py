@@ -83,11 +83,7 @@ def _call_host(body: BodyReader, callee: Host, node: ast.Call) -> Value | None:
 
 
 def arguments(body: BodyReader, node: ast.Call) -> tuple[Value, ...]:
-    """The arguments of a call that takes no keywords.
-
-    Raises:
-        LanguageError: SR0233 for keywords and stars.
-    """
+    """The arguments of a call that takes no keywords."""
     for keyword in node.keywords:
         raise body.unknown_keyword(keyword)
     for a in node.args:

@@ -65,11 +65,7 @@ def _scalar(body: BodyReader, t: types.Scalar, args: tuple[Value, ...], node: as
 
 
 def _number(value: PythonNumber, t: types.Scalar, span: Span) -> PythonNumber:
-    """A number of the program converted by Python's own ``int``, ``float`` or ``bool``.
-
-    Raises:
-        LanguageError: SR0306 where that fails: ``int(math.inf)``.
-    """
+    """A number of the program converted by Python's own ``int``, ``float`` or ``bool``."""
     python = {types.Kind.INT: int, types.Kind.UINT: int, types.Kind.BOOL: bool}.get(t.kind, float)
     try:
         return PythonNumber(python(value.value), span)

@@ -81,11 +81,7 @@ def _as_float(value: float, scalar: types.Scalar, span: Span) -> float:
 
 
 def expr(value: Value, span: Span) -> Expr:
-    """The value as IR, in its own type.
-
-    Raises:
-        LanguageError: SR0238 for arrays, functions and calls that return nothing.
-    """
+    """The value as IR, in its own type."""
     if isinstance(value, Expr):
         if isinstance(value.type, types.Void):
             raise error("SR0238", span, found="a call that returns nothing")

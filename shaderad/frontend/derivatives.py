@@ -19,11 +19,7 @@ from shaderad.language.values import Derivative, Host, describe
 
 
 def derivative_of(body: BodyReader, is_forward: bool, node: ast.Call) -> Derivative:
-    """``sad.fwd_diff(f)`` or ``sad.bwd_diff(f)``, before its call.
-
-    Raises:
-        LanguageError: SR0235 where `f` is no user function.
-    """
+    """``sad.fwd_diff(f)`` or ``sad.bwd_diff(f)``, before its call."""
     name = "fwd_diff" if is_forward else "bwd_diff"
     body.check_count(node, name, 1)
     value = body.value(node.args[0])
@@ -90,11 +86,7 @@ def call_forward(body: BodyReader, callee: Derivative, node: ast.Call) -> nodes.
 
 
 def call_backward(body: BodyReader, callee: Derivative, node: ast.Call) -> nodes.BackwardDiff:
-    """``sad.bwd_diff(f)(x, .., d_out)``, a statement.
-
-    Raises:
-        LanguageError: SR0245 for an argument that is no pair, or no name.
-    """
+    """``sad.bwd_diff(f)(x, .., d_out)``, a statement."""
     assert isinstance(callee.function, UserFunction)
     signature = signature_of(callee.function)
     count = len(signature.parameters)

@@ -22,11 +22,7 @@ from shaderad.language.values import MISSING, PythonNumber, Sequence, Value, des
 
 
 def read(body: BodyReader, node: ast.expr, is_target: bool) -> Value:
-    """The value of an expression; the entry point of this module.
-
-    Raises:
-        LanguageError: SR0202 for syntax that kernels do not have, and the errors of its parts.
-    """
+    """The value of an expression; the entry point of this module."""
     if isinstance(node, ast.Attribute):
         return attributes.attribute(body, node, is_target)
     if isinstance(node, ast.Subscript):

@@ -129,11 +129,7 @@ def _range(body: BodyReader, node: ast.expr) -> _Range:
 
 
 def _limit(body: BodyReader, node: ast.expr) -> int:
-    """A positive whole number known while compiling.
-
-    Raises:
-        LanguageError: SR0217.
-    """
+    """A positive whole number known while compiling."""
     value = body.value(node)
     if isinstance(value, PythonNumber) and type(value.value) is int and value.value > 0:
         return value.value
@@ -141,11 +137,7 @@ def _limit(body: BodyReader, node: ast.expr) -> int:
 
 
 def while_loop(body: BodyReader, node: ast.While) -> None:
-    """``while condition`` and ``while sad.limit(condition, 64)``.
-
-    Raises:
-        LanguageError: SR0250 for a loop without an exit.
-    """
+    """``while condition`` and ``while sad.limit(condition, 64)``."""
     _refuse_else(body, node)
     test, limit = node.test, None
     if isinstance(test, ast.Call) and body.host_object(test.func) == KernelForm("limit"):

@@ -229,11 +229,7 @@ def unary(node: ast.unaryop, value: Value, span: Span) -> Value:
 
 
 def condition(value: Value, span: Span) -> Expr | PythonNumber:
-    """The value as a condition: a bool, constant or computed.
-
-    Raises:
-        LanguageError: SR0305, because numbers have no truth value here.
-    """
+    """The value as a condition: a bool, constant or computed."""
     if isinstance(value, PythonNumber) and isinstance(value.value, bool):
         return value
     if isinstance(value, Expr) and value.type == BOOL:
@@ -245,11 +241,7 @@ def condition(value: Value, span: Span) -> Expr | PythonNumber:
 
 
 def compare(node: ast.cmpop, left: Value, right: Value, span: Span) -> Value:
-    """``left node right``: bool, by component for vectors.
-
-    Raises:
-        LanguageError: SR0202 for ``is`` and ``in``, SR0304 for operands that do not mix.
-    """
+    """``left node right``: bool, by component for vectors."""
     if type(node) not in _COMPARE:
         word, help_ = _REFUSED_COMPARISONS[type(node)]
         raise error("SR0202", span, found=f"`{word}`", help=help_)

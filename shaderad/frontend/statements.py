@@ -17,11 +17,7 @@ from shaderad.language.values import Derivative, PythonNumber, describe
 
 
 def read_block(body: BodyReader, statements: list[ast.stmt]) -> None:
-    """Reads statements in order; the entry point of this module.
-
-    Raises:
-        LanguageError: SR0202 for syntax that kernels do not have, and the errors of its parts.
-    """
+    """Reads statements in order; the entry point of this module."""
     position = 0
     while position < len(statements):
         node = statements[position]
@@ -43,11 +39,7 @@ def _pass(body: BodyReader, node: ast.Pass) -> None:
 
 
 def _expression(body: BodyReader, node: ast.Expr) -> None:
-    """A docstring, ``...``, or a call with an effect.
-
-    Raises:
-        LanguageError: SR0216 for an unused value, SR0241 for a call without effect.
-    """
+    """A docstring, ``...``, or a call with an effect."""
     value = node.value
     if isinstance(value, ast.Constant) and isinstance(value.value, str | EllipsisType):
         return

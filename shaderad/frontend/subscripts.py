@@ -229,11 +229,7 @@ def _size(count: int) -> str:
 def _element_of_pointer(
     body: BodyReader, pointer: Expr, t: types.Pointer, node: ast.Subscript
 ) -> Load:
-    """``pointer[k]`` as a read.
-
-    Raises:
-        LanguageError: SR0307 for more than one index.
-    """
+    """``pointer[k]`` as a read."""
     if isinstance(node.slice, ast.Tuple):
         raise body.error("SR0307", node, type=t, found=len(node.slice.elts), wanted=1)
     index = _index_of(body, node.slice, None, f"`{ast.unparse(node.value)}`")

@@ -224,11 +224,7 @@ def _bind(
 
 
 def specialise(unit: Unit, function: UserFunction, slots: tuple[Slot, ...], span: Span) -> Function:
-    """The IR function of one specialisation, with its custom derivatives.
-
-    Raises:
-        LanguageError: SR0240 for recursion.
-    """
+    """The IR function of one specialisation, with its custom derivatives."""
     key = (function, slots)
     if key in unit.functions:
         return unit.functions[key]
@@ -257,11 +253,7 @@ def _read(
     result: Type | None,
     slots: tuple[Slot, ...],
 ) -> Function:
-    """Reads a body with its parameters bound to `slots`.
-
-    Raises:
-        LanguageError: SR0219 where a path ends without a result.
-    """
+    """Reads a body with its parameters bound to `slots`."""
     body = BodyReader(unit, function)
     body.result = result
     scope = body.scope
@@ -317,12 +309,7 @@ def _attach(
 
 
 def _check_arrays(derivative: DerivativeFunction, name: str, t: Type) -> None:
-    """Refuses derivatives of functions with arrays that no derivative can handle.
-
-    Raises:
-        LanguageError: SR0248 for a float array that is written, SR0249 for one that is read
-            where the derivative is a forward one.
-    """
+    """Refuses derivatives of functions with arrays that no derivative can handle."""
     if isinstance(t, Struct):
         for field, inner in t.fields:
             _check_arrays(derivative, f"{name}.{field}", inner)

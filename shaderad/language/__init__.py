@@ -1,1 +1,1 @@
-"""What users decorate and annotate kernels with; no body is read here."""
+"""Kernels, functions, structs and types as Python objects; no body is read here."""

@@ -155,11 +155,7 @@ class DerivativeFunction(PythonFunction):
 
 
 def plain_function(function: object) -> FunctionType:
-    """The function itself, without our wrappers.
-
-    Raises:
-        LanguageError: SR0103 for anything but a ``def``.
-    """
+    """The function itself, without our wrappers."""
     if isinstance(function, PythonFunction):
         return function.python
     if not isinstance(function, FunctionType):

@@ -29,7 +29,7 @@ class Intrinsic:
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
-        """What ``help(sad.sin)`` shows."""
+        """The text of ``help(sad.sin)``."""
         return self.op.documentation
 
     @property
@@ -59,20 +59,16 @@ class Intrinsic:
             wanted = "outside of kernels it takes numbers and NumPy arrays"
             raise error("SR0312", None, name=self.op.name, found=found, help=wanted) from None
 
-    def _as_data(self, given: object) -> object:
-        """What an object converts to by its ``__array__``; numbers and NumPy's own as they are.
-
-        Raises:
-            LanguageError: SR0312, where that raises.
-        """
+    def _as_data(self, value: object) -> object:
+        """The object converted by its ``__array__``; numbers and NumPy's own as they are."""
         own = np.ndarray | np.generic | int | float
-        if isinstance(cast("Any", given), own) or not hasattr(given, "__array__"):
-            return given
+        if isinstance(cast("Any", value), own) or not hasattr(value, "__array__"):
+            return value
         try:
-            return np.asarray(given)
+            return np.asarray(value)
         except Exception as failure:
             reason = f"its conversion to NumPy raised `{type(failure).__name__}: {failure}`"
-            raise error("SR0312", None, name=self.op.name, found=f"`{type(given).__name__}`",
+            raise error("SR0312", None, name=self.op.name, found=f"`{type(value).__name__}`",
                         help=reason) from failure  # fmt: skip
 
 

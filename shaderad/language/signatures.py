@@ -68,11 +68,7 @@ _BY_NAME = "remove the star, and give every parameter a name and an annotation"
 
 
 def _check_plain(function: PythonFunction, arguments: ast.arguments) -> None:
-    """Refuses stars, keyword-only parameters and defaults.
-
-    Raises:
-        LanguageError: SR0214.
-    """
+    """Refuses stars, keyword-only parameters and defaults."""
     starred = [("*", arguments.vararg, _SEVERAL), ("**", arguments.kwarg, _SEVERAL)]
     for stars, node, help_ in (*starred, *(("", a, _BY_NAME) for a in arguments.kwonlyargs)):
         if node is not None:

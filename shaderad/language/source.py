@@ -32,12 +32,7 @@ class Source:
         return Span(self.file, self.first_line, len(text) - len(text.lstrip()), len(text))
 
     def parse(self) -> ast.FunctionDef:
-        """The function's tree.
-
-        Raises:
-            LanguageError: SR0101 without source text, SR0102 where the file has changed,
-                SR0103 where the text is no ``def``.
-        """
+        """The function's tree."""
         if not self.lines:
             raise error("SR0101", None, name=self.name, file=self.file)
         tree = _parse_block(self.lines[self.first_line - 1 :], self.first_line)

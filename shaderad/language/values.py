@@ -208,11 +208,7 @@ def _is_same(now: object, before: object) -> bool:
 
 
 def to_value(captured: object, name: str, span: Span) -> Value:
-    """A captured object as a value of the kernel language.
-
-    Raises:
-        LanguageError: SR0212 for arrays, SR0213 for objects without a meaning in kernels.
-    """
+    """A captured object as a value of the kernel language."""
     number = known_number(captured, span)
     if number is not None:
         return number
