@@ -21,8 +21,8 @@ from shaderad.check.slots import (
     with_leaves,
 )
 from shaderad.diagnostics import DerivativeError, Error, error
-from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.diagnostics.errors import counted
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.differentiate.linearised import Linearised, linearised
 from shaderad.ir import nodes
 from shaderad.ir.types import HALF, scalars

@@ -32,8 +32,8 @@ from shaderad.debug.values import (
     in_kernel_form,
     zero,
 )
-from shaderad.frontend.math_functions import OP_BY_FUNCTION
 from shaderad.frontend.kernels import standalone
+from shaderad.frontend.math_functions import OP_BY_FUNCTION
 from shaderad.interpret import backward_once, forward_once
 from shaderad.interpret.primitives import reread, to_integer
 from shaderad.ir import ops, types

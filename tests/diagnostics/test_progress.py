@@ -19,7 +19,7 @@ import pytest
 from shaderad.diagnostics import progress
 from shaderad.diagnostics.progress import Work, at_stage
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 class Terminal(io.StringIO):

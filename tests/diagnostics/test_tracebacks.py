@@ -13,7 +13,7 @@ import pytest
 
 import shaderad as sad
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @sad.kernel
