@@ -9,6 +9,7 @@ import ast
 import functools
 import inspect
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -87,7 +88,7 @@ class PythonFunction:
         return self.python.__annotations__
 
 
-class UserFunction(PythonFunction):
+class UserFunction(PythonFunction, ABC):
     """``@sad.function`` or a method of a struct: called from kernels, specialised for each."""
 
     def __init__(self, function: Callable[..., object], locals_: Mapping[str, object]) -> None:
@@ -96,6 +97,10 @@ class UserFunction(PythonFunction):
         """Its forms outside of kernels, for calls from Python."""
         self.backward: DerivativeFunction | None = None
         self.forward: DerivativeFunction | None = None
+
+    @abstractmethod
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """The function on values of Python."""
 
     @api_boundary
     def backward_derivative(

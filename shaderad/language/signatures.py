@@ -142,6 +142,10 @@ class Launchable(ABC):
     bounds = "raise"
     """Default of the call keyword ``bounds``."""
 
+    @abstractmethod
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Runs the kernel."""
+
     @property
     @abstractmethod
     def name(self) -> str:
