@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from shaderad.bundle.write.wanted_inputs import kernel_inputs
+from shaderad.bundle.write.command_options import kernel_inputs
 from shaderad.compiler.cache import Cache
 from shaderad.compiler.compile import children, compile_program
 from shaderad.diagnostics import Error

@@ -223,7 +223,7 @@ def build(
     failed and DIR is unchanged, 2 the command line is wrong.
     """
     import shaderad as sad
-    from shaderad.bundle.write.constants import parse_defines
+    from shaderad.bundle.write.command_options import parse_defines
 
     with _as_json(is_asked=as_json), _progress() as tell:
         built = sad.build(
@@ -274,7 +274,7 @@ def _show_build(built: Built, *, with_report: bool, as_json: bool) -> None:
 
         print(success_text(built))
         return
-    from shaderad.bundle.write.summary import summary_lines
+    from shaderad.bundle.write.report import summary_lines
 
     for text, kind in summary_lines(built):
         _show(text, STYLES[kind])

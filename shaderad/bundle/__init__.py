@@ -86,17 +86,20 @@ def build(
         ShapeError: SR0374, if `bounds` is unknown.
     """
     # Imported here: `sad.load` is in this package as well, and needs nothing that builds.
-    from shaderad.bundle.read.plain_files import plain_name
-    from shaderad.bundle.write.constants import constants_of
+    from shaderad.bundle.read.loaded_files import plain_name
+    from shaderad.bundle.write.command_options import (
+        constants_of,
+        graph_inputs,
+        kernel_inputs,
+        wanted_inputs,
+    )
     from shaderad.bundle.write.folder import check_folder
     from shaderad.bundle.write.graph_entries import TracedGraph
     from shaderad.bundle.write.left_out import silent_kernel, silent_variant
-    from shaderad.bundle.write.profile_changes import Changes, changed_profiles
-    from shaderad.bundle.write.profiles import profiles_of
+    from shaderad.bundle.write.profiles import Changes, changed_profiles, profiles_of
     from shaderad.bundle.write.programs import ChosenKernel
     from shaderad.bundle.write.source_file import find_entries, imported, split_source
     from shaderad.bundle.write.stages import Options, build_entries
-    from shaderad.bundle.write.wanted_inputs import graph_inputs, kernel_inputs, wanted_inputs
 
     changes = Changes(_several(atomics), _several(features), workgroup, space, binding_base)
     profiles = changed_profiles(profiles_of(_several(targets)), changes)

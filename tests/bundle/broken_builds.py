@@ -106,8 +106,8 @@ def validators_refuse(patch: pytest.MonkeyPatch) -> None:
     def judge(*question: object) -> Judgement:
         return Judgement("spirv-val", Status.REFUSED, "line 3: bad operand")
 
-    patch.setattr("shaderad.bundle.write.judging.validate", judge)
-    patch.setattr("shaderad.bundle.write.judging.default_cache", lambda: Cache(None))
+    patch.setattr("shaderad.bundle.write.validators.validate", judge)
+    patch.setattr("shaderad.bundle.write.validators.default_cache", lambda: Cache(None))
 
 
 def we_have_a_bug(patch: pytest.MonkeyPatch) -> None:

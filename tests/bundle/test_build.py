@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.write import judging
+from shaderad.bundle.write import validators as judging
 from shaderad.compiler.cache import Cache
 from shaderad.compiler.validate import Judgement, Status
 from shaderad.lower.bindings import Mode

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.format.digest import is_intact, with_digest
-from shaderad.bundle.read import plain_files
+from shaderad.bundle.format.document import is_intact, with_digest
+from shaderad.bundle.read import loaded_files
 from shaderad.bundle.read.inspection import inspect
 from tests.bundle.conftest import Output
 from tests.bundle.test_loading import copied, edit
@@ -139,12 +139,12 @@ def test_a_folder_that_is_a_link_is_read(output: Output, tmp_path: Path) -> None
 
 
 def test_no_more_is_read_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain_files, "LIMIT_BYTES", 10)
+    monkeypatch.setattr(loaded_files, "LIMIT_BYTES", 10)
     (tmp_path / "file").write_bytes(bytes(10))
-    assert len(plain_files.read_plain(tmp_path, "file")) == 10
+    assert len(loaded_files.read_plain(tmp_path, "file")) == 10
     (tmp_path / "file").write_bytes(bytes(11))
-    with pytest.raises(plain_files.UnreadableError):
-        plain_files.read_plain(tmp_path, "file")
+    with pytest.raises(loaded_files.UnreadableError):
+        loaded_files.read_plain(tmp_path, "file")
 
 
 def test_a_module_beside_the_library_is_not_imported(output: Output, tmp_path: Path) -> None:

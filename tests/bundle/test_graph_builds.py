@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.write.summary import summary_lines
+from shaderad.bundle.write.report import summary_lines
 from tests.bundle.conftest import GRAPHS, TARGETS, Output
 from tests.bundle.test_graphs import particles
 from tests.bundle.test_loading import WITHOUT_SLANG, copied, edit

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.write.c_names import Identifiers, identifier
+from shaderad.bundle.write.header import Identifiers, identifier
 from tests.bundle.conftest import TARGETS, Output
 
 COMPILERS = {"gcc": ("-xc", "-std=c11"), "g++": ("-xc++", "-std=c++17")}

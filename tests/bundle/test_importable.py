@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.bundle.write.command_options import kernel_inputs
 from shaderad.bundle.write.profiles import PROFILES
-from shaderad.bundle.write.wanted_inputs import kernel_inputs
 from shaderad.compiler.artifact import Program
 from shaderad.compiler.compile import compile_program
 from shaderad.ir.nodes import Kernel

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.format.digest import with_digest
+from shaderad.bundle.format.document import with_digest
 from tests.bundle import kernels
 from tests.bundle.conftest import SOURCE, Output
 

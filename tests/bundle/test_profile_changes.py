@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.write.profile_changes import Changes, changed_profiles
-from shaderad.bundle.write.profiles import PROFILES, profiles_of
+from shaderad.bundle.write.profiles import PROFILES, Changes, changed_profiles, profiles_of
 from tests.bundle.conftest import SOURCE
 
 

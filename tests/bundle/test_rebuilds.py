@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.write import judging
+from shaderad.bundle.write import validators as judging
 from shaderad.bundle.write.stages import Built
 from shaderad.compiler import compile as compiling
 from shaderad.compiler import validate as validators

@@ -145,7 +145,7 @@ def test_no_verdict_stands_in_no_manifest(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     no_answer = compiling.Verdict(False, "naga was killed", is_final=False)
-    monkeypatch.setattr("shaderad.bundle.write.verdicts.vet", lambda *_: no_answer)
+    monkeypatch.setattr("shaderad.bundle.write.validators.vet", lambda *_: no_answer)
     with pytest.raises(sad.CompileError, match="naga was killed") as caught:
         sad.build(source, tmp_path / "out", targets="spirv", validate=False, vet=True)
     assert caught.value.code == "SR0757"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.write.wanted_inputs import wanted_inputs
+from shaderad.bundle.write.command_options import wanted_inputs
 from shaderad.lower.bindings import Mode
 from tests.bundle.conftest import SOURCE
 

@@ -9,10 +9,10 @@ import pytest
 
 import shaderad as sad
 from shaderad import double, float2, float3, float3x3, float4, half, half3, uint
-from shaderad.bundle.write.judging import Validators
+from shaderad.bundle.write.command_options import kernel_inputs
 from shaderad.bundle.write.profiles import PROFILES
 from shaderad.bundle.write.programs import ChosenKernel, build_programs
-from shaderad.bundle.write.wanted_inputs import kernel_inputs
+from shaderad.bundle.write.validators import Validators
 from shaderad.decorators import KernelFunction
 from shaderad.ir.nodes import NO_SPAN
 from tests.lower.typed_cases import local_arrays

@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from shaderad.bundle.write.judging import Naga
+from shaderad.bundle.write.validators import Naga
 from tests.reserved_words.roles import ROLES
 from tests.reserved_words.trial import TARGETS, WORDS, faults
 

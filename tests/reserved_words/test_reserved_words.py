@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from shaderad.bundle.write.c_names import Identifiers
-from shaderad.bundle.write.judging import Naga
+from shaderad.bundle.write.header import Identifiers
+from shaderad.bundle.write.validators import Naga
 from tests.bundle.test_header import COMPILERS
 from tests.reserved_words.roles import ROLES, Role
 from tests.reserved_words.trial import WORDS, faults

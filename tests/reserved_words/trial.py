@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
-from shaderad.bundle.write.judging import Naga
-from shaderad.bundle.write.wanted_inputs import kernel_inputs
+from shaderad.bundle.write.command_options import kernel_inputs
+from shaderad.bundle.write.validators import Naga
 from shaderad.compiler.artifact import Program
 from shaderad.compiler.compile import compile_program
 from shaderad.compiler.validate import Status, tool_names, validate

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shaderad.bundle.format.digest import with_digest
+from shaderad.bundle.format.document import with_digest
 
 Pick = random.Random
 

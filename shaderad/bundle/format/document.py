@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from typing import Literal
 
 import msgspec
@@ -12,9 +14,10 @@ from shaderad.bundle.format.description import (
     SCHEMA_VERSION,
     KernelEntry,
     Layout,
+    Name,
+    Number,
     TargetEntry,
 )
-from shaderad.bundle.format.field_types import Name, Number
 from shaderad.bundle.format.graph_description import GraphEntry
 from shaderad.device.reports import REPORT_BYTES
 
@@ -57,3 +60,23 @@ class Manifest(msgspec.Struct, kw_only=True):
     """Present in builds with ``--vet``."""
     files: dict[Name, Name]
     """The SHA-256 of every other file of the folder, by path."""
+
+
+BLANK = "0" * 64
+
+_FIELD = re.compile(rb'"digest": ?"([0-9a-f]{64})"')
+
+
+def with_digest(text: bytes) -> bytes:
+    """The manifest `text` with its hash in its first field `digest`."""
+    field = _FIELD.search(text)
+    if field is None:
+        raise ValueError("a manifest without a field `digest`")
+    start, end = field.span(1)
+    blank = text[:start] + BLANK.encode() + text[end:]
+    return blank[:start] + hashlib.sha256(blank).hexdigest().encode() + blank[end:]
+
+
+def is_intact(text: bytes) -> bool:
+    """True if the hash in the manifest `text` is its own."""
+    return _FIELD.search(text) is not None and with_digest(text) == text

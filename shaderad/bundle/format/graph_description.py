@@ -14,10 +14,15 @@ from shaderad.bundle.format.description import (
     BindingPlace,
     BoundsName,
     FeatureName,
+    Name,
     NoDerivative,
+    Number,
     SiteEntry,
+    SizeText,
+    Slot,
+    Threads,
+    Word,
 )
-from shaderad.bundle.format.field_types import Name, Number, SizeText, Slot, Threads, Word
 from shaderad.compiler.artifact import Access
 
 

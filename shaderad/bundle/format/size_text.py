@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from shaderad.bundle.format.field_types import SizeText
+from shaderad.bundle.format.description import SizeText
 from shaderad.ir import sizes
 from shaderad.ir.sizes import Atom, Polynomial, Size, Symbol
 

@@ -13,7 +13,7 @@ from typing import Any
 from shaderad.arrays import trees
 from shaderad.arrays.traced_sizes import shown
 from shaderad.bundle.format import graph_description as graphs
-from shaderad.bundle.format.field_types import SizeText
+from shaderad.bundle.format.description import SizeText
 from shaderad.bundle.format.graph_rules import check_graph
 from shaderad.bundle.format.size_text import parsed
 from shaderad.bundle.format.type_names import TypeReader

@@ -15,8 +15,8 @@ from typing import Literal
 from shaderad.bundle.format import description as to
 from shaderad.bundle.format import graph_description as graphs
 from shaderad.bundle.format.document import Manifest
+from shaderad.bundle.read.loaded_files import UnreadableError, read_plain
 from shaderad.bundle.read.loading import read_manifest
-from shaderad.bundle.read.plain_files import UnreadableError, read_plain
 
 Kind = Literal["area", "ok", "none", "failed", "fact"]
 Line = tuple[str, Kind]

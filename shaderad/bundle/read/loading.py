@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from shaderad.bundle.format.description import FILE, SCHEMA, SCHEMA_VERSION
-from shaderad.bundle.format.digest import is_intact
-from shaderad.bundle.format.document import Manifest
+from shaderad.bundle.format.document import Manifest, is_intact
 from shaderad.bundle.format.type_names import TypeReader
 from shaderad.bundle.read.kernel_loading import LoadedKernel, loaded_kernel
-from shaderad.bundle.read.loaded_files import Files
-from shaderad.bundle.read.plain_files import UnreadableError, read_plain
+from shaderad.bundle.read.loaded_files import Files, UnreadableError, read_plain
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 

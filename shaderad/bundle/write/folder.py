@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from shaderad.bundle.format.description import FILE
-from shaderad.bundle.read.plain_files import UnreadableError, plain_path, read_plain
+from shaderad.bundle.read.loaded_files import UnreadableError, plain_path, read_plain
 from shaderad.bundle.write.manifest import listed_files
 from shaderad.diagnostics import error
 

@@ -15,7 +15,12 @@ from shaderad.arrays.traced_sizes import TracedSize
 from shaderad.bundle.format import graph_description as graphs
 from shaderad.bundle.format.size_text import spelled
 from shaderad.bundle.format.type_names import TypeTable
-from shaderad.bundle.write.dispatches import FileNames, bound, entry_point_fields, refusal_fields
+from shaderad.bundle.write.entry_point_fields import (
+    FileNames,
+    bound,
+    entry_point_fields,
+    refusal_fields,
+)
 from shaderad.bundle.write.programs import EntryPoint, GraphBuild, TargetPrograms
 from shaderad.compiler.artifact import Access
 from shaderad.diagnostics import error

@@ -15,11 +15,15 @@ import msgspec
 from shaderad.bodies.extents import axes_of_launch
 from shaderad.bundle.format import description as to
 from shaderad.bundle.format.description import SCHEMA
-from shaderad.bundle.format.digest import BLANK, with_digest
-from shaderad.bundle.format.document import Manifest
+from shaderad.bundle.format.document import BLANK, Manifest, with_digest
 from shaderad.bundle.format.graph_description import GraphEntry
 from shaderad.bundle.format.type_names import TypeTable
-from shaderad.bundle.write.dispatches import FileNames, bound, entry_point_fields, refusal_fields
+from shaderad.bundle.write.entry_point_fields import (
+    FileNames,
+    bound,
+    entry_point_fields,
+    refusal_fields,
+)
 from shaderad.bundle.write.profiles import Profile
 from shaderad.bundle.write.programs import (
     EntryPoint,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
+from shaderad.bundle.write.command_options import kernel_inputs
 from shaderad.bundle.write.graph_entries import TracedGraph
 from shaderad.bundle.write.profiles import Profile
-from shaderad.bundle.write.wanted_inputs import kernel_inputs
 from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.compile import compile_programs
 from shaderad.device.devices import Choice

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shaderad.bundle.format.description import FILE, SCHEMA_FILE
-from shaderad.bundle.write.dispatches import FileNames
+from shaderad.bundle.write.entry_point_fields import FileNames
 from shaderad.bundle.write.folder import write_folder
 from shaderad.bundle.write.graph_entries import TracedGraph
 from shaderad.bundle.write.header import header_text
-from shaderad.bundle.write.judging import Validators
 from shaderad.bundle.write.manifest import manifest_bytes, manifest_of
 from shaderad.bundle.write.profiles import PROFILES, Profile
 from shaderad.bundle.write.programs import (
@@ -33,7 +32,7 @@ from shaderad.bundle.write.programs import (
     TargetPrograms,
     build_programs,
 )
-from shaderad.bundle.write.verdicts import verdicts_of
+from shaderad.bundle.write.validators import Validators, verdicts_of
 from shaderad.compiler.artifact import Program, library_folder
 from shaderad.compiler.compile import compile_programs
 from shaderad.compiler.validate import Judgement

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.write import judging
-from shaderad.bundle.write.judging import Naga, Validators
+from shaderad.bundle.write import validators as judging
 from shaderad.bundle.write.programs import EntryPoint
+from shaderad.bundle.write.validators import Naga, Validators
 from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.cache import Cache
 from shaderad.compiler.validate import Judgement, Status

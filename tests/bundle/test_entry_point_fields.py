@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.write.places import places
+from shaderad.bundle.write.entry_point_fields import places
 from shaderad.compiler.artifact import Access, Binding, Code, Program
 from shaderad.diagnostics import Error
 from tests.bundle.conftest import SOURCE, Output

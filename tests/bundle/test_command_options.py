@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.write.constants import constants_of, parse_defines
+from shaderad.bundle.write.command_options import constants_of, parse_defines
 
 
 @sad.kernel

@@ -1,11 +1,14 @@
-"""``--wrt NAME,..`` -> the inputs that each kernel and graph is differentiated by.
+"""``--define`` and ``--wrt`` -> constants and differentiated inputs of each kernel and graph.
 
-A name is a parameter, a field of one (``mesh.colors``), or either after the name of an entry
-(``shade.mesh``). Invariant: every name selects an input that holds floats; no names select all.
+``N=3`` sets the parameter `N` of every kernel; ``blur.N=3`` sets and overrides that of `blur`. A
+name to differentiate by is a parameter, a field of one (``mesh.colors``), or either after the name
+of an entry (``shade.mesh``). Invariant: every such name selects an input that holds floats; no
+names select all.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -15,7 +18,55 @@ from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import Access, is_differentiable
 
 if TYPE_CHECKING:
+    from shaderad.decorators import KernelFunction
     from shaderad.trace.signatures import GraphSignature
+
+
+def parse_defines(texts: Iterable[str]) -> dict[str, object]:
+    """``["N=3"]`` -> ``{"N": 3}``; values are Python numbers, bools or tuples of them.
+
+    Raises:
+        LanguageError: SR0706, if a text has another form.
+    """
+    defines: dict[str, object] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        try:
+            defines[name.strip()] = ast.literal_eval(value.strip())
+        except (ValueError, SyntaxError):
+            equals = ""
+        if not equals or not all(part.isidentifier() for part in name.strip().split(".")):
+            raise error("SR0706", text=text)
+    return defines
+
+
+def constants_of(
+    kernels: Mapping[str, KernelFunction], defines: Mapping[str, object]
+) -> dict[str, dict[str, object]]:
+    """The constants of each kernel, by kernel and parameter.
+
+    Raises:
+        LanguageError: SR0705, if a parameter has no value; SR0707, if no parameter has the name of
+            a define.
+    """
+    used: set[str] = set()
+    constants: dict[str, dict[str, object]] = {}
+    for kernel_name, function in kernels.items():
+        values = constants.setdefault(kernel_name, {})
+        signature = function.signature
+        for parameter, span in zip(signature.parameters, signature.spans, strict=True):
+            if not parameter.is_const:
+                continue
+            keys = {f"{kernel_name}.{parameter.name}", parameter.name} & defines.keys()
+            if not keys:
+                raise error("SR0705", span, kernel=kernel_name, name=parameter.name)
+            used |= keys
+            values[parameter.name] = defines[max(keys, key=len)]
+    for name in defines:
+        if name not in used:
+            raise error("SR0707", name=name, kernels=", ".join(f"`{k}`" for k in kernels))
+    return constants
+
 
 Inputs = dict[str, bool]
 """The inputs of one kernel or graph, as Python reaches them; true for those that hold floats."""
