@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Mapping
-from types import BuiltinFunctionType, MappingProxyType, MethodType
+from types import BuiltinFunctionType, MappingProxyType
 
 import numpy as np
 
@@ -22,11 +22,10 @@ from shaderad.frontend.conversions import element_count, expr
 from shaderad.ir import ops
 from shaderad.ir.nodes import Detach, Expr, PointerLength
 from shaderad.ir.types import INT, Pointer
-from shaderad.language.annotations import BUILTIN_TYPES, AnnotationForm, Subscripted, TypeObject
+from shaderad.language.annotations import AnnotationForm
 from shaderad.language.host import DerivativeFunction, UserFunction
 from shaderad.language.intrinsics import INTRINSICS, Intrinsic, KernelForm
 from shaderad.language.signatures import Launchable
-from shaderad.language.structs import info_of
 from shaderad.language.values import (
     ArrayRef,
     BoundMethod,
@@ -67,19 +66,12 @@ def _call_host(body: BodyReader, callee: Host, node: ast.Call) -> Value | None:
         return _primitive(body, thing.op, node)
     if isinstance(thing, KernelForm):
         return _form(body, thing, node)
-    is_builtin_type = isinstance(thing, type) and thing in BUILTIN_TYPES
-    if is_builtin_type or isinstance(thing, TypeObject | Subscripted):
-        return constructors.call(body, thing, node)
-    if isinstance(thing, type) and info_of(thing) is not None:
-        return constructors.call_struct(body, thing, node)
-    if isinstance(thing, MethodType) and isinstance(thing.__self__, TypeObject):
-        return constructors.call_identity(body, thing.__self__, node)
     if isinstance(thing, BuiltinFunctionType):
         if thing in _BUILTINS:
             return _builtin(body, thing.__name__, node)
         if thing in math_functions.KNOWN:
             return math_functions.call_math(thing, arguments(body, node), body.span(node))
-    return None
+    return constructors.call(body, thing, node)
 
 
 def arguments(body: BodyReader, node: ast.Call) -> tuple[Value, ...]:

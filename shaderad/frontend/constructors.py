@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from types import MethodType
 
 from shaderad.diagnostics import Error, Span, counted, error
 from shaderad.frontend import math_functions
@@ -12,32 +13,30 @@ from shaderad.frontend.operators import typed_constant
 from shaderad.ir import types
 from shaderad.ir.nodes import Bitcast, Const, Construct, Expr, Splat, Zero
 from shaderad.language.annotations import (
-    BUILTIN_TYPES,
     Subscripted,
     TypeObject,
     resolve,
     value_type,
 )
-from shaderad.language.structs import info_of
+from shaderad.language.structs import StructInfo, info_of
 from shaderad.language.values import Host, PythonNumber, Value, describe
 
 
-def call(body: BodyReader, thing: object, node: ast.Call) -> Value:
-    """The scalar, vector, matrix or local array that a constructor call makes.
-
-    Raises:
-        LanguageError: SR0313 for parts that do not fit the type.
-    """
+def call(body: BodyReader, thing: object, node: ast.Call) -> Value | None:
+    """The value that a call of a type makes; `None` if `thing` is no type of values."""
     if isinstance(thing, Subscripted):
         return _local_array(body, thing, node)
-    args = _positional(body, node)
-    if isinstance(thing, type):
-        return _scalar(body, BUILTIN_TYPES[thing], args, node)
-    assert isinstance(thing, TypeObject)
-    t = thing.ir_type
+    if isinstance(thing, MethodType) and isinstance(thing.__self__, TypeObject):
+        return _identity(body, thing.__self__.ir_type, node)
+    info = info_of(thing) if isinstance(thing, type) else None
+    if info is not None:
+        return _struct(body, info, node)
+    t = value_type(thing)
     if isinstance(t, types.Scalar):
-        return _scalar(body, t, args, node)
-    return _composite(body, t, args, node)
+        return _scalar(body, t, _positional(body, node), node)
+    if isinstance(t, types.Vector | types.Matrix):
+        return _composite(body, t, _positional(body, node), node)
+    return None
 
 
 def _positional(body: BodyReader, node: ast.Call) -> tuple[Value, ...]:
@@ -122,9 +121,8 @@ def _part(body: BodyReader, value: Value, scalar: types.Scalar, node: ast.expr) 
     return cast(part, types.with_scalar(part.type, scalar))
 
 
-def call_identity(body: BodyReader, thing: TypeObject, node: ast.Call) -> Expr:
+def _identity(body: BodyReader, t: types.Type, node: ast.Call) -> Expr:
     """``float3x3.identity()``."""
-    t = thing.ir_type
     if not isinstance(t, types.Matrix) or t.row_count != t.column_count or node.args:
         raise body.error(
             "SR0310", node, type=t, name="identity", known="none: it is no square matrix"
@@ -145,16 +143,14 @@ def _local_array(body: BodyReader, thing: Subscripted, node: ast.Call) -> Expr:
     return Zero(type=t, span=body.span(node))
 
 
-def call_struct(body: BodyReader, cls: type, node: ast.Call) -> Expr:
+def _struct(body: BodyReader, info: StructInfo, node: ast.Call) -> Expr:
     """``Triangle(v0, v1, v2)``, also by field name; fields with defaults may be left out.
 
     Raises:
         LanguageError: SR0313 for missing or unknown fields, SR0303 for their types.
     """
-    info = info_of(cls)
-    assert info is not None
     t = info.ir_type
-    body.unit.register({t: cls, **info.nested}, body.span(node))
+    body.unit.register({t: info.cls, **info.nested}, body.span(node))
     if t.holds_buffers:
         raise body.error("SR0313", node, type=t, found="a call",
                          wanted="a kernel parameter: it holds arrays")  # fmt: skip

@@ -14,7 +14,7 @@ from shaderad.ir.prints import silent_function
 from shaderad.ir.types import BufferType, Pair, Struct, Type, Void, is_differentiable, tangent
 from shaderad.ir.walk import all_expressions, called, statements
 from shaderad.language.host import UserFunction
-from shaderad.language.signatures import Signature, signature_of
+from shaderad.language.signatures import signature_of
 from shaderad.language.values import Derivative, Host, describe
 
 
@@ -87,9 +87,7 @@ def call_forward(body: BodyReader, callee: Derivative, node: ast.Call) -> nodes.
 
 def call_backward(body: BodyReader, callee: Derivative, node: ast.Call) -> nodes.BackwardDiff:
     """``sad.bwd_diff(f)(x, .., d_out)``, a statement."""
-    assert isinstance(callee.function, UserFunction)
-    signature = signature_of(callee.function)
-    count = len(signature.parameters)
+    count = len(signature_of(callee.function).parameters)
     function, args = _function(body, callee, node, node.args[:count])
     span = body.span(node)
     for arg, a in zip(args, node.args, strict=False):
@@ -113,12 +111,10 @@ def _function(
 ) -> tuple[nodes.Function, tuple[nodes.Expr, ...]]:
     """The specialised function, and its arguments, with pairs for differentiable values."""
     user = callee.function
-    assert isinstance(user, UserFunction)
-    name = "fwd_diff" if callee.is_forward else "bwd_diff"
-    signature: Signature = signature_of(user)
+    signature = signature_of(user)
     if node.keywords or len(arguments) != len(signature.parameters):
-        raise body.error("SR0231", node, name=f"{name}({user.shown_name})", found=len(arguments),
-                         wanted=len(signature.parameters))  # fmt: skip
+        raise body.error("SR0231", node, name=f"{callee.name}({user.shown_name})",
+                         found=len(arguments), wanted=len(signature.parameters))  # fmt: skip
     args: list[nodes.Expr] = []
     slots: list[Slot] = []
     for (_, t), a in zip(signature.parameters, arguments, strict=True):
@@ -128,7 +124,7 @@ def _function(
             args += flatten(slots[-1], value, span)
             continue
         if not isinstance(value, nodes.Expr) or value.type != Pair(t):
-            raise body.error("SR0245", a, name=name, wanted=Pair(t), found=describe(value))
+            raise body.error("SR0245", a, name=callee.name, wanted=Pair(t), found=describe(value))
         slots.append(slot_for(t, nodes.PairPart(type=t, value=value, part="p"), span))
         args.append(value)
     _refuse_recursion(body, user, (), node)

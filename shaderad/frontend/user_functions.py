@@ -176,14 +176,13 @@ def _paired(slot: Slot) -> Slot:
 # -- calls ------------------------------------------------------------------------------------
 
 
-def call(body: BodyReader, function: object, node: ast.Call, owner: Value | None) -> Expr:
+def call(body: BodyReader, function: UserFunction, node: ast.Call, owner: Value | None) -> Expr:
     """A call of a user function, or of a method of `owner`.
 
     Raises:
         LanguageError: SR0231 for the wrong number of arguments, SR0233 for unknown keywords,
             SR0303 for their types.
     """
-    assert isinstance(function, UserFunction)
     signature = signature_of(function)
     slots: list[Slot] = []
     args: list[Expr] = []

@@ -14,13 +14,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from types import FunctionType
-from typing import Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import numpy as np
 
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import NO_SPAN, Expr, Load
 from shaderad.ir.types import BufferType, Struct
+
+if TYPE_CHECKING:
+    from shaderad.language.host import UserFunction
 
 
 @dataclass(frozen=True)
@@ -87,18 +90,22 @@ class StructRef:
 
 @dataclass(frozen=True)
 class BoundMethod:
-    """``value.method`` before its call; `function` is a `UserFunction`."""
+    """``value.method`` before its call."""
 
     owner: Value
-    function: object
+    function: UserFunction
 
 
 @dataclass(frozen=True)
 class Derivative:
-    """``sad.fwd_diff(f)`` or ``sad.bwd_diff(f)`` before its call; `function` as above."""
+    """``sad.fwd_diff(f)`` or ``sad.bwd_diff(f)`` before its call."""
 
-    function: object
+    function: UserFunction
     is_forward: bool
+
+    @property
+    def name(self) -> str:
+        return "fwd_diff" if self.is_forward else "bwd_diff"
 
 
 @dataclass(frozen=True, kw_only=True)
