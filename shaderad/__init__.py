@@ -17,7 +17,7 @@ from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.language.annotations import *
 from shaderad.language.annotations import TYPES
-from shaderad.language.intrinsics import FORMS, INTRINSICS
+from shaderad.names import FORMS, INTRINSICS
 
 if TYPE_CHECKING:  # What `_LATER` imports.
     from shaderad import optim as optim

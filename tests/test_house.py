@@ -17,9 +17,9 @@ house = module_of(ROOT / "scripts/house.py")
 
 LARGEST_ROOM = 30
 """Files a room."""
-LARGEST_CIRCLE = 78
+LARGEST_CIRCLE = 41
 """Files that all reach each other by imports. The aim is 1."""
-UPWARD_IMPORTS = 13
+UPWARD_IMPORTS = 11
 UPWARD_IMPORTS_FOR_TYPES = 4
 SHARED_CLASS_NAMES = 21
 WEAK_DOCSTRINGS = 0.115

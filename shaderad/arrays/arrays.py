@@ -20,7 +20,7 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.foreign_names import remedy_for_attribute
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
-from shaderad.ir import types
+from shaderad.ir import ops, types
 from shaderad.language.annotations import HostVector
 from shaderad.runtime import buffers
 
@@ -340,9 +340,8 @@ class Array(ArrayOperators):
 def unknown_attribute(element: types.Type, name: str) -> Error:
     """SR0290, with the function that other libraries have as a method."""
     from shaderad.functions import public
-    from shaderad.language.intrinsics import INTRINSICS
 
-    functions = {*INTRINSICS, *vars(public)}
+    functions = {*ops.PUBLIC, *vars(public)}
     remedy = remedy_for_attribute(name, functions)
     return error("SR0290", user_span(), element=element, name=name, remedy=remedy)
 

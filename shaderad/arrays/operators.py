@@ -9,6 +9,7 @@ from shaderad.ir import ops
 
 if TYPE_CHECKING:
     from shaderad.arrays.arrays import Array
+    from shaderad.language.annotations import TypeObject
 
 
 @api_class
@@ -19,6 +20,13 @@ class ArrayOperators:
 
     __array_ufunc__ = None  # NumPy must not take over `numpy_array * array`.
     __hash__ = None  # type: ignore[assignment]
+
+    def __constructed__(self, wanted: TypeObject, parts: tuple[Any, ...]) -> Array:
+        """``float3(x, y, 1.0)``: a `wanted` from `parts` for each element."""
+        from shaderad.functions import elements
+        from shaderad.functions.run_operator import run_operator
+
+        return run_operator(elements.constructed, wanted, parts)
 
     def __neg__(self) -> Array:
         return _unary("negate", self)

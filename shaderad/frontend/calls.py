@@ -24,7 +24,7 @@ from shaderad.ir.nodes import Detach, Expr, PointerLength
 from shaderad.ir.types import INT, Pointer
 from shaderad.language.annotations import AnnotationForm
 from shaderad.language.host import DerivativeFunction, UserFunction
-from shaderad.language.intrinsics import INTRINSICS, Intrinsic, KernelForm
+from shaderad.language.intrinsics import Intrinsic, KernelForm
 from shaderad.language.signatures import Launchable
 from shaderad.language.values import (
     ArrayRef,
@@ -178,7 +178,7 @@ _KNOWN_BUILTINS = "of Python's builtins, kernels have abs, bool, float, int, len
 
 
 def _instead_of_numpy(name: str) -> str:
-    own = f"write `sad.{name}`" if name in INTRINSICS else remedy_for(name, INTRINSICS)
+    own = f"write `sad.{name}`" if name in ops.PUBLIC else remedy_for(name, ops.PUBLIC)
     return f"NumPy does not run in kernels: {own or 'write the `sad.` function that does it'}"
 
 

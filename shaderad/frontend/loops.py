@@ -22,7 +22,7 @@ from shaderad.ir.types import INT
 from shaderad.ir.walk import statements
 from shaderad.language.annotations import ConstType
 from shaderad.language.host import UserFunction
-from shaderad.language.intrinsics import KernelForm
+from shaderad.language.intrinsics import is_form
 from shaderad.language.signatures import signature_of
 from shaderad.language.values import Host, PythonNumber, describe
 
@@ -103,8 +103,8 @@ def _body(body: BodyReader, nodes: list[ast.stmt]) -> tuple[tuple[Stmt, ...], Lo
 def _range(body: BodyReader, node: ast.expr) -> _Range:
     callee = body.value(node.func) if isinstance(node, ast.Call) else None
     thing = callee.object if isinstance(callee, Host) else None
-    is_unrolled = thing == KernelForm("static_range")
-    is_limited = thing == KernelForm("range")
+    is_unrolled = is_form(thing, "static_range")
+    is_limited = is_form(thing, "range")
     if not isinstance(node, ast.Call) or not (thing is builtins.range or is_unrolled or is_limited):
         value = callee if callee is not None else body.value(node)
         raise body.error("SR0210", node, found=describe(value))
@@ -140,7 +140,7 @@ def while_loop(body: BodyReader, node: ast.While) -> None:
     """``while condition`` and ``while sad.limit(condition, 64)``."""
     _refuse_else(body, node)
     test, limit = node.test, None
-    if isinstance(test, ast.Call) and body.host_object(test.func) == KernelForm("limit"):
+    if isinstance(test, ast.Call) and is_form(body.host_object(test.func), "limit"):
         body.check_count(test, "limit", 2)
         limit = _limit(body, test.args[1])
         test = test.args[0]
@@ -194,12 +194,12 @@ def _constant_arguments(body: BodyReader, node: ast.Call) -> list[ast.expr]:
     except LanguageError:  # The callee depends on names that the loop assigns.
         return []
     arguments = [*node.args, *(k.value for k in node.keywords)]
-    if thing == KernelForm("limit"):
+    if is_form(thing, "limit"):
         return arguments[1:]
     if isinstance(thing, UserFunction):
         has_constants = any(isinstance(t, ConstType) for _, t in signature_of(thing).parameters)
         return arguments if has_constants else []
-    return arguments if thing == KernelForm("static_range") else []
+    return arguments if is_form(thing, "static_range") else []
 
 
 def _mentions(part: ast.expr, name: str) -> bool:

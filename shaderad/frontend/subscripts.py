@@ -20,7 +20,7 @@ from shaderad.ir import types
 from shaderad.ir.nodes import Const, Element, Expr, Field, Load, PairPart, PointerIndex, Swizzle
 from shaderad.ir.pointers import holds_pointers
 from shaderad.language.annotations import AnnotationForm
-from shaderad.language.intrinsics import KernelForm
+from shaderad.language.intrinsics import KernelForm, is_form
 from shaderad.language.values import (
     ArrayRef,
     Host,
@@ -183,7 +183,7 @@ def forbidden(body: BodyReader, array: ArrayRef, node: ast.expr, how: str = "") 
 
 def _without_unique(body: BodyReader, node: ast.expr) -> ast.expr:
     """The index inside ``sad.unique(index)``; any other index as it is."""
-    if not isinstance(node, ast.Call) or body.host_object(node.func) != KernelForm("unique"):
+    if not isinstance(node, ast.Call) or not is_form(body.host_object(node.func), "unique"):
         return node
     body.check_count(node, "unique", 1)
     return node.args[0]

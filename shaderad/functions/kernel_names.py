@@ -21,7 +21,6 @@ _REDUCTIONS = (ops.MIN, ops.MAX, ops.ANY_OF, ops.ALL_OF)
 
 _matmul = array_function(linalg.matmul)
 _primitive = array_function(elements.primitive)
-constructed = array_function(elements.constructed)
 detached = array_function(elements.detach)
 _struct_of = array_function(elements.struct_of)
 

@@ -23,7 +23,7 @@ from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import Reducer, Value
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import FLOAT, INT, Scalar, is_bool, is_integer, scalar_of
-from shaderad.language.intrinsics import INTRINSICS
+from shaderad.language.intrinsics import Intrinsic
 from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import (
     axis_of,
@@ -292,5 +292,5 @@ def sum_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
 def reduced_by(op: ops.Op, x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
     """The reduction by a function of kernels."""
     operand = traced(x, "x")
-    found = _reduced(reducer_of(INTRINSICS[op.name], operand.element), operand, None, axis)
+    found = _reduced(reducer_of(Intrinsic(op), operand.element), operand, None, axis)
     return _with_kept(operand, found, axis, keepdims)

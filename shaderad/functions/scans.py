@@ -11,10 +11,10 @@ from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import cast_to, start_of
 from shaderad.functions.layout import moved_axis
 from shaderad.functions.operators import Operator, reducer_of
-from shaderad.ir import nodes
+from shaderad.ir import nodes, ops
 from shaderad.ir.arrays import Value
 from shaderad.ir.types import INT, is_bool
-from shaderad.language.intrinsics import INTRINSICS
+from shaderad.language.intrinsics import Intrinsic
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import (
@@ -121,7 +121,7 @@ def cumsum(x: Any, *, axis: int = -1, reverse: bool = False) -> Array:
     operand = traced(x, "x")
     if is_bool(operand.element):
         operand = cast_to(operand, INT)
-    return scan(INTRINSICS["add"], operand, axis=axis, reverse=reverse)
+    return scan(Intrinsic(ops.ADD), operand, axis=axis, reverse=reverse)
 
 
 def _from_start(op: Any, rows: Value, start: Value, exclusive: bool) -> Value:

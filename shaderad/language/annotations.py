@@ -73,10 +73,9 @@ class TypeObject:
     @api_boundary
     def __call__(self, *parts: object) -> Any:
         """A NumPy value of this type from parts as in a kernel; from arrays, an array."""
-        if any(map(is_device_array, parts)):
-            from shaderad.functions.kernel_names import constructed
-
-            return constructed(self, parts)
+        array = cast("Any", next(filter(is_device_array, parts), None))
+        if array is not None:
+            return array.__constructed__(self, parts)
         shape = shape_of(self.ir_type)
         dtype = np.dtype(NUMPY_BY_KIND[_scalar(self.ir_type).kind])
         flat = np.concatenate([self._numbers(p) for p in parts]) if parts else np.zeros(1)
