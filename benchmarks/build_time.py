@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -18,12 +17,13 @@ import time
 from pathlib import Path
 
 from load_time import SHADE
+from timing import report_seconds
 
 GOALS = {"empty cache": 3.0, "unchanged": 0.6}
 
 
 def seconds(source: Path, cache: Path) -> float:
-    """How long one build lives."""
+    """The time of one build, whole process."""
     environment = {**os.environ, "SHADERAD_CACHE": str(cache)}
     # Installed packages have their bytecode; a checkout gets it at the first run.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -48,10 +48,8 @@ def main() -> None:
             shutil.rmtree(cache)
             times["empty cache"].append(seconds(source, cache))
             times["unchanged"].append(seconds(source, cache))
-    for name, found in times.items():
-        median, goal = statistics.median(found), GOALS[name]
-        verdict = f"   above the goal of {goal} s" if median > goal else ""
-        print(f"{name:12} median {median:5.2f} s   least {min(found):5.2f} s{verdict}")
+    for name, goal in GOALS.items():
+        report_seconds(name, times[name], goal)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from timing import report_seconds
+
 RUNS = 7
 GOALS = {"import": 0.3, "wgpu": 1.2, "slangpy": 1.0}
 
@@ -32,30 +34,24 @@ assert abs(gradient[0] - 0.9182) < 1e-3, gradient
 
 
 def seconds(*command: str) -> list[float]:
-    """How long a process lives, from its start until it has ended; the first run left out."""
-    found: list[float] = []
+    """The time from the start of a process to its end, for each run but the first."""
+    times: list[float] = []
     for _ in range(RUNS + 1):
         start = time.perf_counter()
         subprocess.run([sys.executable, *command], check=True)
-        found.append(time.perf_counter() - start)
-    return found[1:]
-
-
-def report(name: str, times: list[float]) -> None:
-    median, goal = statistics.median(times), GOALS.get(name)
-    verdict = f"   above the goal of {goal} s" if goal is not None and median > goal else ""
-    print(f"{name:10} median {median:5.2f} s   least {min(times):5.2f} s{verdict}")
+        times.append(time.perf_counter() - start)
+    return times[1:]
 
 
 def main() -> None:
     bare = statistics.median(seconds("-c", "pass"))
     imported = seconds("-c", "import shaderad")
-    report("import", [one - bare for one in imported])
+    report_seconds("import", [whole - bare for whole in imported], GOALS["import"])
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "first_gradient.py"
         script.write_text(FIRST_GRADIENT)
         for runtime in sys.argv[1:] or ("wgpu", "slangpy"):
-            report(runtime, seconds(str(script), runtime))
+            report_seconds(runtime, seconds(str(script), runtime), GOALS[runtime])
 
 
 if __name__ == "__main__":

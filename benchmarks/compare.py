@@ -134,21 +134,24 @@ class Ours:
     """The gradient by shaderad on one device."""
 
     def __init__(
-        self, contest: Contest, inputs: dict[str, Floats], device: sad.Device, *, with_value: bool
-    ) -> None:
+        self, contest: Contest, inputs: dict[str, Floats], device: sad.Device, *,
+        with_value: bool = False, **options: Any,
+    ) -> None:  # fmt: skip
         self._device = device
         self._arguments = [
             sad.array(inputs[name], dtype=dtype, device=device)
             for name, dtype in contest.dtypes.items()
         ]
-        self._found_by = sad.value_and_grad(contest.loss) if with_value else sad.grad(contest.loss)
+        self._differentiated = (
+            sad.value_and_grad(contest.loss) if with_value else sad.grad(contest.loss)
+        )
         self._with_value = with_value
-        self._call = contest.call(inputs)
+        self._call = contest.call(inputs) | options
         self._gradient: sad.Array | None = None
 
     def step(self) -> None:
-        found = self._found_by(*self._arguments, **self._call)
-        self._gradient = found[1] if self._with_value else found
+        result = self._differentiated(*self._arguments, **self._call)
+        self._gradient = result[1] if self._with_value else result
         self._device.synchronize()
 
     def gradient(self) -> Floats:

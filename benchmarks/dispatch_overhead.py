@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import statistics
 import struct
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from timing import alternated, median_ratio, on_each
 
 from shaderad.compiler.artifact import Access, Binding, Program
 from shaderad.compiler.compile import compile_program
-from shaderad.diagnostics import DeviceError
 from shaderad.runtime import Runtime, open_runtime
 
 DISPATCHES = 500
@@ -148,33 +147,23 @@ def slangpy_round(device: Any) -> Callable[[], None]:
     return run
 
 
-def compared(ours: Callable[[], None], by_hand: Callable[[], None]) -> tuple[float, float]:
-    """Median microseconds a dispatch of each."""
-    seconds: tuple[list[float], list[float]] = ([], [])
-    for _ in range(ROUNDS + 1):
-        for run, kept in zip((ours, by_hand), seconds, strict=True):
-            start = time.perf_counter()
-            run()
-            kept.append(time.perf_counter() - start)
-    first, second = (statistics.median(kept[1:]) * 1e6 / DISPATCHES for kept in seconds)
-    return first, second
+ROUND_BY_HAND = {"wgpu": wgpu_round, "slangpy": slangpy_round}
+
+
+def compare(name: str) -> None:
+    runtime = open_runtime(name)
+    sides = {"ours": shaderad_round(runtime), "by hand": ROUND_BY_HAND[name](runtime.native)}
+    times = alternated(sides, ROUNDS)
+    ours, by_hand = (1e3 * statistics.median(times[side]) / DISPATCHES for side in sides)
+    ratio = median_ratio(times["ours"], times["by hand"])
+    verdict = "" if ratio <= GOAL else f"  above the goal of {GOAL}x"
+    print(f"{name:8} shaderad {ours:6.1f}   by hand {by_hand:6.1f}   {ratio:4.2f}x{verdict}")
+    runtime.close()
 
 
 def main() -> None:
     print(f"{DISPATCHES} dispatches a submission, microseconds a dispatch")
-    for name, by_hand in (("wgpu", wgpu_round), ("slangpy", slangpy_round)):
-        try:
-            runtime = open_runtime(name)
-        except DeviceError as failure:
-            print(f"{name:8} not here: {failure.message}")
-            continue
-        ours, theirs = compared(shaderad_round(runtime), by_hand(runtime.native))
-        verdict = "" if ours <= GOAL * theirs else f"  above the goal of {GOAL}x"
-        print(
-            f"{name:8} shaderad {ours:6.1f}   by hand {theirs:6.1f}   "
-            f"{ours / theirs:4.2f}x{verdict}"
-        )
-        runtime.close()
+    on_each((), compare)
 
 
 if __name__ == "__main__":

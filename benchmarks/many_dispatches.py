@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from by_hand import Bound, bound, framed, prepared, recorded
-from timing import alternated, median_ratio
+from timing import alternated, median_ratio, on_each
 
 import shaderad as sad
 from shaderad.execute.commands import Dispatch, Fill
@@ -118,11 +118,7 @@ def compare(runtime: str, element_count: int = ELEMENTS, rounds: int = 300) -> N
 
 
 def main() -> None:
-    for runtime in sys.argv[1:] or ("wgpu", "slangpy"):
-        try:
-            compare(runtime)
-        except sad.DeviceError as failure:
-            print(f"{runtime:8} not here: {failure.message}")
+    on_each(sys.argv[1:], compare)
 
 
 if __name__ == "__main__":

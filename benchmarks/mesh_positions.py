@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+from timing import on_each
+
 import shaderad as sad
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "mesh_interpolation"
@@ -50,15 +52,11 @@ def follow(runtime: str, size: int = 256, steps: int = 250) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("runtimes", nargs="*", default=["wgpu", "slangpy"])
+    parser.add_argument("runtimes", nargs="*")
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--steps", type=int, default=250)
-    given = parser.parse_args()
-    for runtime in given.runtimes:
-        try:
-            follow(runtime, given.size, given.steps)
-        except sad.DeviceError as failure:
-            print(f"{runtime} not here: {failure.message}")
+    options = parser.parse_args()
+    on_each(options.runtimes, lambda runtime: follow(runtime, options.size, options.steps))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from by_hand import Step, bound, framed, prepared, recorded
-from timing import alternated, median_ratio
+from timing import alternated, median_ratio, on_each
 
 import shaderad as sad
 from shaderad.execute.commands import Dispatch
@@ -87,13 +87,10 @@ def forms(fit: Any, device: sad.Device, kernels: Any, soup: Any) -> dict[str, Fo
     corners, normals, colors, _, camera, hits, target, _ = fit.arguments()
     shared = kernels.Mesh(corners, normals, colors)
     apart = soup.soup_of(corners, normals, colors)
-    found: dict[str, Form] = {}
-    for name, kernel, mesh in (
-        ("index buffer", kernels.shade, shared),
-        ("pointers", soup.shade_soup, apart),
-    ):
-        found[name] = form(kernel, mesh, camera, hits, target, device)
-    return found
+    return {
+        "index buffer": form(kernels.shade, shared, camera, hits, target, device),
+        "pointers": form(soup.shade_soup, apart, camera, hits, target, device),
+    }
 
 
 def form(
@@ -145,14 +142,10 @@ def compare(runtime: str, size: int = 512, rounds: int = 3, repeats: int = REPEA
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("runtimes", nargs="*", default=["wgpu", "slangpy"])
+    parser.add_argument("runtimes", nargs="*")
     parser.add_argument("--size", type=int, default=512)
-    given = parser.parse_args()
-    for runtime in given.runtimes:
-        try:
-            compare(runtime, given.size)
-        except sad.DeviceError as failure:
-            print(f"{runtime} not here: {failure.message}")
+    options = parser.parse_args()
+    on_each(options.runtimes, lambda runtime: compare(runtime, options.size))
 
 
 if __name__ == "__main__":

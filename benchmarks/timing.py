@@ -1,10 +1,10 @@
-"""Times of things that take turns, and how far gradients are off."""
+"""Times of steps that take turns, errors of gradients, and the lines that benchmarks print."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,23 @@ def alternated(steps: Mapping[str, Callable[[], None]], rounds: int = 15) -> dic
 def median_ratio(times: Sequence[float], others: Sequence[float]) -> float:
     """The median over pairs that ran one after the other."""
     return statistics.median(a / b for a, b in zip(times, others, strict=True))
+
+
+def on_each(runtimes: Iterable[str], run: Callable[[str], None]) -> None:
+    """Runs a benchmark on each runtime, on all without `runtimes`; says which are missing here."""
+    from shaderad.diagnostics import DeviceError
+
+    for runtime in runtimes or ("wgpu", "slangpy"):
+        try:
+            run(runtime)
+        except DeviceError as failure:
+            print(f"{runtime:8} not here: {failure.message}")
+
+
+def report_seconds(name: str, seconds: Sequence[float], goal: float | None) -> None:
+    median = statistics.median(seconds)
+    verdict = f"   above the goal of {goal} s" if goal is not None and median > goal else ""
+    print(f"{name:12} median {median:5.2f} s   least {min(seconds):5.2f} s{verdict}")
 
 
 def relative_error(gradient: Floats, reference: Floats) -> float:
