@@ -233,9 +233,8 @@ class SlangpyRuntime(Runtime):
             self.copy(self.allocate(byte_count), 0, buffer, offset, byte_count)
 
     def record_copy(self, source: BufferOffset, destination: BufferOffset, byte_count: int) -> None:
-        self._commands().copy_buffer(
-            destination[0].native, destination[1], source[0].native, source[1], byte_count
-        )
+        (origin, start), (target, to) = source, destination
+        self._commands().copy_buffer(target.native, to, origin.native, start, byte_count)
 
     def compiled(self, program: Program) -> tuple[Code, Route]:
         return check_compiles(program, self.capabilities)

@@ -204,11 +204,11 @@ class WgpuRuntime(Runtime):
         recording.end_pass().clear_buffer(buffer.native, offset, byte_count)
 
     def record_copy(self, source: BufferOffset, destination: BufferOffset, byte_count: int) -> None:
+        (origin, start), (target, to) = source, destination
         recording = self._recorded()
-        recording.touched |= {source[0].serial, destination[0].serial}
-        recording.end_pass().copy_buffer_to_buffer(
-            source[0].native, source[1], destination[0].native, destination[1], byte_count
-        )
+        recording.touched |= {origin.serial, target.serial}
+        encoder = recording.end_pass()
+        encoder.copy_buffer_to_buffer(origin.native, start, target.native, to, byte_count)
 
     def compiled(self, program: Program) -> tuple[Code, Route]:
         return choose_code(program, self.capabilities, self._vetting)
