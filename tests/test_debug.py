@@ -12,7 +12,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2, float2x2, float3
-from shaderad.interpret.memory import neutral
+from shaderad.interpret.machine import neutral
 from shaderad.ir.types import Access
 from tests.frontend.batches import kernel_over
 from tests.frontend.test_semantics import FLOAT_PAIRS, FLOATS, INT_PAIRS, INTEGERS, VALUES

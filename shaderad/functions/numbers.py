@@ -17,7 +17,7 @@ from shaderad.arrays.arrays import Array
 from shaderad.diagnostics import Error, error
 from shaderad.frontend.kernels import standalone
 from shaderad.interpret import ReportKind, RunReport, call_once
-from shaderad.interpret.forms import row_of
+from shaderad.interpret.cells import row_of
 from shaderad.ir import types
 from shaderad.language.annotations import ConstType, shape_of
 from shaderad.language.signatures import signature_of

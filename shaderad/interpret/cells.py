@@ -1,4 +1,4 @@
-"""Values of the kernel language as NumPy arrays over threads.
+"""Values of the kernel language as NumPy arrays over threads, and the host values they come from.
 
 A value is a tree: structs, tuples, pairs and pointers are dicts of their parts, everything else is
 one `Cell`. Invariant: axis 0 of a cell's data counts threads, then come the axes of the local
@@ -8,9 +8,10 @@ structs is a struct of arrays, and ``value[index]`` works on axis 1 whatever the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, Union
+from math import prod
+from typing import Any, Union, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from shaderad.ir import types
 from shaderad.ir.types import Kind, Type, is_differentiable, tangent
 
 AnyArray = NDArray[Any]
+Shape = tuple[int, ...]
 _DTYPES = {Kind.DOUBLE: np.float64, Kind.INT: np.int32, Kind.UINT: np.uint32, Kind.BOOL: np.bool_}
 
 
@@ -57,24 +59,14 @@ def data_of(value: Value) -> AnyArray:
     return cell(value).data
 
 
-def dtype_of(scalar: types.Scalar, precision: Any) -> np.dtype[Any]:
-    """The NumPy type of a scalar; half and float both have `precision`."""
+def dtype_of(t: Type, precision: Any) -> np.dtype[Any]:
+    """The NumPy type of the components of `t`; half and float both have `precision`."""
+    scalar = types.scalar_of(t)
+    assert scalar is not None
     return np.dtype(_DTYPES.get(scalar.kind, precision))
 
 
-def filled(t: Type, lead: tuple[int, ...], precision: Any, fill: Any = 0) -> Value:
-    """A value of type `t` with the number `fill` everywhere; `lead` are its leading axes."""
-    if isinstance(t, types.LocalArray):
-        return filled(t.element, (*lead, t.count), precision, fill)
-    fields = fields_of(t)
-    if fields is not None:
-        return {name: filled(f, lead, precision, fill) for name, f in fields}
-    scalar = types.scalar_of(t)
-    assert scalar is not None
-    return Cell(np.full((*lead, *axes_of(t)), fill, dtype_of(scalar, precision)))
-
-
-def axes_of(t: Type) -> tuple[int, ...]:
+def _axes(t: Type) -> Shape:
     """The extents of a vector or matrix; scalars have none."""
     if isinstance(t, types.Vector):
         return (t.count,)
@@ -94,11 +86,21 @@ def fields_of(t: Type) -> tuple[tuple[str, Type], ...] | None:
     return None
 
 
+def zeros(t: Type, lead: Shape, precision: Any) -> Value:
+    """The all-zero value of type `t`; `lead` are its leading axes."""
+    return _with_axes(None, t, lead, precision)
+
+
 def mapped(change: Callable[[Cell], Cell], value: Value) -> Value:
     """`value` with `change` applied to each cell."""
     if isinstance(value, Cell):
         return change(value)
     return {name: mapped(change, part) for name, part in value.items()}
+
+
+def filled(value: Value, fill: Callable[[np.dtype[Any]], Any]) -> Value:
+    """`value` with the number ``fill(dtype)`` in place of its numbers."""
+    return mapped(lambda c: Cell(np.full_like(c.data, fill(c.data.dtype))), value)
 
 
 def combined(change: Callable[[Cell, Cell], Cell], first: Value, second: Value) -> Value:
@@ -111,11 +113,11 @@ def combined(change: Callable[[Cell, Cell], Cell], first: Value, second: Value) 
 
 def joined(values: Sequence[Value]) -> Value:
     """The rows of all `values`, one value after the other."""
-    return reduce(lambda a, b: combined(_concatenated, a, b), values)
 
+    def join(a: Cell, b: Cell) -> Cell:
+        return Cell(np.concatenate([a.data, b.data]))
 
-def _concatenated(a: Cell, b: Cell) -> Cell:
-    return Cell(np.concatenate([a.data, b.data]))
+    return reduce(lambda a, b: combined(join, a, b), values)
 
 
 def cells(value: Value) -> Iterator[Cell]:
@@ -129,9 +131,7 @@ def cells(value: Value) -> Iterator[Cell]:
 
 def rebuilt(value: Value, new: Iterator[Cell]) -> Value:
     """`value` with its cells taken from `new`, in order."""
-    if isinstance(value, Cell):
-        return next(new)
-    return {name: rebuilt(part, new) for name, part in value.items()}
+    return mapped(lambda _: next(new), value)
 
 
 def float_part(value: Value, t: Type) -> Value:
@@ -141,10 +141,10 @@ def float_part(value: Value, t: Type) -> Value:
     fields = fields_of(t)
     if fields is None:
         return value
-    kept = [(name, f) for name, f in fields if is_differentiable(f)]
+    kept = {n: float_part(parts(value)[n], f) for n, f in fields if is_differentiable(f)}
     if isinstance(t, types.Tuple):
-        return {str(k): float_part(parts(value)[n], f) for k, (n, f) in enumerate(kept)}
-    return {name: float_part(parts(value)[name], f) for name, f in kept}
+        return {str(k): part for k, part in enumerate(kept.values())}
+    return kept
 
 
 def float_cells(value: Value) -> list[Cell]:
@@ -152,6 +152,62 @@ def float_cells(value: Value) -> list[Cell]:
     return [c for c in cells(value) if c.is_float]
 
 
-def thread_count(value: Value) -> int:
-    """The number of threads of a value."""
-    return len(next(cells(value)).data)
+# -- host values ------------------------------------------------------------------------------
+
+
+def shape_of(data: Any, t: Type, rank: int) -> Shape:
+    """The first `rank` extents of an array-like of elements `t`."""
+    while isinstance(t, types.LocalArray):
+        t = t.element
+    fields = fields_of(t)
+    if fields is None:
+        return np.shape(data)[:rank]
+    name, inner = next((n, f) for n, f in fields if _field(data, n) is not None)
+    return shape_of(_field(data, name), inner, rank)
+
+
+def from_host(data: Any, t: Type, shape: Shape, precision: Any) -> Value:
+    """The value of an array-like of `shape`, one row per element.
+
+    Structs may be dicts, structured arrays, objects with the fields, or lists of these. A field
+    that is missing or `None` is 0.
+    """
+    return _with_axes(data, t, (prod(shape),), precision)
+
+
+def _with_axes(data: Any, t: Type, lead: Shape, precision: Any) -> Value:
+    if isinstance(t, types.LocalArray):
+        return _with_axes(data, t.element, (*lead, t.count), precision)
+    fields = fields_of(t)
+    if fields is not None:
+        return {n: _with_axes(_field(data, n), f, lead, precision) for n, f in fields}
+    shape, dtype = (*lead, *_axes(t)), dtype_of(t, precision)
+    if data is None:
+        return Cell(np.zeros(shape, dtype))
+    return Cell(np.asarray(data).astype(dtype).reshape(shape))
+
+
+def to_host(value: Value, shape: Shape) -> Any:
+    """An array of `shape`; for structs a dict of arrays."""
+    if isinstance(value, Cell):
+        return value.data.reshape(shape + value.data.shape[1:])
+    return {name: to_host(part, shape) for name, part in value.items()}
+
+
+def row_of(value: Any, k: int) -> Any:
+    """Element `k` of an array, or of a dict of arrays."""
+    if isinstance(value, dict):
+        return {name: row_of(part, k) for name, part in cast("dict[str, Any]", value).items()}
+    return value[k]
+
+
+def _field(data: Any, name: str) -> Any:
+    """The field `name` of every element; `None` if an element lacks it."""
+    if data is None or isinstance(data, Mapping):
+        return None if data is None else cast("Mapping[str, Any]", data).get(name)
+    if isinstance(data, np.ndarray | np.void):
+        return cast("Any", data)[name]
+    if isinstance(data, list | tuple):
+        columns = [_field(row, name) for row in cast("list[Any]", data)]
+        return None if any(c is None for c in columns) else columns
+    return getattr(data, name, None)

@@ -17,12 +17,13 @@ from shaderad.interpret.cells import (
     Cell,
     Value,
     cells,
+    filled,
     float_cells,
     float_part,
     mapped,
     parts,
 )
-from shaderad.interpret.machine import Frame, Machine
+from shaderad.interpret.machine import Machine
 from shaderad.interpret.tape import CellCotangents, CellTangents, Tape
 from shaderad.ir import ops
 from shaderad.ir.nodes import Function
@@ -32,19 +33,12 @@ from shaderad.rules import PARTIALS
 
 def call(machine: Machine, function: Function, args: list[Value], threads: AnyArray) -> Value:
     """The result of a user function for `threads`; empty where it returns nothing."""
-    has_own = function.backward is not None or function.forward is not None
-    if not has_own or not machine.tape.is_recording:
-        return _result(machine, function, args, threads)
+    if (function.backward or function.forward) is None or not machine.tape.is_recording:
+        return machine.run(machine, function, args, threads).result or {}
     with machine.tape.paused():
-        result = _result(machine, function, args, threads)
-    result = _tracked(result)
+        result = _tracked(machine.run(machine, function, args, threads).result or {})
     machine.tape.note(OwnDerivative(machine, function, args, result, threads))
     return result
-
-
-def _result(machine: Machine, function: Function, args: list[Value], threads: AnyArray) -> Value:
-    result = machine.run(machine, function, args, threads).result
-    return {} if result is None else result
 
 
 def _tracked(value: Value) -> Value:
@@ -71,15 +65,13 @@ class OwnDerivative:
         function = self.function
         if function.forward is None:
             raise error("SR0412", function.span, function=function.name)
-        args: list[Value] = []
-        for p, own, value in zip(
-            function.parameters, function.forward.parameters, self.args, strict=True
-        ):
-            if isinstance(own.type, Pair):
-                dot = mapped(dots.full, float_part(value, p.type))
-                args.append({"p": value, "d": dot})
-            else:
-                args.append(value)
+        parameters = zip(function.parameters, function.forward.parameters, self.args, strict=True)
+        args: list[Value] = [
+            {"p": value, "d": mapped(dots.full, float_part(value, p.type))}
+            if isinstance(own.type, Pair)
+            else value
+            for p, own, value in parameters
+        ]
         pair = call(self.machine, function.forward, args, self.threads)
         if is_differentiable(function.result):
             primals = float_part(self.result, function.result)
@@ -95,31 +87,29 @@ class OwnDerivative:
         primal = self.function
         if primal.backward is None:
             raise error("SR0411", primal.span, function=primal.name)
-        parameters = list(
-            zip(primal.parameters, primal.backward.parameters, self.args, strict=False)
-        )
-        args = [
-            _with_zero(value, p.type) if isinstance(own.type, Pair) else value
+        function = primal.backward
+        parameters = [*zip(primal.parameters, function.parameters, self.args, strict=False)]
+        args: list[Value] = [
+            {"p": value, "d": filled(float_part(value, p.type), lambda _: 0)}
+            if isinstance(own.type, Pair)
+            else value
             for p, own, value in parameters
         ]
         result_bar = _taken(bars, self.result, primal.result)
-        if len(primal.backward.parameters) > len(args):
+        if len(function.parameters) > len(args):
             args.append(result_bar)
-        frame = self._run_backward(primal.backward, args, bars)
+        machine = self.machine
+        outer, machine.gradients = machine.gradients, bars
+        try:
+            with machine.tape.paused():
+                frame = machine.run(machine, function, args, self.threads)
+        finally:
+            machine.gradients = outer
         for _, own, value in parameters:
             if isinstance(own.type, Pair):
                 arg_bars = cells(parts(frame.variables[own.name])["d"])
                 for c, bar in zip(float_cells(value), arg_bars, strict=True):
                     bars.add(c, bar.data)
-
-    def _run_backward(self, backward: Function, args: list[Value], bars: CellCotangents) -> Frame:
-        machine = self.machine
-        outer, machine.gradients = machine.gradients, bars
-        try:
-            with machine.tape.paused():
-                return machine.run(machine, backward, args, self.threads)
-        finally:
-            machine.gradients = outer
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +118,12 @@ class DiffCall:
 
     function: Function
     args: list[Value]
-    is_pair: list[bool]
-    """For each argument, True if it is a pair."""
     threads: AnyArray
+
+    @property
+    def is_pair(self) -> list[bool]:
+        """For each argument, True if it is a pair."""
+        return [is_differentiable(p.type) for p in self.function.parameters]
 
     def primals(self, fresh: Callable[[Value], Value]) -> list[Value]:
         """The arguments, with ``fresh(primal)`` in place of each pair."""
@@ -143,11 +136,10 @@ class DiffCall:
         self, of: Callable[[Value, Type], Value], primals: list[Value]
     ) -> list[Value | None]:
         """``of(primal, its type)`` for each pair, `None` for other arguments."""
+        types = [p.type for p in self.function.parameters]
         return [
-            of(primal, p.type) if is_pair else None
-            for p, primal, is_pair in zip(
-                self.function.parameters, primals, self.is_pair, strict=True
-            )
+            of(primal, t) if is_pair else None
+            for primal, t, is_pair in zip(primals, types, self.is_pair, strict=True)
         ]
 
 
@@ -201,7 +193,12 @@ def backward_diff(machine: Machine, diff: DiffCall, cotangent: Value) -> list[Va
         machine.tape.pull(bars)
     finally:
         machine.tape = outer
-    _pass_on(machine, bars)
+    if machine.gradients is not None:  # custom derivatives have cotangents of arrays
+        for stored in machine.memory.values():
+            for c in float_cells(stored.value):
+                array_bar = bars.take(c)
+                if array_bar is not None:
+                    machine.gradients.add(c, array_bar)
     return diff.derivatives(lambda primal, t: _taken(bars, primal, t), primals)
 
 
@@ -245,21 +242,6 @@ def _summed(tape: Tape, pairs: list[tuple[Cell, Cell | None]], count: int) -> Ce
         )
         total = tape.apply(PARTIALS[ops.ADD], total.data + sums.data, (total, sums))
     return total
-
-
-def _pass_on(machine: Machine, bars: CellCotangents) -> None:
-    """Adds the cotangents of arrays, from custom derivatives, to those of the enclosing pull."""
-    for stored in machine.memory.values():
-        for c in float_cells(stored.value):
-            bar = bars.take(c)
-            if bar is not None and machine.gradients is not None:
-                machine.gradients.add(c, bar)
-
-
-def _with_zero(value: Value, t: Type) -> Value:
-    """The pair of a value and a cotangent of 0."""
-    zeros = mapped(lambda c: Cell(np.zeros_like(c.data)), float_part(value, t))
-    return {"p": value, "d": zeros}
 
 
 def _taken(bars: CellCotangents, value: Value, t: Type) -> Value:

@@ -5,14 +5,13 @@ Invariant: operands are evaluated once and in order, the other side of a choice 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from shaderad.interpret import primitives
 from shaderad.interpret.cells import (
-    AnyArray,
     Cell,
     Value,
     cell,
@@ -23,27 +22,33 @@ from shaderad.interpret.cells import (
     fields_of,
     mapped,
     parts,
-    thread_count,
 )
 from shaderad.interpret.derivatives import DiffCall, call, forward_diff
-from shaderad.interpret.machine import Frame, Machine, Rows, read, spread
-from shaderad.interpret.memory import ElementRows, elements_at, elements_behind
-from shaderad.interpret.reports import ReportKind
+from shaderad.interpret.machine import (
+    CallFrame,
+    ElementRows,
+    ReportKind,
+    Rows,
+    elements_at,
+    elements_behind,
+    spread,
+)
+from shaderad.interpret.tape import Tape
 from shaderad.ir import nodes, ops, types
 from shaderad.ir.tables import check_rows
 from shaderad.rules import PARTIALS, carries_derivative
 
 
-def evaluate(machine: Machine, frame: Frame, e: nodes.Expr, rows: Rows) -> Value:
+def evaluate(f: CallFrame, e: nodes.Expr, rows: Rows) -> Value:
     """The value of `e` in `rows`, of which there is at least one."""
-    return _EVALUATE[type(e)](machine, frame, e, rows)
+    return _EVALUATE[type(e)](f, e, rows)
 
 
-def _const(machine: Machine, frame: Frame, e: nodes.Const, rows: Rows) -> Value:
-    dtype, value = _dtype(machine, e), e.value
+def _const(f: CallFrame, e: nodes.Const, rows: Rows) -> Value:
+    dtype, value = dtype_of(e.type, f.machine.precision), e.value
     if dtype.kind == "u":
         value = int(value) & 0xFFFFFFFF
-    elif e.type in _ROUNDED and machine.rounds_constants:
+    elif e.type in _ROUNDED and f.machine.rounds_constants:
         value = _ROUNDED[e.type](value)
     return Cell(np.full(len(rows), value, dtype))
 
@@ -51,104 +56,79 @@ def _const(machine: Machine, frame: Frame, e: nodes.Const, rows: Rows) -> Value:
 _ROUNDED: dict[types.Type, Any] = {types.FLOAT: np.float32, types.HALF: np.float16}
 
 
-def _dtype(machine: Machine, e: nodes.Expr) -> np.dtype[Any]:
-    """The NumPy type of the components of `e`."""
-    scalar = types.scalar_of(e.type)
-    assert scalar is not None
-    return dtype_of(scalar, machine.precision)
-
-
-def _zero(machine: Machine, frame: Frame, e: nodes.Zero, rows: Rows) -> Value:
-    return machine.zero(e.type, len(rows))
-
-
-def _var(machine: Machine, frame: Frame, e: nodes.Var, rows: Rows) -> Value:
-    return read(machine, frame, e.name, rows)
-
-
-def _apply(machine: Machine, frame: Frame, e: nodes.Apply, rows: Rows) -> Value:
-    args = [cell(evaluate(machine, frame, a, rows)) for a in e.args]
-    data = [a.data for a in args]
-    by_zero = primitives.divides_by_zero(e.op, data)
-    if by_zero is not None:
-        threads = frame.threads[rows[by_zero]]
-        machine.reports.add(ReportKind.DIVISION, e.span, e.op.name, threads)
+def _apply(f: CallFrame, e: nodes.Apply, rows: Rows) -> Value:
+    args = [cell(evaluate(f, a, rows)) for a in e.args]
+    by_zero = primitives.divides_by_zero(e.op, [a.data for a in args])
+    f.report(ReportKind.DIVISION, e.span, e.op.name, rows[by_zero])
     if e.op in _MIXED:
-        args = _in_one_shape(machine, args)
-        data = [a.data for a in args]
-    result = primitives.evaluate(e.op, data, _dtype(machine, e))
-    if not types.is_float(e.type) or not carries_derivative(e.op) or not machine.tape.tracks(*args):
-        return Cell(result)
-    return machine.tape.apply(PARTIALS[e.op], result, args)
+        shaped = primitives.by_component([a.data for a in args])
+        args = [a if a.data is s else Cell(s) for a, s in zip(args, shaped, strict=True)]
+    result = primitives.evaluate(
+        e.op, [a.data for a in args], dtype_of(e.type, f.machine.precision)
+    )
+    if types.is_float(e.type) and carries_derivative(e.op) and f.tape.tracks(*args):
+        return f.tape.apply(PARTIALS[e.op], result, args)
+    return Cell(result)
 
 
 _MIXED = frozenset({ops.SELECT, ops.POWI})
 """Ops whose first or last operand is one scalar for all components."""
 
 
-def _in_one_shape(machine: Machine, args: Sequence[Cell]) -> list[Cell]:
-    shaped = primitives.by_component([a.data for a in args])
-    return [a if a.data is s else Cell(s) for a, s in zip(args, shaped, strict=True)]
-
-
-def _logical(machine: Machine, frame: Frame, e: nodes.Logical, rows: Rows) -> Value:
-    result = data_of(evaluate(machine, frame, e.left, rows)).copy()
+def _logical(f: CallFrame, e: nodes.Logical, rows: Rows) -> Value:
+    result = data_of(evaluate(f, e.left, rows)).copy()
     undecided = np.flatnonzero(result if e.is_and else ~result)
     if undecided.size:
-        result[undecided] = data_of(evaluate(machine, frame, e.right, rows[undecided]))
+        result[undecided] = data_of(evaluate(f, e.right, rows[undecided]))
     return Cell(result)
 
 
-def _conditional(machine: Machine, frame: Frame, e: nodes.Conditional, rows: Rows) -> Value:
-    condition = data_of(evaluate(machine, frame, e.condition, rows))
+def _conditional(f: CallFrame, e: nodes.Conditional, rows: Rows) -> Value:
+    condition = data_of(evaluate(f, e.condition, rows))
     if condition.all():
-        return evaluate(machine, frame, e.if_true, rows)
+        return evaluate(f, e.if_true, rows)
     if not condition.any():
-        return evaluate(machine, frame, e.if_false, rows)
-    tape, count = machine.tape, len(rows)
+        return evaluate(f, e.if_false, rows)
     yes, no = np.flatnonzero(condition), np.flatnonzero(~condition)
-    if_true = evaluate(machine, frame, e.if_true, rows[yes])
-    if_false = evaluate(machine, frame, e.if_false, rows[no])
-    return combined(lambda a, b: tape.put(spread(tape, b, no, count), yes, a), if_true, if_false)
+    if_true, if_false = evaluate(f, e.if_true, rows[yes]), evaluate(f, e.if_false, rows[no])
+    return combined(
+        lambda a, b: f.tape.put(spread(f.tape, b, no, len(rows)), yes, a), if_true, if_false
+    )
 
 
-def _cast(machine: Machine, frame: Frame, e: nodes.Cast, rows: Rows) -> Value:
-    value = cell(evaluate(machine, frame, e.value, rows))
-    dtype, before = _dtype(machine, e), value.data.dtype
+def _cast(f: CallFrame, e: nodes.Cast, rows: Rows) -> Value:
+    value = cell(evaluate(f, e.value, rows))
+    dtype, before = dtype_of(e.type, f.machine.precision), value.data.dtype
     if dtype == before:
         return value
     if dtype.kind == before.kind == "f":
-        return machine.tape.rearrange(value, lambda x: x.astype(dtype), lambda x: x.astype(before))
+        return f.tape.rearrange(value, lambda x: x.astype(dtype), lambda x: x.astype(before))
     return Cell(primitives.converted(value.data, dtype))
 
 
-def _bitcast(machine: Machine, frame: Frame, e: nodes.Bitcast, rows: Rows) -> Value:
-    value = cell(evaluate(machine, frame, e.value, rows))
-    return Cell(primitives.reread(value.data, _dtype(machine, e)))
+def _bitcast(f: CallFrame, e: nodes.Bitcast, rows: Rows) -> Value:
+    value = cell(evaluate(f, e.value, rows))
+    return Cell(primitives.reread(value.data, dtype_of(e.type, f.machine.precision)))
 
 
-def _construct(machine: Machine, frame: Frame, e: nodes.Construct, rows: Rows) -> Value:
-    values = [evaluate(machine, frame, p, rows) for p in e.parts]
+def _construct(f: CallFrame, e: nodes.Construct, rows: Rows) -> Value:
+    values = [evaluate(f, p, rows) for p in e.parts]
     fields = fields_of(e.type)
     if fields is not None:
         return {name: value for (name, _), value in zip(fields, values, strict=True)}
-    shape = cell(machine.zero(e.type, len(rows))).data.shape
-    return machine.tape.join([cell(v) for v in values], shape)
+    shape = data_of(f.machine.zero(e.type, len(rows))).shape
+    return f.tape.join([cell(v) for v in values], shape)
 
 
-def _splat(machine: Machine, frame: Frame, e: nodes.Splat, rows: Rows) -> Value:
-    value = cell(evaluate(machine, frame, e.value, rows))
-    shape = cell(machine.zero(e.type, len(rows))).data.shape
+def _splat(f: CallFrame, e: nodes.Splat, rows: Rows) -> Value:
+    value = cell(evaluate(f, e.value, rows))
+    shape = data_of(f.machine.zero(e.type, len(rows))).shape
     axes = tuple(range(1, len(shape)))
-    return machine.tape.rearrange(
+    return f.tape.rearrange(
         value,
         lambda x: np.broadcast_to(np.expand_dims(x, axes), shape),
         lambda x: np.sum(x, axis=axes),
     )
-
-
-def _field(machine: Machine, frame: Frame, e: nodes.Field, rows: Rows) -> Value:
-    return parts(evaluate(machine, frame, e.value, rows))[e.name]
 
 
 def columns(components: str) -> int | list[int]:
@@ -157,123 +137,93 @@ def columns(components: str) -> int | list[int]:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def _swizzle(machine: Machine, frame: Frame, e: nodes.Swizzle, rows: Rows) -> Value:
-    value = cell(evaluate(machine, frame, e.value, rows))
+def _swizzle(f: CallFrame, e: nodes.Swizzle, rows: Rows) -> Value:
+    value = cell(evaluate(f, e.value, rows))
     is_unique = len(set(e.components)) == len(e.components)
-    return machine.tape.take(value, (slice(None), columns(e.components)), is_unique=is_unique)
+    return f.tape.take(value, (slice(None), columns(e.components)), is_unique=is_unique)
 
 
-def _element(machine: Machine, frame: Frame, e: nodes.Element, rows: Rows) -> Value:
-    value = evaluate(machine, frame, e.value, rows)
-    index = data_of(evaluate(machine, frame, e.index, rows))
-    return element(machine, value, element_place(machine, frame, e.index, index, value, rows))
+def _element(f: CallFrame, e: nodes.Element, rows: Rows) -> Value:
+    value = evaluate(f, e.value, rows)
+    return element(f.tape, value, element_place(f, e.index, value, rows), len(rows))
 
 
-def element_place(
-    machine: Machine,
-    frame: Frame,
-    e: nodes.Expr,
-    index: AnyArray,
-    value: Value,
-    rows: Rows,
-) -> ElementRows:
-    """The elements at `index` of axis 1 of `value`; reports indices out of range at `e`."""
+def element_place(f: CallFrame, index: nodes.Expr, value: Value, rows: Rows) -> ElementRows:
+    """The elements at `index` of axis 1 of `value`; reports indices out of range."""
     length = next(cells(value)).data.shape[1]
-    place = elements_at([index.astype(np.int64)], (length,))
-    _report(machine, frame, e.span, "", place, rows)
-    return place
+    place = elements_at([data_of(evaluate(f, index, rows)).astype(np.int64)], (length,))
+    return _reported(f, index.span, "", place, rows)
 
 
-def element(machine: Machine, value: Value, place: ElementRows) -> Value:
-    """``value[index]``, 0 where the index is out of range."""
-    tape, count = machine.tape, thread_count(value)
+def element(tape: Tape, value: Value, place: ElementRows, count: int) -> Value:
+    """``value[index]`` of `count` rows, 0 where the index is out of range."""
     key = (place.rows, place.elements)
     return mapped(
         lambda c: spread(tape, tape.take(c, key, is_unique=True), place.rows, count), value
     )
 
 
-def _load(machine: Machine, frame: Frame, e: nodes.Load, rows: Rows) -> Value:
-    stored = machine.memory[e.buffer]
-    place = buffer_place(machine, frame, e, rows)
-    tape, count = machine.tape, len(rows)
-    return mapped(
-        lambda c: spread(tape, tape.take(c, place.elements), place.rows, count), stored.value
-    )
+def _load(f: CallFrame, e: nodes.Load, rows: Rows) -> Value:
+    place = buffer_place(f, e, rows)
+
+    def load(c: Cell) -> Cell:
+        return spread(f.tape, f.tape.take(c, place.elements), place.rows, len(rows))
+
+    return mapped(load, f.machine.memory[e.buffer].value)
 
 
 def buffer_place(
-    machine: Machine,
-    frame: Frame,
+    f: CallFrame,
     access: nodes.Load | nodes.Store | nodes.Accumulate | nodes.AccumulateGradient,
     rows: Rows,
 ) -> ElementRows:
     """The elements that an access selects; reports indices out of range."""
-    stored = machine.memory[access.buffer]
-    if isinstance(access.indices[0], nodes.PointerIndex):
-        place = _pointer_place(machine, frame, access.indices[0], rows)
-        _report(machine, frame, access.span, stored.buffer.shown_name, place, rows)
-        return place
-    indices = [data_of(evaluate(machine, frame, i, rows)).astype(np.int64) for i in access.indices]
-    place = elements_at(indices, stored.shape)
-    _report(machine, frame, access.span, access.buffer, place, rows)
+    stored = f.machine.memory[access.buffer]
+    pointer = access.indices[0]
+    if isinstance(pointer, nodes.PointerIndex):
+        base_and_count = parts(evaluate(f, pointer.pointer, rows))
+        values = [base_and_count["base"], base_and_count["count"], evaluate(f, pointer.index, rows)]
+        place = elements_behind(*(data_of(v).astype(np.int64) for v in values))
+    else:
+        values = [evaluate(f, i, rows) for i in access.indices]
+        place = elements_at([data_of(v).astype(np.int64) for v in values], stored.shape)
+    return _reported(f, access.span, stored.buffer.shown_name, place, rows)
+
+
+def _reported(
+    f: CallFrame, span: nodes.Span, name: str, place: ElementRows, rows: Rows
+) -> ElementRows:
+    missed, index, length = place.missed
+    f.report(ReportKind.BOUNDS, span, name, rows[missed], index, length)
     return place
 
 
-def _pointer_place(
-    machine: Machine, frame: Frame, e: nodes.PointerIndex, rows: Rows
-) -> ElementRows:
-    pointer = parts(evaluate(machine, frame, e.pointer, rows))
-    numbers = [pointer["base"], pointer["count"], evaluate(machine, frame, e.index, rows)]
-    base, count, index = (data_of(value).astype(np.int64) for value in numbers)
-    return elements_behind(base, count, index)
+def _buffer_length(f: CallFrame, e: nodes.Length, rows: Rows) -> Value:
+    return Cell(np.full(len(rows), f.machine.memory[e.buffer].shape[e.axis], np.int32))
 
 
-def _pointer_length(machine: Machine, frame: Frame, e: nodes.PointerLength, rows: Rows) -> Value:
-    count = parts(evaluate(machine, frame, e.pointer, rows))["count"]
-    return Cell(data_of(count).astype(np.int32))
+def _pointer_length(f: CallFrame, e: nodes.PointerLength, rows: Rows) -> Value:
+    return Cell(data_of(parts(evaluate(f, e.pointer, rows))["count"]).astype(np.int32))
 
 
-def _report(
-    machine: Machine, frame: Frame, span: nodes.Span, name: str, place: ElementRows, rows: Rows
-) -> None:
-    if place.missed is not None:
-        missed, index, length = place.missed
-        machine.reports.out_of_range(span, name, frame.threads[rows[missed]], index, length)
+def _call(f: CallFrame, e: nodes.Call, rows: Rows) -> Value:
+    args = [evaluate(f, a, rows) for a in e.args]
+    return call(f.machine, e.function, args, f.threads[rows])
 
 
-def _buffer_length(machine: Machine, frame: Frame, e: nodes.Length, rows: Rows) -> Value:
-    return Cell(np.full(len(rows), machine.memory[e.buffer].shape[e.axis], np.int32))
+def _forward_diff(f: CallFrame, e: nodes.ForwardDiff, rows: Rows) -> Value:
+    args = [evaluate(f, a, rows) for a in e.args]
+    return forward_diff(f.machine, DiffCall(e.function, args, f.threads[rows]))
 
 
-def _call(machine: Machine, frame: Frame, e: nodes.Call, rows: Rows) -> Value:
-    args = [evaluate(machine, frame, a, rows) for a in e.args]
-    return call(machine, e.function, args, frame.threads[rows])
+def _make_pair(f: CallFrame, e: nodes.MakePair, rows: Rows) -> Value:
+    return {"p": evaluate(f, e.primal, rows), "d": evaluate(f, e.derivative, rows)}
 
 
-def _forward_diff(machine: Machine, frame: Frame, e: nodes.ForwardDiff, rows: Rows) -> Value:
-    args = [evaluate(machine, frame, a, rows) for a in e.args]
-    pairs = [isinstance(a.type, types.Pair) for a in e.args]
-    return forward_diff(machine, DiffCall(e.function, args, pairs, frame.threads[rows]))
-
-
-def _make_pair(machine: Machine, frame: Frame, e: nodes.MakePair, rows: Rows) -> Value:
-    primal = evaluate(machine, frame, e.primal, rows)
-    return {"p": primal, "d": evaluate(machine, frame, e.derivative, rows)}
-
-
-def _pair_part(machine: Machine, frame: Frame, e: nodes.PairPart, rows: Rows) -> Value:
-    return parts(evaluate(machine, frame, e.value, rows))[e.part]
-
-
-def _detach(machine: Machine, frame: Frame, e: nodes.Detach, rows: Rows) -> Value:
-    return mapped(lambda c: Cell(c.data), evaluate(machine, frame, e.value, rows))
-
-
-_EVALUATE: dict[type[nodes.Expr], Callable[[Machine, Frame, Any, Rows], Value]] = {
+_EVALUATE: dict[type[nodes.Expr], Callable[[CallFrame, Any, Rows], Value]] = {
     nodes.Const: _const,
-    nodes.Zero: _zero,
-    nodes.Var: _var,
+    nodes.Zero: lambda f, e, rows: f.machine.zero(e.type, len(rows)),
+    nodes.Var: lambda f, e, rows: f.read(e.name, rows),
     nodes.Apply: _apply,
     nodes.Logical: _logical,
     nodes.Conditional: _conditional,
@@ -281,7 +231,7 @@ _EVALUATE: dict[type[nodes.Expr], Callable[[Machine, Frame, Any, Rows], Value]] 
     nodes.Bitcast: _bitcast,
     nodes.Construct: _construct,
     nodes.Splat: _splat,
-    nodes.Field: _field,
+    nodes.Field: lambda f, e, rows: parts(evaluate(f, e.value, rows))[e.name],
     nodes.Swizzle: _swizzle,
     nodes.Element: _element,
     nodes.Load: _load,
@@ -290,8 +240,8 @@ _EVALUATE: dict[type[nodes.Expr], Callable[[Machine, Frame, Any, Rows], Value]] 
     nodes.Call: _call,
     nodes.ForwardDiff: _forward_diff,
     nodes.MakePair: _make_pair,
-    nodes.PairPart: _pair_part,
-    nodes.Detach: _detach,
+    nodes.PairPart: lambda f, e, rows: parts(evaluate(f, e.value, rows))[e.part],
+    nodes.Detach: lambda f, e, rows: mapped(lambda c: Cell(c.data), evaluate(f, e.value, rows)),
 }
 # `Load` evaluates the first; the second is made after the front end, for Slang alone.
 check_rows(_EVALUATE, nodes.EXPRESSIONS, but=(nodes.PointerIndex, nodes.KnownNumber))

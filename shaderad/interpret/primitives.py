@@ -8,6 +8,7 @@ modulo 32, and a float outside the range of ints converts to the nearest one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,11 +61,11 @@ def reread(data: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
     return np.ascontiguousarray(bits).view(target).astype(dtype)
 
 
-def divides_by_zero(op: ops.Op, args: Sequence[AnyArray]) -> AnyArray | None:
-    """True for threads that divide an int by 0; `None` where `op` is no integer division."""
+def divides_by_zero(op: ops.Op, args: Sequence[AnyArray]) -> AnyArray:
+    """The rows of `args` that divide an int by 0."""
     if op not in (ops.FLOOR_DIV, ops.MOD) or args[1].dtype.kind not in "iu":
-        return None
-    return np.any((args[1] == 0).reshape(len(args[1]), -1), axis=1)
+        return np.zeros(0, np.intp)
+    return np.flatnonzero(np.any((args[1] == 0).reshape(len(args[1]), -1), axis=1))
 
 
 def _floor_divide(a: AnyArray, b: AnyArray) -> AnyArray:
@@ -96,14 +97,6 @@ def _inverse(m: AnyArray) -> AnyArray:
     return np.where(is_singular, np.nan, inverse)
 
 
-def _any(v: AnyArray) -> AnyArray:
-    return np.any(v, axis=-1)
-
-
-def _all(v: AnyArray) -> AnyArray:
-    return np.all(v, axis=-1)
-
-
 _ON_INTEGERS: dict[ops.Op, Callable[..., Any]] = {
     ops.FLOOR_DIV: _floor_divide,
     ops.MOD: _modulo,
@@ -113,6 +106,6 @@ _ON_INTEGERS: dict[ops.Op, Callable[..., Any]] = {
 _SPECIAL: dict[ops.Op, Callable[..., Any]] = {
     ops.MATMUL: matrix_product,
     ops.INVERSE: _inverse,
-    ops.ANY_OF: _any,
-    ops.ALL_OF: _all,
+    ops.ANY_OF: partial(np.any, axis=-1),
+    ops.ALL_OF: partial(np.all, axis=-1),
 }

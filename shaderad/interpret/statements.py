@@ -7,7 +7,8 @@ or `continue` are kept by their loop; those that leave by `return` are dropped.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,13 @@ from shaderad.interpret.cells import (
     cells,
     combined,
     data_of,
+    filled,
     float_cells,
     mapped,
     parts,
     rebuilt,
+    row_of,
+    to_host,
 )
 from shaderad.interpret.derivatives import DiffCall, backward_diff
 from shaderad.interpret.expressions import (
@@ -33,21 +37,22 @@ from shaderad.interpret.expressions import (
     element_place,
     evaluate,
 )
-from shaderad.interpret.forms import row_of, to_host
-from shaderad.interpret.machine import Frame, Machine, Rows, at_rows, merged, read, write
-from shaderad.interpret.memory import (
+from shaderad.interpret.machine import (
+    CallFrame,
     ElementRows,
+    Line,
+    ReportKind,
+    Rows,
     Stored,
     Write,
+    at_rows,
     kept_extreme,
     last_writes,
     unwritten,
 )
-from shaderad.interpret.reports import Line, ReportKind
-from shaderad.interpret.tape import Tape
 from shaderad.ir import nodes
 from shaderad.ir.tables import check_rows
-from shaderad.ir.types import Access, Pair
+from shaderad.ir.types import Access
 
 _NO_ROWS = np.zeros(0, np.intp)
 
@@ -61,11 +66,9 @@ class _LoopExits:
 
 
 @dataclass(slots=True)
-class StatementRunner:
-    """Runs statements of one frame."""
+class StatementRunner(CallFrame):
+    """A frame that runs statements."""
 
-    machine: Machine
-    frame: Frame
     loops: list[_LoopExits] = field(default_factory=list[_LoopExits])
 
     def block(self, body: tuple[nodes.Stmt, ...], rows: Rows) -> Rows:
@@ -77,101 +80,82 @@ class StatementRunner:
         return rows
 
     def value(self, e: nodes.Expr, rows: Rows) -> Value:
-        return evaluate(self.machine, self.frame, e, rows)
+        return evaluate(self, e, rows)
 
     # -- names --------------------------------------------------------------------------------
 
     def assign(self, s: nodes.Assign, rows: Rows) -> Rows:
         value = self.value(s.value, rows)
         if s.path:
-            old = self._variable(s.name, rows)
-            value = self._updated(old, s.path, rows, lambda _: value)
-        write(self.machine, self.frame, s.name, rows, value)
+            is_set = s.name in self.variables
+            zero = self.machine.zero(self.types[s.name], len(rows))
+            old = self.read(s.name, rows) if is_set else zero
+            value = self._updated(old, s.path, rows, value)
+        self.write(s.name, rows, value)
         return rows
 
-    def _variable(self, name: str, rows: Rows) -> Value:
-        if name not in self.frame.variables:
-            return self.machine.zero(self.frame.types[name], len(rows))
-        return read(self.machine, self.frame, name, rows)
-
-    def _updated(
-        self,
-        value: Value,
-        path: tuple[nodes.Step, ...],
-        rows: Rows,
-        change: Callable[[Value], Value],
-    ) -> Value:
-        """`value`, which has one row for each of `rows`, with the part at `path` changed."""
+    def _updated(self, value: Value, path: tuple[nodes.Step, ...], rows: Rows, new: Value) -> Value:
+        """`value`, which has one row for each of `rows`, with `new` at `path`."""
         if not path:
-            return change(value)
-        step, rest = path[0], path[1:]
+            return new
+        tape, step, rest = self.tape, path[0], path[1:]
         if isinstance(step, nodes.ElementStep):
-            return self._with_element(value, step, rest, rows, change)
+            place = element_place(self, step.index, value, rows)
+            old = element(tape, value, place, len(rows))
+            new = at_rows(tape, self._updated(old, rest, rows, new), place.rows, len(rows))
+            key = (place.rows, place.elements)
+            return combined(lambda base, c: tape.put(base, key, c), value, new)
         if isinstance(step, nodes.SwizzleStep):
             key = (slice(None), columns(step.components))
-            tape = self.machine.tape
             old = tape.take(cell(value), key, is_unique=True)
-            return tape.put(cell(value), key, cell(self._updated(old, rest, rows, change)))
+            return tape.put(cell(value), key, cell(self._updated(old, rest, rows, new)))
         name = step.name if isinstance(step, nodes.FieldStep) else "d"
-        return parts(value) | {name: self._updated(parts(value)[name], rest, rows, change)}
-
-    def _with_element(
-        self,
-        value: Value,
-        step: nodes.ElementStep,
-        rest: tuple[nodes.Step, ...],
-        rows: Rows,
-        change: Callable[[Value], Value],
-    ) -> Value:
-        index = data_of(self.value(step.index, rows))
-        place = element_place(self.machine, self.frame, step.index, index, value, rows)
-        new = self._updated(element(self.machine, value, place), rest, rows, change)
-        tape, key = self.machine.tape, (place.rows, place.elements)
-        inside = at_rows(tape, new, place.rows, len(rows))
-        return combined(lambda base, c: tape.put(base, key, c), value, inside)
+        return parts(value) | {name: self._updated(parts(value)[name], rest, rows, new)}
 
     # -- arrays -------------------------------------------------------------------------------
 
     def store(self, s: nodes.Store, rows: Rows) -> Rows:
         value = self.value(s.value, rows)
         stored = self.machine.memory[s.buffer]
-        place = buffer_place(self.machine, self.frame, s, rows)
+        place = buffer_place(self, s, rows)
         last = last_writes(place.elements)
         elements, writers = place.elements[last], place.rows[last]
-        tape = self.machine.tape
+        tape = self.tape
         value = at_rows(tape, value, writers, len(rows))
         if s.path:
             old = mapped(lambda c: tape.take(c, elements, is_unique=True), stored.value)
-            value = self._updated(old, s.path, rows[writers], lambda _: value)
-        stored.value = combined(
-            lambda base, new: _with(tape, base, elements, new), stored.value, value
-        )
+            value = self._updated(old, s.path, rows[writers], value)
+
+        def put(base: Cell, new: Cell) -> Cell:
+            is_whole = len(elements) == len(base.data) and np.all(np.diff(elements) > 0)
+            return new if is_whole else tape.put(base, elements, new)
+
+        stored.value = combined(put, stored.value, value)
         return rows
 
     def accumulate(self, s: nodes.Accumulate, rows: Rows) -> Rows:
         stored = self.machine.memory[s.buffer]
         if stored.buffer.access is not Access.ADD:
             return self._compete(s, rows, stored)
-        place, value = self._addend(s, rows, Access.ADD)
-        tape = self.machine.tape
+        place, _, value = self._operand(s, s.value, rows, Access.ADD)
         stored.value = combined(
-            lambda base, new: tape.add_at(base, place.elements, new), stored.value, value
+            lambda base, new: self.tape.add_at(base, place.elements, new), stored.value, value
         )
         return rows
 
     def _compete(self, s: nodes.Accumulate, rows: Rows, stored: Stored) -> Rows:
         """A write to a Min or Max array and, in kernels with tangents, to its tangents."""
-        place, value = self._addend(s, rows, stored.buffer.access)
-        threads = self.frame.threads[rows[place.rows]]
+        place, _, value = self._operand(s, s.value, rows, stored.buffer.access)
+        threads = self.threads[rows[place.rows]]
         values = list(cells(value))
         new_dots: list[Cell | None] = [None] * len(values)
         dots = list(new_dots)
         if s.tangent is not None:
-            _, dot = self._addend(replace(s, value=s.tangent), rows, Access.ADD)
+            _, _, dot = self._operand(s, s.tangent, rows, Access.ADD)
             new_dots = [*cells(dot)]
             dots = [*cells(self.machine.memory[s.tangent_buffer].value)]
         extremes = [
-            kept_extreme(self.machine.tape, stored, base,
+            kept_extreme(self.tape, stored, base,
                          Write(k, place.elements, values[k], threads, new_dots[k]), dots[k])
             for k, base in enumerate(cells(stored.value))
         ]  # fmt: skip
@@ -183,7 +167,7 @@ class StatementRunner:
         return rows
 
     def accumulate_gradient(self, s: nodes.AccumulateGradient, rows: Rows) -> Rows:
-        place, value = self._addend(s, rows, Access.ADD)
+        place, part, value = self._operand(s, s.value, rows, Access.ADD)
         stored = self.machine.memory[s.buffer]
         gradients = self.machine.gradients
         if gradients is None:
@@ -193,39 +177,37 @@ class StatementRunner:
             for base, bar in bars:
                 gradients.add_at(base, place.elements, bar.data)
             return rows
-        for (base, bar), mask in zip(bars, self._path_masks(s, rows, place), strict=True):
-            row, *axes = np.nonzero(mask)
+        is_written = self._whole(s, filled(part, lambda _: 1), rows[place.rows], Access.ADD)
+        for (base, bar), mask in zip(bars, float_cells(is_written), strict=True):
+            row, *axes = np.nonzero(mask.data)
             gradients.set_at(base, (place.elements[row], *axes), bar.data[row, *axes])
         return rows
 
-    def _path_masks(
-        self, s: nodes.AccumulateGradient, rows: Rows, place: ElementRows
-    ) -> list[AnyArray]:
-        """For each float cell of the elements, True for the components at the path of the write."""
-        t = self.machine.memory[s.buffer].buffer.type.element
-        zeros = self.machine.zero(t, len(place.rows))
+    def _operand(
+        self,
+        s: nodes.Accumulate | nodes.AccumulateGradient,
+        e: nodes.Expr,
+        rows: Rows,
+        access: Access,
+    ) -> tuple[ElementRows, Value, Value]:
+        """The elements of a write; `e` for each of them, as their part, and as whole elements."""
+        value = self.value(e, rows)
+        place = buffer_place(self, s, rows)
+        part = at_rows(self.tape, value, place.rows, len(rows))
+        return place, part, self._whole(s, part, rows[place.rows], access)
 
-        def ones(value: Value) -> Value:
-            return mapped(lambda c: Cell(np.ones_like(c.data)), value)
-
-        value = self._updated(zeros, s.path, rows[place.rows], ones)
-        return [c.data != 0 for c in float_cells(value)]
-
-    def _addend(
-        self, s: nodes.Accumulate | nodes.AccumulateGradient, rows: Rows, access: Access
-    ) -> tuple[ElementRows, Value]:
-        """The elements of a write, and whole operands for them, neutral outside the path."""
-        value = self.value(s.value, rows)
-        place = buffer_place(self.machine, self.frame, s, rows)
-        value = at_rows(self.machine.tape, value, place.rows, len(rows))
-        if s.path:
-            element_type = self.machine.memory[s.buffer].buffer.type.element
-            whole = mapped(
-                lambda c: Cell(np.full_like(c.data, unwritten(access, c.data.dtype))),
-                self.machine.zero(element_type, len(place.rows)),
-            )
-            value = self._updated(whole, s.path, rows[place.rows], lambda _: value)
-        return place, value
+    def _whole(
+        self,
+        s: nodes.Accumulate | nodes.AccumulateGradient,
+        part: Value,
+        rows: Rows,
+        access: Access,
+    ) -> Value:
+        """Elements with `part` at the path of a write, neutral outside of it."""
+        if not s.path:
+            return part
+        zeros = self.machine.zero(self.machine.memory[s.buffer].buffer.type.element, len(rows))
+        return self._updated(filled(zeros, partial(unwritten, access)), s.path, rows, part)
 
     # -- calls --------------------------------------------------------------------------------
 
@@ -236,22 +218,21 @@ class StatementRunner:
     def backward_diff(self, s: nodes.BackwardDiff, rows: Rows) -> Rows:
         args = [self.value(a, rows) for a in s.args]
         cotangent = self.value(s.cotangent, rows)
-        is_pair = [isinstance(a.type, Pair) for a in s.args]
-        diff = DiffCall(s.function, args, is_pair, self.frame.threads[rows])
+        diff = DiffCall(s.function, args, self.threads[rows])
         bars = backward_diff(self.machine, diff, cotangent)
         for a, pair, bar in zip(s.args, args, bars, strict=True):
             if bar is not None and isinstance(a, nodes.Var):
-                write(self.machine, self.frame, a.name, rows, parts(pair) | {"d": bar})
+                self.write(a.name, rows, parts(pair) | {"d": bar})
         return rows
 
     def assert_(self, s: nodes.Assert, rows: Rows) -> Rows:
         fails = ~data_of(self.value(s.condition, rows))
-        self.machine.reports.add(ReportKind.ASSERT, s.span, s.text, self.frame.threads[rows[fails]])
+        self.report(ReportKind.ASSERT, s.span, s.text, rows[fails])
         return rows
 
     def print(self, s: nodes.Print, rows: Rows) -> Rows:
         values = [to_host(self.value(e, rows), (len(rows),)) for e in s.values]
-        for k, thread in enumerate(self.frame.threads[rows]):
+        for k, thread in enumerate(self.threads[rows]):
             text = s.form.text(row_of(value, k) for value in values)
             self.machine.reports.printed.append(Line(s.span, int(thread), text))
         return rows
@@ -270,7 +251,7 @@ class StatementRunner:
         )
         trips = _trip_count(start, stop, step)
         # Indexed by row of the frame: fewer rows remain in each iteration.
-        first, stride, left = (np.zeros(self.frame.count, np.int64) for _ in range(3))
+        first, stride, left = (np.zeros(self.count, np.int64) for _ in range(3))
         first[rows], stride[rows], left[rows] = start, step, trips
 
         def has_more(k: int, here: Rows) -> AnyArray:
@@ -278,7 +259,7 @@ class StatementRunner:
             if s.limit is None or k < s.limit:
                 position = (first[here] + k * stride[here])[going].astype(np.int32)
                 if position.size:
-                    write(self.machine, self.frame, s.variable, here[going], Cell(position))
+                    self.write(s.variable, here[going], Cell(position))
             return going
 
         return self._loop(s, rows, has_more)
@@ -299,8 +280,7 @@ class StatementRunner:
             if not rows.size:
                 break
             if s.limit is not None and k >= s.limit:
-                threads = self.frame.threads[rows]
-                self.machine.reports.add(ReportKind.LIMIT, s.span, str(s.limit), threads)
+                self.report(ReportKind.LIMIT, s.span, str(s.limit), rows)
                 break
             loop = _LoopExits()
             self.loops.append(loop)
@@ -321,16 +301,8 @@ class StatementRunner:
     def return_(self, s: nodes.Return, rows: Rows) -> Rows:
         if s.value is not None:
             value = self.value(s.value, rows)
-            frame = self.frame
-            frame.result = merged(self.machine, frame, frame.result, rows, value, s.value.type)
+            self.result = self.merged(self.result, rows, value, s.value.type)
         return _NO_ROWS
-
-
-def _with(tape: Tape, base: Cell, elements: AnyArray, new: Cell) -> Cell:
-    """`base` with some elements replaced."""
-    if len(elements) == len(base.data) and np.all(np.diff(elements) > 0):
-        return new
-    return tape.put(base, elements, new)
 
 
 def _together(*groups: Rows) -> Rows:

@@ -1,7 +1,7 @@
 """The tape: operations on cells, recorded to be run forward (jvp) and backward (vjp).
 
 Each method of `Tape` computes a cell from cells and records an entry if a derivative may flow.
-There are few kinds: primitives, whose derivatives are rows of ``rules/``, and linear moves of
+There are two kinds: primitives, whose derivatives are rows of ``rules/``, and linear moves of
 elements. Invariant: entries are in the order of execution and concern only the threads that
 executed them, so a branch not taken contributes exactly 0.
 """
@@ -140,55 +140,94 @@ class Tape:
     def fresh(self, source: Cell) -> Cell:
         """The same values as a new cell, tracked even where `source` is not."""
         result = Cell(source.data, is_tracked=True)
-        self.note(Rearranged(result, source, _same, _same))
+        self.note(
+            Linear(
+                result, (source,), lambda _, dots: dots[0], lambda bars, bar: bars.add(source, bar)
+            )
+        )
         return result
 
     # -- operations ---------------------------------------------------------------------------
 
-    def _result(
-        self, data: AnyArray, inputs: Sequence[Cell], entry: Callable[[Cell], TapeEntry]
-    ) -> Cell:
-        """A cell of `data`, whose ``entry(cell)`` is recorded if an input is tracked."""
-        result = Cell(data, is_tracked=self.tracks(*inputs))
-        if result.is_tracked:
-            self.note(entry(result))
-        return result
-
     def apply(self, row: Row, data: AnyArray, args: Sequence[Cell]) -> Cell:
         """The result `data` of a primitive with derivative `row`."""
-        return self._result(data, args, lambda result: Applied(result, tuple(args), row))
+        result = Cell(data, is_tracked=self.tracks(*args))
+        if result.is_tracked:
+            self.note(Applied(result, tuple(args), row))
+        return result
+
+    def _linear(
+        self, data: AnyArray, inputs: Sequence[Cell], move: Move, transposed: Transposed
+    ) -> Cell:
+        result = Cell(data, is_tracked=self.tracks(*inputs))
+        if result.is_tracked:
+            self.note(Linear(result, tuple(inputs), move, transposed))
+        return result
 
     def take(self, source: Cell, key: Key, *, is_unique: bool = False) -> Cell:
         """``source[key]``; `is_unique` promises that no element is taken twice."""
-        return self._result(
-            source.data[key], (source,), lambda result: Taken(result, source, key, is_unique)
+        return self._linear(
+            source.data[key],
+            (source,),
+            lambda tape, dots: tape.take(dots[0], key, is_unique=is_unique),
+            lambda bars, bar: bars.add_at(source, key, bar, is_unique=is_unique),
         )
 
     def put(self, base: Cell, key: Key, value: Cell) -> Cell:
-        """`base` with ``base[key]`` replaced; `key` names no element twice."""
+        """`base` with ``base[key]`` replaced, which gets no cotangent; `key` names none twice."""
         data = base.data.copy()
         data[key] = value.data
-        return self._result(data, (base, value), lambda result: Put(result, base, key, value))
+
+        def transposed(bars: CellCotangents, bar: AnyArray) -> None:
+            bars.add(value, bar[key])
+            if base.is_tracked:
+                rest = bar.copy()
+                rest[key] = 0
+                bars.add(base, rest)
+
+        return self._linear(
+            data, (base, value), lambda tape, dots: tape.put(dots[0], key, dots[1]), transposed
+        )
 
     def add_at(self, base: Cell, key: Key, value: Cell) -> Cell:
-        """`base` with `value` added at elements that may repeat."""
+        """`base` with `value` added at elements that may repeat; its transpose reads them."""
         data = base.data.copy()
         np.add.at(data, key, value.data)
-        return self._result(data, (base, value), lambda result: Added(result, base, key, value))
 
-    def rearrange(self, source: Cell, forward: Move, transposed: Move) -> Cell:
+        def transposed(bars: CellCotangents, bar: AnyArray) -> None:
+            bars.add(value, bar[key])
+            bars.add(base, bar)
+
+        return self._linear(
+            data, (base, value), lambda tape, dots: tape.add_at(dots[0], key, dots[1]), transposed
+        )
+
+    def rearrange(
+        self,
+        source: Cell,
+        forward: Callable[[AnyArray], AnyArray],
+        transposed: Callable[[AnyArray], AnyArray],
+    ) -> Cell:
         """``forward(source)`` for a linear `forward` with the given transpose."""
-        return self._result(
+        return self._linear(
             forward(source.data),
             (source,),
-            lambda result: Rearranged(result, source, forward, transposed),
+            lambda tape, dots: tape.rearrange(dots[0], forward, transposed),
+            lambda bars, bar: bars.add(source, transposed(bar)),
         )
 
     def join(self, sources: Sequence[Cell], shape: tuple[int, ...]) -> Cell:
         """The elements of all sources one after the other, thread by thread, in `shape`."""
         flat = [c.data.reshape(len(c.data), -1) for c in sources]
+        ends = np.cumsum([part.shape[1] for part in flat])
+
+        def transposed(bars: CellCotangents, bar: AnyArray) -> None:
+            bar_by_source = np.split(bar.reshape(len(bar), -1), ends[:-1], axis=1)
+            for source, source_bar in zip(sources, bar_by_source, strict=True):
+                bars.add(source, source_bar.reshape(source.data.shape))
+
         data = np.concatenate(flat, axis=1).reshape(shape)
-        return self._result(data, sources, lambda result: Joined(result, tuple(sources)))
+        return self._linear(data, sources, lambda tape, dots: tape.join(dots, shape), transposed)
 
     # -- sweeps -------------------------------------------------------------------------------
 
@@ -203,11 +242,10 @@ class Tape:
             entry.pull(bars)
 
 
-Move = Callable[[AnyArray], AnyArray]
-
-
-def _same(data: AnyArray) -> AnyArray:
-    return data
+Move = Callable[[Tape, Sequence[Cell]], Cell]
+"""A linear function of cells, run on a tape."""
+Transposed = Callable[[CellCotangents, AnyArray], None]
+"""Adds to the cotangents of the inputs, given that of the result."""
 
 
 @dataclass(slots=True)
@@ -234,112 +272,20 @@ class Applied:
 
 
 @dataclass(slots=True)
-class Taken:
-    """``result = source[key]``; its transpose adds at `key`."""
+class Linear:
+    """``result = move(*inputs)`` for a linear `move` with transpose `transposed`."""
 
     result: Cell
-    source: Cell
-    key: Key
-    is_unique: bool
+    inputs: tuple[Cell, ...]
+    move: Move
+    transposed: Transposed
 
     def push(self, tape: Tape, dots: CellTangents) -> None:
-        dot = dots.get(self.source)
-        if dot is not None:
-            dots.set(self.result, tape.take(dot, self.key, is_unique=self.is_unique))
-
-    def pull(self, bars: CellCotangents) -> None:
-        bar = bars.take(self.result)
-        if bar is not None:
-            bars.add_at(self.source, self.key, bar, is_unique=self.is_unique)
-
-
-@dataclass(slots=True)
-class Put:
-    """``result = base`` but ``result[key] = value``; replaced elements get no cotangent."""
-
-    result: Cell
-    base: Cell
-    key: Key
-    value: Cell
-
-    def push(self, tape: Tape, dots: CellTangents) -> None:
-        inputs_dot = dots.all_of((self.base, self.value))
+        inputs_dot = dots.all_of(self.inputs)
         if inputs_dot is not None:
-            base_dot, value_dot = inputs_dot
-            dots.set(self.result, tape.put(base_dot, self.key, value_dot))
-
-    def pull(self, bars: CellCotangents) -> None:
-        bar = bars.take(self.result)
-        if bar is None:
-            return
-        bars.add(self.value, bar[self.key])
-        if self.base.is_tracked:
-            rest = bar.copy()
-            rest[self.key] = 0
-            bars.add(self.base, rest)
-
-
-@dataclass(slots=True)
-class Added:
-    """``result = base`` but ``result[key] += value``; its transpose reads at `key`."""
-
-    result: Cell
-    base: Cell
-    key: Key
-    value: Cell
-
-    def push(self, tape: Tape, dots: CellTangents) -> None:
-        inputs_dot = dots.all_of((self.base, self.value))
-        if inputs_dot is not None:
-            base_dot, value_dot = inputs_dot
-            dots.set(self.result, tape.add_at(base_dot, self.key, value_dot))
+            dots.set(self.result, self.move(tape, inputs_dot))
 
     def pull(self, bars: CellCotangents) -> None:
         bar = bars.take(self.result)
         if bar is not None:
-            bars.add(self.value, bar[self.key])
-            bars.add(self.base, bar)
-
-
-@dataclass(slots=True)
-class Rearranged:
-    """``result = forward(source)`` for a linear `forward` with transpose `transposed`."""
-
-    result: Cell
-    source: Cell
-    forward: Move
-    transposed: Move
-
-    def push(self, tape: Tape, dots: CellTangents) -> None:
-        dot = dots.get(self.source)
-        if dot is not None:
-            dots.set(self.result, tape.rearrange(dot, self.forward, self.transposed))
-
-    def pull(self, bars: CellCotangents) -> None:
-        bar = bars.take(self.result)
-        if bar is not None:
-            bars.add(self.source, self.transposed(bar))
-
-
-@dataclass(slots=True)
-class Joined:
-    """``result`` holds the elements of all sources; its transpose splits them."""
-
-    result: Cell
-    sources: tuple[Cell, ...]
-
-    def push(self, tape: Tape, dots: CellTangents) -> None:
-        sources_dot = dots.all_of(self.sources)
-        if sources_dot is not None:
-            dots.set(self.result, tape.join(sources_dot, self.result.data.shape))
-
-    def pull(self, bars: CellCotangents) -> None:
-        bar = bars.take(self.result)
-        if bar is None:
-            return
-        flat = bar.reshape(len(bar), -1)
-        start = 0
-        for source in self.sources:
-            width = source.data[0].size
-            bars.add(source, flat[:, start : start + width].reshape(source.data.shape))
-            start += width
+            self.transposed(bars, bar)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from shaderad.diagnostics import DerivativeError
-from shaderad.interpret import functions
 from shaderad.interpret.cells import Cell
 from shaderad.interpret.expressions import evaluate
-from shaderad.interpret.machine import Frame, Machine, all_rows
-from shaderad.interpret.reports import RunReports
-from shaderad.interpret.tape import CellCotangents, CellTangents, Tape
+from shaderad.interpret.machine import CallFrame
+from shaderad.interpret.run import new_machine
+from shaderad.interpret.tape import CellCotangents, CellTangents
 from shaderad.ir import nodes, ops
 from shaderad.ir.arrays import Graph
 from shaderad.ir.nodes import Expr
@@ -72,18 +70,13 @@ def shape_of(t: Type) -> tuple[int, ...]:
     return (t.row_count, t.column_count) if isinstance(t, Matrix) else ()
 
 
-def machine(*, is_recording: bool) -> Machine:
-    return Machine(tape=Tape(is_recording=is_recording), precision=np.float64, memory={},
-                   reports=RunReports(), run=functions.run)  # fmt: skip
-
-
 def run(e: Expr | None, data: Mapping[str, Any], like: Any) -> Any:
     if e is None:
         return np.zeros_like(like)
     types = {v.name: v.type for v in in_order(e) if isinstance(v, nodes.Var)}
-    frame = Frame(np.arange(COUNT), types, {name: Cell(x) for name, x in data.items()})
-    exact = replace(machine(is_recording=False), rounds_constants=False)
-    found: Any = evaluate(exact, frame, e, all_rows(frame))
+    exact = new_machine(rounds_constants=False)
+    frame = CallFrame(exact, np.arange(COUNT), types, {n: Cell(x) for n, x in data.items()})
+    found: Any = evaluate(frame, e, frame.rows)
     return found.data
 
 
@@ -117,10 +110,11 @@ def test_push_and_pull_of_an_op_are_those_of_its_row(op: ops.Op, types: tuple[Ty
 def by_tape(
     e: Expr, types: tuple[Type, ...], data: Mapping[str, Any], dots: Mapping[str, Any], bar: Any
 ) -> tuple[Any, dict[str, Any]]:
-    own = machine(is_recording=True)
+    own = new_machine(is_recording=True)
     known = {n: Cell(x, is_tracked=x.dtype.kind == "f") for n, x in data.items()}
-    frame = Frame(np.arange(COUNT), {f"a{k}": t for k, t in enumerate(types)}, dict(known))
-    y: Any = evaluate(own, frame, e, all_rows(frame))
+    type_by_name = {f"a{k}": t for k, t in enumerate(types)}
+    frame = CallFrame(own, np.arange(COUNT), type_by_name, dict(known))
+    y: Any = evaluate(frame, e, frame.rows)
     tangents, cotangents = CellTangents(), CellCotangents()
     for name, dot in dots.items():
         tangents.set(known[name], Cell(dot))
