@@ -15,26 +15,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
-from shaderad.ir import ops, sizes
-from shaderad.ir.nodes import (
-    Apply,
-    Assign,
-    Const,
-    ElementStep,
-    Evaluate,
-    Expr,
-    FieldStep,
-    For,
-    If,
-    Step,
-    Stmt,
-    Store,
-    SwizzleStep,
-    Var,
-)
+from shaderad.bodies.loops import constant_range
+from shaderad.ir import nodes, ops, sizes
+from shaderad.ir.nodes import Expr, Step
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT
-from shaderad.ir.walk import blocks, reads, rewrite_expression, statements, writes
+from shaderad.ir.walk import Block, blocks, reads, rewrite_expression, statements, writes
 
 # Largest number of iterations whose offsets are enumerated; longer loops are not provable.
 _MAX_ITERATIONS = 4096
@@ -54,7 +40,7 @@ class _Side:
 
 @dataclass(frozen=True)
 class _Site:
-    store: Store
+    store: nodes.Store
     ranges: Mapping[str, range]
     """Variables of the enclosing constant loops."""
     sides: tuple[_Side, ...] = ()
@@ -62,6 +48,8 @@ class _Site:
 
 _Place = tuple[tuple[int, ...], Mapping[str, int]]
 """Offsets of a write modulo the coefficients, and the values of the loop variables."""
+_Named = Mapping[str, Expr]
+"""Expressions of locals by name."""
 _Part = str | frozenset[int] | None
 """The part that a step of a path enters: a field, components, or `None` for a variable index."""
 
@@ -71,7 +59,6 @@ class _Write:
     """A store in one iteration of the loops around it."""
 
     site: _Site
-    place: tuple[int, ...]
     parts: tuple[_Part, ...]
     at: Mapping[str, int]
 
@@ -93,7 +80,7 @@ def _may_overlap(a: _Part, b: _Part) -> bool:
 
 
 def is_injective(
-    body: tuple[Stmt, ...],
+    body: Block,
     buffer: str,
     index_names: tuple[str, ...],
     uniforms: frozenset[str],
@@ -108,7 +95,7 @@ def is_injective(
         uniforms: Names with the same value in all threads.
         at_zero: Those of `index_names` that are 0 in every thread of the dispatch.
     """
-    named = {**_named_once(body), **{n: Const(type=INT, value=0) for n in at_zero}}
+    named = {**_named_once(body), **{n: nodes.Const(type=INT, value=0) for n in at_zero}}
     index_names = tuple(n for n in index_names if n not in at_zero)
     uniforms -= writes(body)
     sites = [s for s in _sites(body, {}, ()) if s.store.buffer == buffer]
@@ -117,35 +104,33 @@ def is_injective(
     seen: dict[tuple[int, ...], list[_Write]] = {}
     shapes = set[object]()
     for site in sites:
-        indices = tuple(_unfolded(e, named) for e in site.store.indices)
+        indices = [_unfolded(e, named) for e in site.store.indices]
         shape_and_places = _places(site, indices, index_names, uniforms)
         if shape_and_places is None:
             return False
         shape, places = shape_and_places
         shapes.add(shape)
-        if len(shapes) > 1:
-            return False
         for place, at in places:
-            write = _Write(site, place, _parts(site.store.path, named, at), at)
+            write = _Write(site, _parts(site.store.path, named, at), at)
             if any(write.may_meet(other) for other in seen.get(place, [])):
                 return False
             seen.setdefault(place, []).append(write)
-    return True
+    return len(shapes) == 1
 
 
 def repeated_write(
-    body: tuple[Stmt, ...], buffer: str, index_names: tuple[str, ...], uniforms: frozenset[str]
-) -> Store | None:
+    body: Block, buffer: str, index_names: tuple[str, ...], uniforms: frozenset[str]
+) -> nodes.Store | None:
     """A write outside loops that always repeats an earlier one, which ``sad.unique`` forbids."""
     named = _named_once(body)
     fixed = (frozenset(index_names) | uniforms) - writes(body)
     seen: dict[tuple[Expr, ...], list[_Write]] = {}
     for site in _sites(body, {}, ()):
         indices = tuple(_unfolded(e, named) for e in site.store.indices)
-        names = reads(Evaluate(call=e) for e in indices)
+        names = reads(nodes.Evaluate(call=e) for e in indices)
         if site.store.buffer != buffer or site.ranges or not names <= fixed:
             continue
-        write = _Write(site, (), _parts(site.store.path, named, {}), {})
+        write = _Write(site, _parts(site.store.path, named, {}), {})
         earlier = [
             w for w in seen.get(indices, []) if site.sides[: len(w.site.sides)] == w.site.sides
         ]
@@ -155,35 +140,32 @@ def repeated_write(
     return None
 
 
-def _parts(
-    path: tuple[Step, ...], named: Mapping[str, Expr], at: Mapping[str, int]
-) -> tuple[_Part, ...]:
-    parts: list[_Part] = []
-    for step in path:
-        if isinstance(step, FieldStep):
-            parts.append(step.name)
-        elif isinstance(step, SwizzleStep):
-            parts.append(frozenset("xyzw".index(letter) for letter in step.components))
-        else:
-            assert isinstance(step, ElementStep)
-            form = _linear(_unfolded(step.index, named))
-            if form is None or not sizes.symbols(form) <= at.keys():
-                parts.append(None)
-            else:
-                parts.append(frozenset({sizes.evaluate(form, at)}))
-    return tuple(parts)
+def _parts(path: tuple[Step, ...], named: _Named, at: Mapping[str, int]) -> tuple[_Part, ...]:
+    return tuple(_part(step, named, at) for step in path)
 
 
-def _named_once(body: tuple[Stmt, ...]) -> dict[str, Expr]:
+def _part(step: Step, named: _Named, at: Mapping[str, int]) -> _Part:
+    if isinstance(step, nodes.FieldStep):
+        return step.name
+    if isinstance(step, nodes.SwizzleStep):
+        return frozenset("xyzw".index(letter) for letter in step.components)
+    assert isinstance(step, nodes.ElementStep)
+    form = _linear(_unfolded(step.index, named))
+    if form is None or not sizes.symbols(form) <= at.keys():
+        return None
+    return frozenset({sizes.evaluate(form, at)})
+
+
+def _named_once(body: Block) -> _Named:
     """The expressions of locals that are bound once, and as a whole.
 
     Excludes expressions with a variable of several loops: the local outlives the loop.
     """
-    bound: dict[str, list[Assign]] = {}
+    bound: dict[str, list[nodes.Assign]] = {}
     for s in statements(body):
-        if isinstance(s, Assign):
+        if isinstance(s, nodes.Assign):
             bound.setdefault(s.name, []).append(s)
-    variables = Counter(s.variable for s in statements(body) if isinstance(s, For))
+    variables = Counter(s.variable for s in statements(body) if isinstance(s, nodes.For))
     shared = {n for n, count in variables.items() if count > 1}
     return {
         n: assigns[0].value
@@ -192,29 +174,26 @@ def _named_once(body: tuple[Stmt, ...]) -> dict[str, Expr]:
     }
 
 
-def _unfolded(e: Expr, named: Mapping[str, Expr]) -> Expr:
+def _unfolded(e: Expr, named: _Named) -> Expr:
     """`e` with the names in `named` replaced, also in the expressions that replace them."""
 
     def unfold(part: Expr) -> Expr:
-        if isinstance(part, Var) and part.name in named:
+        if isinstance(part, nodes.Var) and part.name in named:
             return rewrite_expression(named[part.name], unfold)
         return part
 
     return rewrite_expression(e, unfold)
 
 
-def _sites(
-    body: tuple[Stmt, ...], ranges: Mapping[str, range], sides: tuple[_Side, ...]
-) -> Iterator[_Site]:
+def _sites(body: Block, ranges: Mapping[str, range], sides: tuple[_Side, ...]) -> Iterator[_Site]:
     for s in body:
-        if isinstance(s, Store):
+        if isinstance(s, nodes.Store):
             yield _Site(s, ranges, sides)
-        elif isinstance(s, If):
+        elif isinstance(s, nodes.If):
             for block, is_then in ((s.then, True), (s.otherwise, False)):
                 yield from _sites(block, ranges, (*sides, _Side(id(s), is_then, tuple(ranges))))
-        elif isinstance(s, For) and all(isinstance(b, Const) for b in (s.start, s.stop, s.step)):
-            bounds = (int(b.value) for b in (s.start, s.stop, s.step) if isinstance(b, Const))
-            yield from _sites(s.body, {**ranges, s.variable: range(*bounds)}, sides)
+        elif isinstance(s, nodes.For) and (counters := constant_range(s)) is not None:
+            yield from _sites(s.body, {**ranges, s.variable: counters}, sides)
         else:
             for block in blocks(s):
                 # Two iterations of a loop of unknown length; no index may name its variable.
@@ -223,15 +202,14 @@ def _sites(
 
 def _places(
     site: _Site,
-    indices: tuple[Expr, ...],
+    indices: list[Expr],
     index_names: tuple[str, ...],
     uniforms: frozenset[str],
 ) -> tuple[object, list[_Place]] | None:
     """The shape of the index tuple, and its places, one for each write; `None` if not provable."""
-    forms = [_linear(e) for e in indices]
     axes: list[tuple[str, int, frozenset[tuple[str, int]]]] = []
     offsets: list[Size] = []
-    for form in forms:
+    for form in map(_linear, indices):
         if form is None:
             return None
         coefficients = _coefficients(form)
@@ -246,15 +224,6 @@ def _places(
         offsets.append(sizes.substituted(form, dict.fromkeys(outer, 0)))
     if sorted(n for n, _, _ in axes if n) != sorted(index_names):
         return None
-    places = _enumerated(site, axes, offsets)
-    return None if places is None else (tuple(axes), places)
-
-
-def _enumerated(
-    site: _Site,
-    axes: list[tuple[str, int, frozenset[tuple[str, int]]]],
-    offsets: list[Size],
-) -> list[_Place] | None:
     if math.prod(map(len, site.ranges.values())) > _MAX_ITERATIONS:
         return None
     places: list[_Place] = []
@@ -263,16 +232,16 @@ def _enumerated(
         place = [sizes.evaluate(offset, at) for offset in offsets]
         wrapped = (p % abs(a) if a else p for p, (_, a, _) in zip(place, axes, strict=True))
         places.append((tuple(wrapped), at))
-    return places
+    return tuple(axes), places
 
 
 def _linear(e: Expr) -> Size | None:
     """`e` as a linear polynomial in the names of the body; `None` for other expressions."""
-    if isinstance(e, Const):
+    if isinstance(e, nodes.Const):
         return int(e.value)
-    if isinstance(e, Var):
+    if isinstance(e, nodes.Var):
         return sizes.symbol(e.name)
-    if not isinstance(e, Apply) or e.op not in _COMBINE:
+    if not isinstance(e, nodes.Apply) or e.op not in _COMBINE:
         return None
     args = [arg for arg in map(_linear, e.args) if arg is not None]
     is_product = e.op is ops.MUL and not any(isinstance(arg, int) for arg in args)

@@ -9,33 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 
-from shaderad.ir import ops
-from shaderad.ir.made_names import made_name
-from shaderad.ir.nodes import (
-    Accumulate,
-    Apply,
-    Assign,
-    Call,
-    Const,
-    Expr,
-    For,
-    Function,
-    If,
-    Kernel,
-    Parameter,
-    Stmt,
-    Var,
-    While,
-)
+from shaderad.ir import nodes, ops
+from shaderad.ir.nodes import Expr, Function, Kernel, Stmt
 from shaderad.ir.types import UINT, Access, Type, is_differentiable
-from shaderad.ir.walk import called, rewrite_expression, rewrite_statement, statements
+from shaderad.ir.walk import called, made_name, rewrite_expression, rewrite_statement, statements
 
 # Odd multiplier of Knuth's multiplicative hashing (TAOCP vol. 3, section 6.4).
 _MULTIPLIER = 0x9E3779B1
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumberedAccumulate(Accumulate):
+class NumberedAccumulate(nodes.Accumulate):
     """A Min or Max write with its number, a uint."""
 
     number: Expr
@@ -61,7 +45,7 @@ class _NumberedFunctions:
         numbering = _Numbering(self, types)
         key = numbering.local("write_number")
         body = numbering.block(f.body, key)
-        parameter = Parameter(name=key.name, type=UINT)
+        parameter = nodes.Parameter(name=key.name, type=UINT)
         return replace(f, parameters=(*f.parameters, parameter), body=body, local_types=types)
 
 
@@ -77,73 +61,75 @@ class _Numbering:
         return tuple(new for s in body for new in self._statement(s, key))
 
     def _statement(self, s: Stmt, key: Expr) -> tuple[Stmt, ...]:
-        if isinstance(s, If):
+        if isinstance(s, nodes.If):
             condition = self._calls(s.condition, key)
             then, otherwise = self.block(s.then, key), self.block(s.otherwise, key)
             return (replace(s, condition=condition, then=then, otherwise=otherwise),)
-        if isinstance(s, For):
+        if isinstance(s, nodes.For):
             start, stop, step = (self._calls(e, key) for e in (s.start, s.stop, s.step))
             s = replace(s, start=start, stop=stop, step=step)
-        if isinstance(s, For | While):
+        if isinstance(s, nodes.For | nodes.While):
             return self._loop(s, key) if self._competes(s) else (s,)
         s = rewrite_statement(s, lambda e: self._call(e, key))
-        if isinstance(s, Accumulate) and s.buffer in self.functions.extremes:
+        if isinstance(s, nodes.Accumulate) and s.buffer in self.functions.extremes:
             own = {f.name: getattr(s, f.name) for f in fields(s)}
             return (NumberedAccumulate(**own, number=_mixed(key, self._site())),)
         return (s,)
 
-    def _competes(self, loop: For | While) -> bool:
+    def _competes(self, loop: nodes.For | nodes.While) -> bool:
         """True if an iteration may write a Min or Max array, itself or through a call."""
         return any(self.functions.writes(f) for f in called((loop,))) or any(
-            isinstance(s, Accumulate) and s.buffer in self.functions.extremes
+            isinstance(s, nodes.Accumulate) and s.buffer in self.functions.extremes
             for s in statements(loop.body)
         )
 
-    def _loop(self, s: For | While, key: Expr) -> tuple[Stmt, ...]:
+    def _loop(self, s: nodes.For | nodes.While, key: Expr) -> tuple[Stmt, ...]:
         counter = self.local("write_step")
         inner = self.local("write_number")
-        if isinstance(s, While):
+        if isinstance(s, nodes.While):
             s = replace(s, condition=self._calls(s.condition, _mixed(key, counter)))
-        step = Apply(type=UINT, op=ops.ADD, args=(counter, Const(type=UINT, value=1)))
+        step = nodes.Apply(type=UINT, op=ops.ADD, args=(counter, nodes.Const(type=UINT, value=1)))
         head = (
-            Assign(name=counter.name, value=step),
-            Assign(name=inner.name, value=_mixed(key, counter)),
+            nodes.Assign(name=counter.name, value=step),
+            nodes.Assign(name=inner.name, value=_mixed(key, counter)),
         )
-        start = Assign(name=counter.name, value=Const(type=UINT, value=0))
+        start = nodes.Assign(name=counter.name, value=nodes.Const(type=UINT, value=0))
         return (start, replace(s, body=(*head, *self.block(s.body, inner))))
 
     def _calls(self, e: Expr, key: Expr) -> Expr:
         return rewrite_expression(e, lambda part: self._call(part, key))
 
     def _call(self, e: Expr, key: Expr) -> Expr:
-        if not isinstance(e, Call) or not self.functions.writes(e.function):
+        if not isinstance(e, nodes.Call) or not self.functions.writes(e.function):
             return e
-        number = _product(Apply(type=UINT, op=ops.BIT_XOR, args=(key, self._site())))
+        number = _product(nodes.Apply(type=UINT, op=ops.BIT_XOR, args=(key, self._site())))
         return replace(e, function=self.functions.of(e.function), args=(*e.args, number))
 
-    def _site(self) -> Const:
+    def _site(self) -> nodes.Const:
         self.site_count += 1
-        return Const(type=UINT, value=self.site_count)
+        return nodes.Const(type=UINT, value=self.site_count)
 
-    def local(self, stem: str) -> Var:
+    def local(self, stem: str) -> nodes.Var:
         name = made_name(stem, self.local_types)
         self.local_types[name] = UINT
-        return Var(type=UINT, name=name)
+        return nodes.Var(type=UINT, name=name)
 
 
 def _mixed(key: Expr, part: Expr) -> Expr:
-    if isinstance(key, Const) and isinstance(part, Const):
-        return Const(type=UINT, value=int(key.value) ^ int(part.value))
-    return _product(Apply(type=UINT, op=ops.BIT_XOR, args=(key, part)))
+    if isinstance(key, nodes.Const) and isinstance(part, nodes.Const):
+        return nodes.Const(type=UINT, value=int(key.value) ^ int(part.value))
+    return _product(nodes.Apply(type=UINT, op=ops.BIT_XOR, args=(key, part)))
 
 
-def _product(mixed: Apply) -> Expr:
+def _product(mixed: nodes.Apply) -> Expr:
     """`mixed` times the multiplier: spreads small numbers, so that others can be mixed in."""
     key, part = mixed.args
-    if isinstance(key, Const) and isinstance(part, Const):
+    if isinstance(key, nodes.Const) and isinstance(part, nodes.Const):
         value = (int(key.value) ^ int(part.value)) * _MULTIPLIER % 2**32
-        return Const(type=UINT, value=value)
-    return Apply(type=UINT, op=ops.MUL, args=(mixed, Const(type=UINT, value=_MULTIPLIER)))
+        return nodes.Const(type=UINT, value=value)
+    return nodes.Apply(
+        type=UINT, op=ops.MUL, args=(mixed, nodes.Const(type=UINT, value=_MULTIPLIER))
+    )
 
 
 def numbered(kernel: Kernel) -> Kernel:
@@ -160,6 +146,6 @@ def numbered(kernel: Kernel) -> Kernel:
         return kernel
     types = dict(kernel.local_types)
     body = _Numbering(_NumberedFunctions(extremes), types).block(
-        kernel.body, Const(type=UINT, value=0)
+        kernel.body, nodes.Const(type=UINT, value=0)
     )
     return replace(kernel, body=body, local_types=types)

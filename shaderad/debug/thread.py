@@ -14,12 +14,12 @@ import numpy as np
 
 from shaderad.arrays.arguments import at_path, normalised_shape, struct_fields
 from shaderad.arrays.arrays import Array
-from shaderad.bodies.extents import axes_of_launch
+from shaderad.bodies.outputs import axes_of_launch
 from shaderad.debug.bodies import Calls
 from shaderad.debug.values import Classes, checked, copied, fitted, from_numpy, zero
 from shaderad.diagnostics import BoundsError, error
 from shaderad.execute.call import CallArguments, asked_shapes, bound_call, checked_dim, inferred_dim
-from shaderad.interpret.memory import neutral
+from shaderad.interpret.machine import neutral
 from shaderad.ir import types
 from shaderad.ir.nodes import KernelParameter
 from shaderad.ir.pointers import holds_pointers

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from shaderad.bodies.extents import axes_of_launch
-from shaderad.bodies.outputs import are_local
+from shaderad.bodies.outputs import are_local, axes_of_launch
 from shaderad.bodies.ranges import conditions
 from shaderad.device.prebuilt import PrebuiltKernel
 from shaderad.diagnostics import nesting
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from shaderad.bodies.extents import Axis
+    from shaderad.bodies.outputs import Axis
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Size
 

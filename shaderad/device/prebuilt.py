@@ -17,7 +17,7 @@ from shaderad.ir import nodes
 from shaderad.lower.bindings import Lowered, Mode
 
 if TYPE_CHECKING:
-    from shaderad.bodies.extents import Axis
+    from shaderad.bodies.outputs import Axis
     from shaderad.device.devices import Choice
     from shaderad.runtime import Capabilities
 

@@ -33,7 +33,7 @@ from shaderad.trace.tape import launched
 from shaderad.trace.traced import is_traced
 
 if TYPE_CHECKING:
-    from shaderad.bodies.extents import Axis
+    from shaderad.bodies.outputs import Axis
     from shaderad.device.kernel_facts import KernelFacts
     from shaderad.diagnostics import Span
     from shaderad.ir import nodes

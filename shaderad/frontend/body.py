@@ -15,10 +15,10 @@ from functools import reduce
 
 from shaderad.diagnostics import Error, Span, error
 from shaderad.frontend.conversions import coerce, expr
-from shaderad.ir.nodes import Assert, Assign, Call, Const, Expr, ForwardDiff, Function, Stmt, Var
+from shaderad.ir.nodes import Assign, Const, Expr, Function, Stmt, Var
 from shaderad.ir.pointers import without_targets
 from shaderad.ir.types import BufferType, Pair, Struct, Type
-from shaderad.ir.walk import expressions, reachable, statements, writes_memory
+from shaderad.ir.walk import has_effect
 from shaderad.language.host import PythonFunction, UserFunction
 from shaderad.language.source import BoundNames
 from shaderad.language.structs import StructInfo, info_of
@@ -266,16 +266,3 @@ class BodyReader:
             yield
         finally:
             self.can_hoist = outer
-
-
-def has_effect(value: Expr) -> bool:
-    """True if evaluating `value` twice, or not at all, differs from evaluating it once.
-
-    Only calls have effects: writes to arrays, asserts and printed lines.
-    """
-    calls = [e.function for e in expressions(value) if isinstance(e, Call | ForwardDiff)]
-    return any(
-        writes_memory(f)
-        or any(isinstance(s, Assert) for g in (f, *reachable(f.body)) for s in statements(g.body))
-        for f in calls
-    )

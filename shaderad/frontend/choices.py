@@ -11,13 +11,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from shaderad.frontend.body import BodyReader, Flow, has_effect, join
+from shaderad.frontend.body import BodyReader, Flow, join
 from shaderad.frontend.expressions import read_condition
 from shaderad.ir import nodes, ops
-from shaderad.ir.made_names import made_name
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import BOOL, INT, Access, Pair, is_differentiable
-from shaderad.ir.walk import all_expressions, called, touched_buffers, writes
+from shaderad.ir.walk import all_expressions, called, has_effect, made_name, touched_buffers, writes
 from shaderad.language.values import PythonNumber
 from shaderad.rules.composing import whole
 

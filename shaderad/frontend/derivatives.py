@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from shaderad.frontend.body import BodyReader, has_effect
+from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import coerce, expr, to_float
 from shaderad.frontend.user_functions import Slot, flatten, note_buffers, slot_for, specialise
 from shaderad.ir import nodes
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.prints import silent_function
 from shaderad.ir.types import BufferType, Pair, Struct, Type, Void, is_differentiable, tangent
-from shaderad.ir.walk import all_expressions, called, statements
+from shaderad.ir.walk import all_expressions, called, has_effect, statements
 from shaderad.language.host import UserFunction
 from shaderad.language.signatures import signature_of
 from shaderad.language.values import Derivative, Host, describe

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from types import EllipsisType, MappingProxyType
 
 from shaderad.frontend import assignments, derivatives, loops, printing
-from shaderad.frontend.body import BodyReader, has_effect, join
+from shaderad.frontend.body import BodyReader, join
 from shaderad.frontend.choices import chain_at, read_chain
 from shaderad.frontend.conversions import coerce, expr
 from shaderad.frontend.expressions import read_condition
 from shaderad.ir.nodes import Assert, Break, Call, Continue, Evaluate, Expr, If, Return
 from shaderad.ir.types import VOID, Void
+from shaderad.ir.walk import has_effect
 from shaderad.language.values import Derivative, PythonNumber, describe
 
 

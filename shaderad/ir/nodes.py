@@ -367,8 +367,12 @@ class For(Stmt):
     is_unrolled: bool = False
     """True for ``sad.static_range``, whose bounds are `Const`."""
     exits: tuple[str, ...] = ()
-    """Bool locals that end the loop when true; ``bodies/jumps.py`` introduces them."""
+    """Bool locals that end the loop when true; ``bodies/structured.py`` introduces them."""
     body: tuple[Stmt, ...]
+
+    @property
+    def bounds(self) -> tuple[Expr, Expr, Expr]:
+        return self.start, self.stop, self.step
 
 
 @dataclass(frozen=True, kw_only=True)

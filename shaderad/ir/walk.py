@@ -1,5 +1,7 @@
 """Traversal and rewriting of kernel IR: the only code that knows the fields of every node.
 
+Passes take names for the values that they introduce from `made_name`.
+
 Expressions are rewritten bottom-up by a function from node to node. A node whose parts do not
 change keeps its identity.
 """
@@ -13,6 +15,7 @@ from typing import Any, TypeVar, cast
 from shaderad.ir.nodes import (
     Accumulate,
     AccumulateGradient,
+    Assert,
     Assign,
     BackwardDiff,
     Call,
@@ -143,20 +146,28 @@ def reachable(body: Block) -> list[Function]:
     return list(ordered)
 
 
-def has_loops(f: Function) -> bool:
-    """True if a call of `f` runs a loop."""
-    return any(isinstance(s, For | While) for s in all_statements(f))
-
-
 def has_own_backward(f: Function) -> bool:
     """True if `f`, or a function that it calls, has a user-defined backward derivative."""
     return any(g.backward is not None for g in (f, *reachable(f.body)))
 
 
-def writes_memory(f: Function) -> bool:
-    """True if a call of `f` stores or adds to an array, or prints."""
+def has_loops(f: Function) -> bool:
+    """True if a call of `f` runs a loop."""
+    return any(isinstance(s, For | While) for s in all_statements(f))
+
+
+def writes_memory(node: Function | Expr) -> bool:
+    """True if a call of a function, or an expression, writes to an array or prints."""
+    functions = (node,) if isinstance(node, Function) else called((Evaluate(call=node),))
     kinds = Store | Accumulate | AccumulateGradient | Print
-    return any(isinstance(s, kinds) for s in all_statements(f))
+    return any(isinstance(s, kinds) for f in functions for s in all_statements(f))
+
+
+def has_effect(e: Expr) -> bool:
+    """True if evaluating `e` twice, or not at all, differs from evaluating it once."""
+    functions = called((Evaluate(call=e),))
+    asserts = any(isinstance(s, Assert) for f in functions for s in all_statements(f))
+    return asserts or writes_memory(e)
 
 
 def writes_to(f: Function, buffers: Container[str]) -> bool:
@@ -285,3 +296,24 @@ def step_type(t: Type, step: Step) -> Type | None:
             return t.row
         return t.element if isinstance(t, Vector | LocalArray) else None
     return tangent(t.primal) if isinstance(t, Pair) else None
+
+
+# -- synthetic names --------------------------------------------------------------------------
+
+_PRIME = "'"
+"""No Python identifier holds one, so a synthetic name never collides with a name of the user.
+`lower/write/names.py` spells it without the prime."""
+
+
+def made_name(stem: str, taken: Container[str] = ()) -> str:
+    """A synthetic name that starts with `stem` and is not in `taken`."""
+    name, number = f"{stem}{_PRIME}", 1
+    while name in taken:
+        number += 1
+        name = f"{stem}{_PRIME}{number}"
+    return name
+
+
+def stem_of(name: str) -> str:
+    """The stem of a synthetic name; any other name itself."""
+    return name.partition(_PRIME)[0]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shaderad.bodies.heads import structured
 from shaderad.bodies.liveness import live_before
 from shaderad.bodies.outputs import Resolved, resolve_outputs
 from shaderad.bodies.ranges import marked
+from shaderad.bodies.structured import structured
 from shaderad.bodies.write_numbers import numbered
 from shaderad.compiler.artifact import Access as BindingAccess
 from shaderad.compiler.artifact import Binding, Program

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
-from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import Expr, Function, Parameter
 from shaderad.ir.types import LocalArray, Pair, Struct, Tuple, Type, is_differentiable, tangent
-from shaderad.ir.walk import reachable
+from shaderad.ir.walk import made_name, reachable
 from shaderad.rules import composing as c
 from shaderad.rules.local_arrays import added, with_zeros
 

@@ -11,10 +11,9 @@ from functools import lru_cache
 
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
-from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import Expr, Function, Kernel, Stmt
 from shaderad.ir.types import Tuple, Type, is_differentiable
-from shaderad.ir.walk import map_children, map_statement, reachable, statements
+from shaderad.ir.walk import made_name, map_children, map_statement, reachable, statements
 from shaderad.rules import composing as c
 from shaderad.rules import pushing
 from shaderad.rules.pairs import (

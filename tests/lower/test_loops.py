@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import shaderad as sad
-from shaderad.bodies.trip_counts import trip_count
+from shaderad.bodies.loops import trip_count
 from shaderad.ir.nodes import For
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import lower_kernel

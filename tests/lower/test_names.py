@@ -8,7 +8,7 @@ import pytest
 import shaderad as sad
 from shaderad.decorators import KernelFunction
 from shaderad.interpret import interpret
-from shaderad.ir.made_names import made_name
+from shaderad.ir.walk import made_name
 from shaderad.lower.write.names import abbreviated, imported_modules, member_names, module_names
 
 

@@ -12,7 +12,7 @@ from importlib import metadata
 
 import msgspec
 
-from shaderad.bodies.extents import axes_of_launch
+from shaderad.bodies.outputs import axes_of_launch
 from shaderad.bundle.format import description as to
 from shaderad.bundle.format.description import SCHEMA
 from shaderad.bundle.format.document import BLANK, Manifest, with_digest

@@ -6,7 +6,7 @@ process beyond 80 (LP_MAX_TGSI_NESTING).
 
 from __future__ import annotations
 
-from shaderad.bodies.heads import structured
+from shaderad.bodies.structured import structured
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import (
     BackwardDiff,

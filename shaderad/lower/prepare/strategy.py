@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from shaderad.bodies.loops import trip_count
 from shaderad.bodies.outputs import AlreadyRead, is_own
-from shaderad.bodies.trip_counts import trip_count
 from shaderad.ir.nodes import (
     Accumulate,
     Assert,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from shaderad.bodies.loops import trip_count
 from shaderad.bodies.outputs import Resolved, resolve_outputs
-from shaderad.bodies.trip_counts import trip_count
 from shaderad.ir.nodes import (
     Accumulate,
     Break,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from shaderad.bodies.heads import structured
-from shaderad.bodies.jumps import Structured
+from shaderad.bodies.structured import Structured, structured
 from shaderad.ir.nodes import Function, Parameter
 from shaderad.ir.walk import writes
 from shaderad.lower.bindings import Mode

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shaderad.bodies.code_size import may_unroll, unrolls
-from shaderad.bodies.trip_counts import trip_count
+from shaderad.bodies.loops import may_unroll, trip_count, unrolls
 from shaderad.ir.nodes import Const, For, While
 from shaderad.lower.bindings import SiteKind
 from shaderad.rules.pulling import ReverseFor

@@ -11,7 +11,7 @@ import re
 from collections.abc import Container, Iterable
 from functools import cache
 
-from shaderad.ir.made_names import stem_of
+from shaderad.ir.walk import stem_of
 from shaderad.lower.write.reserved import (
     KEYWORDS,
     MEMBERS,

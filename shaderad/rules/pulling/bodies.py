@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from shaderad.bodies.dead_code import without_dead
-from shaderad.bodies.heads import structured
-from shaderad.bodies.liveness import live_before
+from shaderad.bodies.liveness import live_before, without_dead
+from shaderad.bodies.structured import structured
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Function, Kernel, Parameter, Stmt

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from shaderad.bodies.trip_counts import trip_count
+from shaderad.bodies.loops import trip_count
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import INT, LocalArray, Type, memory_of

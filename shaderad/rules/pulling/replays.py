@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shaderad.bodies.dead_code import without_dead
-from shaderad.bodies.liveness import live_before
+from shaderad.bodies.liveness import live_before, without_dead
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Stmt
 from shaderad.ir.walk import has_loops, writes

@@ -13,10 +13,9 @@ from typing import Protocol
 
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
-from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import Function, Parameter
 from shaderad.ir.types import Tuple, Type, is_differentiable
-from shaderad.ir.walk import reads, writes, writes_to
+from shaderad.ir.walk import made_name, reads, writes, writes_to
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
 from shaderad.rules.pairs import DERIVATIVE

@@ -6,9 +6,8 @@ from itertools import product
 
 import pytest
 
-from shaderad.bodies.jumps import without_jumps
+from shaderad.bodies.structured import without_jumps
 from shaderad.ir import ops
-from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import (
     Assign,
     Break,
@@ -23,7 +22,7 @@ from shaderad.ir.nodes import (
     While,
 )
 from shaderad.ir.types import FLOAT, VOID
-from shaderad.ir.walk import statements
+from shaderad.ir.walk import made_name, statements
 from tests.lower.bodies import add, number, positive, put, repeat, times, var, when
 
 TYPES = {"a": FLOAT, "b": FLOAT, "s": FLOAT}

@@ -1,4 +1,4 @@
-"""Code size of a body after inlining and unrolling; decides which loops are unrolled.
+"""Trip counts of loops, and the code size that decides which loops are unrolled.
 
 Drivers inline every call and unroll loops whose counts they know, above all those over local
 arrays. Eight copies of seven atomic additions, in a loop that each thread runs once, took them
@@ -11,21 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from shaderad.bodies.trip_counts import trip_count
-from shaderad.ir.nodes import (
-    Accumulate,
-    AccumulateGradient,
-    Call,
-    Expr,
-    For,
-    ForwardDiff,
-    Function,
-    If,
-    Load,
-    Stmt,
-    Store,
-    While,
-)
+from shaderad.ir import nodes
+from shaderad.ir.nodes import Expr, Function, Stmt
 from shaderad.ir.types import Type, byte_count
 from shaderad.ir.walk import expressions
 
@@ -54,17 +41,31 @@ class CodeSize:
 _size_by_function: WeakKeyDictionary[Function, CodeSize] = WeakKeyDictionary()
 
 
-def unrolls(loop: For) -> bool:
+def constant_range(loop: nodes.For) -> range | None:
+    """The counters of a loop; `None` where a bound is no constant."""
+    start, stop, step = (int(b.value) if isinstance(b, nodes.Const) else None for b in loop.bounds)
+    if start is None or stop is None or step is None:
+        return None
+    return range(start, stop, step) if step else range(0)
+
+
+def trip_count(loop: nodes.For) -> int | None:
+    """The number of iterations; `None` where a bound is no constant."""
+    counters = constant_range(loop)
+    return None if counters is None else len(counters)
+
+
+def unrolls(loop: nodes.For) -> bool:
     """True if the iterations of a ``static_range`` are written one after the other."""
     return loop.is_unrolled and _unrolled_size(loop).operations <= _MAX_OPERATIONS
 
 
-def may_unroll(loop: For) -> bool:
+def may_unroll(loop: nodes.For) -> bool:
     """True if compilers may copy the iterations of a loop whose count they know."""
     return trip_count(loop) is None or _unrolled_size(loop).words <= _MAX_WORDS
 
 
-def _unrolled_size(loop: For) -> CodeSize:
+def _unrolled_size(loop: nodes.For) -> CodeSize:
     return _body_size(loop.body).times(trip_count(loop) or 1)
 
 
@@ -74,23 +75,23 @@ def _body_size(body: Iterable[Stmt]) -> CodeSize:
 
 def _statement_size(s: Stmt) -> CodeSize:
     size = sum(map(_expression_size, expressions(s)), CodeSize())
-    if isinstance(s, Store | Accumulate | AccumulateGradient):
+    if isinstance(s, nodes.Store | nodes.Accumulate | nodes.AccumulateGradient):
         size += _access_size(s.value.type)
-    if isinstance(s, If):
+    if isinstance(s, nodes.If):
         return size + _body_size(s.then) + _body_size(s.otherwise)
-    if isinstance(s, For):
+    if isinstance(s, nodes.For):
         unrolled = _unrolled_size(s)
         is_copied = unrolled.operations <= _MAX_OPERATIONS and (s.is_unrolled or may_unroll(s))
         return size + (unrolled if is_copied else _body_size(s.body))
-    return size + _body_size(s.body) if isinstance(s, While) else size
+    return size + _body_size(s.body) if isinstance(s, nodes.While) else size
 
 
 def _expression_size(e: Expr) -> CodeSize:
-    if isinstance(e, Call | ForwardDiff):
+    if isinstance(e, nodes.Call | nodes.ForwardDiff):
         if e.function not in _size_by_function:
             _size_by_function[e.function] = _body_size(e.function.body)
         return _size_by_function[e.function] + CodeSize(1)
-    return _access_size(e.type) if isinstance(e, Load) else CodeSize(1)
+    return _access_size(e.type) if isinstance(e, nodes.Load) else CodeSize(1)
 
 
 def _access_size(t: Type) -> CodeSize:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shaderad as sad
-from shaderad.bodies.code_size import may_unroll, unrolls
+from shaderad.bodies.loops import may_unroll, unrolls
 from shaderad.decorators import KernelFunction
 from shaderad.ir.nodes import For
 from shaderad.ir.walk import statements
