@@ -66,7 +66,7 @@ class _Numbering:
             then, otherwise = self.block(s.then, key), self.block(s.otherwise, key)
             return (replace(s, condition=condition, then=then, otherwise=otherwise),)
         if isinstance(s, nodes.For):
-            start, stop, step = (self._calls(e, key) for e in (s.start, s.stop, s.step))
+            start, stop, step = (self._calls(e, key) for e in s.bounds)
             s = replace(s, start=start, stop=stop, step=step)
         if isinstance(s, nodes.For | nodes.While):
             return self._loop(s, key) if self._competes(s) else (s,)

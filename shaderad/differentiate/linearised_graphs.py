@@ -19,8 +19,8 @@ from shaderad.execute.graphs import BoundGraph
 from shaderad.execute.run_graph import kernels_of, pulled, pushed, run_graph
 from shaderad.ir import sizes, types
 from shaderad.ir.arrays import ArrayType, Graph, Value
-from shaderad.ir.graph_prints import silent_graph
 from shaderad.ir.nodes import Kernel
+from shaderad.ir.prints import silent_graph
 from shaderad.language.signatures import Launchable
 from shaderad.plan.sharing import shared_graph
 from shaderad.runtime import buffers

@@ -23,8 +23,8 @@ from shaderad.execute.kernel_steps import StagedPasses
 from shaderad.execute.plan_to_schedule import lowered_passes, schedule
 from shaderad.execute.prebuilt_graphs import PrebuiltGraph, PrebuiltPart, check_results
 from shaderad.ir.arrays import Graph, KernelCall, Value
-from shaderad.ir.graph_prints import silent_graph
 from shaderad.ir.nodes import Kernel
+from shaderad.ir.prints import silent_graph
 from shaderad.ir.types import is_differentiable
 from shaderad.plan.explain import Memory, explain
 from shaderad.plan.planning import plan

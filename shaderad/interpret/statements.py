@@ -246,9 +246,7 @@ class StatementRunner(CallFrame):
         return _together(then, otherwise)
 
     def for_loop(self, s: nodes.For, rows: Rows) -> Rows:
-        start, stop, step = (
-            data_of(self.value(e, rows)).astype(np.int64) for e in (s.start, s.stop, s.step)
-        )
+        start, stop, step = (data_of(self.value(e, rows)).astype(np.int64) for e in s.bounds)
         trips = _trip_count(start, stop, step)
         # Indexed by row of the frame: fewer rows remain in each iteration.
         first, stride, left = (np.zeros(self.count, np.int64) for _ in range(3))

@@ -8,9 +8,8 @@ result outside of it.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Literal
 
@@ -50,15 +49,15 @@ class Value:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Node(ABC):
+class Node:
     """An array operation."""
 
     operands: tuple[Value, ...]
     span: Span = field(default=NO_SPAN)
 
-    @abstractmethod
     def result_types(self) -> tuple[ArrayType, ...]:
-        """Element type and shape of each result, inferred from the operands."""
+        """Element type and shape of each result; by default those of the first operand."""
+        return (self.operands[0].type,)
 
     @cached_property
     def results(self) -> tuple[Value, ...]:
@@ -87,6 +86,12 @@ class Graph:
 def with_operands(node: Node, operands: tuple[Value, ...]) -> Node:
     """`node` on other operands of the same types; `node` itself if they are already its own."""
     return node if operands == node.operands else replace(node, operands=operands)
+
+
+def graphs_in(node: Node) -> dict[str, Graph]:
+    """The graphs inside a node, by field name."""
+    values = {f.name: getattr(node, f.name) for f in fields(node)}
+    return {name: value for name, value in values.items() if isinstance(value, Graph)}
 
 
 def needed_by(outputs: Iterable[Value]) -> tuple[Node, ...]:
@@ -158,25 +163,26 @@ class SizeOf(Node):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Broadcast(Node):
-    """``result[i0, i1, ..] = x[i_axes[0], i_axes[1], ..]``; an extent of 1 is read at 0."""
+class _WithShape(Node):
+    """A node whose result has the elements of its operand and another shape."""
 
     shape: Shape
-    axes: tuple[int, ...]
-    """Maps each axis of the operand to an axis of the result; ascending."""
 
     def result_types(self) -> tuple[ArrayType, ...]:
         return (ArrayType(self.operands[0].element, self.shape),)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Reshape(Node):
+class Broadcast(_WithShape):
+    """``result[i0, i1, ..] = x[i_axes[0], i_axes[1], ..]``; an extent of 1 is read at 0."""
+
+    axes: tuple[int, ...]
+    """Maps each axis of the operand to an axis of the result; ascending."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reshape(_WithShape):
     """The elements of the operand, in row-major order, under another shape."""
-
-    shape: Shape
-
-    def result_types(self) -> tuple[ArrayType, ...]:
-        return (ArrayType(self.operands[0].element, self.shape),)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -191,27 +197,19 @@ class Transpose(Node):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Slice(Node):
+class Slice(_WithShape):
     """``result[i, ..] = x[starts[0] + steps[0] * i, ..]``; a step may be negative, never 0."""
 
     starts: Shape
     steps: tuple[int, ...]
-    shape: Shape
-
-    def result_types(self) -> tuple[ArrayType, ...]:
-        return (ArrayType(self.operands[0].element, self.shape),)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Place(Node):
+class Place(_WithShape):
     """The transpose of `Slice`: ``result[starts[0] + steps[0] * i, ..] = x[i, ..]``, else 0."""
 
     starts: Shape
     steps: tuple[int, ...]
-    shape: Shape
-
-    def result_types(self) -> tuple[ArrayType, ...]:
-        return (ArrayType(self.operands[0].element, self.shape),)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -223,9 +221,6 @@ class Roll(Node):
 
     axis: int
     start: Size
-
-    def result_types(self) -> tuple[ArrayType, ...]:
-        return (self.operands[0].type,)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -268,9 +263,6 @@ class ScatterAdd(Node):
 
     Operands: base, values, then the index arrays. An index out of range adds nothing.
     """
-
-    def result_types(self) -> tuple[ArrayType, ...]:
-        return (self.operands[0].type,)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -315,7 +307,7 @@ class SharedTotals:
 
 
 @dataclass(frozen=True)
-class Ending:
+class RowEpilogue:
     """Epilogue of a scan of one row: maps each scanned value to the value that is stored."""
 
     function: nodes.Function

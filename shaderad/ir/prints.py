@@ -1,4 +1,4 @@
-"""Removes ``print`` from kernels and functions.
+"""Removes ``print`` from kernels, functions, and the kernels of array graphs.
 
 Derivatives replay the primal, in whole or in part, and a replay must be silent. A user-defined
 derivative is not a replay: its prints stay, except in a build, which removes every print.
@@ -6,27 +6,21 @@ derivative is not a replay: its prints stay, except in a build, which removes ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from shaderad.ir.nodes import (
-    BackwardDiff,
-    Call,
-    Expr,
-    ForwardDiff,
-    Function,
-    Kernel,
-    Print,
-    Stmt,
-)
-from shaderad.ir.walk import map_blocks, reachable, rewrite_statement, statements
+from shaderad.ir import arrays
+from shaderad.ir.arrays import CustomPullback, Graph, Node, Value, with_operands
+from shaderad.ir.nodes import BackwardDiff, Call, Expr, ForwardDiff, Function, Kernel, Print, Stmt
+from shaderad.ir.walk import Block, map_blocks, reachable, rewrite_statement, statements
 
-AnyKernel = TypeVar("AnyKernel", bound=Kernel)
+_Kernel = TypeVar("_Kernel", bound=Kernel)
+_Item = TypeVar("_Item", Node, CustomPullback)
+_Key = TypeVar("_Key")
 # `None` stands for a silent key: an entry that held its own key would never be freed.
-_silent_kernels: WeakKeyDictionary[Kernel, Kernel | None] = WeakKeyDictionary()
-_silent_functions: WeakKeyDictionary[Function, Function | None] = WeakKeyDictionary()
+_silent: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def prints(body: Iterable[Stmt]) -> list[Print]:
@@ -36,20 +30,35 @@ def prints(body: Iterable[Stmt]) -> list[Print]:
     return [s for block in bodies for s in statements(block) if isinstance(s, Print)]
 
 
-def silent(kernel: AnyKernel) -> AnyKernel:
+def printing_kernels(graph: Graph) -> Iterator[Kernel]:
+    """The kernels with ``print`` that a graph calls, at any depth."""
+    for node in graph.nodes:
+        if isinstance(node, arrays.KernelCall) and silent(node.kernel) is not node.kernel:
+            yield node.kernel
+        for body in arrays.graphs_in(node).values():
+            yield from printing_kernels(body)
+
+
+def silent(kernel: _Kernel) -> _Kernel:
     """`kernel` as derivatives replay it; `kernel` itself if it does not print."""
-    if kernel not in _silent_kernels:
-        result = _Silencer().kernel(kernel)
-        _silent_kernels[kernel] = None if result is kernel else result
-    return cast("AnyKernel", _silent_kernels[kernel] or kernel)
+    return _cached(kernel, _Silencer().kernel)
 
 
 def silent_function(function: Function) -> Function:
     """`function` as ``fwd_diff`` and ``bwd_diff`` replay it."""
-    if function not in _silent_functions:
-        result = _Silencer().function(function)
-        _silent_functions[function] = None if result is function else result
-    return _silent_functions[function] or function
+    return _cached(function, _Silencer().function)
+
+
+def silent_graph(graph: Graph) -> Graph:
+    """`graph` with silent kernels; `graph` itself if none of its kernels prints."""
+    return _cached(graph, _GraphSilencer(silent).graph)
+
+
+def _cached(key: _Key, silenced: Callable[[Any], Any]) -> _Key:
+    if key not in _silent:
+        result = silenced(key)
+        _silent[key] = None if result is key else result
+    return _silent[key] or key
 
 
 def without_prints(kernel: Kernel) -> tuple[Kernel, list[Print]]:
@@ -57,6 +66,18 @@ def without_prints(kernel: Kernel) -> tuple[Kernel, list[Print]]:
     silencer = _Silencer(with_derivatives=True)
     result = silencer.kernel(kernel)
     return (result if silencer.removed else kernel), silencer.removed
+
+
+def graph_without_prints(graph: Graph) -> tuple[Graph, list[Print]]:
+    """`graph` without any ``print``, and the removed statements."""
+    removed: list[Print] = []
+
+    def change(kernel: Kernel) -> Kernel:
+        silent_kernel, prints = without_prints(kernel)
+        removed.extend(prints)
+        return silent_kernel
+
+    return _GraphSilencer(change, with_pullbacks=True).graph(graph), removed
 
 
 class _Silencer:
@@ -70,7 +91,7 @@ class _Silencer:
         call its own function, so the function comes first."""
         self.removed: list[Print] = []
 
-    def kernel(self, kernel: AnyKernel) -> AnyKernel:
+    def kernel(self, kernel: Kernel) -> Kernel:
         body = self._body(kernel.body)
         while self._with_own:
             f = self._with_own.pop()
@@ -88,12 +109,12 @@ class _Silencer:
                 self._with_own.append(self._silent[f])
         return self._silent[f]
 
-    def _body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def _body(self, body: Block) -> Block:
         new = tuple(t for s in body for t in self._statement(s))
         is_same = len(new) == len(body) and all(a is b for a, b in zip(new, body, strict=True))
         return body if is_same else new
 
-    def _statement(self, s: Stmt) -> tuple[Stmt, ...]:
+    def _statement(self, s: Stmt) -> Block:
         if isinstance(s, Print):
             self.removed.append(s)
             return ()
@@ -108,3 +129,45 @@ class _Silencer:
             f = self.function(e.function)
             return e if f is e.function else replace(e, function=f)
         return e
+
+
+class _GraphSilencer:
+    """Replaces the kernels of a graph, and of the graphs inside its nodes."""
+
+    def __init__(self, change: Callable[[Kernel], Kernel], *, with_pullbacks: bool = False) -> None:
+        self._change = change
+        self._with_pullbacks = with_pullbacks
+        self._kernels: dict[Kernel, Kernel] = {}
+
+    def graph(self, graph: Graph) -> Graph:
+        new: dict[Value, Value] = {}
+        for node in graph.nodes:
+            operands = tuple(new.get(v, v) for v in node.operands)
+            new_node = with_operands(self._node(node), operands)
+            if new_node is not node:
+                new |= zip(node.results, new_node.results, strict=True)
+        return Graph(graph.inputs, tuple(new.get(v, v) for v in graph.outputs)) if new else graph
+
+    def _node(self, node: Node) -> Node:
+        changes: dict[str, Any] = {n: self.graph(g) for n, g in arrays.graphs_in(node).items()}
+        if isinstance(node, arrays.KernelCall):
+            if node.kernel not in self._kernels:
+                self._kernels[node.kernel] = self._change(node.kernel)
+            changes["kernel"] = self._kernels[node.kernel]
+        if isinstance(node, arrays.KernelPull | arrays.KernelPush):
+            changes["call"] = self._node(node.call)
+        if isinstance(node, arrays.Subgraph) and node.custom is not None:
+            changes["custom"] = self._pullback(node.custom)
+        return _replaced(node, changes)
+
+    def _pullback(self, custom: CustomPullback) -> CustomPullback:
+        """Rewrites `forward`; `backward` is not a replay, so its prints stay by default."""
+        changes = {"forward": self.graph(custom.forward)}
+        if self._with_pullbacks:
+            changes["backward"] = self.graph(custom.backward)
+        return _replaced(custom, changes)
+
+
+def _replaced(item: _Item, changes: Mapping[str, Any]) -> _Item:
+    is_same = all(getattr(item, name) is new for name, new in changes.items())
+    return item if is_same else replace(item, **changes)

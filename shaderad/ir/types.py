@@ -275,16 +275,11 @@ def byte_count(t: Type) -> int:
         return {Kind.HALF: 2, Kind.DOUBLE: 8}.get(t.kind, 4)
     if isinstance(t, Pointer):
         return 8
-    if isinstance(t, Vector):
-        return t.count * byte_count(t.element)
-    if isinstance(t, Matrix):
-        return t.row_count * t.column_count * byte_count(t.element)
-    if isinstance(t, LocalArray):
-        return t.count * byte_count(t.element)
     if isinstance(t, Struct):
         align = word_bytes(t)
         return sum(-(-byte_count(f) // align) * align for _, f in t.fields)
-    raise TypeError(f"{t} has no layout")
+    part, count = _repeated(t)
+    return count * byte_count(part)
 
 
 def alignment(t: Type) -> int:
@@ -338,16 +333,16 @@ def _leaves(t: Type, path: tuple[str | int, ...], offset: int) -> Iterator[Leaf]
         yield Leaf((*path, "base"), UINT, offset)
         yield Leaf((*path, "count"), UINT, offset + 4)
     else:
-        for index, part in enumerate(_parts(t)):
+        part, count = _repeated(t)
+        for index in range(count):
             yield from _leaves(part, (*path, index), offset)
             offset += byte_count(part)
 
 
-def _parts(t: Type) -> list[Type]:
-    if isinstance(t, Vector):
-        return [t.element] * t.count
+def _repeated(t: Type) -> tuple[Type, int]:
+    """The part that a vector, matrix or local array repeats, and how often."""
+    if isinstance(t, Vector | LocalArray):
+        return t.element, t.count
     if isinstance(t, Matrix):
-        return [t.row] * t.row_count
-    if isinstance(t, LocalArray):
-        return [t.element] * t.count
+        return t.row, t.row_count
     raise TypeError(f"{t} has no layout")

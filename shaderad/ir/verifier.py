@@ -80,7 +80,7 @@ class _Checker:
     ) -> None:
         self._owner = owner
         self._types = types
-        self._result = result
+        self.result = result
         self._buffers = buffers
         self._seen = seen
         """Functions that were checked before."""
@@ -91,95 +91,83 @@ class _Checker:
         """Checks `body`, which lies inside of `loops` loops."""
         for s in body:
             for e in children(s):
-                self._expression(e)
+                self.expression(e)
             check = _STATEMENTS.get(type(s))
             if check is not None:
                 check(self, s)
             if isinstance(s, nodes.Break | nodes.Continue):
-                self._hold(loops > 0, s, "it leaves no loop")
+                self.hold(loops > 0, s, "it leaves no loop")
             inside = loops + isinstance(s, nodes.For | nodes.While)
             for block in blocks(s):
                 self.block(block, inside)
 
-    def check_assign(self, s: nodes.Assign) -> None:
-        self._place(s, self._type_of(s.name, s), s.path, s.value)
-
     def check_store(self, s: nodes.Store) -> None:
-        buffer = self._buffer(s, s.buffer, s.indices)
-        self._hold(buffer.access is not Access.IN, s, f"`{s.buffer}` is read only")
-        self._place(s, buffer.type.element, s.path, s.value)
+        buffer = self.buffer(s, s.buffer, s.indices)
+        self.hold(buffer.access is not Access.IN, s, f"`{s.buffer}` is read only")
+        self.place(s, buffer.type.element, s.path, s.value)
 
     def check_accumulate(self, s: nodes.Accumulate) -> None:
-        buffer = self._buffer(s, s.buffer, s.indices)
+        buffer = self.buffer(s, s.buffer, s.indices)
         allowed = (Access.ADD, Access.MIN, Access.MAX)
-        self._hold(buffer.access in allowed, s, f"`{s.buffer}` is added to")
-        self._place(s, buffer.type.element, s.path, s.value)
+        self.hold(buffer.access in allowed, s, f"`{s.buffer}` is added to")
+        self.place(s, buffer.type.element, s.path, s.value)
 
     def check_accumulate_gradient(self, s: nodes.AccumulateGradient) -> None:
-        buffer = self._buffer(s, s.buffer, s.indices)
-        self._place(s, tangent(buffer.type.element), s.path, s.value)
+        buffer = self.buffer(s, s.buffer, s.indices)
+        self.place(s, tangent(buffer.type.element), s.path, s.value)
 
     def check_backward_diff(self, s: nodes.BackwardDiff) -> None:
-        self._pairs(s, s.function, s.args)
-        self._equal(s, "the cotangent", s.cotangent.type, tangent(s.function.result))
+        self.pairs(s, s.function, s.args)
+        self.equal(s, "the cotangent", s.cotangent.type, tangent(s.function.result))
         for p, a in zip(s.function.parameters, s.args, strict=True):
             if is_differentiable(p.type):
-                self._hold(isinstance(a, nodes.Var), s, f"the pair of `{p.name}` is no variable")
-
-    def check_if(self, s: nodes.If) -> None:
-        self._equal(s, "the condition", s.condition.type, BOOL)
+                self.hold(isinstance(a, nodes.Var), s, f"the pair of `{p.name}` is no variable")
 
     def check_for(self, s: nodes.For) -> None:
-        for what, e in (("start", s.start), ("stop", s.stop), ("step", s.step)):
-            self._equal(s, what, e.type, INT)
-        self._equal(s, s.variable, self._type_of(s.variable, s), INT)
-        self._hold(s.variable not in writes(s.body), s, f"the body writes `{s.variable}`")
+        for name, e in zip(("start", "stop", "step"), s.bounds, strict=True):
+            self.equal(s, name, e.type, INT)
+        self.equal(s, s.variable, self.type_of(s.variable, s), INT)
+        self.hold(s.variable not in writes(s.body), s, f"the body writes `{s.variable}`")
         if s.is_unrolled:
-            are_known = all(isinstance(e, nodes.Const) for e in (s.start, s.stop, s.step))
-            self._hold(are_known, s, "it is unrolled and its bounds are not constant")
-        self._exits(s)
+            are_known = all(isinstance(e, nodes.Const) for e in s.bounds)
+            self.hold(are_known, s, "it is unrolled and its bounds are not constant")
+        self.exits(s)
 
     def check_while(self, s: nodes.While) -> None:
-        self._equal(s, "the condition", s.condition.type, BOOL)
-        self._exits(s)
+        self.equal(s, "the condition", s.condition.type, BOOL)
+        self.exits(s)
 
-    def _exits(self, s: nodes.For | nodes.While) -> None:
+    def exits(self, s: nodes.For | nodes.While) -> None:
         for name in s.exits:
-            self._equal(s, name, self._type_of(name, s), BOOL)
-
-    def check_return(self, s: nodes.Return) -> None:
-        self._equal(s, "the result", VOID if s.value is None else s.value.type, self._result)
-
-    def check_assert(self, s: nodes.Assert) -> None:
-        self._equal(s, "the condition", s.condition.type, BOOL)
+            self.equal(s, name, self.type_of(name, s), BOOL)
 
     def check_print(self, s: nodes.Print) -> None:
         types = tuple(e.type for e in s.values)
-        self._hold(types == s.form.types, s, f"it prints {_listed(types)} as {s.form.types}")
+        self.hold(types == s.form.types, s, f"it prints {_listed(types)} as {s.form.types}")
 
-    def _place(self, s: Stmt, root: Type, path: tuple[nodes.Step, ...], value: Expr) -> None:
+    def place(self, s: Stmt, root: Type, path: tuple[nodes.Step, ...], value: Expr) -> None:
         reached = root
         for step in path:
             if isinstance(step, nodes.ElementStep):
-                self._equal(s, "the index", step.index.type, INT)
+                self.equal(s, "the index", step.index.type, INT)
             inner = step_type(reached, step)
-            self._hold(inner is not None, s, f"{reached} has no {step}")
+            self.hold(inner is not None, s, f"{reached} has no {step}")
             assert inner is not None
             reached = inner
-        self._equal(s, "the value", value.type, reached)
+        self.equal(s, "the value", value.type, reached)
 
     # -- expressions ------------------------------------------------------------------------------
 
-    def _expression(self, e: Expr) -> None:
+    def expression(self, e: Expr) -> None:
         for child in children(e):
-            self._expression(child)
+            self.expression(child)
         check = _EXPRESSIONS.get(type(e))
         if check is not None:
             check(self, e)
 
     def check_const(self, e: nodes.Const) -> None:
         scalar = e.type
-        self._hold(isinstance(scalar, Scalar), e, "it is no scalar")
+        self.hold(isinstance(scalar, Scalar), e, "it is no scalar")
         assert isinstance(scalar, Scalar)
         limits = {Kind.INT: (-(2**31), 2**31 - 1), Kind.UINT: (0, 2**32 - 1)}
         if is_bool(scalar):
@@ -189,32 +177,26 @@ class _Checker:
             fits = type(e.value) is int and low <= e.value <= high
         else:
             fits = type(e.value) in (float, int)
-        self._hold(fits, e, f"{e.value!r} is no {scalar}")
-
-    def check_var(self, e: nodes.Var) -> None:
-        self._equal(e, e.name, self._type_of(e.name, e), e.type)
+        self.hold(fits, e, f"{e.value!r} is no {scalar}")
 
     def check_apply(self, e: nodes.Apply) -> None:
         types = tuple(a.type for a in e.args)
         actual = ops.result_type(e.op, types)
-        self._hold(actual == e.type, e, f"`{e.op.name}` of {_listed(types)} is no {e.type}")
+        self.hold(actual == e.type, e, f"`{e.op.name}` of {_listed(types)} is no {e.type}")
 
     def check_logical(self, e: nodes.Logical) -> None:
         types = (e.left.type, e.right.type, e.type)
-        self._hold(types == (BOOL,) * 3, e, f"it joins {_listed(types)}")
+        self.hold(types == (BOOL,) * 3, e, f"it joins {_listed(types)}")
 
     def check_conditional(self, e: nodes.Conditional) -> None:
-        self._equal(e, "the condition", e.condition.type, BOOL)
-        self._equal(e, "the first side", e.if_true.type, e.type)
-        self._equal(e, "the other side", e.if_false.type, e.type)
+        self.equal(e, "the condition", e.condition.type, BOOL)
+        self.equal(e, "the first side", e.if_true.type, e.type)
+        self.equal(e, "the other side", e.if_false.type, e.type)
 
     def check_cast(self, e: nodes.Cast) -> None:
         scalar, of_value = scalar_of(e.type), scalar_of(e.value.type)
         fits = scalar and of_value and with_scalar(e.value.type, scalar) == e.type
-        self._hold(bool(fits), e, f"{e.value.type} has another shape than {e.type}")
-
-    def check_bitcast(self, e: nodes.Bitcast) -> None:
-        self.check_cast(nodes.Cast(type=e.type, value=e.value))
+        self.hold(bool(fits), e, f"{e.value.type} has another shape than {e.type}")
 
     def check_construct(self, e: nodes.Construct) -> None:
         types = [p.type for p in e.parts]
@@ -231,11 +213,11 @@ class _Checker:
             fits = sum(counts) == e.type.count and scalars == {e.type.element}
         else:
             fits = isinstance(e.type, Pointer) and types == [UINT, UINT]
-        self._hold(fits, e, f"{_listed(types)} make no {e.type}")
+        self.hold(fits, e, f"{_listed(types)} make no {e.type}")
 
     def check_splat(self, e: nodes.Splat) -> None:
         fits = isinstance(e.type, Vector | Matrix) and e.value.type == e.type.element
-        self._hold(fits, e, f"{e.value.type} fills no {e.type}")
+        self.hold(fits, e, f"{e.value.type} fills no {e.type}")
 
     def check_field(self, e: nodes.Field) -> None:
         t = e.value.type
@@ -244,69 +226,60 @@ class _Checker:
             actual = t.elements[int(e.name)] if is_inside else None
         else:
             actual = t.type_by_field.get(e.name) if isinstance(t, Struct) else None
-        self._hold(actual == e.type, e, f"`{e.name}` of {t} is {actual}, not {e.type}")
+        self.hold(actual == e.type, e, f"`{e.name}` of {t} is {actual}, not {e.type}")
 
     def check_swizzle(self, e: nodes.Swizzle) -> None:
         step = nodes.SwizzleStep(components=e.components)
         t = e.value.type
         is_inside = isinstance(t, Vector) and set(e.components) <= set("xyzw"[: t.count])
-        self._hold(is_inside and step_type(t, step) == e.type, e, f"{t} gives no {e.type}")
+        self.hold(is_inside and step_type(t, step) == e.type, e, f"{t} gives no {e.type}")
 
     def check_element(self, e: nodes.Element) -> None:
         actual = step_type(e.value.type, nodes.ElementStep(index=e.index))
-        self._hold(actual == e.type, e, f"elements of {e.value.type} are {actual}, not {e.type}")
-        self._equal(e, "the index", e.index.type, INT)
+        self.hold(actual == e.type, e, f"elements of {e.value.type} are {actual}, not {e.type}")
+        self.equal(e, "the index", e.index.type, INT)
 
-    def check_load(self, e: nodes.Load) -> None:
-        buffer = self._buffer(e, e.buffer, e.indices)
-        self._equal(e, e.buffer, buffer.type.element, e.type)
-
-    def check_pointer_index(self, e: nodes.PointerIndex) -> None:
-        self._hold(isinstance(e.pointer.type, Pointer), e, f"{e.pointer.type} is no pointer")
-        self._equal(e, "the index", e.index.type, INT)
-
-    def check_pointer_length(self, e: nodes.PointerLength) -> None:
-        self._hold(isinstance(e.pointer.type, Pointer), e, f"{e.pointer.type} is no pointer")
+    def check_pointer(self, e: nodes.PointerIndex | nodes.PointerLength) -> None:
+        self.hold(isinstance(e.pointer.type, Pointer), e, f"{e.pointer.type} is no pointer")
+        if isinstance(e, nodes.PointerIndex):
+            self.equal(e, "the index", e.index.type, INT)
 
     def check_length(self, e: nodes.Length) -> None:
         buffer = self._buffers.get(e.buffer)
-        self._hold(buffer is not None, e, f"there is no array `{e.buffer}`")
+        self.hold(buffer is not None, e, f"there is no array `{e.buffer}`")
         assert buffer is not None
-        self._hold(0 <= e.axis < buffer.type.rank, e, f"`{e.buffer}` has {buffer.type.rank} axes")
+        self.hold(0 <= e.axis < buffer.type.rank, e, f"`{e.buffer}` has {buffer.type.rank} axes")
 
     def check_call(self, e: nodes.Call) -> None:
         expected = [p.type for p in e.function.parameters]
         actual = [a.type for a in e.args]
-        self._hold(actual == expected, e, f"it takes {_listed(expected)}, not {_listed(actual)}")
-        self._equal(e, "the result", e.function.result, e.type)
-        self._function(e.function)
+        self.hold(actual == expected, e, f"it takes {_listed(expected)}, not {_listed(actual)}")
+        self.equal(e, "the result", e.function.result, e.type)
+        self.function(e.function)
 
     def check_forward_diff(self, e: nodes.ForwardDiff) -> None:
-        self._pairs(e, e.function, e.args)
-        self._equal(e, "the result", Pair(e.function.result), e.type)
+        self.pairs(e, e.function, e.args)
+        self.equal(e, "the result", Pair(e.function.result), e.type)
 
     def check_make_pair(self, e: nodes.MakePair) -> None:
-        self._equal(e, "the pair", Pair(e.primal.type), e.type)
-        self._equal(e, "the derivative", e.derivative.type, tangent(e.primal.type))
+        self.equal(e, "the pair", Pair(e.primal.type), e.type)
+        self.equal(e, "the derivative", e.derivative.type, tangent(e.primal.type))
 
     def check_pair_part(self, e: nodes.PairPart) -> None:
         t = e.value.type
-        self._hold(isinstance(t, Pair), e, f"{t} is no pair")
+        self.hold(isinstance(t, Pair), e, f"{t} is no pair")
         assert isinstance(t, Pair)
-        self._equal(e, e.part, t.primal if e.part == "p" else tangent(t.primal), e.type)
-
-    def check_detach(self, e: nodes.Detach) -> None:
-        self._equal(e, "the value", e.value.type, e.type)
+        self.equal(e, e.part, t.primal if e.part == "p" else tangent(t.primal), e.type)
 
     # -- functions --------------------------------------------------------------------------------
 
-    def _pairs(self, node: Expr | Stmt, f: Function, args: tuple[Expr, ...]) -> None:
+    def pairs(self, node: Expr | Stmt, f: Function, args: tuple[Expr, ...]) -> None:
         expected = [Pair(p.type) if is_differentiable(p.type) else p.type for p in f.parameters]
         actual = [a.type for a in args]
-        self._hold(actual == expected, node, f"it takes {_listed(expected)}, not {_listed(actual)}")
-        self._function(f)
+        self.hold(actual == expected, node, f"it takes {_listed(expected)}, not {_listed(actual)}")
+        self.function(f)
 
-    def _function(self, f: Function) -> None:
+    def function(self, f: Function) -> None:
         if f in self._seen:
             return
         self._seen.add(f)
@@ -314,30 +287,30 @@ class _Checker:
         _Checker(f.name, types, f.result, self._buffers, self._seen).block(f.body, loops=0)
         for derivative in (f.backward, f.forward):
             if derivative is not None:
-                self._function(derivative)
+                self.function(derivative)
 
     # -- shared checks ----------------------------------------------------------------------------
 
-    def _type_of(self, name: str, node: Expr | Stmt) -> Type:
-        self._hold(name in self._types, node, f"there is no name `{name}`")
+    def type_of(self, name: str, node: Expr | Stmt) -> Type:
+        self.hold(name in self._types, node, f"there is no name `{name}`")
         return self._types[name]
 
-    def _buffer(self, node: Expr | Stmt, name: str, indices: tuple[Expr, ...]) -> Buffer:
+    def buffer(self, node: Expr | Stmt, name: str, indices: tuple[Expr, ...]) -> Buffer:
         buffer = self._buffers.get(name)
-        self._hold(buffer is not None, node, f"there is no array `{name}`")
+        self.hold(buffer is not None, node, f"there is no array `{name}`")
         assert buffer is not None
         actual = [e.type for e in indices]
         is_known = len(indices) == 1 and isinstance(indices[0], nodes.KnownNumber)
         fits = is_known or actual == [INT] * buffer.type.rank
-        self._hold(
+        self.hold(
             fits, node, f"`{name}` of {buffer.type.rank} axes is indexed by {_listed(actual)}"
         )
         return buffer
 
-    def _equal(self, node: Expr | Stmt, what: str, actual: Type, expected: Type) -> None:
-        self._hold(actual == expected, node, f"{what} is {actual}, not {expected}")
+    def equal(self, node: Expr | Stmt, what: str, actual: Type, expected: Type) -> None:
+        self.hold(actual == expected, node, f"{what} is {actual}, not {expected}")
 
-    def _hold(self, holds: bool, node: Expr | Stmt, reason: str) -> None:
+    def hold(self, holds: bool, node: Expr | Stmt, reason: str) -> None:
         if not holds:
             raise MalformedIR(
                 f"`{self._owner}`, {node.span.place}, {type(node).__name__}: {reason}"
@@ -350,40 +323,44 @@ def _listed(types: Iterable[Type]) -> str:
 
 _Check = Callable[[_Checker, Any], None]
 _STATEMENTS: dict[type[Stmt], _Check] = {
-    nodes.Assign: _Checker.check_assign,
+    nodes.Assign: lambda c, s: c.place(s, c.type_of(s.name, s), s.path, s.value),
     nodes.Store: _Checker.check_store,
     nodes.Accumulate: _Checker.check_accumulate,
     nodes.AccumulateGradient: _Checker.check_accumulate_gradient,
     nodes.BackwardDiff: _Checker.check_backward_diff,
-    nodes.If: _Checker.check_if,
+    nodes.If: lambda c, s: c.equal(s, "the condition", s.condition.type, BOOL),
     nodes.For: _Checker.check_for,
     nodes.While: _Checker.check_while,
-    nodes.Return: _Checker.check_return,
-    nodes.Assert: _Checker.check_assert,
+    nodes.Return: lambda c, s: c.equal(
+        s, "the result", s.value.type if s.value else VOID, c.result
+    ),
+    nodes.Assert: lambda c, s: c.equal(s, "the condition", s.condition.type, BOOL),
     nodes.Print: _Checker.check_print,
 }
 check_rows(_STATEMENTS, nodes.STATEMENTS, but=(nodes.Evaluate, nodes.Break, nodes.Continue))
 _EXPRESSIONS: dict[type[Expr], _Check] = {
     nodes.Const: _Checker.check_const,
-    nodes.Var: _Checker.check_var,
+    nodes.Var: lambda c, e: c.equal(e, e.name, c.type_of(e.name, e), e.type),
     nodes.Apply: _Checker.check_apply,
     nodes.Logical: _Checker.check_logical,
     nodes.Conditional: _Checker.check_conditional,
     nodes.Cast: _Checker.check_cast,
-    nodes.Bitcast: _Checker.check_bitcast,
+    nodes.Bitcast: _Checker.check_cast,
     nodes.Construct: _Checker.check_construct,
     nodes.Splat: _Checker.check_splat,
     nodes.Field: _Checker.check_field,
     nodes.Swizzle: _Checker.check_swizzle,
     nodes.Element: _Checker.check_element,
-    nodes.Load: _Checker.check_load,
-    nodes.PointerIndex: _Checker.check_pointer_index,
-    nodes.PointerLength: _Checker.check_pointer_length,
+    nodes.Load: lambda c, e: c.equal(
+        e, e.buffer, c.buffer(e, e.buffer, e.indices).type.element, e.type
+    ),
+    nodes.PointerIndex: _Checker.check_pointer,
+    nodes.PointerLength: _Checker.check_pointer,
     nodes.Length: _Checker.check_length,
     nodes.Call: _Checker.check_call,
     nodes.ForwardDiff: _Checker.check_forward_diff,
     nodes.MakePair: _Checker.check_make_pair,
     nodes.PairPart: _Checker.check_pair_part,
-    nodes.Detach: _Checker.check_detach,
+    nodes.Detach: lambda c, e: c.equal(e, "the value", e.value.type, e.type),
 }
 check_rows(_EXPRESSIONS, nodes.EXPRESSIONS, but=(nodes.Zero, nodes.KnownNumber))

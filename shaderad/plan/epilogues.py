@@ -110,7 +110,7 @@ def _written(
     work = writer.finish("finished", written.body, ())
     known = {u.name: u for u in (*scan.producer.kernel.uniforms, *work.kernel.uniforms)}
     function = as_function(written, {"total": total.type, writer.index_names[0]: INT}, known)
-    return Epilogue(arrays.Ending(function, is_mirrored, is_exclusive), work, value)
+    return Epilogue(arrays.RowEpilogue(function, is_mirrored, is_exclusive), work, value)
 
 
 def as_function(

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from shaderad.diagnostics import error
 from shaderad.ir import arrays, ops
 from shaderad.ir.arrays import Graph, Node, Value
-from shaderad.ir.graph_prints import printing_kernels
-from shaderad.ir.prints import prints, silent
+from shaderad.ir.prints import printing_kernels, prints, silent
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import Access, is_differentiable
 from shaderad.plan import scatters, sorting

@@ -55,7 +55,7 @@ class CallKernel:
 class Epilogue:
     """What a scan of one row makes of all that it finds."""
 
-    ending: arrays.Ending
+    ending: arrays.RowEpilogue
     work: Work
     """A kernel without outputs: what `ending` reads besides the kernel of the elements."""
     value: Value

@@ -28,7 +28,7 @@ def silent_kernel(kernel: Kernel) -> Kernel:
 def silent_variant(variant: TracedFunction) -> TracedFunction:
     """The graph without ``print``."""
     # Imported here: a build of kernels alone starts without the graph compiler.
-    from shaderad.ir.graph_prints import graph_without_prints
+    from shaderad.ir.prints import graph_without_prints
 
     graph, left_out = graph_without_prints(variant.graph)
     _warn(left_out)

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shaderad.ir.arrays import Ending
+from shaderad.ir.arrays import RowEpilogue
 from shaderad.ir.nodes import Function
 from shaderad.lower.entry.points import EntryWriter
 from shaderad.lower.entry.scope import EntryScope
@@ -98,7 +98,7 @@ class ScanEntry(PassEntry):
     result: str
     prefixes: str = ""
     """The array of chunk prefixes, for rows of several chunks."""
-    row_epilogue: Ending | None = None
+    row_epilogue: RowEpilogue | None = None
     """A function of each result and its index; a scan with it has one row."""
 
     def _note_needs(self, entry: EntryScope) -> None:
@@ -131,7 +131,7 @@ class ScanEntry(PassEntry):
         head = f"override static void write(uint number, {fold.state} value)"
         fold.entry.piece.add(f"{head} {{ {store} }}")
 
-    def _write_exclusive(self, fold: Fold, epilogue: Ending) -> None:
+    def _write_exclusive(self, fold: Fold, epilogue: RowEpilogue) -> None:
         fold.runs = "BeforeRuns"
         piece = fold.entry.piece
         piece.open(f"override static {fold.state} writeBefore(uint number, {fold.state} before)")

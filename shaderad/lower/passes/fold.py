@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import chain, islice
 
-from shaderad.ir.arrays import Ending
+from shaderad.ir.arrays import RowEpilogue
 from shaderad.ir.nodes import Function, Kernel
 from shaderad.ir.types import Tuple, Type, byte_count, leaves
 from shaderad.ir.walk import all_expressions, reachable
@@ -52,7 +52,7 @@ def runs_of(producer: Kernel, functions: tuple[Function, ...], state: Type) -> s
     return "BlockRuns" if is_small and count < _LONG else "SingleRuns"
 
 
-def result_of(epilogue: Ending) -> Type:
+def result_of(epilogue: RowEpilogue) -> Type:
     """The type that a scan with `epilogue` stores."""
     result = epilogue.function.result
     return result.elements[0] if isinstance(result, Tuple) else result
@@ -193,7 +193,7 @@ class Fold:
             return value
         return f"{self.entry.module.function(self._epilogue)}({value})"
 
-    def in_row(self, epilogue: Ending, value: str) -> str:
+    def in_row(self, epilogue: RowEpilogue, value: str) -> str:
         """The call of a row's epilogue with the result at `number` and uniforms."""
         function = epilogue.function
         uniforms = {u.name: u for u in self.entry.kernel.uniforms}
@@ -201,7 +201,7 @@ class Fold:
         arguments += [self.entry.uniforms.value(uniforms[p.name]) for p in function.parameters[2:]]
         return f"{self.entry.module.function(function)}({', '.join(arguments)})"
 
-    def store_in_row(self, array: str, epilogue: Ending, value: str) -> str:
+    def store_in_row(self, array: str, epilogue: RowEpilogue, value: str) -> str:
         """The statement that stores the result of a row's epilogue."""
         number = f"({self.size('row_length')} - 1 - number)" if epilogue.is_mirrored else "number"
         return self.store(array, result_of(epilogue), number, value)

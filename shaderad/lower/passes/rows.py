@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from shaderad.ir import ops, sizes
-from shaderad.ir.arrays import Ending, Reducer, SharedTotals
+from shaderad.ir.arrays import Reducer, RowEpilogue, SharedTotals
 from shaderad.ir.nodes import (
     Buffer,
     Function,
@@ -125,7 +125,7 @@ def lower_scan(
     op: Reducer,
     variant: Variant,
     epilogue: Function | None = None,
-    row_epilogue: tuple[Ending, Kernel] | None = None,
+    row_epilogue: tuple[RowEpilogue, Kernel] | None = None,
     shared: SharedTotals | None = None,
 ) -> Passes:
     """The passes that scan the last axis of the elements of `producer`: chunk totals, their scan,

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from shaderad.ir import arrays
 from shaderad.ir.arrays import ArrayType, Graph, Loop, Value
-from shaderad.ir.graph_prints import silent_graph
+from shaderad.ir.prints import silent_graph
 from shaderad.ir.types import INT
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives

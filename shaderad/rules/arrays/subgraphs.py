@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from shaderad.diagnostics import error
 from shaderad.ir.arrays import CustomPullback, Graph, Subgraph, Value
-from shaderad.ir.graph_prints import silent_graph
+from shaderad.ir.prints import silent_graph
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives
 from shaderad.rules.arrays.loops import Walks, kept, read_by, spread, wanted_or_zeros

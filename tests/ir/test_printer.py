@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import shaderad as sad
-from shaderad.ir.array_printer import graph_text
+from shaderad.ir.printer import graph_text
 from tests.tracing import trace
 
 SCAN_PRODUCT = """\
