@@ -28,7 +28,12 @@ class Interval:
         return any(len(end.terms) > _MAX_TERMS for end in ends)
 
 
-Rule = Callable[..., Interval]
+_Result = Interval | None
+Rule = (
+    Callable[[Interval], _Result]
+    | Callable[[Interval, Interval], _Result]
+    | Callable[[Interval, Interval, Interval], _Result]
+)
 
 
 def only(size: Size) -> Interval:
@@ -61,14 +66,6 @@ def _times(a: Interval, factor: int) -> Interval:
     return Interval(low, high, a.premises) if factor >= 0 else Interval(high, low, a.premises)
 
 
-def _negative(a: Interval) -> Interval:
-    return _times(a, -1)
-
-
-def _difference(a: Interval, b: Interval) -> Interval:
-    return _added(a, _negative(b))
-
-
 def _product(a: Interval, b: Interval) -> Interval:
     """The product with a constant, or of two factors on the premise that they are 0 or more."""
     for factor, other in ((a, b), (b, a)):
@@ -78,20 +75,12 @@ def _product(a: Interval, b: Interval) -> Interval:
     return Interval(low, high, _premises(a, b) | {a.low, b.low})
 
 
-def _multiplied_and_added(a: Interval, b: Interval, c: Interval) -> Interval:
-    return _added(_product(a, b), c)
-
-
 def _smaller(a: Interval, b: Interval) -> Interval:
     return Interval(sizes.minimum(a.low, b.low), sizes.minimum(a.high, b.high), _premises(a, b))
 
 
 def _larger(a: Interval, b: Interval) -> Interval:
     return Interval(sizes.maximum(a.low, b.low), sizes.maximum(a.high, b.high), _premises(a, b))
-
-
-def _clamped(x: Interval, low: Interval, high: Interval) -> Interval:
-    return _smaller(_larger(x, low), high)
 
 
 def _quotient(a: Interval, b: Interval) -> Interval | None:
@@ -117,16 +106,16 @@ def _masked(a: Interval, b: Interval) -> Interval | None:
 
 MODULAR: dict[ops.Op, Rule] = {
     ops.ADD: _added,
-    ops.SUB: _difference,
-    ops.NEG: _negative,
+    ops.SUB: lambda a, b: _added(a, _times(b, -1)),
+    ops.NEG: lambda a: _times(a, -1),
     ops.MUL: _product,
-    ops.MAD: _multiplied_and_added,
+    ops.MAD: lambda a, b, c: _added(_product(a, b), c),
 }
 """Rules that hold modulo 2^32, where operands have wrapped too."""
-EXACT: dict[ops.Op, Callable[..., Interval | None]] = {
+EXACT: dict[ops.Op, Rule] = {
     ops.MIN: _smaller,
     ops.MAX: _larger,
-    ops.CLAMP: _clamped,
+    ops.CLAMP: lambda x, low, high: _smaller(_larger(x, low), high),
     ops.FLOOR_DIV: _quotient,
     ops.MOD: _remainder,
     ops.BIT_AND: _masked,

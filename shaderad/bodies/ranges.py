@@ -19,7 +19,7 @@ from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.nodes import Expr, Function, Kernel, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, UINT, LocalArray, Matrix, Type, Vector
-from shaderad.ir.walk import changed, map_children, reachable, step_type
+from shaderad.ir.walk import Block, changed, map_children, reachable, step_type
 
 _LIMITS: dict[Type, Interval] = {
     INT: Interval(-(1 << 31), (1 << 31) - 1),
@@ -37,23 +37,12 @@ class InRange(Expr):
     value: Expr
 
 
-def extent_of_launch(axis: int) -> Size:
-    """The symbol of an extent of the launch."""
-    return sizes.symbol(f"{axis}")
-
-
-def extent_of(buffer: str, axis: int) -> Size:
-    """The symbol of an extent of an array."""
-    return sizes.symbol(f"{buffer}.{axis}")
-
-
-def value_of(uniform: str) -> Size:
-    """The symbol of a whole-number uniform."""
-    return sizes.symbol(uniform)
-
-
 def conditions(kernel: Kernel) -> frozenset[Size]:
-    """The premises of the indices of `kernel`: sizes that `marked` takes as `natural`."""
+    """The premises of the indices of `kernel`: sizes that `marked` takes as `natural`.
+
+    Their symbols are ``0`` for an extent of the launch, ``x.0`` for one of an array, and the name
+    of a whole-number uniform for its value.
+    """
     ranges = _Ranges(frozenset())
     ranges.kernel_body(kernel, kernel.body, kernel.local_types)
     return frozenset(ranges.premises)
@@ -61,11 +50,11 @@ def conditions(kernel: Kernel) -> frozenset[Size]:
 
 def marked(
     kernel: Kernel,
-    body: tuple[Stmt, ...],
+    body: Block,
     types: Mapping[str, Type],
     natural: frozenset[Size],
     shaped_as: Mapping[str, str],
-) -> tuple[Stmt, ...]:
+) -> Block:
     """`body` with `InRange` around the indices that are in range.
 
     Args:
@@ -85,17 +74,16 @@ def is_in_range(
     return _Ranges(natural).are_in_range(buffer, indices, _known_names(kernel))
 
 
-_Names = dict[str, Interval]
-"""Intervals of the names of a body, as far as they are known."""
+_Names = dict[str, Interval | None]
+"""Intervals of the names of a body; `None` or no entry for a name that may be any number."""
 
 
 def _known_names(kernel: Kernel) -> _Names:
     """The intervals of Index names and whole-number uniforms."""
-    names = {
-        u.name: intervals.only(value_of(u.name)) for u in kernel.uniforms if u.type in (INT, UINT)
-    }
+    uniforms = [u.name for u in kernel.uniforms if u.type in (INT, UINT)]
+    names: _Names = {name: intervals.only(sizes.symbol(name)) for name in uniforms}
     for axis, name in enumerate(kernel.index_names):
-        names[name] = Interval(0, sizes.subtract(extent_of_launch(axis), 1))
+        names[name] = Interval(0, sizes.subtract(sizes.symbol(f"{axis}"), 1))
     return names
 
 
@@ -119,9 +107,7 @@ class _Ranges:
         self.premises: set[Size] = set()
         """Sizes that had to be 0 or more; constants excluded."""
 
-    def kernel_body(
-        self, kernel: Kernel, body: tuple[Stmt, ...], types: Mapping[str, Type]
-    ) -> tuple[Stmt, ...]:
+    def kernel_body(self, kernel: Kernel, body: Block, types: Mapping[str, Type]) -> Block:
         """`body` with marks; collects the arguments of all calls first, callers before callees."""
         self._is_collecting_calls = True
         self._body(body, _known_names(kernel), types)
@@ -132,9 +118,7 @@ class _Ranges:
         self._is_collecting_calls = False
         return self._body(body, _known_names(kernel), types)
 
-    def _body(
-        self, body: tuple[Stmt, ...], names: _Names, types: Mapping[str, Type]
-    ) -> tuple[Stmt, ...]:
+    def _body(self, body: Block, names: _Names, types: Mapping[str, Type]) -> Block:
         """The body of a kernel or function with marks, given the names known before it."""
         outer = self._types, self._numbers
         self._types, self._numbers = types, set()
@@ -143,19 +127,17 @@ class _Ranges:
         self._types, self._numbers = outer
         return marked_body
 
-    def _function_body(self, f: Function) -> tuple[Stmt, ...]:
+    def _function_body(self, f: Function) -> Block:
         types = {p.name: p.type for p in f.parameters} | f.local_types
         values = [] if f in self._called_elsewhere else self._arguments.get(f, [])
-        names = {p.name: v for p, v in zip(f.parameters, values, strict=False) if v is not None}
-        return self._body(f.body, names, types)
+        names = [p.name for p in f.parameters]
+        return self._body(f.body, dict(zip(names, values, strict=False)), types)
 
     def _collect_call(self, e: nodes.Call, names: _Names) -> None:
         values = [self._interval(a, names) for a in e.args]
         before = self._arguments.get(e.function, values)
-        self._arguments[e.function] = [
-            None if a is None or b is None else intervals.hull(a, b)
-            for a, b in zip(before, values, strict=True)
-        ]
+        pairs = zip(before, values, strict=True)
+        self._arguments[e.function] = [_if_known(intervals.hull, pair) for pair in pairs]
 
     def _function(self, f: Function) -> Function:
         """`f` with marks."""
@@ -172,7 +154,7 @@ class _Ranges:
 
     # -- statements -------------------------------------------------------------------------------
 
-    def _block(self, body: tuple[Stmt, ...], names: _Names) -> tuple[Stmt, ...]:
+    def _block(self, body: Block, names: _Names) -> Block:
         """`body` with marks; `names` is updated from the names known before to those after."""
         return tuple(self._statement(s, names) for s in body)
 
@@ -186,42 +168,36 @@ class _Ranges:
             return self._assigned(new, names)
         if isinstance(new, nodes.BackwardDiff):
             new = replace(new, function=self._function(new.function))
-        for name in changed((s,)):
-            names.pop(name, None)
+        names.update(dict.fromkeys(changed((s,))))
         return new
 
     def _assigned(self, s: nodes.Assign, names: _Names) -> Stmt:
-        _set(names, s.name, None if s.path else self._interval(s.value, names))
+        names[s.name] = None if s.path else self._interval(s.value, names)
         if isinstance(s.value, CheckIndex) and isinstance(s.value.indices[0], InRange):
             self._numbers.add(s.name)
         return replace(s, path=tuple(self._path(self._types[s.name], s.path, names)))
 
     def _branch(self, s: nodes.If, names: _Names) -> Stmt:
         condition = self._expression(s.condition, names)
-        sides = self._sides(s.condition, names)
+        sides = [self._where(s.condition, names, holds=holds) for holds in (True, False)]
         then, otherwise = map(self._block, (s.then, s.otherwise), sides)
         for name in changed((s,)):
-            values = [side[name] for side in sides if name in side]
-            _set(names, name, intervals.hull(*values) if len(values) == len(sides) else None)
+            names[name] = _if_known(intervals.hull, [side.get(name) for side in sides])
         return replace(s, condition=condition, then=then, otherwise=otherwise)
 
     def _loop(self, s: nodes.For | nodes.While, names: _Names) -> Stmt:
         """Names that the loop assigns are unknown in it and after it, except for its counter."""
-        counter = self._counter(s, names) if isinstance(s, nodes.For) else None
-        bounds = self._bounds(s, names) if isinstance(s, nodes.For) else {}
-        for name in changed((s,)):
-            names.pop(name, None)
+        assigned: _Names = dict.fromkeys(changed((s,)))
         if isinstance(s, nodes.While):
-            bounds = {"condition": self._expression(s.condition, names)}
-        inside = dict(names)
-        if isinstance(s, nodes.For):
-            _set(inside, s.variable, counter)
-        else:
-            self._assume(s.condition, inside, holds=True)
-        return replace(s, **bounds, body=self._block(s.body, inside))
-
-    def _bounds(self, s: nodes.For, names: _Names) -> dict[str, Expr]:
-        return {n: self._expression(getattr(s, n), names) for n in ("start", "stop", "step")}
+            names.update(assigned)
+            condition = self._expression(s.condition, names)
+            body = self._block(s.body, self._where(s.condition, names))
+            return replace(s, condition=condition, body=body)
+        counter = self._counter(s, names)
+        start, stop, step = (self._expression(e, names) for e in s.bounds)
+        names.update(assigned)
+        body = self._block(s.body, {**names, s.variable: counter})
+        return replace(s, start=start, stop=stop, step=step, body=body)
 
     def _counter(self, s: nodes.For, names: _Names) -> Interval | None:
         start, stop = (self._exact(e, names) for e in (s.start, s.stop))
@@ -234,12 +210,11 @@ class _Ranges:
 
     # -- conditions -------------------------------------------------------------------------------
 
-    def _sides(self, condition: Expr, names: _Names) -> tuple[_Names, _Names]:
-        """The names known where a condition holds, and where it does not."""
-        sides = dict(names), dict(names)
-        for side, holds in zip(sides, (True, False), strict=True):
-            self._assume(condition, side, holds=holds)
-        return sides
+    def _where(self, e: Expr, names: _Names, *, holds: bool = True) -> _Names:
+        """The names known where a condition holds, or where it does not."""
+        inside = dict(names)
+        self._assume(e, inside, holds=holds)
+        return inside
 
     def _assume(self, e: Expr, names: _Names, *, holds: bool) -> None:
         """Narrows the names that a condition compares, given that it `holds` or does not."""
@@ -295,15 +270,14 @@ class _Ranges:
 
     def _choice(self, e: nodes.Conditional, names: _Names) -> Expr:
         """Only the side that is chosen is evaluated."""
-        sides = self._sides(e.condition, names)
+        sides = [self._where(e.condition, names, holds=holds) for holds in (True, False)]
         condition = self._expression(e.condition, names)
         if_true, if_false = map(self._expression, (e.if_true, e.if_false), sides)
         return replace(e, condition=condition, if_true=if_true, if_false=if_false)
 
     def _logical(self, e: nodes.Logical, names: _Names) -> Expr:
         """The right side is evaluated where the left one does not decide."""
-        inside = dict(names)
-        self._assume(e.left, inside, holds=e.is_and)
+        inside = self._where(e.left, names, holds=e.is_and)
         left, right = self._expression(e.left, names), self._expression(e.right, inside)
         return replace(e, left=left, right=right)
 
@@ -338,7 +312,7 @@ class _Ranges:
         return all(in_range)
 
     def _extent(self, buffer: str, axis: int) -> Size:
-        return extent_of(self._shaped_as.get(buffer, buffer), axis)
+        return sizes.symbol(f"{self._shaped_as.get(buffer, buffer)}.{axis}")
 
     def _is_below(self, index: Expr, end: Size, names: _Names) -> bool:
         """True if an index is 0 or more, and less than `end`."""
@@ -388,9 +362,7 @@ class _Ranges:
     def _combined(
         self, rule: intervals.Rule, values: Iterable[Expr], names: _Names
     ) -> Interval | None:
-        parts = [self._interval(e, names) for e in values]
-        operands = [p for p in parts if p is not None]
-        return rule(*operands) if len(operands) == len(parts) else None
+        return _if_known(rule, [self._interval(e, names) for e in values])
 
     def _exact(self, e: Expr, names: _Names) -> Interval:
         """The interval of `e` as comparisons and divisions see it: after wrapping."""
@@ -421,8 +393,8 @@ def _called_by_derivatives(functions: Iterable[Function]) -> set[Function]:
     return result
 
 
-def _set(names: _Names, name: str, value: Interval | None) -> None:
-    if value is None:
-        names.pop(name, None)
-    else:
-        names[name] = value
+def _if_known(rule: intervals.Rule, parts: Iterable[Interval | None]) -> Interval | None:
+    """``rule(*parts)``; `None` if a part is unknown."""
+    values = [*parts]
+    operands = [part for part in values if part is not None]
+    return rule(*operands) if len(operands) == len(values) else None

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, unique
+from typing import Any
 
 import numpy as np
 
@@ -112,6 +113,7 @@ class Op:
 
 
 TABLE: dict[str, Op] = {}
+_NumPy = Callable[[Any], Any] | Callable[[Any, Any], Any] | Callable[[Any, Any, Any], Any]
 
 
 def _function(
@@ -120,7 +122,7 @@ def _function(
     derivative: str,
     rule: Rule,
     slang: str,
-    numpy: Callable[..., object],
+    numpy: _NumPy,
     *domain: Domain,
     double: str = "",
 ) -> Op:
@@ -132,15 +134,9 @@ def _function(
     return op
 
 
-def _operator(
-    signature: str, rule: Rule, slang: str, numpy: Callable[..., object], *domain: Domain
-) -> Op:
+def _operator(signature: str, rule: Rule, slang: str, numpy: _NumPy, *domain: Domain) -> Op:
     """A row without a ``sad.*`` name: the front end or derivatives make it."""
     return _function(signature, "", "", rule, slang, numpy, *domain)
-
-
-def _frac(x: np.ndarray) -> np.ndarray:
-    return x - np.floor(x)
 
 
 def _norm(x: np.ndarray) -> np.ndarray:
@@ -156,10 +152,6 @@ def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.sum(a * b, axis=-1)
 
 
-def _reflect(i: np.ndarray, n: np.ndarray) -> np.ndarray:
-    return i - 2 * _dot(n, i)[..., None] * n
-
-
 def _refract(i: np.ndarray, n: np.ndarray, eta: np.ndarray) -> np.ndarray:
     cosine = _dot(n, i)
     k = 1 - eta * eta * (1 - cosine * cosine)
@@ -170,42 +162,6 @@ def _refract(i: np.ndarray, n: np.ndarray, eta: np.ndarray) -> np.ndarray:
 def _smoothstep(low: np.ndarray, high: np.ndarray, x: np.ndarray) -> np.ndarray:
     t = np.clip((x - low) / (high - low), 0, 1)
     return t * t * (3 - 2 * t)
-
-
-def _rsqrt(x: np.ndarray) -> np.ndarray:
-    return 1 / np.sqrt(x)
-
-
-def _saturate(x: np.ndarray) -> np.ndarray:
-    return np.clip(x, 0, 1)
-
-
-def _step(edge: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return (x >= edge) * 1.0
-
-
-def _clamp(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    return np.fmin(np.fmax(x, low), high)
-
-
-def _lerp(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
-    return a + (b - a) * t
-
-
-def _mad(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    return a * b + c
-
-
-def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return _norm(a - b)
-
-
-def _transpose(m: np.ndarray) -> np.ndarray:
-    return np.swapaxes(m, -1, -2)
-
-
-def _uniform01(x: np.ndarray) -> np.ndarray:
-    return (x >> 8) * 2.0**-24
 
 
 def _each(function: Callable[[float], float]) -> Callable[..., object]:
@@ -279,11 +235,11 @@ ROUND = _function("round(x)", "The nearest whole number, as a float; halves go t
 TRUNC = _function("trunc(x)", "x without its fraction, as a float.", "0",
     Rule.FLOATS, "truncOf", np.trunc, (1.1, 1.9))
 FRAC = _function("frac(x)", "``x - floor(x)``.", "1",
-    Rule.FLOATS, "fracOf", _frac, (1.1, 1.9))
+    Rule.FLOATS, "fracOf", lambda x: x - np.floor(x), (1.1, 1.9))
 SQRT = _function("sqrt(x)", "The square root; NaN below 0.", "``1 / (2 sqrt(x))``; +inf at 0",
     Rule.FLOATS, "safeSqrt", np.sqrt, POSITIVE)
 RSQRT = _function("rsqrt(x)", "``1 / sqrt(x)``.", "``-rsqrt(x) / (2 x)``; -inf at 0",
-    Rule.FLOATS, "safeRsqrt", _rsqrt, POSITIVE)
+    Rule.FLOATS, "safeRsqrt", lambda x: 1 / np.sqrt(x), POSITIVE)
 RCP = _function("rcp(x)", "``1 / x``.", "``-1 / x ** 2``; -inf at 0",
     Rule.FLOATS, "safeRcp", np.reciprocal, POSITIVE)
 EXP = _function("exp(x)", "e to the power of x.", "``exp(x)``",
@@ -342,7 +298,7 @@ RADIANS = _function("radians(x)", "Degrees as radians, ``x pi / 180``.", "``pi /
 DEGREES = _function("degrees(x)", "Radians as degrees, ``x 180 / pi``.", "``180 / pi``",
     Rule.FLOATS, "degrees", np.degrees, ANY, double="doubleDegrees")
 SATURATE = _function("saturate(x)", "``clamp(x, 0, 1)``.", "1 from 0 to 1, both included, else 0",
-    Rule.FLOATS, "saturateOf", _saturate, (0.1, 0.9))
+    Rule.FLOATS, "saturateOf", lambda x: np.clip(x, 0, 1), (0.1, 0.9))
 ATAN2 = _function("atan2(y, x)", "The angle of the point (x, y), from -pi to pi.",
     "``x / (x ** 2 + y ** 2)`` by y, ``-y / (x ** 2 + y ** 2)`` by x; 0 at the origin",
     Rule.FLOATS, "safeAtan2", np.arctan2, POSITIVE, ANY, double="doubleAtan2")
@@ -360,7 +316,7 @@ PRODUCT_ERROR = _operator("product_error(a, b)", Rule.FLOATS, "productErrorOf", 
 # What derivatives multiply by: zero times infinity is zero.
 TIMES = _operator("times(partial, d)", Rule.FLOATS, "timesOf", _times, ANY, ANY)
 STEP = _function("step(edge, x)", "1 where ``x >= edge``, else 0.", "0",
-    Rule.FLOATS, "stepOf", _step, (-2.0, -1.0), POSITIVE)
+    Rule.FLOATS, "stepOf", lambda edge, x: (x >= edge) * 1.0, (-2.0, -1.0), POSITIVE)
 # The first operand that attains the result takes the whole derivative; NaN never wins.
 MIN = _function("min(a, b)", "The smaller of two; of one array its least element, over ``axis``. "
     "NaN never wins.", "1 by the first operand that attains it, 0 by the other",
@@ -370,15 +326,16 @@ MAX = _function("max(a, b)", "The larger of two; of one array its greatest eleme
     Rule.NUMBERS, "maxFirst", np.fmax, (1.0, 2.0), (2.5, 3.0))
 CLAMP = _function("clamp(x, lo, hi)", "``min(max(x, lo), hi)``.",
     "1 by x from lo to hi, both included; else 1 by the bound that is taken",
-    Rule.NUMBERS, "clampFirst", _clamp, (1.0, 2.0), (-1.0, 0.0), (2.5, 3.0))
+    Rule.NUMBERS, "clampFirst", lambda x, low, high: np.fmin(np.fmax(x, low), high),
+    (1.0, 2.0), (-1.0, 0.0), (2.5, 3.0))
 LERP = _function("lerp(a, b, t)", "``a + (b - a) t``.", "``1 - t``, ``t``, ``b - a``",
-    Rule.FLOATS, "lerpOf", _lerp, ANY, ANY, ANY)
+    Rule.FLOATS, "lerpOf", lambda a, b, t: a + (b - a) * t, ANY, ANY, ANY)
 SMOOTHSTEP = _function("smoothstep(lo, hi, x)",
     "``t ** 2 (3 - 2 t)`` with ``t = clamp((x - lo) / (hi - lo), 0, 1)``.",
     "``6 t (1 - t)`` times that of t; 0 outside of lo to hi",
     Rule.FLOATS, "smoothstepOf", _smoothstep, (-1.0, 0.0), (2.0, 3.0), (0.1, 1.9))
 MAD = _function("mad(a, b, c)", "``a * b + c``.", "b, a, 1",
-    Rule.NUMBERS, "madOf", _mad, ANY, ANY, ANY)
+    Rule.NUMBERS, "madOf", lambda a, b, c: a * b + c, ANY, ANY, ANY)
 # Exact for negative bases; the exponent is a `Const` int.
 POWI = _operator("powi(x, n)", Rule.POWER, "powi", np.power, (-3.0, -0.2), ANY)
 SELECT = _function("select(c, a, b)", "a where c holds, else b; both are evaluated.",
@@ -412,18 +369,18 @@ LENGTH = _function("length(v)", "``sqrt(dot(v, v))``.", "``v / length(v)``; 0 at
     Rule.NORM, "lengthOf", _norm, ANY)
 DISTANCE = _function("distance(a, b)", "``length(a - b)``.",
     "that of `length`; 0 where both are one point",
-    Rule.NORM, "distanceOf", _distance, ANY, ANY)
+    Rule.NORM, "distanceOf", lambda a, b: _norm(a - b), ANY, ANY)
 NORMALIZE = _function("normalize(v)", "``v / length(v)``; 0 at length 0.",
     "what ``out_bar / length(v)`` has at right angles to v; 0 at length 0",
     Rule.VECTORS, "normalizeOf", _normalize, ANY)
 REFLECT = _function("reflect(i, n)", "``i - 2 dot(n, i) n``: i, reflected by a plane of unit "
     "normal n.", "that of the formula",
-    Rule.VECTORS, "reflectOf", _reflect, ANY, ANY)
+    Rule.VECTORS, "reflectOf", lambda i, n: i - 2 * _dot(n, i)[..., None] * n, ANY, ANY)
 REFRACT = _function("refract(i, n, eta)", "The direction i after a boundary of unit normal n and "
     "ratio of indices eta; 0 at total reflection.", "that of the formula; 0 at total reflection",
     Rule.REFRACT, "refractOf", _refract, ANY, ANY, (0.3, 0.6))
 TRANSPOSE = _function("transpose(m)", "Rows as columns.", "``transpose(out_bar)``",
-    Rule.TRANSPOSE, "transpose", _transpose, ANY)
+    Rule.TRANSPOSE, "transpose", lambda m: np.swapaxes(m, -1, -2), ANY)
 DETERMINANT = _function("determinant(m)", "The determinant of a square matrix.",
     "the matrix of cofactors",
     Rule.DETERMINANT, "determinantOf", np.linalg.det, ANY)
@@ -437,7 +394,7 @@ PCG = _function("pcg(seed)", "A hash of a ``uint``, for random numbers (Jarzynsk
     Rule.HASH, "pcg", _pcg)
 UNIFORM01 = _function("uniform01(bits)", "The upper 24 bits of a ``uint`` as a float from 0 to "
     "below 1.", "",
-    Rule.UNIFORM01, "uniform01", _uniform01)
+    Rule.UNIFORM01, "uniform01", lambda x: (x >> 8) * 2.0**-24)
 # fmt: on
 
 
@@ -521,11 +478,6 @@ def _select_type(types: tuple[Type, ...]) -> Type | None:
     return a if condition == BOOL or by_component else None
 
 
-def _to_int(types: tuple[Type, ...]) -> Type | None:
-    (t,) = types
-    return with_scalar(t, INT) if is_float(t) else None
-
-
 _RESULT: dict[Rule, Callable[[tuple[Type, ...]], Type | None]] = {
     Rule.FLOATS: lambda ts: _same(ts, is_float),
     Rule.NUMBERS: lambda ts: _same(ts, _is_number),
@@ -547,7 +499,7 @@ _RESULT: dict[Rule, Callable[[tuple[Type, ...]], Type | None]] = {
     Rule.SQUARE: _square_type,
     Rule.POWER: lambda ts: ts[0] if _is_number(ts[0]) and ts[1] == INT else None,
     Rule.SELECT: _select_type,
-    Rule.TO_INT: _to_int,
+    Rule.TO_INT: lambda ts: with_scalar(ts[0], INT) if is_float(ts[0]) else None,
     Rule.HASH: lambda ts: UINT if ts[0] == UINT else None,
     Rule.UNIFORM01: lambda ts: FLOAT if ts[0] == UINT else None,
 }

@@ -1,26 +1,21 @@
-"""Prints kernels as Python-like text, and array graphs a line for each node.
+"""Prints kernel IR as Python-like text, for people and tests.
 
-Invariant: the text of a kernel shows every decision of the front end: types of locals, conversions,
+Invariant: the text shows every decision of the front end: types of locals, conversions,
 specialisations of calls. Two kernels with the same text are equivalent.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from shaderad.ir import arrays, ops
 from shaderad.ir import nodes as ir
-from shaderad.ir.arrays import Graph
 from shaderad.ir.tables import check_rows
 from shaderad.ir.types import Type
 from shaderad.ir.walk import reachable
 
 _INDENT = "    "
-_SHOWN_ELSEWHERE = frozenset({"operands", "span", "shape"})
-"""Fields that the operands and result types of the line already show."""
 _INFIX = re.compile(r"^\{0\} (\S+) \{1\}$")
 
 
@@ -183,59 +178,3 @@ _EXPRESSIONS: dict[type[ir.Expr], Callable[[Any], str]] = {
     ir.Detach: lambda e: f"detach({expression_text(e.value)})",
 }
 check_rows(_EXPRESSIONS, ir.EXPRESSIONS, but=(ir.KnownNumber,))
-
-
-# -- graphs -----------------------------------------------------------------------------------
-
-
-def graph_text(graph: Graph) -> str:
-    """Inputs, nodes and outputs of `graph`, in the order of evaluation, one per line.
-
-    in  %0: float[n]
-    %1 = scan mul (%0): float[n]
-    out %1
-    """
-    return "\n".join(_graph_lines(graph)) + "\n"
-
-
-def _graph_lines(graph: Graph) -> Iterator[str]:
-    names: dict[arrays.Value, str] = {}
-    for value in graph.inputs:
-        names[value] = f"%{len(names)}"
-        yield f"in  {names[value]}: {value.type}"
-    for node in graph.nodes:
-        for value in node.results:
-            names[value] = f"%{len(names)}"
-        results = ", ".join(names[v] for v in node.results)
-        operands = ", ".join(names[v] for v in node.operands)
-        types = ", ".join(str(v.type) for v in node.results)
-        yield f"{results} = {_label(node)} ({operands}): {types}"
-        for name, body in arrays.graphs_in(node).items():
-            yield f"  {name}:"
-            yield from (f"    {line}" for line in _graph_lines(body))
-    yield f"out {', '.join(names[v] for v in graph.outputs)}"
-
-
-def _label(node: arrays.Node) -> str:
-    """The kind of the node, and its attributes."""
-    words = [type(node).__name__.lower()]
-    for attribute in fields(node):
-        name, value = attribute.name, getattr(node, attribute.name)
-        if name in _SHOWN_ELSEWHERE or isinstance(value, Graph):
-            continue
-        text = _attribute(value)
-        if text:
-            words.append(text if name in ("expr", "op", "kind") else f"{name}={text}")
-    return " ".join(words)
-
-
-def _attribute(value: object) -> str:
-    if isinstance(value, ir.Expr):
-        return expression_text(value)
-    if isinstance(value, ops.Op | ir.Function | ir.Kernel | arrays.CustomPullback):
-        return value.name
-    if isinstance(value, arrays.KernelCall):
-        return value.kernel.name
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_attribute, value))})"  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    return "" if value is None else str(value)

@@ -12,34 +12,8 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any, TypeVar, cast
 
-from shaderad.ir.nodes import (
-    Accumulate,
-    AccumulateGradient,
-    Assert,
-    Assign,
-    BackwardDiff,
-    Call,
-    Element,
-    ElementStep,
-    Evaluate,
-    Expr,
-    Field,
-    FieldStep,
-    For,
-    ForwardDiff,
-    Function,
-    If,
-    Load,
-    PairPart,
-    Print,
-    Step,
-    Stmt,
-    Store,
-    Swizzle,
-    SwizzleStep,
-    Var,
-    While,
-)
+from shaderad.ir import nodes
+from shaderad.ir.nodes import Expr, Function, Step, Stmt
 from shaderad.ir.types import LocalArray, Matrix, Pair, Struct, Tuple, Type, Vector, tangent
 
 ExprRewrite = Callable[[Expr], Expr]
@@ -56,13 +30,13 @@ def children(node: Expr | Stmt) -> Iterator[Expr]:
             yield value
         elif isinstance(value, tuple):
             for item in cast("tuple[Any, ...]", value):
-                if isinstance(item, Expr | ElementStep):
-                    yield item.index if isinstance(item, ElementStep) else item
+                if isinstance(item, Expr | nodes.ElementStep):
+                    yield item.index if isinstance(item, nodes.ElementStep) else item
 
 
 def indices(path: Iterable[Step]) -> list[Expr]:
     """The element indices of a path."""
-    return [step.index for step in path if isinstance(step, ElementStep)]
+    return [step.index for step in path if isinstance(step, nodes.ElementStep)]
 
 
 def expressions(node: Expr | Stmt) -> Iterator[Expr]:
@@ -75,9 +49,9 @@ def expressions(node: Expr | Stmt) -> Iterator[Expr]:
 
 def blocks(statement: Stmt) -> tuple[Block, ...]:
     """The blocks of an ``if`` or loop, empty for any other statement."""
-    if isinstance(statement, If):
+    if isinstance(statement, nodes.If):
         return (statement.then, statement.otherwise)
-    if isinstance(statement, For | While):
+    if isinstance(statement, nodes.For | nodes.While):
         return (statement.body,)
     return ()
 
@@ -98,37 +72,37 @@ def all_expressions(body: Iterable[Stmt]) -> Iterator[Expr]:
 
 def reads(body: Iterable[Stmt]) -> set[str]:
     """Names that a body reads."""
-    return {e.name for e in all_expressions(body) if isinstance(e, Var)}
+    return {e.name for e in all_expressions(body) if isinstance(e, nodes.Var)}
 
 
 def writes(body: Iterable[Stmt]) -> set[str]:
     """Local names that a body assigns, including loop variables and pairs set by ``bwd_diff``."""
     names: set[str] = set()
     for statement in statements(body):
-        if isinstance(statement, Assign):
+        if isinstance(statement, nodes.Assign):
             names.add(statement.name)
-        elif isinstance(statement, For):
+        elif isinstance(statement, nodes.For):
             names.add(statement.variable)
-        elif isinstance(statement, BackwardDiff):
-            names |= {a.name for a in statement.args if isinstance(a, Var)}
+        elif isinstance(statement, nodes.BackwardDiff):
+            names |= {a.name for a in statement.args if isinstance(a, nodes.Var)}
     return names
 
 
 def changed(body: Iterable[Stmt]) -> set[str]:
     """Names that a body may change: `writes`, and the arguments of calls in `Evaluate`."""
     body = tuple(body)
-    calls = (s.call for s in statements(body) if isinstance(s, Evaluate))
-    args = (a for call in calls if isinstance(call, Call) for a in call.args)
-    return writes(body) | {a.name for a in args if isinstance(a, Var)}
+    calls = (s.call for s in statements(body) if isinstance(s, nodes.Evaluate))
+    args = (a for call in calls if isinstance(call, nodes.Call) for a in call.args)
+    return writes(body) | {a.name for a in args if isinstance(a, nodes.Var)}
 
 
 def called(body: Iterable[Stmt]) -> Iterator[Function]:
     """The function of each call, ``fwd_diff`` and ``bwd_diff`` in a body."""
     for statement in statements(body):
-        if isinstance(statement, BackwardDiff):
+        if isinstance(statement, nodes.BackwardDiff):
             yield statement.function
         for e in expressions(statement):
-            if isinstance(e, Call | ForwardDiff):
+            if isinstance(e, nodes.Call | nodes.ForwardDiff):
                 yield e.function
 
 
@@ -153,26 +127,26 @@ def has_own_backward(f: Function) -> bool:
 
 def has_loops(f: Function) -> bool:
     """True if a call of `f` runs a loop."""
-    return any(isinstance(s, For | While) for s in all_statements(f))
+    return any(isinstance(s, nodes.For | nodes.While) for s in all_statements(f))
 
 
 def writes_memory(node: Function | Expr) -> bool:
     """True if a call of a function, or an expression, writes to an array or prints."""
-    functions = (node,) if isinstance(node, Function) else called((Evaluate(call=node),))
-    kinds = Store | Accumulate | AccumulateGradient | Print
+    functions = (node,) if isinstance(node, Function) else called((nodes.Evaluate(call=node),))
+    kinds = nodes.Store | nodes.Accumulate | nodes.AccumulateGradient | nodes.Print
     return any(isinstance(s, kinds) for f in functions for s in all_statements(f))
 
 
 def has_effect(e: Expr) -> bool:
     """True if evaluating `e` twice, or not at all, differs from evaluating it once."""
-    functions = called((Evaluate(call=e),))
-    asserts = any(isinstance(s, Assert) for f in functions for s in all_statements(f))
+    functions = called((nodes.Evaluate(call=e),))
+    asserts = any(isinstance(s, nodes.Assert) for f in functions for s in all_statements(f))
     return asserts or writes_memory(e)
 
 
 def writes_to(f: Function, buffers: Container[str]) -> bool:
     """True if a call of `f` stores or accumulates to one of `buffers`."""
-    stores = (s for s in all_statements(f) if isinstance(s, Store | Accumulate))
+    stores = (s for s in all_statements(f) if isinstance(s, nodes.Store | nodes.Accumulate))
     return any(s.buffer in buffers for s in stores)
 
 
@@ -184,12 +158,12 @@ def all_statements(f: Function) -> Iterator[Stmt]:
 def touched_buffers(body: Iterable[Stmt]) -> Iterator[str]:
     """The buffer of each access in a body; called functions are not entered."""
     for statement in statements(body):
-        if isinstance(statement, Store | Accumulate | AccumulateGradient):
+        if isinstance(statement, nodes.Store | nodes.Accumulate | nodes.AccumulateGradient):
             yield statement.buffer
-        if isinstance(statement, Accumulate) and statement.tangent_buffer:
+        if isinstance(statement, nodes.Accumulate) and statement.tangent_buffer:
             yield statement.tangent_buffer
         for e in expressions(statement):
-            if isinstance(e, Load):
+            if isinstance(e, nodes.Load):
                 yield e.buffer
 
 
@@ -254,9 +228,9 @@ def _mapped(value: Any, change: ExprRewrite) -> Any:
         return change(value)
     if isinstance(value, Stmt):
         return map_children(value, change)
-    if isinstance(value, ElementStep):
+    if isinstance(value, nodes.ElementStep):
         index = change(value.index)
-        return value if index is value.index else ElementStep(index=index)
+        return value if index is value.index else nodes.ElementStep(index=index)
     if isinstance(value, tuple):
         old = cast("tuple[Any, ...]", value)
         items = tuple(_mapped(v, change) for v in old)
@@ -271,27 +245,27 @@ def path_value(name: Expr, path: tuple[Step, ...]) -> Expr | None:
         part = step_type(value.type, step)
         if part is None:
             return None
-        if isinstance(step, FieldStep):
-            value = Field(type=part, value=value, name=step.name)
-        elif isinstance(step, SwizzleStep):
-            value = Swizzle(type=part, value=value, components=step.components)
-        elif isinstance(step, ElementStep):
-            value = Element(type=part, value=value, index=step.index)
+        if isinstance(step, nodes.FieldStep):
+            value = nodes.Field(type=part, value=value, name=step.name)
+        elif isinstance(step, nodes.SwizzleStep):
+            value = nodes.Swizzle(type=part, value=value, components=step.components)
+        elif isinstance(step, nodes.ElementStep):
+            value = nodes.Element(type=part, value=value, index=step.index)
         else:
-            value = PairPart(type=part, value=value, part="d")
+            value = nodes.PairPart(type=part, value=value, part="d")
     return value
 
 
 def step_type(t: Type, step: Step) -> Type | None:
     """The type of the part that `step` selects from a value of type `t`; `None` if it has none."""
-    if isinstance(step, FieldStep) and isinstance(t, Struct):
+    if isinstance(step, nodes.FieldStep) and isinstance(t, Struct):
         return t.type_by_field.get(step.name)
-    if isinstance(step, FieldStep) and isinstance(t, Tuple):
+    if isinstance(step, nodes.FieldStep) and isinstance(t, Tuple):
         return t.elements[int(step.name)]
-    if isinstance(step, SwizzleStep) and isinstance(t, Vector):
+    if isinstance(step, nodes.SwizzleStep) and isinstance(t, Vector):
         count = len(step.components)
         return t.element if count == 1 else Vector(t.element, count)
-    if isinstance(step, ElementStep):
+    if isinstance(step, nodes.ElementStep):
         if isinstance(t, Matrix):
             return t.row
         return t.element if isinstance(t, Vector | LocalArray) else None
