@@ -20,9 +20,9 @@ from shaderad.interpret.cells import (
     Cell,
     Shape,
     Value,
+    cell,
     cells,
     combined,
-    data_of,
     filled,
     from_host,
     joined,
@@ -131,7 +131,7 @@ def _ints(data: Any) -> ArrayValue:
 
 def _data(x: ArrayValue) -> AnyArray:
     """The numbers of an array of scalars, in its shape."""
-    return data_of(x.value).reshape(x.shape)
+    return cell(x.value).data.reshape(x.shape)
 
 
 # -- elementwise ------------------------------------------------------------------------------

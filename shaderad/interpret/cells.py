@@ -54,11 +54,6 @@ def parts(value: Value) -> dict[str, Value]:
     return value
 
 
-def data_of(value: Value) -> AnyArray:
-    """The data of `value`, which is no struct."""
-    return cell(value).data
-
-
 def dtype_of(t: Type, precision: Any) -> np.dtype[Any]:
     """The NumPy type of the components of `t`; half and float both have `precision`."""
     scalar = types.scalar_of(t)

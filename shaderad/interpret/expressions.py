@@ -17,7 +17,6 @@ from shaderad.interpret.cells import (
     cell,
     cells,
     combined,
-    data_of,
     dtype_of,
     fields_of,
     mapped,
@@ -76,15 +75,15 @@ _MIXED = frozenset({ops.SELECT, ops.POWI})
 
 
 def _logical(f: CallFrame, e: nodes.Logical, rows: Rows) -> Value:
-    result = data_of(evaluate(f, e.left, rows)).copy()
+    result = cell(evaluate(f, e.left, rows)).data.copy()
     undecided = np.flatnonzero(result if e.is_and else ~result)
     if undecided.size:
-        result[undecided] = data_of(evaluate(f, e.right, rows[undecided]))
+        result[undecided] = cell(evaluate(f, e.right, rows[undecided])).data
     return Cell(result)
 
 
 def _conditional(f: CallFrame, e: nodes.Conditional, rows: Rows) -> Value:
-    condition = data_of(evaluate(f, e.condition, rows))
+    condition = cell(evaluate(f, e.condition, rows)).data
     if condition.all():
         return evaluate(f, e.if_true, rows)
     if not condition.any():
@@ -116,13 +115,13 @@ def _construct(f: CallFrame, e: nodes.Construct, rows: Rows) -> Value:
     fields = fields_of(e.type)
     if fields is not None:
         return {name: value for (name, _), value in zip(fields, values, strict=True)}
-    shape = data_of(f.machine.zero(e.type, len(rows))).shape
+    shape = cell(f.machine.zero(e.type, len(rows))).data.shape
     return f.tape.join([cell(v) for v in values], shape)
 
 
 def _splat(f: CallFrame, e: nodes.Splat, rows: Rows) -> Value:
     value = cell(evaluate(f, e.value, rows))
-    shape = data_of(f.machine.zero(e.type, len(rows))).shape
+    shape = cell(f.machine.zero(e.type, len(rows))).data.shape
     axes = tuple(range(1, len(shape)))
     return f.tape.rearrange(
         value,
@@ -151,7 +150,7 @@ def _element(f: CallFrame, e: nodes.Element, rows: Rows) -> Value:
 def element_place(f: CallFrame, index: nodes.Expr, value: Value, rows: Rows) -> ElementRows:
     """The elements at `index` of axis 1 of `value`; reports indices out of range."""
     length = next(cells(value)).data.shape[1]
-    place = elements_at([data_of(evaluate(f, index, rows)).astype(np.int64)], (length,))
+    place = elements_at([cell(evaluate(f, index, rows)).data.astype(np.int64)], (length,))
     return _reported(f, index.span, "", place, rows)
 
 
@@ -183,10 +182,10 @@ def buffer_place(
     if isinstance(pointer, nodes.PointerIndex):
         base_and_count = parts(evaluate(f, pointer.pointer, rows))
         values = [base_and_count["base"], base_and_count["count"], evaluate(f, pointer.index, rows)]
-        place = elements_behind(*(data_of(v).astype(np.int64) for v in values))
+        place = elements_behind(*(cell(v).data.astype(np.int64) for v in values))
     else:
         values = [evaluate(f, i, rows) for i in access.indices]
-        place = elements_at([data_of(v).astype(np.int64) for v in values], stored.shape)
+        place = elements_at([cell(v).data.astype(np.int64) for v in values], stored.shape)
     return _reported(f, access.span, stored.buffer.shown_name, place, rows)
 
 
@@ -198,14 +197,6 @@ def _reported(
     return place
 
 
-def _buffer_length(f: CallFrame, e: nodes.Length, rows: Rows) -> Value:
-    return Cell(np.full(len(rows), f.machine.memory[e.buffer].shape[e.axis], np.int32))
-
-
-def _pointer_length(f: CallFrame, e: nodes.PointerLength, rows: Rows) -> Value:
-    return Cell(data_of(parts(evaluate(f, e.pointer, rows))["count"]).astype(np.int32))
-
-
 def _call(f: CallFrame, e: nodes.Call, rows: Rows) -> Value:
     args = [evaluate(f, a, rows) for a in e.args]
     return call(f.machine, e.function, args, f.threads[rows])
@@ -214,10 +205,6 @@ def _call(f: CallFrame, e: nodes.Call, rows: Rows) -> Value:
 def _forward_diff(f: CallFrame, e: nodes.ForwardDiff, rows: Rows) -> Value:
     args = [evaluate(f, a, rows) for a in e.args]
     return forward_diff(f.machine, DiffCall(e.function, args, f.threads[rows]))
-
-
-def _make_pair(f: CallFrame, e: nodes.MakePair, rows: Rows) -> Value:
-    return {"p": evaluate(f, e.primal, rows), "d": evaluate(f, e.derivative, rows)}
 
 
 _EVALUATE: dict[type[nodes.Expr], Callable[[CallFrame, Any, Rows], Value]] = {
@@ -235,11 +222,18 @@ _EVALUATE: dict[type[nodes.Expr], Callable[[CallFrame, Any, Rows], Value]] = {
     nodes.Swizzle: _swizzle,
     nodes.Element: _element,
     nodes.Load: _load,
-    nodes.Length: _buffer_length,
-    nodes.PointerLength: _pointer_length,
+    nodes.Length: lambda f, e, rows: Cell(
+        np.full(len(rows), f.machine.memory[e.buffer].shape[e.axis], np.int32)
+    ),
+    nodes.PointerLength: lambda f, e, rows: Cell(
+        cell(parts(evaluate(f, e.pointer, rows))["count"]).data.astype(np.int32)
+    ),
     nodes.Call: _call,
     nodes.ForwardDiff: _forward_diff,
-    nodes.MakePair: _make_pair,
+    nodes.MakePair: lambda f, e, rows: {
+        "p": evaluate(f, e.primal, rows),
+        "d": evaluate(f, e.derivative, rows),
+    },
     nodes.PairPart: lambda f, e, rows: parts(evaluate(f, e.value, rows))[e.part],
     nodes.Detach: lambda f, e, rows: mapped(lambda c: Cell(c.data), evaluate(f, e.value, rows)),
 }

@@ -15,7 +15,17 @@ from typing import Any
 import numpy as np
 
 from shaderad.diagnostics import Span
-from shaderad.interpret.cells import AnyArray, Cell, Shape, Value, combined, mapped, zeros
+from shaderad.interpret.cells import (
+    AnyArray,
+    Cell,
+    Shape,
+    Value,
+    cells,
+    combined,
+    mapped,
+    rebuilt,
+    zeros,
+)
 from shaderad.interpret.tape import CellCotangents, Tape
 from shaderad.ir import nodes
 from shaderad.ir.types import Access, Type
@@ -241,56 +251,58 @@ def last_writes(elements: AnyArray) -> AnyArray:
     return np.sort(len(elements) - 1 - first_from_behind)
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
-    """Simultaneous writes of several threads to one cell of a Min or Max array."""
-
-    part: int
-    """Position of the cell in the value of the array."""
-    elements: AnyArray
-    value: Cell
-    threads: AnyArray
-    tangent: Cell | None = None
-    """Tangents of `value`, in kernels with tangents."""
-
-
-def kept_extreme(
-    tape: Tape, stored: Stored, base: Cell, write: Write, tangent: Cell | None = None
-) -> tuple[Cell, Cell | None]:
-    """One cell of a Min or Max array after a write, and its tangent, scalar by scalar.
+def keep_extremes(
+    tape: Tape, writes: Sequence[tuple[Stored, Value]], elements: AnyArray, threads: AnyArray
+) -> None:
+    """Simultaneous writes of `threads` to a Min or Max array, scalar by scalar.
 
     The extreme value stays; among equal ones that of the lowest thread, and its first write.
+
+    Args:
+        tape: Records what changes.
+        writes: The array and the values; in kernels with tangents also the array of tangents and
+            theirs, which follow the values.
+        elements: For each value the number of its element.
+        threads: For each value the thread that writes it.
     """
-    owner = stored.owners.setdefault(write.part, np.full(base.data.shape, _NO_THREAD, np.int64))
+    stored, _ = writes[0]
     is_min = stored.buffer.access is Access.MIN
-    for component in np.ndindex(base.data.shape[1:]):
-        column = (slice(None), *component)
-        held = (base.data[column][write.elements], owner[column][write.elements])
-        rows = _replacing_rows(write, write.value.data[column], held, is_min=is_min)
-        if rows.size:
-            key = (write.elements[rows], *component)
-            new = tape.take(write.value, (rows, *component), is_unique=True)
-            base = tape.put(base, key, new)
-            owner[key] = write.threads[rows]
-            if tangent is not None and write.tangent is not None:
-                new_dot = tape.take(write.tangent, (rows, *component), is_unique=True)
-                tangent = tape.put(tangent, key, new_dot)
-    return base, tangent
+    bases = [[*cells(target.value)] for target, _ in writes]
+    values = [[*cells(value)] for _, value in writes]
+    for part, (base, value) in enumerate(zip(bases[0], values[0], strict=True)):
+        shape = base.data.shape
+        owner = stored.owners.setdefault(part, np.full(shape, _NO_THREAD, np.int64))
+        for component in np.ndindex(shape[1:]):
+            column = (slice(None), *component)
+            held = (base.data[column][elements], owner[column][elements])
+            rows = _replacing_rows(elements, threads, value.data[column], held, is_min=is_min)
+            if not rows.size:
+                continue
+            key = (elements[rows], *component)
+            owner[key] = threads[rows]
+            for old, new in zip(bases, values, strict=True):
+                winners = tape.take(new[part], (rows, *component), is_unique=True)
+                old[part] = tape.put(old[part], key, winners)
+    for (target, _), kept in zip(writes, bases, strict=True):
+        target.value = rebuilt(target.value, iter(kept))
 
 
 def _replacing_rows(
-    write: Write, value: AnyArray, held: tuple[AnyArray, AnyArray], *, is_min: bool
+    elements: AnyArray,
+    threads: AnyArray,
+    value: AnyArray,
+    held: tuple[AnyArray, AnyArray],
+    *,
+    is_min: bool,
 ) -> AnyArray:
     """The rows that replace the values and owners `held`, at most one per element; never NaN."""
     before, owner = held
     is_better = value < before if is_min else value > before
-    is_earlier = (value == before) & (write.threads < owner)
-    rows = np.flatnonzero(is_better | is_earlier)
+    rows = np.flatnonzero(is_better | ((value == before) & (threads < owner)))
     # The rows of an element are sorted by value, equal values by thread; the first one is kept.
     # Ints widen to 64 bits, where all have a negative.
     best = value[rows] if value.dtype.kind == "f" else value[rows].astype(np.int64)
-    order = (write.threads[rows], best if is_min else -best, write.elements[rows])
-    rows = rows[np.lexsort(order)]
+    rows = rows[np.lexsort((threads[rows], best if is_min else -best, elements[rows]))]
     is_first = np.ones(len(rows), bool)
-    is_first[1:] = np.diff(write.elements[rows]) != 0
+    is_first[1:] = np.diff(elements[rows]) != 0
     return rows[is_first]

@@ -18,14 +18,11 @@ from shaderad.interpret.cells import (
     Cell,
     Value,
     cell,
-    cells,
     combined,
-    data_of,
     filled,
     float_cells,
     mapped,
     parts,
-    rebuilt,
     row_of,
     to_host,
 )
@@ -44,9 +41,8 @@ from shaderad.interpret.machine import (
     ReportKind,
     Rows,
     Stored,
-    Write,
     at_rows,
-    kept_extreme,
+    keep_extremes,
     last_writes,
     unwritten,
 )
@@ -146,24 +142,11 @@ class StatementRunner(CallFrame):
     def _compete(self, s: nodes.Accumulate, rows: Rows, stored: Stored) -> Rows:
         """A write to a Min or Max array and, in kernels with tangents, to its tangents."""
         place, _, value = self._operand(s, s.value, rows, stored.buffer.access)
-        threads = self.threads[rows[place.rows]]
-        values = list(cells(value))
-        new_dots: list[Cell | None] = [None] * len(values)
-        dots = list(new_dots)
+        writes = [(stored, value)]
         if s.tangent is not None:
             _, _, dot = self._operand(s, s.tangent, rows, Access.ADD)
-            new_dots = [*cells(dot)]
-            dots = [*cells(self.machine.memory[s.tangent_buffer].value)]
-        extremes = [
-            kept_extreme(self.tape, stored, base,
-                         Write(k, place.elements, values[k], threads, new_dots[k]), dots[k])
-            for k, base in enumerate(cells(stored.value))
-        ]  # fmt: skip
-        stored.value = rebuilt(stored.value, iter([base for base, _ in extremes]))
-        if s.tangent is not None:
-            tangents = self.machine.memory[s.tangent_buffer]
-            changed = iter([dot for _, dot in extremes if dot is not None])
-            tangents.value = rebuilt(tangents.value, changed)
+            writes.append((self.machine.memory[s.tangent_buffer], dot))
+        keep_extremes(self.tape, writes, place.elements, self.threads[rows[place.rows]])
         return rows
 
     def accumulate_gradient(self, s: nodes.AccumulateGradient, rows: Rows) -> Rows:
@@ -226,7 +209,7 @@ class StatementRunner(CallFrame):
         return rows
 
     def assert_(self, s: nodes.Assert, rows: Rows) -> Rows:
-        fails = ~data_of(self.value(s.condition, rows))
+        fails = ~cell(self.value(s.condition, rows)).data
         self.report(ReportKind.ASSERT, s.span, s.text, rows[fails])
         return rows
 
@@ -240,13 +223,13 @@ class StatementRunner(CallFrame):
     # -- control flow -------------------------------------------------------------------------
 
     def branch(self, s: nodes.If, rows: Rows) -> Rows:
-        condition = data_of(self.value(s.condition, rows))
+        condition = cell(self.value(s.condition, rows)).data
         then = self.block(s.then, rows[condition])
         otherwise = self.block(s.otherwise, rows[~condition])
         return _together(then, otherwise)
 
     def for_loop(self, s: nodes.For, rows: Rows) -> Rows:
-        start, stop, step = (data_of(self.value(e, rows)).astype(np.int64) for e in s.bounds)
+        start, stop, step = (cell(self.value(e, rows)).data.astype(np.int64) for e in s.bounds)
         trips = _trip_count(start, stop, step)
         # Indexed by row of the frame: fewer rows remain in each iteration.
         first, stride, left = (np.zeros(self.count, np.int64) for _ in range(3))
@@ -263,7 +246,7 @@ class StatementRunner(CallFrame):
         return self._loop(s, rows, has_more)
 
     def while_loop(self, s: nodes.While, rows: Rows) -> Rows:
-        return self._loop(s, rows, lambda k, here: data_of(self.value(s.condition, here)))
+        return self._loop(s, rows, lambda k, here: cell(self.value(s.condition, here)).data)
 
     def _loop(
         self, s: nodes.For | nodes.While, rows: Rows, has_more: Callable[[int, Rows], AnyArray]

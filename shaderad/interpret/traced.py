@@ -155,32 +155,21 @@ def _stack(tape: Tape, arrays: Sequence[Any], axis: int) -> TracedCell:
     return TracedCell(tape, tape.join([_cell(a) for a in arrays], shape))
 
 
-def _clip(tape: Tape, a: Any, low: Any, high: Any) -> TracedCell:
-    return _applied(tape, ops.CLAMP, ops.CLAMP.numpy, _in_one_shape(tape, [a, low, high]))
-
-
-def _cross(tape: Tape, a: Any, b: Any) -> TracedCell:
-    return _applied(tape, ops.CROSS, np.cross, [a, b])
-
-
-def _round(_: Tape, a: Any) -> AnyArray:
-    return cast("AnyArray", np.round(raw(a)))
-
-
-def _zeros_like(_: Tape, a: Any) -> AnyArray:
-    return np.zeros_like(raw(a))
-
-
-_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+_Traced = (
+    Callable[[Any, Any], Any] | Callable[[Any, Any, Any], Any] | Callable[[Any, Any, Any, Any], Any]
+)
+_FUNCTIONS: dict[Any, _Traced] = {
     np.where: _where,
     np.sum: _sum,
     np.swapaxes: _swapaxes,
     np.expand_dims: _expand_dims,
     np.stack: _stack,
-    np.clip: _clip,
-    np.cross: _cross,
-    np.round: _round,
-    np.zeros_like: _zeros_like,
+    np.clip: lambda tape, a, low, high: _applied(
+        tape, ops.CLAMP, ops.CLAMP.numpy, _in_one_shape(tape, [a, low, high])
+    ),
+    np.cross: lambda tape, a, b: _applied(tape, ops.CROSS, np.cross, [a, b]),
+    np.round: lambda _, a: cast("AnyArray", np.round(raw(a))),
+    np.zeros_like: lambda _, a: np.zeros_like(raw(a)),
 }
 
 
