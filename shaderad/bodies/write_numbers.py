@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr, Function, Kernel, Stmt
 from shaderad.ir.types import UINT, Access, Type, is_differentiable
-from shaderad.ir.walk import called, made_name, rewrite_expression, rewrite_statement, statements
+from shaderad.ir.walk import Block, called, made_name, map_statement, rewrite_expression, statements
 
 # Odd multiplier of Knuth's multiplicative hashing (TAOCP vol. 3, section 6.4).
 _MULTIPLIER = 0x9E3779B1
@@ -37,16 +37,13 @@ class _NumberedFunctions:
 
     def of(self, f: Function) -> Function:
         if f not in self.numbered:
-            self.numbered[f] = self._make(f)
+            types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
+            numbering = _Numbering(self, types)
+            key = numbering.local("write_number")
+            body = numbering.block(f.body, key)
+            parameters = (*f.parameters, nodes.Parameter(name=key.name, type=UINT))
+            self.numbered[f] = replace(f, parameters=parameters, body=body, local_types=types)
         return self.numbered[f]
-
-    def _make(self, f: Function) -> Function:
-        types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
-        numbering = _Numbering(self, types)
-        key = numbering.local("write_number")
-        body = numbering.block(f.body, key)
-        parameter = nodes.Parameter(name=key.name, type=UINT)
-        return replace(f, parameters=(*f.parameters, parameter), body=body, local_types=types)
 
 
 @dataclass
@@ -57,20 +54,13 @@ class _Numbering:
     local_types: dict[str, Type]
     site_count: int = 0
 
-    def block(self, body: tuple[Stmt, ...], key: Expr) -> tuple[Stmt, ...]:
+    def block(self, body: Block, key: Expr) -> Block:
         return tuple(new for s in body for new in self._statement(s, key))
 
-    def _statement(self, s: Stmt, key: Expr) -> tuple[Stmt, ...]:
-        if isinstance(s, nodes.If):
-            condition = self._calls(s.condition, key)
-            then, otherwise = self.block(s.then, key), self.block(s.otherwise, key)
-            return (replace(s, condition=condition, then=then, otherwise=otherwise),)
-        if isinstance(s, nodes.For):
-            start, stop, step = (self._calls(e, key) for e in s.bounds)
-            s = replace(s, start=start, stop=stop, step=step)
+    def _statement(self, s: Stmt, key: Expr) -> Block:
         if isinstance(s, nodes.For | nodes.While):
             return self._loop(s, key) if self._competes(s) else (s,)
-        s = rewrite_statement(s, lambda e: self._call(e, key))
+        s = map_statement(s, lambda e: self._calls(e, key), lambda block: self.block(block, key))
         if isinstance(s, nodes.Accumulate) and s.buffer in self.functions.extremes:
             own = {f.name: getattr(s, f.name) for f in fields(s)}
             return (NumberedAccumulate(**own, number=_mixed(key, self._site())),)
@@ -83,18 +73,22 @@ class _Numbering:
             for s in statements(loop.body)
         )
 
-    def _loop(self, s: nodes.For | nodes.While, key: Expr) -> tuple[Stmt, ...]:
-        counter = self.local("write_step")
-        inner = self.local("write_number")
-        if isinstance(s, nodes.While):
+    def _loop(self, s: nodes.For | nodes.While, key: Expr) -> Block:
+        counter, inner = self.local("write_step"), self.local("write_number")
+        if isinstance(s, nodes.For):
+            start, stop, step = (self._calls(e, key) for e in s.bounds)
+            s = replace(s, start=start, stop=stop, step=step)
+        else:
             s = replace(s, condition=self._calls(s.condition, _mixed(key, counter)))
-        step = nodes.Apply(type=UINT, op=ops.ADD, args=(counter, nodes.Const(type=UINT, value=1)))
+        following = nodes.Apply(
+            type=UINT, op=ops.ADD, args=(counter, nodes.Const(type=UINT, value=1))
+        )
         head = (
-            nodes.Assign(name=counter.name, value=step),
+            nodes.Assign(name=counter.name, value=following),
             nodes.Assign(name=inner.name, value=_mixed(key, counter)),
         )
-        start = nodes.Assign(name=counter.name, value=nodes.Const(type=UINT, value=0))
-        return (start, replace(s, body=(*head, *self.block(s.body, inner))))
+        reset = nodes.Assign(name=counter.name, value=nodes.Const(type=UINT, value=0))
+        return (reset, replace(s, body=(*head, *self.block(s.body, inner))))
 
     def _calls(self, e: Expr, key: Expr) -> Expr:
         return rewrite_expression(e, lambda part: self._call(part, key))

@@ -68,17 +68,13 @@ def _axes(t: Type) -> Shape:
     return (t.row_count, t.column_count) if isinstance(t, types.Matrix) else ()
 
 
-def fields_of(t: Type) -> tuple[tuple[str, Type], ...] | None:
+def fields_of(t: Type) -> dict[str, Type] | None:
     """The parts of a struct, tuple, pair or pointer; `None` for other types."""
-    if isinstance(t, types.Struct):
-        return t.fields
+    if isinstance(t, types.Struct | types.Tuple):
+        return t.type_by_field
     if isinstance(t, types.Pointer):
-        return (("base", types.UINT), ("count", types.UINT))
-    if isinstance(t, types.Tuple):
-        return tuple((str(k), element) for k, element in enumerate(t.elements))
-    if isinstance(t, types.Pair):
-        return (("p", t.primal), ("d", tangent(t.primal)))
-    return None
+        return {"base": types.UINT, "count": types.UINT}
+    return {"p": t.primal, "d": tangent(t.primal)} if isinstance(t, types.Pair) else None
 
 
 def zeros(t: Type, lead: Shape, precision: Any) -> Value:
@@ -136,7 +132,7 @@ def float_part(value: Value, t: Type) -> Value:
     fields = fields_of(t)
     if fields is None:
         return value
-    kept = {n: float_part(parts(value)[n], f) for n, f in fields if is_differentiable(f)}
+    kept = {n: float_part(parts(value)[n], f) for n, f in fields.items() if is_differentiable(f)}
     if isinstance(t, types.Tuple):
         return {str(k): part for k, part in enumerate(kept.values())}
     return kept
@@ -157,7 +153,7 @@ def shape_of(data: Any, t: Type, rank: int) -> Shape:
     fields = fields_of(t)
     if fields is None:
         return np.shape(data)[:rank]
-    name, inner = next((n, f) for n, f in fields if _field(data, n) is not None)
+    name, inner = next((n, f) for n, f in fields.items() if _field(data, n) is not None)
     return shape_of(_field(data, name), inner, rank)
 
 
@@ -175,7 +171,7 @@ def _with_axes(data: Any, t: Type, lead: Shape, precision: Any) -> Value:
         return _with_axes(data, t.element, (*lead, t.count), precision)
     fields = fields_of(t)
     if fields is not None:
-        return {n: _with_axes(_field(data, n), f, lead, precision) for n, f in fields}
+        return {n: _with_axes(_field(data, n), f, lead, precision) for n, f in fields.items()}
     shape, dtype = (*lead, *_axes(t)), dtype_of(t, precision)
     if data is None:
         return Cell(np.zeros(shape, dtype))

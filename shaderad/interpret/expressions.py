@@ -114,7 +114,7 @@ def _construct(f: CallFrame, e: nodes.Construct, rows: Rows) -> Value:
     values = [evaluate(f, p, rows) for p in e.parts]
     fields = fields_of(e.type)
     if fields is not None:
-        return {name: value for (name, _), value in zip(fields, values, strict=True)}
+        return dict(zip(fields, values, strict=True))
     shape = cell(f.machine.zero(e.type, len(rows))).data.shape
     return f.tape.join([cell(v) for v in values], shape)
 

@@ -5,7 +5,7 @@ Invariant: types are immutable and compare by structure; structs by name and fie
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -127,6 +127,10 @@ class Tuple(Type):
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.elements))})"
 
+    @cached_property
+    def type_by_field(self) -> dict[str, Type]:
+        return {str(k): element for k, element in enumerate(self.elements)}
+
 
 @dataclass(frozen=True)
 class FloatFields(Struct):
@@ -196,20 +200,22 @@ VOID = Void()
 
 def is_float(t: Type) -> bool:
     """True if `t` is a float scalar, or a vector or matrix of them."""
-    s = scalar_of(t)
-    return s is not None and s.kind in FLOAT_KINDS
+    return _has_kind(t, FLOAT_KINDS)
 
 
 def is_integer(t: Type) -> bool:
     """True if `t` is an int or uint scalar, or a vector or matrix of them."""
-    s = scalar_of(t)
-    return s is not None and s.kind in INTEGER_KINDS
+    return _has_kind(t, INTEGER_KINDS)
 
 
 def is_bool(t: Type) -> bool:
     """True if `t` is bool or a vector of them."""
+    return _has_kind(t, (Kind.BOOL,))
+
+
+def _has_kind(t: Type, kinds: Container[Kind]) -> bool:
     s = scalar_of(t)
-    return s is not None and s.kind is Kind.BOOL
+    return s is not None and s.kind in kinds
 
 
 def scalar_of(t: Type) -> Scalar | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from shaderad.ir import nodes, ops
@@ -67,23 +68,16 @@ def verified(
     checker.block(kernel.body if body is None else body, loops=0)
 
 
+@dataclass(frozen=True)
 class _Checker:
     """Checks the body of one kernel or function."""
 
-    def __init__(
-        self,
-        owner: str,
-        types: Mapping[str, Type],
-        result: Type,
-        buffers: Mapping[str, Buffer],
-        seen: set[Function],
-    ) -> None:
-        self._owner = owner
-        self._types = types
-        self.result = result
-        self._buffers = buffers
-        self._seen = seen
-        """Functions that were checked before."""
+    owner: str
+    types: Mapping[str, Type]
+    result: Type
+    buffers: Mapping[str, Buffer]
+    seen: set[Function]
+    """Functions that were checked before."""
 
     # -- statements -------------------------------------------------------------------------------
 
@@ -97,6 +91,9 @@ class _Checker:
                 check(self, s)
             if isinstance(s, nodes.Break | nodes.Continue):
                 self.hold(loops > 0, s, "it leaves no loop")
+            if isinstance(s, nodes.For | nodes.While):
+                for name in s.exits:
+                    self.equal(s, name, self.type_of(name, s), BOOL)
             inside = loops + isinstance(s, nodes.For | nodes.While)
             for block in blocks(s):
                 self.block(block, inside)
@@ -131,15 +128,6 @@ class _Checker:
         if s.is_unrolled:
             are_known = all(isinstance(e, nodes.Const) for e in s.bounds)
             self.hold(are_known, s, "it is unrolled and its bounds are not constant")
-        self.exits(s)
-
-    def check_while(self, s: nodes.While) -> None:
-        self.equal(s, "the condition", s.condition.type, BOOL)
-        self.exits(s)
-
-    def exits(self, s: nodes.For | nodes.While) -> None:
-        for name in s.exits:
-            self.equal(s, name, self.type_of(name, s), BOOL)
 
     def check_print(self, s: nodes.Print) -> None:
         types = tuple(e.type for e in s.values)
@@ -200,10 +188,8 @@ class _Checker:
 
     def check_construct(self, e: nodes.Construct) -> None:
         types = [p.type for p in e.parts]
-        if isinstance(e.type, Struct):
-            fits = types == [t for _, t in e.type.fields]
-        elif isinstance(e.type, Tuple):
-            fits = types == list(e.type.elements)
+        if isinstance(e.type, Struct | Tuple):
+            fits = types == [*e.type.type_by_field.values()]
         elif isinstance(e.type, Matrix):
             rows = [e.type.row] * e.type.row_count
             fits = types in (rows, [e.type.element] * e.type.row_count * e.type.column_count)
@@ -221,11 +207,7 @@ class _Checker:
 
     def check_field(self, e: nodes.Field) -> None:
         t = e.value.type
-        if isinstance(t, Tuple):
-            is_inside = e.name.isdigit() and int(e.name) < len(t.elements)
-            actual = t.elements[int(e.name)] if is_inside else None
-        else:
-            actual = t.type_by_field.get(e.name) if isinstance(t, Struct) else None
+        actual = step_type(t, nodes.FieldStep(name=e.name))
         self.hold(actual == e.type, e, f"`{e.name}` of {t} is {actual}, not {e.type}")
 
     def check_swizzle(self, e: nodes.Swizzle) -> None:
@@ -245,10 +227,8 @@ class _Checker:
             self.equal(e, "the index", e.index.type, INT)
 
     def check_length(self, e: nodes.Length) -> None:
-        buffer = self._buffers.get(e.buffer)
-        self.hold(buffer is not None, e, f"there is no array `{e.buffer}`")
-        assert buffer is not None
-        self.hold(0 <= e.axis < buffer.type.rank, e, f"`{e.buffer}` has {buffer.type.rank} axes")
+        rank = self.named_buffer(e, e.buffer).type.rank
+        self.hold(0 <= e.axis < rank, e, f"`{e.buffer}` has {rank} axes")
 
     def check_call(self, e: nodes.Call) -> None:
         expected = [p.type for p in e.function.parameters]
@@ -280,11 +260,11 @@ class _Checker:
         self.function(f)
 
     def function(self, f: Function) -> None:
-        if f in self._seen:
+        if f in self.seen:
             return
-        self._seen.add(f)
+        self.seen.add(f)
         types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
-        _Checker(f.name, types, f.result, self._buffers, self._seen).block(f.body, loops=0)
+        _Checker(f.name, types, f.result, self.buffers, self.seen).block(f.body, loops=0)
         for derivative in (f.backward, f.forward):
             if derivative is not None:
                 self.function(derivative)
@@ -292,19 +272,19 @@ class _Checker:
     # -- shared checks ----------------------------------------------------------------------------
 
     def type_of(self, name: str, node: Expr | Stmt) -> Type:
-        self.hold(name in self._types, node, f"there is no name `{name}`")
-        return self._types[name]
+        self.hold(name in self.types, node, f"there is no name `{name}`")
+        return self.types[name]
+
+    def named_buffer(self, node: Expr | Stmt, name: str) -> Buffer:
+        self.hold(name in self.buffers, node, f"there is no array `{name}`")
+        return self.buffers[name]
 
     def buffer(self, node: Expr | Stmt, name: str, indices: tuple[Expr, ...]) -> Buffer:
-        buffer = self._buffers.get(name)
-        self.hold(buffer is not None, node, f"there is no array `{name}`")
-        assert buffer is not None
-        actual = [e.type for e in indices]
+        buffer = self.named_buffer(node, name)
+        types, rank = [e.type for e in indices], buffer.type.rank
         is_known = len(indices) == 1 and isinstance(indices[0], nodes.KnownNumber)
-        fits = is_known or actual == [INT] * buffer.type.rank
-        self.hold(
-            fits, node, f"`{name}` of {buffer.type.rank} axes is indexed by {_listed(actual)}"
-        )
+        fits = is_known or types == [INT] * rank
+        self.hold(fits, node, f"`{name}` of {rank} axes is indexed by {_listed(types)}")
         return buffer
 
     def equal(self, node: Expr | Stmt, what: str, actual: Type, expected: Type) -> None:
@@ -312,9 +292,7 @@ class _Checker:
 
     def hold(self, holds: bool, node: Expr | Stmt, reason: str) -> None:
         if not holds:
-            raise MalformedIR(
-                f"`{self._owner}`, {node.span.place}, {type(node).__name__}: {reason}"
-            )
+            raise MalformedIR(f"`{self.owner}`, {node.span.place}, {type(node).__name__}: {reason}")
 
 
 def _listed(types: Iterable[Type]) -> str:
@@ -330,7 +308,7 @@ _STATEMENTS: dict[type[Stmt], _Check] = {
     nodes.BackwardDiff: _Checker.check_backward_diff,
     nodes.If: lambda c, s: c.equal(s, "the condition", s.condition.type, BOOL),
     nodes.For: _Checker.check_for,
-    nodes.While: _Checker.check_while,
+    nodes.While: lambda c, s: c.equal(s, "the condition", s.condition.type, BOOL),
     nodes.Return: lambda c, s: c.equal(
         s, "the result", s.value.type if s.value else VOID, c.result
     ),

@@ -258,10 +258,8 @@ def path_value(name: Expr, path: tuple[Step, ...]) -> Expr | None:
 
 def step_type(t: Type, step: Step) -> Type | None:
     """The type of the part that `step` selects from a value of type `t`; `None` if it has none."""
-    if isinstance(step, nodes.FieldStep) and isinstance(t, Struct):
+    if isinstance(step, nodes.FieldStep) and isinstance(t, Struct | Tuple):
         return t.type_by_field.get(step.name)
-    if isinstance(step, nodes.FieldStep) and isinstance(t, Tuple):
-        return t.elements[int(step.name)]
     if isinstance(step, nodes.SwizzleStep) and isinstance(t, Vector):
         count = len(step.components)
         return t.element if count == 1 else Vector(t.element, count)
