@@ -62,7 +62,7 @@ _Flags = dict[type[Stmt], str]
 
 
 @dataclass
-class _Rewriter:
+class _JumpRemover:
     local_types: dict[str, Type]
     result: str = ""
     """The local that holds the result of the function."""
@@ -127,7 +127,7 @@ def without_jumps(body: Block, result: Type, local_types: dict[str, Type]) -> St
     """Rewrites the body of a function that returns `result` (`Void` for kernels)."""
     returns = [s for s in statements(body) if isinstance(s, nodes.Return)]
     types = dict(local_types)
-    rewriter = _Rewriter(types)
+    rewriter = _JumpRemover(types)
     if not returns or (len(returns) == 1 and body[-1] is returns[0]):
         split = len(body) - len(returns)
         new = (*rewriter.block(body[:split], {}), *body[split:])

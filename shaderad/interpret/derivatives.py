@@ -65,13 +65,7 @@ class OwnDerivative:
         function = self.function
         if function.forward is None:
             raise error("SR0412", function.span, function=function.name)
-        parameters = zip(function.parameters, function.forward.parameters, self.args, strict=True)
-        args: list[Value] = [
-            {"p": value, "d": mapped(dots.full, float_part(value, p.type))}
-            if isinstance(own.type, Pair)
-            else value
-            for p, own, value in parameters
-        ]
+        args = self._args(function.forward, lambda floats: mapped(dots.full, floats))
         pair = call(self.machine, function.forward, args, self.threads)
         if is_differentiable(function.result):
             primals = float_part(self.result, function.result)
@@ -88,13 +82,7 @@ class OwnDerivative:
         if primal.backward is None:
             raise error("SR0411", primal.span, function=primal.name)
         function = primal.backward
-        parameters = [*zip(primal.parameters, function.parameters, self.args, strict=False)]
-        args: list[Value] = [
-            {"p": value, "d": filled(float_part(value, p.type), lambda _: 0)}
-            if isinstance(own.type, Pair)
-            else value
-            for p, own, value in parameters
-        ]
+        args = self._args(function, lambda floats: filled(floats, lambda _: 0))
         result_bar = _taken(bars, self.result, primal.result)
         if len(function.parameters) > len(args):
             args.append(result_bar)
@@ -105,11 +93,19 @@ class OwnDerivative:
                 frame = machine.run(machine, function, args, self.threads)
         finally:
             machine.gradients = outer
-        for _, own, value in parameters:
+        for own, value in zip(function.parameters, self.args, strict=False):
             if isinstance(own.type, Pair):
                 arg_bars = cells(parts(frame.variables[own.name])["d"])
                 for c, bar in zip(float_cells(value), arg_bars, strict=True):
                     bars.add(c, bar.data)
+
+    def _args(self, own: Function, d: Callable[[Value], Value]) -> list[Value]:
+        """The arguments of a user-defined derivative: pairs have ``d(floats of the primal)``."""
+        parameters = zip(self.function.parameters, own.parameters, self.args, strict=False)
+        return [
+            {"p": value, "d": d(float_part(value, p.type))} if isinstance(o.type, Pair) else value
+            for p, o, value in parameters
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,12 +199,10 @@ def _atom_with(atom: Atom, size_by_name: Mapping[str, Size]) -> Size:
     if isinstance(atom, Symbol):
         return size_by_name.get(atom.name, _atom(atom))
     left, right = (substituted(s, size_by_name) for s in (atom.left, atom.right))
-    combine = {"//": floor_divide, "max": maximum, "min": minimum, "sqrt": _root_or_more}
+    if atom.kind == "sqrt":
+        return maximum(square_root(left), right)
+    combine = {"//": floor_divide, "max": maximum, "min": minimum}
     return combine[atom.kind](left, right)
-
-
-def _root_or_more(a: Size, b: Size) -> Size:
-    return maximum(square_root(a), b)
 
 
 def _atom(atom: Atom) -> Polynomial:
