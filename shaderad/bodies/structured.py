@@ -25,6 +25,7 @@ from shaderad.ir.walk import (
     made_name,
     map_blocks,
     map_statements,
+    new_local,
     reads,
     statements,
     writes,
@@ -69,7 +70,7 @@ class _JumpRemover:
     flags: set[str] = field(default_factory=set[str])
 
     def flag(self, stem: str) -> str:
-        name = _local(stem, BOOL, self.local_types)
+        name = new_local(stem, BOOL, self.local_types).name
         self.flags.add(name)
         return name
 
@@ -218,9 +219,9 @@ def _without_writes_in_bounds(s: nodes.For, types: dict[str, Type]) -> Block:
     def bound(stem: str, e: Expr) -> Expr:
         if not writes_memory(e):
             return e
-        name = _local(stem, e.type, types)
-        named.append(nodes.Assign(name=name, value=e, span=e.span))
-        return nodes.Var(type=e.type, name=name)
+        local = new_local(stem, e.type, types)
+        named.append(nodes.Assign(name=local.name, value=e, span=e.span))
+        return local
 
     start, stop, step = bound("start", s.start), bound("stop", s.stop), bound("step", s.step)
     return (*named, replace(s, start=start, stop=stop, step=step))
@@ -229,14 +230,7 @@ def _without_writes_in_bounds(s: nodes.For, types: dict[str, Type]) -> Block:
 def _without_writes_in_condition(s: nodes.While, types: dict[str, Type]) -> Block:
     if not writes_memory(s.condition):
         return (s,)
-    flag = _local("going", BOOL, types)
-    ask = nodes.Assign(name=flag, value=s.condition, span=s.condition.span)
+    going = replace(new_local("going", BOOL, types), span=s.condition.span)
+    ask = nodes.Assign(name=going.name, value=s.condition, span=s.condition.span)
     again: Stmt = nodes.If(condition=_none_of(s.exits), then=(ask,)) if s.exits else ask
-    going = nodes.Var(type=BOOL, name=flag, span=s.condition.span)
     return (ask, replace(s, condition=going, body=(*s.body, again)))
-
-
-def _local(stem: str, t: Type, types: dict[str, Type]) -> str:
-    name = made_name(stem, types)
-    types[name] = t
-    return name

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr, Function, Kernel, Stmt
 from shaderad.ir.types import UINT, Access, Type, is_differentiable
-from shaderad.ir.walk import Block, called, made_name, map_statement, rewrite_expression, statements
+from shaderad.ir.walk import Block, called, map_statement, new_local, rewrite_expression, statements
 
 # Odd multiplier of Knuth's multiplicative hashing (TAOCP vol. 3, section 6.4).
 _MULTIPLIER = 0x9E3779B1
@@ -39,7 +39,7 @@ class _NumberedFunctions:
         if f not in self.numbered:
             types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
             numbering = _Numbering(self, types)
-            key = numbering.local("write_number")
+            key = new_local("write_number", UINT, types)
             body = numbering.block(f.body, key)
             parameters = (*f.parameters, nodes.Parameter(name=key.name, type=UINT))
             self.numbered[f] = replace(f, parameters=parameters, body=body, local_types=types)
@@ -74,7 +74,8 @@ class _Numbering:
         )
 
     def _loop(self, s: nodes.For | nodes.While, key: Expr) -> Block:
-        counter, inner = self.local("write_step"), self.local("write_number")
+        counter = new_local("write_step", UINT, self.local_types)
+        inner = new_local("write_number", UINT, self.local_types)
         if isinstance(s, nodes.For):
             start, stop, step = (self._calls(e, key) for e in s.bounds)
             s = replace(s, start=start, stop=stop, step=step)
@@ -102,11 +103,6 @@ class _Numbering:
     def _site(self) -> nodes.Const:
         self.site_count += 1
         return nodes.Const(type=UINT, value=self.site_count)
-
-    def local(self, stem: str) -> nodes.Var:
-        name = made_name(stem, self.local_types)
-        self.local_types[name] = UINT
-        return nodes.Var(type=UINT, name=name)
 
 
 def _mixed(key: Expr, part: Expr) -> Expr:

@@ -17,8 +17,8 @@ from shaderad.arrays.arrays import Array
 from shaderad.diagnostics import Error, error
 from shaderad.frontend.kernels import standalone
 from shaderad.interpret import ReportKind, RunReport, call_once
-from shaderad.interpret.cells import row_of
 from shaderad.ir import types
+from shaderad.ir.shown import row_of
 from shaderad.language.annotations import ConstType, shape_of
 from shaderad.language.signatures import signature_of
 from shaderad.language.structs import check_fields, info_of

@@ -185,13 +185,6 @@ def to_host(value: Value, shape: Shape) -> Any:
     return {name: to_host(part, shape) for name, part in value.items()}
 
 
-def row_of(value: Any, k: int) -> Any:
-    """Element `k` of an array, or of a dict of arrays."""
-    if isinstance(value, dict):
-        return {name: row_of(part, k) for name, part in cast("dict[str, Any]", value).items()}
-    return value[k]
-
-
 def _field(data: Any, name: str) -> Any:
     """The field `name` of every element; `None` if an element lacks it."""
     if data is None or isinstance(data, Mapping):

@@ -23,7 +23,6 @@ from shaderad.interpret.cells import (
     float_cells,
     mapped,
     parts,
-    row_of,
     to_host,
 )
 from shaderad.interpret.derivatives import DiffCall, backward_diff
@@ -47,6 +46,7 @@ from shaderad.interpret.machine import (
     unwritten,
 )
 from shaderad.ir import nodes
+from shaderad.ir.shown import row_of
 from shaderad.ir.tables import check_rows
 from shaderad.ir.types import Access
 

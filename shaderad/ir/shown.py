@@ -91,7 +91,7 @@ def shown(value: Any, t: Type, spec: str = "") -> str:
         fields = (f"{name}={shown(_field(value, name), f)}" for name, f in t.fields)
         return f"{t.name}({', '.join(fields)})"
     if isinstance(t, LocalArray):
-        return f"[{', '.join(shown(_item(value, k), t.element) for k in range(t.count))}]"
+        return f"[{', '.join(shown(row_of(value, k), t.element) for k in range(t.count))}]"
     return _number(value, spec) if isinstance(t, Scalar) else shown_array(value, str(t), spec)
 
 
@@ -122,8 +122,8 @@ def _field(value: Any, name: str) -> Any:
     return getattr(value, name)
 
 
-def _item(value: Any, k: int) -> Any:
-    """Element `k` of a local array; an array of structs may be a struct of arrays."""
+def row_of(value: Any, k: int) -> Any:
+    """Element `k` of an array; an array of structs may be a struct of arrays."""
     if isinstance(value, Mapping):
-        return {name: _item(part, k) for name, part in cast("Mapping[str, Any]", value).items()}
+        return {name: row_of(part, k) for name, part in cast("Mapping[str, Any]", value).items()}
     return cast("Sequence[Any]", value)[k]

@@ -286,6 +286,13 @@ def made_name(stem: str, taken: Container[str] = ()) -> str:
     return name
 
 
+def new_local(stem: str, t: Type, local_types: dict[str, Type]) -> nodes.Var:
+    """A local of type `t` with a synthetic name, which `local_types` gets."""
+    name = made_name(stem, local_types)
+    local_types[name] = t
+    return nodes.Var(type=t, name=name)
+
+
 def stem_of(name: str) -> str:
     """The stem of a synthetic name; any other name itself."""
     return name.partition(_PRIME)[0]
