@@ -35,7 +35,7 @@ from shaderad.debug.values import (
 from shaderad.frontend.kernels import standalone
 from shaderad.frontend.math_functions import OP_BY_FUNCTION
 from shaderad.interpret import backward_once, forward_once
-from shaderad.interpret.primitives import reread, to_integer
+from shaderad.interpret.expressions import reread, to_integer
 from shaderad.ir import ops, types
 from shaderad.ir.types import tangent
 from shaderad.language.annotations import (

@@ -1,17 +1,22 @@
 """Expressions -> values for the threads that evaluate them.
 
 Invariant: operands are evaluated once and in order, the other side of a choice never.
+
+Primitives compute with the NumPy function of their row in ``ir/ops.py``, except where the language
+differs: ints wrap at 32 bits, dividing them by 0 gives 0, shift counts are taken modulo 32, and a
+float outside the range of ints converts to the nearest one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from shaderad.interpret import primitives
 from shaderad.interpret.cells import (
+    AnyArray,
     Cell,
     Value,
     cell,
@@ -36,6 +41,7 @@ from shaderad.interpret.tape import Tape
 from shaderad.ir import nodes, ops, types
 from shaderad.ir.tables import check_rows
 from shaderad.rules import PARTIALS, carries_derivative
+from shaderad.rules.linear import matrix_product
 
 
 def evaluate(f: CallFrame, e: nodes.Expr, rows: Rows) -> Value:
@@ -57,14 +63,12 @@ _ROUNDED: dict[types.Type, Any] = {types.FLOAT: np.float32, types.HALF: np.float
 
 def _apply(f: CallFrame, e: nodes.Apply, rows: Rows) -> Value:
     args = [cell(evaluate(f, a, rows)) for a in e.args]
-    by_zero = primitives.divides_by_zero(e.op, [a.data for a in args])
+    by_zero = _rows_by_zero(e.op, [a.data for a in args])
     f.report(ReportKind.DIVISION, e.span, e.op.name, rows[by_zero])
     if e.op in _MIXED:
-        shaped = primitives.by_component([a.data for a in args])
+        shaped = _by_component([a.data for a in args])
         args = [a if a.data is s else Cell(s) for a, s in zip(args, shaped, strict=True)]
-    result = primitives.evaluate(
-        e.op, [a.data for a in args], dtype_of(e.type, f.machine.precision)
-    )
+    result = apply_op(e.op, [a.data for a in args], dtype_of(e.type, f.machine.precision))
     if types.is_float(e.type) and carries_derivative(e.op) and f.tape.tracks(*args):
         return f.tape.apply(PARTIALS[e.op], result, args)
     return Cell(result)
@@ -102,12 +106,12 @@ def _cast(f: CallFrame, e: nodes.Cast, rows: Rows) -> Value:
         return value
     if dtype.kind == before.kind == "f":
         return f.tape.rearrange(value, lambda x: x.astype(dtype), lambda x: x.astype(before))
-    return Cell(primitives.converted(value.data, dtype))
+    return Cell(_converted(value.data, dtype))
 
 
 def _bitcast(f: CallFrame, e: nodes.Bitcast, rows: Rows) -> Value:
     value = cell(evaluate(f, e.value, rows))
-    return Cell(primitives.reread(value.data, dtype_of(e.type, f.machine.precision)))
+    return Cell(reread(value.data, dtype_of(e.type, f.machine.precision)))
 
 
 def _construct(f: CallFrame, e: nodes.Construct, rows: Rows) -> Value:
@@ -239,3 +243,99 @@ _EVALUATE: dict[type[nodes.Expr], Callable[[CallFrame, Any, Rows], Value]] = {
 }
 # `Load` evaluates the first; the second is made after the front end, for Slang alone.
 check_rows(_EVALUATE, nodes.EXPRESSIONS, but=(nodes.PointerIndex, nodes.KnownNumber))
+
+
+# -- primitives ---------------------------------------------------------------------------------
+
+
+def apply_op(op: ops.Op, args: Sequence[AnyArray], dtype: np.dtype[Any]) -> AnyArray:
+    """``op(*args)`` for arrays whose axis 0 counts threads."""
+    is_integer = args[0].dtype.kind in "iu"
+    special = (_ON_INTEGERS.get(op) if is_integer else None) or _SPECIAL.get(op)
+    with np.errstate(all="ignore"):
+        data = np.asarray(op.numpy(*args) if special is None else special(*args))
+        if dtype.kind in "iu" and data.dtype.kind == "f":
+            return to_integer(data, dtype)
+        return data.astype(dtype, copy=False)
+
+
+def _by_component(args: Sequence[AnyArray]) -> list[AnyArray]:
+    """Operands in one shape: the scalar of each thread is repeated in every component."""
+    rank = max(a.ndim for a in args)
+    shape = next(a.shape for a in args if a.ndim == rank)
+    return [
+        a if a.ndim == rank else np.broadcast_to(a.reshape(a.shape + (1,) * (rank - a.ndim)), shape)
+        for a in args
+    ]
+
+
+def _converted(data: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
+    """A `Cast` to scalars of `dtype`."""
+    with np.errstate(all="ignore"):
+        if dtype.kind in "iu" and data.dtype.kind == "f":
+            return to_integer(data, dtype)
+        return data != 0 if dtype.kind == "b" else data.astype(dtype)
+
+
+def to_integer(data: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
+    """Floats truncated and clamped to the range of `dtype`; NaN gives 0."""
+    limits = np.iinfo(dtype)
+    whole = np.clip(np.trunc(data.astype(np.float64)), limits.min, limits.max)
+    return np.where(np.isnan(whole), 0, whole).astype(dtype)
+
+
+def reread(data: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
+    """The same 32 bits read as another scalar type; floats count as ``float``."""
+    bits = data.astype(np.float32) if data.dtype.kind == "f" else data
+    target = np.float32 if dtype.kind == "f" else dtype
+    return np.ascontiguousarray(bits).view(target).astype(dtype)
+
+
+def _rows_by_zero(op: ops.Op, args: Sequence[AnyArray]) -> AnyArray:
+    """The rows of `args` that divide an int by 0."""
+    if op not in (ops.FLOOR_DIV, ops.MOD) or args[1].dtype.kind not in "iu":
+        return np.zeros(0, np.intp)
+    return np.flatnonzero(np.any((args[1] == 0).reshape(len(args[1]), -1), axis=1))
+
+
+def _floor_divide(a: AnyArray, b: AnyArray) -> AnyArray:
+    if a.dtype.kind == "u":
+        return np.where(b == 0, 0, a // np.where(b == 0, 1, b))
+    # The smallest int divided by -1 wraps.
+    plain = (b != 0) & (b != -1)
+    return np.where(plain, a // np.where(plain, b, 1), np.where(b == 0, 0, np.negative(a)))
+
+
+def _modulo(a: AnyArray, b: AnyArray) -> AnyArray:
+    plain = b != 0
+    if a.dtype.kind == "i":
+        plain &= b != -1
+    return np.where(plain, a % np.where(plain, b, 1), 0)
+
+
+def _shift_left(a: AnyArray, count: AnyArray) -> AnyArray:
+    return np.left_shift(a, count & 31)
+
+
+def _shift_right(a: AnyArray, count: AnyArray) -> AnyArray:
+    return np.right_shift(a, count & 31)
+
+
+def _inverse(m: AnyArray) -> AnyArray:
+    is_singular = (np.linalg.det(m) == 0)[..., None, None]
+    inverse = np.linalg.inv(np.where(is_singular, np.eye(m.shape[-1], dtype=m.dtype), m))
+    return np.where(is_singular, np.nan, inverse)
+
+
+_ON_INTEGERS: dict[ops.Op, Callable[..., Any]] = {
+    ops.FLOOR_DIV: _floor_divide,
+    ops.MOD: _modulo,
+    ops.SHIFT_LEFT: _shift_left,
+    ops.SHIFT_RIGHT: _shift_right,
+}
+_SPECIAL: dict[ops.Op, Callable[..., Any]] = {
+    ops.MATMUL: matrix_product,
+    ops.INVERSE: _inverse,
+    ops.ANY_OF: partial(np.any, axis=-1),
+    ops.ALL_OF: partial(np.all, axis=-1),
+}

@@ -12,7 +12,7 @@ from unittest import mock
 
 import numpy as np
 
-from shaderad.interpret import primitives
+from shaderad.interpret import expressions
 from shaderad.ir import ops
 
 _SPREAD = 2.0**20
@@ -25,7 +25,7 @@ def rounded_otherwise(relative: float) -> Iterator[None]:
     What float32 holds stays, so ties on coarse grids stay ties. Equal results are moved equally,
     and the opposite `relative` moves all of them the opposite way.
     """
-    plain = primitives.evaluate
+    plain = expressions.apply_op
 
     def moved(op: ops.Op, args: Sequence[np.ndarray], dtype: np.dtype[Any]) -> np.ndarray:
         found = plain(op, args, dtype)
@@ -37,5 +37,5 @@ def rounded_otherwise(relative: float) -> Iterator[None]:
             direction = np.sin(_SPREAD * found)
             return np.where(is_inexact, found * (1.0 + relative * direction), found)
 
-    with mock.patch.object(primitives, "evaluate", moved):
+    with mock.patch.object(expressions, "apply_op", moved):
         yield
