@@ -94,7 +94,7 @@ class Oracle:
 
     def _pushed(self, directions: Sequence[Any]) -> tuple[KernelRun, Mapping[str, str]]:
         tangents = self._tangents(directions)
-        kernel = push_kernel(self.kernel, tangents)
+        kernel = push_kernel(self.kernel, frozenset(tangents))
         arrays = self.given | {kernel.dots[name]: dot for name, dot in tangents.items()}
         shapes = dict(self._shapes)
         for b in self._results:

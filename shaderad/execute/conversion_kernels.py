@@ -7,7 +7,7 @@ from functools import lru_cache
 from shaderad.ir import nodes, types
 from shaderad.ir.arrays import operand_name
 from shaderad.ir.types import Access, BufferType
-from shaderad.rules.local_arrays import added, float_scalars, from_float_scalars
+from shaderad.rules.composing import added, float_scalars, from_float_scalars
 from shaderad.runtime import buffers
 
 RESULT = "result"

@@ -41,7 +41,7 @@ from shaderad.interpret.tape import Tape
 from shaderad.ir import nodes, ops, types
 from shaderad.ir.tables import check_rows
 from shaderad.rules import PARTIALS, carries_derivative
-from shaderad.rules.linear import matrix_product
+from shaderad.rules.rows import matrix_product
 
 
 def evaluate(f: CallFrame, e: nodes.Expr, rows: Rows) -> Value:

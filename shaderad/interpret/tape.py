@@ -17,7 +17,7 @@ import numpy as np
 
 from shaderad.interpret.cells import AnyArray, Cell
 from shaderad.interpret.traced import pushed
-from shaderad.rules.table import Row
+from shaderad.rules.rows import Row
 
 Key = Any
 """An index of NumPy."""

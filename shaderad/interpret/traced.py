@@ -17,8 +17,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from shaderad.interpret.cells import AnyArray, Cell
 from shaderad.ir import ops
 from shaderad.rules import PARTIALS, carries_derivative
+from shaderad.rules.rows import Row
 from shaderad.rules.symbolic import OP_BY_UFUNC
-from shaderad.rules.table import Row
 
 if TYPE_CHECKING:
     from shaderad.interpret.tape import Tape

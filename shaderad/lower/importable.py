@@ -24,9 +24,9 @@ from shaderad.lower.write.module import DerivativeNames, Module
 from shaderad.lower.write.names import IdentifierScope
 from shaderad.lower.write.piece import Piece
 from shaderad.lower.write.tags import Tags
-from shaderad.rules.pulling import Adjoint, Adjoints, pull_function, split_function
-from shaderad.rules.pushing.functions import PushedFunctions
-from shaderad.rules.pushing.statements import push_body
+from shaderad.rules.nodes import Adjoint
+from shaderad.rules.pulling.functions import Adjoints
+from shaderad.rules.pushing.kernels import PushedFunctions
 from shaderad.rules.transforms import Transforms
 
 _NO_LIMIT = 1 << 16
@@ -91,11 +91,9 @@ def _exported(kernel: Kernel, transforms: Transforms, inputs: list[Buffer]) -> I
     adjoints = Adjoints(
         wanted=wanted,
         seeds=nothing,
-        write=pull_function,
-        write_split=split_function,
         derivatives=transforms,
     )
-    tangents = PushedFunctions({}, nothing, push_body, transforms, is_first=True)
+    tangents = PushedFunctions({}, nothing, transforms, is_first=True)
     for f in map(transforms.function, reachable(kernel.body)):
         moving = tuple(k for k, p in enumerate(f.parameters) if is_differentiable(p.type))
         is_still = not moving and wanted.isdisjoint(f.buffers)

@@ -47,16 +47,11 @@ from shaderad.lower.write.piece import Piece
 from shaderad.lower.write.slang import FunctionWriter
 from shaderad.lower.write.structs import write_layout, write_struct, write_tuple
 from shaderad.lower.write.tags import Tags
-from shaderad.rules.pulling import (
-    Adjoint,
-    Adjoints,
-    pull_function,
-    pull_kernel_body,
-    split_function,
-    uniform_additions,
-)
-from shaderad.rules.pushed import PushedKernel, primal_name
-from shaderad.rules.pushing import push_kernel
+from shaderad.rules.nodes import Adjoint, PushedKernel, primal_name
+from shaderad.rules.pulling.bodies import pull_kernel_body
+from shaderad.rules.pulling.functions import Adjoints
+from shaderad.rules.pulling.uniformity import uniform_additions
+from shaderad.rules.pushing.kernels import push_kernel
 from shaderad.rules.transforms import Transforms
 
 
@@ -224,8 +219,6 @@ class _Lowering:
         functions = Adjoints(
             wanted=frozenset(summed - hoisted),
             seeds=frozenset(written - set(resolved.own)),
-            write=pull_function,
-            write_split=split_function,
             derivatives=module.transforms,
         )
         results = [n for n in resolved.own if is_differentiable(kernel.buffer(n).type.element)]

@@ -33,7 +33,7 @@ from shaderad.plan.shared_totals import with_shared_totals
 from shaderad.plan.simplify import simplified
 from shaderad.plan.steps import CallKernel, Plan, RunKernel, RunPass, Step
 from shaderad.plan.storage import is_fused_node, stored_values
-from shaderad.rules.pushed import PushedKernel
+from shaderad.rules.nodes import PushedKernel
 
 PORTABLE_BUFFER_LIMIT = 8
 """What WebGPU guarantees."""

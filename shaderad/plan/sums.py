@@ -26,7 +26,6 @@ from shaderad.plan.storage import is_zero
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import bins
 from shaderad.rules.arrays import building as b
-from shaderad.rules.local_arrays import float_scalars, from_float_scalars
 
 
 def is_atomic(t: Type) -> bool:
@@ -59,8 +58,8 @@ def _floats_of(t: Type) -> Type:
 
 def _as(t: Type, x: Value) -> Value:
     """`x` with its floats converted to those of `t`."""
-    floats = float_scalars(c.variable("x", x.element))
-    return b.elementwise(from_float_scalars(t, floats), {"x": x}, x.shape)
+    floats = c.float_scalars(c.variable("x", x.element))
+    return b.elementwise(c.from_float_scalars(t, floats), {"x": x}, x.shape)
 
 
 def _in_order(node: arrays.ScatterAdd) -> Value:

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Function, Parameter
-from shaderad.ir.types import LocalArray, Pair, Struct, Tuple, Type, is_differentiable, tangent
+from shaderad.ir.types import Pair, Tuple, Type, is_differentiable, tangent
 from shaderad.ir.walk import made_name, reachable
 from shaderad.rules import composing as c
-from shaderad.rules.local_arrays import added, with_zeros
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,7 +44,7 @@ def push(e: nodes.Call, args_dot: Sequence[Expr]) -> Expr:
     by_x = _pulled(push_function(f.primal), [*args, *tangents], y_bar)
     by_y_bar = _call(f, [*args, y_bar_dot])
     names = [str(k) for k in range(len(tangents))]
-    return c.construct(e.type, [added(c.field(by_x, n), c.field(by_y_bar, n)) for n in names])
+    return c.construct(e.type, [c.added(c.field(by_x, n), c.field(by_y_bar, n)) for n in names])
 
 
 def pull(e: nodes.Call, y_bar: Expr) -> dict[int, Expr]:
@@ -155,7 +154,7 @@ class _PairBody:
 
     def derivative(self, t: Type, pair: Expr) -> Expr:
         """``.d`` of a pair, converted to the type `t` of its primal."""
-        return with_zeros(t, nodes.PairPart(type=tangent(t), value=pair, part="d"))
+        return c.with_zeros(t, nodes.PairPart(type=tangent(t), value=pair, part="d"))
 
 
 def _float_parts(value: Expr) -> Iterator[tuple[tuple[nodes.Step, ...], Expr]]:
@@ -163,16 +162,11 @@ def _float_parts(value: Expr) -> Iterator[tuple[tuple[nodes.Step, ...], Expr]]:
     t = value.type
     if tangent(t) == t:
         yield (), value
-    elif isinstance(t, LocalArray):
-        for k in range(t.count):
-            for path, part in _float_parts(c.element(value, c.whole(k))):
-                yield (nodes.ElementStep(index=c.whole(k)), *path), part
     else:
-        assert isinstance(t, Struct)
-        for n, inner in t.fields:
-            if is_differentiable(inner):
-                for path, part in _float_parts(c.field(value, n)):
-                    yield (nodes.FieldStep(name=n), *path), part
+        for step, part in c.parts(value):
+            if is_differentiable(part.type):
+                for path, inner in _float_parts(part):
+                    yield (step, *path), inner
 
 
 def _pulled(f: Function, args: Sequence[Expr], y_bar: Expr) -> Expr:

@@ -1,17 +1,18 @@
 """Constructors of kernel IR expressions, which infer types and fold zeros.
 
 `Zero` is a structural zero: a product with it is `Zero`, whatever the other factor is. A `Const`
-with value 0 is a number, and a product with it follows IEEE.
+with value 0 is a number, and a product with it follows IEEE. Local arrays are built by synthetic
+functions.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from shaderad.ir import nodes, ops
-from shaderad.ir.nodes import Expr
+from shaderad.ir.nodes import Expr, Parameter, Step
 from shaderad.ir.types import (
     BOOL,
     INT,
@@ -23,6 +24,7 @@ from shaderad.ir.types import (
     Tuple,
     Type,
     Vector,
+    is_differentiable,
     is_float,
     scalar_of,
     with_scalar,
@@ -34,7 +36,7 @@ _ALL_ONES: dict[Type, int | bool] = {INT: -1, UINT: 2**32 - 1, BOOL: True}
 _ABSORBING = frozenset({ops.MUL, ops.TIMES, ops.DOT, ops.CROSS, ops.MATMUL, ops.NEG, ops.TRANSPOSE})
 
 
-def variable(name: str, t: Type) -> Expr:
+def variable(name: str, t: Type) -> nodes.Var:
     return nodes.Var(type=t, name=name)
 
 
@@ -255,3 +257,128 @@ def of_components(t: Type, scalars: Sequence[Expr]) -> Expr:
         starts = range(0, len(scalars), count)
         return construct(t, [construct(t.row, scalars[k : k + count]) for k in starts])
     return construct(t, scalars) if isinstance(t, Vector) else scalars[0]
+
+
+# -- parts, and sums of derivatives of any type ------------------------------------------------
+
+
+def steps(t: Type) -> list[tuple[Step, Type]]:
+    """Step and type of each component, row, element or field of a value of type `t`."""
+    if isinstance(t, Struct | Tuple):
+        return [(nodes.FieldStep(name=name), part) for name, part in named_parts(t)]
+    if isinstance(t, Vector):
+        letters = _LETTERS[: t.count]
+        return [(nodes.SwizzleStep(components=letter), t.element) for letter in letters]
+    if isinstance(t, Matrix):
+        return [(nodes.ElementStep(index=whole(k)), t.row) for k in range(t.row_count)]
+    if isinstance(t, LocalArray):
+        return [(nodes.ElementStep(index=whole(k)), t.element) for k in range(t.count)]
+    return []
+
+
+def parts(value: Expr) -> list[tuple[Step, Expr]]:
+    """Step and value of each field of a struct or tuple, or element of a local array."""
+    if isinstance(value.type, Struct | Tuple):
+        names = [name for name, _ in named_parts(value.type)]
+        return [(nodes.FieldStep(name=name), field(value, name)) for name in names]
+    assert isinstance(value.type, LocalArray)
+    indices = map(whole, range(value.type.count))
+    return [(nodes.ElementStep(index=k), element(value, k)) for k in indices]
+
+
+def of_parts(t: Type, values: Sequence[Expr]) -> Expr:
+    """A value of type `t` with the `values` of its parts, in the order of `steps`."""
+    if not isinstance(t, LocalArray):
+        return construct(t, values)
+    elements = [variable(f"e{k}", t.element) for k in range(t.count)]
+    return _filled(t, "array_of", elements, _numbered(elements), values)
+
+
+def holds_array(t: Type) -> bool:
+    """True if a value of type `t` holds a local array, at any depth."""
+    if isinstance(t, Struct | Tuple):
+        return any(holds_array(part) for _, part in named_parts(t))
+    return isinstance(t, LocalArray)
+
+
+def added(a: Expr, b: Expr) -> Expr:
+    """The sum of two derivatives of one type."""
+    if is_zero(a) or is_zero(b):
+        return b if is_zero(a) else a
+    t = a.type
+    if is_float(t):
+        return apply(ops.ADD, a, b)
+
+    def sums(a: Expr, b: Expr) -> list[Expr]:
+        pairs = zip(parts(a), parts(b), strict=True)
+        return [
+            added(x, y) if is_differentiable(x.type) else zero(x.type) for (_, x), (_, y) in pairs
+        ]
+
+    if isinstance(t, LocalArray):
+        left, right = variable("left", t), variable("right", t)
+        return _filled(t, "added_arrays", (left, right), _numbered(sums(left, right)), (a, b))
+    return construct(t, sums(a, b))
+
+
+def placed_in_array(t: LocalArray, index: Expr, value: Expr) -> Expr:
+    """A local array that is `value` at `index` and 0 elsewhere."""
+    at, new = variable("index", INT), variable("value", t.element)
+    return _filled(t, "placed_at", (at, new), [(at, new)], (index, value))
+
+
+def _numbered(elements: Sequence[Expr]) -> list[tuple[Expr, Expr]]:
+    return [(whole(k), value) for k, value in enumerate(elements)]
+
+
+def _filled(
+    t: LocalArray,
+    name: str,
+    inputs: Sequence[nodes.Var],
+    elements: Iterable[tuple[Expr, Expr]],
+    args: Sequence[Expr],
+) -> Expr:
+    """A call of a synthetic function from `inputs` to an array with the index-value `elements`."""
+    body = (
+        nodes.Assign(name="placed", value=zero(t)),
+        *(nodes.Assign(name="placed", path=(nodes.ElementStep(index=index),), value=value)
+          for index, value in elements),
+        nodes.Return(value=variable("placed", t)),
+    )  # fmt: skip
+    parameters = tuple(Parameter(name=v.name, type=v.type) for v in inputs)
+    function = nodes.Function(name=name, parameters=parameters, result=t, body=body,
+                              local_types={"placed": t})  # fmt: skip
+    return nodes.Call(type=t, function=function, args=tuple(args))
+
+
+def with_zeros(t: Type, value: Expr) -> Expr:
+    """A value of type ``tangent(t)``, converted to type `t`; other parts than floats are 0."""
+    if value.type == t:
+        return value
+    kept = iter(parts(value))  # The tangent of a tuple numbers its elements anew.
+    return of_parts(t, [
+        with_zeros(part, next(kept)[1]) if is_differentiable(part) else zero(part)
+        for _, part in steps(t)
+    ])  # fmt: skip
+
+
+def float_scalars(value: Expr) -> list[Expr]:
+    """The float scalars of a value, at any depth, in order."""
+    if isinstance(value.type, Struct | Tuple | LocalArray):
+        return [scalar for _, part in parts(value) for scalar in float_scalars(part)]
+    return components(value) if is_float(value.type) else []
+
+
+def from_float_scalars(t: Type, scalars: Sequence[Expr]) -> Expr:
+    """A value of type `t` with the float scalars `scalars`, in order; other parts are 0."""
+    remaining = iter(scalars)
+
+    def build(part: Type) -> Expr:
+        if isinstance(part, Struct | Tuple | LocalArray):
+            return of_parts(part, [build(inner) for _, inner in steps(part)])
+        if not is_float(part):
+            return zero(part)
+        count = len(components(variable("x", part)))
+        return of_components(part, [convert(part, next(remaining)) for _ in range(count)])
+
+    return build(t)

@@ -31,10 +31,9 @@ from shaderad.ir.types import (
 from shaderad.ir.walk import children, map_children
 from shaderad.rules import calls
 from shaderad.rules import composing as c
-from shaderad.rules.local_arrays import added, placed_in_array
 from shaderad.rules.partials import PARTIALS, carries_derivative
+from shaderad.rules.rows import ByComponent, ZeroPartial
 from shaderad.rules.symbolic import Symbolic, expression
-from shaderad.rules.table import ByComponent, ZeroPartial
 
 Dots = Mapping[str, "Expr | None"]
 """Tangents by variable."""
@@ -163,7 +162,7 @@ def _is_numeric(t: Type) -> bool:
 
 
 def _accumulate(bars: dict[Any, Expr], key: Any, bar: Expr) -> None:
-    bars[key] = added(bars[key], bar) if key in bars else bar
+    bars[key] = c.added(bars[key], bar) if key in bars else bar
 
 
 def _dependents(order: Iterable[Expr], names: frozenset[str]) -> set[int]:
@@ -329,7 +328,7 @@ def _pull_swizzle(e: nodes.Swizzle, bar: Expr) -> Bars:
     parts = [c.zero(t.element)] * t.count
     for letter, part in zip(e.components, c.components(bar), strict=True):
         k = "xyzw".index(letter)
-        parts[k] = added(parts[k], part)
+        parts[k] = c.added(parts[k], part)
     return {0: c.construct(t, parts)}
 
 
@@ -337,7 +336,7 @@ def _pull_element(e: nodes.Element, bar: Expr) -> Bars:
     """``value_bar[k] = bar if k == index else 0``."""
     t = e.value.type
     if isinstance(t, LocalArray):
-        return {0: placed_in_array(t, e.index, bar)}
+        return {0: c.placed_in_array(t, e.index, bar)}
     assert isinstance(t, Vector | Matrix)
     count = t.count if isinstance(t, Vector) else t.row_count
     zero = c.zero(bar.type)

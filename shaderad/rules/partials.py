@@ -12,8 +12,17 @@ import numpy as np
 
 from shaderad.ir import ops
 from shaderad.ir.tables import check_rows
-from shaderad.rules import linear
-from shaderad.rules.table import ZERO, Array, Row, ZeroPartial, binary, ieee, ternary, unary
+from shaderad.rules.rows import (
+    MIXING,
+    ZERO,
+    Array,
+    Row,
+    ZeroPartial,
+    binary,
+    ieee,
+    ternary,
+    unary,
+)
 
 LN2, LN10 = np.log(2.0), np.log(10.0)
 
@@ -125,17 +134,7 @@ PARTIALS: dict[ops.Op, Row] = {
     ops.MAD: ternary(lambda y, a, b, c: (b, a, 1.0)),
     ops.SMOOTHSTEP: ternary(_smoothstep),
     # -- vectors and matrices --------------------------------------------------------------------
-    ops.DOT: linear.DOT,
-    ops.CROSS: linear.CROSS,
-    ops.LENGTH: linear.LENGTH,
-    ops.DISTANCE: linear.DISTANCE,
-    ops.NORMALIZE: linear.NORMALIZE,
-    ops.REFLECT: linear.REFLECT,
-    ops.REFRACT: linear.REFRACT,
-    ops.MATMUL: linear.MATMUL,
-    ops.TRANSPOSE: linear.TRANSPOSE,
-    ops.DETERMINANT: linear.DETERMINANT,
-    ops.INVERSE: linear.INVERSE,
+    **MIXING,
 }
 
 _WITHOUT_FLOATS = frozenset(

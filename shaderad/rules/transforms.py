@@ -5,17 +5,17 @@ Pairs become tuples, so the result is ordinary code, which can be differentiated
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Function, Kernel, Stmt
-from shaderad.ir.types import Tuple, Type, is_differentiable
+from shaderad.ir.types import VOID, Tuple, Type, is_differentiable
 from shaderad.ir.walk import made_name, map_children, map_statement, reachable, statements
 from shaderad.rules import composing as c
-from shaderad.rules import pushing
+from shaderad.rules.nodes import Adjoint, InOut, Pull, PushedKernel
 from shaderad.rules.pairs import (
     DERIVATIVE,
     PRIMAL,
@@ -24,24 +24,16 @@ from shaderad.rules.pairs import (
     plain_path,
     plain_type,
 )
-from shaderad.rules.pulling.bodies import pull_function, split_function
 from shaderad.rules.pulling.functions import Adjoints
-from shaderad.rules.pulling.nodes import Adjoint
-from shaderad.rules.pulling.pulls import pull_of
-from shaderad.rules.pushed import PushedKernel
-from shaderad.rules.pushing.functions import PushedFunctions
-from shaderad.rules.pushing.statements import push_body
+from shaderad.rules.pushing import kernels as pushing
+from shaderad.rules.pushing.kernels import PushedFunctions
 
 _Pulls = dict[tuple[Function, tuple[int, ...], bool], Function]
 
 
-def push_kernel(kernel: Kernel, given: Iterable[str]) -> PushedKernel:
-    """`kernel` with tangents of `given`, made once: see `rules/pushing/kernels.py`."""
-    return _pushed_kernel(kernel, tuple(given))
-
-
 @lru_cache(maxsize=256)
-def _pushed_kernel(kernel: Kernel, given: tuple[str, ...]) -> PushedKernel:
+def push_kernel(kernel: Kernel, given: frozenset[str]) -> PushedKernel:
+    """`kernel` with tangents of `given`: see `rules/pushing/kernels.py`."""
     transforms = Transforms()
     return pushing.push_kernel(transforms.kernel(kernel), given, transforms)
 
@@ -68,12 +60,9 @@ class Transforms:
 
     def __post_init__(self) -> None:
         none: frozenset[str] = frozenset()
-        self._first = PushedFunctions({}, none, push_body, self, is_first=True)
-        self._second = PushedFunctions({}, none, push_body, self)
-        self._adjoints = {
-            adds: Adjoints(none, none, pull_function, split_function, self, adds=adds)
-            for adds in (False, True)
-        }
+        self._first = PushedFunctions({}, none, self, is_first=True)
+        self._second = PushedFunctions({}, none, self)
+        self._adjoints = {adds: Adjoints(none, none, self, adds=adds) for adds in (False, True)}
 
     def kernel(self, kernel: Kernel) -> Kernel:
         """`kernel` without derivatives and pairs in its body."""
@@ -95,7 +84,7 @@ class Transforms:
         key = (f, wanted, self._adds)
         if key not in self._pulls:
             adjoint = self._adjoints[self._adds].adjoint(f, frozenset(wanted))
-            self._pulls[key] = pull_of(f, adjoint, wanted)
+            self._pulls[key] = _pull_of(f, adjoint, wanted)
         return self._pulls[key]
 
     def body(
@@ -187,3 +176,32 @@ class Transforms:
                 dots[k] = dot
         f = self.function(self._first.of(self.function(e.function), frozenset(dots)))
         return nodes.Call(type=f.result, function=f, args=(*args, *dots.values()), span=e.span)
+
+
+def _pull_of(f: Function, adjoint: Adjoint, wanted: tuple[int, ...]) -> Function:
+    """The function that calls the `adjoint` of `f` with cotangents that start at 0.
+
+    A user-defined derivative that is declared not to be the Jacobian of `f` gives an ordinary
+    function, which is differentiated as it is written.
+    """
+    given = tuple(p for p in adjoint.parameters if not isinstance(p, InOut))
+    in_out = (p for p in adjoint.parameters if isinstance(p, InOut))
+    bars = [nodes.Var(type=p.type, name=p.name) for p in in_out]
+    result = Tuple(tuple(bar.type for bar in bars))
+    start = tuple(
+        nodes.Assign(name=bar.name, value=nodes.Zero(type=bar.type), span=f.span) for bar in bars
+    )
+    end = nodes.Return(value=nodes.Construct(type=result, parts=tuple(bars)), span=f.span)
+    local_types = {bar.name: bar.type for bar in bars}
+    name, buffers, span = f"{f.name}_pull", f.buffers, f.span
+    if f.backward is not None and not f.is_checked:
+        return Function(
+            name=name, parameters=given, result=result, body=(*start, *adjoint.body, end),
+            local_types={**adjoint.local_types, **local_types}, buffers=buffers, span=span,
+        )  # fmt: skip
+    args = (*(nodes.Var(type=p.type, name=p.name) for p in given), *bars)
+    call = nodes.Evaluate(call=nodes.Call(type=VOID, function=adjoint, args=args), span=f.span)
+    return Pull(
+        name=name, parameters=given, result=result, body=(*start, call, end),
+        local_types=local_types, buffers=buffers, span=span, primal=f, wanted=wanted,
+    )  # fmt: skip

@@ -7,8 +7,7 @@ import pytest
 
 from shaderad.ir import ops
 from shaderad.rules import PARTIALS, carries_derivative
-from shaderad.rules.linear import matrix_product
-from shaderad.rules.table import ZERO
+from shaderad.rules.rows import ZERO, matrix_product
 
 # Central differences with step 1e-5 in float64: truncation and cancellation both near 1e-10,
 # amplified by the steepest op (inverse of a matrix with determinant 0.5).

@@ -12,7 +12,7 @@ import pytest
 from shaderad.compiler.compile import compile_program
 from shaderad.ir import ops
 from shaderad.rules import PARTIALS
-from shaderad.rules.linear import matrix_product
+from shaderad.rules.rows import matrix_product
 from shaderad.runtime import Runtime, routes
 from tests.shaders import op_programs
 from tests.shaders.op_programs import WORKGROUP, Shape, Trial, program, size

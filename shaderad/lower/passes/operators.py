@@ -14,7 +14,6 @@ from shaderad.ir.types import (
     is_integer,
 )
 from shaderad.rules import composing as c
-from shaderad.rules.local_arrays import added
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ def _sum(a: Expr, b: Expr) -> Expr:
         )
     if is_bool(a.type):
         return c.zero(a.type)
-    return c.apply(ops.ADD, a, b) if is_integer(a.type) else added(a, b)
+    return c.apply(ops.ADD, a, b) if is_integer(a.type) else c.added(a, b)
 
 
 def binary_function(name: str, t: Type, value: Expr) -> Function:

@@ -8,7 +8,7 @@ from shaderad.ir.nodes import Kernel, Stmt, Store
 from shaderad.ir.types import Access, Kind, is_differentiable, scalars
 from shaderad.ir.walk import reachable, statements
 from shaderad.lower.prepare.strategy import Strategies
-from shaderad.rules.pushed import primal_name
+from shaderad.rules.nodes import primal_name
 
 
 def check_kernel(kernel: Kernel) -> None:

@@ -48,7 +48,7 @@ from shaderad.ir.types import (
 )
 from shaderad.ir.walk import expressions, step_type
 from shaderad.lower.bindings import Mode, SiteKind
-from shaderad.rules.pulling import Cotangent
+from shaderad.rules.nodes import Cotangent
 
 if TYPE_CHECKING:
     from shaderad.lower.write.slang import FunctionWriter

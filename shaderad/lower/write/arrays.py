@@ -27,7 +27,7 @@ from shaderad.ir.types import Access as ArrayAccess
 from shaderad.lower.bindings import Mode, Resource, Role, Word, WordKind
 from shaderad.lower.write.accumulate import widened
 from shaderad.lower.write.piece import Piece
-from shaderad.rules.pushed import primal_name
+from shaderad.rules.nodes import primal_name
 
 if TYPE_CHECKING:
     from shaderad.lower.write.module import Module

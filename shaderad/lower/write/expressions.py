@@ -56,7 +56,7 @@ from shaderad.lower.prepare.known import AtRunTime, with_hidden_divisor
 from shaderad.lower.prepare.watches import Watched
 from shaderad.lower.write import accumulate
 from shaderad.lower.write.spelling import is_plain_number, literal
-from shaderad.rules.pulling import Cotangent, Leap
+from shaderad.rules.nodes import Cotangent, Leap
 
 if TYPE_CHECKING:
     from shaderad.lower.write.slang import FunctionWriter

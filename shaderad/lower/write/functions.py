@@ -11,9 +11,8 @@ from shaderad.lower.prepare.watches import Watch
 from shaderad.lower.write.module import DerivativeNames, Module
 from shaderad.lower.write.piece import Piece
 from shaderad.lower.write.slang import FunctionWriter
-from shaderad.rules.local_arrays import holds_array
-from shaderad.rules.pulling import Adjoint, InOut
-from shaderad.rules.pushed import Pushed
+from shaderad.rules.composing import holds_array
+from shaderad.rules.nodes import Adjoint, InOut, Pushed
 
 
 def write_function(module: Module, f: Function, name: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from shaderad.bodies.loops import may_unroll, trip_count, unrolls
 from shaderad.ir.nodes import Const, For, While
 from shaderad.lower.bindings import SiteKind
-from shaderad.rules.pulling import ReverseFor
+from shaderad.rules.nodes import ReverseFor
 
 if TYPE_CHECKING:
     from shaderad.lower.write.slang import FunctionWriter

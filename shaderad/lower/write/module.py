@@ -30,7 +30,7 @@ from shaderad.lower.write.arrays import Arrays
 from shaderad.lower.write.names import member_names, module_names
 from shaderad.lower.write.piece import Piece
 from shaderad.lower.write.spelling import SlangTypes
-from shaderad.rules.pushed import PushedKernel
+from shaderad.rules.nodes import PushedKernel
 from shaderad.rules.transforms import Transforms
 
 _TANGENT_ROLES = {

@@ -41,7 +41,7 @@ from shaderad.lower.write.declarations import is_inside_one_block, mentions
 from shaderad.lower.write.expressions import ExpressionWriter
 from shaderad.lower.write.loop_statements import write_for, write_reverse, write_while
 from shaderad.lower.write.piece import Piece
-from shaderad.rules.pulling import ReverseFor
+from shaderad.rules.nodes import ReverseFor
 
 if TYPE_CHECKING:
     from shaderad.lower.write.module import Module

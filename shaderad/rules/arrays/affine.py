@@ -30,7 +30,6 @@ from shaderad.rules import composing as c
 from shaderad.rules import expressions
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import products
-from shaderad.rules.local_arrays import array_of, float_scalars, from_float_scalars
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +50,14 @@ class AffineMaps:
             factor = expressions.pull(step, ones, (name,)).get(name, c.zero(t))
             return AffineMaps(factor, t, is_by_component)
         # Row j of A is the cotangent of the variable for the j-th unit cotangent of the result.
-        count = len(float_scalars(c.variable(name, t)))
+        count = len(c.float_scalars(c.variable(name, t)))
         scalar = _scalar_of(t)
         bar = expressions.pull(step, c.variable("basis", t), (name,)).get(name, c.zero(t))
-        row = [c.convert(scalar, s) for s in float_scalars(bar)]
+        row = [c.convert(scalar, s) for s in c.float_scalars(bar)]
         rows: list[Expr] = []
         for j in range(count):
             basis = [c.number(scalar, 1.0 if k == j else 0.0) for k in range(count)]
-            by_name = {"basis": from_float_scalars(t, basis)}
+            by_name = {"basis": c.from_float_scalars(t, basis)}
             rows += [expressions.substitute(s, by_name) for s in row]
         return AffineMaps(_packed(_matrix_type(scalar, count), rows), t, is_by_component)
 
@@ -84,7 +83,7 @@ class AffineMaps:
             return b.applied(ops.ADD, bar, b.shift_left(s, c.zero(self.element)))
         offsets = b.elementwise(self._offset, {"bar": bar}, bar.shape)
         after = b.shift_left(factors, c.zero(self.factor.type))
-        return scanned(after, offsets, from_float_scalars(self.element, float_scalars(flat)))
+        return scanned(after, offsets, c.from_float_scalars(self.element, c.float_scalars(flat)))
 
     @property
     def _offset(self) -> Expr:
@@ -93,7 +92,7 @@ class AffineMaps:
         if self.is_by_component:
             return bar
         scalar = _scalar_of(self.element)
-        flat = [c.convert(scalar, s) for s in float_scalars(bar)]
+        flat = [c.convert(scalar, s) for s in c.float_scalars(bar)]
         return _packed(_vector_type(scalar, len(flat)), flat)
 
     @property
@@ -169,7 +168,7 @@ def _packed(t: Type, flat: list[Expr]) -> Expr:
     if isinstance(t, Struct):
         inner = t.type_by_field["of"]
         assert isinstance(inner, LocalArray)
-        return c.construct(t, [array_of(inner, flat)])
+        return c.construct(t, [c.of_parts(inner, flat)])
     return c.of_components(t, flat)
 
 

@@ -13,7 +13,6 @@ from shaderad.ir.arrays import Reducer, Value
 from shaderad.ir.types import BOOL, Struct, Type, scalar_of
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
-from shaderad.rules.local_arrays import added
 
 
 def folded(op: Reducer, init: Value, rows: Value, at: Value, span: Span = nodes.NO_SPAN) -> Value:
@@ -70,7 +69,7 @@ def _after(op: Reducer, init: Value, is_filled: Value, totals: Value) -> Value:
 
 def _combined(op: Reducer, left: nodes.Expr, right: nodes.Expr) -> nodes.Expr:
     is_sum_of_parts = op == ops.ADD and scalar_of(left.type) is None
-    return added(left, right) if is_sum_of_parts else b.combined(op, left, right)
+    return c.added(left, right) if is_sum_of_parts else b.combined(op, left, right)
 
 
 @lru_cache(maxsize=64)

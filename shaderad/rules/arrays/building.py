@@ -14,7 +14,6 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import BOOL, INT, Struct, Type, is_differentiable
 from shaderad.rules import composing as c
 from shaderad.rules.expressions import substitute, variables
-from shaderad.rules.local_arrays import added
 
 
 def has_derivative(value: Value) -> bool:
@@ -55,7 +54,7 @@ def zeros(t: ArrayType) -> Value:
 def add(a: Value, b: Value) -> Value:
     """The sum of two tangents or cotangents."""
     left, right = c.variable("left", a.element), c.variable("right", b.element)
-    return elementwise(added(left, right), {"left": a, "right": b}, a.shape)
+    return elementwise(c.added(left, right), {"left": a, "right": b}, a.shape)
 
 
 def applied(op: ops.Op, *values: Value) -> Value:

@@ -112,7 +112,7 @@ def _with_tangents(
 ) -> tuple[arrays.KernelCall, Mapping[str, str]]:
     """The call of the pushed kernel at tangents `dots`, and the names of tangents by primal."""
     names, values = _unzipped(dots)
-    kernel = push_kernel(call.kernel, names)
+    kernel = push_kernel(call.kernel, frozenset(names))
     written = [(kernel.dots[name], t) for name, t in call.written if name in kernel.dots]
     pushed = replace(
         call,

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from shaderad.bodies.liveness import live_before, without_dead
 from shaderad.bodies.structured import structured
 from shaderad.diagnostics import error
-from shaderad.ir import nodes
+from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr, Function, Kernel, Parameter, Stmt
-from shaderad.ir.types import INT, VOID, Type, is_differentiable, memory_of
+from shaderad.ir.types import INT, VOID, Type, is_differentiable, is_float, memory_of
 from shaderad.ir.walk import all_expressions, changed, reads, rewrite_body, statements, writes
 from shaderad.rules.body import Body
-from shaderad.rules.pulling.activity import activity
-from shaderad.rules.pulling.functions import Adjoints, parameters_of
-from shaderad.rules.pulling.nodes import Adjoint, InOut, Split
+from shaderad.rules.nodes import Adjoint, InOut, Pushed, PushedKernel, Split
+from shaderad.rules.pulling.names import activity
 from shaderad.rules.pulling.sweeps import Sweeps
-from shaderad.rules.pulling.tidying import tidied
-from shaderad.rules.pushed import Pushed, PushedKernel
+
+if TYPE_CHECKING:
+    from shaderad.rules.pulling.functions import Adjoints
 
 MEMORY = 16384
 """Bytes per thread for the saved states of loops."""
@@ -74,7 +75,9 @@ def _pulling(adjoints: Adjoints, f: Function, wanted: frozenset[int]) -> Callabl
         result = body.local("result", f.result) if given is not None else None
         sweeps = Sweeps(adjoints, body, types, active, names, bars, memory, given, result)
         back = sweeps.run(plain.body)
-        parameters = parameters_of(f, wanted, bars, result_bar)
+        given_bar = () if given is None else (Parameter(name=result_bar, type=f.result),)
+        in_out = (InOut(name=bars[p.name], type=p.type) for p in f.parameters if p.name in bars)
+        parameters = (*f.parameters, *given_bar, *in_out)
         return _Pulled(body, parameters, types, sweeps, back, result.name if result else "")
 
     return pulled
@@ -225,3 +228,49 @@ def _without_unread_results(
 def _names_in(body: tuple[Stmt, ...]) -> set[str]:
     loops = (s for s in statements(body) if isinstance(s, nodes.For | nodes.While))
     return reads(body) | writes(body) | {n for s in loops for n in s.exits}
+
+
+# -- sums that start at 0: the first ``x_bar += v`` of a block becomes ``x_bar = v`` ---------------
+
+
+def tidied(
+    body: tuple[Stmt, ...], types: Mapping[str, Type], given: frozenset[str]
+) -> tuple[Stmt, ...]:
+    """`body` with simplified sums.
+
+    Args:
+        body: Statements in which unassigned locals are 0.
+        types: The types of locals.
+        given: Names that have values before the body.
+    """
+    unset = {n for n, t in types.items() if is_float(t) and n not in given}
+    return _block(body, unset)
+
+
+def _block(body: tuple[Stmt, ...], unset: set[str]) -> tuple[Stmt, ...]:
+    """Removes the names that the block assigns from `unset`, the names that are still 0."""
+    out: list[Stmt] = []
+    for s in body:
+        if isinstance(s, nodes.If):
+            sides = [(block, set(unset)) for block in (s.then, s.otherwise)]
+            then, otherwise = (_block(block, inside) for block, inside in sides)
+            out.append(replace(s, then=then, otherwise=otherwise))
+        elif isinstance(s, nodes.For | nodes.While):
+            out.append(replace(s, body=_block(s.body, unset - writes(s.body))))
+        else:
+            out.append(_first(s, unset))
+        unset -= writes((s,))
+        if isinstance(s, nodes.Evaluate) and isinstance(s.call, nodes.Call):
+            unset -= {a.name for a in s.call.args if isinstance(a, nodes.Var)}
+    return tuple(out)
+
+
+def _first(s: Stmt, unset: set[str]) -> Stmt:
+    if not isinstance(s, nodes.Assign) or s.path or s.name not in unset:
+        return s
+    value = s.value
+    if not isinstance(value, nodes.Apply) or value.op != ops.ADD:
+        return s
+    total, more = value.args
+    is_first = isinstance(total, nodes.Var) and total.name == s.name
+    return replace(s, value=more) if is_first else s

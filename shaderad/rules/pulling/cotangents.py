@@ -1,25 +1,83 @@
-"""Assembles the cotangent of a write from parts that must be read separately."""
+"""Cotangents of expressions: split into parts, pulled back to names, and added up.
+
+Primitives follow `rules/expressions.py`. The cotangent of a part of a name (``p.center.x``,
+``a[k]``) is added to that part, without a value that is 0 everywhere else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from shaderad.ir import nodes
+from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr, Step
-from shaderad.ir.types import (
-    LocalArray,
-    Matrix,
-    Scalar,
-    Struct,
-    Tuple,
-    Type,
-    Vector,
-    is_differentiable,
-)
+from shaderad.ir.types import Scalar, Vector, is_differentiable, is_float
+from shaderad.ir.walk import path_value
 from shaderad.rules import composing as c
-from shaderad.rules.local_arrays import array_of
-from shaderad.rules.pulling.nodes import Cotangent
+from shaderad.rules.body import Body
+from shaderad.rules.expressions import in_order, operands, pull_node
+from shaderad.rules.nodes import Cotangent
+from shaderad.rules.pulling.names import VersionedNames, active_parts
+
+
+@dataclass(frozen=True)
+class Target:
+    """A part of a name, whose cotangent is added to."""
+
+    name: str
+    path: tuple[Step, ...]
+
+
+Additions = list[tuple[Target, Expr]]
+"""Targets, and the cotangent that is added to each."""
+
+
+def additions(names: VersionedNames, e: Expr, bar: Expr) -> Additions:
+    """The additions for the cotangent `bar` of `e`, which holds no active call or conditional."""
+    order = in_order(e)
+    active = active_parts(order, names.is_active, names.wanted)
+    bars: dict[int, Expr] = {id(e): bar}
+    unmerged: Additions = []
+    for node in reversed(order):
+        node_bar = bars.pop(id(node), None)
+        if node_bar is None or c.is_zero(node_bar) or id(node) not in active:
+            continue
+        target = target_of(node)
+        if target is not None:
+            unmerged.append((target, node_bar))
+            continue
+        args = operands(node)
+        for position, part in pull_node(node, node_bar).items():
+            key = id(args[position])
+            if key in active:
+                bars[key] = c.added(bars[key], part) if key in bars else part
+    return _merged(unmerged)
+
+
+def target_of(e: Expr) -> Target | None:
+    """The part of a name that `e` reads; `None` for any other expression."""
+    path: list[Step] = []
+    while True:
+        if isinstance(e, nodes.Field):
+            path.insert(0, nodes.FieldStep(name=e.name))
+        elif isinstance(e, nodes.Swizzle) and len(set(e.components)) == len(e.components):
+            path.insert(0, nodes.SwizzleStep(components=e.components))
+        elif isinstance(e, nodes.Element):
+            path.insert(0, nodes.ElementStep(index=e.index))
+        elif isinstance(e, nodes.Var):
+            return Target(e.name, tuple(path))
+        else:
+            return None
+        e = e.value
+
+
+def _merged(unmerged: Iterable[tuple[Target, Expr]]) -> Additions:
+    """One sum for each whole name, at the position of its first addition."""
+    sums: dict[object, tuple[Target, Expr]] = {}
+    for target, bar in unmerged:
+        key = len(sums) if target.path else target.name
+        sums[key] = (target, c.added(sums[key][1], bar) if key in sums else bar)
+    return list(sums.values())
 
 
 def parts_of(e: Cotangent) -> Expr:
@@ -34,21 +92,41 @@ def parts_of(e: Cotangent) -> Expr:
         return e
     if not is_differentiable(t):
         return c.zero(t)
-    parts = [parts_of(replace(e, path=(*e.path, step), type=part)) for step, part in _steps(t)]
-    return array_of(t, parts) if isinstance(t, LocalArray) else c.construct(t, parts)
+    parts = [parts_of(replace(e, path=(*e.path, step), type=part)) for step, part in c.steps(t)]
+    return c.of_parts(t, parts)
 
 
-def _steps(t: Type) -> Iterator[tuple[Step, Type]]:
-    if isinstance(t, Vector):
-        for letter in "xyzw"[: t.count]:
-            yield nodes.SwizzleStep(components=letter), t.element
-    elif isinstance(t, Matrix):
-        for k in range(t.row_count):
-            yield nodes.ElementStep(index=c.whole(k)), t.row
-    elif isinstance(t, LocalArray):
-        for k in range(t.count):
-            yield nodes.ElementStep(index=c.whole(k)), t.element
-    else:
-        assert isinstance(t, Struct | Tuple)
-        for name, part in c.named_parts(t):
-            yield nodes.FieldStep(name=name), part
+def add_to(body: Body, bar: nodes.Var, path: tuple[Step, ...], value: Expr) -> None:
+    """``bar<path> += value``; structs, tuples and local arrays part by part."""
+    t = value.type
+    if c.is_zero(value) or not is_differentiable(t):
+        return
+    if is_float(t):
+        total = nodes.Apply(type=t, op=ops.ADD, args=(reached(bar, path), value))
+        body.add(nodes.Assign(name=bar.name, path=path, value=total, span=body.span))
+        return
+    for step, part in c.parts(body.bound(value)):
+        add_to(body, bar, (*path, step), part)
+
+
+def add_to_gradient(body: Body, load: nodes.Load, path: tuple[Step, ...], value: Expr) -> None:
+    """``gradient[i]<path> += value`` for the element ``i`` that `load` reads."""
+    t = value.type
+    if c.is_zero(value) or not is_differentiable(t):
+        return
+    if is_float(t):
+        body.add(
+            nodes.AccumulateGradient(
+                buffer=load.buffer, indices=load.indices, path=path, value=value, span=load.span
+            )
+        )
+        return
+    for step, part in c.parts(body.bound(value)):
+        add_to_gradient(body, load, (*path, step), part)
+
+
+def reached(name: nodes.Var, path: tuple[Step, ...]) -> Expr:
+    """``name<path>`` as a value."""
+    value = path_value(name, path)
+    assert value is not None
+    return value

@@ -6,15 +6,15 @@ there is one, takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from shaderad.bodies.structured import structured
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Function, Parameter, Stmt
-from shaderad.ir.types import VOID, Pair, Type, is_differentiable, tangent
+from shaderad.ir.types import VOID, Pair, Type, tangent
 from shaderad.ir.walk import (
     children,
     expressions,
@@ -30,32 +30,13 @@ from shaderad.ir.walk import (
 )
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
+from shaderad.rules.nodes import Adjoint, InOut, Split
 from shaderad.rules.pairs import DERIVATIVE, plain_type
-from shaderad.rules.pulling.nodes import Adjoint, InOut, Split
-from shaderad.rules.pulling.sums import add_to
+from shaderad.rules.pulling.bodies import pull_function, split_function
+from shaderad.rules.pulling.cotangents import add_to
 
-Write = Callable[["Adjoints", Function, frozenset[int]], Adjoint]
-WriteSplit = Callable[["Adjoints", Function, frozenset[int]], Split]
-
-
-class PushProvider(Protocol):
-    """The transforms that adjoints depend on; implemented by `rules/transforms.py`."""
-
-    def pushed(self, f: Function, active: tuple[int, ...]) -> Function:
-        """``f_push(x, n, x_dot)``: the tuple of ``f(x, n)`` and its tangent.
-
-        The parameters `active` have tangents.
-        """
-        ...
-
-    def plain(
-        self, body: tuple[Stmt, ...], types: Mapping[str, Type], *, adds: bool = False
-    ) -> tuple[tuple[Stmt, ...], dict[str, Type]]:
-        """`body` without pairs and derivatives, and the types of its names.
-
-        If `adds`, calls of ``bwd_diff`` in it add to the gradients of arrays.
-        """
-        ...
+if TYPE_CHECKING:
+    from shaderad.rules.transforms import Transforms
 
 
 @dataclass
@@ -66,9 +47,7 @@ class Adjoints:
     """Arrays whose gradients are wanted."""
     seeds: frozenset[str]
     """Written arrays that have cotangents."""
-    write: Write
-    write_split: WriteSplit
-    derivatives: PushProvider
+    derivatives: Transforms
     adds: bool = True
     """True if user-defined derivatives add to the gradients of arrays."""
     _adjoints: dict[tuple[Function, frozenset[int]], Adjoint] = field(
@@ -89,7 +68,7 @@ class Adjoints:
         if key not in self._adjoints:
             if f.backward is None and f.forward is not None:
                 raise error("SR0411", f.span, function=f.name)
-            make = self.write if f.backward is None else _own_adjoint
+            make = pull_function if f.backward is None else _own_adjoint
             self._adjoints[key] = make(self, f, wanted)
         return self._adjoints[key]
 
@@ -99,7 +78,7 @@ class Adjoints:
         if key not in self._splits:
             is_ours = f.backward is None and f.forward is None and not writes_memory(f)
             is_worth_it = is_ours and has_loops(f)
-            self._splits[key] = self.write_split(self, f, wanted) if is_worth_it else None
+            self._splits[key] = split_function(self, f, wanted) if is_worth_it else None
         return self._splits[key]
 
     def primal(self, f: Function) -> Function:
@@ -114,17 +93,6 @@ class Adjoints:
 
     def _primal_call(self, e: Expr) -> Expr:
         return replace(e, function=self.primal(e.function)) if isinstance(e, nodes.Call) else e
-
-
-def parameters_of(
-    f: Function, wanted: frozenset[int], bars: dict[str, str], result_bar: str
-) -> tuple[Parameter, ...]:
-    """Parameters of an adjoint: those of `f`, the cotangent of its result, wanted cotangents."""
-    given = [Parameter(name=result_bar, type=f.result)] if is_differentiable(f.result) else []
-    added_to = [
-        InOut(name=bars[p.name], type=p.type) for k, p in enumerate(f.parameters) if k in wanted
-    ]
-    return (*f.parameters, *given, *added_to)
 
 
 def _own_adjoint(adjoints: Adjoints, f: Function, wanted: frozenset[int]) -> Adjoint:

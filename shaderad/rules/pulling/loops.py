@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from shaderad.bodies.loops import trip_count
 from shaderad.ir import nodes, ops
@@ -22,8 +23,10 @@ from shaderad.ir.types import INT, LocalArray, Type, memory_of
 from shaderad.ir.walk import map_children, map_statement, statements
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
-from shaderad.rules.pulling.functions import Adjoints
-from shaderad.rules.pulling.nodes import Leap, ReverseFor
+from shaderad.rules.nodes import Leap, ReverseFor
+
+if TYPE_CHECKING:
+    from shaderad.rules.pulling.functions import Adjoints
 
 NO_RESULTS: Mapping[int, list[State]] = {}
 _CHECKPOINTS = 16

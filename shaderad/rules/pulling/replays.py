@@ -12,8 +12,8 @@ from shaderad.bodies.liveness import live_before, without_dead
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Stmt
 from shaderad.ir.walk import has_loops, writes
+from shaderad.rules import composing as c
 from shaderad.rules.body import Body
-from shaderad.rules.local_arrays import holds_array
 from shaderad.rules.pulling.loops import Repeated, State, assigned_names
 from shaderad.rules.pulling.names import VersionedNames
 
@@ -75,6 +75,6 @@ def _is_slow(s: Stmt) -> bool:
     """True if `s` is a loop, or assigns the result of a function with loops."""
     if isinstance(s, nodes.For | nodes.While):
         return True
-    if not isinstance(s, nodes.Assign) or s.path or holds_array(s.value.type):
+    if not isinstance(s, nodes.Assign) or s.path or c.holds_array(s.value.type):
         return False
     return isinstance(s.value, nodes.Call) and has_loops(s.value.function)

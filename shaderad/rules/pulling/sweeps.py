@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shaderad.bodies.liveness import live_before
 from shaderad.bodies.outputs import AlreadyRead, CheckIndex
@@ -33,17 +33,29 @@ from shaderad.ir.walk import expressions, indices, map_children, map_indices, st
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body, Shared, is_cheap
 from shaderad.rules.expressions import in_order, operands
-from shaderad.rules.local_arrays import holds_array
-from shaderad.rules.pulling.activity import Activity, active_parts, reached_from, reads_wanted
-from shaderad.rules.pulling.cotangents import parts_of
-from shaderad.rules.pulling.expressions import Additions, Target, target_of
-from shaderad.rules.pulling.functions import Adjoints
+from shaderad.rules.nodes import Adjoint, Cotangent, Pull, Split
+from shaderad.rules.pulling.cotangents import (
+    Additions,
+    Target,
+    add_to,
+    add_to_gradient,
+    additions,
+    parts_of,
+    reached,
+    target_of,
+)
 from shaderad.rules.pulling.loops import Repeated, assigned_names
-from shaderad.rules.pulling.names import VersionedNames
-from shaderad.rules.pulling.nodes import Adjoint, Cotangent, Split
-from shaderad.rules.pulling.pulls import Pull
+from shaderad.rules.pulling.names import (
+    Activity,
+    VersionedNames,
+    active_parts,
+    reached_from,
+    reads_wanted,
+)
 from shaderad.rules.pulling.replays import Replay
-from shaderad.rules.pulling.sums import add_to, add_to_gradient, reached
+
+if TYPE_CHECKING:
+    from shaderad.rules.pulling.functions import Adjoints
 
 
 class Sweeps:
@@ -243,7 +255,7 @@ class Sweeps:
     def _start(self, name: str, path: tuple[nodes.Step, ...], targets: Mapping[str, str]) -> str:
         """The version that a write assigns; for a partial write, initialised with the old value."""
         current = self._names.versions.get(name)
-        if holds_array(self._names.type_of(name)):
+        if c.holds_array(self._names.type_of(name)):
             return current or self._names.new_version(name, targets)
         version = self._names.new_version(name, targets)
         if path and current is not None and current != version:
@@ -254,7 +266,7 @@ class Sweeps:
 
     def _restore(self, name: str, path: tuple[nodes.Step, ...]) -> Stmt | None:
         """Saves the part of a local array that a write replaces; returns what restores it."""
-        if not holds_array(self._names.type_of(name)) or name not in self._names.versions:
+        if not c.holds_array(self._names.type_of(name)) or name not in self._names.versions:
             return None
         current = self._names.current(name)
         part = reached(current, path)
@@ -276,7 +288,7 @@ class Sweeps:
         def write(value: Expr) -> None:
             self._body.add(nodes.Assign(name=version, path=path, value=value, span=span))
 
-        is_whole = not path and not holds_array(value.type)
+        is_whole = not path and not c.holds_array(value.type)
         name = nodes.Var(type=value.type, name=version) if is_whole else None
         shared = self._forward((value,), _operands(added), lambda new: write(new[0]), name)
         if is_pulled:
@@ -291,11 +303,11 @@ class Sweeps:
         second, before it is cleared.
         """
         base = self._names.base_of(version)
-        added = self._names.additions(value, bar)
+        added = additions(self._names, value, bar)
         own = [t for t, _ in added if self._names.base_of(t.name) == base]
         if (own or indices(path)) and not (path == () and all(t.path == () for t in own)):
             taken = self._body.local(f"{base}_taken", bar.type)
-            return self._names.additions(value, taken), taken
+            return additions(self._names, value, taken), taken
         return added, None
 
     def _reverse(
@@ -412,7 +424,7 @@ class Sweeps:
 
         In a loop the iteration is recomputed anyway, and `Replay` saves the result of the call.
         """
-        if self._loops or not version or not is_differentiable(e.type) or holds_array(e.type):
+        if self._loops or not version or not is_differentiable(e.type) or c.holds_array(e.type):
             return None
         split = self._adjoints.split(e.function, bars)
         size = 0 if split is None else sum(memory_of(p.type) for p in split.saved)
@@ -434,7 +446,7 @@ class Sweeps:
         self._body.add(nodes.Evaluate(call=call, span=span))
 
     def _call_of_pull(self, e: nodes.Call, f: Pull, version: str) -> None:
-        """``version = f_pull(x, y_bar)``, in both sweeps (`rules/pulling/pulls.py`)."""
+        """``version = f_pull(x, y_bar)``, in both sweeps: see `Pull`."""
         pushed = self._adjoints.derivatives.pushed(f.primal, f.wanted)
         count = len(f.primal.parameters)
         x, y_bar = e.args[:count], e.args[count:]
@@ -443,7 +455,7 @@ class Sweeps:
             self._names.local("moved", b.type) for b in y_bar if self._names.is_active_expr(b)
         ]
         for bar, bar_bar in zip(y_bar, y_bar_bars, strict=bool(y_bar_bars)):
-            after += self._names.additions(bar, bar_bar)
+            after += additions(self._names, bar, bar_bar)
         later = (*e.args, *_operands(after))
         shared = self._forward(e.args, later, lambda args: self._body.add(
             nodes.Assign(name=version, value=replace(e, args=tuple(args)), span=e.span)
@@ -505,7 +517,7 @@ class Sweeps:
             else:
                 stem = f"{e.function.parameters[k].name}_bar"
                 bars[k] = self._body.local(stem, arg.type)
-                after += self._names.additions(arg, bars[k])
+                after += additions(self._names, arg, bars[k])
         return bars, after
 
     def _call_back(
@@ -573,7 +585,7 @@ class Sweeps:
             span=s.span,
         )
         bar = self._body.local("cotangent", value.type)
-        added = self._names.additions(value, bar)
+        added = additions(self._names, value, bar)
         shared = self._forward((value,), _operands(added), lambda new: None)
 
         def reverse(back: Callable[[Expr], Expr]) -> None:
@@ -703,7 +715,7 @@ class Sweeps:
         if s.value is None or self._result_bar is None:
             return
         value = self._value(s.value)
-        added = self._names.additions(value, self._result_bar)
+        added = additions(self._names, value, self._result_bar)
         name = self._result
 
         def write(new: list[Expr]) -> None:

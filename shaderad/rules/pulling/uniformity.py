@@ -14,7 +14,7 @@ from shaderad.bodies.ranges import InRange
 from shaderad.ir import nodes
 from shaderad.ir.nodes import AccumulateGradient, Expr, Function, Stmt
 from shaderad.ir.walk import all_expressions, blocks, called, children, indices, reachable
-from shaderad.rules.pulling.nodes import Adjoint, InOut, Leap
+from shaderad.rules.nodes import Adjoint, InOut, Leap
 
 _UNIFORM = (
     nodes.Const,

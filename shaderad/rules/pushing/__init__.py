@@ -2,9 +2,3 @@
 
 Second derivatives are the adjoint of that kernel.
 """
-
-from __future__ import annotations
-
-from shaderad.rules.pushing.kernels import push_kernel
-
-__all__ = ["push_kernel"]

@@ -1,4 +1,4 @@
-"""Pushed kernels: kernels with tangents, whose adjoints give second derivatives.
+"""Pushed kernels and functions: those with tangents, whose adjoints give second derivatives.
 
 With ``y = f(x)`` and its Jacobian J at x, ``push(f)(x, x_dot) = (y, J x_dot)``. The cotangents
 ``(u, v)`` of its results give
@@ -6,27 +6,36 @@ With ``y = f(x)`` and its Jacobian J at x, ``push(f)(x, x_dot) = (y, J x_dot)``.
     x_bar     = J^T u + d/dx <v, J x_dot>
 With ``v = y_bar`` and ``u = y_bar_dot``, one backward dispatch of `push(f)` gives the gradient
 ``J^T y_bar`` and its tangent along ``x_dot``.
+
+A function ``f(x, n)`` becomes ``f_push(x, n, x_dot)``, which returns the tuple of ``f(x, n)`` and
+its tangent; only active arguments have tangents. For a function with a user-defined forward
+derivative, ``f_push`` calls both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
-from shaderad.ir.nodes import Buffer, Kernel, KernelParameter
+from shaderad.ir.nodes import Buffer, Function, Kernel, KernelParameter, Parameter
 from shaderad.ir.pointers import POINTED
-from shaderad.ir.types import Access, BufferType, is_differentiable
-from shaderad.ir.walk import reachable, reads, writes
+from shaderad.ir.types import Access, BufferType, Tuple, is_differentiable
+from shaderad.ir.walk import made_name, reachable, reads, writes, writes_to
+from shaderad.rules import composing as c
 from shaderad.rules.body import Body
-from shaderad.rules.pushed import PushedKernel, primal_name
-from shaderad.rules.pushing.functions import PullProvider, PushedFunctions
-from shaderad.rules.pushing.statements import push_body
+from shaderad.rules.nodes import Pushed, PushedKernel, primal_name
+from shaderad.rules.pairs import DERIVATIVE
+from shaderad.rules.pushing.bodies import push_body
+
+if TYPE_CHECKING:
+    from shaderad.rules.transforms import Transforms
 
 
 def push_kernel(
-    kernel: Kernel, given: Iterable[str], derivatives: PullProvider, *, is_first: bool = False
+    kernel: Kernel, given: frozenset[str], derivatives: Transforms, *, is_first: bool = False
 ) -> PushedKernel:
     """`kernel` with tangents of the inputs `given`.
 
@@ -44,13 +53,12 @@ def push_kernel(
     """
     if kernel.is_built:
         raise error("SR0752", name=kernel.name)
-    wanted = frozenset(given)
     names = {b.name for b in kernel.buffers} | {u.name for u in kernel.uniforms}
     inner = {name for f in reachable(kernel.body) for name in f.local_types}
     body = Body({*names, *inner, *kernel.index_names, *kernel.local_types,
                  *reads(kernel.body), *writes(kernel.body)})  # fmt: skip
-    buffers = [b for b in kernel.buffers if _has_tangent(b, wanted)]
-    uniforms = [u for u in kernel.uniforms if u.name in wanted]
+    buffers = [b for b in kernel.buffers if _has_tangent(b, given)]
+    uniforms = [u for u in kernel.uniforms if u.name in given]
     primals = (*buffers, *uniforms)
     dots = {primal.name: body.dot(primal.name) for primal in primals}
     extremes = frozenset(b.name for b in buffers if b.access in (Access.MIN, Access.MAX))
@@ -59,13 +67,12 @@ def push_kernel(
     functions = PushedFunctions(
         dots={b.name: dots[b.name] for b in buffers},
         extremes=extremes,
-        write=push_body,
         derivatives=derivatives,
         is_first=is_first,
         read_together=frozenset(inputs),
     )
     types = {**kernel.local_types, **{u.name: u.type for u in kernel.uniforms}}
-    constants = frozenset(u.name for u in kernel.uniforms) - wanted
+    constants = frozenset(u.name for u in kernel.uniforms) - given
     for name in sorted(constants & writes(kernel.body)):
         if is_differentiable(types[name]):  # A uniform that is assigned: its tangent starts at 0.
             body.add(nodes.Assign(name=body.dot(name), value=nodes.Zero(type=types[name])))
@@ -89,8 +96,8 @@ def push_kernel(
     )  # fmt: skip
 
 
-def _has_tangent(b: Buffer, wanted: frozenset[str]) -> bool:
-    return is_differentiable(b.type) and (b.access is not Access.IN or b.name in wanted)
+def _has_tangent(b: Buffer, given: frozenset[str]) -> bool:
+    return is_differentiable(b.type) and (b.access is not Access.IN or b.name in given)
 
 
 def _tangent_of(b: Buffer, name: str) -> Buffer:
@@ -99,3 +106,103 @@ def _tangent_of(b: Buffer, name: str) -> Buffer:
     access = Access.ADD if is_extreme else b.access
     path = (name, POINTED) if b.is_pointed else (name,)
     return replace(b, name=name, path=path, type=BufferType(access, b.type.element, b.type.rank))
+
+
+@dataclass
+class PushedFunctions:
+    """The pushed functions of one kernel."""
+
+    dots: Mapping[str, str]
+    """Buffers of the kernel -> their tangent buffers."""
+    extremes: frozenset[str]
+    """The Min and Max arrays in `dots`."""
+    derivatives: Transforms
+    is_first: bool = False
+    """True for first derivatives, which may use a user-defined derivative that is not checked."""
+    read_together: frozenset[str] = frozenset()
+    """Arrays whose elements and tangents are loaded with one bounds check."""
+    _pushed: dict[tuple[Function, frozenset[int]], Function] = field(
+        default_factory=dict[tuple[Function, frozenset[int]], Function]
+    )
+    _effects: dict[Function, bool] = field(default_factory=dict[Function, bool])
+
+    def has_effect(self, f: Function) -> bool:
+        """True if a call of `f` writes an array that has a tangent."""
+        if f not in self._effects:
+            self._effects[f] = writes_to(f, self.dots)
+        return self._effects[f]
+
+    def reads_tangents(self, f: Function) -> bool:
+        """True if `f` accesses an array that has a tangent."""
+        return any(name in self.dots for name in f.buffers)
+
+    def of(self, f: Function, active: frozenset[int]) -> Function:
+        """`f` with tangents of the parameters `active`."""
+        key = (f, active)
+        if key not in self._pushed:
+            has_own = f.backward is not None or f.forward is not None
+            self._pushed[key] = (self._own if has_own else self._make)(f, active)
+        return self._pushed[key]
+
+    def _own(self, f: Function, active: frozenset[int]) -> Function:
+        """The pushed function of one with user-defined derivatives.
+
+        Raises:
+            DerivativeError: SR0412 if it has no forward derivative, SR0429 if that is declared not
+                to be the derivative of the value, and a second derivative is taken.
+        """
+        if f.forward is None:
+            raise error("SR0412", f.span, function=f.name)
+        if not (f.is_checked or self.is_first):
+            raise error("SR0429", f.span, function=f.name)
+        own = self.derivatives.function(f.forward)
+        taken = {p.name for p in f.parameters}
+        primals = tuple(c.variable(p.name, p.type) for p in f.parameters)
+        dots: list[Parameter] = []
+        args: list[nodes.Expr] = []
+        for k, value in enumerate(primals):
+            if not is_differentiable(value.type):
+                args.append(value)
+                continue
+            dot: nodes.Expr = c.zero(value.type)
+            if k in active:
+                dots.append(Parameter(name=made_name(f"{value.name}_dot", taken), type=value.type))
+                taken.add(dots[-1].name)
+                dot = c.variable(dots[-1].name, value.type)
+            args.append(nodes.Construct(type=Tuple((value.type,) * 2), parts=(value, dot)))
+        value = nodes.Call(type=f.result, function=f, args=primals, span=f.span)
+        both = nodes.Call(type=own.result, function=own, args=tuple(args), span=f.span)
+        result = Tuple((f.result, f.result))
+        parts = (value, c.field(both, DERIVATIVE))
+        end = nodes.Return(value=nodes.Construct(type=result, parts=parts), span=f.span)
+        return Pushed(
+            name=f"{f.name}_push", parameters=(*f.parameters, *dots), result=result, body=(end,),
+            local_types={}, buffers=f.buffers, span=f.span,
+        )  # fmt: skip
+
+    def _make(self, f: Function, active: frozenset[int]) -> Function:
+        types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
+        body = Body({*types, *reads(f.body), *writes(f.body)})
+        dots = tuple(
+            Parameter(name=body.dot(p.name), type=p.type)
+            for k, p in enumerate(f.parameters)
+            if k in active
+        )
+        constants = {
+            p.name
+            for k, p in enumerate(f.parameters)
+            if is_differentiable(p.type) and k not in active
+        }
+        changed = constants & writes(f.body)
+        for name in sorted(changed):
+            body.local_types[body.dot(name)] = types[name]
+            body.add(nodes.Assign(name=body.dot(name), value=c.zero(types[name]), span=f.span))
+        push_body(self, body, f.body, types, frozenset(constants - changed))
+        result = Tuple((f.result, f.result)) if is_differentiable(f.result) else f.result
+        return Pushed(
+            name=f"{f.name}_push", parameters=(*f.parameters, *dots), result=result,
+            shown=body.shown, temporaries=body.temporaries, body=tuple(body.statements),
+            local_types={**f.local_types, **body.local_types},
+            buffers=(*f.buffers, *(self.dots[b] for b in f.buffers if b in self.dots)),
+            span=f.span,
+        )  # fmt: skip
