@@ -20,7 +20,7 @@ from shaderad.functions.elements import as_array
 from shaderad.ir import types
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.nodes import Kernel
-from shaderad.rules.arrays.loops import instantiate
+from shaderad.rules.arrays.subgraphs import instantiate
 from shaderad.trace.primitives import as_number, made, spread
 from shaderad.trace.traced import TracedArray, tracing
 

@@ -28,9 +28,10 @@ from shaderad.ir.prints import silent_graph
 from shaderad.ir.types import is_differentiable
 from shaderad.plan.explain import Memory, explain
 from shaderad.plan.planning import plan
-from shaderad.rules.arrays import linearise
+from shaderad.rules.arrays import LinearisedGraph
 from shaderad.rules.arrays import push as pushed_through
-from shaderad.rules.arrays.loops import instantiate, kept, or_zeros
+from shaderad.rules.arrays.building import or_zeros
+from shaderad.rules.arrays.subgraphs import instantiate, kept
 from shaderad.trace.tape import Values, trace_of
 from shaderad.trace.traced import TracedArray, current_trace
 
@@ -79,7 +80,7 @@ def pulled(graph: Graph, wanted: Flags, given: Flags, *, with_outputs: bool = Fa
     """
     if isinstance(graph, PrebuiltGraph):
         return graph.pulled(wanted, given, with_outputs=with_outputs)
-    linear = linearise(graph, wanted)
+    linear = LinearisedGraph(graph, wanted)
     bars = [Value(v.type) if one else None for v, one in zip(graph.outputs, given, strict=True)]
     found = linear.pull(bars)
     gradients = [or_zeros(bar, v)

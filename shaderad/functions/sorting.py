@@ -16,8 +16,8 @@ from shaderad.functions.operators import Operator, reducer_of
 from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.types import INT, Scalar, is_bool
-from shaderad.rules.arrays import bins
 from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays.scan_operators import fold_by_bin
 from shaderad.trace.primitives import (
     axis_of,
     common_batch,
@@ -137,7 +137,7 @@ def segment_reduce(op: Operator, init: Any, size: Any, index: Any, values: Any) 
     if reducer == ops.ADD:
         node = arrays.ScatterAdd(operands=(first, rows, at), span=user_span())
         return made(node.result, ())
-    return made(bins.folded(reducer, first, rows, at, user_span()), ())
+    return made(fold_by_bin(reducer, first, rows, at, user_span()), ())
 
 
 @api_boundary

@@ -1,4 +1,4 @@
-"""Graph -> the same graph whose long products are exact to a float: see rules/arrays/products.py.
+"""Graph -> the same graph whose long products are exact to a float, by `scan_operators`.
 
 After differentiation: to the rules a product is a product.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from shaderad.ir import arrays, ops
 from shaderad.ir.arrays import Graph, Node, Value
-from shaderad.ir.nodes import Function, Parameter, Return
-from shaderad.ir.types import Struct, Type
+from shaderad.ir.nodes import Function
+from shaderad.ir.types import Struct
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
-from shaderad.rules.arrays import products
+from shaderad.rules.arrays import scan_operators
 
 
 def exact_products(graph: Graph) -> Graph:
@@ -28,16 +28,16 @@ def _results(node: Node) -> tuple[Value, ...]:
     if not isinstance(node, arrays.Scan | arrays.Reduce):
         return node.results
     x, *init = node.operands
-    if not products.loses(node.op, x.element):
+    if not scan_operators.needs_compensation(node.op, x.element):
         return node.results
-    t = products.in_two(x.element)
+    t = scan_operators.compensated(x.element)
     if isinstance(node, arrays.Scan):
         found = b.scan(_multiply(t), _in_two(t, x))
     else:
         one = b.full(node.result.shape, c.number(x.element, 1.0))
         found = b.reduce(_multiply(t), _in_two(t, x), _in_two(t, init[0] if init else one))
     pair = c.variable("x", t)
-    finished = products.finished(c.field(pair, "value"), c.field(pair, "low"))
+    finished = scan_operators.rounded_to_finite(c.field(pair, "value"), c.field(pair, "low"))
     return (b.elementwise(finished, {"x": found}, found.shape),)
 
 
@@ -49,12 +49,5 @@ def _multiply(t: Struct) -> Function:
     left, right = c.variable("left", t), c.variable("right", t)
     a, a_low = c.field(left, "value"), c.field(left, "low")
     then, then_low = c.field(right, "value"), c.field(right, "low")
-    parts = (c.apply(ops.MUL, a, then), products.lost(a, a_low, then, then_low))
-    local_types: dict[str, Type] = {}
-    return Function(
-        name="multiply",
-        parameters=(Parameter(name="left", type=t), Parameter(name="right", type=t)),
-        result=t,
-        body=(Return(value=c.construct(t, parts)),),
-        local_types=local_types,
-    )
+    parts = (c.apply(ops.MUL, a, then), scan_operators.product_error(a, a_low, then, then_low))
+    return scan_operators.operator("multiply", left, right, c.construct(t, parts))

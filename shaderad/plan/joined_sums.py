@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from shaderad.ir import arrays, ops
 from shaderad.ir.arrays import Graph, Node, Value
@@ -108,12 +109,9 @@ def _reads(graph: Sequence[Node]) -> Mapping[Value, frozenset[Value]]:
 
 def _joined(values: Sequence[Value]) -> list[Value]:
     """The sum of each of `values`."""
-    shape = values[0].shape
-    names = b.operand_names(len(values))
-    given = dict(zip(names, values, strict=True))
-    scalars = [s for n, v in given.items() for s in c.components(c.variable(n, v.element))]
-    packed = Vector(FLOAT, len(scalars))
-    total = b.reduce(ops.ADD, b.elementwise(c.construct(packed, scalars), given, shape))
+    packed = Vector(FLOAT, sum(_width(v.element) for v in values))
+    scalars = b.composed(lambda x: c.construct(packed, [*chain(*map(c.components, x))]), values)
+    total = b.reduce(ops.ADD, scalars)
     parts = c.components(c.variable("total", packed))
     found: list[Value] = []
     for v in values:

@@ -19,7 +19,7 @@ from shaderad.plan.positions import constant, number
 from shaderad.plan.steps import Plan, Repeat, RepeatWhile, StoreRow
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
-from shaderad.rules.arrays.loops import fresh, instantiate
+from shaderad.rules.arrays.subgraphs import fresh, instantiate
 
 PlanOf = Callable[[Graph], Plan]
 

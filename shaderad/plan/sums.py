@@ -24,8 +24,8 @@ from shaderad.ir.types import (
 )
 from shaderad.plan.storage import is_zero
 from shaderad.rules import composing as c
-from shaderad.rules.arrays import bins
 from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays.scan_operators import fold_by_bin
 
 
 def is_atomic(t: Type) -> bool:
@@ -69,7 +69,7 @@ def _in_order(node: arrays.ScatterAdd) -> Value:
     rows = b.reshape(values, (sizes.product(index[0].shape), *rest))
     init = b.reshape(base, (sizes.product(extents), *rest))
     at = b.reshape(_places(index, extents), rows.shape[:1])
-    return b.reshape(bins.folded(ops.ADD, init, rows, at, node.span), base.shape)
+    return b.reshape(fold_by_bin(ops.ADD, init, rows, at, node.span), base.shape)
 
 
 def _places(index: list[Value], extents: Shape) -> Value:

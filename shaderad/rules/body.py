@@ -81,11 +81,23 @@ class Body:
 
     def bound(self, value: Expr, stem: str = "term") -> Expr:
         """A temporary that holds `value`; `value` itself if it is cheap."""
-        if is_cheap(value):
-            return value
+        return value if is_cheap(value) else self.named(stem, value, self.span)
+
+    def named(self, stem: str, value: Expr, span: nodes.Span = nodes.NO_SPAN) -> nodes.Var:
+        """A new local that holds `value`."""
         name = self.local(stem, value.type)
-        self.add(nodes.Assign(name=name.name, value=value, span=self.span))
+        self.assign(name.name, value, span)
         return name
+
+    def assign(
+        self,
+        name: str,
+        value: Expr,
+        span: nodes.Span = nodes.NO_SPAN,
+        path: tuple[nodes.Step, ...] = (),
+    ) -> None:
+        """Adds ``name<path> = value``."""
+        self.add(nodes.Assign(name=name, path=path, value=value, span=span))
 
     def shared(self, *values: Expr) -> tuple[Expr, ...]:
         """`values`, with temporaries for the parts that occur more than once."""

@@ -144,7 +144,14 @@ def select(condition: Expr, a: Expr, b: Expr) -> Expr:
         scalar_of(a.type) is not None and condition.type == BOOL
     ):
         return nodes.Apply(type=a.type, op=ops.SELECT, args=(condition, a, b))
-    return nodes.Conditional(type=a.type, condition=condition, if_true=a, if_false=b)
+    return conditional(condition, a, b)
+
+
+def conditional(condition: Expr, if_true: Expr, if_false: Expr) -> Expr:
+    """``if_true if condition else if_false``; only the chosen side is computed."""
+    return nodes.Conditional(
+        type=if_true.type, condition=condition, if_true=if_true, if_false=if_false
+    )
 
 
 def construct(t: Type, parts: Sequence[Expr]) -> Expr:

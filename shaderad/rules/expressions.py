@@ -8,7 +8,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -29,8 +29,8 @@ from shaderad.ir.types import (
     scalar_of,
 )
 from shaderad.ir.walk import children, map_children
-from shaderad.rules import calls
 from shaderad.rules import composing as c
+from shaderad.rules.pairs import differentiable, pull_call, push_call
 from shaderad.rules.partials import PARTIALS, carries_derivative
 from shaderad.rules.rows import ByComponent, ZeroPartial
 from shaderad.rules.symbolic import Symbolic, expression
@@ -65,24 +65,63 @@ def pull(e: Expr, e_bar: Expr, wanted: Iterable[str]) -> dict[str, Expr]:
     """The cotangents of the variables `wanted`, for the cotangent `e_bar` of `e`."""
     names = frozenset(wanted)
     order = in_order(e)
-    depends = _dependents(order, names)
-    bars: dict[int, Expr] = {id(e): e_bar}
     bar_by_name: dict[str, Expr] = {}
-    for node in reversed(order):
-        bar = bars.pop(id(node), None)
-        if bar is None or c.is_zero(bar) or id(node) not in depends:
-            continue
+
+    def take(node: Expr, bar: Expr) -> bool:
         if isinstance(node, nodes.Var):
             _accumulate(bar_by_name, node.name, bar)
         elif isinstance(node, nodes.Conditional):
             for name, part in _pull_conditional(node, bar, names).items():
                 _accumulate(bar_by_name, name, part)
         else:
-            args = operands(node)
-            for position, part in pull_node(node, bar).items():
-                if id(args[position]) in depends:
-                    _accumulate(bars, id(args[position]), part)
+            return False
+        return True
+
+    pull_through(order, e_bar, active_parts(order, names.__contains__), take)
     return {name: bar for name, bar in bar_by_name.items() if not c.is_zero(bar)}
+
+
+def pull_through(
+    order: Sequence[Expr], bar: Expr, active: set[int], take: Callable[[Expr, Expr], bool]
+) -> None:
+    """Pulls `bar`, the cotangent of the last node in `order`, back through the `active` nodes.
+
+    Where ``take(node, bar)`` is True, it has taken the cotangent `bar` of `node`, which goes no
+    further.
+    """
+    bars: dict[int, Expr] = {id(order[-1]): bar}
+    for node in reversed(order):
+        node_bar = bars.pop(id(node), None)
+        if node_bar is None or c.is_zero(node_bar) or id(node) not in active:
+            continue
+        if not take(node, node_bar):
+            args = operands(node)
+            for position, part in pull_node(node, node_bar).items():
+                if id(args[position]) in active:
+                    _accumulate(bars, id(args[position]), part)
+
+
+def active_parts(
+    order: Iterable[Expr], varies: Callable[[str], bool], wanted: frozenset[str] = frozenset()
+) -> set[int]:
+    """Ids of the nodes, in order, that depend differentiably on a name that `varies`, or on a
+    buffer in `wanted`.
+    """
+    active: set[int] = set()
+    for e in order:
+        if not is_differentiable(e.type) or isinstance(e, nodes.Detach | nodes.Bitcast):
+            continue
+        if isinstance(e, nodes.Var):
+            is_active = varies(e.name)
+        elif isinstance(e, nodes.Load):
+            is_active = e.buffer in wanted
+        else:
+            is_active = any(id(part) in active for part in operands(e))
+            if isinstance(e, nodes.Call):
+                is_active |= not wanted.isdisjoint(e.function.buffers)
+        if is_active:
+            active.add(id(e))
+    return active
 
 
 def pull_node(e: Expr, bar: Expr) -> Bars:
@@ -165,21 +204,6 @@ def _accumulate(bars: dict[Any, Expr], key: Any, bar: Expr) -> None:
     bars[key] = c.added(bars[key], bar) if key in bars else bar
 
 
-def _dependents(order: Iterable[Expr], names: frozenset[str]) -> set[int]:
-    """Ids of the nodes, in order, that depend differentiably on one of `names`."""
-    dependents: set[int] = set()
-    for node in order:
-        if not is_differentiable(node.type) or isinstance(node, nodes.Detach | nodes.Bitcast):
-            continue
-        if isinstance(node, nodes.Var):
-            depends = node.name in names
-        else:
-            depends = any(id(a) in dependents for a in operands(node))
-        if depends:
-            dependents.add(id(node))
-    return dependents
-
-
 def _full(dots: Iterable[Expr | None], args: Iterable[Expr]) -> list[Expr]:
     """Tangents, with `Zero` for `None`."""
     return [c.zero(a.type) if d is None else d for d, a in zip(dots, args, strict=True)]
@@ -251,7 +275,7 @@ def _symbol(e: Expr) -> Any:
 
 
 def _array(e: Expr) -> Any:
-    """`e` as a `Symbolic`, typed as the array that it is for NumPy."""
+    """`e`, typed as the array that it is for NumPy."""
     return Symbolic(e)
 
 
@@ -317,9 +341,8 @@ def _pull_construct(e: nodes.Construct, bar: Expr) -> Bars:
 def _pull_field(e: nodes.Field, bar: Expr) -> Bars:
     t = e.value.type
     assert isinstance(t, Struct | Tuple)
-    return {
-        0: c.construct(t, [bar if n == e.name else c.zero(part) for n, part in c.named_parts(t)])
-    }
+    parts = [bar if n == e.name else c.zero(part) for n, part in c.named_parts(t)]
+    return {0: c.construct(t, parts)}
 
 
 def _pull_swizzle(e: nodes.Swizzle, bar: Expr) -> Bars:
@@ -338,12 +361,12 @@ def _pull_element(e: nodes.Element, bar: Expr) -> Bars:
     if isinstance(t, LocalArray):
         return {0: c.placed_in_array(t, e.index, bar)}
     assert isinstance(t, Vector | Matrix)
-    count = t.count if isinstance(t, Vector) else t.row_count
+    positions = range(t.count if isinstance(t, Vector) else t.row_count)
     zero = c.zero(bar.type)
     index = c.number_of(e.index)
     if index is not None:
-        return {0: c.construct(t, [bar if k == index else zero for k in range(count)])}
-    parts = [c.select(c.apply(ops.EQ, e.index, c.whole(k)), bar, zero) for k in range(count)]
+        return {0: c.construct(t, [bar if k == index else zero for k in positions])}
+    parts = [c.select(c.apply(ops.EQ, e.index, c.whole(k)), bar, zero) for k in positions]
     return {0: c.construct(t, parts)}
 
 
@@ -352,7 +375,7 @@ def _pull_element(e: nodes.Element, bar: Expr) -> Bars:
 
 def _push_conditional(e: nodes.Conditional, dots: list[Expr | None]) -> Expr:
     if_true, if_false = _full(dots[1:], (e.if_true, e.if_false))
-    return nodes.Conditional(type=e.type, condition=e.condition, if_true=if_true, if_false=if_false)
+    return c.conditional(e.condition, if_true, if_false)
 
 
 def _pull_conditional(e: nodes.Conditional, bar: Expr, names: frozenset[str]) -> dict[str, Expr]:
@@ -362,15 +385,13 @@ def _pull_conditional(e: nodes.Conditional, bar: Expr, names: frozenset[str]) ->
     for name in sorted({*sides[0], *sides[1]}):
         t = next(side[name].type for side in sides if name in side)
         if_true, if_false = (side.get(name, c.zero(t)) for side in sides)
-        bars[name] = nodes.Conditional(
-            type=t, condition=e.condition, if_true=if_true, if_false=if_false
-        )
+        bars[name] = c.conditional(e.condition, if_true, if_false)
     return bars
 
 
 def _push_call(e: nodes.Call, dots: list[Expr | None]) -> Expr:
-    wanted = calls.differentiable(e.function)
-    return calls.push(e, _full([dots[k] for k in wanted], [e.args[k] for k in wanted]))
+    wanted = differentiable(e.function)
+    return push_call(e, _full([dots[k] for k in wanted], [e.args[k] for k in wanted]))
 
 
 # A rule is applied only if some tangent is not zero.
@@ -395,5 +416,5 @@ _PULL: dict[type[Expr], Callable[[Any, Expr], Bars]] = {
     nodes.Element: _pull_element,
     nodes.Splat: lambda e, bar: {0: c.summed(bar)},
     nodes.Cast: lambda e, bar: {0: c.convert(e.value.type, bar)},
-    nodes.Call: calls.pull,
+    nodes.Call: pull_call,
 }

@@ -17,8 +17,8 @@ from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import DOUBLE, FLOAT, HALF, INT, Scalar, Struct, Vector
 from shaderad.rules import composing as c
-from shaderad.rules.arrays import bins
 from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays.scan_operators import fold_by_bin
 
 Rng = np.random.Generator
 N, M = sizes.symbol("n"), sizes.symbol("m")
@@ -243,7 +243,7 @@ def binned(maker: Maker, x: Value) -> Value:
         return x
     first = numbers((maker.pick(EXTENTS),), 0, 3, 0)
     init = arrays.Gather(operands=(x, first), is_reported=False).result
-    return bins.folded(maker.pick((ops.ADD, ops.MUL)), init, x, numbers(x.shape[:1], 0, 6, -1))
+    return fold_by_bin(maker.pick((ops.ADD, ops.MUL)), init, x, numbers(x.shape[:1], 0, 6, -1))
 
 
 def in_other_floats(maker: Maker, x: Value) -> Value:

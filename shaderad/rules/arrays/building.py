@@ -5,13 +5,13 @@ An identity makes no node: a reshape to the same shape returns the value itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import ArrayType, Reducer, Value, operand_name
 from shaderad.ir.nodes import Call, Expr, Function
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import BOOL, INT, Struct, Type, is_differentiable
+from shaderad.ir.types import Struct, Type, is_differentiable
 from shaderad.rules import composing as c
 from shaderad.rules.expressions import substitute, variables
 
@@ -38,8 +38,11 @@ def elementwise(expr: Expr, value_by_name: Mapping[str, Value], shape: Shape) ->
     return arrays.Elementwise(operands=values, expr=renamed, shape=shape).result
 
 
-def operand_names(count: int) -> list[str]:
-    return [operand_name(k) for k in range(count)]
+def composed(compose: Callable[[Sequence[Expr]], Expr], values: Sequence[Value]) -> Value:
+    """``compose(x)`` for the elements `x` of `values` at each position; all have one shape."""
+    elements = [c.variable(operand_name(k), v.element) for k, v in enumerate(values)]
+    value_by_name = {x.name: v for x, v in zip(elements, values, strict=True)}
+    return elementwise(compose(elements), value_by_name, values[0].shape)
 
 
 def full(shape: Shape, expr: Expr) -> Value:
@@ -51,42 +54,37 @@ def zeros(t: ArrayType) -> Value:
     return full(t.shape, c.zero(t.element))
 
 
+def or_zeros(derivative: Value | None, like: Value) -> Value:
+    return zeros(like.type) if derivative is None else derivative
+
+
 def add(a: Value, b: Value) -> Value:
     """The sum of two tangents or cotangents."""
-    left, right = c.variable("left", a.element), c.variable("right", b.element)
-    return elementwise(c.added(left, right), {"left": a, "right": b}, a.shape)
+    return composed(lambda x: c.added(*x), (a, b))
 
 
 def applied(op: ops.Op, *values: Value) -> Value:
     """`op` by component on values of one shape."""
-    names = operand_names(len(values))
-    args = [c.variable(n, v.element) for n, v in zip(names, values, strict=True)]
-    return elementwise(c.apply(op, *args), dict(zip(names, values, strict=True)), values[0].shape)
+    return composed(lambda x: c.apply(op, *x), values)
 
 
 def plus(value: Value, number: int) -> Value:
     """An int array plus a number."""
-    x = c.variable("x", INT)
-    return elementwise(c.apply(ops.ADD, x, c.whole(number)), {"x": value}, value.shape)
+    return composed(lambda x: c.apply(ops.ADD, *x, c.whole(number)), [value])
 
 
 def where(condition: Value, a: Value, b: Value) -> Value:
     """``a`` where the condition holds, else ``b``."""
-    expr = c.select(
-        c.variable("holds", BOOL), c.variable("a", a.element), c.variable("b", b.element)
-    )
-    return elementwise(expr, {"holds": condition, "a": a, "b": b}, a.shape)
+    return composed(lambda x: c.select(*x), (condition, a, b))
 
 
 def field(value: Value, name: str) -> Value:
-    return elementwise(c.field(c.variable("x", value.element), name), {"x": value}, value.shape)
+    return composed(lambda x: c.field(x[0], name), [value])
 
 
 def struct(t: Struct, parts: Sequence[Value]) -> Value:
     """Structs whose fields are `parts`."""
-    names = operand_names(len(parts))
-    expr = c.construct(t, [c.variable(n, p.element) for n, p in zip(names, parts, strict=True)])
-    return elementwise(expr, dict(zip(names, parts, strict=True)), parts[0].shape)
+    return composed(lambda x: c.construct(t, x), parts)
 
 
 def type_name(t: Type) -> str:
@@ -120,9 +118,7 @@ def broadcast(x: Value, shape: Shape, axes: Sequence[int]) -> Value:
 
 def along_last(x: Value, extent: Size) -> Value:
     """`x` repeated along a new last axis."""
-    rank = len(x.shape)
-    node = arrays.Broadcast(operands=(x,), shape=(*x.shape, extent), axes=tuple(range(rank)))
-    return node.result
+    return broadcast(x, (*x.shape, extent), range(len(x.shape)))
 
 
 def reshape(x: Value, shape: Shape) -> Value:

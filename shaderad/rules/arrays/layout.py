@@ -1,12 +1,13 @@
-"""Derivatives of elementwise and layout nodes.
+"""Derivatives of elementwise, layout and index nodes.
 
-Each rule is a pair: `push` takes the tangents of the operands; `pull` takes the cotangents of the
-results, and a flag for each operand whose cotangent is wanted. `None` is a zero derivative.
+`push` takes the tangents of the operands; `pull` takes the cotangents of the results, and a flag
+for each operand whose cotangent is wanted. `None` is a zero derivative.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import Value, operand_name
@@ -17,6 +18,13 @@ from shaderad.rules import expressions
 from shaderad.rules.arrays import building as b
 
 Derivatives = Sequence["Value | None"]
+
+
+class Rule(NamedTuple):
+    """The derivative of a node, in both modes."""
+
+    push: Callable[[Any, Derivatives], Derivatives]
+    pull: Callable[[Any, Derivatives, Sequence[bool]], Derivatives]
 
 
 # y[i] = e(a[i])      y_dot[i] = push(e)(a[i], a_dot[i])      a_bar[i] = pull(e)(a[i], y_bar[i])
@@ -64,56 +72,40 @@ def _operands_by_name(node: arrays.Elementwise) -> dict[str, Value]:
     return {operand_name(k): x for k, x in enumerate(node.operands)}
 
 
-# y = x repeated along axes      y_dot = x_dot repeated      x_bar = y_bar summed over those axes
+# -- linear nodes ---------------------------------------------------------------------------------
+# y = A x      y_dot = A x_dot      x_bar = A^T y_bar
 
 
-def push_broadcast(node: arrays.Broadcast, dots: Derivatives) -> Derivatives:
-    return _linear(dots, lambda dot: b.broadcast(dot, node.shape, node.axes))
+def _linear(apply: Callable[[Any, Value], Value], transpose: Callable[[Any, Value], Value]) -> Rule:
+    """The rule of a node that is linear in its first operand, and has no derivative by others."""
+
+    def push(node: arrays.Node, dots: Derivatives) -> Derivatives:
+        dot = dots[0]
+        return (None if dot is None else apply(node, dot),)
+
+    def pull(node: arrays.Node, bars: Derivatives, _: Sequence[bool]) -> Derivatives:
+        (bar,) = bars
+        assert bar is not None
+        return (transpose(node, bar), *[None] * (len(node.operands) - 1))
+
+    return Rule(push, pull)
 
 
-def pull_broadcast(node: arrays.Broadcast, bars: Derivatives, _: Sequence[bool]) -> Derivatives:
+def _sum_of_repeated(node: arrays.Broadcast, bar: Value) -> Value:
     (x,) = node.operands
     axis_of = dict(zip(node.axes, x.shape, strict=True))
     repeated = [
         k for k, extent in enumerate(node.shape) if k not in axis_of or axis_of[k] != extent
     ]
-    return _linear(bars, lambda bar: b.reshape(b.sum_over(bar, repeated), x.shape))
+    return b.reshape(b.sum_over(bar, repeated), x.shape)
 
 
-def push_reshape(node: arrays.Reshape, dots: Derivatives) -> Derivatives:
-    return _linear(dots, lambda dot: b.reshape(dot, node.shape))
+def _transposed(node: arrays.Transpose, bar: Value) -> Value:
+    return b.transpose(bar, [node.permutation.index(k) for k in range(len(node.permutation))])
 
 
-def pull_reshape(node: arrays.Reshape, bars: Derivatives, _: Sequence[bool]) -> Derivatives:
-    return _linear(bars, lambda bar: b.reshape(bar, node.operands[0].shape))
-
-
-def push_transpose(node: arrays.Transpose, dots: Derivatives) -> Derivatives:
-    return _linear(dots, lambda dot: b.transpose(dot, node.permutation))
-
-
-def pull_transpose(node: arrays.Transpose, bars: Derivatives, _: Sequence[bool]) -> Derivatives:
-    back = [node.permutation.index(k) for k in range(len(node.permutation))]
-    return _linear(bars, lambda bar: b.transpose(bar, back))
-
-
-# y[i] = x[s + t i]      y_dot[i] = x_dot[s + t i]      x_bar[s + t i] = y_bar[i], else 0
-
-
-def push_slice(node: arrays.Slice, dots: Derivatives) -> Derivatives:
-    return _linear(dots, lambda dot: _strided(arrays.Slice, dot, node, node.shape))
-
-
-def pull_slice(node: arrays.Slice, bars: Derivatives, _: Sequence[bool]) -> Derivatives:
-    return _linear(bars, lambda bar: _strided(arrays.Place, bar, node, node.operands[0].shape))
-
-
-def push_place(node: arrays.Place, dots: Derivatives) -> Derivatives:
-    return _linear(dots, lambda dot: _strided(arrays.Place, dot, node, node.shape))
-
-
-def pull_place(node: arrays.Place, bars: Derivatives, _: Sequence[bool]) -> Derivatives:
-    return _linear(bars, lambda bar: _strided(arrays.Slice, bar, node, node.operands[0].shape))
+def _rolled_back(node: arrays.Roll, bar: Value) -> Value:
+    return b.roll(bar, node.axis, sizes.subtract(bar.shape[node.axis], node.start))
 
 
 def _strided(
@@ -126,27 +118,72 @@ def _strided(
     return kind(operands=(x,), starts=node.starts, steps=node.steps, shape=shape).result
 
 
-# y[i] = x[i + s mod n]      y_dot[i] = x_dot[i + s mod n]      x_bar[i] = y_bar[i + n - s mod n]
+def gather(x: Value, *index: Value) -> Value:
+    """Reads without reporting: the primal reported indices out of range."""
+    return arrays.Gather(operands=(x, *index), is_reported=False).result
 
 
-def push_roll(node: arrays.Roll, dots: Derivatives) -> Derivatives:
-    return _linear(dots, lambda dot: b.roll(dot, node.axis, node.start))
+def scatter_add(base: Value, values: Value, *index: Value) -> Value:
+    return arrays.ScatterAdd(operands=(base, values, *index)).result
 
 
-def pull_roll(node: arrays.Roll, bars: Derivatives, _: Sequence[bool]) -> Derivatives:
-    count = node.operands[0].shape[node.axis]
-    back = sizes.subtract(count, node.start)
-    return _linear(bars, lambda bar: b.roll(bar, node.axis, back))
+LINEAR: dict[type[arrays.Node], Rule] = {
+    # x repeated along axes; its transpose sums over those axes
+    arrays.Broadcast: _linear(
+        lambda node, x: b.broadcast(x, node.shape, node.axes), _sum_of_repeated
+    ),
+    arrays.Reshape: _linear(
+        lambda node, x: b.reshape(x, node.shape),
+        lambda node, bar: b.reshape(bar, node.operands[0].shape),
+    ),
+    arrays.Transpose: _linear(lambda node, x: b.transpose(x, node.permutation), _transposed),
+    # y[i] = x[s + t i]              x_bar[s + t i] = y_bar[i], else 0
+    arrays.Slice: _linear(
+        lambda node, x: _strided(arrays.Slice, x, node, node.shape),
+        lambda node, bar: _strided(arrays.Place, bar, node, node.operands[0].shape),
+    ),
+    arrays.Place: _linear(
+        lambda node, x: _strided(arrays.Place, x, node, node.shape),
+        lambda node, bar: _strided(arrays.Slice, bar, node, node.operands[0].shape),
+    ),
+    # y[i] = x[i + s mod n]          x_bar[i] = y_bar[i + n - s mod n]
+    arrays.Roll: _linear(lambda node, x: b.roll(x, node.axis, node.start), _rolled_back),
+    # y[j] = x[i[j]]                 x_bar[i[j]] += y_bar[j]
+    # An index out of range reads 0 and adds nothing.
+    arrays.Gather: _linear(
+        lambda node, x: gather(x, *node.operands[1:]),
+        lambda node, bar: scatter_add(b.zeros(node.operands[0].type), bar, *node.operands[1:]),
+    ),
+}
+
+
+# y = base, y[i[j]] += v[j]      y_dot = base_dot, y_dot[i[j]] += v_dot[j]
+# base_bar = y_bar               v_bar[j] = y_bar[i[j]]
+
+
+def push_scatter_add(node: arrays.ScatterAdd, dots: Derivatives) -> Derivatives:
+    base, _, *index = node.operands
+    base_dot, values_dot, *_ = dots
+    if values_dot is None:
+        return (base_dot,)
+    return (scatter_add(b.or_zeros(base_dot, base), values_dot, *index),)
+
+
+def pull_scatter_add(
+    node: arrays.ScatterAdd, bars: Derivatives, wanted: Sequence[bool]
+) -> Derivatives:
+    (bar,) = bars
+    assert bar is not None
+    _, _, *index = node.operands
+    values_bar = gather(bar, *index) if wanted[1] else None
+    return (bar, values_bar, *[None] * len(index))
 
 
 # y = [x0, x1, ..]               y_dot = [x0_dot, x1_dot, ..]        xk_bar = its slice of y_bar
 
 
 def push_concatenate(node: arrays.Concatenate, dots: Derivatives) -> Derivatives:
-    parts = [
-        b.zeros(x.type) if dot is None else dot for x, dot in zip(node.operands, dots, strict=True)
-    ]
-    return (b.concatenate(parts, node.axis),)
+    return (b.concatenate(list(map(b.or_zeros, dots, node.operands)), node.axis),)
 
 
 def pull_concatenate(
@@ -161,9 +198,3 @@ def pull_concatenate(
         x_bars.append(b.piece(bar, node.axis, start, extent) if is_wanted else None)
         start = sizes.add(start, extent)
     return x_bars
-
-
-def _linear(derivatives: Derivatives, change: Callable[[Value], Value]) -> Derivatives:
-    """Applies a linear map to the one derivative, unless that is zero."""
-    (derivative,) = derivatives
-    return (None if derivative is None else change(derivative),)

@@ -3,36 +3,41 @@
     forward    c[k+1], y[k] = body(k, c[k], z, x[k])             saves c[0], c[1], ..
     backward   c_bar[k], z_bar, x_bar[k] += pull(body at k, c[k])(c_bar[k+1], y_bar[k])
 
-The derivative of a loop is a loop, so it has derivatives itself.
+The derivative of a loop is a loop, so it has derivatives itself. A loop with square-root
+checkpoints is first written as a loop over segments, which reverse mode recomputes: with
+m = sqrt(count), a loop over count // m segments, each a loop of m iterations, and a loop over the
+remaining count - m (count // m) iterations. All of them save their carries: the outer loop those
+between segments; the inner loop those of its segment, while the segment runs backward.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic
 
-from shaderad.ir import arrays
+from shaderad.diagnostics import error
+from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import ArrayType, Graph, Loop, Value
 from shaderad.ir.prints import silent_graph
 from shaderad.ir.types import INT
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives
+from shaderad.rules.arrays.subgraphs import (
+    T,
+    Walks,
+    accumulated,
+    flagged_inputs,
+    fresh,
+    instantiate,
+    kept,
+    read_by,
+    selected,
+    spread,
+    wanted_or_zeros,
+)
 
 K = ArrayType(INT, ())
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Walks:
-    """The derivatives of whole graphs, passed to the rules of nodes with bodies."""
-
-    push: Callable[[Graph, Derivatives], Derivatives]
-    """(graph, tangents of its inputs) -> tangents of its outputs."""
-    pull: Callable[[Graph, Derivatives, Sequence[bool]], Derivatives]
-    """(graph, cotangents of its outputs, flags of inputs) -> cotangents of flagged inputs."""
-    depends: Callable[[Graph, Sequence[bool]], Sequence[bool]]
-    """(graph, flags of inputs) -> flags of the outputs that depend on a flagged input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,35 +53,6 @@ def parts_of(values: Sequence[T], node: Loop) -> Parts[T]:
     """Splits `values`, one per operand of `node`."""
     first, second = node.carry_count, node.carry_count + node.constant_count
     return Parts(tuple(values[:first]), tuple(values[first:second]), tuple(values[second:]))
-
-
-def fresh(values: Sequence[Value]) -> tuple[Value, ...]:
-    """New graph inputs with the types of `values`."""
-    return tuple(Value(v.type) for v in values)
-
-
-def kept(values: Derivatives) -> tuple[Value, ...]:
-    return tuple(v for v in values if v is not None)
-
-
-def selected(values: Sequence[T], flags: Sequence[bool]) -> list[T]:
-    """The flagged values."""
-    return [v for v, is_flagged in zip(values, flags, strict=True) if is_flagged]
-
-
-def spread(values: Iterable[T], flags: Iterable[bool]) -> list[T | None]:
-    """The inverse of `selected`: the next value for each flag that is set, else `None`."""
-    remaining = iter(values)
-    return [next(remaining) if is_flagged else None for is_flagged in flags]
-
-
-def instantiate(graph: Graph, inputs: Sequence[Value]) -> tuple[Value, ...]:
-    """The outputs of `graph` for other inputs."""
-    new = dict(zip(graph.inputs, inputs, strict=True))
-    for node in graph.nodes:
-        copy = arrays.with_operands(node, tuple(new.get(v, v) for v in node.operands))
-        new |= zip(node.results, copy.results, strict=True)
-    return tuple(new.get(v, v) for v in graph.outputs)
 
 
 def active_carries(
@@ -137,10 +113,6 @@ def _interleaved(values: Sequence[Value], dots: Derivatives, node: Loop) -> tupl
         *(*primals.constants, *kept(tangents.constants)),
         *(*primals.xs, *kept(tangents.xs)),
     )
-
-
-def or_zeros(derivative: Value | None, like: Value) -> Value:
-    return b.zeros(like.type) if derivative is None else derivative
 
 
 # -- backward ---------------------------------------------------------------------------------
@@ -223,23 +195,92 @@ def linearise_loop(node: Loop, wanted: Sequence[bool], walks: Walks) -> tuple[Lo
     return saving, pullback
 
 
-def wanted_or_zeros(bars: Derivatives, like: Sequence[Value], flags: Sequence[bool]) -> list[Value]:
-    """The flagged derivatives, zeros written out; surplus items of any sequence are ignored."""
-    triples = zip(bars, like, flags, strict=False)
-    return [or_zeros(bar, v) for bar, v, is_flagged in triples if is_flagged]
+# -- square-root checkpoints ----------------------------------------------------------------------
 
 
-def flagged_inputs(values: Sequence[Value], flags: Sequence[bool]) -> list[Value | None]:
-    """A new graph input for each flagged value, else `None`."""
-    return spread(fresh(selected(values, flags)), flags)
+def in_segments(node: Loop) -> tuple[Value, ...]:
+    """The results of `node`, computed by loops that save all their carries.
+
+    Raises:
+        DerivativeError: SR0471 for a loop without checkpoints.
+    """
+    if node.checkpoint == "none":
+        raise error("SR0471", node.span)
+    length = sizes.square_root(node.count)
+    segment_count = sizes.floor_divide(node.count, length)
+    whole = sizes.multiply(length, segment_count)
+    operands = parts_of(node.operands, node)
+    first = _Iterations(node, 0, whole, operands.xs)
+    rest = _Iterations(node, whole, sizes.subtract(node.count, whole), operands.xs)
+    carries, constants = operands.carries, operands.constants
+    if node.is_reversed:
+        carries, last_ys = _plain(rest, carries, constants)
+        carries, first_ys = _segmented(first, length, segment_count, carries, constants)
+    else:
+        carries, first_ys = _segmented(first, length, segment_count, carries, constants)
+        carries, last_ys = _plain(rest, carries, constants)
+    joined = [b.concatenate(pair, 0) for pair in zip(first_ys, last_ys, strict=True)]
+    return (*carries, *joined)
 
 
-def accumulated(sums: Sequence[Value], bars: Derivatives) -> list[Value]:
-    return [
-        total if bar is None else b.add(total, bar) for total, bar in zip(sums, bars, strict=True)
-    ]
+@dataclass(frozen=True, slots=True)
+class _Iterations:
+    """A contiguous range of iterations of a loop."""
+
+    node: Loop
+    start: sizes.Size
+    count: sizes.Size
+    xs: tuple[Value, ...]
+
+    @property
+    def own_xs(self) -> tuple[Value, ...]:
+        return tuple(b.piece(x, 0, self.start, self.count) for x in self.xs)
 
 
-def read_by(outputs: Sequence[Value]) -> set[Value]:
-    """Every value that the computation of `outputs` reads."""
-    return {*outputs, *(v for node in arrays.needed_by(outputs) for v in node.operands)}
+def _plain(
+    part: _Iterations, carries: tuple[Value, ...], constants: tuple[Value, ...]
+) -> tuple[tuple[Value, ...], Sequence[Value]]:
+    """Carries and ys of a loop over `part`."""
+    node = part.node
+    k, *inputs = fresh(node.body.inputs)
+    position = b.applied(ops.ADD, k, _size(part.start))
+    body = Graph((k, *inputs), instantiate(node.body, (position, *inputs)))
+    loop = replace(node, operands=(*carries, *constants, *part.own_xs), body=body,
+                   count=part.count, checkpoint="all")  # fmt: skip
+    return loop.results[: node.carry_count], loop.results[node.carry_count :]
+
+
+def _segmented(
+    part: _Iterations,
+    length: sizes.Size,
+    segment_count: sizes.Size,
+    carries: tuple[Value, ...],
+    constants: tuple[Value, ...],
+) -> tuple[tuple[Value, ...], Sequence[Value]]:
+    """Carries and ys of a loop over segments of `length` iterations."""
+    node = part.node
+    # The inner loop runs one segment, whose number is an additional constant.
+    k, *inputs = fresh(node.body.inputs)
+    parts = parts_of(inputs, node)
+    segment = Value(K)
+    start = b.applied(ops.MUL, segment, _size(length))
+    outputs = instantiate(node.body, (b.applied(ops.ADD, start, k), *inputs))
+    inner = Graph((k, *parts.carries, *parts.constants, segment, *parts.xs), outputs)
+    # The outer loop runs over segments.
+    number = Value(K)
+    outer_carries, outer_constants = fresh(carries), fresh(constants)
+    xs = [b.reshape(x, (segment_count, length, *x.shape[1:])) for x in part.own_xs]
+    rows = tuple(Value(ArrayType(x.element, x.shape[1:])) for x in xs)
+    loop = replace(node, operands=(*outer_carries, *outer_constants, number, *rows), body=inner,
+                   count=length, constant_count=node.constant_count + 1,
+                   checkpoint="all")  # fmt: skip
+    body = Graph((number, *outer_carries, *outer_constants, *rows), loop.results)
+    outer = replace(node, operands=(*carries, *constants, *xs), body=body, count=segment_count,
+                    checkpoint="all")  # fmt: skip
+    ys = outer.results[node.carry_count :]
+    flat = [b.reshape(y, (part.count, *y.shape[2:])) for y in ys]
+    return outer.results[: node.carry_count], flat
+
+
+def _size(size: sizes.Size) -> Value:
+    return arrays.SizeOf(operands=(), size=size).result

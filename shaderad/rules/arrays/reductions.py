@@ -2,8 +2,8 @@
 
 Forward, every operator but addition is lifted to pairs of a value and its tangent,
     (a, a_dot) op' (b, b_dot) = (a op b, push(op)),
-which is associative if op is; products are compensated (products.py). No rule divides by a value,
-so products with zeros have exact derivatives.
+which is associative if op is; products are compensated. No rule divides by a value, so products
+with zeros have exact derivatives.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Literal, cast
 
 from shaderad.ir import arrays, ops
 from shaderad.ir.arrays import Reducer, Value
-from shaderad.ir.nodes import Conditional, Expr, Function, Parameter, Return
+from shaderad.ir.nodes import Expr, Function
 from shaderad.ir.types import BOOL, Matrix, Struct, Type, Vector
 from shaderad.rules import composing as c
 from shaderad.rules import expressions
 from shaderad.rules.arrays import building as b
-from shaderad.rules.arrays import products
-from shaderad.rules.arrays.affine import AffineMaps
+from shaderad.rules.arrays import scan_operators
 from shaderad.rules.arrays.layout import Derivatives
+from shaderad.rules.arrays.scan_operators import AffineMaps, operator
 
 # -- forward ----------------------------------------------------------------------------------
 # y = x[0] op x[1] op ..        ADD: y_dot = x_dot[0] + x_dot[1] + ..
@@ -29,10 +29,8 @@ from shaderad.rules.arrays.layout import Derivatives
 
 def push_reduce(node: arrays.Reduce, dots: Derivatives) -> Derivatives:
     if node.op == ops.ADD:
-        init_dot = dots[1] if len(dots) > 1 else None
-        if dots[0] is None:
-            return (init_dot,)
-        return (b.reduce(ops.ADD, dots[0], init_dot),)
+        dot, init_dot = (*dots, None)[:2]
+        return (init_dot if dot is None else b.reduce(ops.ADD, dot, init_dot),)
     t = _pair_type(node.op, node.operands[0].element)
     pairs = [_pairs(t, x, dot) for x, dot in zip(node.operands, dots, strict=True)]
     if len(pairs) == 1 and isinstance(node.op, ops.Op):
@@ -51,13 +49,12 @@ def push_scan(node: arrays.Scan, dots: Derivatives) -> Derivatives:
 
 
 def _pair_type(op: Reducer, t: Type) -> Struct:
-    low = (("low", t),) if products.loses(op, t) else ()
+    low = (("low", t),) if scan_operators.needs_compensation(op, t) else ()
     return Struct(f"{b.type_name(t)}_with_tangent", (("value", t), *low, ("tangent", t)))
 
 
 def _pairs(t: Struct, x: Value, dot: Value | None) -> Value:
-    tangent = b.zeros(x.type) if dot is None else dot
-    return b.struct(t, (x, *(b.zeros(x.type) for _ in t.fields[2:]), tangent))
+    return b.struct(t, (x, *(b.zeros(x.type) for _ in t.fields[2:]), b.or_zeros(dot, x)))
 
 
 def _lifted(op: Reducer, t: Struct) -> Function:
@@ -72,16 +69,11 @@ def _lifted(op: Reducer, t: Struct) -> Function:
     parts = [expressions.substitute(value, at)]
     if "low" in t.type_by_field:
         a_low, b_low = c.field(left, "low"), c.field(right, "low")
-        parts.append(products.lost(at["a"], a_low, at["b"], b_low))
-        at = {"a": products.whole(at["a"], a_low), "b": products.whole(at["b"], b_low)}
+        parts.append(scan_operators.product_error(at["a"], a_low, at["b"], b_low))
+        rounded = scan_operators.rounded
+        at = {"a": rounded(at["a"], a_low), "b": rounded(at["b"], b_low)}
     parts.append(expressions.substitute(tangent or c.zero(element), at | dots))
-    return Function(
-        name=f"{op.name}_with_tangents",
-        parameters=(Parameter(name="left", type=t), Parameter(name="right", type=t)),
-        result=t,
-        body=(Return(value=c.construct(t, parts)),),
-        local_types={},
-    )
+    return operator(f"{op.name}_with_tangents", left, right, c.construct(t, parts))
 
 
 # -- reductions, backward ---------------------------------------------------------------------
@@ -136,11 +128,7 @@ def _pull_extreme(kind: Literal["min", "max"], x: Value, bar: Value) -> Value:
     if isinstance(t, Vector | Matrix):
         count = len(c.components(c.variable("x", t)))
         parts = [_pull_extreme(kind, _component(x, k), _component(bar, k)) for k in range(count)]
-        names = b.operand_names(count)
-        whole = c.of_components(
-            t, [c.variable(n, p.element) for n, p in zip(names, parts, strict=True)]
-        )
-        return b.elementwise(whole, dict(zip(names, parts, strict=True)), x.shape)
+        return b.composed(lambda scalars: c.of_components(t, scalars), parts)
     index = arrays.ArgExtreme(operands=(x,), kind=kind).result
     axis = len(x.shape) - 1
     is_extreme = b.applied(ops.EQ, b.iota(x.shape, axis), b.along_last(index, x.shape[-1]))
@@ -148,8 +136,7 @@ def _pull_extreme(kind: Literal["min", "max"], x: Value, bar: Value) -> Value:
 
 
 def _component(x: Value, position: int) -> Value:
-    scalars = c.components(c.variable("x", x.element))
-    return b.elementwise(scalars[position], {"x": x}, x.shape)
+    return b.composed(lambda x: c.components(x[0])[position], [x])
 
 
 # y = l[i] op x[i] op r[i]      l[i] = x[0] op .. op x[i-1],  r[i] = x[i+1] op .. op x[n-1]
@@ -181,8 +168,7 @@ def _pull_by_neighbours(op: Reducer, x: Value, bar: Value) -> Value:
 
 
 def _unless(name: str, value: Expr, otherwise: Expr) -> Expr:
-    condition = c.variable(name, BOOL)
-    return Conditional(type=value.type, condition=condition, if_true=otherwise, if_false=value)
+    return c.conditional(c.variable(name, BOOL), otherwise, value)
 
 
 def at_end(x: Value, axis: int, *, is_last: bool) -> Value:
@@ -198,15 +184,8 @@ def _flipped(op: Reducer) -> Reducer:
     """The operator ``(a, b) -> b op a``, for scans from the end."""
     if isinstance(op, ops.Op):
         return op
-    t = op.result
-    a, other = c.variable("a", t), c.variable("b", t)
-    return Function(
-        name=f"{op.name}_flipped",
-        parameters=(Parameter(name="a", type=t), Parameter(name="b", type=t)),
-        result=t,
-        body=(Return(value=b.combined(op, other, a)),),
-        local_types={},
-    )
+    first, second = c.variable("a", op.result), c.variable("b", op.result)
+    return operator(f"{op.name}_flipped", first, second, b.combined(op, second, first))
 
 
 # -- scans, backward --------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Derivatives of subgraphs: recomputed, or user-defined.
+"""Derivatives of subgraphs: recomputed, or user-defined; and what all nodes with bodies share.
 
     results = body(operands)            operands_bar = pull(body)(operands, results_bar)
     results, residuals = forward(..)    operands_bar = backward(residuals, results_bar)
@@ -8,14 +8,86 @@ Each derivative is a subgraph itself, so it recomputes the primal values that it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 from shaderad.diagnostics import error
+from shaderad.ir import arrays
 from shaderad.ir.arrays import CustomPullback, Graph, Subgraph, Value
 from shaderad.ir.prints import silent_graph
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives
-from shaderad.rules.arrays.loops import Walks, kept, read_by, spread, wanted_or_zeros
+
+T = TypeVar("T")
+Pullback = Callable[[Derivatives], Derivatives]
+"""Cotangents of the results of a node -> cotangents of its operands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walks:
+    """The derivatives of whole graphs, passed to the rules of nodes with bodies."""
+
+    push: Callable[[Graph, Derivatives], Derivatives]
+    """(graph, tangents of its inputs) -> tangents of its outputs."""
+    pull: Callable[[Graph, Derivatives, Sequence[bool]], Derivatives]
+    """(graph, cotangents of its outputs, flags of inputs) -> cotangents of flagged inputs."""
+    depends: Callable[[Graph, Sequence[bool]], Sequence[bool]]
+    """(graph, flags of inputs) -> flags of the outputs that depend on a flagged input."""
+
+
+def fresh(values: Sequence[Value]) -> tuple[Value, ...]:
+    """New graph inputs with the types of `values`."""
+    return tuple(Value(v.type) for v in values)
+
+
+def kept(values: Derivatives) -> tuple[Value, ...]:
+    return tuple(v for v in values if v is not None)
+
+
+def selected(values: Sequence[T], flags: Sequence[bool]) -> list[T]:
+    """The flagged values."""
+    return [v for v, is_flagged in zip(values, flags, strict=True) if is_flagged]
+
+
+def spread(values: Iterable[T], flags: Iterable[bool]) -> list[T | None]:
+    """The inverse of `selected`: the next value for each flag that is set, else `None`."""
+    remaining = iter(values)
+    return [next(remaining) if is_flagged else None for is_flagged in flags]
+
+
+def instantiate(graph: Graph, inputs: Sequence[Value]) -> tuple[Value, ...]:
+    """The outputs of `graph` for other inputs."""
+    new = dict(zip(graph.inputs, inputs, strict=True))
+    for node in graph.nodes:
+        copy = arrays.with_operands(node, tuple(new.get(v, v) for v in node.operands))
+        new |= zip(node.results, copy.results, strict=True)
+    return tuple(new.get(v, v) for v in graph.outputs)
+
+
+def wanted_or_zeros(bars: Derivatives, like: Sequence[Value], flags: Sequence[bool]) -> list[Value]:
+    """The flagged derivatives, zeros written out; surplus items of any sequence are ignored."""
+    triples = zip(bars, like, flags, strict=False)
+    return [b.or_zeros(bar, v) for bar, v, is_flagged in triples if is_flagged]
+
+
+def flagged_inputs(values: Sequence[Value], flags: Sequence[bool]) -> list[Value | None]:
+    """A new graph input for each flagged value, else `None`."""
+    return spread(fresh(selected(values, flags)), flags)
+
+
+def accumulated(sums: Sequence[Value], bars: Derivatives) -> list[Value]:
+    return [
+        total if bar is None else b.add(total, bar) for total, bar in zip(sums, bars, strict=True)
+    ]
+
+
+def read_by(outputs: Sequence[Value]) -> set[Value]:
+    """Every value that the computation of `outputs` reads."""
+    return {*outputs, *(v for node in arrays.needed_by(outputs) for v in node.operands)}
+
+
+# -- subgraphs -----------------------------------------------------------------------------------
 
 
 def push(node: Subgraph, dots: Derivatives, walks: Walks) -> Derivatives:
@@ -30,9 +102,7 @@ def push(node: Subgraph, dots: Derivatives, walks: Walks) -> Derivatives:
     return _as_subgraph(node, walks.push(node.body, inputs_dot), inputs_dot, dots)
 
 
-def linearise(
-    node: Subgraph, wanted: Sequence[bool], walks: Walks
-) -> tuple[Subgraph, Callable[[Derivatives], Derivatives]]:
+def linearise(node: Subgraph, wanted: Sequence[bool], walks: Walks) -> tuple[Subgraph, Pullback]:
     """The node that replaces `node`, and its pullback."""
     custom = node.custom
     if custom is None:

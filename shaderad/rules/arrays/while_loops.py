@@ -14,13 +14,11 @@ from shaderad.ir.arrays import ArrayType, Graph, Value, WhileLoop
 from shaderad.ir.types import INT, is_bool, with_scalar
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
-from shaderad.rules.arrays.indexing import gather, scatter_add
-from shaderad.rules.arrays.layout import Derivatives
-from shaderad.rules.arrays.loops import (
-    K,
+from shaderad.rules.arrays.layout import Derivatives, gather, scatter_add
+from shaderad.rules.arrays.loops import K, active_carries
+from shaderad.rules.arrays.subgraphs import (
     Walks,
     accumulated,
-    active_carries,
     flagged_inputs,
     fresh,
     instantiate,

@@ -6,7 +6,6 @@ Primitives follow `rules/expressions.py`. The cotangent of a part of a name (``p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from shaderad.ir import nodes, ops
@@ -15,9 +14,9 @@ from shaderad.ir.types import Scalar, Vector, is_differentiable, is_float
 from shaderad.ir.walk import path_value
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
-from shaderad.rules.expressions import in_order, operands, pull_node
+from shaderad.rules.expressions import active_parts, in_order, pull_through
 from shaderad.rules.nodes import Cotangent
-from shaderad.rules.pulling.names import VersionedNames, active_parts
+from shaderad.rules.pulling.names import VersionedNames
 
 
 @dataclass(frozen=True)
@@ -35,23 +34,21 @@ Additions = list[tuple[Target, Expr]]
 def additions(names: VersionedNames, e: Expr, bar: Expr) -> Additions:
     """The additions for the cotangent `bar` of `e`, which holds no active call or conditional."""
     order = in_order(e)
-    active = active_parts(order, names.is_active, names.wanted)
-    bars: dict[int, Expr] = {id(e): bar}
     unmerged: Additions = []
-    for node in reversed(order):
-        node_bar = bars.pop(id(node), None)
-        if node_bar is None or c.is_zero(node_bar) or id(node) not in active:
-            continue
+
+    def take(node: Expr, node_bar: Expr) -> bool:
         target = target_of(node)
         if target is not None:
             unmerged.append((target, node_bar))
-            continue
-        args = operands(node)
-        for position, part in pull_node(node, node_bar).items():
-            key = id(args[position])
-            if key in active:
-                bars[key] = c.added(bars[key], part) if key in bars else part
-    return _merged(unmerged)
+        return target is not None
+
+    pull_through(order, bar, active_parts(order, names.is_active, names.wanted), take)
+    # One sum for each whole name, at the position of its first addition.
+    sums: dict[object, tuple[Target, Expr]] = {}
+    for target, part in unmerged:
+        key = len(sums) if target.path else target.name
+        sums[key] = (target, c.added(sums[key][1], part) if key in sums else part)
+    return list(sums.values())
 
 
 def target_of(e: Expr) -> Target | None:
@@ -69,15 +66,6 @@ def target_of(e: Expr) -> Target | None:
         else:
             return None
         e = e.value
-
-
-def _merged(unmerged: Iterable[tuple[Target, Expr]]) -> Additions:
-    """One sum for each whole name, at the position of its first addition."""
-    sums: dict[object, tuple[Target, Expr]] = {}
-    for target, bar in unmerged:
-        key = len(sums) if target.path else target.name
-        sums[key] = (target, c.added(sums[key][1], bar) if key in sums else bar)
-    return list(sums.values())
 
 
 def parts_of(e: Cotangent) -> Expr:

@@ -77,11 +77,11 @@ class Repeated:
         """The number of saved states."""
         self._free_bytes = 0
         """Bytes that remain for results of inner loops."""
-        self._trips = ""
+        self._trips: nodes.Var | None = None
         """The local that counts iterations, if the loop has no such variable."""
-        self._variable = ""
+        self._back: nodes.Var | None = None
         """The variable of the reverse loop."""
-        self._again = ""
+        self._again: nodes.Var | None = None
         """The variable of a recomputed ``for`` loop, if that is not the iteration number."""
         self._start: Expr = c.whole(0)
         self._step: Expr = c.whole(1)
@@ -105,13 +105,12 @@ class Repeated:
         self._kept_count = self._count if fits else max(min(most, _CHECKPOINTS), 1)
         self._free_bytes = self._memory - self._kept_count * state_bytes
         return [
-            State(
-                nodes.Var(type=t, name=self._names[name]),
-                self._body.local(f"{name}_kept", LocalArray(t, self._kept_count)),
-                versions[name],
-            )
-            for name, t in carried.items()
+            self._state(name, t, self._kept_count, versions[name]) for name, t in carried.items()
         ]
+
+    def _state(self, name: str, t: Type, count: int, version: str) -> State:
+        now = nodes.Var(type=t, name=self._names[name])
+        return State(now, self._body.local(f"{name}_kept", LocalArray(t, count)), version)
 
     @property
     def keeps_all(self) -> bool:
@@ -122,7 +121,7 @@ class Repeated:
         return self._kept(state, state.now, self._position() if self.keeps_all else c.whole(0))
 
     def restore(self, state: State) -> Stmt:
-        return self._restored(state, nodes.Var(type=INT, name=self._reverse_variable()))
+        return self._restored(state, self._reverse_variable())
 
     def results(
         self, names: Mapping[str, str], type_of: Callable[[str], Type]
@@ -140,24 +139,17 @@ class Repeated:
             return None
         self._free_bytes -= size
         return [
-            State(
-                nodes.Var(type=type_of(name), name=self._names[name]),
-                self._body.local(f"{name}_kept", LocalArray(type_of(name), self._count)),
-                version,
-            )
+            self._state(name, type_of(name), self._count, version)
             for name, version in names.items()
         ]
 
     def _kept(self, state: State, value: Expr, number: Expr) -> Stmt:
-        step = nodes.ElementStep(index=self._at(number))
+        step = nodes.ElementStep(index=_at(number))
         return nodes.Assign(name=state.kept.name, path=(step,), value=value, span=self._loop.span)
 
     def _restored(self, state: State, number: Expr) -> Stmt:
-        value = nodes.Element(type=state.now.type, value=state.kept, index=self._at(number))
+        value = nodes.Element(type=state.now.type, value=state.kept, index=_at(number))
         return nodes.Assign(name=state.version, value=value, span=self._loop.span)
-
-    def _at(self, number: Expr) -> Expr:
-        return nodes.KnownNumber(type=INT, number=number)
 
     def _position(self) -> Expr:
         """The number of the current iteration in the forward sweep."""
@@ -167,14 +159,14 @@ class Repeated:
         return self._counter()
 
     def _counter(self) -> nodes.Var:
-        if not self._trips:
-            self._trips = self._body.local("trips", INT).name
-        return nodes.Var(type=INT, name=self._trips)
+        if self._trips is None:
+            self._trips = self._body.local("trips", INT)
+        return self._trips
 
-    def _reverse_variable(self) -> str:
-        if not self._variable:
-            self._variable = self._body.local("back", INT).name
-        return self._variable
+    def _reverse_variable(self) -> nodes.Var:
+        if self._back is None:
+            self._back = self._body.local("back", INT)
+        return self._back
 
     # -- the two loops ------------------------------------------------------------------------
 
@@ -189,11 +181,12 @@ class Repeated:
 
     def restart(self, variable: str) -> str:
         """The version of the loop's `variable` in the reverse sweep."""
+        local = self._body.local(variable, INT)
         if self._counts_plainly():
-            self._variable = self._body.local(variable, INT).name
-            return self._variable
-        self._again = self._body.local(variable, INT).name
-        return self._again
+            self._back = local
+        else:
+            self._again = local
+        return local.name
 
     def _counts_plainly(self) -> bool:
         """True if the loop variable is the iteration number."""
@@ -205,9 +198,7 @@ class Repeated:
         value = self._renamed(e, self._before)
         if isinstance(value, nodes.Var | nodes.Const):
             return value
-        name = self._body.local(stem, e.type)
-        self._body.add(nodes.Assign(name=name.name, value=value, span=self._loop.span))
-        return name
+        return self._body.named(stem, value, self._loop.span)
 
     def forward(
         self, keeping: tuple[Stmt, ...], results: Mapping[int, list[State]] = NO_RESULTS
@@ -224,22 +215,19 @@ class Repeated:
             for k, t in enumerate(s.body)
             for new in (*self._forward(t, self._names), *map(self.keep, results.get(k, ())))
         )
-        counting: tuple[Stmt, ...] = ()
-        start: tuple[Stmt, ...] = ()
-        if self._trips:
-            counter = self._counter()
-            start = (nodes.Assign(name=counter.name, value=c.whole(0), span=s.span),)
-            more = nodes.Apply(type=INT, op=ops.ADD, args=(counter, c.whole(1)))
-            counting = (nodes.Assign(name=counter.name, value=more, span=s.span),)
-        exits = tuple(self._names.get(n, n) for n in s.exits)
-        body = (*keeping, *body, *counting)
-        if isinstance(s, nodes.While):
-            condition = self._renamed(s.condition, self._names)
-            return (*start, replace(s, condition=condition, exits=exits, body=body))
-        first, stop, step = (self._renamed(e, self._before) for e in (s.start, s.stop, s.step))
-        loop = replace(
-            s, start=first, stop=stop, step=step, exits=exits, body=body, is_unrolled=False
-        )
+        start: list[Stmt] = []
+        body = (*keeping, *body)
+        if self._trips is not None:
+            more = nodes.Apply(type=INT, op=ops.ADD, args=(self._trips, c.whole(1)))
+            start = [nodes.Assign(name=self._trips.name, value=c.whole(0), span=s.span)]
+            body = (*body, nodes.Assign(name=self._trips.name, value=more, span=s.span))
+        loop = replace(s, exits=tuple(self._names.get(n, n) for n in s.exits), body=body)
+        if isinstance(loop, nodes.While):
+            loop = replace(loop, condition=self._renamed(loop.condition, self._names))
+        else:
+            bounds = (loop.start, loop.stop, loop.step)
+            first, stop, step = (self._renamed(e, self._before) for e in bounds)
+            loop = replace(loop, start=first, stop=stop, step=step, is_unrolled=False)
         return (*start, loop)
 
     def _last_of_bounds(self) -> Expr | None:
@@ -257,24 +245,28 @@ class Repeated:
             number = c.apply(ops.SUB, number, self._start)
         if limit is not None:
             most = c.whole(limit)
-            is_less = c.apply(ops.LT, number, most)
-            number = nodes.Conditional(
-                type=INT, condition=is_less, if_true=number, if_false=most, span=s.span
-            )
+            less = c.conditional(c.apply(ops.LT, number, most), number, most)
+            number = replace(less, span=s.span)
         return c.apply(ops.SUB, number, c.whole(1))
 
     def backward(self, body: tuple[Stmt, ...]) -> Stmt:
         """The reverse loop over `body`, which counts down."""
         s = self._loop
-        back = nodes.Var(type=INT, name=self._reverse_variable())
+        back = self._reverse_variable()
         last = self._last or c.apply(ops.SUB, self._counter(), c.whole(1))
-        if isinstance(s, nodes.For) and not self._counts_plainly():
-            value = c.apply(ops.ADD, self._start, c.apply(ops.MUL, back, self._step))
-            body = (nodes.Assign(name=self._again, value=value, span=s.span), *body)
+        if self._again is not None:
+            again = nodes.Assign(name=self._again.name, value=self._value_at(back), span=s.span)
+            body = (again, *body)
         return ReverseFor(
             variable=back.name, start=last, stop=c.whole(-1), step=c.whole(-1), body=body,
             span=s.span, limit=self._count or None,
         )  # fmt: skip
+
+    def _value_at(self, number: Expr) -> Expr:
+        """The loop variable in the iteration `number`."""
+        if self._counts_plainly():
+            return number
+        return c.apply(ops.ADD, self._start, c.apply(ops.MUL, number, self._step))
 
     def reached(
         self, states: list[State], versions: Mapping[str, str]
@@ -286,12 +278,12 @@ class Repeated:
             versions: Names that the loop assigns -> their versions in the reverse sweep.
         """
         s, body = self._loop, self._body
-        back = nodes.Var(type=INT, name=self._reverse_variable())
+        back = self._reverse_variable()
         top, at = body.local("top", INT), body.local("kept_at", LocalArray(INT, self._kept_count))
         position, following = body.local("position", INT), body.local("following", INT)
 
-        def assign(name: nodes.Var, value: Expr) -> Stmt:
-            return nodes.Assign(name=name.name, value=value, span=s.span)
+        def assign(name: nodes.Var, value: Expr, path: tuple[nodes.Step, ...] = ()) -> Stmt:
+            return nodes.Assign(name=name.name, path=path, value=value, span=s.span)
 
         def set_following() -> Stmt:
             count = c.apply(ops.SUB, c.apply(ops.ADD, back, c.whole(1)), position)
@@ -299,14 +291,10 @@ class Repeated:
             leap = Leap(type=INT, count=count, states=free)
             return assign(following, c.apply(ops.ADD, position, leap))
 
-        at_top = nodes.ElementStep(index=self._at(top))
-        start = [
-            assign(top, c.whole(0)),
-            nodes.Assign(name=at.name, value=nodes.Zero(type=at.type), span=s.span),
-        ]
+        start = [assign(top, c.whole(0)), assign(at, c.zero(at.type))]
         keeping: list[Stmt] = [
             assign(top, c.apply(ops.ADD, top, c.whole(1))),
-            nodes.Assign(name=at.name, path=(at_top,), value=position, span=s.span),
+            assign(at, position, (nodes.ElementStep(index=_at(top)),)),
             *(self._kept(state, nodes.Var(type=state.now.type, name=state.version), top)
               for state in states),
             set_following(),
@@ -314,11 +302,8 @@ class Repeated:
         is_due = c.apply(ops.EQ, position, following)
         step: list[Stmt] = []
         if isinstance(s, nodes.For):
-            value: Expr = position
-            if not self._counts_plainly():
-                value = c.apply(ops.ADD, self._start, c.apply(ops.MUL, position, self._step))
             variable = body.local(s.variable, INT)
-            step.append(assign(variable, value))
+            step.append(assign(variable, self._value_at(position)))
             versions = {**versions, s.variable: variable.name}
         step += [
             *(new for t in s.body for new in self._forward(t, versions)),
@@ -326,7 +311,7 @@ class Repeated:
             nodes.If(condition=is_due, then=tuple(keeping), otherwise=(), span=s.span),
         ]
         is_before = c.apply(ops.LT, position, back)
-        newest = nodes.Element(type=INT, value=at, index=self._at(top))
+        newest = nodes.Element(type=INT, value=at, index=_at(top))
         is_used = c.apply(ops.EQ, newest, back)
         less = assign(top, c.apply(ops.SUB, top, c.whole(1)))
         return start, [
@@ -361,6 +346,11 @@ class Repeated:
         if isinstance(new, nodes.Call):
             return replace(new, function=self._adjoints.primal(new.function))
         return new
+
+
+def _at(number: Expr) -> Expr:
+    """The index of an iteration, which is in range."""
+    return nodes.KnownNumber(type=INT, number=number)
 
 
 def assigned_names(body: Iterable[Stmt]) -> list[str]:

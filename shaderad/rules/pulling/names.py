@@ -6,50 +6,20 @@ A name is active if it depends on a wanted input and influences a result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from shaderad.ir import nodes
-from shaderad.ir.nodes import Expr, Function, Stmt
+from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import Type, is_differentiable
 from shaderad.ir.walk import all_expressions, map_children, statements, writes_to
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
-from shaderad.rules.expressions import in_order, operands
-
-
-@dataclass(frozen=True)
-class Activity:
-    """The active names and buffers of one body."""
-
-    names: frozenset[str]
-    """Names with cotangents."""
-    wanted: frozenset[str]
-    """Buffers with gradients."""
+from shaderad.rules.expressions import active_parts, in_order, operands
 
 
 def is_active_expr(e: Expr, varies: Callable[[str], bool], wanted: frozenset[str]) -> bool:
     """True if `e` depends differentiably on a name that `varies`, or on a buffer in `wanted`."""
     return id(e) in active_parts(in_order(e), varies, wanted)
-
-
-def active_parts(
-    order: Iterable[Expr], varies: Callable[[str], bool], wanted: frozenset[str]
-) -> set[int]:
-    """Ids of the active nodes of an expression; `order` holds its nodes, operands first."""
-    active: set[int] = set()
-    for e in order:
-        if not is_differentiable(e.type) or isinstance(e, nodes.Detach | nodes.Bitcast):
-            continue
-        if isinstance(e, nodes.Var):
-            is_part_active = varies(e.name)
-        elif isinstance(e, nodes.Load):
-            is_part_active = e.buffer in wanted
-        else:
-            is_part_active = any(id(part) in active for part in operands(e))
-            is_part_active |= isinstance(e, nodes.Call) and reads_wanted(e.function, wanted)
-        if is_part_active:
-            active.add(id(e))
-    return active
 
 
 def reached_from(e: Expr, active: set[int]) -> set[int]:
@@ -64,19 +34,14 @@ def reached_from(e: Expr, active: set[int]) -> set[int]:
     return reached
 
 
-def reads_wanted(f: Function, wanted: frozenset[str]) -> bool:
-    """True if a call of `f` accesses a buffer in `wanted`."""
-    return not wanted.isdisjoint(f.buffers)
-
-
 def activity(
     body: tuple[Stmt, ...],
     given: Iterable[str],
     results: Iterable[str],
     wanted: frozenset[str],
     seeds: frozenset[str],
-) -> Activity:
-    """The names that vary with an input and influence a result.
+) -> frozenset[str]:
+    """The names that vary with an input and influence a result; these have cotangents.
 
     Args:
         body: Statements without jumps.
@@ -96,7 +61,7 @@ def activity(
         lambda s, names: _floats_in(s.value) if s.name in names else set(),
         assigned,
     )
-    return Activity(frozenset(varied & useful), wanted)
+    return frozenset(varied & useful)
 
 
 def _closed(
@@ -152,16 +117,18 @@ class VersionedNames:
         self,
         body: Body,
         types: Mapping[str, Type],
-        activity: Activity,
+        active: Iterable[str],
+        wanted: frozenset[str],
         given: Iterable[str],
         bars: Mapping[str, str],
     ) -> None:
         """See `Sweeps`."""
         self._body = body
         self._types = types
-        self.active = set(activity.names)
+        self.active = set(active)
         """The names with cotangents."""
-        self.wanted = activity.wanted
+        self.wanted = wanted
+        """Arrays whose gradients are wanted."""
         self.versions = {name: name for name in given}
         """Names -> their current versions."""
         self._used = set(self.versions)
@@ -214,7 +181,7 @@ class VersionedNames:
     def bar(self, version: str) -> nodes.Var:
         """The cotangent of the name of a version."""
         base = self.base_of(version)
-        t = self._types[base] if base in self._types else self._body.local_types[base]
+        t = self.type_of(base)
         if base not in self.bars:
             self.bars[base] = self._body.local(f"{base}_bar", t).name
         return nodes.Var(type=t, name=self.bars[base])
@@ -239,11 +206,8 @@ class VersionedNames:
 
     def are_settled(self, values: Iterable[Expr]) -> bool:
         """True if no value reads a local array, which may be overwritten in place."""
-        return not any(
-            isinstance(part, nodes.Var) and c.holds_array(part.type)
-            for e in values
-            for part in in_order(e)
-        )
+        parts = (part for e in values for part in in_order(e))
+        return not any(isinstance(part, nodes.Var) and c.holds_array(part.type) for part in parts)
 
     def fresh_version(self, name: str) -> str:
         self._used.add(name)

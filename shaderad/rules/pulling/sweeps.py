@@ -8,105 +8,31 @@ reverse of an assignment takes that cotangent, clears it, and adds to the cotang
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shaderad.bodies.liveness import live_before
 from shaderad.bodies.outputs import AlreadyRead, CheckIndex
 from shaderad.bodies.ranges import InRange
 from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.ir import nodes
-from shaderad.ir.nodes import Expr, Function, Stmt
-from shaderad.ir.types import (
-    BOOL,
-    INT,
-    UINT,
-    VOID,
-    Type,
-    Void,
-    is_differentiable,
-    memory_of,
-)
-from shaderad.ir.walk import expressions, indices, map_children, map_indices, statements
+from shaderad.ir.nodes import Expr, Stmt
+from shaderad.ir.types import INT, UINT, Void, is_differentiable
+from shaderad.ir.walk import all_expressions, indices, map_children, map_indices, statements
 from shaderad.rules import composing as c
-from shaderad.rules.body import Body, Shared, is_cheap
-from shaderad.rules.expressions import in_order, operands
-from shaderad.rules.nodes import Adjoint, Cotangent, Pull, Split
-from shaderad.rules.pulling.cotangents import (
-    Additions,
-    Target,
-    add_to,
-    add_to_gradient,
-    additions,
-    parts_of,
-    reached,
-    target_of,
-)
+from shaderad.rules.expressions import active_parts, in_order, operands
+from shaderad.rules.nodes import Cotangent
+from shaderad.rules.pulling.calls import Back, CallSweeps, operands_of
+from shaderad.rules.pulling.cotangents import Additions, additions, parts_of, reached
 from shaderad.rules.pulling.loops import Repeated, assigned_names
-from shaderad.rules.pulling.names import (
-    Activity,
-    VersionedNames,
-    active_parts,
-    reached_from,
-    reads_wanted,
-)
+from shaderad.rules.pulling.names import reached_from
 from shaderad.rules.pulling.replays import Replay
 
-if TYPE_CHECKING:
-    from shaderad.rules.pulling.functions import Adjoints
 
-
-class Sweeps:
-    """Both sweeps over one body."""
-
-    def __init__(
-        self,
-        adjoints: Adjoints,
-        body: Body,
-        types: Mapping[str, Type],
-        activity: Activity,
-        given: Iterable[str],
-        bars: Mapping[str, str],
-        memory: int,
-        result_bar: Expr | None = None,
-        result: nodes.Var | None = None,
-    ) -> None:
-        """Args:
-        adjoints: The adjoints of the kernel's functions.
-        body: Receives the forward sweep.
-        types: The type of each name.
-        activity: The active names and buffers.
-        given: Names that have values before the body.
-        bars: Names -> names of their cotangents, for the parameters of the adjoint.
-        memory: Bytes for the states of one loop.
-        result_bar: The cotangent of the return value.
-        result: The local that receives the return value.
-        """
-        self._adjoints = adjoints
-        self._body = body
-        self._names = VersionedNames(body, types, activity, given, bars)
-        self._result_bar, self._result = result_bar, result
-        self._loops = 0
-        """The nesting depth of loops around the current statement."""
-        self._tape: list[tuple[Stmt, ...]] = []
-        self._memory = memory
-        self.kept: dict[str, nodes.Span] = {}
-        """The locals that save values of loops -> the lines of the loops."""
-        self.splits: dict[Function, Split] = {}
-        """Splits whose parts are called, by `Split.keeping`."""
-        self._loads: dict[str, nodes.Load] = {}
-        """Locals that hold loaded elements; their cotangents go to the gradients of arrays."""
-        self._elements: dict[tuple[str, tuple[Expr, ...]], Expr] = {}
-        """Elements that the current block has loaded."""
-        self._numbers: dict[tuple[str, tuple[Expr, ...]], Expr] = {}
-        """Linear indices that the current block has checked."""
-
-    @property
-    def bars(self) -> dict[str, str]:
-        """Names -> names of their cotangents."""
-        return self._names.bars
+class Sweeps(CallSweeps):
+    """Both sweeps over the statements of one body."""
 
     def run(self, body: tuple[Stmt, ...], results: Mapping[str, str] = MappingProxyType({})) -> int:
         """Emits both sweeps and returns the position at which the reverse sweep starts.
@@ -118,7 +44,7 @@ class Sweeps:
         back = self.block(body, {})
         for name, out in results.items():
             value = nodes.Var(type=self._names.type_of(name), name=self._names.read(name))
-            self._body.add(nodes.Assign(name=out, value=value))
+            self._body.assign(out, value)
         start = len(self._body.statements)
         self._body.statements += back
         return start
@@ -204,7 +130,7 @@ class Sweeps:
             return self._elements[key]
         load = replace(e, indices=(self._number(e.buffer, e.indices, e.span),))
         name = self._names.local(e.buffer, e.type)
-        self._body.add(nodes.Assign(name=name.name, value=load, span=self._body.span))
+        self._body.assign(name.name, load, self._body.span)
         self._elements[key] = name
         self._loads[name.name] = load
         return name
@@ -227,7 +153,7 @@ class Sweeps:
             for side in (e.if_true, e.if_false)
         )
         choice = nodes.If(condition=e.condition, then=then, otherwise=otherwise, span=e.span)
-        self._branch(choice, {result.name: result.name})
+        self.branch(choice, {result.name: result.name})
         return result
 
     # -- assignments --------------------------------------------------------------------------
@@ -255,23 +181,19 @@ class Sweeps:
     def _start(self, name: str, path: tuple[nodes.Step, ...], targets: Mapping[str, str]) -> str:
         """The version that a write assigns; for a partial write, initialised with the old value."""
         current = self._names.versions.get(name)
-        if c.holds_array(self._names.type_of(name)):
+        if self._names.is_array(name):
             return current or self._names.new_version(name, targets)
         version = self._names.new_version(name, targets)
         if path and current is not None and current != version:
-            t = self._names.type_of(name)
-            value = nodes.Var(type=t, name=current)
-            self._body.add(nodes.Assign(name=version, value=value, span=self._body.span))
+            self._body.assign(version, self._names.current(name), self._body.span)
         return version
 
     def _restore(self, name: str, path: tuple[nodes.Step, ...]) -> Stmt | None:
         """Saves the part of a local array that a write replaces; returns what restores it."""
-        if not c.holds_array(self._names.type_of(name)) or name not in self._names.versions:
+        if not self._names.is_array(name) or name not in self._names.versions:
             return None
         current = self._names.current(name)
-        part = reached(current, path)
-        old = self._body.local(f"{name}_old", part.type)
-        self._body.add(nodes.Assign(name=old.name, value=part, span=self._body.span))
+        old = self._body.named(f"{name}_old", reached(current, path), self._body.span)
         return nodes.Assign(name=current.name, path=path, value=old, span=self._body.span)
 
     def _assigned(
@@ -285,12 +207,12 @@ class Sweeps:
             bar = reached(self._names.bar(version), path)
             added, taken = self._taken(version, path, value, bar)
 
-        def write(value: Expr) -> None:
-            self._body.add(nodes.Assign(name=version, path=path, value=value, span=span))
+        def write(new: list[Expr]) -> None:
+            self._body.assign(version, new[0], span, path)
 
         is_whole = not path and not c.holds_array(value.type)
         name = nodes.Var(type=value.type, name=version) if is_whole else None
-        shared = self._forward((value,), _operands(added), lambda new: write(new[0]), name)
+        shared = self._forward((value,), operands_of(added), write, name)
         if is_pulled:
             self._back(shared, lambda back: self._reverse(version, path, added, taken, back))
 
@@ -316,14 +238,14 @@ class Sweeps:
         path: tuple[nodes.Step, ...],
         added: Additions,
         taken: nodes.Var | None,
-        back: Callable[[Expr], Expr],
+        back: Back,
     ) -> None:
         """The reverse sweep of an assignment."""
         bar = self._names.bar(version)
         part = reached(bar, path)
         cleared = nodes.Assign(name=bar.name, path=path, value=c.zero(part.type))
         if taken is not None:
-            self._body.add(nodes.Assign(name=taken.name, value=part))
+            self._body.assign(taken.name, part)
             self._body.add(cleared)
             self._add_all(added, back)
             return
@@ -337,217 +259,7 @@ class Sweeps:
         if own is None:
             self._body.add(cleared)
         elif own != bar:
-            self._body.add(nodes.Assign(name=bar.name, value=own))
-
-    # -- expressions shared by both sweeps ----------------------------------------------------
-
-    def _forward(
-        self,
-        values: tuple[Expr, ...],
-        later: Iterable[Expr],
-        write: Callable[[list[Expr]], None],
-        name: nodes.Var | None = None,
-    ) -> Shared:
-        """Passes `values` to `write`; parts that `later` shares with them get names.
-
-        `name` is the name that `write` gives to the first value, if any.
-        """
-        shared = Shared((*values, *later))
-        order = {id(node): node for v in values for node in in_order(v)}
-        for node in order.values():
-            if name is None or node is not values[0]:
-                shared.bind(node, self._body)
-        new = [shared.rewritten.get(id(v)) or shared.rebuilt(v) for v in values]
-        write(new)
-        if name is not None:
-            shared.rewritten[id(values[0])] = new[0] if is_cheap(new[0]) else name
-        return shared
-
-    def _back(self, shared: Shared, write: Callable[[Callable[[Expr], Expr]], None]) -> None:
-        """Adds the statements of `write` to the reverse sweep.
-
-        `write` takes a function that rewrites expressions of the forward sweep.
-        """
-        chunk, _ = self._body.captured(lambda: write(lambda e: shared.of(e, self._body)))
-        self._tape.append(chunk)
-
-    def _add_all(self, added: Additions, back: Callable[[Expr], Expr]) -> None:
-        for target, value in added:
-            self._add(target, back(value), back)
-
-    def _add(self, target: Target, value: Expr, back: Callable[[Expr], Expr]) -> None:
-        """Adds `value` to the cotangent of `target`, or to the gradient of its array."""
-        path = map_indices(target.path, back)
-        load = self._loads.get(target.name)
-        if load is not None:
-            add_to_gradient(self._body, load, path, value)
-        else:
-            add_to(self._body, self._names.bar(target.name), path, value)
-
-    # -- calls --------------------------------------------------------------------------------
-
-    def _call(self, e: nodes.Call, version: str) -> None:
-        """``version = f(args)``, in both sweeps; `version` is empty if `f` has no result."""
-        is_pulled = self._names.is_active(version) or self._adjoints.has_cotangents(e.function)
-        if is_pulled and isinstance(e.function, Pull):
-            self._call_of_pull(e, e.function, version)
-            return
-        call = replace(e, function=self._adjoints.primal(e.function))
-
-        def write(args: list[Expr]) -> None:
-            if version:
-                value = replace(call, args=tuple(args))
-                self._body.add(nodes.Assign(name=version, value=value, span=e.span))
-
-        if not is_pulled:
-            self._forward(e.args, (), write)
-            return
-        bars, after = self._argument_bars(e)
-        later = (*e.args, *_operands(after))
-        split = self._split(e, version, frozenset(bars))
-        if split is None:
-            adjoint, saved = self._adjoints.adjoint(e.function, frozenset(bars)), []
-            shared = self._forward(e.args, later, write)
-        else:
-            adjoint = split.adjoint
-            saved = [self._body.local(p.name, p.type) for p in split.saved]
-            self.kept.update({name.name: e.span for name in saved})
-            shared = self._forward(
-                e.args, later, lambda args: self._run_keeping(split, args, version, saved, e.span)
-            )
-        self._back(
-            shared, lambda back: self._call_back(e, adjoint, saved, version, bars, after, back)
-        )
-
-    def _split(self, e: nodes.Call, version: str, bars: frozenset[int]) -> Split | None:
-        """The adjoint that does not recompute the function, if its saved values fit into memory.
-
-        In a loop the iteration is recomputed anyway, and `Replay` saves the result of the call.
-        """
-        if self._loops or not version or not is_differentiable(e.type) or c.holds_array(e.type):
-            return None
-        split = self._adjoints.split(e.function, bars)
-        size = 0 if split is None else sum(memory_of(p.type) for p in split.saved)
-        return split if size <= self._memory else None
-
-    def _run_keeping(
-        self,
-        split: Split,
-        args: list[Expr],
-        version: str,
-        saved: list[nodes.Var],
-        span: nodes.Span,
-    ) -> None:
-        """``f_keeping(args, version, saved)``."""
-        self.splits[split.keeping] = split
-        result = nodes.Var(type=split.keeping.parameters[len(args)].type, name=version)
-        args = [*args, result, *saved]
-        call = nodes.Call(type=VOID, function=split.keeping, args=tuple(args), span=span)
-        self._body.add(nodes.Evaluate(call=call, span=span))
-
-    def _call_of_pull(self, e: nodes.Call, f: Pull, version: str) -> None:
-        """``version = f_pull(x, y_bar)``, in both sweeps: see `Pull`."""
-        pushed = self._adjoints.derivatives.pushed(f.primal, f.wanted)
-        count = len(f.primal.parameters)
-        x, y_bar = e.args[:count], e.args[count:]
-        bars, after = self._argument_bars(replace(e, function=pushed, args=x))
-        y_bar_bars = [
-            self._names.local("moved", b.type) for b in y_bar if self._names.is_active_expr(b)
-        ]
-        for bar, bar_bar in zip(y_bar, y_bar_bars, strict=bool(y_bar_bars)):
-            after += additions(self._names, bar, bar_bar)
-        later = (*e.args, *_operands(after))
-        shared = self._forward(e.args, later, lambda args: self._body.add(
-            nodes.Assign(name=version, value=replace(e, args=tuple(args)), span=e.span)
-        ))  # fmt: skip
-
-        def reverse(back: Callable[[Expr], Expr]) -> None:
-            bar = self._names.bar(version)
-            z = self._body.local(f"{version}_taken", bar.type)
-            self._body.add(nodes.Assign(name=z.name, value=bar))
-            self._clear(bar)
-            dots = (c.field(z, str(k)) for k in range(len(f.wanted)))
-            args = (*(back(a) for a in x), *dots)
-            for bar_bar in y_bar_bars:
-                both = nodes.Call(type=pushed.result, function=pushed, args=args, span=e.span)
-                self._body.add(nodes.Assign(name=bar_bar.name, value=c.field(both, "1")))
-            if bars or reads_wanted(pushed, self._adjoints.wanted):
-                seed = [
-                    nodes.Construct(type=pushed.result, parts=(c.zero(b.type), back(b)))
-                    for b in y_bar
-                ]
-                adjoint = self._adjoints.adjoint(pushed, frozenset(bars))
-                self._adjoint_call(adjoint, (*args, *seed), bars, e.span)
-            self._add_all(after, back)
-
-        self._back(shared, reverse)
-
-    def _adjoint_call(
-        self,
-        adjoint: Adjoint,
-        args: tuple[Expr, ...],
-        bars: dict[int, nodes.Var],
-        span: nodes.Span,
-    ) -> None:
-        """Calls an adjoint, which adds to `bars`; those that are temporaries are cleared first."""
-        own_bars = set(self._names.bars.values())
-        for bar in bars.values():
-            if bar.name not in own_bars:
-                self._clear(bar)
-        args = (*args, *(bars[k] for k in sorted(bars)))
-        call = nodes.Call(type=VOID, function=adjoint, args=args, span=span)
-        self._body.add(nodes.Evaluate(call=call, span=span))
-
-    def _argument_bars(self, e: nodes.Call) -> tuple[dict[int, nodes.Var], Additions]:
-        """The variables that receive the cotangents of active arguments, by position.
-
-        For an argument that is a name, this is the cotangent of the name; for any other, a local,
-        from which the additions that come second continue.
-        """
-        bars: dict[int, nodes.Var] = {}
-        after: Additions = []
-        for k, arg in enumerate(e.args):
-            if not self._names.is_active_expr(arg):
-                continue
-            target = target_of(arg)
-            is_name = target is not None and not target.path and target.name not in self._loads
-            own = self._names.bar(target.name) if target is not None and is_name else None
-            if own is not None and own not in bars.values():
-                bars[k] = own
-            else:
-                stem = f"{e.function.parameters[k].name}_bar"
-                bars[k] = self._body.local(stem, arg.type)
-                after += additions(self._names, arg, bars[k])
-        return bars, after
-
-    def _call_back(
-        self,
-        e: nodes.Call,
-        adjoint: Adjoint,
-        saved: list[nodes.Var],
-        version: str,
-        bars: dict[int, nodes.Var],
-        after: Additions,
-        back: Callable[[Expr], Expr],
-    ) -> None:
-        """Calls the adjoint with the cotangent of the result, and clears that cotangent."""
-        args = [*(back(a) for a in e.args), *saved]
-        result_bar: Expr | None = None
-        if version and is_differentiable(e.type):
-            result_bar = self._names.bar(version)
-            if result_bar in bars.values():
-                taken = self._body.local("taken", result_bar.type)
-                self._body.add(nodes.Assign(name=taken.name, value=result_bar))
-                self._clear(result_bar)
-                result_bar = taken
-            args.append(result_bar)
-        self._adjoint_call(adjoint, tuple(args), bars, e.span)
-        if result_bar is not None and result_bar == self._names.bar(version):
-            self._clear(self._names.bar(version))
-        self._add_all(after, back)
-
-    def _clear(self, bar: nodes.Var) -> None:
-        self._body.add(nodes.Assign(name=bar.name, value=c.zero(bar.type)))
+            self._body.assign(bar.name, own)
 
     def evaluate(self, s: nodes.Evaluate, _: Mapping[str, str]) -> None:
         call = s.call
@@ -574,42 +286,28 @@ class Sweeps:
         value = self._value(stored)
         if not self._names.is_active_expr(value):
             return
-        index = self._number(s.buffer, tuple(self._names.now(i) for i in s.indices), s.span)
-        cotangent = Cotangent(
-            type=value.type,
-            buffer=s.buffer,
-            indices=(index,),
-            path=self._path(s.path),
-            write_number=self._write_number(s),
-            of=of,
-            span=s.span,
-        )
+        index = self._number(s.buffer, tuple(map(self._names.now, s.indices)), s.span)
+        path, number = self._path(s.path), None
+        if isinstance(s, NumberedAccumulate):
+            number = self._body.bound(self._names.now(s.number), "write")
+        cotangent = Cotangent(type=value.type, buffer=s.buffer, indices=(index,), path=path,
+                              write_number=number, of=of, span=s.span)  # fmt: skip
         bar = self._body.local("cotangent", value.type)
         added = additions(self._names, value, bar)
-        shared = self._forward((value,), _operands(added), lambda new: None)
+        shared = self._forward((value,), operands_of(added), lambda new: None)
 
-        def reverse(back: Callable[[Expr], Expr]) -> None:
-            self._body.add(nodes.Assign(name=bar.name, value=parts_of(cotangent), span=s.span))
+        def reverse(back: Back) -> None:
+            self._body.assign(bar.name, parts_of(cotangent), s.span)
             self._add_all(added, back)
 
         self._back(shared, reverse)
 
-    def _write_number(self, s: nodes.Store | nodes.Accumulate) -> Expr | None:
-        if not isinstance(s, NumberedAccumulate):
-            return None
-        return self._body.bound(self._names.now(s.number), "write")
-
     # -- control flow -------------------------------------------------------------------------
 
     def branch(self, s: nodes.If, targets: Mapping[str, str]) -> None:
-        self._branch(s, targets)
-
-    def _branch(self, s: nodes.If, targets: Mapping[str, str]) -> None:
         condition = self._value(s.condition)
         if not isinstance(condition, nodes.Var | nodes.Const):
-            name = self._body.local("holds", BOOL)
-            self._body.add(nodes.Assign(name=name.name, value=condition, span=s.span))
-            condition = name
+            condition = self._body.named("holds", condition, s.span)
         self._read_before(s)
         for name in assigned_names((s,)):
             if self._names.is_array(name) and name not in self._names.versions:
@@ -623,7 +321,7 @@ class Sweeps:
             current = before.get(name)
             if current is not None and current != joined[name] and not _is_always_bound(s, name):
                 value = nodes.Var(type=self._names.type_of(name), name=current)
-                self._body.add(nodes.Assign(name=joined[name], value=value, span=s.span))
+                self._body.assign(joined[name], value, s.span)
         sides: list[tuple[tuple[Stmt, ...], tuple[Stmt, ...]]] = []
         for block in (s.then, s.otherwise):
             self._names.versions = dict(before)
@@ -687,10 +385,9 @@ class Sweeps:
             if self._names.is_array(name) and name in before:
                 continue
             version = self._names.new_version(name, targets)
-            self._names.versions[name] = version
             if name in before and before[name] != version:
-                start = nodes.Var(type=self._names.type_of(name), name=before[name])
-                self._body.add(nodes.Assign(name=version, value=start, span=s.span))
+                self._body.assign(version, self._names.current(name), s.span)
+            self._names.versions[name] = version
         return before
 
     def _read_before(self, s: Stmt) -> None:
@@ -700,15 +397,13 @@ class Sweeps:
 
     def _has_derivative(self, s: Stmt) -> bool:
         """True if the reverse sweep of a loop is not empty."""
-        if any(name in self._names.active for name in assigned_names((s,))):
-            return True
-        for t in statements((s,)):
-            if isinstance(t, nodes.Store | nodes.Accumulate) and t.buffer in self._adjoints.seeds:
-                return True
-            for e in expressions(t):
-                if isinstance(e, nodes.Call) and self._adjoints.has_cotangents(e.function):
-                    return True
-        return False
+        writes = (t for t in statements((s,)) if isinstance(t, nodes.Store | nodes.Accumulate))
+        calls = (e.function for e in all_expressions((s,)) if isinstance(e, nodes.Call))
+        return (
+            not self._names.active.isdisjoint(assigned_names((s,)))
+            or any(t.buffer in self._adjoints.seeds for t in writes)
+            or any(map(self._adjoints.has_cotangents, calls))
+        )
 
     def result(self, s: nodes.Return, _: Mapping[str, str]) -> None:
         """The reverse sweep starts with the cotangent of the return value."""
@@ -720,18 +415,13 @@ class Sweeps:
 
         def write(new: list[Expr]) -> None:
             if name is not None:
-                self._body.add(nodes.Assign(name=name.name, value=new[0], span=s.span))
+                self._body.assign(name.name, new[0], s.span)
 
-        shared = self._forward((value,), _operands(added), write)
+        shared = self._forward((value,), operands_of(added), write)
         self._back(shared, lambda back: self._add_all(added, back))
 
     def check(self, s: nodes.Assert, _: Mapping[str, str]) -> None:
         self._body.add(replace(s, condition=self._names.now(s.condition)))
-
-
-def _operands(added: Additions) -> list[Expr]:
-    """The cotangents that are added, and the indices of their targets."""
-    return [bar for _, bar in added] + [i for target, _ in added for i in indices(target.path)]
 
 
 def _is_always_bound(s: nodes.If, name: str) -> bool:

@@ -14,8 +14,8 @@ from shaderad.ir.arrays import Graph, Loop, Node, Value
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, FLOAT, INT
 from shaderad.rules import composing as c
+from shaderad.rules.arrays import LinearisedGraph, jvp, vjp
 from shaderad.rules.arrays import building as b
-from shaderad.rules.arrays import jvp, linearise, vjp
 from tests.array_check import array, check
 
 Checkpoint = Literal["sqrt", "all", "none"]
@@ -80,7 +80,7 @@ def test_carries_without_derivative_are_saved_where_they_are_read(checkpoint: Ch
 
 def stored_bytes(graph: Graph) -> int:
     """Floats of all arrays that loops save for the pullbacks of `graph`."""
-    linear = linearise(graph, [True, True, True])
+    linear = LinearisedGraph(graph, [True, True, True])
     own = [n for n in arrays.needed_by(linear.outputs) if isinstance(n, Loop)]
     return sum(
         sizes.evaluate(sizes.product(v.shape), {}) for n in own for v in n.results[n.carry_count :]
@@ -97,7 +97,7 @@ def test_a_sum_saves_nothing() -> None:
     inputs = (array(()), array((9,)))
     node = Loop(operands=inputs, body=body, count=9, carry_count=1, constant_count=0,
                 checkpoint="all")  # fmt: skip
-    linear = linearise(Graph(inputs, node.results), [True, True])
+    linear = LinearisedGraph(Graph(inputs, node.results), [True, True])
     (kept,) = arrays.needed_by(linear.outputs)
     assert len(kept.results) == 1
     check(Graph(inputs, node.results), [draw(), draw(9)])
