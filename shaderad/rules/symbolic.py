@@ -81,9 +81,10 @@ class Symbolic(NDArrayOperatorsMixin):
         if op is None:
             return NotImplemented
         exponent = _whole(inputs[1]) if op == ops.POW else None
-        if exponent is not None:
-            return _power(inputs[0], exponent)
-        return _applied(op, *inputs)
+        if exponent is None:
+            return _applied(op, *inputs)
+        x, power = inputs[0], c.whole(exponent)
+        return x if exponent == 1 else Symbolic(c.apply(ops.POWI, x.expr, power), x.shape)
 
     def __array_function__(self, function: Any, _types: Any, args: Any, kwargs: Any) -> Any:
         handler = _FUNCTIONS.get(function)
@@ -130,13 +131,17 @@ def _type(scalar: Scalar, shape: Shape) -> Type:
 
 
 def _applied(op: ops.Op, *inputs: Any) -> Symbolic:
-    shape = np.broadcast_shapes(*(np.shape(x) if _is_plain(x) else x.shape for x in inputs))
+    shape = _broadcast_shape(inputs)
     scalar = BOOL if op in _ON_BOOLS else _shared_scalar(inputs)
     return Symbolic(c.apply(op, *(_spread(x, scalar, shape) for x in inputs)), shape)
 
 
 def _is_plain(x: Any) -> bool:
     return not isinstance(x, Symbolic)
+
+
+def _broadcast_shape(inputs: Sequence[Any]) -> Shape:
+    return np.broadcast_shapes(*(np.shape(x) if _is_plain(x) else x.shape for x in inputs))
 
 
 def _shared_scalar(inputs: Sequence[Any]) -> Scalar:
@@ -170,18 +175,10 @@ def _whole(x: Any) -> int | None:
     return int(value) if value.is_integer() and abs(value) <= 64 else None
 
 
-def _power(x: Symbolic, exponent: int) -> Symbolic:
-    if exponent == 1:
-        return x
-    return Symbolic(c.apply(ops.POWI, x.expr, c.whole(exponent)), x.shape)
-
-
 def _where(condition: Any, a: Any, b: Any) -> Any:
     if _is_plain(condition):
         return a if condition else b
-    shape = np.broadcast_shapes(
-        *(np.shape(x) if _is_plain(x) else x.shape for x in (condition, a, b))
-    )
+    shape = _broadcast_shape((condition, a, b))
     scalar = _shared_scalar((a, b))
     mask = condition.expr if not _core(condition.shape) else _spread(condition, BOOL, shape)
     return Symbolic(c.select(mask, _spread(a, scalar, shape), _spread(b, scalar, shape)), shape)
@@ -199,10 +196,9 @@ def _round(x: Any) -> Symbolic:
 
 
 def _matmul(a: Symbolic, b: Symbolic) -> Symbolic:
-    shape = (*a.shape[:-1], *b.shape[1:])
-    if a.shape[0] == 1 or b.shape[-1] == 1:
-        return Symbolic(c.apply(ops.MATMUL, a.expr, b.expr), shape)
-    return Symbolic(c.apply(ops.MATMUL, a.expr, b.expr))
+    is_outer = a.shape[0] == 1 or b.shape[-1] == 1
+    shape = (*a.shape[:-1], *b.shape[1:]) if is_outer else None
+    return Symbolic(c.apply(ops.MATMUL, a.expr, b.expr), shape)
 
 
 def _sum(x: Symbolic, axis: int | Shape) -> Symbolic:

@@ -24,6 +24,7 @@ from shaderad.ir.types import INT
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives
 from shaderad.rules.arrays.subgraphs import (
+    Pullback,
     T,
     Walks,
     accumulated,
@@ -118,81 +119,64 @@ def _interleaved(values: Sequence[Value], dots: Derivatives, node: Loop) -> tupl
 # -- backward ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LoopPullback:
-    """The pullback of a loop: a loop in the opposite direction."""
+def linearise_loop(node: Loop, wanted: Sequence[bool], walks: Walks) -> tuple[Loop, Pullback]:
+    """The loop that also returns the carries that its pullback reads, and the pullback."""
+    count = node.carry_count
+    flags = (*active_carries(node, wanted, walks), *wanted[count:])
+    y_flags = walks.depends(node.body, [False, *flags])[count:]
+    body, read = _backward_body(node, flags, y_flags, walks)
+    saving = replace(node, body=Graph(node.body.inputs, (*node.body.outputs, *read.carries)))
+    operand_of = dict(zip(node.body.inputs[1:], node.operands, strict=True))
+    constants = [operand_of[v] for v in read.constants]
+    xs = [*saving.results[len(node.results) :], *(operand_of[v] for v in read.xs)]
+    flagged = parts_of(flags, node)
+    summed = selected(parts_of(node.operands, node).constants, flagged.constants)
 
-    node: Loop
-    body: Graph
-    """One backward iteration. In: k, cotangents of carries, summed cotangents of constants;
-    constants; saved carries, xs, cotangents of ys. Out: the cotangents of carries, constants, xs.
-    """
-    flags: tuple[bool, ...]
-    """Flags of the operands that get a cotangent."""
-    y_flags: tuple[bool, ...]
-    """Flags of the ys whose cotangents are used."""
-    constants: tuple[Value, ...]
-    xs: tuple[Value, ...]
-
-    def __call__(self, bars: Derivatives) -> Derivatives:
-        node, count = self.node, self.node.carry_count
-        flagged = parts_of(self.flags, node)
+    def pullback(bars: Derivatives) -> Derivatives:
         carry_bars = wanted_or_zeros(bars, node.results, flagged.carries)
-        y_bars = wanted_or_zeros(bars[count:], node.results[count:], self.y_flags)
-        sums = [
-            b.zeros(v.type)
-            for v in selected(parts_of(node.operands, node).constants, flagged.constants)
-        ]
+        y_bars = wanted_or_zeros(bars[count:], node.results[count:], y_flags)
+        start = [*carry_bars, *(b.zeros(v.type) for v in summed)]
         backward = Loop(
-            operands=(*carry_bars, *sums, *self.constants, *self.xs, *y_bars),
-            body=self.body,
+            operands=(*start, *constants, *xs, *y_bars),
+            body=body,
             count=node.count,
-            carry_count=len(carry_bars) + len(sums),
-            constant_count=len(self.constants),
+            carry_count=len(start),
+            constant_count=len(constants),
             is_reversed=not node.is_reversed,
             checkpoint=node.checkpoint,
             span=node.span,
         )
-        return spread(backward.results, self.flags)
+        return spread(backward.results, flags)
+
+    return saving, pullback
 
 
-def linearise_loop(node: Loop, wanted: Sequence[bool], walks: Walks) -> tuple[Loop, LoopPullback]:
-    """The loop that also returns the carries that its pullback reads, and the pullback."""
+def _backward_body(
+    node: Loop, flags: Sequence[bool], y_flags: Sequence[bool], walks: Walks
+) -> tuple[Graph, Parts[Value]]:
+    """One backward iteration, and the inputs of the primal body that it reads.
+
+    In: k, cotangents of carries, summed cotangents of constants; constants; saved carries, xs,
+    cotangents of ys. Out: the cotangents of carries, constants, xs.
+    """
     count = node.carry_count
-    flags = (*active_carries(node, wanted, walks), *wanted[count:])
     flagged = parts_of(flags, node)
     k, *inputs = node.body.inputs
     parts = parts_of(inputs, node)
-    y_flags = tuple(walks.depends(node.body, [False, *flags])[count:])
     bars = flagged_inputs(node.body.outputs, (*flagged.carries, *y_flags))
     pulled = parts_of(walks.pull(node.body, bars, [False, *flags])[1:], node)
-    sums = [Value(v.type) for v in selected(parts.constants, flagged.constants)]
+    sums = fresh(selected(parts.constants, flagged.constants))
     outputs = (
         *wanted_or_zeros(pulled.carries, parts.carries, flagged.carries),
         *accumulated(sums, selected(pulled.constants, flagged.constants)),
         *wanted_or_zeros(pulled.xs, parts.xs, flagged.xs),
     )
-    read = read_by(outputs)
-    constants, carries, xs = (
-        [v for v in group if v in read] for group in (parts.constants, parts.carries, parts.xs)
-    )
-    saving = replace(node, body=Graph(node.body.inputs, (*node.body.outputs, *carries)))
-    # Silent, because it recomputes parts of the primal.
-    body = silent_graph(
-        Graph(
-            (k, *kept(bars[:count]), *sums, *constants, *carries, *xs, *kept(bars[count:])), outputs
-        )
-    )
-    operand_of = dict(zip(inputs, node.operands, strict=True))
-    pullback = LoopPullback(
-        node=saving,
-        body=body,
-        flags=flags,
-        y_flags=y_flags,
-        constants=tuple(operand_of[v] for v in constants),
-        xs=(*saving.results[len(node.results) :], *(operand_of[v] for v in xs)),
-    )
-    return saving, pullback
+    groups = (parts.carries, parts.constants, parts.xs)
+    values = read_by(outputs)
+    read = Parts(*(tuple(v for v in group if v in values) for group in groups))
+    primals = (*read.constants, *read.carries, *read.xs)
+    body = Graph((k, *kept(bars[:count]), *sums, *primals, *kept(bars[count:])), outputs)
+    return silent_graph(body), read  # Silent, because it recomputes parts of the primal.
 
 
 # -- square-root checkpoints ----------------------------------------------------------------------

@@ -98,9 +98,9 @@ class LinearisedGraph:
         """The results of the node that replaces `node` and keeps what its pullback reads."""
         wanted = [v in self._active for v in node.operands]
         if isinstance(node, WhileLoop):
-            results, pullback = while_loops.linearise_while(node, wanted, WALKS)
-            self._pullbacks[pullback.node] = pullback
-            return results
+            keeping, pullback = while_loops.linearise_while(node, wanted, WALKS)
+            self._pullbacks[keeping] = pullback
+            return (*keeping.results[: node.carry_count], keeping.results[-1])
         if isinstance(node, Subgraph):
             keeping, pullback = subgraphs.linearise(node, wanted, WALKS)
         elif node.checkpoint == "all":

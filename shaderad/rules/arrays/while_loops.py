@@ -7,16 +7,17 @@ backward loop reads the rows from the last one that was filled to the first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from shaderad.ir import ops
 from shaderad.ir.arrays import ArrayType, Graph, Value, WhileLoop
-from shaderad.ir.types import INT, is_bool, with_scalar
+from shaderad.ir.types import INT, is_bool
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives, gather, scatter_add
 from shaderad.rules.arrays.loops import K, active_carries
 from shaderad.rules.arrays.subgraphs import (
+    Pullback,
     Walks,
     accumulated,
     flagged_inputs,
@@ -56,77 +57,62 @@ def push_while(node: WhileLoop, dots: Derivatives, walks: Walks) -> Derivatives:
     return [*spread(loop.results[count : loop.carry_count], active), None]
 
 
-@dataclass(frozen=True, slots=True)
-class WhilePullback:
-    """The pullback of a while loop: a loop that counts down the iterations that ran."""
-
-    node: WhileLoop
-    body: Graph
-    """In: the iteration number, cotangents of carries, summed cotangents of constants; constants;
-    stacks of saved carries. Out: the first three."""
-    flags: tuple[bool, ...]
-    """Flags of the operands that get a cotangent."""
-    constants: tuple[Value, ...]
-    """The constants of the loop that `body` reads, then the stacks."""
-
-    def __call__(self, bars: Derivatives) -> Derivatives:
-        node, count = self.node, len(self.active)
-        constants = node.operands[node.carry_count :]
-        sums = [b.zeros(v.type) for v in selected(constants, self.flags[count:])]
-        start = wanted_or_zeros(bars, node.results, self.active)
-        loop = WhileLoop(
-            operands=(b.plus(node.results[-1], -1), *start, *sums, *self.constants),
-            condition=_not_negative(self.body.inputs),
-            body=self.body,
-            carry_count=1 + len(start) + len(sums),
-            limit=node.limit,
-            span=node.span,
-        )
-        operand_bars = spread(loop.results[1:-1], self.flags)
-        added = [None] * (node.carry_count - count)  # the number and the stacks start at zeros
-        return [*operand_bars[:count], *added, *operand_bars[count:]]
-
-    @property
-    def active(self) -> tuple[bool, ...]:
-        """The flags of the carries."""
-        constant_count = len(self.node.operands) - self.node.carry_count
-        return self.flags[: len(self.flags) - constant_count]
-
-
 def linearise_while(
     node: WhileLoop, wanted: Sequence[bool], walks: Walks
-) -> tuple[tuple[Value, ...], WhilePullback]:
-    """The results of the loop that saves the carries its pullback reads, and the pullback."""
+) -> tuple[WhileLoop, Pullback]:
+    """The loop that saves the carries its pullback reads, and the pullback: a loop that counts down
+    the iterations that ran.
+    """
     count = node.carry_count
     active = active_carries(node, wanted, walks)
     flags = (*active, *wanted[count:])
     carries, constants = node.body.inputs[:count], node.body.inputs[count:]
     bars = flagged_inputs(node.body.outputs, active)
     pulled = walks.pull(node.body, bars, flags)
-    sums = [Value(v.type) for v in selected(constants, flags[count:])]
+    sums = fresh(selected(constants, flags[count:]))
     outputs = (
         *wanted_or_zeros(pulled, carries, active),
         *accumulated(sums, selected(pulled[count:], flags[count:])),
     )
     read = read_by(outputs)
     saved = [k for k, v in enumerate(carries) if v in read]
-    used = [v for v in constants if v in read]
+    used = [(v, x) for v, x in zip(constants, node.operands[count:], strict=True) if v in read]
     saving = _saving(node, saved)
     stacks = saving.results[count + 1 : -1]
-    position, stack_inputs = Value(K), fresh(stacks)
+    others = (*kept(bars), *sums, *(v for v, _ in used))
+    body = _at_saved_carries(Graph((*(carries[k] for k in saved), *others), outputs), stacks)
+
+    def pullback(bars: Derivatives) -> Derivatives:
+        zeros = [b.zeros(v.type) for v in selected(node.operands[count:], flags[count:])]
+        start = [*wanted_or_zeros(bars, saving.results, active), *zeros]
+        loop = WhileLoop(
+            operands=(b.plus(saving.results[-1], -1), *start, *(x for _, x in used), *stacks),
+            condition=_not_negative(body.inputs),
+            body=body,
+            carry_count=1 + len(start),
+            limit=node.limit,
+            span=node.span,
+        )
+        operand_bars = spread(loop.results[1:-1], flags)
+        added = [None] * (saving.carry_count - count)  # the number and the stacks start at zeros
+        return [*operand_bars[:count], *added, *operand_bars[count:]]
+
+    return saving, pullback
+
+
+def _at_saved_carries(pulled: Graph, stacks: Sequence[Value]) -> Graph:
+    """One backward iteration, from `pulled`, whose first inputs are the carries on the `stacks`.
+
+    In: the iteration number, the other inputs of `pulled`, the stacks. Out: the number before, the
+    outputs of `pulled`.
+    """
+    carries, others = pulled.inputs[: len(stacks)], pulled.inputs[len(stacks) :]
+    position, rows = Value(K), fresh(stacks)
     restored = [
-        _restored(gather(stack, position), carries[k])
-        for stack, k in zip(stack_inputs, saved, strict=True)
+        _restored(gather(row, position), carry) for row, carry in zip(rows, carries, strict=True)
     ]
-    others = (*kept(bars), *sums, *used)
-    at_carries = Graph((*(carries[k] for k in saved), *others), outputs)
-    body = Graph(
-        (position, *others, *stack_inputs),
-        (b.plus(position, -1), *instantiate(at_carries, (*restored, *others))),
-    )
-    operand_of = dict(zip(node.body.inputs, node.operands, strict=True))
-    pullback = WhilePullback(saving, body, flags, (*(operand_of[v] for v in used), *stacks))
-    return (*saving.results[:count], saving.results[-1]), pullback
+    outputs = (b.plus(position, -1), *instantiate(pulled, (*restored, *others)))
+    return Graph((position, *others, *rows), outputs)
 
 
 def _saving(node: WhileLoop, saved: Sequence[int]) -> WhileLoop:
@@ -137,12 +123,10 @@ def _saving(node: WhileLoop, saved: Sequence[int]) -> WhileLoop:
     count = node.carry_count
     carries, constants = node.body.inputs[:count], node.body.inputs[count:]
     position = Value(K)
-    stacks = [_stack(node, carries[k]) for k in saved]
+    stored = [_storable(carries[k]) for k in saved]
+    stacks = [b.zeros(ArrayType(v.element, (node.limit, *v.shape))) for v in stored]
     rows = fresh(stacks)
-    pushed = [
-        scatter_add(row, _storable(carries[k]), position)
-        for row, k in zip(rows, saved, strict=True)
-    ]
+    pushed = [scatter_add(row, v, position) for row, v in zip(rows, stored, strict=True)]
     inputs = (*carries, position, *rows, *constants)
     tested = fresh(inputs)
     primals = (*tested[:count], *tested[count + 1 + len(rows) :])
@@ -161,22 +145,14 @@ def _not_negative(inputs: Sequence[Value]) -> Graph:
     return Graph(tested, (b.applied(ops.GE, tested[0], b.full((), c.whole(0))),))
 
 
-def _stack(node: WhileLoop, carry: Value) -> Value:
-    stored = _storable(carry)
-    return b.zeros(ArrayType(stored.element, (node.limit, *carry.shape)))
-
-
 def _storable(carry: Value) -> Value:
     """`carry`, bools converted to ints, so that a scatter-add can store it."""
     if not is_bool(carry.element):
         return carry
-    x = c.variable("x", carry.element)
-    t = with_scalar(carry.element, INT)
-    return b.elementwise(c.convert(t, x), {"x": carry}, carry.shape)
+    return b.composed(lambda x: c.convert(INT, *x), [carry])
 
 
 def _restored(stored: Value, carry: Value) -> Value:
     if not is_bool(carry.element):
         return stored
-    x = c.variable("x", stored.element)
-    return b.elementwise(c.convert(carry.element, x), {"x": stored}, carry.shape)
+    return b.composed(lambda x: c.convert(carry.element, *x), [stored])

@@ -14,6 +14,7 @@ from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr, Function, Kernel, Parameter, Stmt
 from shaderad.ir.types import INT, VOID, Type, is_differentiable, is_float, memory_of
 from shaderad.ir.walk import all_expressions, changed, reads, rewrite_body, statements, writes
+from shaderad.rules import composing as c
 from shaderad.rules.body import Body
 from shaderad.rules.nodes import Adjoint, InOut, Pushed, PushedKernel, Split
 from shaderad.rules.pulling.names import activity
@@ -44,7 +45,7 @@ def split_function(adjoints: Adjoints, f: Function, wanted: frozenset[int]) -> S
     given = frozenset(p.name for p in pulled.parameters)
     back = without_dead(statements[start:], _in_out(pulled.parameters))
     saved = (live_before(back, frozenset()) - given) & changed(statements[:start])
-    types = {**pulled.types, **pulled.body.local_types}
+    types = pulled.types
     kept = tuple(Parameter(name=n, type=types[n]) for n in sorted(saved))
 
     def keeping(*names: str) -> Adjoint:
@@ -69,16 +70,17 @@ def _pulling(adjoints: Adjoints, f: Function, wanted: frozenset[int]) -> Callabl
         }
         result_bar = body.fresh("result_bar")
         active = activity(plain.body, bars, (), adjoints.wanted, adjoints.seeds)
-        given = nodes.Var(type=f.result, name=result_bar) if is_differentiable(f.result) else None
         names = [p.name for p in f.parameters]
         types = plain.local_types
-        result = body.local("result", f.result) if given is not None else None
-        sweeps = Sweeps(adjoints, body, types, active, names, bars, memory, given, result)
+        result, given = None, ()
+        if is_differentiable(f.result):
+            result = (body.local("result", f.result).name, c.variable(result_bar, f.result))
+            given = (Parameter(name=result_bar, type=f.result),)
+        sweeps = Sweeps(adjoints, body, types, active, names, bars, memory, result)
         back = sweeps.run(plain.body)
-        given_bar = () if given is None else (Parameter(name=result_bar, type=f.result),)
         in_out = (InOut(name=bars[p.name], type=p.type) for p in f.parameters if p.name in bars)
-        parameters = (*f.parameters, *given_bar, *in_out)
-        return _Pulled(body, parameters, types, sweeps, back, result.name if result else "")
+        parameters = (*f.parameters, *given, *in_out)
+        return _Pulled(body, parameters, types, sweeps, back, result[0] if result else "")
 
     return pulled
 
@@ -136,13 +138,16 @@ class _Pulled:
 
     body: Body
     parameters: tuple[Parameter, ...]
-    types: Mapping[str, Type]
-    """The types of the names in the primal."""
+    primal_types: Mapping[str, Type]
     sweeps: Sweeps
     back: int
     """The position among the statements at which the reverse sweep starts."""
     result: str = ""
     """The local that holds the return value, if that has a cotangent."""
+
+    @property
+    def types(self) -> dict[str, Type]:
+        return {**self.primal_types, **self.body.local_types}
 
 
 def _in_out(parameters: tuple[Parameter, ...]) -> frozenset[str]:
@@ -164,7 +169,7 @@ def _fitting(
         pulled = pull(memory)
         given = frozenset(p.name for p in pulled.parameters)
         body = tidied(tuple(pulled.body.statements), pulled.body.local_types, given)
-        types = {**pulled.types, **pulled.body.local_types}
+        types = pulled.types
         names = _names_in(without_dead(body, _in_out(pulled.parameters)))
         kept = {n: span for n, span in pulled.sweeps.kept.items() if n in names}
         if sum(memory_of(types[n]) for n in kept) <= MEMORY:
@@ -185,19 +190,12 @@ def _function(
     body = _without_unread_results(body, pulled.sweeps.splits, _in_out(parameters))
     temporaries = of.temporaries if isinstance(of, Pushed | PushedKernel) else frozenset[str]()
     buffers = of.buffers if isinstance(of, Function) else tuple(b.name for b in of.buffers)
-    types = {**pulled.types, **pulled.body.local_types}
     inside = _names_in(body) - {p.name for p in parameters}
-    return Adjoint(
-        name=name,
-        parameters=parameters,
-        result=VOID,
-        body=body,
-        local_types={n: t for n, t in types.items() if n in inside},
-        buffers=buffers,
-        span=of.span,
-        shown={bar: n for n, bar in pulled.sweeps.bars.items()
-               if n in pulled.types.keys() - temporaries},
-    )  # fmt: skip
+    local_types = {n: t for n, t in pulled.types.items() if n in inside}
+    users = pulled.primal_types.keys() - temporaries
+    shown = {bar: n for n, bar in pulled.sweeps.bars.items() if n in users}
+    return Adjoint(name=name, parameters=parameters, result=VOID, body=body, shown=shown,
+                   local_types=local_types, buffers=buffers, span=of.span)  # fmt: skip
 
 
 def _without_unread_results(
@@ -236,13 +234,7 @@ def _names_in(body: tuple[Stmt, ...]) -> set[str]:
 def tidied(
     body: tuple[Stmt, ...], types: Mapping[str, Type], given: frozenset[str]
 ) -> tuple[Stmt, ...]:
-    """`body` with simplified sums.
-
-    Args:
-        body: Statements in which unassigned locals are 0.
-        types: The types of locals.
-        given: Names that have values before the body.
-    """
+    """`body` with simplified sums; unassigned locals are 0, except for the names `given`."""
     unset = {n for n, t in types.items() if is_float(t) and n not in given}
     return _block(body, unset)
 
@@ -251,26 +243,20 @@ def _block(body: tuple[Stmt, ...], unset: set[str]) -> tuple[Stmt, ...]:
     """Removes the names that the block assigns from `unset`, the names that are still 0."""
     out: list[Stmt] = []
     for s in body:
-        if isinstance(s, nodes.If):
-            sides = [(block, set(unset)) for block in (s.then, s.otherwise)]
-            then, otherwise = (_block(block, inside) for block, inside in sides)
-            out.append(replace(s, then=then, otherwise=otherwise))
-        elif isinstance(s, nodes.For | nodes.While):
-            out.append(replace(s, body=_block(s.body, unset - writes(s.body))))
-        else:
-            out.append(_first(s, unset))
+        match s:
+            case nodes.If():
+                sides = [(block, set(unset)) for block in (s.then, s.otherwise)]
+                then, otherwise = (_block(block, inside) for block, inside in sides)
+                out.append(replace(s, then=then, otherwise=otherwise))
+            case nodes.For() | nodes.While():
+                out.append(replace(s, body=_block(s.body, unset - writes(s.body))))
+            case nodes.Assign(
+                path=(), value=nodes.Apply(op=ops.ADD, args=(nodes.Var(name=name), more))
+            ) if name == s.name and name in unset:
+                out.append(replace(s, value=more))
+            case _:
+                out.append(s)
         unset -= writes((s,))
         if isinstance(s, nodes.Evaluate) and isinstance(s.call, nodes.Call):
             unset -= {a.name for a in s.call.args if isinstance(a, nodes.Var)}
     return tuple(out)
-
-
-def _first(s: Stmt, unset: set[str]) -> Stmt:
-    if not isinstance(s, nodes.Assign) or s.path or s.name not in unset:
-        return s
-    value = s.value
-    if not isinstance(value, nodes.Apply) or value.op != ops.ADD:
-        return s
-    total, more = value.args
-    is_first = isinstance(total, nodes.Var) and total.name == s.name
-    return replace(s, value=more) if is_first else s

@@ -128,11 +128,8 @@ class Repeated:
     ) -> list[State] | None:
         """Allocates memory for the values of names after a statement of each iteration.
 
-        `None` if the memory is exhausted, or the loop is unbounded.
-
-        Args:
-            names: Names -> their versions in the reverse sweep.
-            type_of: The type of a name.
+        `names` maps them to their versions in the reverse sweep. `None` if the memory is exhausted,
+        or the loop is unbounded.
         """
         size = sum(memory_of(type_of(name)) for name in names) * self._count
         if not self._count or size > self._free_bytes:
@@ -205,9 +202,8 @@ class Repeated:
     ) -> tuple[Stmt, ...]:
         """The loop in the forward sweep, with a count of its iterations.
 
-        Args:
-            keeping: Statements at the start of each iteration.
-            results: Position of a statement in the body -> values that are saved after it.
+        Each iteration starts with `keeping`; `results` maps the position of a statement in the
+        body to values that are saved after it.
         """
         s = self._loop
         body = tuple(
@@ -273,9 +269,7 @@ class Repeated:
     ) -> tuple[list[Stmt], list[Stmt]]:
         """Statements before the reverse loop, and those that recompute the state of an iteration.
 
-        Args:
-            states: The carried names, some of whose states are saved.
-            versions: Names that the loop assigns -> their versions in the reverse sweep.
+        `versions` maps names that the loop assigns to their versions in the reverse sweep.
         """
         s, body = self._loop, self._body
         back = self._reverse_variable()

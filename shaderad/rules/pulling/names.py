@@ -41,14 +41,10 @@ def activity(
     wanted: frozenset[str],
     seeds: frozenset[str],
 ) -> frozenset[str]:
-    """The names that vary with an input and influence a result; these have cotangents.
+    """The names in `body` that vary with an input and influence a result: they have cotangents.
 
-    Args:
-        body: Statements without jumps.
-        given: Parameters whose cotangents are wanted.
-        results: Names whose cotangents are given.
-        wanted: Arrays whose gradients are wanted.
-        seeds: Written arrays that have cotangents.
+    Inputs are the parameters `given` and the arrays `wanted`; results are the names `results`, and
+    what is written to the arrays `seeds`.
     """
     assigned = [s for s in statements(body) if isinstance(s, nodes.Assign)]
     varied = _closed(

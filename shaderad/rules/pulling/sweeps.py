@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -20,26 +21,23 @@ from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import INT, UINT, Void, is_differentiable
-from shaderad.ir.walk import all_expressions, indices, map_children, map_indices, statements
-from shaderad.rules import composing as c
+from shaderad.ir.walk import all_expressions, map_children, map_indices, statements
 from shaderad.rules.expressions import active_parts, in_order, operands
 from shaderad.rules.nodes import Cotangent
-from shaderad.rules.pulling.calls import Back, CallSweeps, operands_of
-from shaderad.rules.pulling.cotangents import Additions, additions, parts_of, reached
+from shaderad.rules.pulling.cotangents import parts_of, reached
 from shaderad.rules.pulling.loops import Repeated, assigned_names
 from shaderad.rules.pulling.names import reached_from
 from shaderad.rules.pulling.replays import Replay
+from shaderad.rules.pulling.values import ValueSweeps
 
 
-class Sweeps(CallSweeps):
+class Sweeps(ValueSweeps):
     """Both sweeps over the statements of one body."""
 
     def run(self, body: tuple[Stmt, ...], results: Mapping[str, str] = MappingProxyType({})) -> int:
         """Emits both sweeps and returns the position at which the reverse sweep starts.
 
-        Args:
-            body: All statements.
-            results: Names -> locals that receive their values after the forward sweep.
+        `results` maps names to locals that receive their values after the forward sweep.
         """
         back = self.block(body, {})
         for name, out in results.items():
@@ -55,12 +53,10 @@ class Sweeps(CallSweeps):
         targets: Mapping[str, str],
         note: Callable[[Stmt], None] = lambda s: None,
     ) -> tuple[Stmt, ...]:
-        """Emits the forward sweep and returns the reverse sweep.
+        """Emits the forward sweep of a block and returns its reverse sweep.
 
-        Args:
-            body: A block.
-            targets: Names -> versions that must hold their values after the block.
-            note: Called with each statement after it has been emitted.
+        `targets` maps names to versions that must hold their values after the block; `note` is
+        called with each statement after it has been emitted.
         """
         outer, self._tape = self._tape, []
         outer_reads = self._numbers, self._elements
@@ -161,7 +157,7 @@ class Sweeps(CallSweeps):
     def assign(self, s: nodes.Assign, targets: Mapping[str, str]) -> None:
         path = self._path(s.path)
         if isinstance(s.value, nodes.Call) and not path and self._names.is_active_expr(s.value):
-            call = replace(s.value, args=tuple(self._value(a) for a in s.value.args))
+            call = replace(s.value, args=tuple(map(self._value, s.value.args)))
             restore = self._restore(s.name, ())
             version = self._start(s.name, (), targets)
             self._call(call, version)
@@ -196,77 +192,12 @@ class Sweeps(CallSweeps):
         old = self._body.named(f"{name}_old", reached(current, path), self._body.span)
         return nodes.Assign(name=current.name, path=path, value=old, span=self._body.span)
 
-    def _assigned(
-        self, version: str, path: tuple[nodes.Step, ...], value: Expr, span: nodes.Span
-    ) -> None:
-        """``version<path> = value``, in both sweeps."""
-        is_pulled = self._names.is_active(version) and is_differentiable(value.type)
-        added: Additions = []
-        taken: nodes.Var | None = None
-        if is_pulled:
-            bar = reached(self._names.bar(version), path)
-            added, taken = self._taken(version, path, value, bar)
-
-        def write(new: list[Expr]) -> None:
-            self._body.assign(version, new[0], span, path)
-
-        is_whole = not path and not c.holds_array(value.type)
-        name = nodes.Var(type=value.type, name=version) if is_whole else None
-        shared = self._forward((value,), operands_of(added), write, name)
-        if is_pulled:
-            self._back(shared, lambda back: self._reverse(version, path, added, taken, back))
-
-    def _taken(
-        self, version: str, path: tuple[nodes.Step, ...], value: Expr, bar: Expr
-    ) -> tuple[Additions, nodes.Var | None]:
-        """The additions for the cotangent `bar` of a write.
-
-        If `value` reads the name that is written, `bar` must be copied to a local, which comes
-        second, before it is cleared.
-        """
-        base = self._names.base_of(version)
-        added = additions(self._names, value, bar)
-        own = [t for t, _ in added if self._names.base_of(t.name) == base]
-        if (own or indices(path)) and not (path == () and all(t.path == () for t in own)):
-            taken = self._body.local(f"{base}_taken", bar.type)
-            return additions(self._names, value, taken), taken
-        return added, None
-
-    def _reverse(
-        self,
-        version: str,
-        path: tuple[nodes.Step, ...],
-        added: Additions,
-        taken: nodes.Var | None,
-        back: Back,
-    ) -> None:
-        """The reverse sweep of an assignment."""
-        bar = self._names.bar(version)
-        part = reached(bar, path)
-        cleared = nodes.Assign(name=bar.name, path=path, value=c.zero(part.type))
-        if taken is not None:
-            self._body.assign(taken.name, part)
-            self._body.add(cleared)
-            self._add_all(added, back)
-            return
-        base = self._names.base_of(version)
-        own = None
-        for target, value in added:
-            if self._names.base_of(target.name) == base:
-                own = back(value)
-            else:
-                self._add(target, back(value), back)
-        if own is None:
-            self._body.add(cleared)
-        elif own != bar:
-            self._body.assign(bar.name, own)
-
     def evaluate(self, s: nodes.Evaluate, _: Mapping[str, str]) -> None:
         call = s.call
         if not isinstance(call, nodes.Call):
             self._body.add(replace(s, call=self._names.now(call)))
             return
-        call = replace(call, args=tuple(self._value(a) for a in call.args))
+        call = replace(call, args=tuple(map(self._value, call.args)))
         if not isinstance(call.type, Void):
             self._call(call, self._names.local("unused", call.type).name)
         elif self._adjoints.has_cotangents(call.function):
@@ -293,14 +224,8 @@ class Sweeps(CallSweeps):
         cotangent = Cotangent(type=value.type, buffer=s.buffer, indices=(index,), path=path,
                               write_number=number, of=of, span=s.span)  # fmt: skip
         bar = self._body.local("cotangent", value.type)
-        added = additions(self._names, value, bar)
-        shared = self._forward((value,), operands_of(added), lambda new: None)
-
-        def reverse(back: Back) -> None:
-            self._body.assign(bar.name, parts_of(cotangent), s.span)
-            self._add_all(added, back)
-
-        self._back(shared, reverse)
+        read = nodes.Assign(name=bar.name, value=parts_of(cotangent), span=s.span)
+        self._pulled(value, bar, lambda new: None, read)
 
     # -- control flow -------------------------------------------------------------------------
 
@@ -407,18 +332,10 @@ class Sweeps(CallSweeps):
 
     def result(self, s: nodes.Return, _: Mapping[str, str]) -> None:
         """The reverse sweep starts with the cotangent of the return value."""
-        if s.value is None or self._result_bar is None:
-            return
-        value = self._value(s.value)
-        added = additions(self._names, value, self._result_bar)
-        name = self._result
-
-        def write(new: list[Expr]) -> None:
-            if name is not None:
-                self._body.assign(name.name, new[0], s.span)
-
-        shared = self._forward((value,), operands_of(added), write)
-        self._back(shared, lambda back: self._add_all(added, back))
+        if s.value is not None and self._result is not None:
+            name, bar = self._result
+            write = partial(self._body.assign, name, span=s.span)
+            self._pulled(self._value(s.value), bar, lambda new: write(new[0]))
 
     def check(self, s: nodes.Assert, _: Mapping[str, str]) -> None:
         self._body.add(replace(s, condition=self._names.now(s.condition)))

@@ -119,11 +119,8 @@ class _Search:
                     varying.add(s.name)
             elif isinstance(s, nodes.Evaluate) and isinstance(s.call, nodes.Call):
                 pairs = zip(s.call.function.parameters, s.call.args, strict=True)
-                varying |= {
-                    arg.name
-                    for p, arg in pairs
-                    if isinstance(p, InOut) and isinstance(arg, nodes.Var)
-                }
+                in_out = (arg for p, arg in pairs if isinstance(p, InOut))
+                varying |= {arg.name for arg in in_out if isinstance(arg, nodes.Var)}
             elif isinstance(s, nodes.For) and inside:
                 varying.add(s.variable)
             for block in blocks(s):
@@ -137,25 +134,17 @@ class _Search:
                 if not any(self._varies(e, varying) for e in address):
                     self.additions.append(s)
             if isinstance(s, nodes.Evaluate) and isinstance(s.call, nodes.Call):
-                self._call(s.call, varying, is_divergent=is_divergent)
+                f, args = s.call.function, s.call.args
+                if isinstance(f, Adjoint):
+                    pairs = zip(f.parameters, args, strict=True)
+                    names = {p.name for p, arg in pairs if self._varies(arg, varying)}
+                    self._note(f, names, is_divergent=is_divergent)
             for e in all_expressions((s,)) if not blocks(s) else ():
                 if isinstance(e, nodes.Call):
                     self._inside(e.function)
             inside = is_divergent or self._diverges(s, varying)
             for block in blocks(s):
                 self._collect(block, varying, is_divergent=inside)
-
-    def _call(self, call: nodes.Call, varying: set[str], *, is_divergent: bool) -> None:
-        f = call.function
-        if not isinstance(f, Adjoint):
-            self._inside(f)
-            return
-        names = {
-            p.name
-            for p, arg in zip(f.parameters, call.args, strict=True)
-            if self._varies(arg, varying)
-        }
-        self._note(f, names, is_divergent=is_divergent)
 
     def _inside(self, f: Function) -> None:
         """Treats adjoints that `f` calls as divergent, because `f` may hold jumps."""

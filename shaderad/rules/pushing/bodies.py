@@ -30,26 +30,7 @@ Both = tuple[Expr, "Expr | None"]
 """A value and its tangent."""
 
 
-def push_body(
-    functions: PushedFunctions,
-    body: Body,
-    statements: tuple[Stmt, ...],
-    types: Mapping[str, Type],
-    constants: frozenset[str],
-) -> None:
-    """Adds `statements`, with tangents, to `body`.
-
-    Args:
-        functions: The pushed functions of the kernel.
-        body: Receives the statements.
-        statements: To push.
-        types: The type of each name that they assign.
-        constants: Names without tangents.
-    """
-    _Pusher(functions, body, types, constants).block(statements)
-
-
-class _Pusher:
+class BodyPusher:
     """Pushes the statements of one body."""
 
     def __init__(
@@ -59,10 +40,12 @@ class _Pusher:
         types: Mapping[str, Type],
         constants: frozenset[str],
     ) -> None:
+        """`body` receives the statements, `types` are those of assigned names."""
         self._functions = functions
         self._body = body
         self._types = types
         self._constants = constants
+        """Names without tangents."""
         self._after: tuple[Stmt, ...] = ()
         """Statements that the innermost loop runs after each iteration."""
 
@@ -349,25 +332,25 @@ def _chosen(e: nodes.Conditional, condition: Expr, sides: list[Expr]) -> Expr:
     return replace(e, condition=condition, if_true=if_true, if_false=if_false)
 
 
-_EXPRESSIONS: dict[type[Expr], Callable[[_Pusher, Any], Both]] = {
-    nodes.Var: _Pusher.var,
-    nodes.Load: _Pusher.load,
-    nodes.Conditional: _Pusher.conditional,
-    nodes.Call: _Pusher.call,
-    nodes.Detach: _Pusher.detached,
+_EXPRESSIONS: dict[type[Expr], Callable[[BodyPusher, Any], Both]] = {
+    nodes.Var: BodyPusher.var,
+    nodes.Load: BodyPusher.load,
+    nodes.Conditional: BodyPusher.conditional,
+    nodes.Call: BodyPusher.call,
+    nodes.Detach: BodyPusher.detached,
 }
-_STATEMENTS: dict[type[Stmt], Callable[[_Pusher, Any], None]] = {
-    nodes.Assign: _Pusher.assign,
-    nodes.Store: _Pusher.store,
-    nodes.Accumulate: _Pusher.store,
-    NumberedAccumulate: _Pusher.store,
-    nodes.Evaluate: _Pusher.evaluate,
-    nodes.Assert: _Pusher.check,
-    nodes.Print: _Pusher.omit,
-    nodes.Return: _Pusher.result,
-    nodes.If: _Pusher.branch,
-    nodes.For: _Pusher.for_loop,
-    nodes.While: _Pusher.while_loop,
-    nodes.Break: _Pusher.break_loop,
-    nodes.Continue: _Pusher.continue_loop,
+_STATEMENTS: dict[type[Stmt], Callable[[BodyPusher, Any], None]] = {
+    nodes.Assign: BodyPusher.assign,
+    nodes.Store: BodyPusher.store,
+    nodes.Accumulate: BodyPusher.store,
+    NumberedAccumulate: BodyPusher.store,
+    nodes.Evaluate: BodyPusher.evaluate,
+    nodes.Assert: BodyPusher.check,
+    nodes.Print: BodyPusher.omit,
+    nodes.Return: BodyPusher.result,
+    nodes.If: BodyPusher.branch,
+    nodes.For: BodyPusher.for_loop,
+    nodes.While: BodyPusher.while_loop,
+    nodes.Break: BodyPusher.break_loop,
+    nodes.Continue: BodyPusher.continue_loop,
 }

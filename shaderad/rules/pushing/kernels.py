@@ -28,7 +28,7 @@ from shaderad.rules import composing as c
 from shaderad.rules.body import Body
 from shaderad.rules.nodes import Pushed, PushedKernel, primal_name
 from shaderad.rules.pairs import DERIVATIVE
-from shaderad.rules.pushing.bodies import push_body
+from shaderad.rules.pushing.bodies import BodyPusher
 
 if TYPE_CHECKING:
     from shaderad.rules.transforms import Transforms
@@ -77,7 +77,7 @@ def push_kernel(
         if is_differentiable(types[name]):  # A uniform that is assigned: its tangent starts at 0.
             body.add(nodes.Assign(name=body.dot(name), value=nodes.Zero(type=types[name])))
     constants -= writes(kernel.body)
-    push_body(functions, body, kernel.body, types, constants)
+    BodyPusher(functions, body, types, constants).block(kernel.body)
     added = (KernelParameter(name=dots[primal.name], type=primal.type) for primal in primals)
     return PushedKernel(
         name=f"{kernel.name}_push",
@@ -197,7 +197,7 @@ class PushedFunctions:
         for name in sorted(changed):
             body.local_types[body.dot(name)] = types[name]
             body.add(nodes.Assign(name=body.dot(name), value=c.zero(types[name]), span=f.span))
-        push_body(self, body, f.body, types, frozenset(constants - changed))
+        BodyPusher(self, body, types, frozenset(constants - changed)).block(f.body)
         result = Tuple((f.result, f.result)) if is_differentiable(f.result) else f.result
         return Pushed(
             name=f"{f.name}_push", parameters=(*f.parameters, *dots), result=result,

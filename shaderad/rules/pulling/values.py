@@ -1,4 +1,4 @@
-"""Calls in both sweeps: ``y = f(x)`` runs forward; its adjoint runs back, for the cotangent of `y`.
+"""Values in both sweeps: those of assignments, and of calls, which the reverse sweep pulls.
 
 An expression of the forward sweep may be needed in the reverse sweep too. Its parts that both read
 are computed once, and kept in locals.
@@ -24,6 +24,7 @@ from shaderad.rules.pulling.cotangents import (
     add_to,
     add_to_gradient,
     additions,
+    reached,
     target_of,
 )
 from shaderad.rules.pulling.names import VersionedNames
@@ -36,8 +37,8 @@ Back = Callable[[Expr], Expr]
 """Rewrites an expression of the forward sweep for the reverse sweep."""
 
 
-class CallSweeps:
-    """Both sweeps over the calls of one body."""
+class ValueSweeps:
+    """Both sweeps over the values of one body."""
 
     def __init__(
         self,
@@ -48,8 +49,7 @@ class CallSweeps:
         given: Iterable[str],
         bars: Mapping[str, str],
         memory: int,
-        result_bar: Expr | None = None,
-        result: nodes.Var | None = None,
+        result: tuple[str, Expr] | None = None,
     ) -> None:
         """Args:
         adjoints: The adjoints of the kernel's functions.
@@ -59,13 +59,12 @@ class CallSweeps:
         given: Names that have values before the body.
         bars: Names -> names of their cotangents, for the parameters of the adjoint.
         memory: Bytes for the states of one loop.
-        result_bar: The cotangent of the return value.
-        result: The local that receives the return value.
+        result: The local that receives the return value, and its cotangent.
         """
         self._adjoints = adjoints
         self._body = body
         self._names = VersionedNames(body, types, active, adjoints.wanted, given, bars)
-        self._result_bar, self._result = result_bar, result
+        self._result = result
         self._loops = 0
         """The nesting depth of loops around the current statement."""
         self._tape: list[tuple[Stmt, ...]] = []
@@ -127,6 +126,79 @@ class CallSweeps:
             add_to_gradient(self._body, load, path, value)
         else:
             add_to(self._body, self._names.bar(target.name), path, value)
+
+    def _pulled(
+        self,
+        value: Expr,
+        bar: Expr,
+        write: Callable[[list[Expr]], None],
+        before: Stmt | None = None,
+    ) -> None:
+        """Passes `value` to `write`, and its cotangent `bar` back, after the statement `before`."""
+        added = additions(self._names, value, bar)
+
+        def reverse(back: Back) -> None:
+            if before is not None:
+                self._body.add(before)
+            self._add_all(added, back)
+
+        self._back(self._forward((value,), operands_of(added), write), reverse)
+
+    # -- assignments --------------------------------------------------------------------------
+
+    def _assigned(
+        self, version: str, path: tuple[nodes.Step, ...], value: Expr, span: nodes.Span
+    ) -> None:
+        """``version<path> = value``, in both sweeps."""
+        is_pulled = self._names.is_active(version) and is_differentiable(value.type)
+        added: Additions = []
+        taken: nodes.Var | None = None
+        if is_pulled:
+            base = self._names.base_of(version)
+            bar = reached(self._names.bar(version), path)
+            added = additions(self._names, value, bar)
+            own = [t for t, _ in added if self._names.base_of(t.name) == base]
+            # If `value` reads the name that is written, `bar` is copied before it is cleared.
+            if (own or indices(path)) and (path or any(t.path for t in own)):
+                taken = self._body.local(f"{base}_taken", bar.type)
+                added = additions(self._names, value, taken)
+
+        def write(new: list[Expr]) -> None:
+            self._body.assign(version, new[0], span, path)
+
+        is_whole = not path and not c.holds_array(value.type)
+        name = nodes.Var(type=value.type, name=version) if is_whole else None
+        shared = self._forward((value,), operands_of(added), write, name)
+        if is_pulled:
+            self._back(shared, lambda back: self._reverse(version, path, added, taken, back))
+
+    def _reverse(
+        self,
+        version: str,
+        path: tuple[nodes.Step, ...],
+        added: Additions,
+        taken: nodes.Var | None,
+        back: Back,
+    ) -> None:
+        """The reverse sweep of an assignment."""
+        bar = self._names.bar(version)
+        part = reached(bar, path)
+        if taken is not None:
+            self._body.assign(taken.name, part)
+            self._body.assign(bar.name, c.zero(part.type), path=path)
+            self._add_all(added, back)
+            return
+        base = self._names.base_of(version)
+        own = None
+        for target, value in added:
+            if self._names.base_of(target.name) == base:
+                own = back(value)
+            else:
+                self._add(target, back(value), back)
+        if own is None:
+            self._body.assign(bar.name, c.zero(part.type), path=path)
+        elif own != bar:
+            self._body.assign(bar.name, own)
 
     # -- calls --------------------------------------------------------------------------------
 
