@@ -163,8 +163,21 @@ def arrays_through(i: sad.Index, x: sad.In[float], w: sad.In[float], y: sad.Out[
     y[i] = a[0] + b[0] * a[i % 3] + b[1]
 
 
+@sad.kernel
+def calls_in_blocks(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    """The reverse of the uses before a block runs after that of the block, and adds to its sums."""
+    s, t = sad.sin(x[i]), sad.cos(x[i])
+    total = 2.0 * s + 3.0 * t
+    if x[i] > 0.5:
+        total += square(s, x[i])
+    for _k in range(3):
+        total += square(t, x[i])
+    y[i] = total
+
+
 ARGUMENTS = {
     custom_in_loops: (floats(N), 0.6),
+    calls_in_blocks: (floats(N),),
     tuples: (floats(N, 3), floats(N)),
     marches: (floats(N, 3), 0.7),
     arrays_through: (floats(N), floats(4)),

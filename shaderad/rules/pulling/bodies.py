@@ -249,14 +249,12 @@ def _block(body: tuple[Stmt, ...], unset: set[str]) -> tuple[Stmt, ...]:
                 then, otherwise = (_block(block, inside) for block, inside in sides)
                 out.append(replace(s, then=then, otherwise=otherwise))
             case nodes.For() | nodes.While():
-                out.append(replace(s, body=_block(s.body, unset - writes(s.body))))
+                out.append(replace(s, body=_block(s.body, unset - changed(s.body))))
             case nodes.Assign(
                 path=(), value=nodes.Apply(op=ops.ADD, args=(nodes.Var(name=name), more))
             ) if name == s.name and name in unset:
                 out.append(replace(s, value=more))
             case _:
                 out.append(s)
-        unset -= writes((s,))
-        if isinstance(s, nodes.Evaluate) and isinstance(s.call, nodes.Call):
-            unset -= {a.name for a in s.call.args if isinstance(a, nodes.Var)}
+        unset -= changed((s,))
     return tuple(out)
