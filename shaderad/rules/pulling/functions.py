@@ -19,7 +19,7 @@ from shaderad.ir.walk import (
     children,
     expressions,
     has_loops,
-    map_blocks,
+    map_statements,
     reads,
     rewrite_body,
     rewrite_statement,
@@ -86,7 +86,8 @@ class Adjoints:
         if not writes_memory(f):
             return f
         if f not in self._primals:
-            silent = _without(f.body, (nodes.Store, nodes.Accumulate, nodes.Print))
+            kinds = nodes.Store | nodes.Accumulate | nodes.Print
+            silent = map_statements(f.body, lambda s: () if isinstance(s, kinds) else (s,))
             body = rewrite_body(silent, self._primal_call)
             self._primals[f] = replace(f, body=body, backward=None, forward=None)
         return self._primals[f]
@@ -109,21 +110,21 @@ def _own_adjoint(adjoints: Adjoints, f: Function, wanted: frozenset[int]) -> Adj
     whole = _used_whole(plain.body) & pairs.keys()
     dots = {name: body.fresh(f"{name}_d") for name in pairs if name not in whole}
     pair_of = {name: body.fresh(f"{name}_pair") for name in whole}
-    statements = tuple(_unpaired_statement(s, dots, pair_of) for s in plain.body)
+    statements = map_statements(plain.body, lambda s: (_unpaired_statement(s, dots, pair_of),))
     start: list[Stmt] = []
     local_types = {n: t for n, t in plain.local_types.items() if n not in pairs}
     for name, t in pairs.items():
-        zero = nodes.Zero(type=tangent(t.primal))
+        zero = c.zero(tangent(t.primal))
         if name in dots:
             local_types[dots[name]] = tangent(t.primal)
             start.append(nodes.Assign(name=dots[name], value=zero, span=own.span))
         else:
             local_types[pair_of[name]] = t
-            primal = nodes.Var(type=t.primal, name=name)
-            pair = nodes.MakePair(type=t, primal=primal, derivative=zero)
+            pair = nodes.MakePair(type=t, primal=c.variable(name, t.primal), derivative=zero)
             start.append(nodes.Assign(name=pair_of[name], value=pair, span=own.span))
     if not adjoints.adds:
-        statements = _without(statements, (nodes.AccumulateGradient,))
+        kind = nodes.AccumulateGradient
+        statements = map_statements(statements, lambda s: () if isinstance(s, kind) else (s,))
     statements, local_types = adjoints.derivatives.plain(
         (*start, *statements), local_types, adds=adjoints.adds
     )
@@ -133,24 +134,18 @@ def _own_adjoint(adjoints: Adjoints, f: Function, wanted: frozenset[int]) -> Adj
     for k, bar in bars.items():
         t, name = f.parameters[k].type, names[k]
         if name in dots:
-            dot: Expr = nodes.Var(type=t, name=dots[name])
+            dot: Expr = c.variable(dots[name], t)
         else:
             pair_name = pair_of[name]
-            dot = c.field(nodes.Var(type=local_types[pair_name], name=pair_name), DERIVATIVE)
-        add_to(end, nodes.Var(type=t, name=bar), (), dot)
-    given = [Parameter(name=p.name, type=plain_type(_primal(p.type))) for p in own.parameters]
+            dot = c.field(c.variable(pair_name, local_types[pair_name]), DERIVATIVE)
+        add_to(end, c.variable(bar, t), (), dot)
+    primals = [Parameter(name=p.name, type=plain_type(_primal(p.type))) for p in own.parameters]
     added_to = [InOut(name=bar, type=f.parameters[k].type) for k, bar in bars.items()]
     return Adjoint(
-        name=own.name,
-        parameters=(*given, *added_to),
-        result=VOID,
-        body=(*statements, *end.statements),
-        local_types=local_types,
-        buffers=f.buffers,
-        span=own.span,
-        shown={dot: name for name, dot in dots.items()},
-        is_own=True,
-    )
+        name=own.name, parameters=(*primals, *added_to), result=VOID,
+        body=(*statements, *end.statements), local_types=local_types, buffers=f.buffers,
+        span=own.span, shown={dot: name for name, dot in dots.items()}, is_own=True,
+    )  # fmt: skip
 
 
 def _primal(t: Type) -> Type:
@@ -175,7 +170,6 @@ def _unpaired_statement(s: Stmt, dots: Mapping[str, str], pair_of: Mapping[str, 
         s = replace(s, name=dots[s.name], path=s.path[1:])
     elif isinstance(s, nodes.Assign) and s.name in pair_of:
         s = replace(s, name=pair_of[s.name])
-    s = map_blocks(s, lambda block: tuple(_unpaired_statement(t, dots, pair_of) for t in block))
     return rewrite_statement(s, lambda e: _unpaired(e, dots, pair_of))
 
 
@@ -186,9 +180,3 @@ def _unpaired(e: Expr, dots: Mapping[str, str], pair_of: Mapping[str, str]) -> E
         name = e.value.name if e.part == "p" else dots[e.value.name]
         return nodes.Var(type=e.type, name=name, span=e.span)
     return e
-
-
-def _without(body: tuple[Stmt, ...], kinds: tuple[type[Stmt], ...]) -> tuple[Stmt, ...]:
-    """`body` without statements of some kinds, at any depth."""
-    kept = (s for s in body if not isinstance(s, kinds))
-    return tuple(map_blocks(s, lambda block: _without(block, kinds)) for s in kept)
