@@ -20,7 +20,7 @@ from shaderad.rules.arrays import building as b
 Derivatives = Sequence["Value | None"]
 
 
-class Rule(NamedTuple):
+class NodeRule(NamedTuple):
     """The derivative of a node, in both modes."""
 
     push: Callable[[Any, Derivatives], Derivatives]
@@ -76,7 +76,9 @@ def _operands_by_name(node: arrays.Elementwise) -> dict[str, Value]:
 # y = A x      y_dot = A x_dot      x_bar = A^T y_bar
 
 
-def _linear(apply: Callable[[Any, Value], Value], transpose: Callable[[Any, Value], Value]) -> Rule:
+def _linear(
+    apply: Callable[[Any, Value], Value], transpose: Callable[[Any, Value], Value]
+) -> NodeRule:
     """The rule of a node that is linear in its first operand, and has no derivative by others."""
 
     def push(node: arrays.Node, dots: Derivatives) -> Derivatives:
@@ -88,7 +90,7 @@ def _linear(apply: Callable[[Any, Value], Value], transpose: Callable[[Any, Valu
         assert bar is not None
         return (transpose(node, bar), *[None] * (len(node.operands) - 1))
 
-    return Rule(push, pull)
+    return NodeRule(push, pull)
 
 
 def _sum_of_repeated(node: arrays.Broadcast, bar: Value) -> Value:
@@ -127,7 +129,7 @@ def scatter_add(base: Value, values: Value, *index: Value) -> Value:
     return arrays.ScatterAdd(operands=(base, values, *index)).result
 
 
-LINEAR: dict[type[arrays.Node], Rule] = {
+LINEAR: dict[type[arrays.Node], NodeRule] = {
     # x repeated along axes; its transpose sums over those axes
     arrays.Broadcast: _linear(
         lambda node, x: b.broadcast(x, node.shape, node.axes), _sum_of_repeated

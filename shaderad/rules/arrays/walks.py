@@ -13,7 +13,7 @@ from shaderad.ir.arrays import Graph, Loop, Node, Subgraph, Value, WhileLoop, ne
 from shaderad.ir.nodes import Var
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import kernels, layout, loops, reductions, subgraphs, while_loops
-from shaderad.rules.arrays.layout import Derivatives, Rule
+from shaderad.rules.arrays.layout import Derivatives, NodeRule
 from shaderad.rules.arrays.subgraphs import (
     Pullback,
     flagged_inputs,
@@ -178,14 +178,14 @@ def _depends(graph: Graph, wanted: Sequence[bool]) -> Sequence[bool]:
 
 WALKS = subgraphs.Walks(push, _pull, _depends)
 
-_RULES: dict[type[Node], Rule] = {
+_RULES: dict[type[Node], NodeRule] = {
     **layout.LINEAR,
-    arrays.Elementwise: Rule(layout.push_elementwise, layout.pull_elementwise),
-    arrays.Concatenate: Rule(layout.push_concatenate, layout.pull_concatenate),
-    arrays.ScatterAdd: Rule(layout.push_scatter_add, layout.pull_scatter_add),
-    arrays.Reduce: Rule(reductions.push_reduce, reductions.pull_reduce),
-    arrays.Scan: Rule(reductions.push_scan, reductions.pull_scan),
-    arrays.KernelCall: Rule(kernels.push_call, kernels.pull_call),
-    arrays.KernelPull: Rule(kernels.push_pull, kernels.pull_pull),
-    arrays.KernelPush: Rule(kernels.push_push, kernels.pull_push),
+    arrays.Elementwise: NodeRule(layout.push_elementwise, layout.pull_elementwise),
+    arrays.Concatenate: NodeRule(layout.push_concatenate, layout.pull_concatenate),
+    arrays.ScatterAdd: NodeRule(layout.push_scatter_add, layout.pull_scatter_add),
+    arrays.Reduce: NodeRule(reductions.push_reduce, reductions.pull_reduce),
+    arrays.Scan: NodeRule(reductions.push_scan, reductions.pull_scan),
+    arrays.KernelCall: NodeRule(kernels.push_call, kernels.pull_call),
+    arrays.KernelPull: NodeRule(kernels.push_pull, kernels.pull_pull),
+    arrays.KernelPush: NodeRule(kernels.push_push, kernels.pull_push),
 }
