@@ -9,7 +9,6 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,10 @@ from shaderad.ir.types import (
     Matrix,
     Struct,
     Tuple,
-    Type,
     Vector,
     is_bool,
     is_differentiable,
     is_float,
-    scalar_of,
 )
 from shaderad.ir.walk import children, map_children
 from shaderad.rules import composing as c
@@ -172,32 +169,6 @@ def has_choice(e: Expr) -> bool:
         or (isinstance(node, nodes.Apply) and node.op == ops.SELECT)
         for node in in_order(e)
     )
-
-
-def without_unused(part: Expr, bar: Expr) -> Expr:
-    """`part`, a multiple of the cotangent `bar`, with 0 for NaN where `bar` is 0.
-
-    ``select(bar == 0, 0, part)`` would lose the derivative by `bar`.
-    """
-    if not (_is_numeric(part.type) and _is_numeric(bar.type)) or c.is_zero(part):
-        return part
-    if isinstance(part.type, Matrix):
-        bars = c.rows(bar) if bar.type == part.type else [bar] * part.type.row_count
-        rows = map(without_unused, c.rows(part), bars)
-        return c.construct(part.type, list(rows))
-    is_nan = c.apply(ops.ISNAN, part)
-    if bar.type == part.type:
-        is_zero = c.apply(ops.EQ, bar, c.number(bar.type, 0))
-    else:
-        tests = [c.apply(ops.EQ, x, c.number(x.type, 0)) for x in c.components(bar)]
-        is_zero = c.splat(is_nan.type, reduce(lambda a, b: c.apply(ops.BIT_AND, a, b), tests))
-    is_unused = c.apply(ops.BIT_AND, is_nan, is_zero)
-    return c.select(is_unused, c.zero(part.type), part)
-
-
-def _is_numeric(t: Type) -> bool:
-    scalar = scalar_of(t)
-    return scalar is not None and is_float(scalar)
 
 
 def _accumulate(bars: dict[Any, Expr], key: Any, bar: Expr) -> None:

@@ -7,12 +7,14 @@ for each operand whose cotangent is wanted. `None` is a zero derivative.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
-from shaderad.ir import arrays, sizes
+from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import Value, operand_name
 from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import Matrix, Type, is_float, scalar_of
 from shaderad.rules import composing as c
 from shaderad.rules import expressions
 from shaderad.rules.arrays import building as b
@@ -56,9 +58,7 @@ def pull_elementwise(
     y_bar = c.variable("bar", bar.element)
     expr_by_name = expressions.pull(node.expr, y_bar, names)
     if may_be_discarded:
-        expr_by_name = {
-            name: expressions.without_unused(expr, y_bar) for name, expr in expr_by_name.items()
-        }
+        expr_by_name = {name: _without_unused(expr, y_bar) for name, expr in expr_by_name.items()}
     value_by_name = _operands_by_name(node) | {"bar": bar}
     return [
         b.elementwise(expr_by_name[name], value_by_name, node.shape)
@@ -66,6 +66,32 @@ def pull_elementwise(
         else None
         for name in map(operand_name, range(len(wanted)))
     ]
+
+
+def _without_unused(part: Expr, bar: Expr) -> Expr:
+    """`part`, a multiple of the cotangent `bar`, with 0 for NaN where `bar` is 0.
+
+    ``select(bar == 0, 0, part)`` would lose the derivative by `bar`.
+    """
+    if not (_is_numeric(part.type) and _is_numeric(bar.type)) or c.is_zero(part):
+        return part
+    if isinstance(part.type, Matrix):
+        bars = c.rows(bar) if bar.type == part.type else [bar] * part.type.row_count
+        rows = map(_without_unused, c.rows(part), bars)
+        return c.construct(part.type, list(rows))
+    is_nan = c.apply(ops.ISNAN, part)
+    if bar.type == part.type:
+        is_zero = c.apply(ops.EQ, bar, c.number(bar.type, 0))
+    else:
+        tests = [c.apply(ops.EQ, x, c.number(x.type, 0)) for x in c.components(bar)]
+        is_zero = c.splat(is_nan.type, reduce(lambda a, b: c.apply(ops.BIT_AND, a, b), tests))
+    is_unused = c.apply(ops.BIT_AND, is_nan, is_zero)
+    return c.select(is_unused, c.zero(part.type), part)
+
+
+def _is_numeric(t: Type) -> bool:
+    scalar = scalar_of(t)
+    return scalar is not None and is_float(scalar)
 
 
 def _operands_by_name(node: arrays.Elementwise) -> dict[str, Value]:
