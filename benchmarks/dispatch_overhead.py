@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from timing import alternated, median_ratio, on_each
 
-from shaderad.compiler.artifact import Access, Binding, Program
+from shaderad.compiler.artifact import Binding, BindingAccess, Program
 from shaderad.compiler.compile import compile_program
 from shaderad.runtime import Runtime, open_runtime
 
@@ -42,9 +42,9 @@ void add_scaled(uint3 thread : SV_DispatchThreadID)
 """,
     workgroup=(64, 1, 1),
     bindings=(
-        Binding(0, "parameters", Access.UNIFORM),
-        Binding(1, "x", Access.READ),
-        Binding(2, "y", Access.WRITE),
+        Binding(0, "parameters", BindingAccess.UNIFORM),
+        Binding(1, "x", BindingAccess.READ),
+        Binding(2, "y", BindingAccess.WRITE),
     ),
     parameter_words=("count", "factor"),
 )

@@ -16,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from shaderad.bundle.write.command_options import kernel_inputs
 from shaderad.compiler.cache import Cache
-from shaderad.compiler.compile import children, compile_program
+from shaderad.compiler.child import children
+from shaderad.compiler.compile import compile_program
 from shaderad.diagnostics import Error
 from shaderad.ir.nodes import Kernel
 from shaderad.lower.bindings import Mode, Variant

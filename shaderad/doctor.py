@@ -23,7 +23,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from shaderad.compiler.artifact import FEATURES, Access, Binding, Program
+from shaderad.compiler.artifact import FEATURES, Binding, BindingAccess, Program
 from shaderad.compiler.cache import Cache, default_cache
 from shaderad.compiler.compile import compile_program
 from shaderad.compiler.libslang import find_library
@@ -54,7 +54,7 @@ void double_each(uint3 thread : SV_DispatchThreadID)
 }
 """,
     workgroup=(64, 1, 1),
-    bindings=(Binding(0, "x", Access.READ), Binding(1, "y", Access.WRITE)),
+    bindings=(Binding(0, "x", BindingAccess.READ), Binding(1, "y", BindingAccess.WRITE)),
 )
 """The smallest program that tests compilation, dispatch and read-back."""
 

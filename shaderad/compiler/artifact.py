@@ -13,7 +13,7 @@ from pathlib import Path
 from shaderad.diagnostics import Span
 
 
-class Access(Enum):
+class BindingAccess(Enum):
     """The use of a binding by an entry point, which decides its Slang type."""
 
     UNIFORM = "uniform"
@@ -26,7 +26,7 @@ class Access(Enum):
     @property
     def register_class(self) -> str:
         """The letter of the HLSL register."""
-        return {Access.UNIFORM: "b", Access.READ: "t", Access.WRITE: "u"}[self]
+        return {BindingAccess.UNIFORM: "b", BindingAccess.READ: "t", BindingAccess.WRITE: "u"}[self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Binding:
     slot: int
     name: str
     """The name that hosts bind by: `color`, `color_bar`, `parameters`, `report`."""
-    access: Access
+    access: BindingAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +100,7 @@ def library_folder() -> Path:
     package = Path(__file__).resolve().parents[1]
     inside = package / "shaders"
     return inside if inside.is_dir() else package.parent / "shaders"
+
+
+LIBRARY_MODULES = ("shaderad", "safe_math", "double_math")
+"""The modules of the library, each of which imports the ones before it."""

@@ -4,6 +4,8 @@ An entry carries the hash of its own payload and appears by an atomic rename, so
 share a folder and a torn or damaged entry is a miss, never a wrong answer. A folder that cannot
 be read or written costs time only: no failure of the disk leaves this file. Entries are executed,
 so a folder to which other users can write is not used, and is an error if the user has named it.
+On Windows, where files have no owners and modes and users have separate folders, every folder
+passes.
 """
 
 from __future__ import annotations
@@ -12,19 +14,32 @@ import contextlib
 import functools
 import hashlib
 import os
+import shutil
+import stat
 import tempfile
 import time
 from pathlib import Path
+from typing import TypeVar
 
-from shaderad.compiler.private_folder import UnsafeFolderError, check_private, make_private
+import msgspec
+
 from shaderad.diagnostics import error
 
+T = TypeVar("T")
 _MAGIC = b"shaderad cache 1\n"
 _DIGEST_BYTES = 32
 _WRITES_PER_PRUNE = 64
 _DAY = 86400.0
 _CONTENTS = frozenset({"entries", "failed", "library", "slangpy"})
 """All that shaderad keeps in a cache folder."""
+_OWN_MODE = 0o700
+_OTHERS = 0o077
+_OTHERS_WRITE = 0o022
+_ROOT = 0
+
+
+class _UnsafeFolderError(Exception):
+    """Other users can write to a folder; the text is a predicate of the folder."""
 
 
 class Cache:
@@ -43,38 +58,34 @@ class Cache:
         self._is_private = False
         self._write_count = 0
 
-    def usable(self) -> Path | None:
-        """The folder; `None` if it is missing or other users can write to it.
+    def usable(self, *, create: bool = False) -> Path | None:
+        """The folder; `None` if it is missing, without `create`, or others can write to it.
 
         Raises:
             CompileError: SR0509, other users can write to a folder that the user has named.
         """
         if self.folder is None or self._is_private:
             return self.folder
+        if create:
+            with contextlib.suppress(OSError):
+                self.folder.mkdir(mode=_OWN_MODE, parents=True, exist_ok=True)
         try:
-            check_private(self.folder, _CONTENTS)
+            _check_private(self.folder)
         except OSError:
             return None
-        except UnsafeFolderError as fault:
+        except _UnsafeFolderError as fault:
             if self._is_named:
                 raise error("SR0509", folder=self.folder, reason=fault) from None
             return None
         self._is_private = True
         return self.folder
 
-    def made(self) -> Path | None:
-        """As `usable`; a missing folder is created."""
-        if self.folder is not None and not self._is_private:
-            with contextlib.suppress(OSError):
-                make_private(self.folder)
-        return self.usable()
-
     def fault(self) -> str:
         """The reason not to use an existing folder, or empty."""
         try:
             if self.folder is not None:
-                check_private(self.folder, _CONTENTS)
-        except UnsafeFolderError as fault:
+                _check_private(self.folder)
+        except _UnsafeFolderError as fault:
             return str(fault)
         except OSError:
             pass
@@ -100,7 +111,7 @@ class Cache:
 
     def put(self, key: str, payload: bytes) -> None:
         """Stores `payload`; does nothing if the folder cannot be written."""
-        folder = self.made()
+        folder = self.usable(create=True)
         if folder is None:
             return
         path = self._path(folder, key)
@@ -110,6 +121,17 @@ class Cache:
             if self._write_count % _WRITES_PER_PRUNE == 0:
                 self._prune(folder)
             self._write_count += 1
+
+    def load(self, key: str, form: type[T]) -> T | None:
+        """The value stored under `key`; `None` if it has the form of another version."""
+        payload = self.get(key)
+        try:
+            return None if payload is None else msgspec.msgpack.decode(payload, type=form)
+        except msgspec.MsgspecError:
+            return None
+
+    def store(self, key: str, value: object) -> None:
+        self.put(key, msgspec.msgpack.encode(value))
 
     @staticmethod
     def _path(folder: Path, key: str) -> Path:
@@ -130,6 +152,44 @@ class Cache:
             with contextlib.suppress(OSError):
                 path.unlink()
                 excess -= size
+
+
+def _check_private(folder: Path) -> None:
+    """Checks that no other user can write to `folder`.
+
+    A folder of this user that holds nothing but `_CONTENTS` is closed to others first, and emptied
+    if they could write to it. A folder with other files is not changed.
+
+    Raises:
+        _UnsafeFolderError: The folder belongs to another user, or others can write to it.
+        OSError: The folder is missing or cannot be read.
+    """
+    if not hasattr(os, "geteuid"):
+        return
+    status, user = folder.stat(), os.geteuid()
+    if status.st_uid not in (user, _ROOT):
+        raise _UnsafeFolderError(f"belongs to user {status.st_uid}, and this is user {user}")
+    if status.st_uid == user and status.st_mode & _OTHERS and _is_cache(folder):
+        with contextlib.suppress(OSError):
+            _close(folder, status.st_mode)
+        status = folder.stat()
+    if status.st_mode & _OTHERS_WRITE:
+        mode = stat.S_IMODE(status.st_mode)
+        raise _UnsafeFolderError(f"can be written to by other users (mode {mode:o})")
+
+
+def _is_cache(folder: Path) -> bool:
+    """True if `folder` holds only `_CONTENTS` and is not shared like ``/tmp``."""
+    is_shared = folder.stat().st_mode & stat.S_ISVTX
+    return not is_shared and all(path.name in _CONTENTS for path in folder.iterdir())
+
+
+def _close(folder: Path, mode: int) -> None:
+    folder.chmod(mode & _OWN_MODE)
+    if mode & _OTHERS_WRITE:
+        # Other users may have written some of the content.
+        for path in folder.iterdir():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _checked(content: bytes) -> bytes | None:

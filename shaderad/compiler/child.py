@@ -3,11 +3,17 @@
 A request ends with its reply, with `ChildDied`, or, once the limit has passed and the child is
 killed, with `ChildTimedOut`. Invariant: only a child that has answered every request so far gets
 another one; otherwise, also after an interrupt, the next request starts a new child.
+
+On a busy machine a sound compiler may wait for its turn longer than a hung one computes. So the
+limit is one of processor time, which the child reports several times a second. Two longer limits on
+the clock remain: one for a child without progress, because it is blocked or reports nothing, and
+one for every child.
 """
 
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import re
 import signal
@@ -18,14 +24,25 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import msgspec
 
-from shaderad.compiler.watchdog import Watchdog
 from shaderad.diagnostics import progress
 
 WORKER = "shaderad.compiler.worker"
+TIMEOUT_SECONDS = 60.0
+"""Limit of the child's processor time."""
+PROCESSES = min(os.cpu_count() or 1, 4)
+"""The number of child processes that compile side by side."""
+STALL_FACTOR = 2.0
+"""Seconds on the clock without progress, per second of the limit. Drivers may wait for a compiler
+in another process, whose time is not the child's."""
+CLOCK_FACTOR = 20.0
+"""Seconds on the clock, per second of the limit."""
+_PROGRESS = 0.005
+"""Seconds of processor time per second on the clock, below which a child makes no progress. One of
+a hundred runnable processes on a core gets 0.01; the reports of a blocked child cost less."""
 _SHOWN_STDERR_BYTES = 2000
 _START_SECONDS = 0.6
 _LOOK_SECONDS = 0.005
@@ -35,6 +52,13 @@ _FOREIGN_DEATHS = frozenset(
 ) | {"exit code 0xc000013a"}
 # Output of Rust and C++ before an abort for lack of memory.
 _OUT_OF_MEMORY = re.compile(r"memory allocation of \d+ bytes failed|bad_alloc|out of memory", re.I)
+_COMPILERS = {
+    "": "the process that compiles",
+    "Slang": "the Slang compiler",
+    "naga": "naga, which reads shaders for wgpu,",
+    "driver": "the driver's compiler",
+    "device": "the driver, while it opened the device,",
+}
 
 
 class ChildDied(Exception):
@@ -63,6 +87,11 @@ class ChildTimedOut(Exception):
         super().__init__(f"{stage} {excess}".strip())
         self.stage = stage
         self.excess = excess
+
+    @property
+    def compiler(self) -> str:
+        """The stage in messages."""
+        return _COMPILERS[self.stage]
 
 
 class ChildUnavailable(Exception):
@@ -100,8 +129,7 @@ class Child:
 
         Args:
             message: A request of `worker.py`.
-            timeout: Seconds of the child's processor time; `compiler/watchdog.py` derives limits of
-                the clock from it.
+            timeout: Seconds of the child's processor time; limits of the clock follow from it.
 
         Raises:
             ChildDied: The child crashed; if `was_killed`, twice in a row.
@@ -245,6 +273,64 @@ class Children:
         """Ends all children; later requests start others."""
         for child in self._children:
             child.close()
+
+
+@functools.cache
+def children() -> Children:
+    """The processes that compile, each started at its first request."""
+    return Children(PROCESSES)
+
+
+class Watchdog:
+    """Watches `process` within a `with` block; `excess` names the limit that it exceeded."""
+
+    def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
+        self.excess = ""
+        self._process = process
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._is_over = threading.Event()
+        self._start = self._progress_at = time.monotonic()
+        self._used = 0.0
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        try:
+            self._thread.start()
+        except BaseException:
+            self._is_over.set()
+            raise
+        return self
+
+    def __exit__(self, *_failure: object) -> None:
+        with self._lock:
+            self._is_over.set()
+
+    def heard(self, used: float) -> None:
+        """Notes a report: `used` seconds of processor time since the request."""
+        now = time.monotonic()
+        with self._lock:
+            if used - self._used >= _PROGRESS * (now - self._progress_at):
+                self._used, self._progress_at = used, now
+            if used >= self._seconds:
+                self._kill(f"used {used:.0f} s of processor time")
+
+    def _watch(self) -> None:
+        pause = min(1.0, self._seconds / 4)
+        while not self._is_over.wait(pause):
+            now = time.monotonic()
+            with self._lock:
+                if now - self._progress_at >= STALL_FACTOR * self._seconds:
+                    self._kill(f"stood still for {now - self._progress_at:.0f} s")
+                elif now - self._start >= CLOCK_FACTOR * self._seconds:
+                    self._kill(f"took {now - self._start:.0f} s")
+
+    def _kill(self, excess: str) -> None:
+        """Kills the child unless it has replied; the caller holds the lock."""
+        if not self._is_over.is_set():
+            self.excess = excess
+            self._is_over.set()
+            self._process.kill()
 
 
 def _close_pipes(process: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Compiled code -> the verdict of an independent validator.
+"""Compiled code -> the verdict of an independent validator, or of a driver's compiler.
 
 Invariant: a validator changes no byte. One that is missing, too old for Slang's output, hangs or
 dies gives `UNAVAILABLE` with the reason, never a refusal.
@@ -6,6 +6,8 @@ dies gives `UNAVAILABLE` with the reason, never a refusal.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import re
 import shutil
@@ -13,14 +15,32 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from shaderad.compiler.artifact import Code
+from shaderad.compiler.cache import Cache, default_cache, key_of
+from shaderad.compiler.child import (
+    TIMEOUT_SECONDS,
+    Child,
+    ChildDied,
+    ChildTimedOut,
+    ChildUnavailable,
+)
+from shaderad.compiler.compile import TARGETS
 from shaderad.compiler.options import FORMATS
+from shaderad.diagnostics import error
+from shaderad.diagnostics.progress import Work
 
-TIMEOUT_SECONDS = 60.0
+# Part of the cache key: increment it whenever vetting becomes stricter.
+_VETTING = "verdict 3"
+_FORMS = {"spirv": "SPIR-V", "wgsl": "WGSL"}
 
 
 class Status(Enum):
@@ -176,3 +196,134 @@ def _answer(tool: _Tool, path: str, code: Code, entry: str) -> Judgement:
 def _find(name: str) -> str | None:
     """The path of program `name`, searched in Python's folder, where pip installs, then on PATH."""
     return shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+
+
+# -- the compiler of a driver, in the vetting process -------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The acceptance of code by a driver's compiler."""
+
+    is_accepted: bool
+    reason: str = ""
+    """The compiler's message, the signal it died of, or the cause of a missing answer."""
+    is_final: bool = True
+    """False if another attempt may differ: no device, or a compiler that was stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class VettingDevice:
+    """The device that vets, with the adapter, features and limits of the host's device."""
+
+    adapter: str
+    api: str
+    driver: str
+    """Name and version; `adapter`, `api` and `driver` are part of a verdict's cache key."""
+    features: tuple[str, ...]
+    """Names of the runtime."""
+    limits: Mapping[str, int]
+    version: str
+    """The version of wgpu-native, which contains naga; part of the cache key."""
+    offers: frozenset[str] = frozenset()
+    """The features that it has of `compiler.artifact.FEATURES`."""
+
+
+def vet(
+    code: Code,
+    entry: str,
+    device: VettingDevice,
+    *,
+    cache: Cache | None = None,
+    timeout: float = TIMEOUT_SECONDS,
+) -> Verdict:
+    """Creates a wgpu pipeline of SPIR-V or WGSL in the child process; final verdicts are cached.
+
+    Raises:
+        CompileError: SR0506, no child process.
+    """
+    cache = cache or default_cache()
+    request = {
+        "kind": "vet",
+        "target": TARGETS[code.target],
+        "content": code.content,
+        "entry": entry,
+        **_identity(device),
+    }
+    key = key_of(_VETTING, device.version, msgspec.msgpack.encode(request))
+    stored = cache.load(key, Verdict)
+    if stored is not None:
+        return stored
+    with Work(entry, "naga"):
+        verdict = _verdict(request, timeout, vetter())
+    if verdict.is_final:
+        cache.store(key, verdict)
+    return verdict
+
+
+def prepare_to_vet(device: VettingDevice) -> None:
+    """Opens the device of the vetting process in the background."""
+    if not vetter().is_started:
+        threading.Thread(target=_open, args=(device,), daemon=True).start()
+
+
+def _open(device: VettingDevice) -> None:
+    with contextlib.suppress(ChildDied, ChildTimedOut, ChildUnavailable):
+        vetter().request({"kind": "open", **_identity(device)}, TIMEOUT_SECONDS)
+
+
+def _identity(device: VettingDevice) -> dict[str, Any]:
+    """The part of a request by which the vetting process selects the device."""
+    return {
+        "adapter": device.adapter,
+        "api": device.api,
+        "driver": device.driver,
+        "features": list(device.features),
+        "limits": dict(sorted(device.limits.items())),
+    }
+
+
+def ask_naga(
+    code: Code, entry: str, process: Child, *, timeout: float = TIMEOUT_SECONDS
+) -> Verdict:
+    """As `vet`, on the best device of `process`; bypasses the cache.
+
+    Raises:
+        CompileError: SR0506, no child process.
+    """
+    target = TARGETS[code.target]
+    request = {"kind": "vet", "target": target, "content": code.content, "entry": entry}
+    return _verdict(request, timeout, process)
+
+
+def _verdict(request: dict[str, Any], timeout: float, process: Child) -> Verdict:
+    size = f"{len(request['content'])} bytes of {_FORMS[request['target']]}"
+    try:
+        reply = process.request(request, timeout)
+    except ChildDied as death:
+        if death.was_killed:
+            reason = f"its process was killed over {size} ({death.cause}), as where memory ran out"
+            return Verdict(False, reason, is_final=False)
+        return Verdict(False, f"{death.cause}; {_panic(death.stderr)}".rstrip("; "))
+    except ChildTimedOut as late:
+        return Verdict(False, f"{late.compiler} {late.excess} over {size}", is_final=False)
+    except ChildUnavailable as failure:
+        raise error("SR0506", reason=failure) from None
+    if "failure" in reply:  # No device, for example: the code is not at fault.
+        return Verdict(False, reply["failure"], is_final=False)
+    return Verdict("refused" not in reply, reply.get("refused", ""))
+
+
+def _panic(stderr: str) -> str:
+    """The message of a Rust panic, or the last printed line."""
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    for number, line in enumerate(lines):
+        if "panicked at" in line:
+            return " ".join(lines[number : number + 2])
+    return lines[-1] if lines else ""
+
+
+@functools.cache
+def vetter() -> Child:
+    """The process that vets: it holds an open device, and any code may end it."""
+    return Child()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from shaderad.compiler.artifact import Access
+from shaderad.compiler.artifact import BindingAccess
 from shaderad.diagnostics import Error, error
 from shaderad.lower.bindings import Lowered, Mode
 
@@ -93,7 +93,7 @@ def lacking(lowered: Lowered, known: Capabilities) -> list[str]:
     is_deadly = known.runtime == "slangpy" and known.kind == "software"
     if is_deadly and _ADDS_BY_EXCHANGE in program.slang:
         missing.append("adds by exchange")
-    count = sum(b.access is not Access.UNIFORM for b in program.bindings)
+    count = sum(b.access is not BindingAccess.UNIFORM for b in program.bindings)
     if count > known.storage_buffer_limit:
         limit = known.storage_buffer_limit
         missing.append(f"{count} storage buffers (`{program.name}` binds them, it has {limit})")

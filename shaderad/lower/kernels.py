@@ -13,8 +13,7 @@ from shaderad.bodies.outputs import Resolved, resolve_outputs
 from shaderad.bodies.ranges import marked
 from shaderad.bodies.structured import structured
 from shaderad.bodies.write_numbers import numbered
-from shaderad.compiler.artifact import Access as BindingAccess
-from shaderad.compiler.artifact import Binding, Program
+from shaderad.compiler.artifact import Binding, BindingAccess, Program
 from shaderad.diagnostics import Span, error, nesting
 from shaderad.ir.nodes import (
     AccumulateGradient,

@@ -15,7 +15,7 @@ from contextlib import contextmanager, nullcontext
 from itertools import accumulate
 from typing import Any
 
-from shaderad.compiler.artifact import Access, Code, Program
+from shaderad.compiler.artifact import BindingAccess, Code, Program
 from shaderad.diagnostics import error
 from shaderad.diagnostics.progress import Work
 from shaderad.runtime.capabilities import (
@@ -52,9 +52,11 @@ class Pipeline:
     def __init__(self, program: Program, native: Any) -> None:
         self.program = program
         self.native = native
-        uniforms = [b.slot for b in program.bindings if b.access is Access.UNIFORM]
+        uniforms = [b.slot for b in program.bindings if b.access is BindingAccess.UNIFORM]
         self.uniform_slot = uniforms[0] if uniforms else None
-        self.storage_slots = [b.slot for b in program.bindings if b.access is not Access.UNIFORM]
+        self.storage_slots = [
+            b.slot for b in program.bindings if b.access is not BindingAccess.UNIFORM
+        ]
         self.words_bytes = words_bytes(program)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from shaderad.compiler.artifact import Access, Program
+from shaderad.compiler.artifact import BindingAccess, Program
 from shaderad.diagnostics import error
 
 WORD_BYTES = 4
@@ -33,7 +33,7 @@ class Capabilities:
     driver: str
     """The driver and version that the runtime reports; part of the key of cached verdicts."""
     features: frozenset[str]
-    """A subset of `lower.artifact.FEATURES`."""
+    """A subset of `compiler.artifact.FEATURES`."""
     atomics: Atomics
     storage_buffer_limit: int
     """Storage buffers that one entry point may bind."""
@@ -59,7 +59,7 @@ def padded(byte_count: int) -> int:
 
 def words_bytes(program: Program) -> int:
     """The size of the constant buffer of `program`; 0 without one."""
-    has_words = any(binding.access is Access.UNIFORM for binding in program.bindings)
+    has_words = any(binding.access is BindingAccess.UNIFORM for binding in program.bindings)
     return WORD_BYTES * len(program.parameter_words) if has_words else 0
 
 
@@ -73,7 +73,7 @@ def check_program(capabilities: Capabilities, program: Program) -> None:
             missing=", ".join(sorted(missing)),
             adapter=capabilities.adapter,
         )
-    count = sum(binding.access is not Access.UNIFORM for binding in program.bindings)
+    count = sum(binding.access is not BindingAccess.UNIFORM for binding in program.bindings)
     if count > capabilities.storage_buffer_limit:
         raise error(
             "SR0607",

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shaderad.compiler.compile import VettingDevice, prepare
+from shaderad.compiler.library import prepare
+from shaderad.compiler.validate import VettingDevice
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.runtime.base import Runtime

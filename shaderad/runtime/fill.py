@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from shaderad.compiler.artifact import Access, Binding, Code, Program
+from shaderad.compiler.artifact import Binding, BindingAccess, Code, Program
 from shaderad.runtime.base import Runtime, check_range
 from shaderad.runtime.capabilities import WORD_BYTES, padded
 from shaderad.runtime.idle_buffers import DeviceBuffer
@@ -41,7 +41,10 @@ void fill_words(uint3 thread : SV_DispatchThreadID)
 }
 """,
     workgroup=(GROUP_SIZE, 1, 1),
-    bindings=(Binding(0, "parameters", Access.UNIFORM), Binding(1, "words", Access.WRITE)),
+    bindings=(
+        Binding(0, "parameters", BindingAccess.UNIFORM),
+        Binding(1, "words", BindingAccess.WRITE),
+    ),
     parameter_words=("first", "end", "stride", "word"),
     code=Code("wgsl", WGSL.encode()),
 )

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from shaderad.compiler.artifact import Code, Program
-from shaderad.compiler.compile import VettingDevice, compile_program, prepare_to_vet, vet
+from shaderad.compiler.compile import compile_program
+from shaderad.compiler.validate import VettingDevice, prepare_to_vet, vet
 from shaderad.diagnostics import Error, error
 from shaderad.runtime.capabilities import Capabilities
 from shaderad.runtime.spirv import with_ordered_comparisons, with_pointers_in_place

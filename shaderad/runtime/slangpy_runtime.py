@@ -24,7 +24,7 @@ import slangpy as spy
 
 from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.cache import default_cache
-from shaderad.compiler.compile import library_path, modules_of
+from shaderad.compiler.library import library_path, modules_of
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.progress import Work
 from shaderad.runtime.base import STAGING_KEPT_BYTES, BufferOffset, Pipeline, Runtime
@@ -103,7 +103,7 @@ def wrap_device(device: Any, limits: Mapping[str, Any]) -> SlangpyRuntime:
 
 def _create(info: DeviceInfo, luid: list[int]) -> Any:
     """Opens a device with slangpy's own caches, or without if their folder is not writable."""
-    folder = default_cache().made()
+    folder = default_cache().usable(create=True)
     options: dict[str, Any] = {
         "type": spy.DeviceType[info.api],
         "adapter_luid": luid,

@@ -20,7 +20,7 @@ from wgpu.backends.wgpu_native import GPUShaderModule, extras
 from wgpu.backends.wgpu_native._ffi import ffi as _ffi
 from wgpu.backends.wgpu_native._ffi import lib as _lib
 
-from shaderad.compiler.compile import VettingDevice
+from shaderad.compiler.validate import VettingDevice
 from shaderad.diagnostics import Error, error
 from shaderad.runtime.capabilities import Capabilities, Kind, limited
 from shaderad.runtime.devices import DeviceInfo, choose

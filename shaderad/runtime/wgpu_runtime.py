@@ -13,8 +13,8 @@ from typing import Any
 
 import wgpu
 
-from shaderad.compiler.artifact import Access, Code, Program
-from shaderad.compiler.compile import VettingDevice
+from shaderad.compiler.artifact import BindingAccess, Code, Program
+from shaderad.compiler.validate import VettingDevice
 from shaderad.diagnostics.progress import Work
 from shaderad.runtime import wgpu_adapters
 from shaderad.runtime.base import STAGING_KEPT_BYTES, BufferOffset, Pipeline, Runtime
@@ -345,7 +345,7 @@ def _uniform_bytes(byte_count: int) -> int:
     return max(1, -(-byte_count // UNIFORM_ALIGNMENT)) * UNIFORM_ALIGNMENT
 
 
-def _layout_of(access: Access, uniform_size: int) -> dict[str, Any]:
-    if access is Access.UNIFORM:
+def _layout_of(access: BindingAccess, uniform_size: int) -> dict[str, Any]:
+    if access is BindingAccess.UNIFORM:
         return {"type": "uniform", "has_dynamic_offset": True, "min_binding_size": uniform_size}
-    return {"type": "read-only-storage" if access is Access.READ else "storage"}
+    return {"type": "read-only-storage" if access is BindingAccess.READ else "storage"}

@@ -18,7 +18,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.bundle.write.entry_point_fields import places
-from shaderad.compiler.artifact import Access, Binding, Code, Program
+from shaderad.compiler.artifact import Binding, BindingAccess, Code, Program
 from shaderad.diagnostics import Error
 from tests.bundle.conftest import SOURCE, Output
 
@@ -220,7 +220,7 @@ def test_metal_buffers_start_where_it_was_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_register_that_belongs_to_no_binding_is_our_bug() -> None:
-    program = Program("k", "", (64, 1, 1), (Binding(1, "x_words", Access.READ),))
+    program = Program("k", "", (64, 1, 1), (Binding(1, "x_words", BindingAccess.READ),))
     fine = Code("hlsl", b"StructuredBuffer<uint > x_words_0 : register(t0);")
     assert places(program, fine) == {"x_words": {"register": "t0", "space": 0}}
     for text in (

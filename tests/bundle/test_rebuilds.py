@@ -67,8 +67,8 @@ class Asked:
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Asked:
     """Counts from an empty cache on."""
     cache = Cache(tmp_path / "cache")
-    monkeypatch.setattr(compiling, "default_cache", lambda: cache)
-    monkeypatch.setattr(judging, "default_cache", lambda: cache)
+    for module in (compiling, validators, judging):
+        monkeypatch.setattr(module, "default_cache", lambda: cache)
     return Asked(monkeypatch)
 
 

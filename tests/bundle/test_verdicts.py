@@ -13,6 +13,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.compiler import compile as compiling
+from shaderad.compiler import validate as validators
 from shaderad.compiler.artifact import Code
 from shaderad.compiler.cache import Cache
 from tests.bundle.test_loading import copied, edit
@@ -59,8 +60,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             shown.append(message["target"])
             return {"refused": "by this test"}
 
-    monkeypatch.setattr(compiling, "vetter", Child)
-    monkeypatch.setattr(compiling, "default_cache", lambda: Cache(None))
+    monkeypatch.setattr(validators, "vetter", Child)
+    monkeypatch.setattr(validators, "default_cache", lambda: Cache(None))
     return shown
 
 
@@ -103,23 +104,24 @@ def test_what_a_build_asked_is_known_on_its_machine(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = Cache(tmp_path / "cache")
-    monkeypatch.setattr(compiling, "default_cache", lambda: cache)
+    for module in (compiling, validators):
+        monkeypatch.setattr(module, "default_cache", lambda: cache)
     sad.build(source, tmp_path / "out", targets="spirv", validate=False, vet=True)
 
     def no_child() -> None:
         pytest.fail("the child is asked again")
 
-    monkeypatch.setattr(compiling, "vetter", no_child)
+    monkeypatch.setattr(validators, "vetter", no_child)
     assert gradient(tmp_path / "out") == ([2.0, 6.0], {"spirv"})
 
 
 def test_what_the_child_said_is_kept_by_the_version_of_wgpu_native(
     asked: list[str], tmp_path: Path
 ) -> None:
-    device = compiling.VettingDevice("a test", "none", "0", (), {}, version="29.0")
+    device = validators.VettingDevice("a test", "none", "0", (), {}, version="29.0")
     code, cache = Code("wgsl", b"fn main() {}"), Cache(tmp_path)
     for version, count in (("29.0", 1), ("29.0", 1), ("29.1", 2), ("29.1", 2)):
-        verdict = compiling.vet(code, "main", replace(device, version=version), cache=cache)
+        verdict = validators.vet(code, "main", replace(device, version=version), cache=cache)
         assert (verdict.reason, len(asked)) == ("by this test", count)
 
 
@@ -144,7 +146,7 @@ def test_a_device_that_could_not_run_the_code_is_no_judge(
 def test_no_verdict_stands_in_no_manifest(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    no_answer = compiling.Verdict(False, "naga was killed", is_final=False)
+    no_answer = validators.Verdict(False, "naga was killed", is_final=False)
     monkeypatch.setattr("shaderad.bundle.write.validators.vet", lambda *_: no_answer)
     with pytest.raises(sad.CompileError, match="naga was killed") as caught:
         sad.build(source, tmp_path / "out", targets="spirv", validate=False, vet=True)

@@ -234,7 +234,7 @@ def test_what_somebody_else_wrote_is_not_used_but_what_root_wrote_is(
     belonging_to(owner, monkeypatch)
     cache = Cache(folder)
     assert (cache.get(key_of("a")) == b"code") is is_used
-    assert (cache.made() is not None) is is_used
+    assert (cache.usable(create=True) is not None) is is_used
     assert ("belongs to user 12345" in cache.fault()) is not is_used
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from shaderad.compiler import child as child_process
 from shaderad.compiler import compile as compiling
-from shaderad.compiler import watchdog
 from shaderad.compiler.artifact import Program
 from shaderad.compiler.cache import Cache
 from shaderad.compiler.child import Child, ChildDied, Children, ChildUnavailable
@@ -78,7 +78,7 @@ def test_a_time_out_says_who_what_and_how_much(
 def test_no_child_goes_on_for_ever(
     child: Child, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchdog, "CLOCK_FACTOR", 0.5)
+    monkeypatch.setattr(child_process, "CLOCK_FACTOR", 0.5)
     failure = refused("creep 600", library, timeout=2.0)
     assert failure.code == "SR0503"
     assert " took " in failure.message

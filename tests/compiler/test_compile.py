@@ -15,8 +15,8 @@ import pytest
 from shaderad.compiler import compile as compiling
 from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.cache import Cache
-from shaderad.compiler.child import Child, ChildTimedOut
-from shaderad.compiler.compile import TARGETS, children, compile_program, compile_programs
+from shaderad.compiler.child import Child, ChildTimedOut, children
+from shaderad.compiler.compile import TARGETS, compile_program, compile_programs
 from shaderad.diagnostics import CompileError
 
 LIBRARY = "module shaderad;\npublic float twice(float x) { return 2.0 * x; }\n"
@@ -273,7 +273,7 @@ def test_a_forked_host_gets_its_own_child() -> None:
 
 def test_the_child_ends_with_its_host() -> None:
     script = (
-        "import os; from shaderad.compiler.compile import children\n"
+        "import os; from shaderad.compiler.child import children\n"
         "print(children().request({'kind': 'ping'}, 60.0)['pid'], flush=True); os._exit(9)"
     )
     host = subprocess.run(

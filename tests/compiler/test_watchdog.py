@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from shaderad.compiler import watchdog
-from shaderad.compiler.watchdog import Watchdog
+from shaderad.compiler import child as child_process
+from shaderad.compiler.child import Watchdog
 
 BLOCKED = "import time; time.sleep(600)"
 
@@ -60,7 +60,7 @@ def test_a_child_that_waits_for_its_turn_is_left_alone(process: subprocess.Popen
 def test_progress_does_not_go_on_for_ever(
     process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchdog, "CLOCK_FACTOR", 1.0)
+    monkeypatch.setattr(child_process, "CLOCK_FACTOR", 1.0)
     start = time.monotonic()
     with Watchdog(process, 0.5) as watching:
         while process.poll() is None:

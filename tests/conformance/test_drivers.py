@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.compiler.artifact import Access
+from shaderad.compiler.artifact import BindingAccess
 from tests import swiftshader
 from tests.conformance import checks
 from tests.conformance.programs import atomic, contention, gather, minmax
@@ -56,7 +56,7 @@ def lesser(request: pytest.FixtureRequest) -> Iterator[sad.Device]:
 
         def counted(pipeline: Any, *rest: Any) -> None:
             bindings = pipeline.program.bindings
-            bound = [one.name for one in bindings if one.access is not Access.UNIFORM]
+            bound = [one.name for one in bindings if one.access is not BindingAccess.UNIFORM]
             assert len(bound) <= opened.capabilities.storage_buffer_limit, bound
             dispatch(pipeline, *rest)
 

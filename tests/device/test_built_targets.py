@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from shaderad.compiler.artifact import Access, Binding, Program
+from shaderad.compiler.artifact import Binding, BindingAccess, Program
 from shaderad.device.built_targets import Entry, Offer
 from shaderad.diagnostics import Error
 from shaderad.lower.bindings import Lowered, Mode
@@ -29,8 +29,8 @@ DEVICE = Capabilities(
 
 
 def offer(target: str, buffer_count: int = 1, features: tuple[str, ...] = ()) -> Offer[str]:
-    bindings = (Binding(0, "parameters", Access.UNIFORM),)
-    bindings += tuple(Binding(k, f"x{k}", Access.READ) for k in range(1, 1 + buffer_count))
+    bindings = (Binding(0, "parameters", BindingAccess.UNIFORM),)
+    bindings += tuple(Binding(k, f"x{k}", BindingAccess.READ) for k in range(1, 1 + buffer_count))
     program = Program("shade_bwd", "", (64, 1, 1), bindings, features=frozenset(features))
     return Offer(target, [Lowered(program, Mode.BACKWARD, (), ())])
 

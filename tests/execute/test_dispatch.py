@@ -52,7 +52,9 @@ def lowered(
     name: str, mode: Mode, resources: tuple[Resource, ...], words: tuple[Word, ...], **more: object
 ) -> Lowered:
     bindings = tuple(
-        artifact.Binding(r.slot, r.members[0] if r.members else "report", artifact.Access.READ)
+        artifact.Binding(
+            r.slot, r.members[0] if r.members else "report", artifact.BindingAccess.READ
+        )
         for r in resources
     )
     program = artifact.Program(

@@ -17,7 +17,8 @@ from unittest import mock
 
 import shaderad as sad
 from shaderad.compiler.artifact import Code, Program
-from shaderad.compiler.compile import VettingDevice, compile_program, vet
+from shaderad.compiler.compile import compile_program
+from shaderad.compiler.validate import VettingDevice, vet
 from shaderad.runtime.capabilities import Capabilities
 from shaderad.runtime.routes import Route, choose_code, readable_by_naga
 

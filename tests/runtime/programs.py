@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from shaderad.compiler.artifact import Access, Binding, Program
+from shaderad.compiler.artifact import Binding, BindingAccess, Program
 
 SCALE_AND_ADD = Program(
     name="scale_and_add",
@@ -26,10 +26,10 @@ void scale_and_add(uint3 thread : SV_DispatchThreadID)
 """,
     workgroup=(64, 1, 1),
     bindings=(
-        Binding(0, "parameters", Access.UNIFORM),
-        Binding(1, "x", Access.READ),
-        Binding(2, "y", Access.READ),
-        Binding(3, "z", Access.WRITE),
+        Binding(0, "parameters", BindingAccess.UNIFORM),
+        Binding(1, "x", BindingAccess.READ),
+        Binding(2, "y", BindingAccess.READ),
+        Binding(3, "z", BindingAccess.WRITE),
     ),
     parameter_words=("count", "factor", "shift"),
 )
@@ -53,7 +53,7 @@ void add_one(uint3 thread : SV_DispatchThreadID)
 }
 """,
     workgroup=(64, 1, 1),
-    bindings=(Binding(0, "total", Access.WRITE),),
+    bindings=(Binding(0, "total", BindingAccess.WRITE),),
     features=frozenset({"float-atomics"}),
 )
 
@@ -75,7 +75,7 @@ void add_one(uint3 thread : SV_DispatchThreadID)
 }
 """,
     workgroup=(64, 1, 1),
-    bindings=(Binding(0, "total", Access.WRITE),),
+    bindings=(Binding(0, "total", BindingAccess.WRITE),),
 )
 
 ADD_ONE_BY_COMPARE_EXCHANGE = Program(
@@ -98,7 +98,7 @@ void add_one(uint3 thread : SV_DispatchThreadID)
 }
 """,
     workgroup=(64, 1, 1),
-    bindings=(Binding(0, "total", Access.WRITE),),
+    bindings=(Binding(0, "total", BindingAccess.WRITE),),
 )
 
 ADD_ONE_BY = {
@@ -122,7 +122,10 @@ void group_numbers(uint3 group : SV_GroupID)
 }
 """,
     workgroup=(1, 1, 1),
-    bindings=(Binding(0, "parameters", Access.UNIFORM), Binding(1, "number", Access.WRITE)),
+    bindings=(
+        Binding(0, "parameters", BindingAccess.UNIFORM),
+        Binding(1, "number", BindingAccess.WRITE),
+    ),
     parameter_words=("width",),
 )
 
@@ -139,7 +142,7 @@ void wave_sum(uint3 thread : SV_DispatchThreadID)
 }
 """,
     workgroup=(64, 1, 1),
-    bindings=(Binding(0, "lanes", Access.WRITE),),
+    bindings=(Binding(0, "lanes", BindingAccess.WRITE),),
     features=frozenset({"subgroups"}),
 )
 
@@ -156,5 +159,5 @@ void broken(uint3 thread : SV_DispatchThreadID)
 }
 """,
     workgroup=(64, 1, 1),
-    bindings=(Binding(0, "z", Access.WRITE),),
+    bindings=(Binding(0, "z", BindingAccess.WRITE),),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shaderad.compiler.artifact import Code
-from shaderad.compiler.compile import Verdict, VettingDevice
+from shaderad.compiler.validate import Verdict, VettingDevice
 from shaderad.diagnostics import CompileError
 from shaderad.runtime import routes
 from tests.runtime.programs import SCALE_AND_ADD, UNDEFINED_NAME

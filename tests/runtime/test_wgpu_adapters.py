@@ -11,11 +11,12 @@ from typing import Any
 import cffi
 import pytest
 
-from shaderad.compiler import compile as compiling
+from shaderad.compiler import validate as validators
 from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.cache import Cache
 from shaderad.compiler.child import ChildDied, ChildTimedOut
-from shaderad.compiler.compile import VettingDevice, compile_program, vet
+from shaderad.compiler.compile import compile_program
+from shaderad.compiler.validate import VettingDevice, vet
 from shaderad.runtime.spirv import leaves_loop_from_switch, with_pointers_in_place
 from shaderad.runtime.wgpu_adapters import read_types_quickly
 
@@ -136,7 +137,7 @@ def test_a_verdict_is_asked_for_once(
     tmp_path: Path,
 ) -> None:
     dying = Dying(answer)
-    monkeypatch.setattr(compiling, "vetter", dying)
+    monkeypatch.setattr(validators, "vetter", dying)
     code = Code("spirv", b"words")
     device = VettingDevice("adapter", "vulkan", "driver 1", (), {}, "0.32")
     for _asked_then_remembered in range(2):
@@ -167,7 +168,7 @@ def test_no_answer_is_no_verdict(
     tmp_path: Path,
 ) -> None:
     dying = Dying(answer)
-    monkeypatch.setattr(compiling, "vetter", dying)
+    monkeypatch.setattr(validators, "vetter", dying)
     code = Code("spirv", b"words")
     device = VettingDevice("adapter", "vulkan", "driver 1", (), {}, "0.32")
     for asked_times in (1, 2):

@@ -13,7 +13,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 
-from shaderad.compiler.artifact import Access, Binding, Program
+from shaderad.compiler.artifact import Binding, BindingAccess, Program
 from shaderad.ir import ops
 from shaderad.runtime import Runtime
 from tests.shaders.op_functions import Functions
@@ -273,6 +273,9 @@ void evaluate(uint3 thread : SV_DispatchThreadID)
         name="evaluate",
         slang=text,
         workgroup=(WORKGROUP, 1, 1),
-        bindings=(Binding(0, "words", Access.READ), Binding(1, "results", Access.WRITE)),
+        bindings=(
+            Binding(0, "words", BindingAccess.READ),
+            Binding(1, "results", BindingAccess.WRITE),
+        ),
         features=frozenset({"double"}),
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shaderad.compiler.artifact import Access, Binding, Program
+from shaderad.compiler.artifact import Binding, BindingAccess, Program
 from shaderad.ir import ops
 from tests.shaders.op_functions import Functions
 
@@ -170,7 +170,10 @@ void tryOps(uint3 group : SV_GroupID, uint3 thread : SV_GroupThreadID)
         name="tryOps",
         slang=text,
         workgroup=(WORKGROUP, 1, 1),
-        bindings=(Binding(0, "words", Access.READ), Binding(1, "results", Access.WRITE)),
+        bindings=(
+            Binding(0, "words", BindingAccess.READ),
+            Binding(1, "results", BindingAccess.WRITE),
+        ),
         features=FEATURE_BY_KIND[kind],
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from shaderad.compiler.artifact import Access, Binding, Program
+from shaderad.compiler.artifact import Binding, BindingAccess, Program
 from shaderad.ir import ops
 from shaderad.runtime import Runtime
 
@@ -125,9 +125,9 @@ def integers_program() -> Program:
         slang=TEXT.replace("COUNT", str(len(expressions))).replace("BODY", body),
         workgroup=(16, 1, 1),
         bindings=(
-            Binding(0, "words", Access.READ),
-            Binding(1, "results", Access.WRITE),
-            Binding(2, "reports", Access.WRITE),
+            Binding(0, "words", BindingAccess.READ),
+            Binding(1, "results", BindingAccess.WRITE),
+            Binding(2, "reports", BindingAccess.WRITE),
         ),
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import shaderad as sad
 from shaderad.compiler import compile as compiling
+from shaderad.compiler import validate as validators
 from shaderad.compiler.artifact import Program
 from shaderad.compiler.cache import Cache
 from shaderad.doctor import DOUBLE
@@ -36,11 +37,14 @@ def is_right(device: sad.Device, factor: int) -> bool:
 @contextmanager
 def uncached() -> Generator[None]:
     """Nothing is found in the cache: every program goes through the child."""
-    kept, compiling.default_cache = compiling.default_cache, lambda: Cache(None)
+    kept, modules = compiling.default_cache, (compiling, validators)
+    for module in modules:
+        module.default_cache = lambda: Cache(None)
     try:
         yield
     finally:
-        compiling.default_cache = kept
+        for module in modules:
+            module.default_cache = kept
 
 
 def is_interrupted(work: Callable[[], Any], after: float) -> bool:
@@ -79,7 +83,7 @@ def compiled_under_interrupts(device: sad.Device, count: int, seed: int) -> list
             # As often into a running child as into one that starts.
             if choose.random() < 0.5:
                 compiling.children().close()
-                compiling.vetter().close()
+                validators.vetter().close()
             program = times(next(numbers))
             moment = choose.uniform(1e-4, longest)
             if is_interrupted(lambda program=program: device.runtime.pipeline(program), moment):

@@ -202,7 +202,7 @@ class ResourceEntry(msgspec.Struct):
     """The slot in the Slang text; hosts bind by `place`."""
     name: Name
     place: BindingPlace
-    access: artifact.Access
+    access: artifact.BindingAccess
     role: Role
     members: list[Member]
     """The arrays in the buffer; with several, offset words tell where each begins."""

@@ -23,7 +23,7 @@ from shaderad.bundle.format.description import (
     Threads,
     Word,
 )
-from shaderad.compiler.artifact import Access
+from shaderad.compiler.artifact import BindingAccess
 
 
 class TreeEntry(msgspec.Struct, omit_defaults=True):
@@ -76,7 +76,7 @@ class BindingEntry(msgspec.Struct):
     """The slot in the Slang text; hosts bind by `place`."""
     name: Name
     place: BindingPlace
-    access: Access
+    access: BindingAccess
     is_report: bool
     """True if the host provides the buffer; others belong to the plan."""
 

@@ -102,7 +102,7 @@ class KernelRules:
 
     def _check_resource(self, entry: ResourceEntry) -> None:
         names, role = {member.name for member in entry.members}, entry.role.value
-        is_read = entry.access is artifact.Access.READ
+        is_read = entry.access is artifact.BindingAccess.READ
         if entry.role is not Role.WINNER and is_read != (entry.role in READ_ROLES):
             raise ValueError(f"a role `{role}` with access `{entry.access.value}`")
         if (entry.role is Role.REPORT) != (not names):

@@ -18,7 +18,7 @@ from shaderad.bundle.format.graph_rules import check_graph
 from shaderad.bundle.format.size_text import parsed
 from shaderad.bundle.format.type_names import TypeReader
 from shaderad.bundle.read.loaded_files import Files, reasons, sites, span_in
-from shaderad.compiler.artifact import Access, Program
+from shaderad.compiler.artifact import BindingAccess, Program
 from shaderad.differentiate.loaded_graphs import LoadedGraph
 from shaderad.execute import schedule as to
 from shaderad.execute.prebuilt_graphs import (
@@ -293,7 +293,9 @@ class _Commands:
     def _run(self, command: graphs.RunCommand) -> to.Run:
         lowered = self._programs[command.program].lowered
         reports = {r.slot for r in lowered.resources}
-        slots = {b.name: b.slot for b in lowered.program.bindings if b.access != Access.UNIFORM}
+        slots = {
+            b.name: b.slot for b in lowered.program.bindings if b.access != BindingAccess.UNIFORM
+        }
         wanted = {name for name, slot in slots.items() if slot not in reports}
         if set(command.bind) != wanted or len(command.words) != len(
             lowered.program.parameter_words
@@ -310,7 +312,7 @@ class _Commands:
 
     def _check_written(self, command: graphs.RunCommand, program: Program) -> None:
         """Checks that no written buffer is bound twice or belongs to the caller."""
-        written = [b.name for b in program.bindings if b.access is Access.WRITE]
+        written = [b.name for b in program.bindings if b.access is BindingAccess.WRITE]
         numbers = [self.own(command.bind[name]) for name in written if name in command.bind]
         if sum(number in numbers for number in command.bind.values()) != len(numbers):
             raise ValueError(f"a dispatch of `{command.program}` that writes what it binds twice")

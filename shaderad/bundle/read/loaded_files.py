@@ -14,7 +14,7 @@ from pathlib import Path
 from shaderad.bundle.format.description import DispatchEntry, NoDerivative, SiteEntry
 from shaderad.bundle.format.document import Manifest
 from shaderad.bundle.format.graph_description import ProgramEntry
-from shaderad.compiler.artifact import Access, Binding, Code, Program, library_folder
+from shaderad.compiler.artifact import Binding, BindingAccess, Code, Program, library_folder
 from shaderad.compiler.compile import TARGETS
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import NO_SPAN
@@ -99,7 +99,7 @@ def span_in(file: str, line: int) -> Span:
 
 def _bindings(entry: DispatchEntry | ProgramEntry) -> tuple[Binding, ...]:
     first = entry.parameters.slot
-    bindings = [Binding(first, entry.parameters.name, Access.UNIFORM)]
+    bindings = [Binding(first, entry.parameters.name, BindingAccess.UNIFORM)]
     bindings += [Binding(r.slot, r.name, r.access) for r in entry.resources]
     slots = [binding.slot for binding in bindings]
     if sorted(slots) != [*range(first, first + len(slots))]:

@@ -22,7 +22,7 @@ from shaderad.bundle.write.entry_point_fields import (
     refusal_fields,
 )
 from shaderad.bundle.write.programs import EntryPoint, GraphBuild, TargetPrograms
-from shaderad.compiler.artifact import Access
+from shaderad.compiler.artifact import BindingAccess
 from shaderad.diagnostics import error
 from shaderad.execute import schedule
 from shaderad.execute.schedule import Instruction, Schedule
@@ -252,7 +252,7 @@ def _command(step: Instruction, points: Sequence[EntryPoint]) -> graphs.Command:
 
 def _run(run: schedule.Run, point: EntryPoint) -> graphs.RunCommand:
     bindings = point.lowered.program.bindings
-    name_by_slot = {b.slot: b.name for b in bindings if b.access is not Access.UNIFORM}
+    name_by_slot = {b.slot: b.name for b in bindings if b.access is not BindingAccess.UNIFORM}
     return graphs.RunCommand(
         program=point.stem,
         bind={name_by_slot[slot]: buffer for slot, buffer in run.bindings},

@@ -32,7 +32,7 @@ from shaderad.bundle.write.programs import (
     TargetPrograms,
     launch_shaped_names,
 )
-from shaderad.compiler.compile import compiler_version
+from shaderad.compiler.library import compiler_version
 from shaderad.diagnostics import error
 from shaderad.ir.nodes import NO_SPAN, KernelParameter
 from shaderad.ir.pointers import comes_apart

@@ -15,7 +15,7 @@ import msgspec
 
 from shaderad.bundle.write.programs import AnyBuild, EntryPoint, Refusal
 from shaderad.bundle.write.stages import Built
-from shaderad.compiler.artifact import Access
+from shaderad.compiler.artifact import BindingAccess
 from shaderad.compiler.validate import Status
 from shaderad.lower.bindings import Addition, Mode
 from shaderad.lower.prepare.traffic import Traffic, traffic_of
@@ -83,7 +83,9 @@ def _row(entry: str, target: str, point: EntryPoint) -> ReportRow:
         group_atomics=traffic.group_atomics,
         strategies=dict(sorted(lowered.strategies.items())),
         additions=[*map(_addition, lowered.additions)],
-        storage_bindings=sum(b.access is not Access.UNIFORM for b in lowered.program.bindings),
+        storage_bindings=sum(
+            b.access is not BindingAccess.UNIFORM for b in lowered.program.bindings
+        ),
         code_bytes=len(point.code.content),
     )
 

@@ -25,11 +25,20 @@ import msgspec
 
 from shaderad.bundle.format.document import Verdicts
 from shaderad.bundle.write.programs import EntryPoint
-from shaderad.compiler.artifact import Access, Code, Program
+from shaderad.compiler.artifact import BindingAccess, Code, Program
 from shaderad.compiler.cache import Cache, default_cache, key_of
 from shaderad.compiler.child import Child
-from shaderad.compiler.compile import TARGETS, VettingDevice, ask_naga, code_with_lines, vet
-from shaderad.compiler.validate import Judgement, Status, tool_identity, tool_names, validate
+from shaderad.compiler.compile import TARGETS, code_with_lines
+from shaderad.compiler.validate import (
+    Judgement,
+    Status,
+    VettingDevice,
+    ask_naga,
+    tool_identity,
+    tool_names,
+    validate,
+    vet,
+)
 from shaderad.diagnostics import Error, Span, error
 
 _QUESTION = "judgement 2"
@@ -216,6 +225,6 @@ def verdicts_of(points: Iterable[tuple[str, EntryPoint]], tell: Callable[[str], 
 def _missing(program: Program, device: VettingDevice) -> list[str]:
     """Features and storage buffers that the program needs and the device does not have."""
     missing = [f"`{feature}`" for feature in sorted(program.features - device.offers)]
-    count = sum(b.access is not Access.UNIFORM for b in program.bindings)
+    count = sum(b.access is not BindingAccess.UNIFORM for b in program.bindings)
     is_crowded = count > device.limits["max-storage-buffers-per-shader-stage"]
     return [*missing, f"{count} storage buffers"] if is_crowded else missing

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shaderad.compiler.artifact import Access, Binding
+from shaderad.compiler.artifact import Binding, BindingAccess
 from shaderad.diagnostics import error
 from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import (
@@ -399,7 +399,9 @@ class Arrays:
         return self._module.variant.first_binding + 1 + len(self.bindings)
 
     def _declare(self, piece: Piece, slot: int, name: str, slang_type: str) -> None:
-        binding = Binding(slot, name, Access.WRITE if slang_type.startswith("RW") else Access.READ)
+        binding = Binding(
+            slot, name, BindingAccess.WRITE if slang_type.startswith("RW") else BindingAccess.READ
+        )
         self._module.declare(piece, binding, f"{slang_type} {name}")
         self.bindings.append(binding)
         if "half" in slang_type:

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from shaderad.compiler import precompiled
-from shaderad.compiler.artifact import library_folder
+from shaderad.compiler import library as library_modules
+from shaderad.compiler.artifact import LIBRARY_MODULES, library_folder
 from shaderad.compiler.cache import Cache
 from shaderad.compiler.child import Child, ChildDied
-from shaderad.compiler.compile import TARGETS, compile_program, library_path
-from shaderad.compiler.precompiled import MODULES, file_of, find_or_make
+from shaderad.compiler.compile import TARGETS, compile_program
+from shaderad.compiler.library import file_of, find_or_make, library_path
 from shaderad.lower.bindings import Mode
 from tests.lower.golden_kernels import lowered, march, shade
 
@@ -62,7 +62,7 @@ def test_the_module_gives_the_code_that_the_source_gives(target: str, cache: Cac
 
 def test_modules_are_searched_before_the_source(cache: Cache) -> None:
     *folders, source = library_path(cache=cache)
-    for folder, module in zip(folders, MODULES, strict=True):
+    for folder, module in zip(folders, LIBRARY_MODULES, strict=True):
         assert (folder / file_of(module)).stat().st_size > 1 << 18
     assert source == library_folder()
     assert library_path(cache=Cache(None)) == [library_folder()]
@@ -76,7 +76,7 @@ def test_a_damaged_module_is_made_again(tmp_path: Path, library: Path, child: Ch
         (made / file_of("shaderad")).write_bytes(damaged)
         again = find_or_make(tmp_path / "made", "shaderad", library, KEY, child)
         assert again is not None
-        assert precompiled._is_whole(again, "shaderad")  # pyright: ignore[reportPrivateUsage]
+        assert library_modules._is_whole(again, "shaderad")  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_module_that_is_there_is_not_made_again(

@@ -1,0 +1,178 @@
+"""The Slang library, and its binary modules on disk, which sessions load in place of its source.
+
+Parsing the source takes up to two seconds in every session of every process, the modules take less
+than a tenth of that; the compiled code is the same byte for byte.
+
+Invariants: a module is used only while its content has the digest in its folder's name, because a
+damaged one crashes the compiler; a folder appears by an atomic rename, so processes may share it.
+Without a module, sessions read the source.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
+import os
+import re
+import shutil
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from shaderad.compiler.artifact import LIBRARY_MODULES, Program, library_folder
+from shaderad.compiler.cache import Cache, default_cache, key_of
+from shaderad.compiler.child import (
+    TIMEOUT_SECONDS,
+    ChildDied,
+    Children,
+    ChildTimedOut,
+    ChildUnavailable,
+    children,
+)
+from shaderad.compiler.options import OPTIONS
+from shaderad.diagnostics import Error
+
+_IMPORT = re.compile(r"^import (\w+);", re.MULTILINE)
+_KEPT = 8  # Folders of up to 8 MB each, for several versions of shaderad.
+
+
+def library_path(
+    *,
+    cache: Cache | None = None,
+    library: Path | None = None,
+    modules: Sequence[str] = LIBRARY_MODULES,
+) -> list[Path]:
+    """The folders that a Slang session searches for the library, first to last.
+
+    The first folders hold `modules` in binary form, if the cache folder can be written.
+    """
+    cache = cache or default_cache()
+    folder = library or library_folder()
+    cache_folder = cache.usable(create=True)
+    if cache_folder is None:
+        return [folder]
+    root, digest = cache_folder / "library", library_digest(folder)
+    binaries: list[Path] = []
+    with _making.lock:
+        for module in modules:
+            key = key_of("library", module, repr(OPTIONS), digest, compiler_version())
+            if (folder / f"{module}.slang").is_file():
+                binary = find_or_make(root, module, folder, key, children())
+                binaries += [binary] if binary is not None else []
+    return [*binaries, folder]
+
+
+class _Making:
+    """A lock under which threads precompile the library one after the other."""
+
+    def __init__(self) -> None:
+        self.forget()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.forget)
+
+    def forget(self) -> None:
+        self.lock = threading.Lock()
+
+
+_making = _Making()
+
+
+@functools.cache
+def prepare() -> None:
+    """Starts to precompile the library in the background, once a process."""
+    if compiler_version():
+        threading.Thread(target=_make_library, daemon=True).start()
+
+
+def _make_library() -> None:
+    # A compilation reports faults of the cache.
+    with contextlib.suppress(Error, OSError):
+        library_path(modules=LIBRARY_MODULES[:2])
+
+
+def modules_of(program: Program) -> tuple[str, ...]:
+    """The modules of the library that `program` imports."""
+    imports = frozenset(_IMPORT.findall(program.slang))
+    return tuple(module for module in LIBRARY_MODULES if module in imports)
+
+
+@functools.cache
+def compiler_version() -> str:
+    """The version of slangpy, whose wheel carries the compiler; empty if it is not installed."""
+    try:
+        return importlib.metadata.version("slangpy")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def library_digest(folder: Path) -> str:
+    """The hash of the library in `folder`."""
+    parts: list[str | bytes] = []
+    for path in sorted(folder.glob("*.slang")):
+        parts += [path.name, path.read_bytes()]
+    return key_of(*parts)
+
+
+def file_of(module: str) -> str:
+    """The file that Slang prefers to the source of `module`."""
+    return f"{module}.slang-module"
+
+
+def find_or_make(
+    root: Path, module: str, library: Path, key: str, children: Children
+) -> Path | None:
+    """The folder of a binary module, which precedes the library's folder; `None` on failure.
+
+    Args:
+        root: The folder of all folders of modules.
+        module: One of `LIBRARY_MODULES`.
+        library: The folder of its source.
+        key: The hash of the module's name, the library's content, the compiler and its options.
+        children: The processes that compile a missing module.
+    """
+    try:
+        for folder in root.glob(f"{key[:16]}-*"):
+            if _is_whole(folder, module):
+                return folder
+            shutil.rmtree(folder)
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(suffix=".new", dir=root) as scratch:
+            folder = _made(Path(scratch), module, library, key, children)
+        _drop_all_but_newest(root)
+    except (OSError, ChildDied, ChildTimedOut, ChildUnavailable):
+        return None
+    return folder
+
+
+def _made(scratch: Path, module: str, library: Path, key: str, children: Children) -> Path | None:
+    folder = scratch / "module"
+    folder.mkdir()
+    path = str(folder / file_of(module))
+    request = {"kind": "library", "library": str(library), "module": module, "path": path}
+    digest = children.request(request, TIMEOUT_SECONDS).get("digest")
+    if not digest:
+        return None
+    target = scratch.parent / f"{key[:16]}-{digest}"
+    try:
+        folder.rename(target)
+    except OSError:  # Another process was faster, or the disk does not allow it.
+        return target if _is_whole(target, module) else None
+    return target
+
+
+def _is_whole(folder: Path, module: str) -> bool:
+    _, _, digest = folder.name.partition("-")
+    try:
+        content = (folder / file_of(module)).read_bytes()
+    except FileNotFoundError:
+        return False
+    return hashlib.sha256(content).hexdigest() == digest
+
+
+def _drop_all_but_newest(root: Path) -> None:
+    folders = sorted(root.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    for folder in folders[_KEPT:]:
+        shutil.rmtree(folder, ignore_errors=True)
