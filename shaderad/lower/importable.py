@@ -14,16 +14,15 @@ from shaderad.compiler.artifact import Program
 from shaderad.diagnostics import DerivativeError
 from shaderad.ir.nodes import Buffer, Function, Kernel
 from shaderad.ir.prints import silent
-from shaderad.ir.types import Access, Kind, Type, is_differentiable, scalars
+from shaderad.ir.types import Access, Kind, is_differentiable, scalars
 from shaderad.ir.walk import reachable, writes_memory
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import assemble
 from shaderad.lower.prepare.strategy import NOTHING_HOISTED
-from shaderad.lower.write.functions import write_function
 from shaderad.lower.write.module import DerivativeNames, Module
 from shaderad.lower.write.names import IdentifierScope
-from shaderad.lower.write.piece import Piece
 from shaderad.lower.write.tags import Tags
+from shaderad.lower.write.text import Piece
 from shaderad.rules.nodes import Adjoint
 from shaderad.rules.pulling.functions import Adjoints
 from shaderad.rules.pushing.kernels import PushedFunctions
@@ -59,7 +58,6 @@ def lower_importable(kernel: Kernel, variant: Variant) -> Program | None:
     variant = replace(variant, bounds=bounds, storage_buffer_limit=_NO_LIMIT)
     module = Module(kernel, Mode.BACKWARD, variant, NOTHING_HOISTED, transforms)
     module.is_importable = True
-    module.set_function_writer(lambda f, name: write_function(module, f, name))
     inputs = [b for b in kernel.buffers if b.access is Access.IN and b.name in variant.wanted]
     arrays = [b for b in inputs if not (b.is_pointed or _holds_doubles(b))]
     exported = list(_exported(kernel, transforms, inputs))
@@ -119,19 +117,14 @@ def _read(module: Module, b: Buffer) -> tuple[Piece, ...]:
     parameters, values = ", ".join(f"int {i}" for i in indices), ", ".join(indices)
     number = module.arrays.silent_number(b.name, values, is_there=module.is_unchecked)
     reader = "readInside" if module.is_unchecked else "read"
+    add = f"addGradient<{t}, {array}>({number}, {t}.gradientWordCount, 0, result_bar);"
+    pair = f"diffPair({name}({values}), {module.types.zero(b.type.element)})"
     read, pulled, pushed = Piece(), Piece(), Piece()
     read.add(f"/// `{'.'.join(b.path)}[{values}]`; `bwd_diff` adds to the gradient of the array.")
-    for line in derivatives.attributes:
-        read.add(line)
-    read.open(f"public {t} {name}({parameters})")
-    read.add(f"return {reader}<{t}, {array}>({number});")
-    read.close()
-    pulled.open(f"void {derivatives.backward}({parameters}, {t} result_bar)")
-    pulled.add(f"addGradient<{t}, {array}>({number}, {t}.gradientWordCount, 0, result_bar);")
-    pulled.close()
-    pushed.open(f"DifferentialPair<{t}> {derivatives.forward}({parameters})")
-    pushed.add(f"return diffPair({name}({values}), {module.types.zero(b.type.element)});")
-    pushed.close()
+    read.add(*derivatives.attributes)
+    read.block(f"public {t} {name}({parameters})", [f"return {reader}<{t}, {array}>({number});"])
+    pulled.block(f"void {derivatives.backward}({parameters}, {t} result_bar)", [add])
+    pushed.block(f"DifferentialPair<{t}> {derivatives.forward}({parameters})", [f"return {pair};"])
     return read, pulled, pushed
 
 
@@ -142,11 +135,9 @@ def _derivatives(module: Module, name: str) -> DerivativeNames:
 def _write(module: Module, export: _Exported) -> None:
     """Writes a function, its adjoint, its tangent, and both with pairs as parameters."""
     module.function(export.function)
-    derivatives = module.derivatives[export.function]
     names = module.names.child()
     own = [(names.make(p.name), module.types.spell(p.type)) for p in export.function.parameters]
-    pulled = _pulled(module, export, derivatives.backward, own, names)
-    module.pieces += [pulled, _pushed(module, export, derivatives.forward, own)]
+    module.pieces += [_pulled(module, export, own, names), _pushed(module, export, own)]
 
 
 def _pairs(
@@ -163,31 +154,30 @@ def _pairs(
 
 
 def _pulled(
-    module: Module, export: _Exported, head: str, own: list[tuple[str, str]], names: IdentifierScope
+    module: Module, export: _Exported, own: list[tuple[str, str]], names: IdentifierScope
 ) -> Piece:
-    piece = Piece()
-    piece.span = export.function.span
+    f, moving = export.function, [(k, *own[k]) for k in export.moving]
+    piece = Piece(f.span)
     parameters, primals = _pairs(own, export.moving, "inout ")
     result = names.make("result_bar")
-    parameters.append(f"{module.types.spell(export.function.result)} {result}")
-    piece.open(f"void {head}({', '.join(parameters)})")
-    bars = [names.make(f"{own[k][0]}_bar") for k in export.moving]
-    for k, bar in zip(export.moving, bars, strict=True):
-        t: Type = export.function.parameters[k].type
-        piece.add(f"{own[k][1]} {bar} = {module.types.zero(t)};")
+    parameters.append(f"{module.types.spell(f.result)} {result}")
+    piece.open(f"void {module.derivatives[f].backward}({', '.join(parameters)})")
+    bars = [names.make(f"{name}_bar") for _, name, _ in moving]
+    for bar, (k, _, t) in zip(bars, moving, strict=True):
+        piece.add(f"{t} {bar} = {module.types.zero(f.parameters[k].type)};")
     piece.call(module.function(export.pulled), [*primals, result, *bars])
-    for k, bar in zip(export.moving, bars, strict=True):
-        piece.add(f"{own[k][0]} = diffPair({own[k][0]}.p, {bar});")
+    for bar, (_, name, _) in zip(bars, moving, strict=True):
+        piece.add(f"{name} = diffPair({name}.p, {bar});")
     piece.close()
     return piece
 
 
-def _pushed(module: Module, export: _Exported, head: str, own: list[tuple[str, str]]) -> Piece:
-    piece = Piece()
-    piece.span = export.function.span
+def _pushed(module: Module, export: _Exported, own: list[tuple[str, str]]) -> Piece:
+    f = export.function
+    piece = Piece(f.span)
     parameters, primals = _pairs(own, export.moving, "")
-    t = module.types.spell(export.function.result)
-    piece.open(f"DifferentialPair<{t}> {head}({', '.join(parameters)})")
+    head = f"DifferentialPair<{module.types.spell(f.result)}> {module.derivatives[f].forward}"
+    piece.open(f"{head}({', '.join(parameters)})")
     both = module.types.spell(export.pushed.result)
     arguments = [*primals, *(f"{own[k][0]}.d" for k in export.moving)]
     piece.call(f"{both} both = {module.function(export.pushed)}", arguments)

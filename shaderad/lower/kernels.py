@@ -15,37 +15,33 @@ from shaderad.bodies.structured import structured
 from shaderad.bodies.write_numbers import numbered
 from shaderad.compiler.artifact import Binding, BindingAccess, Program
 from shaderad.diagnostics import Span, error, nesting
-from shaderad.ir.nodes import (
-    AccumulateGradient,
-    Assign,
-    Buffer,
-    Kernel,
-    Return,
-    Stmt,
-    Zero,
-)
+from shaderad.ir.nodes import AccumulateGradient, Assign, Buffer, Kernel, Return, Stmt, Zero
 from shaderad.ir.pointers import without_targets
 from shaderad.ir.prints import silent
 from shaderad.ir.types import INT, VOID, Access, LocalArray, Struct, Type, is_differentiable
 from shaderad.ir.verifier import verified
 from shaderad.ir.walk import reachable, statements, writes
 from shaderad.lower.bindings import Addition, Lowered, Mode, Variant
-from shaderad.lower.entry.decoder import write_decoder
-from shaderad.lower.entry.needs import group_limit, is_single_group
-from shaderad.lower.entry.points import ENTRY_NAME, KERNEL_ENTRY, EntryWriter, write_outputs
+from shaderad.lower.entry.points import (
+    ENTRY_NAME,
+    KERNEL_ENTRY,
+    EntryWriter,
+    group_limit,
+    is_single_group,
+    write_decoder,
+    write_outputs,
+)
 from shaderad.lower.entry.scope import EntryScope
 from shaderad.lower.prepare import refusals
-from shaderad.lower.prepare.depth import check_depth
 from shaderad.lower.prepare.known import folded_names, folded_parameters
 from shaderad.lower.prepare.strategy import NOTHING_HOISTED, choose
 from shaderad.lower.prepare.watches import Watch
-from shaderad.lower.write.functions import copy_parameter, write_function
+from shaderad.lower.write.functions import FunctionWriter
 from shaderad.lower.write.module import Module
 from shaderad.lower.write.names import imported_modules
-from shaderad.lower.write.piece import Piece
-from shaderad.lower.write.slang import FunctionWriter
 from shaderad.lower.write.structs import write_layout, write_struct, write_tuple
 from shaderad.lower.write.tags import Tags
+from shaderad.lower.write.text import Piece
 from shaderad.rules.nodes import Adjoint, PushedKernel, primal_name
 from shaderad.rules.pulling.bodies import pull_kernel_body
 from shaderad.rules.pulling.functions import Adjoints
@@ -131,7 +127,7 @@ def _lower(
     verified(kernel, plain.body, plain.local_types)
     resolved = replace(resolved, body=plain.body, local_types=plain.local_types)
     refusals.check_kernel(kernel)
-    check_depth(resolved.body, kernel.span)
+    refusals.check_depth(resolved.body, kernel.span)
     strategies = NOTHING_HOISTED
     if mode in (Mode.BACKWARD, Mode.FORWARD):
         elsewhere = frozenset(b.name for b in kernel.buffers) - set(resolved.own)
@@ -160,7 +156,6 @@ class _Lowering:
         self._module = module
         for s in resolved.sums:
             module.shown_names[s.name] = self._kernel.buffer(s.buffer).shown_name
-        module.set_function_writer(lambda f, name: write_function(module, f, name))
 
     def run(self) -> Lowered:
         module = self._module
@@ -245,8 +240,7 @@ class _Lowering:
     def _write_body(self, name: str) -> Piece:
         """The body as a function of indices, uniforms and hoisted elements."""
         module, kernel, resolved = self._module, self._kernel, self._resolved
-        piece = Piece()
-        piece.span = kernel.span
+        piece = Piece(kernel.span)
         elements = module.strategies.types(kernel)
         own = self._around.own_uniforms
         uniforms = {u.name: u.type for u in kernel.uniforms if u.name not in own}
@@ -267,7 +261,7 @@ class _Lowering:
         result = "Outputs" if locals_ else "void"
         piece.open(f"{result} {name}({', '.join(parameters)})")
         for n in sorted(writes(resolved.body) & uniforms.keys()):
-            copy_parameter(writer, n)
+            writer.copy_parameter(n)
         # A `return` at the end is redundant, and would skip the return of the outputs.
         body: tuple[Stmt, ...] = tuple(s for s in resolved.body if not isinstance(s, Return))
         read_early = live_before(body, frozenset(locals_))
@@ -311,13 +305,10 @@ def assemble(module: Module, entry: str, parts: list[Piece | None]) -> Program:
     types = [*_struct_pieces(module), _parameters(module, parameters)]
     pieces = [*types, *(part for part in parts if part is not None)]
     head = Piece()
-    span = module.kernel.span
-    head.add(
-        f"// {entry}: made by shaderad from `{primal_name(module.kernel)}` in {span.file_name}"
-    )
-    head.add("import shaderad;")
-    for name in imported_modules(text for piece in pieces for text, _ in piece.lines):
-        head.add(f"import {name};")
+    source = f"`{primal_name(module.kernel)}` in {module.kernel.span.file_name}"
+    head.add(f"// {entry}: made by shaderad from {source}", "import shaderad;")
+    further = imported_modules(text for piece in pieces for text, _ in piece.lines)
+    head.add(*(f"import {name};" for name in further))
     lines: list[tuple[str, Span | None]] = []
     for part in (head, *pieces):
         if not part.lines:
@@ -337,11 +328,10 @@ def assemble(module: Module, entry: str, parts: list[Piece | None]) -> Program:
 
 
 def _parameters(module: Module, binding: Binding) -> Piece:
+    """The constant buffer."""
     piece = Piece()
-    piece.open("struct Parameters")
-    for name, spelled in module.word_types.items():
-        piece.add(f"{spelled} {name};")
-    piece.close()
+    words = [f"{spelled} {name};" for name, spelled in module.word_types.items()]
+    piece.block("struct Parameters", words)
     module.declare(piece, binding, f"ConstantBuffer<Parameters> {binding.name}")
     return piece
 

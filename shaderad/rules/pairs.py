@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
-from shaderad.ir.made_names import made_name
 from shaderad.ir.nodes import Expr, Function, Parameter, Stmt
 from shaderad.ir.types import (
     FloatElements,
@@ -33,7 +32,7 @@ from shaderad.ir.types import (
     is_differentiable,
     tangent,
 )
-from shaderad.ir.walk import all_expressions, reachable
+from shaderad.ir.walk import all_expressions, made_name, reachable
 from shaderad.rules import composing as c
 
 PRIMAL, DERIVATIVE = "0", "1"

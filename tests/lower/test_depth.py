@@ -15,7 +15,7 @@ from shaderad.ir.nodes import Chooser
 from shaderad.ir.walk import reachable
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import lower_kernel
-from shaderad.lower.prepare.depth import DEPTH_LIMIT
+from shaderad.lower.prepare.refusals import DEPTH_LIMIT
 from tests.agreement import check_against_oracle
 from tests.samples.loading import module_of
 

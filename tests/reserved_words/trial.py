@@ -19,7 +19,7 @@ from shaderad.ir.nodes import Kernel
 from shaderad.language.signatures import RESERVED
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import lower_kernel
-from shaderad.lower.write.reserved import names_of_bodies, names_of_globals
+from shaderad.lower.write.names import WORDS_OF_GLOBALS, names_of_bodies
 from tests.lower.golden_kernels import FOLDER
 from tests.reserved_words import foreign
 from tests.reserved_words.roles import Role
@@ -34,7 +34,7 @@ _OF_THE_TEXT = {
 _FOREIGN = {*foreign.SLANG, *foreign.HLSL, *foreign.WGSL, *foreign.METAL, *foreign.C}
 WORDS = sorted(
     word
-    for word in names_of_bodies() | names_of_globals() | _OF_THE_TEXT | _FOREIGN
+    for word in names_of_bodies() | WORDS_OF_GLOBALS | _OF_THE_TEXT | _FOREIGN
     if word.isidentifier() and not keyword.iskeyword(word) and not word.startswith("__")
     and not word.endswith("_")
 )  # fmt: skip

@@ -22,7 +22,6 @@ from shaderad.ir.types import (
 )
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.prepare.strategy import NOTHING_HOISTED
-from shaderad.lower.write.functions import write_function
 from shaderad.lower.write.module import Module
 from shaderad.lower.write.structs import write_tuple
 from shaderad.rules.transforms import Transforms
@@ -63,7 +62,6 @@ class Functions:
         self._transforms = Transforms()
         variant = Variant(bounds="ignore")
         self._module = Module(kernel, Mode.PRIMAL, variant, NOTHING_HOISTED, self._transforms)
-        self._module.set_function_writer(lambda f, name: write_function(self._module, f, name))
 
     @property
     def text(self) -> str:

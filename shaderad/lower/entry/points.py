@@ -11,15 +11,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from shaderad.bodies.outputs import Resolved
-from shaderad.ir.types import Access
-from shaderad.lower.bindings import WORKGROUP_SIZE, Mode, Role, WordKind
-from shaderad.lower.entry.derivatives import write_backward
-from shaderad.lower.entry.needs import group_limit, is_reduction, note_needs
+from shaderad.ir.nodes import Buffer
+from shaderad.ir.types import Access, Kind, is_differentiable, scalars
+from shaderad.lower.bindings import (
+    REDUCTION_GROUP_LIMIT,
+    SERIAL_GROUP_LIMIT,
+    WORKGROUP_SIZE,
+    Mode,
+    Role,
+    Word,
+    WordKind,
+)
+from shaderad.lower.entry.gradients import add_sums, sum_fields, write_backward
 from shaderad.lower.entry.scope import INDEX, EntryScope
-from shaderad.lower.entry.sums import add_sums, sum_fields
+from shaderad.lower.write.arrays import SlangBuffer, extreme_fill, write_buffer
 from shaderad.lower.write.module import Module
-from shaderad.lower.write.piece import Piece
 from shaderad.lower.write.tags import inner_extents
+from shaderad.lower.write.text import Piece
 
 ENTRY_NAME = ("entry point",)
 """The key of an entry point's name in `Module.names`."""
@@ -37,15 +45,68 @@ class EntryWriter:
     """Uniforms that the entry point reads and the body does not."""
 
 
-def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
+def _note_needs(entry: EntryScope) -> None:
+    """Binds the arrays that the entry point reads and writes outside of the body."""
+    mode, arrays = entry.module.mode, entry.module.arrays
+    note_uniforms(entry)
+    for u in entry.wanted_uniforms():
+        if mode is Mode.BACKWARD:
+            arrays.need_gradient(u.name, u.type, is_summed=True)
+    for b in entry.own:
+        t = b.type.element
+        if entry.module.gives_results:
+            arrays.need(Role.OUTPUT, b.name, t, write_buffer(t))
+        if mode is Mode.BACKWARD and is_differentiable(t):
+            arrays.need_elements(Role.COTANGENT, b.name, t)
+    for s in entry.resolved.sums:
+        if entry.module.gives_results:
+            arrays.need(Role.OUTPUT, s.buffer, s.type, arrays.float_buffer(), fill_word=0)
+        if mode is Mode.BACKWARD:
+            arrays.need(Role.COTANGENT, s.buffer, s.type, SlangBuffer.READ)
+
+
+def note_uniforms(entry: EntryScope) -> None:
+    """Binds the uniforms that are device arrays."""
+    for u in entry.kernel.uniforms:
+        if u.name in entry.module.variant.device_uniforms:
+            entry.module.arrays.need_elements(Role.UNIFORM, u.name, u.type)
+
+
+def _is_reduction(entry: EntryScope) -> bool:
+    """True if threads sum values over the whole dispatch."""
+    has_sums = entry.module.gives_results and bool(entry.resolved.sums)
+    if entry.module.mode is Mode.BACKWARD:
+        return has_sums or bool(entry.wanted_uniforms() or entry.module.strategies.uniform)
+    return has_sums
+
+
+def group_limit(entry: EntryScope) -> int:
+    """`Lowered.group_limit` of the entry point."""
+    if not entry.module.variant.is_parallel:
+        return SERIAL_GROUP_LIMIT
+    sums = _is_reduction(entry) or entry.module.sums_in_groups
+    return REDUCTION_GROUP_LIMIT if sums else 0
+
+
+def is_single_group(entry: EntryScope) -> bool:
+    """True if the dispatch sums doubles, which have no atomic add."""
+    if entry.module.mode is not Mode.BACKWARD:
+        return False
+    types = [u.type for u in entry.wanted_uniforms()]
+    types += [entry.element(h.buffer) for h in entry.module.strategies.uniform]
+    return any(s.kind is Kind.DOUBLE for t in types for s in scalars(t))
+
+
+def _write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     """The name of the entry point, its tags and its text."""
     name = entry.module.names.of(ENTRY_NAME)
     piece = entry.piece
-    sums = sum_fields(entry) if is_reduction(entry) else []
+    sums = sum_fields(entry) if _is_reduction(entry) else []
     if sums:
-        _sums_struct(piece, sums)
-    open_entry_point(entry.module, piece, name)
-    for t, variable, text in entry.uniforms.kept(entry.kernel.uniforms, entry.names):
+        piece.block("struct Sums", [f"{spelled} {field};" for field, spelled in sums])
+        piece.add("")
+    _open_entry_point(entry.module, piece, name)
+    for t, variable, text in entry.read_uniforms(entry.names):
         piece.add(f"{t} {variable} = {text};")
     count = entry.word(WordKind.THREAD_COUNT, "thread_count")
     _before_threads(entry)
@@ -59,8 +120,7 @@ def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
         row = entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
         piece.add(f"uint {INDEX} = threadNumber(group, {row});")
         _note_whole_group(entry, count)
-        piece.add(f"if ({INDEX} >= {count})")
-        piece.indented("return;")
+        piece.guarded(f"if ({INDEX} >= {count})", "return;")
         _thread(entry)
     if sums:
         add_sums(entry)
@@ -70,14 +130,17 @@ def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     return name, entry.tags.piece, piece
 
 
-def open_entry_point(module: Module, piece: Piece, name: str) -> None:
+def _open_entry_point(module: Module, piece: Piece, name: str) -> None:
     """Writes the head of an entry point whose threads the library numbers."""
     size = module.workgroup_size
     if size != WORKGROUP_SIZE:
-        piece.add(f"export public static const uint groupSize = {size};")
-        piece.add()
-    piece.add('[shader("compute")]')
-    piece.add(f"[numthreads({size}, 1, 1)]")
+        piece.add(f"export public static const uint groupSize = {size};", "")
+    open_group(piece, name, size)
+
+
+def open_group(piece: Piece, name: str, width: int) -> None:
+    """Writes the head of an entry point with groups of `width` threads."""
+    piece.add('[shader("compute")]', f"[numthreads({width}, 1, 1)]")
     piece.open(f"void {name}(uint3 group : SV_GroupID, uint laneIndex : SV_GroupIndex)")
     piece.add("lane = laneIndex;")
 
@@ -90,33 +153,21 @@ def send_report(entry: EntryScope) -> str:
     return f"sendLowestReport<Report>({launch}, {inner_extents(entry.module)});"
 
 
-def _sums_struct(piece: Piece, sums: list[tuple[str, str]]) -> None:
-    piece.open("struct Sums")
-    for field, spelled in sums:
-        piece.add(f"{spelled} {field};")
-    piece.close()
-    piece.add()
-
-
 def _before_threads(entry: EntryScope) -> None:
     """Reads the elements and cotangents that all threads share."""
     if entry.module.mode is not Mode.BACKWARD:
         return
+    spell = entry.module.types.spell
     for h in entry.module.strategies.uniform:
-        entry.places[h.name] = entry.element_number(h)
-        spelled = entry.module.types.spell(entry.element(h.buffer))
-        tag = entry.module.arrays.tag(h.buffer)
-        value = entry.names.make(h.name)
-        entry.values[h.name] = value
-        read = entry.reader(h.buffer, h.indices)
-        entry.piece.add(f"{spelled} {value} = {read}<{spelled}, {tag}>({entry.places[h.name]});")
+        text = entry.read_hoisted(h)
+        value = entry.values[h.name] = entry.names.make(h.name)
+        entry.piece.add(f"{spell(entry.element(h.buffer))} {value} = {text};")
     for s in entry.resolved.sums:
         tag = entry.tags.reader(Role.COTANGENT, s.buffer, s.type)
-        spelled = entry.module.types.spell(s.type)
-        value = entry.names.make(f"{s.name}_bar")
-        entry.values[s.name] = value
-        read = entry.reader(s.buffer, (s.index,))
-        entry.piece.add(f"{spelled} {value} = {read}<{spelled}, {tag}>({entry.sum_number(s)});")
+        value = entry.values[s.name] = entry.names.make(f"{s.name}_bar")
+        at = (s.index,)
+        text = entry.read(s.buffer, at, tag, s.type, entry.number(s.buffer, at))
+        entry.piece.add(f"{spell(s.type)} {value} = {text};")
 
 
 def _tile(entry: EntryScope, count: str, *, has_sums: bool) -> None:
@@ -128,23 +179,26 @@ def _tile(entry: EntryScope, count: str, *, has_sums: bool) -> None:
     piece, is_together = entry.piece, entry.module.sums_in_groups
     tile = entry.word(WordKind.TILE, "tile")
     first, end = entry.names.make("first"), entry.names.make("end")
-    piece.add(f"uint {first} = group.x * {tile};")
-    piece.add(f"uint {end} = min({count}, {first} + {tile});")
+    piece.add(
+        f"uint {first} = group.x * {tile};",
+        f"uint {end} = min({count}, {first} + {tile});",
+    )
     if is_together:
         start = entry.names.make("start")
         piece.open(f"for (uint {start} = {first}; {start} < {end}; {start} += groupSize)")
-        piece.add(f"isThere = {start} + lane < {end};")
-        piece.add(f"uint {INDEX} = min({start} + lane, {end} - 1);")
+        piece.add(
+            f"isThere = {start} + lane < {end};",
+            f"uint {INDEX} = min({start} + lane, {end} - 1);",
+        )
         if has_sums:
             piece.add("Sums before = sums;")
     else:
-        head = f"uint {INDEX} = {first} + lane; {INDEX} < {end}; {INDEX} += groupSize"
-        piece.open(f"for ({head})")
+        step = f"{INDEX} += groupSize"
+        piece.open(f"for (uint {INDEX} = {first} + lane; {INDEX} < {end}; {step})")
     _note_whole_group(entry, end)
     _thread(entry)
     if is_together and has_sums:
-        piece.add("if (!isThere)")
-        piece.indented("sums = before;")
+        piece.guarded("if (!isThere)", "sums = before;")
     piece.close()
 
 
@@ -156,15 +210,11 @@ def _note_whole_group(entry: EntryScope, end: str) -> None:
 def _thread(entry: EntryScope) -> None:
     module = entry.module
     compares = module.mode in (Mode.WINNER, Mode.BACKWARD, Mode.FORWARD)
-    is_named = bool(module.variant.checks) or module.arrays.uses_print
-    if is_named or (compares and _has_extremes(entry)):
+    has_extremes = any(b.access in (Access.MIN, Access.MAX) for b in entry.kernel.buffers)
+    if module.variant.checks or module.arrays.uses_print or (compares and has_extremes):
         entry.piece.add(f"thread = {INDEX};")
     write_indices(entry)
     _THREADS[module.mode](entry)
-
-
-def _has_extremes(entry: EntryScope) -> bool:
-    return any(b.access in (Access.MIN, Access.MAX) for b in entry.kernel.buffers)
 
 
 def write_indices(entry: EntryScope) -> None:
@@ -195,7 +245,7 @@ _THREADS: dict[Mode, Callable[[EntryScope], None]] = {
 }
 
 
-KERNEL_ENTRY = EntryWriter(note_needs, write_entry)
+KERNEL_ENTRY = EntryWriter(_note_needs, _write_entry)
 """One thread an index."""
 
 
@@ -203,9 +253,34 @@ def write_outputs(module: Module, resolved: Resolved) -> Piece | None:
     """The struct that the body returns; `None` for a body without results."""
     if not resolved.locals:
         return None
-    piece = Piece()
-    piece.open("struct Outputs")
-    for name in resolved.locals:
-        piece.add(f"{module.types.spell(resolved.local_types[name])} {module.output(name)};")
-    piece.close()
+    piece, spell = Piece(), module.types.spell
+    types = {name: spell(resolved.local_types[name]) for name in resolved.locals}
+    piece.block("struct Outputs", [f"{t} {module.output(name)};" for name, t in types.items()])
     return piece
+
+
+def write_decoder(module: Module, b: Buffer, *, is_first: bool) -> tuple[Piece, Piece, str]:
+    """Declarations, entry point and its name; it makes order-preserving words values, in place.
+
+    Args:
+        module: The module of the last pass of the primal of a Min or Max array.
+        b: The array.
+        is_first: True if no earlier dispatch binds the array, since the kernel never writes it.
+    """
+    t = b.type.element
+    scalar = next(iter(scalars(t)))
+    fill = extreme_fill(b) if is_first else None
+    module.arrays.need(Role.OUTPUT, b.name, t, SlangBuffer.WRITE, fill_word=fill)
+    declarations = module.arrays.bind()
+    piece = Piece()
+    name = module.names.make(f"{b.name}_decode")
+    count = module.word(Word(WordKind.THREAD_COUNT), "thread_count")
+    row = module.word(Word(WordKind.GROUP_COUNT_X), "group_count_x")
+    text = module.arrays.words(Role.OUTPUT, b.name, INDEX)
+    decoded = f"{scalar}.decode({text})"
+    bits = decoded if scalar.kind is Kind.UINT else f"asuint({decoded})"
+    _open_entry_point(module, piece, name)
+    piece.add(f"uint {INDEX} = threadNumber(group, {row});")
+    piece.guarded(f"if ({INDEX} < {count})", f"{text} = {bits};")
+    piece.close()
+    return declarations, piece, name

@@ -1,21 +1,21 @@
-"""The state that the parts of an entry point share: names, arguments, elements, element numbers."""
+"""The state that the parts of an entry point share: names, uniforms, elements, element numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from shaderad.bodies.outputs import Resolved, Sum
+from shaderad.bodies.outputs import Resolved
 from shaderad.bodies.ranges import is_in_range
 from shaderad.ir.nodes import Buffer, Expr, Uniform
-from shaderad.ir.types import Type, is_differentiable
+from shaderad.ir.types import Kind, LocalArray, Scalar, Struct, Type, is_differentiable, leaves
 from shaderad.lower.bindings import Role, Word, WordKind
-from shaderad.lower.entry.tags import EntryTags
-from shaderad.lower.entry.uniforms import Uniforms
 from shaderad.lower.prepare.strategy import Hoisted
+from shaderad.lower.write.functions import FunctionWriter
 from shaderad.lower.write.module import Module
-from shaderad.lower.write.piece import Piece
-from shaderad.lower.write.reserved import ENTRY_WORDS
-from shaderad.lower.write.slang import FunctionWriter
+from shaderad.lower.write.names import ENTRY_WORDS, IdentifierScope
+from shaderad.lower.write.tags import Tags
+from shaderad.lower.write.text import Piece
 
 INDEX = "index"
 """The variable of the emitted text that holds a thread's number."""
@@ -34,8 +34,9 @@ class EntryScope:
         self.resolved = resolved
         self.body = body
         self.piece = Piece()
-        self.tags = EntryTags(module)
-        self.uniforms = Uniforms(module, self.tags)
+        self.tags = Tags(module)
+        self._read_uniforms: dict[str, str] = {}
+        """The variables that hold uniforms of device arrays, by name."""
         self.own = [self.kernel.buffer(n) for n in resolved.own]
         self.float_own = [b for b in self.own if is_differentiable(b.type.element)]
         self.names = module.names.child(ENTRY_WORDS)
@@ -55,54 +56,102 @@ class EntryScope:
     def element(self, buffer: str) -> Type:
         return self.kernel.buffer(buffer).type.element
 
-    def element_number(self, h: Hoisted) -> str:
-        """Declares the number of a hoisted element; the body reports indices out of range."""
-        number = self.names.make(f"{h.name}_number")
-        values = ", ".join(self._fixed_text(e) for e in h.indices)
-        is_there = self.is_there(h.buffer, h.indices)
-        text = self.module.arrays.silent_number(h.buffer, values, is_there=is_there)
-        self.piece.add(f"uint {number} = {text};")
-        return number
+    def read_hoisted(self, h: Hoisted) -> str:
+        """The text of a hoisted element; declares its number, and the body reports its index."""
+        number = self.places[h.name] = self.names.make(f"{h.name}_number")
+        self.piece.add(f"uint {number} = {self.number(h.buffer, h.indices)};")
+        t = self.element(h.buffer)
+        return self.read(h.buffer, h.indices, self.module.arrays.tag(h.buffer), t, number)
 
-    def is_there(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
-        """True if a hoisted element is known to be in range."""
-        module = self.module
-        return module.is_unchecked or is_in_range(
-            self.kernel, buffer, indices, module.variant.natural
-        )
+    def read(self, buffer: str, indices: tuple[Expr, ...], tag: str, t: Type, number: str) -> str:
+        """The text of the element `number`, read through `tag`."""
+        function = "readInside" if self.is_there(buffer, indices) else "read"
+        return f"{function}<{self.module.types.spell(t)}, {tag}>({number})"
 
-    def _fixed_text(self, e: Expr) -> str:
-        """The text of an index of constants, Index names and uniforms."""
+    def number(self, buffer: str, indices: tuple[Expr, ...]) -> str:
+        """The text of an element number; indices are constants, Index names and uniforms."""
         types = {u.name: u.type for u in self.kernel.uniforms}
         writer = FunctionWriter(self.module, Piece(), types)
         for name in self.kernel.index_names:
             writer.bind(name, self.index_name(name))
         for u in self.kernel.uniforms:
-            writer.bind(u.name, self.uniforms.value(u))
-        return writer.text(e)
+            writer.bind(u.name, self.uniform(u))
+        values = ", ".join(map(writer.text, indices))
+        is_there = self.is_there(buffer, indices)
+        return self.module.arrays.silent_number(buffer, values, is_there=is_there)
 
-    def sum_number(self, s: Sum) -> str:
-        is_there = self.is_there(s.buffer, (s.index,))
-        values = self._fixed_text(s.index)
-        return self.module.arrays.silent_number(s.buffer, values, is_there=is_there)
+    def is_there(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
+        """True if an element is known to be in range."""
+        natural = self.module.variant.natural
+        return self.module.is_unchecked or is_in_range(self.kernel, buffer, indices, natural)
 
-    def reader(self, buffer: str, indices: tuple[Expr, ...]) -> str:
-        """The library function that reads a hoisted element."""
-        return "readInside" if self.is_there(buffer, indices) else "read"
-
-    def guarded(self, text: str, number: str, *, is_there: bool) -> None:
+    def guarded(self, text: str, number: str, buffer: str, indices: tuple[Expr, ...]) -> None:
         """Adds a line that runs if the element `number` exists."""
-        if is_there:
+        if self.is_there(buffer, indices):
             self.piece.add(text)
         else:
-            self.piece.add(f"if ({number} != outside)")
-            self.piece.indented(text)
+            self.piece.guarded(f"if ({number} != outside)", text)
 
     def arguments(self) -> list[str]:
         """The indices and uniforms that the body takes."""
-        own = self.own_uniforms
-        uniforms = [self.uniforms.value(u) for u in self.kernel.uniforms if u.name not in own]
-        return [*map(self.index_name, self.kernel.index_names), *uniforms]
+        uniforms = [u for u in self.kernel.uniforms if u.name not in self.own_uniforms]
+        return [*map(self.index_name, self.kernel.index_names), *map(self.uniform, uniforms)]
+
+    # -- uniforms: words of the constant buffer, or device arrays -------------------------------
+
+    def read_uniforms(self, names: IdentifierScope) -> list[tuple[str, str, str]]:
+        """Type, name and text of a variable for each uniform that is a device array.
+
+        From here on `uniform` gives the variable, so that memory is read once.
+        """
+        variables: list[tuple[str, str, str]] = []
+        for u in self.kernel.uniforms:
+            if u.name in self.module.variant.device_uniforms:
+                text, name = self.uniform(u), names.make(u.name)
+                variables.append((self.module.types.spell(u.type), name, text))
+                self._read_uniforms[u.name] = name
+        return variables
+
+    def uniform(self, u: Uniform) -> str:
+        """The text of a uniform's value."""
+        if u.name in self._read_uniforms:
+            return self._read_uniforms[u.name]
+        spelled = self.module.types.spell(u.type)
+        if u.name in self.module.variant.device_uniforms:
+            tag = self.tags.reader(Role.UNIFORM, u.name, u.type)
+            return f"{spelled}.read<{tag}>(0)"
+        return self._composed(u.type, self._words(u))
+
+    def _words(self, u: Uniform) -> Iterator[str]:
+        """The text of each scalar of `u`, read from the constant buffer."""
+        index = 0
+        for leaf in leaves(u.type):
+            name, kind = "_".join((u.name, *map(str, leaf.path))), leaf.scalar.kind
+            word = Word(WordKind.UNIFORM, u.name, index)
+            index += 2 if kind is Kind.DOUBLE else 1
+            if kind is Kind.DOUBLE:
+                low = self.module.word(word, f"{name}_low")
+                high = self.module.word(replace(word, index=index - 1), f"{name}_high")
+                yield f"doubleOf({low}, {high})"
+            elif kind is Kind.BOOL:
+                yield f"{self.module.word(word, name)} != 0"
+            elif kind is Kind.HALF:
+                yield f"half({self.module.word(word, name, 'float')})"
+            else:
+                yield self.module.word(word, name, str(leaf.scalar))
+
+    def _composed(self, t: Type, words: Iterator[str]) -> str:
+        if isinstance(t, Scalar):
+            return next(words)
+        if isinstance(t, Struct):
+            parts = [self._composed(f, words) for _, f in t.fields]
+        elif isinstance(t, LocalArray):
+            parts = [self._composed(t.element, words) for _ in range(t.count)]
+        else:
+            parts = [next(words) for _ in leaves(t)]
+        return f"{self.module.types.spell(t)}({', '.join(parts)})"
+
+    # -- body and results -----------------------------------------------------------------------
 
     def call_body(self) -> None:
         head = "Outputs outputs = " if self.own or self.resolved.sums else ""

@@ -1,14 +1,25 @@
-"""Two scans of one row -> the passes that compute the chunk prefixes of both."""
+"""Two scans of one row -> the passes that compute the chunk prefixes of both.
+
+The elements are pairs with a field for each scan, which is stored in an array of its own.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from shaderad.ir.arrays import Reducer
 from shaderad.ir.nodes import Call, Expr, Kernel
-from shaderad.ir.types import Type
+from shaderad.ir.types import Struct, Type
 from shaderad.lower.bindings import Variant
-from shaderad.lower.passes.fold import width_of
-from shaderad.lower.passes.operators import Operator, binary_function, operator_of
-from shaderad.lower.passes.pair_entry import PairScanEntry, PairTotalsEntry, fields_of
+from shaderad.lower.entry.scope import EntryScope
+from shaderad.lower.passes.entries import (
+    Fold,
+    Operator,
+    PassEntry,
+    binary_function,
+    operator_of,
+    width_of,
+)
 from shaderad.lower.passes.rows import (
     CHUNK_PREFIXES,
     TOTALS,
@@ -45,11 +56,11 @@ def lower_chunk_prefixes(
     formulas, width, cut = Formulas(), width_of(pair), cut_of(pair, variant)
     chunks = cut_rows(formulas, cut, width)
     rows = whole_rows(formulas, "middle_", "chunk_count", cut, width)
-    totals = PairTotalsEntry(
+    totals = _TotalsEntry(
         operator=over_elements, words=chunks.words, results=_PAIR_TOTALS, is_mirrored=is_mirrored
     )
-    prefixes = PairScanEntry(operator=over_chunks, words=rows.words, results=PAIR_PREFIXES)
-    types = [t for _, t in fields_of(pair)]
+    prefixes = _ScanEntry(operator=over_chunks, words=rows.words, results=PAIR_PREFIXES)
+    types = [t for _, t in _fields_of(pair)]
     kernel = stored(over_chunks, dict(zip(_PAIR_TOTALS, types, strict=True)))
     steps = (
         around(producer, totals, variant, chunks, chunks.are_several),
@@ -64,9 +75,59 @@ def _both(pair: Type, ops: tuple[Reducer, Reducer], *, is_mirrored: bool) -> Ope
     """The operator on each field; `is_mirrored`: elements of the second come from its end."""
     left, right = c.variable("left", pair), c.variable("right", pair)
     results: list[Expr] = []
-    for op, (name, t), is_turned in zip(ops, fields_of(pair), (False, is_mirrored), strict=True):
+    for op, (name, t), is_turned in zip(ops, _fields_of(pair), (False, is_mirrored), strict=True):
         sides = (right, left) if is_turned else (left, right)
         args = tuple(c.field(side, name) for side in sides)
         results.append(Call(type=t, function=operator_of(op, t).combine, args=args))
     combine = binary_function("both", pair, c.construct(pair, results))
     return Operator("both", pair, combine, c.zero(pair))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PairEntry(PassEntry):
+    results: tuple[str, str]
+    """The array of each scan."""
+
+    def written(self, entry: EntryScope) -> dict[str, Type]:
+        types = (t for _, t in _fields_of(self.operator.state))
+        return dict(zip(self.results, types, strict=True))
+
+    def _stores(self, fold: Fold, places: tuple[str, str], value: str) -> list[str]:
+        """The statements that store both fields of `value`."""
+        pair, module = self.operator.state, fold.entry.module
+        return [
+            fold.store(array, t, place, f"{value}.{module.field(pair, field)}")
+            for array, place, (field, t) in zip(self.results, places, _fields_of(pair), strict=True)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TotalsEntry(_PairEntry):
+    """The chunk totals of both scans."""
+
+    struct, interface, function = "Totals", "IReduction", "reduce"
+    is_mirrored: bool
+    """True if the second array is written from its end."""
+
+    def write_results(self, fold: Fold) -> None:
+        last = f"({fold.size('team_count')} - 1 - team)" if self.is_mirrored else "team"
+        stores = self._stores(fold, ("team", last), "total")
+        fold.entry.piece.block(f"static void write(uint team, {fold.state} total)", stores)
+        fold.entry.piece.add("static void writeEmpty(uint team) {}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ScanEntry(_PairEntry):
+    """A scan of both rows."""
+
+    struct, interface, function = "Scan", "IScan", "scan"
+
+    def write_results(self, fold: Fold) -> None:
+        head = f"override static void write(uint number, {fold.state} value)"
+        fold.entry.piece.block(head, self._stores(fold, ("number", "number"), "value"))
+
+
+def _fields_of(pair: Type) -> tuple[tuple[str, Type], ...]:
+    """Name and type of the field of each scan."""
+    assert isinstance(pair, Struct)
+    return pair.fields

@@ -24,9 +24,15 @@ from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, Access, BufferType, Type
 from shaderad.lower.bindings import Lowered, Variant
 from shaderad.lower.kernels import lower_around
-from shaderad.lower.passes.entry import PassEntry, ReductionEntry, ScanEntry
-from shaderad.lower.passes.fold import has_room, width_of
-from shaderad.lower.passes.operators import Operator, operator_of
+from shaderad.lower.passes.entries import (
+    Operator,
+    PassEntry,
+    ReductionEntry,
+    ScanEntry,
+    has_room,
+    operator_of,
+    width_of,
+)
 from shaderad.lower.passes.sizes import (
     LENGTH,
     PARALLEL,
@@ -108,7 +114,7 @@ def lower_reduce(
         words=chunks.words,
         result=RESULT,
         totals=TOTALS,
-        init=INIT if has_init else "",
+        start=INIT if has_init else "",
         epilogue=epilogue,
         is_commutative=op == ops.ADD,
     )
@@ -149,7 +155,7 @@ def lower_scan(
         operator=operator,
         words=chunks.words,
         result=RESULT,
-        prefixes=CHUNK_PREFIXES,
+        start=CHUNK_PREFIXES,
         epilogue=epilogue,
     )
     kernel = producer

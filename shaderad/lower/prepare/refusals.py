@@ -1,14 +1,33 @@
-"""Checks for kernels that cannot be lowered or differentiated, before any Slang is written."""
+"""Checks for kernels that cannot be lowered or differentiated, before any Slang is written.
+
+Compilers of drivers give blocks a stack of fixed size, and some do not check it: lavapipe ends the
+process beyond 80 (LP_MAX_TGSI_NESTING).
+"""
 
 from __future__ import annotations
 
 from shaderad.bodies.injective import is_injective, repeated_write
-from shaderad.diagnostics import error
-from shaderad.ir.nodes import Kernel, Stmt, Store
+from shaderad.bodies.structured import structured
+from shaderad.diagnostics import Span, error
+from shaderad.ir.nodes import (
+    BackwardDiff,
+    Call,
+    Conditional,
+    Expr,
+    ForwardDiff,
+    Function,
+    Kernel,
+    Logical,
+    Stmt,
+    Store,
+)
 from shaderad.ir.types import Access, Kind, is_differentiable, scalars
-from shaderad.ir.walk import reachable, statements
+from shaderad.ir.walk import blocks, children, reachable, statements
 from shaderad.lower.prepare.strategy import Strategies
 from shaderad.rules.nodes import primal_name
+
+DEPTH_LIMIT = 64
+"""The library and derivatives add blocks up to the driver's 80."""
 
 
 def check_kernel(kernel: Kernel) -> None:
@@ -64,3 +83,57 @@ def check_strategies(kernel: Kernel, strategies: Strategies) -> None:
         kinds = {s.kind for s in scalars(b.type.element)}
         if Kind.DOUBLE in kinds and "scattered" in strategies.by_name.get(b.name, ""):
             raise error("SR0416", b.span, array=b.name, type=b.type)
+
+
+# -- nesting depth after inlining --------------------------------------------------------------
+
+
+_Depth = tuple[int, Span | None]
+"""A number of blocks, and the place of the innermost one."""
+_FLAT: _Depth = (0, None)
+
+
+def check_depth(body: tuple[Stmt, ...], span: Span | None) -> None:
+    """Checks that drivers can compile the nesting of `body`.
+
+    Raises:
+        LanguageError: SR0288.
+    """
+    depth, at = _Depths().of(body)
+    if depth > DEPTH_LIMIT:
+        raise error("SR0288", at or span, depth=depth, limit=DEPTH_LIMIT)
+
+
+class _Depths:
+    """The depths of bodies; each function is measured once."""
+
+    def __init__(self) -> None:
+        self._by_function: dict[Function, _Depth] = {}
+
+    def of(self, body: tuple[Stmt, ...]) -> _Depth:
+        return max(map(self._node, body), key=_number, default=_FLAT)
+
+    def _node(self, node: Expr | Stmt) -> _Depth:
+        depths = [self._node(child) for child in children(node)]
+        if isinstance(node, Conditional | Logical):
+            # The first operand lies outside of the branch.
+            depths[1:] = [_inside(depth, node.span) for depth in depths[1:]]
+        elif isinstance(node, Stmt):
+            depths += [_inside(self.of(block), node.span) for block in blocks(node)]
+        if isinstance(node, Call | ForwardDiff | BackwardDiff):
+            depths.append(self._function(node.function))
+        return max(depths, key=_number, default=_FLAT)
+
+    def _function(self, f: Function) -> _Depth:
+        if f not in self._by_function:
+            types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
+            self._by_function[f] = self.of(structured(f.body, f.result, types).body)
+        return self._by_function[f]
+
+
+def _inside(depth: _Depth, span: Span) -> _Depth:
+    return (depth[0] + 1, depth[1] or (span if span.line else None))
+
+
+def _number(depth: _Depth) -> int:
+    return depth[0]

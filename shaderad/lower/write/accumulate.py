@@ -51,7 +51,7 @@ from shaderad.lower.bindings import Mode, SiteKind
 from shaderad.rules.nodes import Cotangent
 
 if TYPE_CHECKING:
-    from shaderad.lower.write.slang import FunctionWriter
+    from shaderad.lower.write.functions import FunctionWriter
 
 
 def widened(t: Type) -> Type:
@@ -305,7 +305,7 @@ def write_gradient(writer: FunctionWriter, s: AccumulateGradient) -> None:
     for path, part in parts if is_split else [(s.path, value)]:
         address = _WordAddress(writer, element, index, path).text
         if s.is_store:
-            writer.module.arrays.note_stored_gradient(s.buffer)
+            writer.module.arrays.stored_gradients.add(s.buffer)
             writer.piece.add(f"setGradient<{tag}>({address}, float({writer.text(part)}));")
             continue
         spelled = writer.module.types.spell(part.type)

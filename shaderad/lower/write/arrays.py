@@ -26,23 +26,14 @@ from shaderad.ir.types import (
 from shaderad.ir.types import Access as ArrayAccess
 from shaderad.lower.bindings import Mode, Resource, Role, Word, WordKind
 from shaderad.lower.write.accumulate import widened
-from shaderad.lower.write.piece import Piece
+from shaderad.lower.write.names import ARENA_NAMES
+from shaderad.lower.write.text import Piece
 from shaderad.rules.nodes import primal_name
 
 if TYPE_CHECKING:
     from shaderad.lower.write.module import Module
 
-_TAG_SUFFIX = {
-    ArrayAccess.IN: "in",
-    ArrayAccess.OUT: "out",
-    ArrayAccess.ADD: "add",
-    ArrayAccess.MIN: "min",
-    ArrayAccess.MAX: "max",
-}
 _ROLE_SUFFIX = {
-    Role.INPUT: "",
-    Role.UNIFORM: "",
-    Role.OUTPUT: "",
     Role.RESULT: "_result",
     Role.COTANGENT: "_bar",
     Role.GRADIENT: "_bar",
@@ -50,13 +41,6 @@ _ROLE_SUFFIX = {
     Role.OUTPUT_TANGENT: "_dot",
     Role.WINNER: "_winner",
     Role.MARKS: "_marks",
-}
-_ARENAS = (Role.GRADIENT, Role.COTANGENT, Role.TANGENT, Role.OUTPUT_TANGENT)
-_ARENA_NAMES = {
-    Role.GRADIENT: "gradients",
-    Role.COTANGENT: "cotangents",
-    Role.TANGENT: "tangents",
-    Role.OUTPUT_TANGENT: "output_tangents",
 }
 # Min starts at +inf and Max at -inf in the order-preserving form of extremes.slang.
 _EXTREME_FILL = {
@@ -76,11 +60,6 @@ class SlangBuffer:
     WRITE_HALF = "RWStructuredBuffer<half>"
     FLOATS = "RWStructuredBuffer<Atomic<float>>"
     WORDS = "RWStructuredBuffer<Atomic<uint>>"
-
-    @staticmethod
-    def wide(slang_type: str, width: int) -> str:
-        """The buffer type whose loads read `width` words."""
-        return slang_type if width == 1 else slang_type.replace(">", f"{width}>")
 
 
 @dataclass
@@ -102,7 +81,8 @@ class Arrays:
 
     def __init__(self, module: Module) -> None:
         self._module = module
-        self._tags: dict[str, str] = {}
+        self.tags: dict[str, str] = {}
+        """The name of the tag type of each array that a function accesses."""
         self._needs: dict[tuple[Role, str], _BoundArray] = {}
         self._place: dict[tuple[Role, str], tuple[str, str]] = {}
         """Buffer name and offset prefix (``x_offset + `` or nothing) of each array."""
@@ -112,24 +92,23 @@ class Arrays:
         self.uses_print = False
         self.print_words = ""
         """The name of the print buffer."""
-        self._checked: set[str] = set()
-        self._stored_gradients: set[str] = set()
+        self.checked: set[str] = set()
+        """The arrays whose tags report indices out of range."""
+        self.stored_gradients: set[str] = set()
+        """The arrays to whose gradients a custom derivative stores."""
 
     # -- requests of functions ------------------------------------------------------------------
 
     def tag(self, buffer: str) -> str:
         """The name of an array's tag type; requesting it makes the module write the tag."""
-        if buffer not in self._tags:
+        if buffer not in self.tags:
             access = self._module.kernel.buffer(buffer).access
-            self._tags[buffer] = self._module.names.make(f"{buffer}_{_TAG_SUFFIX[access]}")
-        return self._tags[buffer]
-
-    def has_tag(self, buffer: str) -> bool:
-        return buffer in self._tags
+            self.tags[buffer] = self._module.names.make(f"{buffer}_{access.value.lower()}")
+        return self.tags[buffer]
 
     def checked_index(self, buffer: str, values: str, site: str) -> str:
         """The text of an element number; indices out of range are reported at `site`."""
-        self._checked.add(buffer)
+        self.checked.add(buffer)
         return f"{self.tag(buffer)}.at({values}, {site})"
 
     def silent_number(self, buffer: str, values: str, *, is_there: bool) -> str:
@@ -137,19 +116,6 @@ class Arrays:
         if is_there:
             return f"elementNumber<{self.tag(buffer)}>({values})"
         return f"elementIndex<{self.tag(buffer)}, NoReport>({values}, 0)"
-
-    def is_checked(self, buffer: str) -> bool:
-        return buffer in self._checked
-
-    def note_stored_gradient(self, buffer: str) -> None:
-        """Notes that a custom derivative stores to the gradient of an array."""
-        self._stored_gradients.add(buffer)
-
-    def stores_gradient(self, buffer: str) -> bool:
-        return buffer in self._stored_gradients
-
-    def length(self, buffer: str, axis: int) -> str:
-        return f"int({self.extent(buffer, axis)})"
 
     def extent(self, buffer: str, axis: int) -> str:
         rank = self._module.kernel.buffer(buffer).type.rank
@@ -227,7 +193,9 @@ class Arrays:
         return "if (isThere) " if self._module.sums_in_groups else ""
 
     def cell_name(self, role: Role, name: str) -> str:
-        return self._module.names.make(f"{name}{_ROLE_SUFFIX[role]}_cell", ("cell", role, name))
+        return self._module.names.make(
+            f"{name}{_ROLE_SUFFIX.get(role, '')}_cell", ("cell", role, name)
+        )
 
     # -- bindings of tags -----------------------------------------------------------------------
 
@@ -236,23 +204,19 @@ class Arrays:
 
         `is_summed`: by wanted input, True if several threads add to one element of its gradient.
         """
-        for name in self.ordered_tags():
-            b = self._module.kernel.buffer(name)
+        for b in self.tagged():
             if b.access is ArrayAccess.IN:
-                self._note_input(b, is_summed.get(name))
+                self.need_elements(Role.INPUT, b.name, b.type.element)
+                if self._module.mode is Mode.BACKWARD and b.name in is_summed:
+                    self.need_gradient(b.name, b.type.element, is_summed=is_summed[b.name])
             elif b.access in (ArrayAccess.MIN, ArrayAccess.MAX):
                 self._note_extreme(b)
             else:
                 self._note_output(b)
 
-    def ordered_tags(self) -> list[str]:
-        return [b.name for b in self._module.kernel.buffers if b.name in self._tags]
-
-    def _note_input(self, b: Buffer, is_summed: bool | None) -> None:
-        t = b.type.element
-        self.need_elements(Role.INPUT, b.name, t)
-        if self._module.mode is Mode.BACKWARD and is_summed is not None:
-            self.need_gradient(b.name, t, is_summed=is_summed)
+    def tagged(self) -> list[Buffer]:
+        """The arrays whose tags were requested, in the kernel's order."""
+        return [b for b in self._module.kernel.buffers if b.name in self.tags]
 
     def need_gradient(self, name: str, t: Type, *, is_summed: bool) -> None:
         """Binds the gradient of an input or uniform, stored once or summed."""
@@ -312,12 +276,11 @@ class Arrays:
         Raises:
             CompileError, DerivativeError: SR0507, SR0417, more buffers than the device binds.
         """
-        piece = Piece()
-        needs = list(self._needs.values())
+        piece, needs = Piece(), list(self._needs.values())
         own_count = int(self.uses_report) + int(self.uses_print)
         limit = self._module.variant.storage_buffer_limit
         arenas: set[Role] = set()
-        for role in _ARENAS:
+        for role in ARENA_NAMES:
             if len(needs) + own_count <= limit:
                 break
             if _joinable([n for n in needs if n.role is role]):
@@ -342,7 +305,7 @@ class Arrays:
         """The error that names all buffers of the dispatch."""
         module = self._module
         names = [
-            _ARENA_NAMES[n.role] if n.role in arenas else f"{n.name}{_ROLE_SUFFIX[n.role]}"
+            ARENA_NAMES[n.role] if n.role in arenas else f"{n.name}{_ROLE_SUFFIX.get(n.role, '')}"
             for n in needs
         ]
         names += ["report"] if self.uses_report else []
@@ -356,12 +319,11 @@ class Arrays:
 
     def _bound(self, piece: Piece, need: _BoundArray, *, is_arena: bool) -> tuple[str, str]:
         """Declares an array in its slot; returns its buffer and offset prefix."""
-        base = f"{need.name}{_ROLE_SUFFIX[need.role]}"
+        base = f"{need.name}{_ROLE_SUFFIX.get(need.role, '')}"
         if is_arena:
-            name = _ARENA_NAMES[need.role]
-            first = next(n for n in self._needs.values() if n.role is need.role)
-            if first is need:
-                members = [n for n in self._needs.values() if n.role is need.role]
+            name = ARENA_NAMES[need.role]
+            members = [n for n in self._needs.values() if n.role is need.role]
+            if members[0] is need:
                 self._declare_members(piece, name, members)
         else:
             name = self._module.names.make_global(f"{base}_words")
@@ -370,8 +332,8 @@ class Arrays:
             need.role is Role.OUTPUT_TANGENT and not is_arena
         ):
             return name, ""
-        word = self._module.offset_word(need.role, need.name, _ROLE_SUFFIX[need.role])
-        return name, f"{word} + "
+        word = Word(WordKind.OFFSET, need.name, 0, need.role)
+        return name, f"{self._module.word(word, f'{base}_offset')} + "
 
     def _declare_members(self, piece: Piece, name: str, members: list[_BoundArray]) -> None:
         slot = self._next_slot()
@@ -381,7 +343,9 @@ class Arrays:
         if len(members) > 1:
             for m in members:
                 m.slang_type, m.width = slang_type, 1
-        self._declare(piece, slot, name, SlangBuffer.wide(slang_type, first.width))
+        # A load reads `width` words.
+        loaded = slang_type if first.width == 1 else slang_type.replace(">", f"{first.width}>")
+        self._declare(piece, slot, name, loaded)
         self.resources.append(
             Resource(
                 slot,

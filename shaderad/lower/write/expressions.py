@@ -55,11 +55,11 @@ from shaderad.lower.bindings import SiteKind
 from shaderad.lower.prepare.known import AtRunTime, with_hidden_divisor
 from shaderad.lower.prepare.watches import Watched
 from shaderad.lower.write import accumulate
-from shaderad.lower.write.spelling import is_plain_number, literal
+from shaderad.lower.write.text import is_plain_number, literal
 from shaderad.rules.nodes import Cotangent, Leap
 
 if TYPE_CHECKING:
-    from shaderad.lower.write.slang import FunctionWriter
+    from shaderad.lower.write.functions import FunctionWriter
 
 # Precedence of operators; a higher one binds tighter.
 _PRIMARY = 100
@@ -109,7 +109,7 @@ class ExpressionWriter:
         return self._function.variable(e.name), _PRIMARY
 
     def length(self, e: Length) -> tuple[str, int]:
-        return self._module.arrays.length(e.buffer, e.axis), _PRIMARY
+        return f"int({self._module.arrays.extent(e.buffer, e.axis)})", _PRIMARY
 
     # -- operators ------------------------------------------------------------------------------
 

@@ -1,24 +1,171 @@
-"""User functions and their derivatives as Slang functions."""
+"""Bodies, user functions and their derivatives as Slang functions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from shaderad.bodies.liveness import live_before
 from shaderad.bodies.structured import Structured, structured
-from shaderad.ir.nodes import Function, Parameter
-from shaderad.ir.walk import writes
+from shaderad.ir.nodes import (
+    Assign,
+    Const,
+    Evaluate,
+    Expr,
+    For,
+    Function,
+    If,
+    KnownNumber,
+    Parameter,
+    Stmt,
+    While,
+)
+from shaderad.ir.types import LocalArray, Type, memory_of
+from shaderad.ir.walk import blocks, children, reads, statements, writes
 from shaderad.lower.bindings import Mode
-from shaderad.lower.prepare.known import folded_names
+from shaderad.lower.prepare.known import Folded, folded_names
 from shaderad.lower.prepare.watches import Watch
-from shaderad.lower.write.module import DerivativeNames, Module
-from shaderad.lower.write.piece import Piece
-from shaderad.lower.write.slang import FunctionWriter
+from shaderad.lower.write.expressions import ExpressionWriter
+from shaderad.lower.write.module import Module
+from shaderad.lower.write.statements import WRITERS
+from shaderad.lower.write.text import Piece
 from shaderad.rules.composing import holds_array
 from shaderad.rules.nodes import Adjoint, InOut, Pushed
 
+if TYPE_CHECKING:
+    from shaderad.lower.write.module import Module
 
-def write_function(module: Module, f: Function, name: str) -> None:
-    """Adds a user function to the module."""
-    piece = Piece()
-    piece.span = f.span
+_LONG_BYTES = 256
+"""Shorter local arrays compile faster without a loop over their elements."""
+
+
+class FunctionWriter:
+    """Writes a function body into a piece of the module."""
+
+    def __init__(
+        self,
+        module: Module,
+        piece: Piece,
+        types: Mapping[str, Type],
+        *,
+        folded: Mapping[str, Folded] | None = None,
+        watch: Watch | None = None,
+    ) -> None:
+        self.module = module
+        self.piece = piece
+        self.types = dict(types)
+        self._watch = watch or Watch(module.mode, {})
+        self.folded = folded or {}
+        """The constant folding of names (``lower/prepare/known.py``)."""
+        self.names = module.names.child()
+        self.expressions = ExpressionWriter(self)
+        self.is_silent = False
+        """True inside loops that run again, whose first run has reported."""
+        self._text_by_name: dict[str, str] = {}
+        self.declared: set[str] = set()
+        """Names that need no declaration in the block that is written."""
+
+    # -- names ----------------------------------------------------------------------------------
+
+    def variable(self, name: str) -> str:
+        """The text of a local."""
+        if name not in self._text_by_name:
+            self._text_by_name[name] = self.names.make(name)
+        return self._text_by_name[name]
+
+    def bind(self, name: str, text: str) -> None:
+        """Makes `text`, declared elsewhere, the text of `name`."""
+        self._text_by_name[name] = text
+        self.declared.add(name)
+
+    def parameter(self, name: str) -> str:
+        self.declared.add(name)
+        return self.variable(name)
+
+    def copy_parameter(self, name: str) -> None:
+        """Declares a local with the value of a parameter that the body assigns."""
+        parameter, local = self.variable(name), self.names.make(name)
+        self.bind(name, local)
+        self.piece.add(f"{self.module.types.spell(self.types[name])} {local} = {parameter};")
+
+    def is_inside(self, index: Expr) -> bool:
+        """True if an index of a local array, vector or matrix is known to be in range."""
+        return isinstance(index, Const | KnownNumber)
+
+    def text(self, e: Expr, strength: int = 0) -> str:
+        return self.expressions.text(e, strength)
+
+    # -- blocks and declarations ------------------------------------------------------------------
+
+    def block(self, body: tuple[Stmt, ...]) -> None:
+        """Writes statements; declares each local in the innermost block that has all its uses."""
+        mentioned = [_mentions(s) for s in body]
+        for position, s in enumerate(body):
+            self.piece.span = s.span if s.span.line else self.piece.span
+            for name in self.types:
+                if name not in mentioned[position] or name in self.declared:
+                    continue
+                elsewhere = any(name in m for k, m in enumerate(mentioned) if k != position)
+                if elsewhere or not _is_inside_one_block(s, name):
+                    self._write_declaration(name, s)
+            self.statement(s)
+
+    def _write_declaration(self, name: str, first: Stmt) -> None:
+        is_bound_whole = isinstance(first, Assign) and first.name == name and not first.path
+        if is_bound_whole and name not in reads((first,)):
+            return  # The first assignment declares it.
+        self.declared.add(name)
+        self.make_zero(self.variable(name), self.types[name], is_new=True)
+
+    def make_zero(self, variable: str, t: Type, *, is_new: bool) -> None:
+        """Declares a variable as zero, or assigns zero."""
+        types = self.module.types
+        start = f"{types.spell(t)} {variable}" if is_new else variable
+        if not (isinstance(t, LocalArray) and memory_of(t) > _LONG_BYTES):
+            self.piece.add(f"{start} = {types.zero(t)};")
+            return
+        if is_new:
+            self.piece.add(f"{start};")
+        self.piece.add(f"clear({variable}, {types.zero(t.element)}, {self.module.zero()});")
+
+    def statement(self, s: Stmt) -> None:
+        if self.module.variant.checks == "nan":
+            s = self._watch.statement(s)
+        WRITERS[type(s)](self, s)
+
+    def nested(
+        self, body: tuple[Stmt, ...], *, first: Sequence[str] = (), last: Sequence[str] = ()
+    ) -> None:
+        """Writes a block in braces, between the lines `first` and `last`."""
+        outer = set(self.declared)
+        self.piece.add("{", *first)
+        self.block(body)
+        self.piece.add(*last, "}")
+        self.declared = outer
+
+
+def _mentions(s: Stmt) -> set[str]:
+    """The locals that a statement reads or writes, without variables that a `for` declares."""
+    variables = {t.variable for t in statements((s,)) if isinstance(t, For)}
+    exits = s.exits if isinstance(s, For | While) else ()
+    return ((reads((s,)) | writes((s,))) - variables).union(exits)
+
+
+def _is_inside_one_block(s: Stmt, name: str) -> bool:
+    """True if all uses of `name` in `s` are inside one of its blocks."""
+    if not isinstance(s, If | For | While):
+        return False
+    if name in reads(Evaluate(call=e) for e in children(s)):
+        return False
+    if isinstance(s, If):
+        return sum(any(name in _mentions(t) for t in b) for b in blocks(s)) == 1
+    # An iteration that reads the name before it assigns it needs the value of an earlier one.
+    return name not in s.exits and name not in live_before(s.body, frozenset())
+
+
+def write_function(module: Module, f: Function, name: str) -> Piece:
+    """A user function, or a derivative of one."""
+    piece = Piece(f.span)
     types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
     plain = (
         Structured(body=f.body, local_types=types)
@@ -28,31 +175,31 @@ def write_function(module: Module, f: Function, name: str) -> None:
     folded = folded_names(plain.body, module.folded_parameters.get(f, {}))
     watch = _watch_of(f, module.mode)
     writer = FunctionWriter(module, piece, plain.local_types, folded=folded, watch=watch)
-    assigned = writes(plain.body)
     derivatives = module.derivatives.get(f)
     parameters = [
-        f"{_passed(p, derivatives)}{module.types.spell(p.type)} {writer.parameter(p.name)}"
+        f"{_modifier(p, is_exported=derivatives is not None)}{module.types.spell(p.type)} "
+        f"{writer.parameter(p.name)}"
         for p in f.parameters
     ]
     head = f"{module.types.spell(f.result)} {name}({', '.join(parameters)})"
     if derivatives:
-        for line in derivatives.attributes:
-            piece.add(line)
+        piece.add(*derivatives.attributes)
         head = f"public {head}"
     piece.open(head)
+    assigned = writes(plain.body)
     for p in f.parameters:
         if p.name in assigned and not isinstance(p, InOut):
-            copy_parameter(writer, p.name)
+            writer.copy_parameter(p.name)
     writer.block(plain.body)
     piece.close()
-    module.pieces.append(piece)
+    return piece
 
 
-def _passed(p: Parameter, derivatives: DerivativeNames | None) -> str:
+def _modifier(p: Parameter, *, is_exported: bool) -> str:
     """The modifier of a parameter: compilers copy arrays, and Slang's derivatives take values."""
     if isinstance(p, InOut):
         return "inout "
-    return "__constref " if holds_array(p.type) and derivatives is None else ""
+    return "__constref " if holds_array(p.type) and not is_exported else ""
 
 
 def _watch_of(f: Function, mode: Mode) -> Watch:
@@ -60,11 +207,3 @@ def _watch_of(f: Function, mode: Mode) -> Watch:
     if isinstance(f, Adjoint):
         return Watch(Mode.PRIMAL if f.is_own else mode, f.shown)
     return Watch(mode, f.shown if isinstance(f, Pushed) else {})
-
-
-def copy_parameter(writer: FunctionWriter, name: str) -> None:
-    """Declares a local with the value of a parameter that the body assigns."""
-    parameter = writer.variable(name)
-    local = writer.names.make(name)
-    writer.bind(name, local)
-    writer.piece.add(f"{writer.module.types.spell(writer.types[name])} {local} = {parameter};")

@@ -7,7 +7,6 @@ the same module.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from shaderad.compiler.artifact import Binding
@@ -15,21 +14,13 @@ from shaderad.diagnostics import Span
 from shaderad.ir.nodes import Accumulate, AccumulateGradient, Function, Kernel, Print
 from shaderad.ir.types import Kind, Scalar, Struct, Tuple, Type
 from shaderad.ir.walk import reachable, statements
-from shaderad.lower.bindings import (
-    Mode,
-    Role,
-    Site,
-    SiteKind,
-    Variant,
-    Word,
-    WordKind,
-)
+from shaderad.lower.bindings import Mode, Role, Site, SiteKind, Variant, Word, WordKind
 from shaderad.lower.prepare.known import Folded
 from shaderad.lower.prepare.strategy import Strategies
 from shaderad.lower.write.arrays import Arrays
+from shaderad.lower.write.functions import write_function
 from shaderad.lower.write.names import member_names, module_names
-from shaderad.lower.write.piece import Piece
-from shaderad.lower.write.spelling import SlangTypes
+from shaderad.lower.write.text import Piece, SlangTypes
 from shaderad.rules.nodes import PushedKernel
 from shaderad.rules.transforms import Transforms
 
@@ -100,7 +91,6 @@ class Module:
         self._tangents: dict[str, list[str]] = {}
         self.arrays = Arrays(self)
         self._functions: dict[Function, str] = {}
-        self._write: Callable[[Function, str], None] | None = None
 
     @property
     def is_unchecked(self) -> bool:
@@ -151,16 +141,12 @@ class Module:
 
     # -- functions ------------------------------------------------------------------------------
 
-    def set_function_writer(self, write: Callable[[Function, str], None]) -> None:
-        self._write = write
-
     def function(self, f: Function) -> str:
         """The Slang name of a user function; the first use writes it."""
         f = self.transforms.function(f)
         if f not in self._functions:
             self._functions[f] = self.names.make(f.name)
-            assert self._write is not None
-            self._write(f, self._functions[f])
+            self.pieces.append(write_function(self, f, self._functions[f]))
         return self._functions[f]
 
     def field(self, container: Type, name: str) -> str:
@@ -224,10 +210,6 @@ class Module:
         register = f" : register({binding.access.register_class}{slot}, space{space})"
         is_default = not (space or self.variant.first_binding)
         piece.add(f"{declaration}{'' if is_default else register};")
-
-    def offset_word(self, role: Role, name: str, suffix: str) -> str:
-        word = Word(WordKind.OFFSET, name, 0, role)
-        return self.word(word, f"{name}{suffix}_offset")
 
     def bits_word(self, value: float, scalar: Scalar) -> str:
         """The text of an infinity or NaN, which has no literal."""

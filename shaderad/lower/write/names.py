@@ -2,7 +2,8 @@
 
 Invariant: no identifier has two meanings in one scope. Names of a function differ from all names
 of its module, before or after it, and from those of the library, the language and the surrounding
-text (`lower/write/reserved.py`). A name in use gets an underscore.
+text. A name in use gets an underscore. Slang renames identifiers that HLSL, WGSL or Metal reserve;
+words that C reserves are in `bundle/write/c_names.py`.
 """
 
 from __future__ import annotations
@@ -11,15 +12,10 @@ import re
 from collections.abc import Container, Iterable
 from functools import cache
 
+from shaderad.compiler.artifact import LIBRARY_MODULES, library_folder
+from shaderad.ir import ops
 from shaderad.ir.walk import stem_of
-from shaderad.lower.write.reserved import (
-    KEYWORDS,
-    MEMBERS,
-    declared_names,
-    library_names,
-    names_of_bodies,
-    names_of_globals,
-)
+from shaderad.lower.bindings import Role
 
 _LENGTH_LIMIT = 80
 """Maximum letters of an identifier: compilers die of long mangled names."""
@@ -84,7 +80,7 @@ class IdentifierScope:
 
 def module_names() -> IdentifierScope:
     """The scope of a module: its functions, structs and tags."""
-    return IdentifierScope(names_of_bodies(), hidden=names_of_globals())
+    return IdentifierScope(names_of_bodies(), hidden=WORDS_OF_GLOBALS)
 
 
 def member_names(types: Iterable[str] = ()) -> IdentifierScope:
@@ -115,16 +111,112 @@ def imported_modules(lines: Iterable[str]) -> tuple[str, ...]:
     """
     used = {name.rstrip("<") for line in lines for name in _NAME.findall(line)
             if name not in _OF_INTEGERS}  # fmt: skip
-    needed = [k for k, module in enumerate(_FURTHER_MODULES) if used & _public_names(module)]
-    return _FURTHER_MODULES[: max(needed, default=-1) + 1]
+    further = LIBRARY_MODULES[1:]
+    needed = [k for k, m in enumerate(further) if used & library_names("public", m)]
+    return further[: max(needed, default=-1) + 1]
 
 
-_FURTHER_MODULES = ("safe_math", "double_math")
 _NAME = re.compile(r"[A-Za-z_]\w*<?")
 _OF_INTEGERS = frozenset({"floorDivide<", "floorModulo<"})
 """Integer functions of `shaderad`; the float functions of `safe_math` have no type argument."""
 
 
+# -- reserved words ---------------------------------------------------------------------------
+
+_SCALARS = "bool int uint half float double int8_t int16_t int32_t int64_t uint8_t uint16_t \
+uint32_t uint64_t float16_t float32_t float64_t intptr_t uintptr_t"
+
+KEYWORDS = frozenset(
+    f"""
+    {_SCALARS} size_t usize_t ssize_t void string String matrix vector vec mat
+    abstract asm associatedtype break byte case cast cbuffer char class column_major compile
+    const constexpr continue default defer delete discard do dyn each else enum expand explicit
+    export extension extern false fixed for foreach friend func functype goto groupshared if
+    implementing import in inline inout interface internal is as let line lineadj linear literal
+    long main module mutable namespace new no_diff nointerpolation none noinline noperspective
+    nullptr operator optional out override packoffset param pass pixel pixelfragment point
+    precise private property protected public register return row_major sample sampler shared
+    short signed sizeof alignof countof snorm some spirv_asm static stateblock struct switch
+    syntax tbuffer template technique pipeline texture this This throw throws triangle
+    triangleadj true try typealias typedef typename uniform union unorm unsigned using var
+    vertex vertexfragment volatile where while with fwd_diff bwd_diff __init __subscript
+    """.split()
+) | {
+    f"{scalar}{shape}"
+    for scalar in _SCALARS.split()
+    for shape in ("1", "2", "3", "4", *(f"{rows}x{columns}" for rows in range(1, 5)
+                                        for columns in range(1, 5)))
+}  # fmt: skip
+"""Keywords of Slang, and its types of numbers."""
+
+MODIFIERS = frozenset(
+    """
+    centroid coherent dynamic_uniform hitAttributeEXT highp indices layout lowp mediump
+    payload primitives readonly require restrict vertices writeonly
+    """.split()
+)
+"""Words that Slang reads as modifiers in place of a parameter's type: no names of structs."""
+
+MEMBERS = frozenset(
+    "wordCount gradientWordCount read write addCotangent addTo lowHalf highHalf "
+    "wordOfHalves".split()
+)
+"""Members that the emitted text or the library declares or calls in the user's structs."""
+
+_BUILTINS = frozenset(
+    """
+    diffPair detach DifferentialPair IDifferentiable makeArrayFromElement Array Optional Tuple Ptr
+    Atomic all any
+    asdouble asfloat asint asuint clamp clip ddx ddy dst exp exp2 fma fmod frexp isfinite isinf
+    isnan ldexp lit log log2 log10 modf mul noise pow printf rcp reflect refract round rsqrt
+    saturate sign sin sincos sinh smoothstep sqrt step tan tanh transpose trunc tex1D tex2D tex3D
+    texCUBE lerp length distance normalize dot cross floor ceil frac min max abs acos asin atan
+    atan2 cos cosh degrees radians determinant fract mix mod inversesqrt faceforward countbits
+    reversebits firstbithigh firstbitlow mad select assert static_assert ConstantBuffer
+    StructuredBuffer RWStructuredBuffer ByteAddressBuffer RWByteAddressBuffer
+    """.split()
+)
+"""Names of Slang's core library that the emitted text or its readers use."""
+
+_TEXT_WORDS = frozenset(
+    "State Outputs Parameters Report Printer Sums Buffer parameters report_words groupSize "
+    "thread lane".split()
+)
+"""Names that the emitted text declares or reads around bodies and in them."""
+
+ENTRY_WORDS = frozenset(
+    "index group laneIndex lane thread sums outputs cotangent rows parts left right number team "
+    "total value before after found missing offset bits write axis site by word State".split()
+)
+"""Locals of entry points, tags and layouts."""
+
+ARENA_NAMES = {
+    role: f"{role.value}s".replace(" ", "_")
+    for role in (Role.GRADIENT, Role.COTANGENT, Role.TANGENT, Role.OUTPUT_TANGENT)
+}
+"""Buffers that several arrays share."""
+
+WORDS_OF_GLOBALS = ENTRY_WORDS | MEMBERS | frozenset(ARENA_NAMES.values()) | frozenset("ijkl")
+"""Further reserved names of functions and structs, which locals of the text would hide."""
+
+
 @cache
-def _public_names(module: str) -> frozenset[str]:
-    return frozenset(declared_names("public", module))
+def names_of_bodies() -> frozenset[str]:
+    """Reserved names of locals, functions and structs."""
+    spellings = {op.slang for op in ops.TABLE.values() if "{" not in op.slang}
+    return KEYWORDS | _BUILTINS | _TEXT_WORDS | library_names() | spellings
+
+
+@cache
+def library_names(visibility: str = "(?:public|internal)", module: str = r"\w+") -> frozenset[str]:
+    """The declarations in the files of a module of the library."""
+    names: set[str] = set()
+    for path in sorted(library_folder().glob("*.slang")):
+        text = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8"))
+        if re.search(rf"^(?:module|implementing) {module};", text, re.M) is None:
+            continue
+        for declaration in re.findall(rf"^[^\n(){{}};=]*\b{visibility}\b[^(){{}};=]*", text, re.M):
+            head = re.sub(r"<[^>]*>|:.*", " ", declaration.replace("[", " "))
+            if " extension " not in head:
+                names.update(head.split()[-1:])
+    return frozenset(names)

@@ -22,7 +22,7 @@ from shaderad.ir.types import (
 )
 from shaderad.lower.write.accumulate import widened
 from shaderad.lower.write.arrays import load_width
-from shaderad.lower.write.piece import Piece
+from shaderad.lower.write.text import Piece
 
 if TYPE_CHECKING:
     from shaderad.lower.write.module import Module

@@ -1,7 +1,8 @@
 """The tag types of a module, by which the library's accessors reach bound buffers.
 
 Each array has one tag, with the functions of the module's mode: a primal tag writes, a backward
-tag reads cotangents and adds to gradients.
+tag reads cotangents and adds to gradients. Entry points have tags of their own, for arrays that
+they read, write or add to at one index a thread.
 """
 
 from __future__ import annotations
@@ -10,17 +11,26 @@ from typing import TYPE_CHECKING
 
 from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import Access as ArrayAccess
-from shaderad.ir.types import Type, is_differentiable, scalars, word_bytes
+from shaderad.ir.types import Kind, Type, is_differentiable, scalars, word_bytes
 from shaderad.lower.bindings import Mode, Role, Word, WordKind
-from shaderad.lower.write.arrays import Arrays, SlangBuffer
-from shaderad.lower.write.piece import Piece
+from shaderad.lower.write.arrays import SlangBuffer
+from shaderad.lower.write.text import Piece
 
 if TYPE_CHECKING:
     from shaderad.lower.write.module import Module
 
-
 SHOWN_AXES = 4
 """Reports and prints of launches with more axes give the thread's number alone."""
+_ENTRY_WORDS = {
+    Role.INPUT: "read",
+    Role.UNIFORM: "uniform",
+    Role.OUTPUT: "store",
+    Role.COTANGENT: "cotangent",
+    Role.GRADIENT: "gradient",
+    Role.TANGENT: "tangent",
+    Role.OUTPUT_TANGENT: "tangent_store",
+}
+"""The last part of the name of an entry point's tag."""
 
 
 def inner_extents(module: Module) -> str:
@@ -33,11 +43,15 @@ def inner_extents(module: Module) -> str:
 
 
 class Tags:
-    """Writes the tags of the arrays that a module's functions access."""
+    """Writes the tags of a module."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
-        self._arrays: Arrays = module.arrays
+        self._arrays = module.arrays
+        self.piece = Piece()
+        """The tags of the entry point, each written at its first use."""
+
+    # -- tags of functions ----------------------------------------------------------------------
 
     def write(self) -> Piece:
         """The report and print tags, and one tag type an array."""
@@ -46,11 +60,9 @@ class Tags:
             self._write_report(piece)
         if self._arrays.uses_print:
             self._write_printer(piece)
-        for name in self._arrays.ordered_tags():
-            b = self._module.kernel.buffer(name)
-            piece.add()
-            what = f"all that {b.shown_name} points to, " if b.is_pointed else ""
-            piece.add(f"/// {name}: {what}sad.{b.type}")
+        for b in self._arrays.tagged():
+            pointed = f"all that {b.shown_name} points to, " if b.is_pointed else ""
+            piece.add("", f"/// {b.name}: {pointed}sad.{b.type}")
             self._write_cells(piece, b)
             if b.access is ArrayAccess.IN:
                 self._write_input(piece, b)
@@ -62,80 +74,68 @@ class Tags:
 
     def _write_report(self, piece: Piece) -> None:
         base = self._module.word(Word(WordKind.SITE_BASE), "site_base")
-        piece.add()
-        piece.open("struct Report : IReport")
-        piece.add("static uint count(uint by) { return report_words[0].add(by); }")
-        piece.add(
-            "static void record(uint offset, uint word) { report_words[offset].store(word); }"
-        )
-        piece.add(f"static uint siteBase() {{ return {base}; }}")
+        lines = [
+            "static uint count(uint by) { return report_words[0].add(by); }",
+            "static void record(uint offset, uint word) { report_words[offset].store(word); }",
+            f"static uint siteBase() {{ return {base}; }}",
+        ]
         if self._module.sums_in_groups:
-            piece.add("override static bool isSilent() { return !isThere; }")
+            lines.append("override static bool isSilent() { return !isThere; }")
         if self._module.variant.checks:
-            piece.add("override static uint raise(uint word) { return report_words[4].max(word); }")
-            piece.add("override static uint claim() { return report_words[5].add(1); }")
-        piece.close()
+            lines += [
+                "override static uint raise(uint word) { return report_words[4].max(word); }",
+                "override static uint claim() { return report_words[5].add(1); }",
+            ]
+        piece.add("")
+        piece.block("struct Report : IReport", lines)
 
     def _write_printer(self, piece: Piece) -> None:
         base = self._module.word(Word(WordKind.SITE_BASE), "site_base")
         launch = self._module.word(Word(WordKind.LAUNCH), "launch")
         words = self._arrays.print_words
-        piece.add()
-        piece.open("struct Printer : IPrinter")
-        piece.add(f"static uint load(uint offset) {{ return {words}[offset].load(); }}")
-        piece.add(f"static uint add(uint offset, uint by) {{ return {words}[offset].add(by); }}")
-        piece.add(f"static void put(uint offset, uint word) {{ {words}[offset].store(word); }}")
-        piece.add(f"static uint siteBase() {{ return {base}; }}")
-        piece.add(f"static uint launch() {{ return {launch}; }}")
-        piece.add(f"static uint3 inner() {{ return {inner_extents(self._module)}; }}")
-        piece.close()
+        lines = (
+            f"static uint load(uint offset) {{ return {words}[offset].load(); }}",
+            f"static uint add(uint offset, uint by) {{ return {words}[offset].add(by); }}",
+            f"static void put(uint offset, uint word) {{ {words}[offset].store(word); }}",
+            f"static uint siteBase() {{ return {base}; }}",
+            f"static uint launch() {{ return {launch}; }}",
+            f"static uint3 inner() {{ return {inner_extents(self._module)}; }}",
+        )
+        piece.add("")
+        piece.block("struct Printer : IPrinter", lines)
 
-    def _write_extent(self, piece: Piece, b: Buffer) -> None:
+    def _extent_lines(self, b: Buffer) -> list[str]:
+        """The functions of a tag that check indices."""
         rank = b.type.rank
         lengths = [self._arrays.extent(b.name, axis) for axis in range(rank)]
         text = lengths[-1]
         for axis in reversed(range(rank - 1)):
             text = f"axis == {axis} ? {lengths[axis]} : {text}"
-        piece.add(f"static uint length(int axis) {{ return {text}; }}")
-        if not self._arrays.is_checked(b.name):
-            return
-        names = ["i", "j", "k", "l"][:rank]
-        parameters = ", ".join(f"int {n}" for n in names)
-        report = self._module.report if self._arrays.uses_report else "NoReport"
-        call = f"elementIndex<{self._arrays.tag(b.name)}, {report}>({', '.join(names)}, site)"
-        piece.add(f"static uint at({parameters}, uint site) {{ return {call}; }}")
+        lines = [f"static uint length(int axis) {{ return {text}; }}"]
+        if b.name in self._arrays.checked:
+            names = ["i", "j", "k", "l"][:rank]
+            parameters = ", ".join(f"int {n}" for n in names)
+            report = self._module.report if self._arrays.uses_report else "NoReport"
+            call = f"elementIndex<{self._arrays.tag(b.name)}, {report}>({', '.join(names)}, site)"
+            lines.append(f"static uint at({parameters}, uint site) {{ return {call}; }}")
+        return lines
 
     def _write_input(self, piece: Piece, b: Buffer) -> None:
-        t = b.type.element
         has_gradient = self._arrays.has(Role.GRADIENT, b.name)
         is_summed = has_gradient and self._arrays.is_atomic(Role.GRADIENT, b.name)
-        gradient = self.adder_lines(Role.GRADIENT, b.name) if is_summed else []
-        if gradient and self._arrays.stores_gradient(b.name):
+        gradient = self._adder_lines(Role.GRADIENT, b.name) if is_summed else []
+        if gradient and b.name in self._arrays.stored_gradients:
             store = self._arrays.write_text(Role.GRADIENT, b.name, "asuint(value)")
             gradient.append(f"override static void set(uint offset, float value) {{ {store} }}")
         # `addGradient` requires `IInput`.
         bases = "IReadable, IInput" if gradient else "IReadable, IExtent"
         piece.open(f"struct {self._arrays.tag(b.name)} : {bases}")
-        self._write_extent(piece, b)
-        for line in self.reader_lines(Role.INPUT, b.name, t):
-            piece.add(line)
+        piece.add(*self._extent_lines(b), *self._reader_lines(Role.INPUT, b.name, b.type.element))
         if gradient:
-            self._write_part(piece, "Gradient", "IAddable", gradient, "NoSum")
+            _write_part(piece, "Gradient", "IAddable", gradient, "NoSum")
         piece.close()
 
-    def _write_part(
-        self, piece: Piece, name: str, base: str, lines: list[str], nothing: str
-    ) -> None:
-        """Writes an associated type: a struct of `lines`, or the library's empty one."""
-        if not lines:
-            piece.add(f"typealias {name} = {nothing};")
-            return
-        piece.open(f"struct {name} : {base}")
-        for line in lines:
-            piece.add(line)
-        piece.close()
-
-    def reader_lines(self, role: Role, name: str, t: Type) -> list[str]:
+    def _reader_lines(self, role: Role, name: str, t: Type) -> list[str]:
         """The functions of a tag that read 32-bit or 16-bit words of an array."""
         kind, word = ("half", "halfWord") if word_bytes(t) == 2 else ("uint", "word")
         width = self._arrays.width(role, name)
@@ -150,7 +150,7 @@ class Tags:
             return ["static uint word(uint offset) { return 0; }", f"override {own}", *wide]
         return [own, *wide]
 
-    def writer_lines(self, role: Role, name: str, t: Type) -> list[str]:
+    def _writer_lines(self, role: Role, name: str, t: Type) -> list[str]:
         """The functions of a tag that write words of an array."""
         head = "static void setWord(uint offset, uint bits)"
         if word_bytes(t) == 2 and not self._arrays.is_atomic(role, name):
@@ -159,7 +159,7 @@ class Tags:
             return [f"{head} {{}}", f"{half_head} {{ {self._arrays.guard}{text} = value; }}"]
         return [f"{head} {{ {self._arrays.write_text(role, name, 'bits')} }}"]
 
-    def adder_lines(self, role: Role, name: str) -> list[str]:
+    def _adder_lines(self, role: Role, name: str) -> list[str]:
         """The function of a tag that adds to a float of an array."""
         add = self._arrays.add_text(role, name)
         return [f"static void add(uint offset, float value) {{ {add} }}"]
@@ -169,42 +169,43 @@ class Tags:
             return
         for role in (Role.OUTPUT, Role.GRADIENT):
             if self._arrays.has(role, b.name) and is_differentiable(b.type.element):
-                self.write_cell_tag(piece, role, b.name)
+                self._write_cell_tag(piece, role, b.name)
 
-    def write_cell_tag(self, piece: Piece, role: Role, name: str) -> None:
+    def _write_cell_tag(self, piece: Piece, role: Role, name: str) -> None:
         """Writes the tag of a float in a word, for devices without float atomics."""
         if self._arrays.slang_type(role, name) != SlangBuffer.WORDS:
             return
         text = self._arrays.words(role, name)
         cell = self._arrays.cell_name(role, name)
         if self._module.variant.atomics == "exchange":
-            piece.open(f"struct {cell} : IExchangeCell")
             head = "static uint exchange(uint offset, uint bits)"
-            piece.add(f"{head} {{ return {text}.exchange(bits); }}")
-        else:
-            piece.open(f"struct {cell} : ICompareCell")
-            piece.add(f"static uint load(uint offset) {{ return {text}.load(); }}")
-            head = "static uint compareExchange(uint offset, uint expected, uint bits)"
-            piece.add(f"{head} {{ return {text}.compareExchange(expected, bits); }}")
-        piece.close()
+            lines = [f"{head} {{ return {text}.exchange(bits); }}"]
+            piece.block(f"struct {cell} : IExchangeCell", lines)
+            return
+        head = "static uint compareExchange(uint offset, uint expected, uint bits)"
+        lines = [
+            f"static uint load(uint offset) {{ return {text}.load(); }}",
+            f"{head} {{ return {text}.compareExchange(expected, bits); }}",
+        ]
+        piece.block(f"struct {cell} : ICompareCell", lines)
 
     def _write_output(self, piece: Piece, b: Buffer) -> None:
         is_add = b.access is ArrayAccess.ADD
         base, nothing = ("IAddable", "NoSum") if is_add else ("IWritable", "NoWrites")
         piece.open(f"struct {self._arrays.tag(b.name)} : {'ISummed' if is_add else 'IStored'}")
-        self._write_extent(piece, b)
+        piece.add(*self._extent_lines(b))
         has_values = self._arrays.has(Role.OUTPUT, b.name)
         is_int_sum = is_add and not is_differentiable(b.type.element)
         if not has_values or is_int_sum:
             values: list[str] = []
         elif is_add:
-            values = self.adder_lines(Role.OUTPUT, b.name)
+            values = self._adder_lines(Role.OUTPUT, b.name)
         else:
-            values = self.writer_lines(Role.OUTPUT, b.name, b.type.element)
-        self._write_part(piece, "Values", base, values, nothing)
+            values = self._writer_lines(Role.OUTPUT, b.name, b.type.element)
+        _write_part(piece, "Values", base, values, nothing)
         has_cotangent = self._arrays.has(Role.COTANGENT, b.name)
-        read = self.reader_lines(Role.COTANGENT, b.name, b.type.element) if has_cotangent else []
-        self._write_part(piece, "Cotangent", "IReadable", read, "NoWords")
+        read = self._reader_lines(Role.COTANGENT, b.name, b.type.element) if has_cotangent else []
+        _write_part(piece, "Cotangent", "IReadable", read, "NoWords")
         if self._arrays.has(Role.MARKS, b.name):
             mark = f"return {self._arrays.words(Role.MARKS, b.name)}.add(1) == 0;"
             piece.add(f"override static bool isFirstWrite(uint offset) {{ {mark} }}")
@@ -215,7 +216,7 @@ class Tags:
 
     def _write_extreme(self, piece: Piece, b: Buffer) -> None:
         piece.open(f"struct {self._arrays.tag(b.name)} : IExtreme")
-        self._write_extent(piece, b)
+        piece.add(*self._extent_lines(b))
         head = "static void compete(uint offset, uint bits, uint write)"
         if self._module.mode is Mode.PRIMAL:
             method = "min" if b.access is ArrayAccess.MIN else "max"
@@ -229,34 +230,92 @@ class Tags:
                 self._write_wins(piece, b)
         piece.close()
 
+    def _winner_words(self, b: Buffer) -> tuple[str, str]:
+        """The texts of the thread and the write number of the argmin index at `offset`."""
+        thread, write = (
+            self._arrays.words(Role.WINNER, b.name, offset)
+            for offset in ("2 * offset", "2 * offset + 1")
+        )
+        return thread, write
+
     def _write_winner(self, piece: Piece, b: Buffer, head: str) -> None:
         scalar = next(iter(scalars(b.type.element)))
         result = self._arrays.words(Role.RESULT, b.name)
         bits = {"float": "asfloat", "int": "asint"}.get(str(scalar), "uint")
-        thread_word = self._arrays.words(Role.WINNER, b.name, "2 * offset")
-        write_word = self._arrays.words(Role.WINNER, b.name, "2 * offset + 1")
+        thread, write = self._winner_words(b)
         piece.open(head)
-        piece.add(f"if ({scalar}.encode({bits}({result})) != bits)")
-        piece.indented("return;")
+        piece.guarded(f"if ({scalar}.encode({bits}({result})) != bits)", "return;")
         if self._module.is_second_winner_pass:
-            piece.add(f"if ({thread_word}.load() == thread && {write_word}.load() == outside)")
-            piece.indented(f"{write_word}.store(write);")
+            is_first = f"{thread}.load() == thread && {write}.load() == outside"
+            piece.guarded(f"if ({is_first})", f"{write}.store(write);")
         else:
-            piece.add(f"{thread_word}.min(thread);")
+            piece.add(f"{thread}.min(thread);")
         piece.close()
 
     def _write_wins(self, piece: Piece, b: Buffer) -> None:
-        thread_word = self._arrays.words(Role.WINNER, b.name, "2 * offset")
-        write_word = self._arrays.words(Role.WINNER, b.name, "2 * offset + 1")
-        piece.add(
-            "override static bool wins(uint offset, uint write) "
-            f"{{ return {thread_word} == thread && {write_word} == write; }}"
-        )
+        thread, write = self._winner_words(b)
+        head = "override static bool wins(uint offset, uint write)"
+        piece.add(f"{head} {{ return {thread} == thread && {write} == write; }}")
         for name in ("", *self._module.tangents_of(b.name)):
             part = self._module.part_of_winner(b.name, name)
             if self._arrays.has(Role.COTANGENT, name or b.name):
-                lines = self.reader_lines(Role.COTANGENT, name or b.name, b.type.element)
-                self._write_part(piece, part, "IReadable", lines, "NoWords")
+                lines = self._reader_lines(Role.COTANGENT, name or b.name, b.type.element)
+                _write_part(piece, part, "IReadable", lines, "NoWords")
             if name and self._arrays.has(Role.OUTPUT, name):
-                lines = self.writer_lines(Role.OUTPUT, name, b.type.element)
-                self._write_part(piece, part, "IWritable", lines, "NoWrites")
+                lines = self._writer_lines(Role.OUTPUT, name, b.type.element)
+                _write_part(piece, part, "IWritable", lines, "NoWrites")
+
+    # -- tags of entry points -------------------------------------------------------------------
+
+    def reader(self, role: Role, name: str, t: Type) -> str:
+        """The tag that reads an array."""
+        return self._entry_tag(role, name, "IReadable", self._reader_lines(role, name, t))
+
+    def writer(self, role: Role, name: str, t: Type) -> str:
+        """The tag that writes an array, and reads it to accumulate a gradient."""
+        lines = self._writer_lines(role, name, t)
+        if role is not Role.GRADIENT or not self._module.variant.accumulate:
+            return self._entry_tag(role, name, "IWritable", lines)
+        lines += self._reader_lines(role, name, t)
+        return self._entry_tag(role, name, "IWritable, IReadable", lines)
+
+    def adder(self, role: Role, name: str, t: Type) -> str:
+        """The tag that adds to an array."""
+        is_double = Kind.DOUBLE in {s.kind for s in scalars(t)}
+        is_new = not self._module.names.has(("entry", role, name, "IAddable"))
+        if is_new and name not in self._arrays.tags and not is_double:
+            self._write_cell_tag(self.piece, role, name)
+        lines = self._double_adder_lines if is_double else self._adder_lines
+        return self._entry_tag(role, name, "IAddable", lines(role, name))
+
+    def _double_adder_lines(self, role: Role, name: str) -> list[str]:
+        """Adds without atomics, as dispatches that sum doubles have one group."""
+        low = self._arrays.words(role, name)
+        high = self._arrays.words(role, name, "offset + 1")
+        return [
+            "static void add(uint offset, float value) {}",
+            "override static void addDouble(uint offset, double value)",
+            "{",
+            f"uint2 words = wordsOf(doubleOf({low}, {high}) + value);",
+            f"{low} = words.x;",
+            f"{high} = words.y;",
+            "}",
+        ]
+
+    def _entry_tag(self, role: Role, name: str, bases: str, lines: list[str]) -> str:
+        """The tag with these base interfaces, written at its first use."""
+        key = ("entry", role, name, bases)
+        is_new = not self._module.names.has(key)
+        tag = self._module.names.make(f"{name}_{_ENTRY_WORDS[role]}", key)
+        if is_new:
+            self.piece.add("")
+            self.piece.block(f"struct {tag} : {bases}", lines)
+        return tag
+
+
+def _write_part(piece: Piece, name: str, base: str, lines: list[str], nothing: str) -> None:
+    """Writes an associated type: a struct of `lines`, or the library's empty one."""
+    if lines:
+        piece.block(f"struct {name} : {base}", lines)
+    else:
+        piece.add(f"typealias {name} = {nothing};")

@@ -22,7 +22,7 @@ from shaderad.ir.types import (
     Vector,
 )  # fmt: skip
 from shaderad.lower.write.names import module_names
-from shaderad.lower.write.spelling import SlangTypes, is_plain_number, literal
+from shaderad.lower.write.text import SlangTypes, is_plain_number, literal
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))

@@ -1,11 +1,13 @@
-"""Types and constants as Slang text."""
+"""Slang text: lines with their places in the Python source, types and constants."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from shaderad.diagnostics import Span
 from shaderad.ir.pointers import without_targets
 from shaderad.ir.types import (
     Kind,
@@ -19,8 +21,56 @@ from shaderad.ir.types import (
     Vector,
     Void,
 )
-from shaderad.lower.write.names import IdentifierScope, member_names
-from shaderad.lower.write.reserved import MODIFIERS
+from shaderad.lower.write.names import MODIFIERS, IdentifierScope, member_names
+
+LINE_LENGTH = 100
+"""Calls beyond it are broken; other lines may be longer."""
+
+
+class Piece:
+    """A part of a module's text at global level."""
+
+    def __init__(self, span: Span | None = None) -> None:
+        self.lines: list[tuple[str, Span | None]] = []
+        self._depth = 0
+        self.span = span
+
+    def add(self, *lines: str) -> None:
+        """Adds lines at the current depth; braces change the depth of later lines."""
+        for text in lines:
+            if text.startswith("}"):
+                self._depth -= 1
+            self.lines.append((("    " * self._depth + text).rstrip(), self.span))
+            if text == "{":
+                self._depth += 1
+
+    def open(self, head: str) -> None:
+        self.add(head, "{")
+
+    def close(self) -> None:
+        self.add("}")
+
+    def block(self, head: str, lines: Iterable[str]) -> None:
+        """Adds `lines` in braces under `head`."""
+        self.add(head, "{", *lines, "}")
+
+    def guarded(self, head: str, text: str) -> None:
+        """Adds ``head``, an if, else or loop, and its only statement."""
+        self.add(head)
+        self._depth += 1
+        self.add(text)
+        self._depth -= 1
+
+    def call(self, head: str, arguments: Sequence[str]) -> None:
+        """Adds ``head(arguments);``, with one argument a line if one line would be too long."""
+        line = f"{head}({', '.join(arguments)});"
+        if 4 * self._depth + len(line) <= LINE_LENGTH:
+            self.add(line)
+            return
+        self.add(f"{head}(")
+        self._depth += 1
+        self.add(*(f"{argument}," for argument in arguments[:-1]), f"{arguments[-1]});")
+        self._depth -= 1
 
 
 class SlangTypes:

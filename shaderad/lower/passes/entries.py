@@ -1,0 +1,350 @@
+"""The entry points of reductions and scans around the kernel that computes their elements.
+
+A pass of the library (shaders/reductions.slang, shaders/scans.slang) is generic over a struct that
+tells how elements are computed, combined and stored; the entry point calls the pass.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import ClassVar
+
+from shaderad.ir import ops
+from shaderad.ir.arrays import Reducer, RowEpilogue
+from shaderad.ir.nodes import Expr, Function, Kernel, Parameter, Return
+from shaderad.ir.types import Struct, Tuple, Type, byte_count, is_bool, is_integer, leaves
+from shaderad.ir.walk import all_expressions, reachable
+from shaderad.lower.bindings import Role, Word, WordKind
+from shaderad.lower.entry.points import (
+    EntryWriter,
+    note_uniforms,
+    open_group,
+    send_report,
+    write_indices,
+)
+from shaderad.lower.entry.scope import INDEX, EntryScope
+from shaderad.lower.write.arrays import write_buffer
+from shaderad.lower.write.functions import FunctionWriter
+from shaderad.lower.write.text import Piece
+from shaderad.rules import composing as c
+
+_GROUP_MEMORY = 16 * 1024
+"""Bytes of group memory that WebGPU promises."""
+
+_LONG = 120
+"""Code is not repeated for elements and combinations of so many expressions."""
+_FEW = 4
+"""Code is not repeated for states of more scalars."""
+
+
+def width_of(state: Type) -> int:
+    """Threads of a group; each has a state in group memory if `has_room`."""
+    places = _GROUP_MEMORY // byte_count(state)
+    return next((width for width in (64, 32, 16) if width <= places), 8)
+
+
+def has_room(state: Type) -> bool:
+    """True if group memory has room for a state a thread."""
+    return width_of(state) * byte_count(state) <= _GROUP_MEMORY
+
+
+def runs_of(producer: Kernel, functions: tuple[Function, ...], state: Type) -> str:
+    """The type of shaders/runs.slang by which threads iterate over their elements."""
+    own = (producer.body, *(f.body for f in functions))
+    bodies = [*own, *(f.body for body in own for f in reachable(body))]
+    # Shared expressions count at each use, which may be very often: stop at the limit.
+    count = sum(1 for _ in islice(chain.from_iterable(map(all_expressions, bodies)), _LONG))
+    is_small = len(leaves(state)) <= _FEW
+    return "BlockRuns" if is_small and count < _LONG else "SingleRuns"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An associative operator on values of one type."""
+
+    name: str
+    state: Type
+    """The type of elements and results."""
+    combine: Function
+    neutral: Expr
+    """The result of an empty row; zero for functions, whose rows may not be empty."""
+
+
+def operator_of(op: Reducer, t: Type) -> Operator:
+    """`op` on elements of type `t`."""
+    if isinstance(op, Function):
+        return Operator(op.name, t, op, c.zero(t))
+    left, right = c.variable("left", t), c.variable("right", t)
+    value = _sum(left, right) if op == ops.ADD else c.apply(op, left, right)
+    return Operator(op.name, t, binary_function(op.name, t, value), c.neutral(op, t))
+
+
+def _sum(a: Expr, b: Expr) -> Expr:
+    """The sum by field, integers included; bools give false."""
+    if isinstance(a.type, Struct):
+        return c.construct(
+            a.type, [_sum(c.field(a, name), c.field(b, name)) for name, _ in a.type.fields]
+        )
+    if is_bool(a.type):
+        return c.zero(a.type)
+    return c.apply(ops.ADD, a, b) if is_integer(a.type) else c.added(a, b)
+
+
+def binary_function(name: str, t: Type, value: Expr) -> Function:
+    """The function of ``left`` and ``right``, of type `t`, that returns `value`."""
+    return Function(
+        name=name,
+        parameters=(Parameter(name="left", type=t), Parameter(name="right", type=t)),
+        result=t,
+        body=(Return(value=value),),
+        local_types={},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassEntry(ABC):
+    """The entry point of a pass."""
+
+    operator: Operator
+    words: Mapping[str, str]
+    """The size that each word holds (lower/passes/sizes.py)."""
+    start: str = ""
+    """The array of values that come first: those of rows, or the prefixes of their chunks."""
+    epilogue: Function | None = None
+    """A function of each result, applied before the result is stored."""
+    own_uniforms: frozenset[str] = frozenset()
+    """Uniforms that the entry point reads and elements do not."""
+    struct: ClassVar[str]
+    """The name of the struct, which implements `interface`."""
+    interface: ClassVar[str]
+    function: ClassVar[str]
+    """The pass of the library."""
+
+    @property
+    def writer(self) -> EntryWriter:
+        """The form of the entry point."""
+        return EntryWriter(self.note_needs, lambda e: Fold(e, self).write(), self.own_uniforms)
+
+    @property
+    def called(self) -> tuple[Function, ...]:
+        """The functions of all results."""
+        combine = self.operator.combine
+        return (combine,) if self.epilogue is None else (combine, self.epilogue)
+
+    @property
+    def stored(self) -> Type:
+        """The type of stored results."""
+        return self.operator.state if self.epilogue is None else self.epilogue.result
+
+    def note_needs(self, entry: EntryScope) -> None:
+        """Binds the uniforms and arrays of the pass; writes its functions."""
+        module, state, written = entry.module, self.operator.state, self.written(entry)
+        module.workgroup_size = width_of(state)
+        module.stored_types |= {state, *written.values()}
+        note_uniforms(entry)
+        for function in self.called:
+            module.function(function)
+        if self.start:
+            module.arrays.need_elements(Role.INPUT, self.start, state)
+        for name, t in written.items():
+            module.arrays.need(Role.OUTPUT, name, t, write_buffer(t))
+
+    @abstractmethod
+    def written(self, entry: EntryScope) -> dict[str, Type]:
+        """The arrays that the pass writes, with their types of elements."""
+
+    @abstractmethod
+    def write_results(self, fold: Fold) -> None:
+        """Writes the functions of the struct that store results."""
+
+
+class Fold:
+    """Writes the struct and the entry point of a pass."""
+
+    def __init__(self, entry: EntryScope, around: PassEntry) -> None:
+        self.entry = entry
+        self._around = around
+        state = around.operator.state
+        self.state = entry.module.types.spell(state)
+        self.combine = entry.module.function(around.operator.combine)
+        self._is_together = "is_together" in around.words
+        self._width = width_of(state)
+        self.runs = runs_of(entry.kernel, around.called, state)
+
+    def write(self) -> tuple[str, Piece, Piece]:
+        """The entry point's name, its tags and its text."""
+        piece = self.entry.piece
+        variables = self.entry.read_uniforms(self.entry.module.names)
+        piece.add(*(f"static {t} {name};" for t, name, _ in variables))
+        bases = self._around.interface
+        if self._is_together:
+            piece.add(f"groupshared {self.state} parts[{self._width}];", "")
+            bases += ", ITeam"
+        piece.open(f"struct {self._around.struct} : {bases}")
+        self._write_element()
+        self._around.write_results(self)
+        piece.close()
+        piece.add("")
+        name = self.entry.module.names.make(f"{self.entry.body}_{self._around.function}")
+        open_group(piece, name, self._width)
+        piece.add(*(f"{variable} = {text};" for _, variable, text in variables))
+        self._call()
+        if self.entry.module.sends_reports:
+            piece.add(send_report(self.entry))
+        piece.close()
+        return name, self.entry.tags.piece, piece
+
+    def _write_element(self) -> None:
+        """Writes how elements are computed and combined."""
+        entry, piece, state = self.entry, self.entry.piece, self.state
+        piece.add(f"typealias State = {state};")
+        piece.open(f"static {state} at(uint {INDEX})")
+        if entry.module.variant.checks:
+            piece.add(f"thread = {INDEX};")
+        write_indices(entry)
+        entry.call_body()
+        element, *stored = entry.own
+        for b in stored:
+            entry.store(b, f"outputs.{entry.module.output(b.name)}")
+        piece.add(f"return outputs.{entry.module.output(element.name)};", "}")
+        head = f"static {state} folded({state} left, {state} right)"
+        piece.add(f"{head} {{ return {self.combine}(left, right); }}")
+        if self._is_together:
+            head = f"static void setPartOf(uint thread, {state} value)"
+            piece.add(
+                f"static {state} partOf(uint thread) {{ return parts[thread]; }}",
+                f"{head} {{ parts[thread] = value; }}",
+            )
+
+    def _call(self) -> None:
+        piece, function, words = self.entry.piece, self._around.function, self._around.words
+        names = ("row_length", "chunk_length", "chunk_count", "team_count")
+        groups = self.entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
+        missing = self.size("missing") if "missing" in words else "0"
+        piece.call("Rows rows = Rows", [*map(self.size, names), groups, missing])
+        call = f"<{self._around.struct}, {self.runs}, {self._width}>(rows, group.x);"
+        if self._is_together:
+            piece.guarded(f"if ({self.size('is_together')} != 0)", f"{function}Together{call}")
+            piece.guarded("else", f"{function}Alone{call}")
+        else:
+            piece.add(f"{function}Alone{call}")
+
+    def size(self, name: str) -> str:
+        """The text of the size in the word `name`."""
+        return self.entry.module.word(Word(WordKind.SIZE, self._around.words[name]), name)
+
+    def start(self, number: str) -> str:
+        """The text of a value that comes first."""
+        tag = self.entry.tags.reader(Role.INPUT, self._around.start, self._around.operator.state)
+        number = f"({number})" if " " in number else number
+        return f"{self.state}.read<{tag}>({number} * {self.state}.wordCount)"
+
+    def result(self, value: str) -> str:
+        """The text of the epilogue of a result."""
+        epilogue = self._around.epilogue
+        return value if epilogue is None else f"{self.entry.module.function(epilogue)}({value})"
+
+    def store(self, array: str, t: Type, number: str, value: str) -> str:
+        """The statement that stores an element."""
+        tag = self.entry.tags.writer(Role.OUTPUT, array, t)
+        spelled = self.entry.module.types.spell(t)
+        return f"{spelled}.write<{tag}>({number} * {spelled}.wordCount, {value});"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReductionEntry(PassEntry):
+    """A reduction of rows, or of the totals of their chunks."""
+
+    struct, interface, function = "Reduction", "IReduction", "reduce"
+    result: str
+    """The array of results, one a row."""
+    totals: str = ""
+    """The array of chunk totals, for rows of several chunks."""
+    is_commutative: bool = False
+    """True if elements may be combined in any order."""
+
+    def written(self, entry: EntryScope) -> dict[str, Type]:
+        written = {self.result: self.stored}
+        written |= {self.totals: self.operator.state} if self.totals else {}
+        return written | {b.name: b.type.element for b in entry.own[1:]}
+
+    def write_results(self, fold: Fold) -> None:
+        piece = fold.entry.piece
+        if self.is_commutative:
+            piece.add("override static bool isCommutative() { return true; }")
+        value = f"{fold.combine}({fold.start('team')}, total)" if self.start else "total"
+        store = fold.store(self.result, self.stored, "team", fold.result(value))
+        piece.open(f"static void write(uint team, {fold.state} total)")
+        if self.totals:
+            store_total = fold.store(self.totals, self.operator.state, "team", "total")
+            piece.guarded(f"if ({fold.size('chunk_count')} > 1)", store_total)
+            piece.guarded("else", store)
+        else:
+            piece.add(store)
+        piece.close()
+        text = fold.store(self.result, self.stored, "team", fold.result(self._start(fold)))
+        piece.add(f"static void writeEmpty(uint team) {{ {text} }}")
+
+    def _start(self, fold: Fold) -> str:
+        if self.start:
+            return fold.start("team")
+        return FunctionWriter(fold.entry.module, Piece(), {}).text(self.operator.neutral)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanEntry(PassEntry):
+    """A scan of rows."""
+
+    struct, interface, function = "Scan", "IScan", "scan"
+    result: str
+    row_epilogue: RowEpilogue | None = None
+    """A function of each result and its index; a scan with it has one row."""
+
+    def note_needs(self, entry: EntryScope) -> None:
+        if self.row_epilogue is not None:
+            entry.module.function(self.row_epilogue.function)
+        super().note_needs(entry)
+
+    def written(self, entry: EntryScope) -> dict[str, Type]:
+        epilogue = self.row_epilogue
+        return {self.result: self.stored if epilogue is None else _stored_by(epilogue)}
+
+    def write_results(self, fold: Fold) -> None:
+        piece, epilogue = fold.entry.piece, self.row_epilogue
+        if self.start:
+            head = f"override static {fold.state} beforeTeam(uint team)"
+            piece.add(f"{head} {{ return {fold.start('max(team, 1) - 1')}; }}")
+        if epilogue is not None and epilogue.is_exclusive:
+            fold.runs = "BeforeRuns"
+            head = f"override static {fold.state} writeBefore(uint number, {fold.state} before)"
+            value = f"var found = {self._in_row(fold, epilogue, 'before')};"
+            store = self._store_in_row(fold, epilogue, "found.item0")
+            piece.block(head, [value, store, "return found.item1;"])
+            return
+        if epilogue is None:
+            store = fold.store(self.result, self.stored, "number", fold.result("value"))
+        else:
+            store = self._store_in_row(fold, epilogue, self._in_row(fold, epilogue, "value"))
+        head = f"override static void write(uint number, {fold.state} value)"
+        piece.add(f"{head} {{ {store} }}")
+
+    def _in_row(self, fold: Fold, epilogue: RowEpilogue, value: str) -> str:
+        """The call of a row's epilogue with the result at `number` and uniforms."""
+        function, entry = epilogue.function, fold.entry
+        uniforms = {u.name: u for u in entry.kernel.uniforms}
+        arguments = [fold.result(value), "int(number)"]
+        arguments += [entry.uniform(uniforms[p.name]) for p in function.parameters[2:]]
+        return f"{entry.module.function(function)}({', '.join(arguments)})"
+
+    def _store_in_row(self, fold: Fold, epilogue: RowEpilogue, value: str) -> str:
+        number = f"({fold.size('row_length')} - 1 - number)" if epilogue.is_mirrored else "number"
+        return fold.store(self.result, _stored_by(epilogue), number, value)
+
+
+def _stored_by(epilogue: RowEpilogue) -> Type:
+    """The type that a scan with `epilogue` stores."""
+    result = epilogue.function.result
+    return result.elements[0] if isinstance(result, Tuple) else result
