@@ -25,8 +25,7 @@ from shaderad.execute.schedule import (
 from shaderad.execute.sized_words import SizedFacts, sized_words
 from shaderad.ir import sizes, types
 from shaderad.ir.arrays import ArrayType, Value, operand_name
-from shaderad.lower.bindings import READ_ROLES, Mode, Role, thread_groups
-from shaderad.lower.passes.sizes import LENGTH, ROWS
+from shaderad.lower.bindings import LENGTH, READ_ROLES, ROWS, Mode, Role, thread_groups
 from shaderad.runtime import buffers
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """The buffers that a dispatch binds and the words of its constant buffer, as plain data.
 
-``lower`` decides them; ``session``, the manifest of ``build`` and the loader read them. No runtime
-appears here.
+``lower`` decides them; ``execute`` and ``bundle`` read them. No runtime appears here.
 """
 
 from __future__ import annotations
@@ -29,6 +28,8 @@ REDUCTION_GROUP_LIMIT = 1024
 """Groups of a dispatch that sums, one atomic add a group: 65,536 threads fill today's GPUs."""
 SERIAL_GROUP_LIMIT = 128
 """Groups of a dispatch on a processor, where groups run in turn and each has a start cost."""
+ROWS, LENGTH = "rows", "length"
+"""The number and length of rows, from which the sizes of a reduction or scan follow."""
 
 
 class Mode(Enum):

@@ -39,7 +39,7 @@ from shaderad.lower.prepare.watches import Watch
 from shaderad.lower.write.functions import FunctionWriter
 from shaderad.lower.write.module import Module
 from shaderad.lower.write.names import imported_modules
-from shaderad.lower.write.structs import write_layout, write_struct, write_tuple
+from shaderad.lower.write.structs import write_layout, write_struct
 from shaderad.lower.write.tags import Tags
 from shaderad.lower.write.text import Piece
 from shaderad.rules.nodes import Adjoint, PushedKernel, primal_name
@@ -121,11 +121,10 @@ def _lower(
 ) -> Lowered:
     verified(kernel)
     resolved = resolve_outputs(kernel, variant.launch_shaped)
-    body, types = resolved.body, resolved.local_types
-    verified(kernel, body, types)
-    plain = structured(body, VOID, types)
-    verified(kernel, plain.body, plain.local_types)
+    verified(kernel, resolved.body, resolved.local_types)
+    plain = structured(resolved.body, VOID, resolved.local_types)
     resolved = replace(resolved, body=plain.body, local_types=plain.local_types)
+    verified(kernel, resolved.body, resolved.local_types)
     refusals.check_kernel(kernel)
     refusals.check_depth(resolved.body, kernel.span)
     strategies = NOTHING_HOISTED
@@ -139,139 +138,119 @@ def _lower(
         resolved = replace(resolved, body=strategies.apply(resolved.body))
     types = {**strategies.types(kernel), **resolved.local_types}
     module = Module(kernel, mode, variant, strategies, transforms)
-    marks = marked(kernel, resolved.body, types, variant.natural, module.primals)
-    resolved = replace(resolved, body=marks)
-    verified(kernel, resolved.body, types)
     module.is_second_winner_pass = second_pass
-    return _Lowering(module, resolved, around).run()
+    module.shown_names |= {s.name: kernel.buffer(s.buffer).shown_name for s in resolved.sums}
+    marks = marked(kernel, resolved.body, types, variant.natural, module.primals)
+    verified(kernel, marks, types)
+    return _write(module, replace(resolved, body=marks), around)
 
 
-class _Lowering:
-    """Writes the parts of one module."""
+def _write(module: Module, resolved: Resolved, around: EntryWriter) -> Lowered:
+    """Writes the parts of a module."""
+    adjoint = _adjoint(module, resolved) if module.mode is Mode.BACKWARD else None
+    body = resolved.body if adjoint is None else adjoint.body
+    module.folded_parameters = folded_parameters(body, module.transforms.function)
+    # Entry points take their names before functions do.
+    name = stem = module.names.make(module.kernel.name)
+    if module.mode is Mode.FORWARD:
+        stem = module.names.make(primal_name(module.kernel))
+    if around is KERNEL_ENTRY:
+        module.names.make(f"{stem}_{module.mode.value}", ENTRY_NAME)
+    if adjoint is None:
+        body_text: Piece | None = _write_body(module, resolved, name, around.own_uniforms)
+    else:
+        if around is KERNEL_ENTRY and module.variant.adds_together:
+            module.uniform_additions = _uniform_additions(module, adjoint)
+        name, body_text = module.function(adjoint), None
+    entry = EntryScope(module, resolved, name, around.own_uniforms)
+    around.note_needs(entry)
+    # The entry point may add tags, and tags may add words: `assemble` declares words last.
+    for read in (*module.strategies.hoisted, *resolved.sums):
+        module.arrays.tag(read.buffer)
+    strategies = module.strategies
+    module.arrays.note_tags({b: b not in strategies.exclusive for b in module.variant.wanted})
+    declarations = module.arrays.bind()
+    entry_name, entry_tags, entry_text = around.write(entry)
+    tags = Tags(module).write()
+    outputs = write_outputs(module, resolved) if adjoint is None else None
+    parts = [declarations, tags, entry_tags, *module.pieces, outputs, body_text, entry_text]
+    return Lowered(
+        program=assemble(module, entry_name, parts),
+        mode=module.mode,
+        resources=tuple(module.arrays.resources),
+        words=tuple(module.words),
+        sites=tuple(module.sites),
+        group_limit=group_limit(entry) if around is KERNEL_ENTRY else 0,
+        is_single_group=is_single_group(entry),
+        strategies=dict(strategies.by_name),
+        additions=() if adjoint is None else _additions(module, adjoint),
+    )
 
-    def __init__(self, module: Module, resolved: Resolved, around: EntryWriter) -> None:
-        self._kernel = module.kernel
-        self._around = around
-        self._resolved = resolved
-        self._module = module
-        for s in resolved.sums:
-            module.shown_names[s.name] = self._kernel.buffer(s.buffer).shown_name
 
-    def run(self) -> Lowered:
-        module = self._module
-        adjoint = self._adjoint() if module.mode is Mode.BACKWARD else None
-        body = self._resolved.body if adjoint is None else adjoint.body
-        module.folded_parameters = folded_parameters(body, module.transforms.function)
-        # Entry points take their names before functions do.
-        name = stem = module.names.make(self._kernel.name)
-        if module.mode is Mode.FORWARD:
-            stem = module.names.make(primal_name(self._kernel))
-        if self._around is KERNEL_ENTRY:
-            module.names.make(f"{stem}_{module.mode.value}", ENTRY_NAME)
-        if adjoint is None:
-            body_text: Piece | None = self._write_body(name)
-        else:
-            if self._around is KERNEL_ENTRY and module.variant.adds_together:
-                module.uniform_additions = self._uniform_additions(adjoint)
-            name, body_text = module.function(adjoint), None
-        entry = EntryScope(module, self._resolved, name, self._around.own_uniforms)
-        self._around.note_needs(entry)
-        # The entry point may add tags, and tags may add words: `assemble` declares words last.
-        for read in (*module.strategies.hoisted, *self._resolved.sums):
-            module.arrays.tag(read.buffer)
-        strategies = module.strategies
-        summed = {b: b not in strategies.exclusive for b in module.variant.wanted}
-        module.arrays.note_tags(summed)
-        declarations = module.arrays.bind()
-        entry_name, entry_tags, entry_text = self._around.write(entry)
-        tags = Tags(module).write()
-        outputs = write_outputs(module, self._resolved) if adjoint is None else None
-        parts = [declarations, tags, entry_tags, *module.pieces, outputs, body_text, entry_text]
-        program = assemble(module, entry_name, parts)
-        return Lowered(
-            program=program,
-            mode=module.mode,
-            resources=tuple(module.arrays.resources),
-            words=tuple(module.words),
-            sites=tuple(module.sites),
-            group_limit=group_limit(entry) if self._around is KERNEL_ENTRY else 0,
-            is_single_group=is_single_group(entry),
-            strategies=dict(strategies.by_name),
-            additions=() if adjoint is None else _additions(module, adjoint),
-        )
+def _adjoint(module: Module, resolved: Resolved) -> Adjoint:
+    """The adjoint of the kernel's body."""
+    kernel, wanted = module.kernel, module.variant.wanted
+    elements = module.strategies.types(kernel)
+    parameters = {u.name: u.type for u in kernel.uniforms} | elements
+    floats = {name for name, t in parameters.items() if is_differentiable(t)}
+    summed = {b.name for b in kernel.buffers if b.access is Access.IN and b.name in wanted}
+    written = {b.name for b in kernel.buffers if b.access is not Access.IN}
+    functions = Adjoints(
+        wanted=frozenset(summed - module.strategies.exclusive.keys()),
+        seeds=frozenset(written - set(resolved.own)),
+        derivatives=module.transforms,
+    )
+    results = [n for n in resolved.own if is_differentiable(kernel.buffer(n).type.element)]
+    adjoint = pull_kernel_body(
+        functions,
+        kernel,
+        resolved.body,
+        {**resolved.local_types, **elements},
+        parameters,
+        frozenset(floats & (wanted | elements.keys())),
+        (*results, *(s.name for s in resolved.sums)),
+        resolved.locals if module.gives_results else (),
+    )
+    types = {p.name: p.type for p in adjoint.parameters}
+    verified(kernel, adjoint.body, {**adjoint.local_types, **types})
+    return adjoint
 
-    def _adjoint(self) -> Adjoint:
-        """The adjoint of the kernel's body."""
-        kernel, module, resolved = self._kernel, self._module, self._resolved
-        elements = module.strategies.types(kernel)
-        wanted = module.variant.wanted
-        parameters = {u.name: u.type for u in kernel.uniforms} | elements
-        floats = {name for name, t in parameters.items() if is_differentiable(t)}
-        hoisted = {h.buffer for h in module.strategies.exclusive.values()}
-        summed = {b.name for b in kernel.buffers if b.access is Access.IN and b.name in wanted}
-        written = {b.name for b in kernel.buffers if b.access is not Access.IN}
-        functions = Adjoints(
-            wanted=frozenset(summed - hoisted),
-            seeds=frozenset(written - set(resolved.own)),
-            derivatives=module.transforms,
-        )
-        results = [n for n in resolved.own if is_differentiable(kernel.buffer(n).type.element)]
-        adjoint = pull_kernel_body(
-            functions,
-            kernel,
-            resolved.body,
-            {**resolved.local_types, **elements},
-            parameters,
-            frozenset(floats & (wanted | elements.keys())),
-            (*results, *(s.name for s in resolved.sums)),
-            resolved.locals if module.gives_results else (),
-        )
-        types = {p.name: p.type for p in adjoint.parameters}
-        verified(kernel, adjoint.body, {**adjoint.local_types, **types})
-        return adjoint
 
-    def _uniform_additions(self, adjoint: Adjoint) -> list[AccumulateGradient]:
-        uniform = [u.name for u in self._kernel.uniforms]
-        uniform += [h.name for h in self._module.strategies.uniform]
-        inputs = frozenset(b.name for b in self._kernel.buffers if b.access is Access.IN)
-        additions = uniform_additions(adjoint, uniform, inputs)
-        return [s for s in additions if self._module.is_wanted(s.buffer)]
+def _uniform_additions(module: Module, adjoint: Adjoint) -> list[AccumulateGradient]:
+    uniform = [u.name for u in module.kernel.uniforms]
+    uniform += [h.name for h in module.strategies.uniform]
+    inputs = frozenset(b.name for b in module.kernel.buffers if b.access is Access.IN)
+    additions = uniform_additions(adjoint, uniform, inputs)
+    return [s for s in additions if module.is_wanted(s.buffer)]
 
-    def _write_body(self, name: str) -> Piece:
-        """The body as a function of indices, uniforms and hoisted elements."""
-        module, kernel, resolved = self._module, self._kernel, self._resolved
-        piece = Piece(kernel.span)
-        elements = module.strategies.types(kernel)
-        own = self._around.own_uniforms
-        uniforms = {u.name: u.type for u in kernel.uniforms if u.name not in own}
-        indices: dict[str, Type] = dict.fromkeys(kernel.index_names, INT)
-        types = {**indices, **uniforms, **elements, **resolved.local_types}
-        writer = FunctionWriter(
-            module,
-            piece,
-            types,
-            folded=folded_names(resolved.body, {}),
-            watch=Watch(module.mode, kernel.shown if isinstance(kernel, PushedKernel) else {}),
-        )
-        parameters = [
-            f"{module.types.spell(t)} {writer.parameter(n)}"
-            for n, t in {**indices, **uniforms, **elements}.items()
-        ]
-        locals_ = resolved.locals
-        result = "Outputs" if locals_ else "void"
-        piece.open(f"{result} {name}({', '.join(parameters)})")
-        for n in sorted(writes(resolved.body) & uniforms.keys()):
-            writer.copy_parameter(n)
-        # A `return` at the end is redundant, and would skip the return of the outputs.
-        body: tuple[Stmt, ...] = tuple(s for s in resolved.body if not isinstance(s, Return))
-        read_early = live_before(body, frozenset(locals_))
-        start = tuple(Assign(name=n, value=Zero(type=types[n])) for n in locals_ if n in read_early)
-        body = (*start, *body)
-        writer.block(body)
-        if locals_:
-            piece.add(f"return Outputs({', '.join(writer.variable(n) for n in locals_)});")
-        piece.close()
-        return piece
+
+def _write_body(
+    module: Module, resolved: Resolved, name: str, own_uniforms: frozenset[str]
+) -> Piece:
+    """The body as a function of indices, uniforms and hoisted elements."""
+    kernel = module.kernel
+    piece = Piece(kernel.span)
+    uniforms = {u.name: u.type for u in kernel.uniforms if u.name not in own_uniforms}
+    indices: dict[str, Type] = dict.fromkeys(kernel.index_names, INT)
+    parameters = {**indices, **uniforms, **module.strategies.types(kernel)}
+    types = {**parameters, **resolved.local_types}
+    folded = folded_names(resolved.body, {})
+    watch = Watch(module.mode, kernel.shown if isinstance(kernel, PushedKernel) else {})
+    writer = FunctionWriter(module, piece, types, folded=folded, watch=watch)
+    spelled = [f"{module.types.spell(t)} {writer.parameter(n)}" for n, t in parameters.items()]
+    results = resolved.locals
+    piece.open(f"{'Outputs' if results else 'void'} {name}({', '.join(spelled)})")
+    for n in sorted(writes(resolved.body) & uniforms.keys()):
+        writer.copy_parameter(n)
+    # A `return` at the end is redundant, and would skip the return of the outputs.
+    body: tuple[Stmt, ...] = tuple(s for s in resolved.body if not isinstance(s, Return))
+    read_early = live_before(body, frozenset(results))
+    start = tuple(Assign(name=n, value=Zero(type=types[n])) for n in results if n in read_early)
+    writer.block((*start, *body))
+    if results:
+        piece.add(f"return Outputs({', '.join(writer.variable(n) for n in results)});")
+    piece.close()
+    return piece
 
 
 def _additions(module: Module, adjoint: Adjoint) -> tuple[Addition, ...]:
@@ -338,13 +317,13 @@ def _parameters(module: Module, binding: Binding) -> Piece:
 
 def _struct_pieces(module: Module) -> list[Piece]:
     names = module.types.structs
-    elements = {inner for b in module.kernel.buffers for inner in _inside(b.type.element)}
-    elements |= {inner for u in module.kernel.uniforms for inner in _inside(u.type)}
-    elements |= {inner for t in module.stored_types for inner in _inside(t)}
+    stored = [b.type.element for b in module.kernel.buffers]
+    stored += [*(u.type for u in module.kernel.uniforms), *module.stored_types]
+    elements = {inner for t in stored for inner in _inside(t)}
     return [
         *(write_struct(module, t, names[t]) for t in list(names)),
         *(write_layout(module, t, names[t]) for t in list(names) if t in elements),
-        *(write_tuple(module, t, n) for t, n in list(module.types.tuples.items())),
+        *(write_struct(module, t, n) for t, n in list(module.types.tuples.items())),
     ]
 
 

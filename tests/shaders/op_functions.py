@@ -23,7 +23,7 @@ from shaderad.ir.types import (
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.prepare.strategy import NOTHING_HOISTED
 from shaderad.lower.write.module import Module
-from shaderad.lower.write.structs import write_tuple
+from shaderad.lower.write.structs import write_struct
 from shaderad.rules.transforms import Transforms
 
 SCALARS = {"float": FLOAT, "half": HALF, "double": DOUBLE}
@@ -66,7 +66,7 @@ class Functions:
     @property
     def text(self) -> str:
         module = self._module
-        tuples = [write_tuple(module, t, n) for t, n in module.types.tuples.items()]
+        tuples = [write_struct(module, t, n) for t, n in module.types.tuples.items()]
         lines = [line for piece in (*tuples, *module.pieces) for line, _ in piece.lines]
         assert not module.word_types
         return "\n".join(lines) + "\n"

@@ -110,7 +110,7 @@ class PassEntry(ABC):
 
     operator: Operator
     words: Mapping[str, str]
-    """The size that each word holds (lower/passes/sizes.py)."""
+    """The size that each word holds (lower/passes/rows.py)."""
     start: str = ""
     """The array of values that come first: those of rows, or the prefixes of their chunks."""
     epilogue: Function | None = None

@@ -23,15 +23,17 @@ from shaderad.lower.passes.entries import (
 from shaderad.lower.passes.rows import (
     CHUNK_PREFIXES,
     TOTALS,
+    Formulas,
     Passes,
     Scratch,
     around,
     cut_of,
+    cut_rows,
     element_of,
     stored,
     unchecked,
+    whole_rows,
 )
-from shaderad.lower.passes.sizes import Formulas, cut_rows, whole_rows
 from shaderad.rules import composing as c
 
 _PAIR_TOTALS = (TOTALS, "second_totals")

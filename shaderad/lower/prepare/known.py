@@ -13,30 +13,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from shaderad.bodies.outputs import AlreadyRead
-from shaderad.ir import ops
-from shaderad.ir.nodes import (
-    Apply,
-    Assign,
-    Call,
-    Cast,
-    Conditional,
-    Const,
-    Construct,
-    Element,
-    Expr,
-    Field,
-    For,
-    Function,
-    Length,
-    Load,
-    PointerIndex,
-    PointerLength,
-    Splat,
-    Stmt,
-    Swizzle,
-    Var,
-    Zero,
-)
+from shaderad.ir import nodes, ops
 from shaderad.ir.types import is_float
 from shaderad.ir.walk import all_expressions, children, statements
 
@@ -52,13 +29,13 @@ class Folded(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtRunTime(Expr):
+class AtRunTime(nodes.Expr):
     """`value`, which no compiler can fold."""
 
-    value: Expr
+    value: nodes.Expr
 
 
-def with_hidden_divisor(e: Apply, names: Mapping[str, Folded]) -> Apply:
+def with_hidden_divisor(e: nodes.Apply, names: Mapping[str, Folded]) -> nodes.Apply:
     """`e`; a float divisor that may be folded to zero is hidden."""
     if e.op not in _DIVISIONS or not is_float(e.type):
         return e
@@ -69,29 +46,33 @@ def with_hidden_divisor(e: Apply, names: Mapping[str, Folded]) -> Apply:
     return replace(e, args=(dividend, hidden))
 
 
-def _folded(e: Expr, names: Mapping[str, Folded]) -> Folded:
-    if isinstance(e, Const):
+def _folded(e: nodes.Expr, names: Mapping[str, Folded]) -> Folded:
+    if isinstance(e, nodes.Const):
         return Folded.NONZERO if e.value else Folded.MAYBE_ZERO
-    if isinstance(e, Zero | Call):
+    if isinstance(e, nodes.Zero | nodes.Call):
         return Folded.MAYBE_ZERO
-    if isinstance(e, Load | Length | PointerIndex | PointerLength):
+    if isinstance(e, nodes.Load | nodes.Length | nodes.PointerIndex | nodes.PointerLength):
         return Folded.NOT
-    if isinstance(e, Var):
+    if isinstance(e, nodes.Var):
         return names.get(e.name, Folded.NOT)
-    if isinstance(e, Cast | Splat | Field | Swizzle | Element | AlreadyRead):
+    if isinstance(
+        e, nodes.Cast | nodes.Splat | nodes.Field | nodes.Swizzle | nodes.Element | AlreadyRead
+    ):
         return _folded(e.value, names)
     parts = [_folded(part, names) for part in children(e)]
-    op = e.op if isinstance(e, Apply) else None
-    if op is ops.MUL or op is ops.SELECT or isinstance(e, Construct | Conditional):
+    op = e.op if isinstance(e, nodes.Apply) else None
+    if op is ops.MUL or op is ops.SELECT or isinstance(e, nodes.Construct | nodes.Conditional):
         return Folded.MAYBE_ZERO if Folded.MAYBE_ZERO in parts else min(parts)
-    is_nothing = isinstance(e, Apply) and op is ops.SUB and e.args[0] == e.args[1]
+    is_nothing = isinstance(e, nodes.Apply) and op is ops.SUB and e.args[0] == e.args[1]
     return Folded.MAYBE_ZERO if is_nothing or all(parts) else Folded.NOT
 
 
-def folded_names(body: tuple[Stmt, ...], parameters: Mapping[str, Folded]) -> dict[str, Folded]:
+def folded_names(
+    body: tuple[nodes.Stmt, ...], parameters: Mapping[str, Folded]
+) -> dict[str, Folded]:
     """The folding of the locals in `body`, and of its `parameters`."""
-    assigned = [(s.name, s.value) for s in statements(body) if isinstance(s, Assign)]
-    assigned += [(s.variable, s.start) for s in statements(body) if isinstance(s, For)]
+    assigned = [(s.name, s.value) for s in statements(body) if isinstance(s, nodes.Assign)]
+    assigned += [(s.variable, s.start) for s in statements(body) if isinstance(s, nodes.For)]
     names = dict(parameters)
     while True:
         before = dict(names)
@@ -102,18 +83,18 @@ def folded_names(body: tuple[Stmt, ...], parameters: Mapping[str, Folded]) -> di
 
 
 def folded_parameters(
-    body: tuple[Stmt, ...], written: Callable[[Function], Function]
-) -> dict[Function, dict[str, Folded]]:
+    body: tuple[nodes.Stmt, ...], written: Callable[[nodes.Function], nodes.Function]
+) -> dict[nodes.Function, dict[str, Folded]]:
     """The folding of the parameters of each function that `body` reaches, over all calls.
 
     `written` gives the function that the module writes for a called one.
     """
-    result: dict[Function, dict[str, Folded]] = {}
+    result: dict[nodes.Function, dict[str, Folded]] = {}
 
-    def join_calls(body: tuple[Stmt, ...], parameters: Mapping[str, Folded]) -> None:
+    def join_calls(body: tuple[nodes.Stmt, ...], parameters: Mapping[str, Folded]) -> None:
         names = folded_names(body, parameters)
         for call in all_expressions(body):
-            if isinstance(call, Call):
+            if isinstance(call, nodes.Call):
                 f = written(call.function)
                 for p, argument in zip(f.parameters, call.args, strict=True):
                     _join(result.setdefault(f, {}), p.name, _folded(argument, names))

@@ -9,18 +9,7 @@ from __future__ import annotations
 from shaderad.bodies.injective import is_injective, repeated_write
 from shaderad.bodies.structured import structured
 from shaderad.diagnostics import Span, error
-from shaderad.ir.nodes import (
-    BackwardDiff,
-    Call,
-    Conditional,
-    Expr,
-    ForwardDiff,
-    Function,
-    Kernel,
-    Logical,
-    Stmt,
-    Store,
-)
+from shaderad.ir import nodes
 from shaderad.ir.types import Access, Kind, is_differentiable, scalars
 from shaderad.ir.walk import blocks, children, reachable, statements
 from shaderad.lower.prepare.strategy import Strategies
@@ -30,7 +19,7 @@ DEPTH_LIMIT = 64
 """The library and derivatives add blocks up to the driver's 80."""
 
 
-def check_kernel(kernel: Kernel) -> None:
+def check_kernel(kernel: nodes.Kernel) -> None:
     """Checks that the element types of Add, Min and Max have atomics.
 
     Raises:
@@ -44,7 +33,10 @@ def check_kernel(kernel: Kernel) -> None:
 
 
 def check_writes(
-    kernel: Kernel, body: tuple[Stmt, ...], elsewhere: frozenset[str], at_zero: tuple[str, ...] = ()
+    kernel: nodes.Kernel,
+    body: tuple[nodes.Stmt, ...],
+    elsewhere: frozenset[str],
+    at_zero: tuple[str, ...] = (),
 ) -> None:
     """Checks that a differentiated kernel writes each Out element once.
 
@@ -58,7 +50,7 @@ def check_writes(
         DerivativeError: SR0414 (Out written at indices that may repeat), SR0425 (an element
             written twice).
     """
-    stores = [s for f in reachable(body) for s in statements(f.body) if isinstance(s, Store)]
+    stores = [s for f in reachable(body) for s in statements(f.body) if isinstance(s, nodes.Store)]
     repeating = {s.buffer for s in stores if not s.is_unique}
     uniforms = frozenset(u.name for u in kernel.uniforms)
     for b in kernel.buffers:
@@ -73,7 +65,7 @@ def check_writes(
             raise error("SR0425", again.span, array=b.name, kernel=primal_name(kernel))
 
 
-def check_strategies(kernel: Kernel, strategies: Strategies) -> None:
+def check_strategies(kernel: nodes.Kernel, strategies: Strategies) -> None:
     """Checks that gradients of doubles, which have no atomic add, are not scattered.
 
     Raises:
@@ -93,7 +85,7 @@ _Depth = tuple[int, Span | None]
 _FLAT: _Depth = (0, None)
 
 
-def check_depth(body: tuple[Stmt, ...], span: Span | None) -> None:
+def check_depth(body: tuple[nodes.Stmt, ...], span: Span | None) -> None:
     """Checks that drivers can compile the nesting of `body`.
 
     Raises:
@@ -108,23 +100,23 @@ class _Depths:
     """The depths of bodies; each function is measured once."""
 
     def __init__(self) -> None:
-        self._by_function: dict[Function, _Depth] = {}
+        self._by_function: dict[nodes.Function, _Depth] = {}
 
-    def of(self, body: tuple[Stmt, ...]) -> _Depth:
+    def of(self, body: tuple[nodes.Stmt, ...]) -> _Depth:
         return max(map(self._node, body), key=_number, default=_FLAT)
 
-    def _node(self, node: Expr | Stmt) -> _Depth:
+    def _node(self, node: nodes.Expr | nodes.Stmt) -> _Depth:
         depths = [self._node(child) for child in children(node)]
-        if isinstance(node, Conditional | Logical):
+        if isinstance(node, nodes.Conditional | nodes.Logical):
             # The first operand lies outside of the branch.
             depths[1:] = [_inside(depth, node.span) for depth in depths[1:]]
-        elif isinstance(node, Stmt):
+        elif isinstance(node, nodes.Stmt):
             depths += [_inside(self.of(block), node.span) for block in blocks(node)]
-        if isinstance(node, Call | ForwardDiff | BackwardDiff):
+        if isinstance(node, nodes.Call | nodes.ForwardDiff | nodes.BackwardDiff):
             depths.append(self._function(node.function))
         return max(depths, key=_number, default=_FLAT)
 
-    def _function(self, f: Function) -> _Depth:
+    def _function(self, f: nodes.Function) -> _Depth:
         if f not in self._by_function:
             types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
             self._by_function[f] = self.of(structured(f.body, f.result, types).body)

@@ -11,23 +11,7 @@ from dataclasses import dataclass
 
 from shaderad.bodies.loops import trip_count
 from shaderad.bodies.outputs import Resolved, resolve_outputs
-from shaderad.ir.nodes import (
-    Accumulate,
-    Break,
-    Call,
-    Conditional,
-    Continue,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Load,
-    Logical,
-    Return,
-    Stmt,
-    Store,
-    While,
-)
+from shaderad.ir import nodes
 from shaderad.ir.types import Access, Type, byte_count, is_differentiable, leaves
 from shaderad.ir.walk import blocks, called, children, has_own_backward, statements
 from shaderad.lower.bindings import Mode, Variant
@@ -49,7 +33,7 @@ class Traffic:
     """Atomic operations of a workgroup, after its threads have summed."""
 
 
-def traffic_of(kernel: Kernel, mode: Mode, variant: Variant) -> Traffic | None:
+def traffic_of(kernel: nodes.Kernel, mode: Mode, variant: Variant) -> Traffic | None:
     """The traffic of a primal or backward dispatch of `kernel`; `None` for other modes."""
     resolved = resolve_outputs(kernel, variant.launch_shaped)
     if mode is Mode.PRIMAL:
@@ -60,7 +44,7 @@ def traffic_of(kernel: Kernel, mode: Mode, variant: Variant) -> Traffic | None:
     return None
 
 
-def _primal(kernel: Kernel, resolved: Resolved) -> Traffic:
+def _primal(kernel: nodes.Kernel, resolved: Resolved) -> Traffic:
     own = sum(byte_count(kernel.buffer(name).type.element) for name in resolved.own)
     return Traffic(
         read_bytes=_total(resolved.body, _loaded),
@@ -71,7 +55,7 @@ def _primal(kernel: Kernel, resolved: Resolved) -> Traffic:
 
 
 def _backward(
-    kernel: Kernel, resolved: Resolved, strategies: Strategies, variant: Variant
+    kernel: nodes.Kernel, resolved: Resolved, strategies: Strategies, variant: Variant
 ) -> Traffic:
     """Reads of the primal are repeated and add cotangents; writes become reads of cotangents."""
     body = strategies.apply(resolved.body)
@@ -84,13 +68,13 @@ def _backward(
         if b.access is Access.IN and b.name in variant.wanted and is_differentiable(b.type.element)
     }
 
-    def read(node: Expr | Stmt) -> int:
-        if not isinstance(node, Store | Accumulate):
+    def read(node: nodes.Expr | nodes.Stmt) -> int:
+        if not isinstance(node, nodes.Store | nodes.Accumulate):
             return _loaded(node)
         return byte_count(node.value.type) if is_differentiable(node.value.type) else 0
 
-    def added(node: Expr | Stmt) -> int:
-        return _words(node.type) if isinstance(node, Load) and node.buffer in summed else 0
+    def added(node: nodes.Expr | nodes.Stmt) -> int:
+        return _words(node.type) if isinstance(node, nodes.Load) and node.buffer in summed else 0
 
     # The additions of a custom derivative are unknown.
     is_known = not any(has_own_backward(f) for f in called(body))
@@ -110,22 +94,22 @@ def _words(t: Type) -> int:
     return len(tuple(leaves(t)))
 
 
-def _loaded(node: Expr | Stmt) -> int:
-    return byte_count(node.type) if isinstance(node, Load) else 0
+def _loaded(node: nodes.Expr | nodes.Stmt) -> int:
+    return byte_count(node.type) if isinstance(node, nodes.Load) else 0
 
 
-def _stored(node: Expr | Stmt) -> int:
-    return byte_count(node.value.type) if isinstance(node, Store) else 0
+def _stored(node: nodes.Expr | nodes.Stmt) -> int:
+    return byte_count(node.value.type) if isinstance(node, nodes.Store) else 0
 
 
-def _accumulated(node: Expr | Stmt) -> int:
-    return _words(node.value.type) if isinstance(node, Accumulate) else 0
+def _accumulated(node: nodes.Expr | nodes.Stmt) -> int:
+    return _words(node.value.type) if isinstance(node, nodes.Accumulate) else 0
 
 
 # -- counting over all paths ----------------------------------------------------------------
 
 
-_Cost = Callable[[Expr | Stmt], int]
+_Cost = Callable[[nodes.Expr | nodes.Stmt], int]
 
 
 def _added(*counts: Count) -> Count:
@@ -138,36 +122,38 @@ def _either(left: Count, right: Count) -> Count:
     return left if left == right else None
 
 
-def _total(body: Iterable[Stmt], cost: _Cost) -> Count:
+def _total(body: Iterable[nodes.Stmt], cost: _Cost) -> Count:
     """The cost of one run of a body."""
     total: Count = 0
     may_end = False
     for s in body:
         own = _statement(s, cost)
         total = None if may_end and own != 0 else _added(total, own)
-        may_end = may_end or any(isinstance(t, Return | Break | Continue) for t in statements([s]))
+        may_end = may_end or any(
+            isinstance(t, nodes.Return | nodes.Break | nodes.Continue) for t in statements([s])
+        )
     return total
 
 
-def _statement(s: Stmt, cost: _Cost) -> Count:
+def _statement(s: nodes.Stmt, cost: _Cost) -> Count:
     inside = [_total(block, cost) for block in blocks(s)]
     direct = _added(cost(s), *(_expression(e, cost) for e in children(s)))
-    if isinstance(s, If):
+    if isinstance(s, nodes.If):
         return _added(direct, _either(*inside))
-    if isinstance(s, For | While):
+    if isinstance(s, nodes.For | nodes.While):
         # The condition of a `while` is evaluated as often as its body.
-        each = _added(*inside, direct if isinstance(s, While) else 0)
-        times = trip_count(s) if isinstance(s, For) and not s.exits else None
+        each = _added(*inside, direct if isinstance(s, nodes.While) else 0)
+        times = trip_count(s) if isinstance(s, nodes.For) and not s.exits else None
         repeated = 0 if each == 0 else None if times is None or each is None else times * each
-        return _added(repeated, 0 if isinstance(s, While) else direct)
+        return _added(repeated, 0 if isinstance(s, nodes.While) else direct)
     return _added(direct, *inside)
 
 
-def _expression(e: Expr, cost: _Cost) -> Count:
-    if isinstance(e, Conditional):
+def _expression(e: nodes.Expr, cost: _Cost) -> Count:
+    if isinstance(e, nodes.Conditional):
         branches = _either(_expression(e.if_true, cost), _expression(e.if_false, cost))
         return _added(_expression(e.condition, cost), branches)
-    if isinstance(e, Logical):
+    if isinstance(e, nodes.Logical):
         return _added(_expression(e.left, cost), _either(_expression(e.right, cost), 0))
-    inside = _total(e.function.body, cost) if isinstance(e, Call) else 0
+    inside = _total(e.function.body, cost) if isinstance(e, nodes.Call) else 0
     return _added(cost(e), inside, *(_expression(child, cost) for child in children(e)))

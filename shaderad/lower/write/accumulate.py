@@ -11,39 +11,24 @@ from typing import TYPE_CHECKING
 
 from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.diagnostics import error
-from shaderad.ir.nodes import (
-    Accumulate,
-    AccumulateGradient,
-    Call,
-    Const,
-    Element,
-    ElementStep,
-    Expr,
-    Field,
-    FieldStep,
-    KnownNumber,
-    Step,
-    Store,
-    Swizzle,
-    SwizzleStep,
-    Var,
-)
+from shaderad.ir import nodes
 from shaderad.ir.types import (
     BOOL,
     DOUBLE,
+    FLOAT,
     HALF,
     INT,
     Access,
-    Kind,
     LocalArray,
     Matrix,
-    Pointer,
     Scalar,
     Struct,
     Type,
     Vector,
     byte_count,
     is_float,
+    scalar_of,
+    with_scalar,
     word_bytes,
 )
 from shaderad.ir.walk import expressions, step_type
@@ -56,26 +41,18 @@ if TYPE_CHECKING:
 
 def widened(t: Type) -> Type:
     """The storage type of a summed gradient of type `t`: half becomes float."""
-    if isinstance(t, Scalar):
-        return Scalar(Kind.FLOAT) if t == HALF else t
-    if isinstance(t, Vector):
-        return Vector(Scalar(Kind.FLOAT), t.count) if t.element == HALF else t
-    if isinstance(t, Matrix):
-        float_matrix = Matrix(Scalar(Kind.FLOAT), t.row_count, t.column_count)
-        return float_matrix if t.element == HALF else t
     if isinstance(t, LocalArray):
         return LocalArray(widened(t.element), t.count)
-    if isinstance(t, Pointer):
-        return t
-    assert isinstance(t, Struct)
-    return Struct(t.name, tuple((n, widened(f)) for n, f in t.fields))
+    if isinstance(t, Struct):
+        return Struct(t.name, tuple((n, widened(f)) for n, f in t.fields))
+    return with_scalar(t, FLOAT) if scalar_of(t) == HALF else t
 
 
 class _WordAddress:
     """Element number, word count of an element and word offset of a part, as Slang arguments."""
 
     def __init__(
-        self, writer: FunctionWriter, element: Type, index: str, path: tuple[Step, ...]
+        self, writer: FunctionWriter, element: Type, index: str, path: tuple[nodes.Step, ...]
     ) -> None:
         self._writer = writer
         self._index = index
@@ -97,26 +74,26 @@ class _WordAddress:
         """True if the part is halves of which two lie in a word."""
         return self._unit == 4 and word_bytes(self._type) == 2
 
-    def _enter(self, step: Step) -> None:
+    def _enter(self, step: nodes.Step) -> None:
         inner = step_type(self._type, step)
         assert inner is not None
-        if isinstance(step, FieldStep):
+        if isinstance(step, nodes.FieldStep):
             assert isinstance(self._type, Struct)
             for name, field in self._type.fields:
                 if name == step.name:
                     break
                 self._constant += -(-byte_count(field) // self._unit)
-        elif isinstance(step, SwizzleStep):
+        elif isinstance(step, nodes.SwizzleStep):
             assert isinstance(self._type, Vector)
             words = byte_count(self._type.element) // self._unit
             self._constant += "xyzw".index(step.components[0]) * words
-        elif isinstance(step, ElementStep):
+        elif isinstance(step, nodes.ElementStep):
             self._enter_element(step, byte_count(inner) // self._unit)
         self._type = inner
 
-    def _enter_element(self, step: ElementStep, words: int) -> None:
+    def _enter_element(self, step: nodes.ElementStep, words: int) -> None:
         writer = self._writer
-        if isinstance(step.index, Const):
+        if isinstance(step.index, nodes.Const):
             self._constant += int(step.index.value) * words
             return
         if writer.is_inside(step.index):
@@ -129,34 +106,37 @@ class _WordAddress:
         self._variable.append(f"{part} * {words}" if words > 1 else part)
 
 
-def _parts(t: Type, value: Expr) -> Iterator[tuple[Step, Expr]]:
+def _parts(t: Type, value: nodes.Expr) -> Iterator[tuple[nodes.Step, nodes.Expr]]:
     """The fields or elements of a composite value, each with its step."""
     if isinstance(t, Struct):
         for name, field in t.fields:
-            yield FieldStep(name=name), Field(type=field, value=value, name=name)
+            yield nodes.FieldStep(name=name), nodes.Field(type=field, value=value, name=name)
     elif isinstance(t, LocalArray | Matrix):
         count = t.row_count if isinstance(t, Matrix) else t.count
         inner = t.row if isinstance(t, Matrix) else t.element
         for k in range(count):
-            index = Const(type=INT, value=k)
-            yield ElementStep(index=index), Element(type=inner, value=value, index=index)
+            index = nodes.Const(type=INT, value=k)
+            yield (
+                nodes.ElementStep(index=index),
+                nodes.Element(type=inner, value=value, index=index),
+            )
     elif isinstance(t, Vector):
         for k in range(t.count):
             letter = "xyzw"[k]
-            part = Swizzle(type=t.element, value=value, components=letter)
-            yield SwizzleStep(components=letter), part
+            part = nodes.Swizzle(type=t.element, value=value, components=letter)
+            yield nodes.SwizzleStep(components=letter), part
 
 
 def _split(
-    path: tuple[Step, ...], t: Type, value: Expr, *, to_scalars: bool
-) -> Iterator[tuple[tuple[Step, ...], Expr]]:
+    path: tuple[nodes.Step, ...], t: Type, value: nodes.Expr, *, to_scalars: bool
+) -> Iterator[tuple[tuple[nodes.Step, ...], nodes.Expr]]:
     """Splits a write into writes of vectors (or scalars), and of single components of swizzles."""
     last = path[-1] if path else None
-    if isinstance(last, SwizzleStep) and len(last.components) > 1:
+    if isinstance(last, nodes.SwizzleStep) and len(last.components) > 1:
         for k, letter in enumerate(last.components):
             assert isinstance(t, Vector)
-            part = Swizzle(type=t.element, value=value, components="xyzw"[k])
-            yield (*path[:-1], SwizzleStep(components=letter)), part
+            part = nodes.Swizzle(type=t.element, value=value, components="xyzw"[k])
+            yield (*path[:-1], nodes.SwizzleStep(components=letter)), part
     elif isinstance(t, Struct | LocalArray) or (to_scalars and isinstance(t, Vector | Matrix)):
         for step, part in _parts(t, value):
             yield from _split((*path, step), part.type, part, to_scalars=to_scalars)
@@ -164,26 +144,48 @@ def _split(
         yield path, value
 
 
-def _index(writer: FunctionWriter, s: Store | Accumulate | AccumulateGradient) -> str:
-    if isinstance(s.indices[0], KnownNumber):
-        return writer.expressions.checked_index(s.buffer, s.indices, s.span)
+def _index(
+    writer: FunctionWriter, s: nodes.Store | nodes.Accumulate | nodes.AccumulateGradient
+) -> str:
+    if isinstance(s.indices[0], nodes.KnownNumber):
+        return writer.text(s.indices[0])
     name = writer.names.make("element")
     text = writer.expressions.checked_index(s.buffer, s.indices, s.span)
     writer.piece.add(f"uint {name} = {text};")
     return name
 
 
-def _value(writer: FunctionWriter, value: Expr) -> Expr:
+def _value(writer: FunctionWriter, value: nodes.Expr) -> nodes.Expr:
     """A variable that holds `value`, which is written in parts."""
     name = writer.names.make("value")
     spelled = writer.module.types.spell(value.type)
     writer.piece.add(f"{spelled} {name} = {writer.text(value)};")
     key = f"{name} "
     writer.bind(key, name)
-    return Var(type=value.type, name=key)
+    return nodes.Var(type=value.type, name=key)
 
 
-def write_store(writer: FunctionWriter, s: Store) -> None:
+def _writes(
+    writer: FunctionWriter,
+    path: tuple[nodes.Step, ...],
+    value: nodes.Expr,
+    *,
+    to_scalars: bool = False,
+    splits_structs: bool = False,
+) -> list[tuple[tuple[nodes.Step, ...], nodes.Expr]]:
+    """The parts in which `value` is written to `path`; a variable holds it if there are several."""
+    last, t = path[-1] if path else None, value.type
+    if (
+        (isinstance(last, nodes.SwizzleStep) and len(last.components) > 1)
+        or isinstance(t, LocalArray)
+        or (splits_structs and isinstance(t, Struct))
+        or (to_scalars and not isinstance(t, Scalar))
+    ):
+        return list(_split(path, t, _value(writer, value), to_scalars=to_scalars))
+    return [(path, value)]
+
+
+def write_store(writer: FunctionWriter, s: nodes.Store) -> None:
     """``out[j]<path> = value``.
 
     Raises:
@@ -192,10 +194,7 @@ def write_store(writer: FunctionWriter, s: Store) -> None:
     element = writer.module.kernel.buffer(s.buffer).type.element
     tag = writer.module.arrays.tag(s.buffer)
     index = _index(writer, s)
-    is_split = isinstance(s.value.type, LocalArray) or _is_multi_swizzle(s.path)
-    value = _value(writer, s.value) if is_split else s.value
-    writes = _split(s.path, value.type, value, to_scalars=False) if is_split else [(s.path, value)]
-    for path, part in writes:
+    for path, part in _writes(writer, s.path, s.value):
         address = _WordAddress(writer, element, index, path)
         if path and address.shares_words:
             raise error("SR0285", s.span, array=s.buffer, type=s.value.type)
@@ -206,24 +205,15 @@ def write_store(writer: FunctionWriter, s: Store) -> None:
         writer.piece.add(f"write<{spelled}, {tag}>({address.text}, {writer.text(part)});")
 
 
-def _is_multi_swizzle(path: tuple[Step, ...]) -> bool:
-    return bool(path) and isinstance(path[-1], SwizzleStep) and len(path[-1].components) > 1
-
-
-def write_accumulate(writer: FunctionWriter, s: Accumulate) -> None:
+def write_accumulate(writer: FunctionWriter, s: nodes.Accumulate) -> None:
     """``add[j]<path> += value`` and ``b[j] = sad.min(b[j], value)``."""
     buffer = writer.module.kernel.buffer(s.buffer)
     if buffer.access in (Access.MIN, Access.MAX):
         _write_extreme(writer, s, buffer.type.element)
         return
-    index = _index(writer, s)
+    index, tag = _index(writer, s), writer.module.arrays.tag(s.buffer)
     to_scalars = not is_float(s.value.type)
-    is_whole = not isinstance(s.value.type, Struct | LocalArray) and not _is_multi_swizzle(s.path)
-    value = s.value
-    if not is_whole or (to_scalars and not isinstance(value.type, Scalar)):
-        value = _value(writer, s.value)
-    tag = writer.module.arrays.tag(s.buffer)
-    for path, part in _split(s.path, value.type, value, to_scalars=to_scalars):
+    for path, part in _writes(writer, s.path, s.value, to_scalars=to_scalars, splits_structs=True):
         address = _WordAddress(writer, buffer.type.element, index, path).text
         text = writer.text(part)
         if is_float(part.type):
@@ -233,39 +223,29 @@ def write_accumulate(writer: FunctionWriter, s: Accumulate) -> None:
             writer.piece.add(f"addInt<{tag}>({address}, asuint({text}));")
 
 
-def _write_extreme(writer: FunctionWriter, s: Accumulate, element: Type) -> None:
+def _write_extreme(writer: FunctionWriter, s: nodes.Accumulate, element: Type) -> None:
     """A write to Min or Max, scalar by scalar; forward mode writes tangents in its place."""
-    index = _index(writer, s)
-    values = [_scalars(writer, s, e) for e in (s.value, s.tangent) if e is not None]
+    index, tag = _index(writer, s), writer.module.arrays.tag(s.buffer)
+    written = [e for e in (s.value, s.tangent) if e is not None]
+    values = [_writes(writer, s.path, e, to_scalars=True) for e in written]
     number = writer.text(s.number) if isinstance(s, NumberedAccumulate) else "0u"
-    tag = writer.module.arrays.tag(s.buffer)
     for parts in zip(*values, strict=True):
         path, value = parts[0]
         head = f"{_WordAddress(writer, element, index, path).text}, {number}"
         texts = [writer.text(part) for _, part in parts]
-        if writer.module.mode is Mode.FORWARD:
-            if s.tangent is not None:
-                part = writer.module.part_of_winner(s.buffer, s.tangent_buffer)
-                writer.piece.add(f"setTangentOfWinner<{tag}, {tag}.{part}>({head}, {texts[1]});")
-            continue
-        spelled = writer.module.types.spell(value.type)
-        writer.piece.add(f"compete<{spelled}, {tag}>({head}, {texts[0]});")
+        if writer.module.mode is not Mode.FORWARD:
+            spelled = writer.module.types.spell(value.type)
+            writer.piece.add(f"compete<{spelled}, {tag}>({head}, {texts[0]});")
+        elif s.tangent is not None:
+            part = writer.module.part_of_winner(s.buffer, s.tangent_buffer)
+            writer.piece.add(f"setTangentOfWinner<{tag}, {tag}.{part}>({head}, {texts[1]});")
 
 
-def _scalars(
-    writer: FunctionWriter, s: Accumulate, value: Expr
-) -> list[tuple[tuple[Step, ...], Expr]]:
-    """The scalars of `value`, each with its path in the array's element."""
-    if not isinstance(value.type, Scalar):
-        value = _value(writer, value)
-    return list(_split(s.path, value.type, value, to_scalars=True))
-
-
-def words_of(writer: FunctionWriter, value: Expr) -> Iterator[str]:
+def words_of(writer: FunctionWriter, value: nodes.Expr) -> Iterator[str]:
     """The texts of the words of a value; no two scalars share a word."""
     is_once = isinstance(value.type, Scalar) and value.type != DOUBLE
-    has_calls = any(isinstance(e, Call) for e in expressions(value))
-    if not isinstance(value, Var) and (has_calls or not is_once):
+    has_calls = any(isinstance(e, nodes.Call) for e in expressions(value))
+    if not isinstance(value, nodes.Var) and (has_calls or not is_once):
         value = _value(writer, value)
     for _, part in _split((), value.type, value, to_scalars=True):
         text = writer.text(part)
@@ -291,18 +271,14 @@ def cotangent_text(writer: FunctionWriter, e: Cotangent) -> str:
     return f"{name}<{writer.module.types.spell(e.type)}, {tag}>({address})"
 
 
-def write_gradient(writer: FunctionWriter, s: AccumulateGradient) -> None:
+def write_gradient(writer: FunctionWriter, s: nodes.AccumulateGradient) -> None:
     """``w.d[j]<path> += value``, or ``=`` in a custom derivative that stores."""
     if not writer.module.is_wanted(s.buffer):
         return
     element = widened(writer.module.kernel.buffer(s.buffer).type.element)
     tag = writer.module.arrays.tag(s.buffer)
     index = _index(writer, s)
-    is_composite = s.is_store and not isinstance(s.value.type, Scalar)
-    is_split = is_composite or _is_multi_swizzle(s.path) or isinstance(s.value.type, LocalArray)
-    value = _value(writer, s.value) if is_split else s.value
-    parts = _split(s.path, value.type, value, to_scalars=s.is_store)
-    for path, part in parts if is_split else [(s.path, value)]:
+    for path, part in _writes(writer, s.path, s.value, to_scalars=s.is_store):
         address = _WordAddress(writer, element, index, path).text
         if s.is_store:
             writer.module.arrays.stored_gradients.add(s.buffer)

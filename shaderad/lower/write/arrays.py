@@ -14,6 +14,7 @@ from shaderad.diagnostics import error
 from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import (
     UINT,
+    Access,
     Kind,
     Matrix,
     Type,
@@ -23,7 +24,6 @@ from shaderad.ir.types import (
     scalars,
     word_bytes,
 )
-from shaderad.ir.types import Access as ArrayAccess
 from shaderad.lower.bindings import Mode, Resource, Role, Word, WordKind
 from shaderad.lower.write.accumulate import widened
 from shaderad.lower.write.names import ARENA_NAMES
@@ -42,12 +42,14 @@ _ROLE_SUFFIX = {
     Role.WINNER: "_winner",
     Role.MARKS: "_marks",
 }
+_WHOLE = frozenset({Role.OUTPUT, Role.WINNER, Role.MARKS, Role.UNIFORM})
+"""The roles of arrays that start at the start of their buffers."""
 # Min starts at +inf and Max at -inf in the order-preserving form of extremes.slang.
 _EXTREME_FILL = {
-    (ArrayAccess.MIN, True): 0xFF800000,
-    (ArrayAccess.MAX, True): 0x007FFFFF,
-    (ArrayAccess.MIN, False): 0xFFFFFFFF,
-    (ArrayAccess.MAX, False): 0,
+    (Access.MIN, True): 0xFF800000,
+    (Access.MAX, True): 0x007FFFFF,
+    (Access.MIN, False): 0xFFFFFFFF,
+    (Access.MAX, False): 0,
 }
 
 
@@ -193,9 +195,9 @@ class Arrays:
         return "if (isThere) " if self._module.sums_in_groups else ""
 
     def cell_name(self, role: Role, name: str) -> str:
-        return self._module.names.make(
-            f"{name}{_ROLE_SUFFIX.get(role, '')}_cell", ("cell", role, name)
-        )
+        """The name of the tag of the array's cells, for devices without float atomics."""
+        wanted = f"{name}{_ROLE_SUFFIX.get(role, '')}_cell"
+        return self._module.names.make(wanted, ("cell", role, name))
 
     # -- bindings of tags -----------------------------------------------------------------------
 
@@ -205,11 +207,11 @@ class Arrays:
         `is_summed`: by wanted input, True if several threads add to one element of its gradient.
         """
         for b in self.tagged():
-            if b.access is ArrayAccess.IN:
+            if b.access is Access.IN:
                 self.need_elements(Role.INPUT, b.name, b.type.element)
                 if self._module.mode is Mode.BACKWARD and b.name in is_summed:
                     self.need_gradient(b.name, b.type.element, is_summed=is_summed[b.name])
-            elif b.access in (ArrayAccess.MIN, ArrayAccess.MAX):
+            elif b.access in (Access.MIN, Access.MAX):
                 self._note_extreme(b)
             else:
                 self._note_output(b)
@@ -237,7 +239,7 @@ class Arrays:
 
     def _note_output(self, b: Buffer) -> None:
         mode, t = self._module.mode, b.type.element
-        is_add = b.access is ArrayAccess.ADD
+        is_add = b.access is Access.ADD
         is_float = is_differentiable(t)
         if is_add and is_float and {s.kind for s in scalars(t)} != {Kind.FLOAT}:
             raise error("SR0284", b.span, array=b.name, type=b.type)
@@ -283,21 +285,20 @@ class Arrays:
         for role in ARENA_NAMES:
             if len(needs) + own_count <= limit:
                 break
-            if _joinable([n for n in needs if n.role is role]):
+            members = [n for n in needs if n.role is role]
+            if _joinable(members):
                 arenas.add(role)
-                needs = [n for n in needs if n.role is not role or _is_first(n, needs)]
+                needs = [n for n in needs if n.role is not role or n is members[0]]
         if len(needs) + own_count > limit:
             raise self._too_many(needs, arenas)
         for key, need in self._needs.items():
             self._place[key] = self._bound(piece, need, is_arena=need.role in arenas)
         if self.uses_report:
-            slot = self._next_slot()
-            self._declare(piece, slot, "report_words", SlangBuffer.WORDS)
+            slot = self._declare(piece, "report_words", SlangBuffer.WORDS)
             self.resources.append(Resource(slot, Role.REPORT, ()))
         if self.uses_print:
-            slot = self._next_slot()
             self.print_words = self._module.names.make_global("print_words")
-            self._declare(piece, slot, self.print_words, SlangBuffer.WORDS)
+            slot = self._declare(piece, self.print_words, SlangBuffer.WORDS)
             self.resources.append(Resource(slot, Role.PRINT, ()))
         return piece
 
@@ -328,15 +329,12 @@ class Arrays:
         else:
             name = self._module.names.make_global(f"{base}_words")
             self._declare_members(piece, name, [need])
-        if need.role in (Role.OUTPUT, Role.WINNER, Role.MARKS, Role.UNIFORM) or (
-            need.role is Role.OUTPUT_TANGENT and not is_arena
-        ):
+        if need.role in _WHOLE or (need.role is Role.OUTPUT_TANGENT and not is_arena):
             return name, ""
         word = Word(WordKind.OFFSET, need.name, 0, need.role)
         return name, f"{self._module.word(word, f'{base}_offset')} + "
 
     def _declare_members(self, piece: Piece, name: str, members: list[_BoundArray]) -> None:
-        slot = self._next_slot()
         first = members[0]
         has_one_type = len({m.slang_type for m in members}) == 1
         slang_type = first.slang_type if has_one_type else self.float_buffer()
@@ -345,10 +343,9 @@ class Arrays:
                 m.slang_type, m.width = slang_type, 1
         # A load reads `width` words.
         loaded = slang_type if first.width == 1 else slang_type.replace(">", f"{first.width}>")
-        self._declare(piece, slot, name, loaded)
         self.resources.append(
             Resource(
-                slot,
+                self._declare(piece, name, loaded),
                 first.role,
                 tuple(m.name for m in members),
                 # Members without a fill are overwritten whole.
@@ -358,18 +355,16 @@ class Arrays:
             )
         )
 
-    def _next_slot(self) -> int:
-        """The slot of the next buffer; the first one is the constant buffer's."""
-        return self._module.variant.first_binding + 1 + len(self.bindings)
-
-    def _declare(self, piece: Piece, slot: int, name: str, slang_type: str) -> None:
-        binding = Binding(
-            slot, name, BindingAccess.WRITE if slang_type.startswith("RW") else BindingAccess.READ
-        )
+    def _declare(self, piece: Piece, name: str, slang_type: str) -> int:
+        """Declares a buffer in the next slot, after the constant buffer's; returns the slot."""
+        slot = self._module.variant.first_binding + 1 + len(self.bindings)
+        is_written = slang_type.startswith("RW")
+        binding = Binding(slot, name, BindingAccess.WRITE if is_written else BindingAccess.READ)
         self._module.declare(piece, binding, f"{slang_type} {name}")
         self.bindings.append(binding)
         if "half" in slang_type:
             self._module.features.add("half")
+        return slot
 
 
 def extreme_fill(b: Buffer) -> int:
@@ -401,7 +396,3 @@ def _joinable(needs: list[_BoundArray]) -> bool:
     has_double = any(s.kind is Kind.DOUBLE for n in needs for s in scalars(n.type))
     has_half_inputs = any("half" in n.slang_type for n in needs if n.role is not Role.GRADIENT)
     return len(needs) > 1 and not has_double and not has_half_inputs
-
-
-def _is_first(need: _BoundArray, needs: list[_BoundArray]) -> bool:
-    return next(n for n in needs if n.role is need.role) is need

@@ -8,34 +8,7 @@ from typing import TYPE_CHECKING
 from shaderad.bodies.outputs import AlreadyRead, CheckIndex
 from shaderad.bodies.ranges import InRange
 from shaderad.diagnostics import Span
-from shaderad.ir import ops
-from shaderad.ir.nodes import (
-    EXPRESSIONS,
-    Apply,
-    Bitcast,
-    Call,
-    Cast,
-    Conditional,
-    Const,
-    Construct,
-    Detach,
-    Element,
-    Expr,
-    Field,
-    ForwardDiff,
-    KnownNumber,
-    Length,
-    Load,
-    Logical,
-    MakePair,
-    PairPart,
-    PointerIndex,
-    PointerLength,
-    Splat,
-    Swizzle,
-    Var,
-    Zero,
-)
+from shaderad.ir import nodes, ops
 from shaderad.ir.tables import check_rows
 from shaderad.ir.types import (
     FLOAT,
@@ -79,41 +52,41 @@ class ExpressionWriter:
         self._function = function
         self._module = function.module
 
-    def text(self, e: Expr, strength: int = 0) -> str:
+    def text(self, e: nodes.Expr, strength: int = 0) -> str:
         """`e` as Slang text, in parentheses if its precedence is below `strength`."""
         text, own = self._spelled(e)
         return f"({text})" if own < strength else text
 
-    def _spelled(self, e: Expr) -> tuple[str, int]:
+    def _spelled(self, e: nodes.Expr) -> tuple[str, int]:
         write = _WRITERS.get(type(e))
         if write is None:
             raise TypeError(f"no Slang text for {type(e).__name__}")
         return write(self, e)
 
-    def _arguments(self, args: Iterable[Expr]) -> str:
+    def _arguments(self, args: Iterable[nodes.Expr]) -> str:
         return ", ".join(map(self.text, args))
 
     # -- leaves ---------------------------------------------------------------------------------
 
-    def const(self, e: Const) -> tuple[str, int]:
+    def const(self, e: nodes.Const) -> tuple[str, int]:
         assert isinstance(e.type, Scalar)
         if not is_plain_number(float(e.value), e.type):
             return self._module.bits_word(float(e.value), e.type), _PRIMARY
         text = literal(e.value, e.type)
         return text, _UNARY if text.startswith("-") else _PRIMARY
 
-    def zero(self, e: Zero) -> tuple[str, int]:
+    def zero(self, e: nodes.Zero) -> tuple[str, int]:
         return self._module.types.zero(e.type), _PRIMARY
 
-    def var(self, e: Var) -> tuple[str, int]:
+    def var(self, e: nodes.Var) -> tuple[str, int]:
         return self._function.variable(e.name), _PRIMARY
 
-    def length(self, e: Length) -> tuple[str, int]:
+    def length(self, e: nodes.Length) -> tuple[str, int]:
         return f"int({self._module.arrays.extent(e.buffer, e.axis)})", _PRIMARY
 
     # -- operators ------------------------------------------------------------------------------
 
-    def apply(self, e: Apply) -> tuple[str, int]:
+    def apply(self, e: nodes.Apply) -> tuple[str, int]:
         e = with_hidden_divisor(e, self._function.folded)
         spelling = ops.slang_function(e.op, e.type)
         if "{" in spelling:
@@ -123,7 +96,7 @@ class ExpressionWriter:
             return f"{spelling}<{report}>({self._arguments(e.args)}, {site})", _PRIMARY
         return f"{spelling}({self._arguments(e.args)})", _PRIMARY
 
-    def _operator(self, e: Apply, spelling: str) -> tuple[str, int]:
+    def _operator(self, e: nodes.Apply, spelling: str) -> tuple[str, int]:
         if self.has_matrix_form(e):
             return self._matrix_operator(e)
         if e.op is ops.NEG and isinstance(e.type, Vector):
@@ -145,7 +118,7 @@ class ExpressionWriter:
             return f"!({left} == {right})", _UNARY
         return f"{left} {symbol} {right}", strength
 
-    def has_matrix_form(self, e: Apply) -> bool:
+    def has_matrix_form(self, e: nodes.Apply) -> bool:
         """True if `e` is a matrix whose operator is missing on some target.
 
         WGSL and Metal neither negate nor divide matrices. glslang reads HLSL's product by component
@@ -156,7 +129,7 @@ class ExpressionWriter:
         is_product = e.op is ops.MUL and all(s.type == e.type for s in self._sides(e))
         return is_product or e.op in (ops.NEG, ops.DIV)
 
-    def _matrix_operator(self, e: Apply) -> tuple[str, int]:
+    def _matrix_operator(self, e: nodes.Apply) -> tuple[str, int]:
         if e.op is ops.NEG:
             return f"{self.text(e.args[0], _PRECEDENCE['*'])} * -1.0", _PRECEDENCE["*"]
         name = "multiplyMatrix" if e.op is ops.MUL else "divideMatrix"
@@ -168,46 +141,46 @@ class ExpressionWriter:
             zero = f"{self._module.types.spell(e.type)}({zero})"
         return f"atRunTime({self.text(e.value)}, {zero})", _PRIMARY
 
-    def _sides(self, e: Apply) -> tuple[Expr, Expr]:
+    def _sides(self, e: nodes.Apply) -> tuple[nodes.Expr, nodes.Expr]:
         """Operands without splats: Slang promotes a scalar to a vector or matrix."""
         left, right = e.args
-        if isinstance(left, Splat) and not isinstance(right, Splat):
+        if isinstance(left, nodes.Splat) and not isinstance(right, nodes.Splat):
             return left.value, right
-        if isinstance(right, Splat) and not isinstance(left, Splat):
+        if isinstance(right, nodes.Splat) and not isinstance(left, nodes.Splat):
             return left, right.value
         return left, right
 
-    def logical(self, e: Logical) -> tuple[str, int]:
+    def logical(self, e: nodes.Logical) -> tuple[str, int]:
         symbol = "&&" if e.is_and else "||"
         own = _PRECEDENCE[symbol]
         return f"{self.text(e.left, own)} {symbol} {self.text(e.right, own + 1)}", own
 
-    def conditional(self, e: Conditional) -> tuple[str, int]:
+    def conditional(self, e: nodes.Conditional) -> tuple[str, int]:
         condition, if_true, if_false = (self.text(p, _CONDITIONAL + 1) for p in children(e))
         return f"{condition} ? {if_true} : {if_false}", _CONDITIONAL
 
     # -- conversions ----------------------------------------------------------------------------
 
-    def construct(self, e: Construct | Cast | Splat) -> tuple[str, int]:
+    def construct(self, e: nodes.Construct | nodes.Cast | nodes.Splat) -> tuple[str, int]:
         return f"{self._module.types.spell(e.type)}({self._arguments(children(e))})", _PRIMARY
 
-    def bitcast(self, e: Bitcast) -> tuple[str, int]:
+    def bitcast(self, e: nodes.Bitcast) -> tuple[str, int]:
         scalar = scalar_of(e.type)
         assert scalar is not None
         return f"{_BITCASTS[scalar.kind]}({self.text(e.value)})", _PRIMARY
 
     # -- parts ----------------------------------------------------------------------------------
 
-    def field(self, e: Field) -> tuple[str, int]:
+    def field(self, e: nodes.Field) -> tuple[str, int]:
         name = self._module.field(e.value.type, e.name)
         return f"{self.text(e.value, _PRIMARY)}.{name}", _PRIMARY
 
-    def swizzle(self, e: Swizzle) -> tuple[str, int]:
+    def swizzle(self, e: nodes.Swizzle) -> tuple[str, int]:
         return f"{self.text(e.value, _PRIMARY)}.{e.components}", _PRIMARY
 
-    def element(self, e: Element) -> tuple[str, int]:
+    def element(self, e: nodes.Element) -> tuple[str, int]:
         container = e.value.type
-        if isinstance(e.index, Const):
+        if isinstance(e.index, nodes.Const):
             index = int(e.index.value)
             if isinstance(container, Vector):
                 return f"{self.text(e.value, _PRIMARY)}.{'xyzw'[index]}", _PRIMARY
@@ -220,7 +193,7 @@ class ExpressionWriter:
         function = "component" if isinstance(container, Vector) else "at"
         return f"{function}({value}, {index}, {self._module.types.zero(e.type)})", _PRIMARY
 
-    def local_index(self, index: Expr, container: Type) -> str:
+    def local_index(self, index: nodes.Expr, container: Type) -> str:
         """The text of a checked position: `outside` for an index out of range."""
         assert isinstance(container, Vector | Matrix | LocalArray)
         count = container.row_count if isinstance(container, Matrix) else container.count
@@ -231,16 +204,16 @@ class ExpressionWriter:
 
     # -- buffers --------------------------------------------------------------------------------
 
-    def load(self, e: Load) -> tuple[str, int]:
+    def load(self, e: nodes.Load) -> tuple[str, int]:
         index = self.checked_index(e.buffer, e.indices, e.span)
         tag = self._module.arrays.tag(e.buffer)
         element = self._module.types.spell(e.type)
         read = "readInside" if self._is_there(e.indices[0]) else "read"
         return f"{read}<{element}, {tag}>({index})", _PRIMARY
 
-    def _is_there(self, index: Expr) -> bool:
+    def _is_there(self, index: nodes.Expr) -> bool:
         """True if an access with this first index needs no check."""
-        is_known = isinstance(index, KnownNumber) and index.is_inside
+        is_known = isinstance(index, nodes.KnownNumber) and index.is_inside
         return is_known or isinstance(index, InRange) or self._module.is_unchecked
 
     def _report(self, kind: SiteKind, span: Span, name: str) -> tuple[str, str]:
@@ -264,11 +237,11 @@ class ExpressionWriter:
     def check_index(self, e: CheckIndex) -> tuple[str, int]:
         return self.checked_index(e.buffer, e.indices, e.span), _PRIMARY
 
-    def checked_index(self, buffer: str, indices: tuple[Expr, ...], span: Span) -> str:
+    def checked_index(self, buffer: str, indices: tuple[nodes.Expr, ...], span: Span) -> str:
         """The text of an element number: `outside` for an index out of range."""
-        if isinstance(indices[0], KnownNumber):
+        if isinstance(indices[0], nodes.KnownNumber):
             return self.text(indices[0])
-        if isinstance(indices[0], PointerIndex):
+        if isinstance(indices[0], nodes.PointerIndex):
             return self._pointed_index(buffer, indices[0], span)
         primal = self._module.shaped_as(buffer)
         tag = self._module.arrays.tag(primal)
@@ -281,7 +254,7 @@ class ExpressionWriter:
         site = self._module.site(SiteKind.BOUNDS, span, buffer)
         return self._module.arrays.checked_index(buffer, values, site)
 
-    def _pointed_index(self, buffer: str, e: PointerIndex, span: Span) -> str:
+    def _pointed_index(self, buffer: str, e: nodes.PointerIndex, span: Span) -> str:
         """The element number behind a pointer, whose range is inside its array."""
         self._module.arrays.tag(buffer)
         pointer, index = self.text(e.pointer, _PRIMARY), self.text(e.index)
@@ -291,7 +264,7 @@ class ExpressionWriter:
         report, site = self._report(SiteKind.BOUNDS, span, name)
         return f"{pointer}.at<{report}>({index}, {site})"
 
-    def pointer_length(self, e: PointerLength) -> tuple[str, int]:
+    def pointer_length(self, e: nodes.PointerLength) -> tuple[str, int]:
         return f"int({self.text(e.pointer, _PRIMARY)}.count)", _PRIMARY
 
     def watched(self, e: Watched) -> tuple[str, int]:
@@ -302,31 +275,31 @@ class ExpressionWriter:
 
     # -- calls and derivatives ------------------------------------------------------------------
 
-    def call(self, e: Call) -> tuple[str, int]:
+    def call(self, e: nodes.Call) -> tuple[str, int]:
         name = self._module.function(e.function)
         return f"{name}({self._arguments(e.args)})", _PRIMARY
 
-    def wrapped(self, e: Detach | InRange | KnownNumber) -> tuple[str, int]:
-        return self._spelled(e.number if isinstance(e, KnownNumber) else e.value)
+    def wrapped(self, e: nodes.Detach | InRange | nodes.KnownNumber) -> tuple[str, int]:
+        return self._spelled(e.number if isinstance(e, nodes.KnownNumber) else e.value)
 
 
-_WRITERS: dict[type[Expr], Callable[..., tuple[str, int]]] = {
-    Const: ExpressionWriter.const,
-    Zero: ExpressionWriter.zero,
-    Var: ExpressionWriter.var,
-    Length: ExpressionWriter.length,
-    PointerLength: ExpressionWriter.pointer_length,
-    Apply: ExpressionWriter.apply,
-    Logical: ExpressionWriter.logical,
-    Conditional: ExpressionWriter.conditional,
-    Cast: ExpressionWriter.construct,
-    Bitcast: ExpressionWriter.bitcast,
-    Construct: ExpressionWriter.construct,
-    Splat: ExpressionWriter.construct,
-    Field: ExpressionWriter.field,
-    Swizzle: ExpressionWriter.swizzle,
-    Element: ExpressionWriter.element,
-    Load: ExpressionWriter.load,
+_WRITERS: dict[type[nodes.Expr], Callable[..., tuple[str, int]]] = {
+    nodes.Const: ExpressionWriter.const,
+    nodes.Zero: ExpressionWriter.zero,
+    nodes.Var: ExpressionWriter.var,
+    nodes.Length: ExpressionWriter.length,
+    nodes.PointerLength: ExpressionWriter.pointer_length,
+    nodes.Apply: ExpressionWriter.apply,
+    nodes.Logical: ExpressionWriter.logical,
+    nodes.Conditional: ExpressionWriter.conditional,
+    nodes.Cast: ExpressionWriter.construct,
+    nodes.Bitcast: ExpressionWriter.bitcast,
+    nodes.Construct: ExpressionWriter.construct,
+    nodes.Splat: ExpressionWriter.construct,
+    nodes.Field: ExpressionWriter.field,
+    nodes.Swizzle: ExpressionWriter.swizzle,
+    nodes.Element: ExpressionWriter.element,
+    nodes.Load: ExpressionWriter.load,
     AlreadyRead: ExpressionWriter.already_read,
     AtRunTime: ExpressionWriter.at_run_time,
     CheckIndex: ExpressionWriter.check_index,
@@ -334,9 +307,13 @@ _WRITERS: dict[type[Expr], Callable[..., tuple[str, int]]] = {
     Leap: ExpressionWriter.leap,
     Watched: ExpressionWriter.watched,
     InRange: ExpressionWriter.wrapped,
-    KnownNumber: ExpressionWriter.wrapped,
-    Call: ExpressionWriter.call,
-    Detach: ExpressionWriter.wrapped,
+    nodes.KnownNumber: ExpressionWriter.wrapped,
+    nodes.Call: ExpressionWriter.call,
+    nodes.Detach: ExpressionWriter.wrapped,
 }
 # `Load` writes the numbers of elements; derivatives inside kernels were made before.
-check_rows(_WRITERS, EXPRESSIONS, but=(PointerIndex, ForwardDiff, MakePair, PairPart))
+check_rows(
+    _WRITERS,
+    nodes.EXPRESSIONS,
+    but=(nodes.PointerIndex, nodes.ForwardDiff, nodes.MakePair, nodes.PairPart),
+)

@@ -7,19 +7,7 @@ from typing import TYPE_CHECKING
 
 from shaderad.bodies.liveness import live_before
 from shaderad.bodies.structured import Structured, structured
-from shaderad.ir.nodes import (
-    Assign,
-    Const,
-    Evaluate,
-    Expr,
-    For,
-    Function,
-    If,
-    KnownNumber,
-    Parameter,
-    Stmt,
-    While,
-)
+from shaderad.ir import nodes
 from shaderad.ir.types import LocalArray, Type, memory_of
 from shaderad.ir.walk import blocks, children, reads, statements, writes
 from shaderad.lower.bindings import Mode
@@ -88,16 +76,16 @@ class FunctionWriter:
         self.bind(name, local)
         self.piece.add(f"{self.module.types.spell(self.types[name])} {local} = {parameter};")
 
-    def is_inside(self, index: Expr) -> bool:
+    def is_inside(self, index: nodes.Expr) -> bool:
         """True if an index of a local array, vector or matrix is known to be in range."""
-        return isinstance(index, Const | KnownNumber)
+        return isinstance(index, nodes.Const | nodes.KnownNumber)
 
-    def text(self, e: Expr, strength: int = 0) -> str:
+    def text(self, e: nodes.Expr, strength: int = 0) -> str:
         return self.expressions.text(e, strength)
 
     # -- blocks and declarations ------------------------------------------------------------------
 
-    def block(self, body: tuple[Stmt, ...]) -> None:
+    def block(self, body: tuple[nodes.Stmt, ...]) -> None:
         """Writes statements; declares each local in the innermost block that has all its uses."""
         mentioned = [_mentions(s) for s in body]
         for position, s in enumerate(body):
@@ -110,8 +98,8 @@ class FunctionWriter:
                     self._write_declaration(name, s)
             self.statement(s)
 
-    def _write_declaration(self, name: str, first: Stmt) -> None:
-        is_bound_whole = isinstance(first, Assign) and first.name == name and not first.path
+    def _write_declaration(self, name: str, first: nodes.Stmt) -> None:
+        is_bound_whole = isinstance(first, nodes.Assign) and first.name == name and not first.path
         if is_bound_whole and name not in reads((first,)):
             return  # The first assignment declares it.
         self.declared.add(name)
@@ -128,13 +116,13 @@ class FunctionWriter:
             self.piece.add(f"{start};")
         self.piece.add(f"clear({variable}, {types.zero(t.element)}, {self.module.zero()});")
 
-    def statement(self, s: Stmt) -> None:
+    def statement(self, s: nodes.Stmt) -> None:
         if self.module.variant.checks == "nan":
             s = self._watch.statement(s)
         WRITERS[type(s)](self, s)
 
     def nested(
-        self, body: tuple[Stmt, ...], *, first: Sequence[str] = (), last: Sequence[str] = ()
+        self, body: tuple[nodes.Stmt, ...], *, first: Sequence[str] = (), last: Sequence[str] = ()
     ) -> None:
         """Writes a block in braces, between the lines `first` and `last`."""
         outer = set(self.declared)
@@ -144,26 +132,26 @@ class FunctionWriter:
         self.declared = outer
 
 
-def _mentions(s: Stmt) -> set[str]:
+def _mentions(s: nodes.Stmt) -> set[str]:
     """The locals that a statement reads or writes, without variables that a `for` declares."""
-    variables = {t.variable for t in statements((s,)) if isinstance(t, For)}
-    exits = s.exits if isinstance(s, For | While) else ()
+    variables = {t.variable for t in statements((s,)) if isinstance(t, nodes.For)}
+    exits = s.exits if isinstance(s, nodes.For | nodes.While) else ()
     return ((reads((s,)) | writes((s,))) - variables).union(exits)
 
 
-def _is_inside_one_block(s: Stmt, name: str) -> bool:
+def _is_inside_one_block(s: nodes.Stmt, name: str) -> bool:
     """True if all uses of `name` in `s` are inside one of its blocks."""
-    if not isinstance(s, If | For | While):
+    if not isinstance(s, nodes.If | nodes.For | nodes.While):
         return False
-    if name in reads(Evaluate(call=e) for e in children(s)):
+    if name in reads(nodes.Evaluate(call=e) for e in children(s)):
         return False
-    if isinstance(s, If):
+    if isinstance(s, nodes.If):
         return sum(any(name in _mentions(t) for t in b) for b in blocks(s)) == 1
     # An iteration that reads the name before it assigns it needs the value of an earlier one.
     return name not in s.exits and name not in live_before(s.body, frozenset())
 
 
-def write_function(module: Module, f: Function, name: str) -> Piece:
+def write_function(module: Module, f: nodes.Function, name: str) -> Piece:
     """A user function, or a derivative of one."""
     piece = Piece(f.span)
     types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
@@ -195,14 +183,14 @@ def write_function(module: Module, f: Function, name: str) -> Piece:
     return piece
 
 
-def _modifier(p: Parameter, *, is_exported: bool) -> str:
+def _modifier(p: nodes.Parameter, *, is_exported: bool) -> str:
     """The modifier of a parameter: compilers copy arrays, and Slang's derivatives take values."""
     if isinstance(p, InOut):
         return "inout "
     return "__constref " if holds_array(p.type) and not is_exported else ""
 
 
-def _watch_of(f: Function, mode: Mode) -> Watch:
+def _watch_of(f: nodes.Function, mode: Mode) -> Watch:
     """The watch of `f`; a custom derivative computes values, like the primal."""
     if isinstance(f, Adjoint):
         return Watch(Mode.PRIMAL if f.is_own else mode, f.shown)

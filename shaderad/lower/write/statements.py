@@ -13,34 +13,7 @@ from shaderad.bodies.loops import may_unroll, trip_count, unrolls
 from shaderad.bodies.outputs import CheckIndex
 from shaderad.bodies.ranges import InRange
 from shaderad.bodies.write_numbers import NumberedAccumulate
-from shaderad.ir import ops
-from shaderad.ir.nodes import (
-    STATEMENTS,
-    Accumulate,
-    AccumulateGradient,
-    Apply,
-    Assert,
-    Assign,
-    BackwardDiff,
-    Break,
-    Const,
-    Continue,
-    ElementStep,
-    Evaluate,
-    Expr,
-    FieldStep,
-    For,
-    If,
-    Print,
-    Return,
-    Step,
-    Stmt,
-    Store,
-    SwizzleStep,
-    Var,
-    While,
-    Zero,
-)
+from shaderad.ir import nodes, ops
 from shaderad.ir.tables import check_rows
 from shaderad.ir.types import Type
 from shaderad.ir.walk import path_value, step_type
@@ -55,7 +28,7 @@ if TYPE_CHECKING:
 _COMPOUND = {ops.ADD: "+=", ops.SUB: "-=", ops.MUL: "*=", ops.DIV: "/="}
 
 
-def _assign(writer: FunctionWriter, s: Assign) -> None:
+def _assign(writer: FunctionWriter, s: nodes.Assign) -> None:
     """``name<path> = value``; writes at variable indices are guarded."""
     target, t = writer.variable(s.name), writer.types[s.name]
     if not s.path:
@@ -65,7 +38,7 @@ def _assign(writer: FunctionWriter, s: Assign) -> None:
     for step in s.path:
         inner = step_type(t, step)
         assert inner is not None
-        if isinstance(step, ElementStep) and not writer.is_inside(step.index):
+        if isinstance(step, nodes.ElementStep) and not writer.is_inside(step.index):
             index = writer.names.make("index")
             writer.piece.add(f"uint {index} = {writer.expressions.local_index(step.index, t)};")
             if not writer.module.is_unchecked:
@@ -75,26 +48,28 @@ def _assign(writer: FunctionWriter, s: Assign) -> None:
         else:
             target += _step_text(writer, t, step)
         t = inner
-    place = path_value(Var(type=writer.types[s.name], name=s.name), s.path)
+    place = path_value(nodes.Var(type=writer.types[s.name], name=s.name), s.path)
     writer.piece.add(_update(writer, target, place, s.value), *"}" * guard_count)
 
 
-def _assign_name(writer: FunctionWriter, s: Assign, name: str) -> None:
+def _assign_name(writer: FunctionWriter, s: nodes.Assign, name: str) -> None:
     t = writer.types[s.name]
     is_new = s.name not in writer.declared
     writer.declared.add(s.name)
-    if isinstance(s.value, Zero):
+    if isinstance(s.value, nodes.Zero):
         writer.make_zero(name, t, is_new=is_new)
     elif is_new:
         writer.piece.add(f"{writer.module.types.spell(t)} {name} = {writer.text(s.value)};")
     else:
-        writer.piece.add(_update(writer, name, Var(type=t, name=s.name), s.value))
+        writer.piece.add(_update(writer, name, nodes.Var(type=t, name=s.name), s.value))
 
 
-def _update(writer: FunctionWriter, target: str, place: Expr | None, value: Expr) -> str:
+def _update(
+    writer: FunctionWriter, target: str, place: nodes.Expr | None, value: nodes.Expr
+) -> str:
     """``target = value;``, or a compound assignment if `value` is ``place op ..``."""
     if (
-        isinstance(value, Apply)
+        isinstance(value, nodes.Apply)
         and value.op in _COMPOUND
         and value.args[0] == place
         and not writer.expressions.has_matrix_form(value)
@@ -104,19 +79,19 @@ def _update(writer: FunctionWriter, target: str, place: Expr | None, value: Expr
     return f"{target} = {writer.text(value)};"
 
 
-def _step_text(writer: FunctionWriter, t: Type, step: Step) -> str:
-    if isinstance(step, FieldStep):
+def _step_text(writer: FunctionWriter, t: Type, step: nodes.Step) -> str:
+    if isinstance(step, nodes.FieldStep):
         return f".{writer.module.field(t, step.name)}"
-    if isinstance(step, SwizzleStep):
+    if isinstance(step, nodes.SwizzleStep):
         return f".{step.components}"
-    assert isinstance(step, ElementStep)
+    assert isinstance(step, nodes.ElementStep)
     return f"[{writer.text(step.index)}]"
 
 
 # -- loops ------------------------------------------------------------------------------------
 
 
-def _for(writer: FunctionWriter, s: For) -> None:
+def _for(writer: FunctionWriter, s: nodes.For) -> None:
     if trip_count(s) == 0:
         return  # Slang warns of empty loops, and slangpy prints warnings.
     variable = writer.names.make(s.variable)
@@ -125,15 +100,15 @@ def _for(writer: FunctionWriter, s: For) -> None:
     write(writer, s, variable)
 
 
-def _unfinished(writer: FunctionWriter, s: For | While) -> list[str]:
+def _unfinished(writer: FunctionWriter, s: nodes.For | nodes.While) -> list[str]:
     """The conditions that no `break` or `return` has been reached."""
     return [f"!{writer.variable(flag)}" for flag in s.exits]
 
 
-def _unrolled_loop(writer: FunctionWriter, s: For, variable: str) -> None:
+def _unrolled_loop(writer: FunctionWriter, s: nodes.For, variable: str) -> None:
     start, stop, step = (writer.text(e) for e in (s.start, s.stop, s.step))
     going = _unfinished(writer, s)
-    is_up = isinstance(s.step, Const) and s.step.value > 0
+    is_up = isinstance(s.step, nodes.Const) and s.step.value > 0
     update = f"{variable}++" if step == "1" else f"{variable} += {step}"
     head = f"int {variable} = {start}; {variable} {'<' if is_up else '>'} {stop}; {update}"
     writer.piece.add("[ForceUnroll]", f"for ({head})")
@@ -144,7 +119,7 @@ def _unrolled_loop(writer: FunctionWriter, s: For, variable: str) -> None:
         writer.piece.close()
 
 
-def _counted_loop(writer: FunctionWriter, s: For, variable: str) -> None:
+def _counted_loop(writer: FunctionWriter, s: nodes.For, variable: str) -> None:
     start, stop, step = (writer.text(e) for e in (s.start, s.stop, s.step))
     going = _unfinished(writer, s)
     is_plain = start == "0" and step == "1"
@@ -162,7 +137,7 @@ def _counted_loop(writer: FunctionWriter, s: For, variable: str) -> None:
         _report_overrun(writer, f"{count} > {limit}", going, s)
 
 
-def _trips(writer: FunctionWriter, s: For, counted: str) -> tuple[str, int | None]:
+def _trips(writer: FunctionWriter, s: nodes.For, counted: str) -> tuple[str, int | None]:
     """The text of a loop's trip count, and its limit unless the loop cannot exceed it."""
     trips = trip_count(s)
     if trips is not None and (s.limit is None or trips <= s.limit):
@@ -172,7 +147,7 @@ def _trips(writer: FunctionWriter, s: For, counted: str) -> tuple[str, int | Non
     return count, s.limit
 
 
-def _hidden(writer: FunctionWriter, s: For, number: str) -> str:
+def _hidden(writer: FunctionWriter, s: nodes.For, number: str) -> str:
     """The bound of `s`, which a compiler that must not unroll the loop cannot fold.
 
     `[loop]` is not enough: naga drops attributes, and Mesa infers counts from the sizes of arrays.
@@ -180,13 +155,15 @@ def _hidden(writer: FunctionWriter, s: For, number: str) -> str:
     return number if may_unroll(s) else f"countAtRunTime({number}, {writer.module.zero()})"
 
 
-def _head(writer: FunctionWriter, s: For, head: str) -> None:
+def _head(writer: FunctionWriter, s: nodes.For, head: str) -> None:
     if not may_unroll(s):
         writer.piece.add("[loop]")
     writer.piece.add(f"for ({head})")
 
 
-def _report_overrun(writer: FunctionWriter, overrun: str, going: list[str], s: For | While) -> None:
+def _report_overrun(
+    writer: FunctionWriter, overrun: str, going: list[str], s: nodes.For | nodes.While
+) -> None:
     site = writer.module.site(SiteKind.LIMIT, s.span, str(s.limit))
     report = f"report<{writer.module.report}>({site}, 0, {s.limit});"
     writer.piece.guarded(f"if ({' && '.join([overrun, *going])})", report)
@@ -194,7 +171,7 @@ def _report_overrun(writer: FunctionWriter, overrun: str, going: list[str], s: F
 
 def _reverse(writer: FunctionWriter, s: ReverseFor) -> None:
     """Writes a loop of an adjoint; the forward loop has reported."""
-    if isinstance(s.start, Const) and s.start.value < 0:
+    if isinstance(s.start, nodes.Const) and s.start.value < 0:
         return  # Slang warns of empty loops.
     outer, writer.is_silent = writer.is_silent, True
     variable = writer.names.make(s.variable)
@@ -205,7 +182,7 @@ def _reverse(writer: FunctionWriter, s: ReverseFor) -> None:
     writer.is_silent = outer
 
 
-def _while(writer: FunctionWriter, s: While) -> None:
+def _while(writer: FunctionWriter, s: nodes.While) -> None:
     going = _unfinished(writer, s)
     condition = writer.text(s.condition, 31)
     if s.limit is None:
@@ -222,28 +199,28 @@ def _while(writer: FunctionWriter, s: While) -> None:
 # -- other statements -------------------------------------------------------------------------
 
 
-def _evaluate(writer: FunctionWriter, s: Evaluate) -> None:
+def _evaluate(writer: FunctionWriter, s: nodes.Evaluate) -> None:
     call = s.call
     if isinstance(call, CheckIndex) and (writer.is_silent or isinstance(call.indices[0], InRange)):
         return
     writer.piece.add(f"{writer.text(call)};")
 
 
-def _if(writer: FunctionWriter, s: If, keyword: str = "if") -> None:
+def _if(writer: FunctionWriter, s: nodes.If, keyword: str = "if") -> None:
     writer.piece.add(f"{keyword} ({writer.text(s.condition)})")
     writer.nested(s.then)
-    if len(s.otherwise) == 1 and isinstance(s.otherwise[0], If):
+    if len(s.otherwise) == 1 and isinstance(s.otherwise[0], nodes.If):
         _if(writer, s.otherwise[0], "else if")
     elif s.otherwise:
         writer.piece.add("else")
         writer.nested(s.otherwise)
 
 
-def _return(writer: FunctionWriter, s: Return) -> None:
+def _return(writer: FunctionWriter, s: nodes.Return) -> None:
     writer.piece.add("return;" if s.value is None else f"return {writer.text(s.value)};")
 
 
-def _assert(writer: FunctionWriter, s: Assert) -> None:
+def _assert(writer: FunctionWriter, s: nodes.Assert) -> None:
     if writer.is_silent:
         return
     site = writer.module.site(SiteKind.ASSERT, s.span, s.text)
@@ -251,7 +228,7 @@ def _assert(writer: FunctionWriter, s: Assert) -> None:
     writer.piece.guarded(f"if (!({writer.text(s.condition)}))", report)
 
 
-def _print(writer: FunctionWriter, s: Print) -> None:
+def _print(writer: FunctionWriter, s: nodes.Print) -> None:
     site = writer.module.print_site(s)
     words = [word for value in s.values for word in accumulate.words_of(writer, value)]
     start = writer.names.make("printed")
@@ -260,20 +237,20 @@ def _print(writer: FunctionWriter, s: Print) -> None:
         writer.piece.add(f"printWord<Printer>({start}, {k}, {word});")
 
 
-WRITERS: dict[type[Stmt], Callable[..., None]] = {
-    Assign: _assign,
-    Store: accumulate.write_store,
-    Accumulate: accumulate.write_accumulate,
+WRITERS: dict[type[nodes.Stmt], Callable[..., None]] = {
+    nodes.Assign: _assign,
+    nodes.Store: accumulate.write_store,
+    nodes.Accumulate: accumulate.write_accumulate,
     NumberedAccumulate: accumulate.write_accumulate,
-    AccumulateGradient: accumulate.write_gradient,
-    Evaluate: _evaluate,
-    If: _if,
-    Return: _return,
-    Assert: _assert,
-    Print: _print,
-    For: _for,
+    nodes.AccumulateGradient: accumulate.write_gradient,
+    nodes.Evaluate: _evaluate,
+    nodes.If: _if,
+    nodes.Return: _return,
+    nodes.Assert: _assert,
+    nodes.Print: _print,
+    nodes.For: _for,
     ReverseFor: _reverse,
-    While: _while,
+    nodes.While: _while,
 }
 # Jumps and derivatives inside kernels were made other statements before.
-check_rows(WRITERS, STATEMENTS, but=(BackwardDiff, Break, Continue))
+check_rows(WRITERS, nodes.STATEMENTS, but=(nodes.BackwardDiff, nodes.Break, nodes.Continue))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from shaderad.ir.types import (
@@ -23,37 +24,29 @@ from shaderad.ir.types import (
 from shaderad.lower.write.accumulate import widened
 from shaderad.lower.write.arrays import load_width
 from shaderad.lower.write.text import Piece
+from shaderad.rules.composing import named_parts
 
 if TYPE_CHECKING:
     from shaderad.lower.write.module import Module
 
 
-def write_struct(module: Module, t: Struct, name: str) -> Piece:
-    """``struct Triangle``, with the user's fields."""
-    fields = [(module.field(t, field), inner) for field, inner in t.fields]
-    return _struct(module, name, fields, is_differential=module.is_importable)
+def write_struct(module: Module, t: Struct | Tuple, name: str) -> Piece:
+    """``struct Triangle``, with the user's fields, or the struct of a tuple.
 
-
-def write_tuple(module: Module, t: Tuple, name: str) -> Piece:
-    """The struct of a tuple."""
-    fields = [(f"item{k}", inner) for k, inner in enumerate(t.elements)]
-    is_result = any(f.result == t for f in module.derivatives)
-    return _struct(module, name, fields, is_differential=is_result)
-
-
-def _struct(
-    module: Module, name: str, fields: list[tuple[str, Type]], *, is_differential: bool
-) -> Piece:
-    """A struct, differentiable in Slang with `is_differential`."""
+    For importing programs it is differentiable in Slang, a tuple if a derivative returns it.
+    """
     piece = Piece()
-    moving = [(field, t) for field, t in fields if is_differentiable(t)]
-    is_moving = is_differential and bool(moving)
+    fields = [(module.field(t, field), inner) for field, inner in named_parts(t)]
+    moving = [(field, inner) for field, inner in fields if is_differentiable(inner)]
+    is_result = any(f.result == t for f in module.derivatives)
+    is_moving = bool(moving) and (is_result if isinstance(t, Tuple) else module.is_importable)
     piece.open(f"public struct {name}{' : IDifferentiable' if is_moving else ''}")
     if is_moving:
         piece.add(f"public typealias Differential = {name};")
-    for field, t in fields:
-        member = f"[DerivativeMember({name}.{field})] " * (is_moving and is_differentiable(t))
-        piece.add(f"{member}public {module.types.spell(t)} {field};")
+    for field, inner in fields:
+        is_member = is_moving and is_differentiable(inner)
+        member = f"[DerivativeMember({name}.{field})] " if is_member else ""
+        piece.add(f"{member}public {module.types.spell(inner)} {field};")
     if is_moving:
         _write_differential(piece, module, name, moving)
     piece.close()
@@ -64,132 +57,170 @@ def _write_differential(
     piece: Piece, module: Module, name: str, moving: list[tuple[str, Type]]
 ) -> None:
     """Writes ``dzero`` and ``dadd`` of a type that is its own differential."""
-    piece.add("[Differentiable]")
-    piece.add(f"public static {name} dzero() {{ return {{}}; }}")
-    piece.add("[Differentiable]")
-    piece.open(f"public static {name} dadd({name} a, {name} b)")
-    piece.add(f"{name} sum = {{}};")
+    sums: list[str] = []
     for field, t in moving:
+        text = f"a.{field} + b.{field}"
         if isinstance(t, LocalArray | Struct | Tuple):
             text = f"{module.types.spell(t)}.dadd(a.{field}, b.{field})"
-        else:
-            text = f"a.{field} + b.{field}"
-        piece.add(f"sum.{field} = {text};")
-    piece.add("return sum;")
-    piece.close()
-
-
-class _Layout:
-    """The fields of a struct with their word offsets."""
-
-    def __init__(self, module: Module, t: Struct) -> None:
-        self.module = module
-        self.struct = t
-        self.unit = word_bytes(t)
-        self.width = load_width(t)
-        self.offsets: list[tuple[str, Type, int]] = []
-        offset = 0
-        for name, field in t.fields:
-            self.offsets.append((module.field(t, name), field, offset // self.unit))
-            offset += -(-byte_count(field) // self.unit) * self.unit
-
-    def each(self, place: str, t: Type, offset: int) -> list[tuple[str, Type, int]]:
-        """`place` with its type and word offset, or the elements of a local array with theirs."""
-        if isinstance(t, LocalArray) and not self.shares_words(t):
-            stride = byte_count(t.element) // self.unit
-            return [
-                part
-                for k in range(t.count)
-                for part in self.each(f"{place}[{k}]", t.element, offset + k * stride)
-            ]
-        return [(place, t, offset)]
-
-    def shares_words(self, t: Type) -> bool:
-        """True if `t` is halves of which two lie in a word of this struct."""
-        return self.unit == 4 and word_bytes(t) == 2
+        sums.append(f"sum.{field} = {text};")
+    zero = f"public static {name} dzero() {{ return {{}}; }}"
+    piece.add("[Differentiable]", zero, "[Differentiable]")
+    head = f"public static {name} dadd({name} a, {name} b)"
+    piece.block(head, [f"{name} sum = {{}};", *sums, "return sum;"])
 
 
 def write_layout(module: Module, t: Struct, name: str) -> Piece:
     """The struct as an element of buffers: reads, writes and atomic adds of its words."""
-    piece = Piece()
+    piece, unit, width = Piece(), word_bytes(t), load_width(t)
     is_float = is_differentiable(t)
-    layout = _Layout(module, t)
     piece.open(f"public extension {name} : {'IFloatElement' if is_float else 'IElement'}")
-    piece.add(f"public static const uint wordCount = {byte_count(t) // layout.unit};")
-    _read(piece, layout, name)
-    _write(piece, layout, name)
+    piece.add(f"public static const uint wordCount = {byte_count(t) // unit};")
+    if width > 1:
+        loaded = _Loaded(module, width, unit)
+        reads = [*loaded.loads(t), *loaded.assignments("value", t, 0)]
+    else:
+        reads = [line for part in _parts(module, t) for line in _reads(module, *part, unit)]
+    head = f"public static {name} read<Buffer : IReadable>(uint offset)"
+    piece.block(head, [f"{name} value;", *reads, "return value;"])
+    head = f"public static void write<Buffer : IWritable>(uint offset, {name} value)"
+    writes = (line for part in _parts(module, t) for line in _writes(module, *part, unit))
+    piece.block(head, writes)
     if is_float:
         count = byte_count(widened(t)) // 4
         piece.add(f"public static const uint gradientWordCount = {count};")
-        _add(piece, module, t, name)
+        head = f"public static void addCotangent<Buffer : IAddable>(uint offset, {name} value)"
+        piece.block(head, _additions(module, t))
     piece.close()
     return piece
 
 
-def _read(piece: Piece, layout: _Layout, name: str) -> None:
-    piece.open(f"public static {name} read<Buffer : IReadable>(uint offset)")
-    piece.add(f"{name} value;")
-    if layout.width > 1:
-        _Loaded(piece, layout).assign("value", layout.struct, 0)
+def _parts(module: Module, t: Struct) -> Iterator[tuple[str, Type, int]]:
+    """The fields of ``value``, and elements of local arrays in them, with their word offsets."""
+    unit = word_bytes(t)
+
+    def each(place: str, t: Type, offset: int) -> Iterator[tuple[str, Type, int]]:
+        if isinstance(t, LocalArray) and not _shares_words(t, unit):
+            stride = byte_count(t.element) // unit
+            for k in range(t.count):
+                yield from each(f"{place}[{k}]", t.element, offset + k * stride)
+        else:
+            yield place, t, offset
+
+    offset = 0
+    for name, field in t.fields:
+        yield from each(f"value.{module.field(t, name)}", field, offset)
+        offset += -(-byte_count(field) // unit)
+
+
+def _shares_words(t: Type, unit: int) -> bool:
+    """True if `t` is halves of which two lie in a word of `unit` bytes."""
+    return unit == 4 and word_bytes(t) == 2
+
+
+def _reads(module: Module, place: str, t: Type, offset: int, unit: int) -> Iterator[str]:
+    """The statements that read a part; of halves that share a word, the low one comes first."""
+    if not _shares_words(t, unit):
+        yield f"{place} = {module.types.spell(t)}.read<Buffer>(offset + {offset});"
+        return
+    for k, part in enumerate(_halves(module, t, place)):
+        side = "highHalf" if k % 2 else "lowHalf"
+        yield f"{part} = {side}(Buffer.word(offset + {offset + k // 2}));"
+
+
+def _writes(module: Module, place: str, t: Type, offset: int, unit: int) -> Iterator[str]:
+    """The statements that write a part."""
+    if not _shares_words(t, unit):
+        yield f"{module.types.spell(t)}.write<Buffer>(offset + {offset}, {place});"
+        return
+    parts = _halves(module, t, place)
+    for k in range(0, len(parts), 2):
+        high = parts[k + 1] if k + 1 < len(parts) else "half(0.0)"
+        word = f"wordOfHalves({parts[k]}, {high})"
+        yield f"Buffer.setWord(offset + {offset + k // 2}, {word});"
+
+
+def _halves(module: Module, t: Type, place: str) -> list[str]:
+    """The text of each half in `place` of type `t`."""
+    return [place + _path_text(module, t, leaf.path) for leaf in leaves(t)]
+
+
+def _path_text(module: Module, t: Type, path: tuple[str | int, ...]) -> str:
+    text = ""
+    for part in path:
+        if isinstance(t, Struct):
+            assert isinstance(part, str)
+            text += f".{module.field(t, part)}"
+            t = dict(t.fields)[part]
+        else:
+            text += f"[{part}]"
+            t = t.element if isinstance(t, LocalArray) else t
+    return text
+
+
+def _additions(module: Module, t: Struct) -> Iterator[str]:
+    """The statements that add the floats of ``value`` to a gradient."""
+    offset = 0
+    for name, field in t.fields:
+        if is_differentiable(field):
+            yield from _addition(module, f"value.{module.field(t, name)}", field, offset)
+        offset += byte_count(widened(field)) // 4
+
+
+def _addition(module: Module, place: str, t: Type, offset: int) -> Iterator[str]:
+    if isinstance(t, LocalArray):
+        stride = byte_count(widened(t.element)) // 4
+        for k in range(t.count):
+            yield from _addition(module, f"{place}[{k}]", t.element, offset + k * stride)
     else:
-        _read_fields(piece, layout)
-    piece.add("return value;")
-    piece.close()
-
-
-def _read_fields(piece: Piece, layout: _Layout) -> None:
-    """Reads each field by itself."""
-    for field, t, offset in layout.offsets:
-        for place, inner, at in layout.each(f"value.{field}", t, offset):
-            if layout.shares_words(inner):
-                _read_halves(piece, layout.module, inner, place, at)
-                continue
-            spelled = layout.module.types.spell(inner)
-            piece.add(f"{place} = {spelled}.read<Buffer>(offset + {at});")
+        yield f"{module.types.spell(t)}.addCotangent<Buffer>(offset + {offset}, {place});"
 
 
 class _Loaded:
     """Loads of an element as vectors of words, and the extraction of its fields."""
 
-    def __init__(self, piece: Piece, layout: _Layout) -> None:
-        self._piece = piece
-        self._types = layout.module.types
-        self._field = layout.module.field
-        self._unit = layout.unit
-        self._width = layout.width
-        scalar, function = ("half", "halfWords") if self._unit == 2 else ("uint", "words")
-        for k in range(byte_count(layout.struct) // self._unit // self._width):
-            load = f"Buffer.{function}{self._width}(offset + {k * self._width})"
-            piece.add(f"{scalar}{self._width} words_{k} = {load};")
+    def __init__(self, module: Module, width: int, unit: int) -> None:
+        self._module = module
+        self._width = width
+        """Words of one load."""
+        self._unit = unit
+        """Bytes of a word."""
 
-    def assign(self, place: str, t: Type, at: int) -> None:
-        """Assigns the value `at` bytes into the element to `place`."""
+    def loads(self, t: Type) -> Iterator[str]:
+        """The statements that load an element `t`."""
+        scalar, function = ("half", "halfWords") if self._unit == 2 else ("uint", "words")
+        for k in range(byte_count(t) // self._unit // self._width):
+            load = f"Buffer.{function}{self._width}(offset + {k * self._width})"
+            yield f"{scalar}{self._width} words_{k} = {load};"
+
+    def assignments(self, place: str, t: Type, at: int) -> Iterator[str]:
+        """The statements that assign the value `at` bytes into the element to `place`."""
         if isinstance(t, Struct):
             align = word_bytes(t)
             for name, field in t.fields:
-                self.assign(f"{place}.{self._field(t, name)}", field, at)
+                yield from self.assignments(f"{place}.{self._module.field(t, name)}", field, at)
                 at += -(-byte_count(field) // align) * align
         elif isinstance(t, LocalArray):
             for k in range(t.count):
-                self.assign(f"{place}[{k}]", t.element, at + k * byte_count(t.element))
+                step = k * byte_count(t.element)
+                yield from self.assignments(f"{place}[{k}]", t.element, at + step)
         elif isinstance(t, Pointer):
-            self.assign(f"{place}.base", UINT, at)
-            self.assign(f"{place}.count", UINT, at + 4)
+            yield from self.assignments(f"{place}.base", UINT, at)
+            yield from self.assignments(f"{place}.count", UINT, at + 4)
         else:
-            self._piece.add(f"{place} = {self._value(t, at)};")
+            yield f"{place} = {self._value(t, at)};"
 
     def _value(self, t: Type, at: int) -> str:
         if isinstance(t, Matrix):
             row = Vector(t.element, t.column_count)
             rows = (self._value(row, at + k * byte_count(row)) for k in range(t.row_count))
-            return f"{self._types.spell(t)}({', '.join(rows)})"
+            return f"{self._module.types.spell(t)}({', '.join(rows)})"
         if isinstance(t, Vector):
             first, part = divmod(at // self._unit, self._width)
             if byte_count(t.element) == self._unit and part + t.count <= self._width:
                 return _of_words(t.element, f"words_{first}.{'xyzw'[part : part + t.count]}")
             size = byte_count(t.element)
             parts = (self._value(t.element, at + k * size) for k in range(t.count))
-            return f"{self._types.spell(t)}({', '.join(parts)})"
+            return f"{self._module.types.spell(t)}({', '.join(parts)})"
         assert isinstance(t, Scalar)
         if t.kind is Kind.DOUBLE:
             return f"doubleOf({self._word(at)}, {self._word(at + 4)})"
@@ -206,68 +237,3 @@ def _of_words(t: Scalar, words: str) -> str:
     """The value of scalars `t` from their bits."""
     as_ = {Kind.FLOAT: "asfloat({})", Kind.INT: "asint({})", Kind.BOOL: "{} != 0"}
     return as_.get(t.kind, "{}").format(words)
-
-
-def _half_places(module: Module, t: Type, place: str) -> list[tuple[str, int]]:
-    """The text and the number of each half in `place` of type `t`."""
-    return [(place + _path_text(module, t, leaf.path), leaf.offset // 2) for leaf in leaves(t)]
-
-
-def _path_text(module: Module, t: Type, path: tuple[str | int, ...]) -> str:
-    text = ""
-    for part in path:
-        if isinstance(t, Struct):
-            assert isinstance(part, str)
-            text += f".{module.field(t, part)}"
-            t = dict(t.fields)[part]
-        else:
-            text += f"[{part}]"
-            t = t.element if isinstance(t, LocalArray) else t
-    return text
-
-
-def _read_halves(piece: Piece, module: Module, t: Type, place: str, offset: int) -> None:
-    """Reads halves that share words, the low half first."""
-    for part, k in _half_places(module, t, place):
-        side = "highHalf" if k % 2 else "lowHalf"
-        piece.add(f"{part} = {side}(Buffer.word(offset + {offset + k // 2}));")
-
-
-def _write(piece: Piece, layout: _Layout, name: str) -> None:
-    piece.open(f"public static void write<Buffer : IWritable>(uint offset, {name} value)")
-    for field, t, offset in layout.offsets:
-        for place, inner, at in layout.each(f"value.{field}", t, offset):
-            _write_field(piece, layout, inner, place, at)
-    piece.close()
-
-
-def _write_field(piece: Piece, layout: _Layout, t: Type, place: str, offset: int) -> None:
-    if layout.shares_words(t):
-        parts = [part for part, _ in _half_places(layout.module, t, place)]
-        for k in range(0, len(parts), 2):
-            high = parts[k + 1] if k + 1 < len(parts) else "half(0.0)"
-            word = f"wordOfHalves({parts[k]}, {high})"
-            piece.add(f"Buffer.setWord(offset + {offset + k // 2}, {word});")
-        return
-    spelled = layout.module.types.spell(t)
-    piece.add(f"{spelled}.write<Buffer>(offset + {offset}, {place});")
-
-
-def _add(piece: Piece, module: Module, t: Struct, name: str) -> None:
-    piece.open(f"public static void addCotangent<Buffer : IAddable>(uint offset, {name} value)")
-    offset = 0
-    for field_name, field in t.fields:
-        if is_differentiable(field):
-            _add_field(piece, module, f"value.{module.field(t, field_name)}", field, offset)
-        offset += byte_count(widened(field)) // 4
-    piece.close()
-
-
-def _add_field(piece: Piece, module: Module, place: str, t: Type, offset: int) -> None:
-    if isinstance(t, LocalArray):
-        stride = byte_count(widened(t.element)) // 4
-        for k in range(t.count):
-            _add_field(piece, module, f"{place}[{k}]", t.element, offset + k * stride)
-        return
-    spelled = module.types.spell(t)
-    piece.add(f"{spelled}.addCotangent<Buffer>(offset + {offset}, {place});")

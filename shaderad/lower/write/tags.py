@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shaderad.ir.nodes import Buffer
-from shaderad.ir.types import Access as ArrayAccess
-from shaderad.ir.types import Kind, Type, is_differentiable, scalars, word_bytes
+from shaderad.ir.types import Access, Kind, Type, is_differentiable, scalars, word_bytes
 from shaderad.lower.bindings import Mode, Role, Word, WordKind
 from shaderad.lower.write.arrays import SlangBuffer
 from shaderad.lower.write.text import Piece
@@ -64,9 +63,9 @@ class Tags:
             pointed = f"all that {b.shown_name} points to, " if b.is_pointed else ""
             piece.add("", f"/// {b.name}: {pointed}sad.{b.type}")
             self._write_cells(piece, b)
-            if b.access is ArrayAccess.IN:
+            if b.access is Access.IN:
                 self._write_input(piece, b)
-            elif b.access in (ArrayAccess.MIN, ArrayAccess.MAX):
+            elif b.access in (Access.MIN, Access.MAX):
                 self._write_extreme(piece, b)
             else:
                 self._write_output(piece, b)
@@ -165,7 +164,7 @@ class Tags:
         return [f"static void add(uint offset, float value) {{ {add} }}"]
 
     def _write_cells(self, piece: Piece, b: Buffer) -> None:
-        if b.access in (ArrayAccess.MIN, ArrayAccess.MAX):
+        if b.access in (Access.MIN, Access.MAX):
             return
         for role in (Role.OUTPUT, Role.GRADIENT):
             if self._arrays.has(role, b.name) and is_differentiable(b.type.element):
@@ -190,7 +189,7 @@ class Tags:
         piece.block(f"struct {cell} : ICompareCell", lines)
 
     def _write_output(self, piece: Piece, b: Buffer) -> None:
-        is_add = b.access is ArrayAccess.ADD
+        is_add = b.access is Access.ADD
         base, nothing = ("IAddable", "NoSum") if is_add else ("IWritable", "NoWrites")
         piece.open(f"struct {self._arrays.tag(b.name)} : {'ISummed' if is_add else 'IStored'}")
         piece.add(*self._extent_lines(b))
@@ -219,7 +218,7 @@ class Tags:
         piece.add(*self._extent_lines(b))
         head = "static void compete(uint offset, uint bits, uint write)"
         if self._module.mode is Mode.PRIMAL:
-            method = "min" if b.access is ArrayAccess.MIN else "max"
+            method = "min" if b.access is Access.MIN else "max"
             text = self._arrays.words(Role.OUTPUT, b.name)
             piece.add(f"{head} {{ {text}.{method}(bits); }}")
         elif self._module.mode is Mode.WINNER:
