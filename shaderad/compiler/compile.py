@@ -134,7 +134,6 @@ def code_with_lines(program: Program, target: str) -> Code | None:
 
 
 def _request(program: Program, target: str, cache: Cache, library: Path) -> dict[str, Any]:
-    """The child's request to compile `program`."""
     folders = library_path(cache=cache, library=library, modules=modules_of(program))
     return {
         "kind": "compile",

@@ -44,8 +44,6 @@ _FORMS = {"spirv": "SPIR-V", "wgsl": "WGSL"}
 
 
 class Status(Enum):
-    """The outcome of a validation."""
-
     ACCEPTED = "accepted"
     REFUSED = "refused"
     UNAVAILABLE = "unavailable"

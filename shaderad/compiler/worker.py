@@ -114,13 +114,6 @@ def _read_requests(source: BinaryIO, into: queue.SimpleQueue[Message]) -> None:
         into.put(msgspec.msgpack.decode(source.read(byte_count)))
 
 
-def _own_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """The pipes to the parent; redirects standard output to standard error."""
-    replies = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)
-    return sys.stdin.buffer, replies
-
-
 def _be_quiet() -> None:
     """Leaves Ctrl-C to the parent, and disables core files, as crashes are expected."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -170,9 +163,12 @@ class ParentPipe:
 def serve(answers: Mapping[str, Callable[[Message, AtStage], Message]]) -> None:
     """Answers requests by their kind until the parent closes the pipe."""
     _be_quiet()
-    source, replies = _own_pipes()
+    # Output of libraries goes to standard error.
+    replies = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
     parent = ParentPipe(replies)
     requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
+    source = sys.stdin.buffer
     threading.Thread(target=_read_requests, args=(source, requests), daemon=True).start()
     while True:
         request = requests.get()
@@ -185,7 +181,6 @@ def serve(answers: Mapping[str, Callable[[Message, AtStage], Message]]) -> None:
 
 
 def main() -> None:
-    """Serves compilation and vetting."""
     slang = _Slang()
     compiling = {"compile": slang.compile, "library": slang.library}
     serve({**compiling, "vet": _vet, "open": _open, "ping": _ping})

@@ -1,8 +1,9 @@
 """The entry point around a body: ``<kernel>_primal``, ``_bwd``, ``_fwd``, ``_winner``, ``_decode``.
 
-Each thread reads hoisted elements, calls the body or its derivative, and stores the results. An
-entry point whose threads sum values (uniform gradients, Add elements at fixed indices) adds once a
-group, of which there are few: each loops over a tile of indices. On processors every group does.
+Each thread reads hoisted elements, calls the body or its adjoint, which adds to sums in place, and
+stores its results and its own gradients. An entry point whose threads sum values (uniform
+gradients, Add elements at fixed indices) adds once a group, of which there are few: each loops over
+a tile of indices. On processors every group does.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from shaderad.bodies.outputs import Resolved
 from shaderad.ir.nodes import Buffer
-from shaderad.ir.types import Access, Kind, is_differentiable, scalars
+from shaderad.ir.types import Access, Kind, Type, is_differentiable, scalars
 from shaderad.lower.bindings import (
     REDUCTION_GROUP_LIMIT,
     SERIAL_GROUP_LIMIT,
@@ -22,8 +23,8 @@ from shaderad.lower.bindings import (
     Word,
     WordKind,
 )
-from shaderad.lower.entry.gradients import add_sums, sum_fields, write_backward
 from shaderad.lower.entry.scope import INDEX, EntryScope
+from shaderad.lower.prepare.strategy import Hoisted
 from shaderad.lower.write.arrays import SlangBuffer, extreme_fill, write_buffer
 from shaderad.lower.write.module import Module
 from shaderad.lower.write.tags import inner_extents
@@ -50,8 +51,7 @@ def _note_needs(entry: EntryScope) -> None:
     mode, arrays = entry.module.mode, entry.module.arrays
     note_uniforms(entry)
     for u in entry.wanted_uniforms():
-        if mode is Mode.BACKWARD:
-            arrays.need_gradient(u.name, u.type, is_summed=True)
+        arrays.need_gradient(u.name, u.type, is_summed=True)
     for b in entry.own:
         t = b.type.element
         if entry.module.gives_results:
@@ -66,34 +66,22 @@ def _note_needs(entry: EntryScope) -> None:
 
 
 def note_uniforms(entry: EntryScope) -> None:
-    """Binds the uniforms that are device arrays."""
     for u in entry.kernel.uniforms:
         if u.name in entry.module.variant.device_uniforms:
             entry.module.arrays.need_elements(Role.UNIFORM, u.name, u.type)
-
-
-def _is_reduction(entry: EntryScope) -> bool:
-    """True if threads sum values over the whole dispatch."""
-    has_sums = entry.module.gives_results and bool(entry.resolved.sums)
-    if entry.module.mode is Mode.BACKWARD:
-        return has_sums or bool(entry.wanted_uniforms() or entry.module.strategies.uniform)
-    return has_sums
 
 
 def group_limit(entry: EntryScope) -> int:
     """`Lowered.group_limit` of the entry point."""
     if not entry.module.variant.is_parallel:
         return SERIAL_GROUP_LIMIT
-    sums = _is_reduction(entry) or entry.module.sums_in_groups
+    sums = _sum_fields(entry) or entry.module.sums_in_groups
     return REDUCTION_GROUP_LIMIT if sums else 0
 
 
 def is_single_group(entry: EntryScope) -> bool:
-    """True if the dispatch sums doubles, which have no atomic add."""
-    if entry.module.mode is not Mode.BACKWARD:
-        return False
-    types = [u.type for u in entry.wanted_uniforms()]
-    types += [entry.element(h.buffer) for h in entry.module.strategies.uniform]
+    """True if the dispatch sums cotangents of doubles, which have no atomic add."""
+    types = _summed_types(entry).values()
     return any(s.kind is Kind.DOUBLE for t in types for s in scalars(t))
 
 
@@ -101,7 +89,7 @@ def _write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     """The name of the entry point, its tags and its text."""
     name = entry.module.names.of(ENTRY_NAME)
     piece = entry.piece
-    sums = sum_fields(entry) if _is_reduction(entry) else []
+    sums = _sum_fields(entry)
     if sums:
         piece.block("struct Sums", [f"{spelled} {field};" for field, spelled in sums])
         piece.add("")
@@ -123,7 +111,7 @@ def _write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
         piece.guarded(f"if ({INDEX} >= {count})", "return;")
         _thread(entry)
     if sums:
-        add_sums(entry)
+        _add_sums(entry)
     if entry.module.sends_reports:
         piece.add(send_report(entry))
     piece.close()
@@ -237,16 +225,121 @@ def _primal(entry: EntryScope) -> None:
     entry.store_results({name: f"outputs.{entry.module.output(name)}" for name in names})
 
 
+def _backward(entry: EntryScope) -> None:
+    types, own = entry.module.types, entry.module.strategies.exclusive.values()
+    arguments = [*entry.arguments(), *map(entry.read_hoisted, own)]
+    arguments += [entry.values[h.name] for h in entry.module.strategies.uniform]
+    for b in entry.float_own:
+        arguments.append(entry.loaded(Role.COTANGENT, b.name, b.type.element, INDEX))
+    arguments += [entry.values[s.name] for s in entry.resolved.sums]
+    bars = {name: f"sums.{entry.module.sum(name)}" for name in _summed_types(entry)}
+    for h in own:
+        bars[h.name] = entry.names.make(f"{h.name}_bar")
+        t = entry.element(h.buffer)
+        entry.piece.add(f"{types.spell(t)} {bars[h.name]} = {_start_of(entry, h, t)};")
+    names = [u.name for u in entry.kernel.uniforms]
+    names += [h.name for h in entry.module.strategies.hoisted]
+    arguments += [bars[name] for name in names if name in bars]
+    results = _results(entry)
+    entry.piece.call(entry.body, [*arguments, *results.values()])
+    if results:
+        entry.store_results(results)
+    for h in own:
+        _store_own(entry, h, bars[h.name])
+
+
+def _start_of(entry: EntryScope, h: Hoisted, t: Type) -> str:
+    """The text of the gradient before the dispatch, if it accumulates without atomics; else 0."""
+    is_atomic = entry.module.arrays.is_atomic(Role.GRADIENT, h.buffer)
+    if not entry.module.variant.accumulate or is_atomic:
+        return entry.module.types.zero(t)
+    tag = entry.tags.writer(Role.GRADIENT, h.buffer, t)
+    return f"read<{entry.module.types.spell(t)}, {tag}>({entry.places[h.name]})"
+
+
+def _results(entry: EntryScope) -> dict[str, str]:
+    """Declares a variable for each result of the primal; empty for dispatches without results."""
+    if not entry.module.gives_results:
+        return {}
+    variables = {name: entry.names.make(f"{name}_value") for name in entry.resolved.locals}
+    for name, variable in variables.items():
+        t = entry.resolved.local_types[name]
+        spelled, zero = entry.module.types.spell(t), entry.module.types.zero(t)
+        entry.piece.add(f"{spelled} {variable} = {zero};")
+    return variables
+
+
+def _store_own(entry: EntryScope, h: Hoisted, bar: str) -> None:
+    arrays, t, number = entry.module.arrays, entry.element(h.buffer), entry.places[h.name]
+    if arrays.is_atomic(Role.GRADIENT, h.buffer):
+        spelled = entry.module.types.spell(t)
+        tag, place = f"{arrays.tag(h.buffer)}.Gradient", f"{number} * {spelled}.gradientWordCount"
+        text = f"{spelled}.addCotangent<{tag}>({place}, {bar});"
+    else:
+        text = entry.stored(Role.GRADIENT, h.buffer, t, number, bar)
+    entry.guarded(text, number, h.buffer, h.indices)
+
+
 _THREADS: dict[Mode, Callable[[EntryScope], None]] = {
     Mode.PRIMAL: _primal,
     Mode.WINNER: EntryScope.call_body,
-    Mode.BACKWARD: write_backward,
+    Mode.BACKWARD: _backward,
     Mode.FORWARD: _primal,
 }
 
 
 KERNEL_ENTRY = EntryWriter(_note_needs, _write_entry)
 """One thread an index."""
+
+
+# -- sums over threads ------------------------------------------------------------------------
+
+
+def _sum_fields(entry: EntryScope) -> list[tuple[str, str]]:
+    """Name and Slang type of each sum of the dispatch."""
+    module, summed = entry.module, _summed_types(entry)
+    if module.gives_results:
+        summed |= {s.name: s.type for s in entry.resolved.sums}
+    return [(module.sum(name), module.types.spell(t)) for name, t in summed.items()]
+
+
+def _summed_types(entry: EntryScope) -> dict[str, Type]:
+    """The uniforms and hoisted elements whose cotangents the dispatch sums."""
+    uniforms = {u.name: u.type for u in entry.wanted_uniforms()}
+    hoisted = entry.module.strategies.uniform
+    return uniforms | {h.name: entry.element(h.buffer) for h in hoisted}
+
+
+def _add_sums(entry: EntryScope) -> None:
+    """Writes one add a group for every sum."""
+    spell = entry.module.types.spell
+    for u in entry.wanted_uniforms():
+        entry.piece.add(_added(entry, Role.GRADIENT, u.name, u.name, u.type, "0"))
+    for h in entry.module.strategies.uniform:
+        t, number = entry.element(h.buffer), entry.places[h.name]
+        place = f"{number} * {spell(t)}.gradientWordCount"
+        text = _added(entry, Role.GRADIENT, h.buffer, h.name, t, place)
+        entry.guarded(text, number, h.buffer, h.indices)
+    for s in entry.resolved.sums if entry.module.gives_results else ():
+        number = entry.names.make(f"{s.name}_number")
+        entry.piece.add(f"uint {number} = {entry.number(s.buffer, (s.index,))};")
+        place = f"{number} * {spell(s.type)}.wordCount"
+        text = _added(entry, Role.OUTPUT, s.buffer, s.name, s.type, place)
+        entry.guarded(text, number, s.buffer, (s.index,))
+
+
+def _added(entry: EntryScope, role: Role, array: str, name: str, t: Type, place: str) -> str:
+    """The statement that adds the sum `name` to an array."""
+    tag, field = entry.tags.adder(role, array, t), entry.module.sum(name)
+    over = "OverGroup"
+    if entry.module.variant.subgroups:
+        entry.module.features.add("subgroups")
+        over = "OverWaves"
+    function = "addCotangent" if role is Role.GRADIENT else "addTo"
+    return f"{entry.module.types.spell(t)}.{function}<{over}<{tag}>>({place}, sums.{field});"
+
+
+# -- results ----------------------------------------------------------------------------------
 
 
 def write_outputs(module: Module, resolved: Resolved) -> Piece | None:

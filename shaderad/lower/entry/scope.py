@@ -9,7 +9,7 @@ from shaderad.bodies.outputs import Resolved
 from shaderad.bodies.ranges import is_in_range
 from shaderad.ir.nodes import Buffer, Expr, Uniform
 from shaderad.ir.types import Kind, LocalArray, Scalar, Struct, Type, is_differentiable, leaves
-from shaderad.lower.bindings import Role, Word, WordKind
+from shaderad.lower.bindings import Mode, Role, Word, WordKind
 from shaderad.lower.prepare.strategy import Hoisted
 from shaderad.lower.write.functions import FunctionWriter
 from shaderad.lower.write.module import Module
@@ -113,7 +113,6 @@ class EntryScope:
         return variables
 
     def uniform(self, u: Uniform) -> str:
-        """The text of a uniform's value."""
         if u.name in self._read_uniforms:
             return self._read_uniforms[u.name]
         spelled = self.module.types.spell(u.type)
@@ -165,10 +164,22 @@ class EntryScope:
             self.piece.add(f"sums.{self.module.sum(s.name)} += {values[s.name]};")
 
     def store(self, b: Buffer, value: str) -> None:
-        tag = self.tags.writer(Role.OUTPUT, b.name, b.type.element)
-        spelled = self.module.types.spell(b.type.element)
-        self.piece.add(f"{spelled}.write<{tag}>({INDEX} * {spelled}.wordCount, {value});")
+        self.piece.add(self.stored(Role.OUTPUT, b.name, b.type.element, INDEX, value))
+
+    # -- accesses of entry points ---------------------------------------------------------------
+
+    def loaded(self, role: Role, name: str, t: Type, number: str) -> str:
+        """The text of the element `number` of an array that only the entry point reads."""
+        tag, spelled = self.tags.reader(role, name, t), self.module.types.spell(t)
+        return f"{spelled}.read<{tag}>({number} * {spelled}.wordCount)"
+
+    def stored(self, role: Role, name: str, t: Type, number: str, value: str) -> str:
+        """The statement that stores an element."""
+        tag, spelled = self.tags.writer(role, name, t), self.module.types.spell(t)
+        return f"{spelled}.write<{tag}>({number} * {spelled}.wordCount, {value});"
 
     def wanted_uniforms(self) -> list[Uniform]:
-        wanted = self.module.variant.wanted
-        return [u for u in self.kernel.uniforms if u.name in wanted and is_differentiable(u.type)]
+        """The uniforms whose gradients the dispatch sums."""
+        is_backward, wanted = self.module.mode is Mode.BACKWARD, self.module.variant.wanted
+        names = wanted if is_backward else ()
+        return [u for u in self.kernel.uniforms if u.name in names and is_differentiable(u.type)]

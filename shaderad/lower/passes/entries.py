@@ -238,9 +238,9 @@ class Fold:
 
     def start(self, number: str) -> str:
         """The text of a value that comes first."""
-        tag = self.entry.tags.reader(Role.INPUT, self._around.start, self._around.operator.state)
         number = f"({number})" if " " in number else number
-        return f"{self.state}.read<{tag}>({number} * {self.state}.wordCount)"
+        state = self._around.operator.state
+        return self.entry.loaded(Role.INPUT, self._around.start, state, number)
 
     def result(self, value: str) -> str:
         """The text of the epilogue of a result."""
@@ -249,9 +249,7 @@ class Fold:
 
     def store(self, array: str, t: Type, number: str, value: str) -> str:
         """The statement that stores an element."""
-        tag = self.entry.tags.writer(Role.OUTPUT, array, t)
-        spelled = self.entry.module.types.spell(t)
-        return f"{spelled}.write<{tag}>({number} * {spelled}.wordCount, {value});"
+        return self.entry.stored(Role.OUTPUT, array, t, number, value)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -177,7 +177,12 @@ def lower_scan(
     kernel = producer
     if row_epilogue is not None:
         ending, reader = row_epilogue
-        kernel = _with_reader(producer, reader)
+        kernel = replace(
+            producer,
+            parameters=producer.parameters + reader.parameters,
+            buffers=producer.buffers + reader.buffers,
+            uniforms=producer.uniforms + reader.uniforms,
+        )
         own = frozenset(u.name for u in reader.uniforms)
         last = replace(last, row_epilogue=ending, own_uniforms=own)
     step = around(kernel, last, variant, chunks, sizes.symbol(LENGTH))
@@ -202,16 +207,6 @@ def _over_totals(entry: PassEntry, variant: Variant, rows: Chunks, is_needed: Si
     operator = entry.operator
     totals = stored(operator, {TOTALS: operator.state})
     return around(totals, entry, unchecked(variant), rows, is_needed)
-
-
-def _with_reader(producer: Kernel, reader: Kernel) -> Kernel:
-    """The producer with the parameters of `reader`."""
-    return replace(
-        producer,
-        parameters=producer.parameters + reader.parameters,
-        buffers=producer.buffers + reader.buffers,
-        uniforms=producer.uniforms + reader.uniforms,
-    )
 
 
 def element_of(producer: Kernel) -> Type:

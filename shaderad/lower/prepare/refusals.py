@@ -6,6 +6,8 @@ process beyond 80 (LP_MAX_TGSI_NESTING).
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from shaderad.bodies.injective import is_injective, repeated_write
 from shaderad.bodies.structured import structured
 from shaderad.diagnostics import Span, error
@@ -103,7 +105,7 @@ class _Depths:
         self._by_function: dict[nodes.Function, _Depth] = {}
 
     def of(self, body: tuple[nodes.Stmt, ...]) -> _Depth:
-        return max(map(self._node, body), key=_number, default=_FLAT)
+        return max(map(self._node, body), key=itemgetter(0), default=_FLAT)
 
     def _node(self, node: nodes.Expr | nodes.Stmt) -> _Depth:
         depths = [self._node(child) for child in children(node)]
@@ -114,7 +116,7 @@ class _Depths:
             depths += [_inside(self.of(block), node.span) for block in blocks(node)]
         if isinstance(node, nodes.Call | nodes.ForwardDiff | nodes.BackwardDiff):
             depths.append(self._function(node.function))
-        return max(depths, key=_number, default=_FLAT)
+        return max(depths, key=itemgetter(0), default=_FLAT)
 
     def _function(self, f: nodes.Function) -> _Depth:
         if f not in self._by_function:
@@ -125,7 +127,3 @@ class _Depths:
 
 def _inside(depth: _Depth, span: Span) -> _Depth:
     return (depth[0] + 1, depth[1] or (span if span.line else None))
-
-
-def _number(depth: _Depth) -> int:
-    return depth[0]

@@ -128,7 +128,10 @@ def _uniform(
     words = 0
     for load in _loads_of_every_thread(body):
         key = (load.buffer, load.indices)
-        if load.buffer not in names or key in seen or not all(_is_fixed(i, fixed) for i in key[1]):
+        is_fixed = all(
+            isinstance(i, Const) or (isinstance(i, Var) and i.name in fixed) for i in load.indices
+        )
+        if load.buffer not in names or key in seen or not is_fixed:
             continue
         if Kind.HALF in {s.kind for s in scalars(load.type)}:
             continue
@@ -137,13 +140,8 @@ def _uniform(
             return
         seen.add(key)
         parts = (i.name if isinstance(i, Var) else str(getattr(i, "value", "")) for i in key[1])
-        yield Hoisted(
-            name=_fresh("_".join((load.buffer, *parts)), taken), buffer=load.buffer, indices=key[1]
-        )
-
-
-def _is_fixed(index: Expr, fixed: set[str]) -> bool:
-    return isinstance(index, Const) or (isinstance(index, Var) and index.name in fixed)
+        name = _fresh("_".join((load.buffer, *parts)), taken)
+        yield Hoisted(name=name, buffer=load.buffer, indices=load.indices)
 
 
 def _fresh(name: str, taken: set[str]) -> str:

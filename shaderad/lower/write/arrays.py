@@ -138,7 +138,6 @@ class Arrays:
         fill_word: int | None = None,
         is_covered: bool = False,
     ) -> None:
-        """Binds array `name` in `role`."""
         array = _BoundArray(
             *self._module.bound_as(role, name), t, slang_type, fill_word, is_covered
         )
@@ -303,7 +302,6 @@ class Arrays:
         return piece
 
     def _too_many(self, needs: list[_BoundArray], arenas: set[Role]) -> Exception:
-        """The error that names all buffers of the dispatch."""
         module = self._module
         names = [
             ARENA_NAMES[n.role] if n.role in arenas else f"{n.name}{_ROLE_SUFFIX.get(n.role, '')}"
@@ -368,7 +366,6 @@ class Arrays:
 
 
 def extreme_fill(b: Buffer) -> int:
-    """The encoded initial value of a Min or Max array."""
     return _EXTREME_FILL[b.access, is_differentiable(b.type.element)]
 
 

@@ -56,7 +56,6 @@ class FunctionWriter:
     # -- names ----------------------------------------------------------------------------------
 
     def variable(self, name: str) -> str:
-        """The text of a local."""
         if name not in self._text_by_name:
             self._text_by_name[name] = self.names.make(name)
         return self._text_by_name[name]

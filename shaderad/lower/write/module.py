@@ -218,12 +218,10 @@ class Module:
         return read if scalar.kind is Kind.FLOAT else f"{scalar}({read})"
 
     def print_site(self, s: Print) -> str:
-        """The site number of a print."""
         self.arrays.uses_print = True
         return self._site(Site(SiteKind.PRINT, s.span, "print", s.form))
 
     def site(self, kind: SiteKind, span: Span, name: str) -> str:
-        """The site number of a place that can report."""
         if self.report == "Report" or kind in (SiteKind.FINITE, SiteKind.WRITES):
             self.arrays.uses_report = True
         return self._site(Site(kind, span, name))

@@ -128,7 +128,6 @@ def _reads(module: Module, place: str, t: Type, offset: int, unit: int) -> Itera
 
 
 def _writes(module: Module, place: str, t: Type, offset: int, unit: int) -> Iterator[str]:
-    """The statements that write a part."""
     if not _shares_words(t, unit):
         yield f"{module.types.spell(t)}.write<Buffer>(offset + {offset}, {place});"
         return
@@ -186,7 +185,6 @@ class _Loaded:
         """Bytes of a word."""
 
     def loads(self, t: Type) -> Iterator[str]:
-        """The statements that load an element `t`."""
         scalar, function = ("half", "halfWords") if self._unit == 2 else ("uint", "words")
         for k in range(byte_count(t) // self._unit // self._width):
             load = f"Buffer.{function}{self._width}(offset + {k * self._width})"

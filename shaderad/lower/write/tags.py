@@ -62,13 +62,14 @@ class Tags:
         for b in self._arrays.tagged():
             pointed = f"all that {b.shown_name} points to, " if b.is_pointed else ""
             piece.add("", f"/// {b.name}: {pointed}sad.{b.type}")
-            self._write_cells(piece, b)
-            if b.access is Access.IN:
-                self._write_input(piece, b)
-            elif b.access in (Access.MIN, Access.MAX):
+            if b.access in (Access.MIN, Access.MAX):
                 self._write_extreme(piece, b)
-            else:
-                self._write_output(piece, b)
+                continue
+            for role in (Role.OUTPUT, Role.GRADIENT):
+                if self._arrays.has(role, b.name) and is_differentiable(b.type.element):
+                    self._write_cell_tag(piece, role, b.name)
+            write = self._write_input if b.access is Access.IN else self._write_output
+            write(piece, b)
         return piece
 
     def _write_report(self, piece: Piece) -> None:
@@ -150,7 +151,6 @@ class Tags:
         return [own, *wide]
 
     def _writer_lines(self, role: Role, name: str, t: Type) -> list[str]:
-        """The functions of a tag that write words of an array."""
         head = "static void setWord(uint offset, uint bits)"
         if word_bytes(t) == 2 and not self._arrays.is_atomic(role, name):
             text = self._arrays.words(role, name)
@@ -159,16 +159,8 @@ class Tags:
         return [f"{head} {{ {self._arrays.write_text(role, name, 'bits')} }}"]
 
     def _adder_lines(self, role: Role, name: str) -> list[str]:
-        """The function of a tag that adds to a float of an array."""
         add = self._arrays.add_text(role, name)
         return [f"static void add(uint offset, float value) {{ {add} }}"]
-
-    def _write_cells(self, piece: Piece, b: Buffer) -> None:
-        if b.access in (Access.MIN, Access.MAX):
-            return
-        for role in (Role.OUTPUT, Role.GRADIENT):
-            if self._arrays.has(role, b.name) and is_differentiable(b.type.element):
-                self._write_cell_tag(piece, role, b.name)
 
     def _write_cell_tag(self, piece: Piece, role: Role, name: str) -> None:
         """Writes the tag of a float in a word, for devices without float atomics."""
@@ -267,7 +259,6 @@ class Tags:
     # -- tags of entry points -------------------------------------------------------------------
 
     def reader(self, role: Role, name: str, t: Type) -> str:
-        """The tag that reads an array."""
         return self._entry_tag(role, name, "IReadable", self._reader_lines(role, name, t))
 
     def writer(self, role: Role, name: str, t: Type) -> str:
@@ -279,7 +270,6 @@ class Tags:
         return self._entry_tag(role, name, "IWritable, IReadable", lines)
 
     def adder(self, role: Role, name: str, t: Type) -> str:
-        """The tag that adds to an array."""
         is_double = Kind.DOUBLE in {s.kind for s in scalars(t)}
         is_new = not self._module.names.has(("entry", role, name, "IAddable"))
         if is_new and name not in self._arrays.tags and not is_double:

@@ -101,7 +101,6 @@ class SlangTypes:
         raise TypeError(f"{t} has no Slang type")
 
     def zero(self, t: Type) -> str:
-        """The zero of a type."""
         if isinstance(t, Scalar):
             return {Kind.FLOAT: "0.0", Kind.BOOL: "false", Kind.INT: "0", Kind.UINT: "0u"}.get(
                 t.kind, f"{t}(0.0)"
@@ -118,10 +117,6 @@ class SlangTypes:
             return f"{self.spell(t)}({', '.join(map(self.zero, fields))})"
         raise TypeError(f"{t} has no zero")
 
-    def all_names(self) -> list[str]:
-        """The identifiers of structs and tuples so far."""
-        return [*self.structs.values(), *self.tuples.values()]
-
     def field(self, t: Struct, name: str) -> str:
         """A field's identifier, which differs from all type names."""
         self.spell(t)
@@ -133,7 +128,7 @@ class SlangTypes:
             for _, field in t.fields:
                 self.spell(field)
             self.structs[t] = self._names.make(t.name, avoided=MODIFIERS)
-            self._fields[t] = member_names(self.all_names())
+            self._fields[t] = member_names([*self.structs.values(), *self.tuples.values()])
         return self.structs[t]
 
     def _tuple(self, t: Tuple) -> str:
