@@ -18,7 +18,6 @@ from shaderad.ir.nodes import (
     Accumulate,
     Assert,
     Assign,
-    Buffer,
     Chooser,
     Conditional,
     Const,
@@ -92,56 +91,56 @@ def choose(kernel: Kernel, body: tuple[Stmt, ...], wanted: frozenset[str]) -> St
     taken |= set(kernel.index_names)
     functions = [f for f in called(body) if not isinstance(f, Chooser)]
     in_functions = {b for f in functions for b in f.buffers}
+    loads: dict[str, list[Load]] = {b.name: [] for b in kernel.buffers}
+    for e in all_expressions(body):
+        if isinstance(e, Load):
+            loads[e.buffer].append(e)
     exclusive: dict[str, Hoisted] = {}
     by_name = {u.name: "uniform" for u in kernel.uniforms if u.name in wanted}
-    candidates: list[Buffer] = []
     for b in kernel.buffers:
-        is_wanted = b.name in wanted and is_differentiable(b.type.element)
-        if b.access is not Access.IN or not is_wanted:
+        is_float = is_differentiable(b.type.element)
+        if b.access is not Access.IN or b.name not in wanted or not is_float:
             continue
-        loads = [e for e in all_expressions(body) if isinstance(e, Load) and e.buffer == b.name]
-        own = [e for e in loads if is_own(e.indices, kernel.index_names)]
-        if loads and len(own) == len(loads) and b.name not in in_functions:
+        by_name[b.name] = "scattered"
+        are_own = [is_own(e.indices, kernel.index_names) for e in loads[b.name]]
+        if are_own and all(are_own) and b.name not in in_functions:
             name = _fresh("_".join((b.name, *kernel.index_names)), taken)
-            exclusive[b.name] = Hoisted(name=name, buffer=b.name, indices=loads[0].indices)
+            indices = loads[b.name][0].indices
+            exclusive[b.name] = Hoisted(name=name, buffer=b.name, indices=indices)
             by_name[b.name] = "exclusive"
-        else:
-            candidates.append(b)
-            by_name[b.name] = "scattered"
+    candidates = {name for name, strategy in by_name.items() if strategy == "scattered"}
     uniform = tuple(_uniform(kernel, body, candidates, taken))
     for h in uniform:
-        loads = {e for e in all_expressions(body) if isinstance(e, Load) and e.buffer == h.buffer}
         hoisted = {u.indices for u in uniform if u.buffer == h.buffer}
-        if h.buffer not in in_functions and all(e.indices in hoisted for e in loads):
-            by_name[h.buffer] = "uniform"
-        else:
-            by_name[h.buffer] = "uniform and scattered"
+        is_whole = all(e.indices in hoisted for e in loads[h.buffer])
+        is_uniform = is_whole and h.buffer not in in_functions
+        by_name[h.buffer] = "uniform" if is_uniform else "uniform and scattered"
     return Strategies(exclusive=exclusive, uniform=uniform, by_name=by_name)
 
 
 def _uniform(
-    kernel: Kernel, body: tuple[Stmt, ...], candidates: list[Buffer], taken: set[str]
+    kernel: Kernel, body: tuple[Stmt, ...], candidates: set[str], taken: set[str]
 ) -> Iterator[Hoisted]:
     fixed = {u.name for u in kernel.uniforms} - writes(body)
-    names = {b.name for b in candidates}
     seen: set[tuple[str, tuple[Expr, ...]]] = set()
     words = 0
     for load in _loads_of_every_thread(body):
-        key = (load.buffer, load.indices)
+        buffer, indices = load.buffer, load.indices
         is_fixed = all(
-            isinstance(i, Const) or (isinstance(i, Var) and i.name in fixed) for i in load.indices
+            isinstance(i, Const) or (isinstance(i, Var) and i.name in fixed) for i in indices
         )
-        if load.buffer not in names or key in seen or not is_fixed:
+        if buffer not in candidates or (buffer, indices) in seen or not is_fixed:
             continue
         if Kind.HALF in {s.kind for s in scalars(load.type)}:
             continue
         words += byte_count(load.type) // 4
         if words > _HOISTED_WORDS:
             return
-        seen.add(key)
-        parts = (i.name if isinstance(i, Var) else str(getattr(i, "value", "")) for i in key[1])
-        name = _fresh("_".join((load.buffer, *parts)), taken)
-        yield Hoisted(name=name, buffer=load.buffer, indices=load.indices)
+        seen.add((buffer, indices))
+        parts = (i.name if isinstance(i, Var) else str(getattr(i, "value", "")) for i in indices)
+        yield Hoisted(
+            name=_fresh("_".join((buffer, *parts)), taken), buffer=buffer, indices=indices
+        )
 
 
 def _fresh(name: str, taken: set[str]) -> str:
