@@ -30,9 +30,9 @@ from shaderad.lower.passes.rows import (
     cut_of,
     cut_rows,
     element_of,
+    rows_of_chunks,
     stored,
     unchecked,
-    whole_rows,
 )
 from shaderad.rules import composing as c
 
@@ -57,7 +57,7 @@ def lower_chunk_prefixes(
     over_chunks = _both(pair, ops, is_mirrored=False)
     formulas, width, cut = Formulas(), width_of(pair), cut_of(pair, variant)
     chunks = cut_rows(formulas, cut, width)
-    rows = whole_rows(formulas, "middle_", "chunk_count", cut, width)
+    rows = rows_of_chunks(formulas, "middle_", cut, width)
     totals = _TotalsEntry(
         operator=over_elements, words=chunks.words, results=_PAIR_TOTALS, is_mirrored=is_mirrored
     )

@@ -124,7 +124,7 @@ def lower_reduce(
     operator = operator_of(op, element_of(producer))
     cut, width, formulas = cut_of(operator.state, variant), width_of(operator.state), Formulas()
     chunks = cut_rows(formulas, cut, width)
-    rows = whole_rows(formulas, "last_", "chunk_count", cut, width)
+    rows = rows_of_chunks(formulas, "last_", cut, width)
     first = ReductionEntry(
         operator=operator,
         words=chunks.words,
@@ -188,7 +188,7 @@ def lower_scan(
     step = around(kernel, last, variant, chunks, sizes.symbol(LENGTH))
     if shared is not None:
         return Passes((step,), (), formulas)
-    rows = whole_rows(formulas, "middle_", "chunk_count", cut, width)
+    rows = rows_of_chunks(formulas, "middle_", cut, width)
     totals = ReductionEntry(operator=operator, words=chunks.words, result=TOTALS)
     prefixes = ScanEntry(operator=operator, words=rows.words, result=CHUNK_PREFIXES)
     several = chunks.are_several
@@ -307,7 +307,7 @@ def cut_rows(formulas: Formulas, cut: Cut, width: int, *, is_mirrored: bool = Fa
     # As lengths are rounded up, there may be fewer chunks: none is empty.
     count = sizes.maximum(1, sizes.divide_up(length, chunk_length))
     chunk_count = formulas.define("chunk_count", count)
-    chunks = _chunks(formulas, "", rows, LENGTH, chunk_length, chunk_count, cut, width)
+    chunks = _chunks(formulas, "", LENGTH, chunk_length, chunk_count, cut, width)
     if not is_mirrored:
         return chunks
     missing = sizes.subtract(sizes.multiply(chunk_count, chunk_length), length)
@@ -315,25 +315,24 @@ def cut_rows(formulas: Formulas, cut: Cut, width: int, *, is_mirrored: bool = Fa
     return replace(chunks, words={**chunks.words, "missing": "missing"})
 
 
-def whole_rows(formulas: Formulas, prefix: str, length: str, cut: Cut, width: int) -> Chunks:
-    """One chunk a row; names of sizes begin with `prefix`."""
-    rows = sizes.symbol(ROWS)
-    chunk_length = formulas.define(f"{prefix}chunk_length", sizes.maximum(1, sizes.symbol(length)))
+def rows_of_chunks(formulas: Formulas, prefix: str, cut: Cut, width: int) -> Chunks:
+    """Rows of the totals of chunks, one chunk a row; names of sizes begin with `prefix`."""
+    length = sizes.maximum(1, sizes.symbol("chunk_count"))
+    chunk_length = formulas.define(f"{prefix}chunk_length", length)
     chunk_count = formulas.define(f"{prefix}chunk_count", 1)
-    return _chunks(formulas, prefix, rows, length, chunk_length, chunk_count, cut, width)
+    return _chunks(formulas, prefix, "chunk_count", chunk_length, chunk_count, cut, width)
 
 
 def _chunks(
     formulas: Formulas,
     prefix: str,
-    rows: Size,
     row_length: str,
     chunk_length: Size,
     chunk_count: Size,
     cut: Cut,
     width: int,
 ) -> Chunks:
-    teams = formulas.define(f"{prefix}team_count", sizes.multiply(rows, chunk_count))
+    teams = formulas.define(f"{prefix}team_count", sizes.multiply(sizes.symbol(ROWS), chunk_count))
     words = {"row_length": row_length}
     words |= {n: f"{prefix}{n}" for n in ("chunk_length", "chunk_count", "team_count")}
     alone = sizes.divide_up(teams, width)

@@ -17,6 +17,8 @@ from shaderad.ir import nodes, ops
 from shaderad.ir.types import is_float
 from shaderad.ir.walk import all_expressions, children, statements
 
+_CARRIERS = (nodes.Cast, nodes.Splat, nodes.Field, nodes.Swizzle, nodes.Element, AlreadyRead)
+"""Expressions that are folded as their `value` is."""
 _DIVISIONS = frozenset({ops.DIV, ops.FLOOR_DIV, ops.MOD, ops.FMOD})
 
 
@@ -55,9 +57,7 @@ def _folded(e: nodes.Expr, names: Mapping[str, Folded]) -> Folded:
         return Folded.NOT
     if isinstance(e, nodes.Var):
         return names.get(e.name, Folded.NOT)
-    if isinstance(
-        e, nodes.Cast | nodes.Splat | nodes.Field | nodes.Swizzle | nodes.Element | AlreadyRead
-    ):
+    if isinstance(e, _CARRIERS):
         return _folded(e.value, names)
     parts = [_folded(part, names) for part in children(e)]
     op = e.op if isinstance(e, nodes.Apply) else None

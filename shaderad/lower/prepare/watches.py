@@ -16,6 +16,8 @@ from shaderad.ir.walk import children, map_children
 from shaderad.lower.bindings import Mode
 
 _KINDS = {Mode.PRIMAL: "ofValue", Mode.FORWARD: "ofTangent", Mode.BACKWARD: "ofCotangent"}
+_PARTS = (nodes.Field, nodes.Swizzle, nodes.Element)
+_COMPOSED = (*_PARTS, nodes.Construct, nodes.Splat, nodes.Detach)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +65,8 @@ class Watch:
         """The watched result; functions with tangents return a tuple of value and tangents."""
         if self.mode is Mode.PRIMAL:
             return self._watched(e, "the result")
-        if (
-            self.mode is Mode.FORWARD
-            and isinstance(e, nodes.Construct)
-            and isinstance(e.type, Tuple)
-        ):
+        is_pushed = self.mode is Mode.FORWARD and isinstance(e.type, Tuple)
+        if is_pushed and isinstance(e, nodes.Construct):
             value, *dots = e.parts
             return replace(e, parts=(value, *(self._watched(d, "the result") for d in dots)))
         return e
@@ -94,19 +93,13 @@ class Watch:
 
     def _arguments(self, e: nodes.Expr) -> nodes.Expr:
         """`e` with the arguments of its calls watched."""
-        if isinstance(e, nodes.Detach) or not (
-            is_differentiable(e.type) or isinstance(e, nodes.Call)
-        ):
+        is_call = isinstance(e, nodes.Call)
+        if isinstance(e, nodes.Detach) or not (is_call or is_differentiable(e.type)):
             return e
-        if isinstance(e, nodes.Call):
+        if isinstance(e, nodes.Call) and self.mode is Mode.PRIMAL:
             named = zip(e.args, e.function.parameters, strict=True)
-            return replace(e, args=tuple(self._argument(a, p.name) for a, p in named))
+            return replace(e, args=tuple(self._watched(a, p.name) for a, p in named))
         return map_children(e, self._arguments)
-
-    def _argument(self, e: nodes.Expr, name: str) -> nodes.Expr:
-        if self.mode is Mode.PRIMAL:
-            return self._watched(e, name)
-        return self._arguments(e)
 
     def _is_settled(self, e: nodes.Expr) -> bool:
         """True if `e` consists of constants and watched names."""
@@ -115,21 +108,12 @@ class Watch:
         if isinstance(e, nodes.Const | nodes.Zero):
             return True
         is_negation = isinstance(e, nodes.Apply) and e.op is ops.NEG
-        if is_negation or isinstance(
-            e,
-            nodes.Field
-            | nodes.Swizzle
-            | nodes.Element
-            | nodes.Construct
-            | nodes.Splat
-            | nodes.Detach,
-        ):
-            return all(self._is_settled(child) for child in children(e))
-        return False
+        is_composed = is_negation or isinstance(e, _COMPOSED)
+        return is_composed and all(map(self._is_settled, children(e)))
 
 
 def _root(e: nodes.Expr) -> str:
     """The name of which `e` is a part, or empty."""
-    while isinstance(e, nodes.Field | nodes.Swizzle | nodes.Element):
+    while isinstance(e, _PARTS):
         e = e.value
     return e.name if isinstance(e, nodes.Var) else ""
