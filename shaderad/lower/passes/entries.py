@@ -112,7 +112,7 @@ class PassEntry(ABC):
     words: Mapping[str, str]
     """The size that each word holds (lower/passes/rows.py)."""
     start: str = ""
-    """The array of values that come first: those of rows, or the prefixes of their chunks."""
+    """The array of initial values: one a row, or the prefix of each chunk; empty for none."""
     epilogue: Function | None = None
     """A function of each result, applied before the result is stored."""
     own_uniforms: frozenset[str] = frozenset()
@@ -130,7 +130,7 @@ class PassEntry(ABC):
 
     @property
     def called(self) -> tuple[Function, ...]:
-        """The functions of all results."""
+        """The functions that every result goes through."""
         combine = self.operator.combine
         return (combine,) if self.epilogue is None else (combine, self.epilogue)
 
@@ -237,7 +237,7 @@ class Fold:
         return self.entry.module.word(Word(WordKind.SIZE, self._around.words[name]), name)
 
     def start(self, number: str) -> str:
-        """The text of a value that comes first."""
+        """The text of an initial value."""
         number = f"({number})" if " " in number else number
         state = self._around.operator.state
         return self.entry.loaded(Role.INPUT, self._around.start, state, number)

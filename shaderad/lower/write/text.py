@@ -55,7 +55,7 @@ class Piece:
         self.add(head, "{", *lines, "}")
 
     def guarded(self, head: str, text: str) -> None:
-        """Adds ``head``, an if, else or loop, and its only statement."""
+        """Adds an if, else or loop, whose only statement is `text`."""
         self.add(head)
         self._depth += 1
         self.add(text)
