@@ -14,7 +14,6 @@ from shaderad.lower.bindings import Mode
 from shaderad.lower.prepare.known import Folded, folded_names
 from shaderad.lower.prepare.watches import Watch
 from shaderad.lower.write.expressions import ExpressionWriter
-from shaderad.lower.write.module import Module
 from shaderad.lower.write.statements import WRITERS
 from shaderad.lower.write.text import Piece
 from shaderad.rules.composing import holds_array
