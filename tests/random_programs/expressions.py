@@ -79,7 +79,7 @@ class Expressions(Parts):
 
     def call(self, t: Type, depth: int) -> str | None:
         """A call that gives `t`; `None` where nothing does."""
-        able = [f for f in self._scope.functions if f.result == t and self._can_call(f)]
+        able = self.callable(t)
         if not able:
             return None
         function = self._choices.of(able)
@@ -88,11 +88,17 @@ class Expressions(Parts):
             return self._forward(function, depth)
         return self.call_of(function, depth)
 
-    def call_of(self, function: FunctionName, depth: int) -> str:
+    def callable(self, t: Type) -> list[FunctionName]:
+        """The functions that give `t` and may be called here."""
+        return [f for f in self._scope.functions if f.result == t and self._can_call(f)]
+
+    def call_of(self, function: FunctionName, depth: int, shared: str = "") -> str:
+        """A call; `shared` is the argument of all parameters that take a float."""
         if not function.is_pure:
             self._scope.is_pure = False
         args = ", ".join(
-            self._argument(function, k, depth) for k in range(len(function.parameters))
+            shared if shared and t == FLOAT else self._argument(function, k, depth)
+            for k, (_, t) in enumerate(function.parameters)
         )
         if function.owner is None:
             return f"{function.name}({args})"

@@ -93,12 +93,27 @@ class Statements:
             (1 if can_loop else 0, self._sum_loop), (5, self._write_array), (1, self._swap),
             (8 if deep else 2, self._jump), (1, self._unpack), (1, self._effect),
             (1, self._copy_and_change), (1, self._assert), (1, self._print), (1, self._pull),
+            (2 if can_loop else 0, self._share),
         ])  # fmt: skip
         kind(indent)
 
     def _depth(self) -> int:
         """Of a right-hand side. Deep ones take the compiler long and add little."""
         return 3 if self._choices.chance(25) else 2
+
+    def _share(self, indent: str) -> None:
+        """A local that is used both before a block and by a call inside of it."""
+        able = self._write.callable(FLOAT)
+        if not able:
+            self._new(indent)
+            return
+        shared = self._declare(FLOAT, self._write.value(FLOAT, 2), indent)
+        total = self._declare(FLOAT, f"{shared} * {self._write.leaf(FLOAT)}", indent)
+        k = self._scope.names.fresh("k")
+        heads = (f"if {self._write.condition(2)}:", f"for {k} in range(2):")
+        self._line(indent, self._choices.of(heads))
+        call = self._write.call_of(self._choices.of(able), 2, shared)
+        self._line(indent + INDENT, f"{total} += {call}")
 
     # -- assignments --------------------------------------------------------------------------
 
