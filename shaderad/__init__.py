@@ -22,7 +22,7 @@ from shaderad.names import FORMS, INTRINSICS
 if TYPE_CHECKING:  # What `_LATER` imports.
     from shaderad import optim as optim
     from shaderad.arrays.arrays import *
-    from shaderad.arrays.pointers import *
+    from shaderad.arrays.trees import *
     from shaderad.bundle import *
     from shaderad.bundle.read.loading import *
     from shaderad.check.gradient import *
@@ -43,7 +43,7 @@ _LATER = {
     "shaderad.runtime.devices": ("DeviceInfo", "devices"),
     "shaderad.arrays.arrays": ("Array", "array"),
     "shaderad.device.devices": ("Device", "open_device"),
-    "shaderad.arrays.pointers": ("pointer",),
+    "shaderad.arrays.trees": ("pointer",),
     "shaderad.differentiate.transforms": (
         "grad",
         "hvp",

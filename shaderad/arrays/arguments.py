@@ -7,16 +7,17 @@ on a device is converted without being asked for.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 from shaderad.arrays.arrays import Array, Shape, uploaded
-from shaderad.arrays.traced_sizes import outside_limits
+from shaderad.arrays.traced_sizes import items_of, outside_limits
+from shaderad.arrays.trees import struct_fields
 from shaderad.device.devices import Device, check_same
 from shaderad.device.words import uniform_words
 from shaderad.diagnostics import error
 from shaderad.ir import types
-from shaderad.language.structs import check_fields, info_of
+from shaderad.language.structs import check_fields
 from shaderad.runtime import buffers
 
 
@@ -59,7 +60,7 @@ def as_element(given: Array, element: types.Type, name: str) -> Array:
 
 
 def is_same_struct(found: types.Type, wanted: types.Type) -> bool:
-    """Whether two structs differ in their class only, not in their fields."""
+    """True if two structs differ in their class only, not in their fields."""
     return (
         isinstance(found, types.Struct)
         and isinstance(wanted, types.Struct)
@@ -89,14 +90,14 @@ def at_path(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     Raises:
         ShapeError: SR0369, where a field is missing.
     """
-    found = values[path[0]]
+    value = values[path[0]]
     for depth, field in enumerate(path[1:], start=1):
-        fields = struct_fields(found) or {}
+        fields = struct_fields(value) or {}
         if field not in fields:
-            what = f"a `{type(found).__name__}`"
+            what = f"a `{type(value).__name__}`"
             raise error("SR0369", name=".".join(path[:depth]), field=field, found=what)
-        found = fields[field]
-    return found
+        value = fields[field]
+    return value
 
 
 def check_struct(given: Any, t: types.Struct, name: str) -> None:
@@ -114,43 +115,18 @@ def normalised_shape(given: Any, name: str) -> Shape:
     Raises:
         ShapeError: SR0370 for what is no whole number, SR0371 for negative or too large ones.
     """
-    is_many = isinstance(given, tuple | list)
-    items = tuple(cast("Sequence[Any]", given)) if is_many else (given,)
     shape: list[int] = []
-    for item in items:
+    for item in items_of(given):
         try:
             extent = operator.index(item)
         except TypeError:
-            raise error("SR0370", name=name, found=repr(item)) from None
-        if isinstance(item, bool):
+            extent = None
+        if extent is None or isinstance(item, bool):
             raise error("SR0370", name=name, found=repr(item))
         shape.append(extent)
     total = 1
     for extent in shape:
         total *= max(extent, 0)
-        if (
-            extent < 0
-            or extent > buffers.ELEMENT_COUNT_LIMIT
-            or total > buffers.ELEMENT_COUNT_LIMIT
-        ):
+        if extent < 0 or max(extent, total) > buffers.ELEMENT_COUNT_LIMIT:
             raise outside_limits(None, name, given, is_negative=extent < 0)
     return tuple(shape)
-
-
-def struct_fields(value: Any) -> dict[str, Any] | None:
-    """The fields of a host struct or of a dict that stands for one; `None` for anything else."""
-    if isinstance(value, dict):
-        return cast("dict[str, Any]", value)
-    info = None if isinstance(value, type) else info_of(value)
-    return None if info is None else {name: getattr(value, name) for name in info.annotations}
-
-
-def rebuilt(like: Any, fields: dict[str, Any]) -> Any:
-    """A struct or dict like `like` with other fields."""
-    if isinstance(like, dict):
-        return fields
-    # Not by calling its class, which makes one array of arrays.
-    made: Any = object.__new__(cast("Any", type(like)))
-    for name, value in fields.items():
-        setattr(made, name, value)
-    return made

@@ -8,24 +8,22 @@ first look at its results.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from shaderad.arrays.dtypes import ArrayAnnotation, element_type, shown_dtype
+from shaderad.arrays.dtypes import ArrayAnnotation, element_type, shown_dtype, unknown_attribute
 from shaderad.arrays.operators import ArrayOperators
-from shaderad.arrays.pointers import StructArray, is_pointer_structs
+from shaderad.arrays.trees import StructArray, is_pointer_structs
 from shaderad.device.devices import Device, asked_device, current_device
-from shaderad.device.lines import user_span
-from shaderad.diagnostics import Error, error
-from shaderad.diagnostics.foreign_names import remedy_for_attribute
+from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
-from shaderad.ir import ops, types
+from shaderad.ir import types
 from shaderad.language.annotations import HostVector
 from shaderad.runtime import buffers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from shaderad.runtime import DeviceBuffer
     from shaderad.trace.tape import Trace
@@ -35,12 +33,6 @@ __all__ = ["Array", "array"]
 Shape = tuple[int, ...]
 
 
-class Deferred(Protocol):
-    """Work that makes an array's content, done at the first look at it."""
-
-    def run(self) -> None: ...
-
-
 @api_class
 class Array(ArrayOperators):
     """An array on a device. Made by `sad.array` and by kernel calls; content never changes.
@@ -48,11 +40,12 @@ class Array(ArrayOperators):
     Attributes:
         element: The element type as the IR knows it; `dtype` is what users write for it.
         device: Where it lives.
+        given_vector: The type of the one vector or matrix it was given as: ``float3(1, 2, 3)``.
         trace: The transformed function that computes with it, while that runs.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_offset", "_pending", "_shape", "_vector", "device",
-                 "element", "trace")  # fmt: skip
+    __slots__ = ("__weakref__", "_buffer", "_offset", "_pending", "_shape", "device",
+                 "element", "given_vector", "trace")  # fmt: skip
 
     def __init__(
         self,
@@ -61,9 +54,9 @@ class Array(ArrayOperators):
         shape: Shape,
         buffer: DeviceBuffer | None,
         offset: int = 0,
-        pending: Deferred | None = None,
+        pending: Callable[[], None] | None = None,
     ) -> None:
-        # pending: what fills in the content of an array that has no buffer yet.
+        # pending: fills in an array that has no buffer yet, at the first look at its content.
         self.device = device
         self.element = element
         self._shape = shape
@@ -71,7 +64,7 @@ class Array(ArrayOperators):
         self.trace: Trace | None = None
         self._buffer = buffer
         self._pending = pending
-        self._vector: types.Type | None = None
+        self.given_vector: types.Type | None = None
 
     def __class_getitem__(cls, wanted: Any) -> ArrayAnnotation:
         """The annotation ``sad.Array[float3, "h", "w"]`` of a graph function's argument.
@@ -128,7 +121,7 @@ class Array(ArrayOperators):
         """Has it computed, if it waits for someone to look at it."""
         pending = self._pending  # read once: another thread may fill the array in meanwhile
         if pending is not None:
-            pending.run()
+            pending()
 
     def fill_in(self, buffer: DeviceBuffer, offset: int = 0) -> None:
         """Gives a pending array its content."""
@@ -154,7 +147,7 @@ class Array(ArrayOperators):
         """Wraps a buffer that the runtime's own library made; nothing is copied.
 
         Args:
-            native: A `wgpu.GPUBuffer` or `slangpy.Buffer` of the same device.
+            native: A `wgpu.GPUBuffer` or `slangpy.DeviceBuffer` of the same device.
             dtype: Element type of the content.
             shape: Extents; without one, a single axis over all that fits.
             device: Default: the current one.
@@ -170,10 +163,10 @@ class Array(ArrayOperators):
         buffer = device.runtime.wrap(native)
         if shape is None:
             shape = (buffer.byte_count // types.byte_count(t),)
-        found = Array(device, t, normalised_shape(shape, "shape"), buffer)
-        if found.byte_count > buffer.byte_count:
-            raise error("SR0359", needed=found.byte_count, found=buffer.byte_count)
-        return found
+        result = Array(device, t, normalised_shape(shape, "shape"), buffer)
+        if result.byte_count > buffer.byte_count:
+            raise error("SR0359", needed=result.byte_count, found=buffer.byte_count)
+        return result
 
     def __len__(self) -> int:
         if not self.shape:
@@ -215,8 +208,8 @@ class Array(ArrayOperators):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         self.check_readable("conversion to NumPy")
-        found = self.numpy()
-        return found if dtype is None else found.astype(dtype)
+        content = self.numpy()
+        return content if dtype is None else content.astype(dtype)
 
     def item(self) -> Any:
         """The one element as a Python number.
@@ -285,20 +278,17 @@ class Array(ArrayOperators):
         from shaderad.functions import elements
         from shaderad.functions.run_operator import run_operator
 
-        return (
-            run_operator(elements.selected, self, name)
-            if elements.has_part(self.element, name)
-            else None
-        )
+        has_part = elements.has_part(self.element, name)
+        return run_operator(elements.selected, self, name) if has_part else None
 
     def __getattr__(self, name: str) -> Array:
         """``x.y``, ``x.xz``, ``x.field``: that part of every element."""
         if name.startswith("_"):
             raise AttributeError(name)  # Protocols of other libraries that arrays do not have.
-        found = self._selected(name)
-        if found is None:
+        part = self._selected(name)
+        if part is None:
             raise unknown_attribute(self.element, name)
-        return found
+        return part
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise error("SR0384", what="written to from Python",
@@ -309,14 +299,9 @@ class Array(ArrayOperators):
             raise error("SR0360", what="iteration")
         return (self[k] for k in range(len(self)))
 
-    @property
-    def given_vector(self) -> types.Type | None:
-        """The type of the one vector or matrix that the array was given as: ``float3(1, 2, 3)``."""
-        return self._vector
-
     def noted_as(self, vector: types.Type | None) -> Self:
-        """The same array, which was given as a vector of the host."""
-        self._vector = vector
+        """The same array, which was given as one vector or matrix of the host: ``float2(1, 2)``."""
+        self.given_vector = vector
         return self
 
     def aligned(self) -> Array:
@@ -332,18 +317,12 @@ class Array(ArrayOperators):
         """The bytes after the first `skipped` as another array; a trace does not see it."""
         if self._pending is None:
             return Array(self.device, element, shape, self._buffer, self._offset + skipped)
-        view = Array(self.device, element, shape, None)
-        view._pending = _ViewOfPending(view, self, skipped)
+
+        def fill() -> None:
+            view.fill_in(self.buffer, self.offset + skipped)
+
+        view = Array(self.device, element, shape, None, pending=fill)
         return view
-
-
-def unknown_attribute(element: types.Type, name: str) -> Error:
-    """SR0290, with the function that other libraries have as a method."""
-    from shaderad.functions import public
-
-    functions = {*ops.PUBLIC, *vars(public)}
-    remedy = remedy_for_attribute(name, functions)
-    return error("SR0290", user_span(), element=element, name=name, remedy=remedy)
 
 
 def vector_of(given: Any) -> types.Type | None:
@@ -351,17 +330,6 @@ def vector_of(given: Any) -> types.Type | None:
     if isinstance(given, HostVector):
         return given.element
     return given.given_vector if isinstance(given, Array) else None
-
-
-class _ViewOfPending:
-    """Fills in a view once its source has content."""
-
-    def __init__(self, view: Array, source: Array, skipped: int) -> None:
-        self.view, self.source, self.skipped = view, source, skipped
-
-    def run(self) -> None:
-        buffer = self.source.buffer
-        self.view.fill_in(buffer, self.source.offset + self.skipped)
 
 
 @api_boundary
@@ -388,6 +356,8 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
 
 def array_called(name: str, data: Any, dtype: Any = None, device: Device | None = None) -> Array:
     """`array`, of what messages call `name`."""
+    from shaderad.trace.traced import current_trace
+
     if is_pointer_structs(data):
         # Where their pointers lead is known when a kernel reads them. Typed as what users see.
         return cast("Array", StructArray(data))
@@ -401,17 +371,12 @@ def array_called(name: str, data: Any, dtype: Any = None, device: Device | None 
     t = buffers.inferred_type(buffers.as_numpy(data, name)) if dtype is None else None
     t = t or element_type(dtype)
     storage, shape = buffers.to_storage(data, t, name)
-    return _noted(uploaded(device, t, storage, shape))
-
-
-def _noted(made: Array) -> Array:
-    """An array that a function makes while it is traced is a constant of its graph."""
-    from shaderad.trace.traced import current_trace
-
+    result = uploaded(device, t, storage, shape)
     trace = current_trace()
     if trace is not None:
-        trace.constants.append(made)
-    return made
+        # An array that a function makes while it is traced is a constant of its graph.
+        trace.constants.append(result)
+    return result
 
 
 def uploaded(device: Device, t: types.Type, storage: np.ndarray[Any, Any], shape: Shape) -> Array:

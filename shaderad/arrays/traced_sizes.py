@@ -6,6 +6,7 @@ Invariant: a size answers a question only where the answer is the same for every
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -15,6 +16,31 @@ from shaderad.diagnostics import Error, Span, error
 from shaderad.ir import sizes
 from shaderad.ir.sizes import Shape, Size
 from shaderad.runtime.buffers import ELEMENT_COUNT_LIMIT
+
+_Binary = Callable[[Any, Any], Any]
+
+
+def _arithmetic(compute: Callable[[Size, Size], Size]) -> tuple[_Binary, _Binary]:
+    """The method of the left operand, and that of the right one."""
+
+    def method(self: Any, other: Any) -> Any:
+        left, right = size_or_none(self), size_or_none(other)
+        return NotImplemented if left is None or right is None else shown(compute(left, right))
+
+    return method, lambda self, other: method(other, self)
+
+
+def _comparison(compare: Callable[[int, int], bool], symbol: str) -> Callable[[Any, Any], bool]:
+    def method(self: TracedSize, other: Any) -> bool:
+        size = size_or_none(other)
+        if size is None:
+            return NotImplemented
+        difference = sizes.subtract(self.size, size)
+        if not isinstance(difference, int):
+            self.refuse(f"`{symbol}`")
+        return compare(difference, 0)
+
+    return method
 
 
 class TracedSize:
@@ -31,29 +57,10 @@ class TracedSize:
     def __hash__(self) -> int:
         return hash(self.size)
 
-    def __add__(self, other: Any) -> Any:
-        return _made(sizes.add, self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return _made(sizes.add, other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return _made(sizes.subtract, self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _made(sizes.subtract, other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return _made(sizes.multiply, self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return _made(sizes.multiply, other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return _made(sizes.floor_divide, self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return _made(sizes.floor_divide, other, self)
+    __add__, __radd__ = _arithmetic(sizes.add)
+    __sub__, __rsub__ = _arithmetic(sizes.subtract)
+    __mul__, __rmul__ = _arithmetic(sizes.multiply)
+    __floordiv__, __rfloordiv__ = _arithmetic(sizes.floor_divide)
 
     def __mod__(self, other: Any) -> Any:
         return self - self // other * other
@@ -61,46 +68,24 @@ class TracedSize:
     def __neg__(self) -> Any:
         return 0 - self
 
-    def __eq__(self, other: object) -> bool:
-        return self._compared(other, operator.eq, "==")
-
-    def __ne__(self, other: object) -> bool:
-        return self._compared(other, operator.ne, "!=")
-
-    def __lt__(self, other: Any) -> bool:
-        return self._compared(other, operator.lt, "<")
-
-    def __le__(self, other: Any) -> bool:
-        return self._compared(other, operator.le, "<=")
-
-    def __gt__(self, other: Any) -> bool:
-        return self._compared(other, operator.gt, ">")
-
-    def __ge__(self, other: Any) -> bool:
-        return self._compared(other, operator.ge, ">=")
+    __eq__, __ne__ = _comparison(operator.eq, "=="), _comparison(operator.ne, "!=")
+    __lt__, __gt__ = _comparison(operator.lt, "<"), _comparison(operator.gt, ">")
+    __le__, __ge__ = _comparison(operator.le, "<="), _comparison(operator.ge, ">=")
 
     def __int__(self) -> int:
-        self._refuse("`int()`")
+        self.refuse("`int()`")
 
     def __index__(self) -> int:  # noqa: PLE0305 - it raises
-        self._refuse("`range()`, a list index, or any other use as a plain int")
+        self.refuse("`range()`, a list index, or any other use as a plain int")
 
     def __bool__(self) -> bool:  # noqa: PLE0304 - it raises
-        self._refuse("a condition")
+        self.refuse("a condition")
 
     def __float__(self) -> float:
-        self._refuse("`float()`")
+        self.refuse("`float()`")
 
-    def _compared(self, other: Any, compare: Any, symbol: str) -> bool:
-        found = size_or_none(other)
-        if found is None:
-            return NotImplemented
-        difference = sizes.subtract(self.size, found)
-        if not isinstance(difference, int):
-            self._refuse(f"`{symbol}`")
-        return compare(difference, 0)
-
-    def _refuse(self, what: str) -> NoReturn:
+    def refuse(self, what: str) -> NoReturn:
+        """Raises SR0320: the answer to `what` depends on the call."""
         raise error("SR0320", user_span(), size=self.size, what=what)
 
 
@@ -124,12 +109,12 @@ def size_of(given: Any, name: str) -> Size:
     Raises:
         ShapeError: SR0370 for what is no whole number, SR0371 for negative ones.
     """
-    found = size_or_none(given)
-    if found is None:
+    size = size_or_none(given)
+    if size is None:
         raise error("SR0370", user_span(), name=name, found=repr(given))
-    if isinstance(found, int) and not 0 <= found <= ELEMENT_COUNT_LIMIT:
-        raise outside_limits(user_span(), name, given, is_negative=found < 0)
-    return found
+    if isinstance(size, int) and not 0 <= size <= ELEMENT_COUNT_LIMIT:
+        raise outside_limits(user_span(), name, given, is_negative=size < 0)
+    return size
 
 
 def shape_of(given: Any, name: str = "shape") -> Shape:
@@ -151,10 +136,3 @@ def shown_shape(shape: Shape) -> str:
     """A shape in a message."""
     inner = ", ".join(map(str, shape))
     return f"({inner},)" if len(shape) == 1 else f"({inner})"
-
-
-def _made(compute: Any, left: Any, right: Any) -> Any:
-    first, second = size_or_none(left), size_or_none(right)
-    if first is None or second is None:
-        return NotImplemented
-    return shown(compute(first, second))

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shaderad.arrays import trees
-from shaderad.arrays.arguments import rebuilt, struct_fields
 from shaderad.arrays.arrays import Array, array
-from shaderad.arrays.pointers import HostPointer, is_pointer_structs
+from shaderad.arrays.trees import HostPointer, is_pointer_structs, rebuilt, struct_fields
 from shaderad.execute.call import is_given
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable

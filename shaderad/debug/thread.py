@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from shaderad.arrays.arguments import at_path, normalised_shape, struct_fields
+from shaderad.arrays.arguments import at_path, normalised_shape
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.trees import struct_fields
 from shaderad.bodies.outputs import axes_of_launch
 from shaderad.debug.bodies import Calls
 from shaderad.debug.values import Classes, checked, copied, fitted, from_numpy, zero

@@ -9,41 +9,34 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Mapping
-from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shaderad.device.foreseen import Foreseen, lowered_now
-from shaderad.device.kernel_facts import KernelFacts
-from shaderad.device.lines import AtUserLine
-from shaderad.device.prebuilt import PrebuiltKernel
-from shaderad.device.prints import HEADER_BYTES as PRINT_HEADER_BYTES
-from shaderad.device.prints import PRINT_BYTES, has_prints, printed
 from shaderad.device.reports import (
     HEADER_BYTES,
+    PRINT_BYTES,
+    PRINT_HEADER_BYTES,
     REPORT_BYTES,
     Report,
     combined,
     decoded,
     error_of,
+    has_prints,
     lowest,
+    printed,
     unknown_report,
 )
-from shaderad.device.weak_keys import WeakKeys
-from shaderad.diagnostics import CompileError, Error, error
-from shaderad.diagnostics.progress import Work
+from shaderad.device.stages import Stages
+from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.lower.bindings import Lowered, Mode, Site, Variant
 from shaderad.runtime import open_runtime
 from shaderad.runtime.process import call_in_children, turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from shaderad.ir import nodes
-    from shaderad.ir.sizes import Size
-    from shaderad.runtime import Capabilities, DeviceBuffer, Pipeline, Runtime
+    from shaderad.runtime import Capabilities, DeviceBuffer, Runtime
 
 __all__ = ["Device", "open_device"]
 
@@ -52,34 +45,6 @@ T = TypeVar("T")
 # Recorded dispatches wait for company, because a submission costs more than a dispatch; the
 # device should not stay idle for long either.
 DISPATCHES_A_SUBMISSION = 64
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One dispatch of a mode, ready but for its buffers and words."""
-
-    lowered: Lowered
-    pipeline: Pipeline
-    site_base: int
-    """Where its report sites start in the device's table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The part of a `Variant` that a launch decides; the device decides the rest."""
-
-    mode: Mode
-    bounds: str
-    checks: str
-    launch_shaped: frozenset[str]
-    device_uniforms: frozenset[str]
-    wanted: frozenset[str] = frozenset()
-    accumulate: bool = False
-    natural: frozenset[Size] = frozenset()
-    """What is known of indices: see `bodies/ranges.py`."""
-    with_results: bool = False
-    is_one_thread: bool = False
-    """Of derivatives alone: code of the primal is the same for any launch."""
 
 
 class Device:
@@ -94,10 +59,7 @@ class Device:
         self.is_closed = False
         self._renew_lock()
         call_in_children(self._renew_lock)
-        self._stages: WeakKeys[nodes.Kernel, dict[Choice, tuple[Stage, ...]]] = WeakKeys()
-        self._foreseen: WeakKeys[nodes.Kernel, dict[Choice, Foreseen]] = WeakKeys()
-        self._facts: WeakKeys[nodes.Kernel, KernelFacts] = WeakKeys()
-        self._sites: list[tuple[str, Site]] = []
+        self.stages = Stages(runtime)
         self._report: DeviceBuffer | None = None
         self._prints: DeviceBuffer | None = None
         self._may_have_reports = False
@@ -140,8 +102,7 @@ class Device:
     def close(self) -> None:
         """Ends the device; using it or its arrays afterwards is a `DeviceError`."""
         self.is_closed = True
-        self._stages.clear()
-        self._foreseen.clear()
+        self.stages.clear()
         self._kept.clear()
         self.runtime.close()
 
@@ -202,14 +163,14 @@ class Device:
         if not has_prints(header):
             return ""
         (raw,) = self.runtime.read([(buffer, 0, PRINT_BYTES)])
-        text = printed(raw, lambda number: self._sites[number])
+        text = printed(raw, self.stages.sites.__getitem__)
         self.runtime.zero(buffer)
         return text
 
     def _read_with(
         self, buffer: DeviceBuffer | None, requests: Sequence[tuple[DeviceBuffer, int, int]]
     ) -> tuple[list[Error], list[memoryview]]:
-        """What kernels reported into `buffer`, which is cleared, and what is asked for."""
+        """The reports in `buffer`, which is cleared, and the content that is asked for."""
         if buffer is None:
             return [], self.runtime.read(requests)
         *found, raw = self.runtime.read([*requests, (buffer, 0, HEADER_BYTES)])
@@ -223,9 +184,9 @@ class Device:
         return [self._error_of(report)], found
 
     def _error_of(self, report: Report) -> Error:
-        if not 0 <= report.site < len(self._sites):
+        if not 0 <= report.site < len(self.stages.sites):
             return unknown_report(report)
-        kernel, site = self._sites[report.site]
+        kernel, site = self.stages.sites[report.site]
         return error_of(kernel, site, report)
 
     def report_buffer(self) -> DeviceBuffer:
@@ -266,90 +227,11 @@ class Device:
         self._noted.append(failure)
 
     def kept(self, make: Callable[[Device], T]) -> T:
-        """What `make` made of this device when it was first asked for."""
+        """The result of ``make(device)``, which is called once."""
         with self._lock:
             if make not in self._kept:
                 self._kept[make] = make(self)
             return self._kept[make]
-
-    def facts(self, kernel: nodes.Kernel) -> KernelFacts:
-        """What launches ask of `kernel`."""
-        return self._facts.get(kernel) or self._facts.setdefault(kernel, KernelFacts(kernel))
-
-    def stages(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
-        """The dispatches of `kernel` for `choice`, lowered and compiled once."""
-        by_choice = self._stages.get(kernel)
-        if by_choice is not None and choice in by_choice:
-            return by_choice[choice]
-        with self._lock:
-            by_choice = self._stages.setdefault(kernel, {})
-            if choice not in by_choice:
-                with Work(kernel.name, "lowering"):
-                    by_choice[choice] = self._made(kernel, choice)
-            return by_choice[choice]
-
-    def has_stages(self, kernel: nodes.Kernel, mode: Mode) -> bool:
-        """Whether `kernel` has been run in `mode`."""
-        return any(choice.mode is mode for choice in self._stages.get(kernel) or ())
-
-    def foresee(self, kernel: nodes.Kernel, choice: Choice) -> None:
-        """Begins to lower and to compile, beside what goes on, what `stages` will be asked for."""
-        if isinstance(kernel, PrebuiltKernel):
-            return
-        with self._lock:
-            by_choice = self._foreseen.setdefault(kernel, {})
-            if choice not in by_choice:
-                variant = self.variant(choice)
-                by_choice[choice] = Foreseen(kernel, choice.mode, variant, self.runtime)
-
-    def _made(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
-        if not isinstance(kernel, PrebuiltKernel):
-            return self._lowered(kernel, choice)
-        refusal: Error | None = None
-        for dispatches in kernel.dispatches(choice, self.capabilities):
-            try:
-                return tuple(self.stage(one, kernel.name) for one in dispatches)
-            except CompileError as failure:
-                refusal = refusal or failure  # naga may take the code of another target.
-        assert refusal is not None
-        raise refusal
-
-    def _lowered(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
-        # Kernels of ours have no line: array functions run by them do.
-        with nullcontext() if kernel.reported_name else AtUserLine():
-            foreseen = self._foreseen.setdefault(kernel, {}).pop(choice, None)
-            lowered = None if foreseen is None else foreseen.found()
-            if lowered is None:
-                lowered = lowered_now(kernel, choice.mode, self.variant(choice))
-            return tuple(self.stage(one, kernel.reported_name) for one in lowered)
-
-    def stage(self, lowered: Lowered, kernel: str) -> Stage:
-        """A lowered program, compiled; reports name `kernel`, where it is not empty."""
-        pipeline = self.runtime.pipeline(lowered.program)
-        site_base = len(self._sites)
-        self._sites += [(kernel, site) for site in lowered.sites]
-        return Stage(lowered, pipeline, site_base)
-
-    def variant(self, choice: Choice) -> Variant:
-        """`choice` on this device."""
-        known = self.capabilities
-        return Variant(
-            wanted=choice.wanted,
-            bounds=choice.bounds,
-            checks=choice.checks,
-            launch_shaped=choice.launch_shaped,
-            device_uniforms=choice.device_uniforms,
-            accumulate=choice.accumulate,
-            natural=choice.natural,
-            with_results=choice.with_results,
-            is_one_thread=choice.is_one_thread,
-            atomics=known.atomics,
-            subgroups="subgroups" in known.features,
-            storage_buffer_limit=known.storage_buffer_limit,
-            is_parallel=known.is_parallel,
-            host=f"`{known.adapter}`",
-            features=known.features,
-        )
 
 
 _entered: ContextVar[tuple[Device, ...]] = ContextVar("shaderad_devices", default=())
@@ -362,7 +244,7 @@ class _Default:
     lock: threading.Lock
     device: Device | None = None
     is_opened: bool = False
-    """Whether the program opened it, or chose it by `use`."""
+    """True if the program opened it, or chose it by `use`."""
 
     def renew_lock(self) -> None:
         """In a forked process: whoever had the lock goes on in the parent alone."""
@@ -370,7 +252,7 @@ class _Default:
 
     @property
     def gives_way(self) -> bool:
-        """Whether the next device that is opened takes its place."""
+        """True if the next device that is opened takes its place."""
         device = self.device
         return device is None or not self.is_opened or device.is_closed or device.runtime.is_lost
 
@@ -408,7 +290,7 @@ def open_device(
 
 
 def asked_device(asked: Any) -> Device | None:
-    """What was given as ``device=``; `None` where nothing was.
+    """The argument ``device=``; `None` if there is none.
 
     Raises:
         DeviceError: SR0651 for anything but a device.

@@ -1,4 +1,4 @@
-"""Where in the user's program an array operation stands: the nearest frame outside of shaderad."""
+"""An array operation -> its line in the user's program: the nearest frame outside of shaderad."""
 
 from __future__ import annotations
 

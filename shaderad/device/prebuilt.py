@@ -6,20 +6,22 @@ make is refused, never replaced by something close to it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+import math
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from shaderad.device.built_targets import Entry, Offer
+from shaderad.compiler.artifact import BindingAccess
 from shaderad.diagnostics import Error, error
 from shaderad.ir import nodes
 from shaderad.lower.bindings import Lowered, Mode
 
 if TYPE_CHECKING:
     from shaderad.bodies.outputs import Axis
-    from shaderad.device.devices import Choice
+    from shaderad.device.stages import Choice
     from shaderad.runtime import Capabilities
+
 
 Dispatches = tuple[Lowered, ...]
 
@@ -58,8 +60,8 @@ class BuiltModes:
 
     def offer(self, mode: Mode) -> Offer[Dispatches] | str:
         """The dispatches of a mode, or why there are none."""
-        found = self.by_mode.get(mode, ())
-        return Offer(found, found) if found else self.why_not.get(mode, NOT_BUILT)
+        dispatches = self.by_mode.get(mode, ())
+        return Offer(dispatches, dispatches) if dispatches else self.why_not.get(mode, NOT_BUILT)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,7 +71,7 @@ class PrebuiltKernel(nodes.Kernel):
     is_built: bool = True
     folder: str
     bounds: str
-    """What an index out of range does; it was decided when the kernel was built."""
+    """The treatment of indices out of range, decided when the kernel was built."""
     launch_shaped: frozenset[str]
     """Out arrays that its code takes to have the launch's shape."""
     wanted: frozenset[str]
@@ -79,7 +81,7 @@ class PrebuiltKernel(nodes.Kernel):
     """For each Index the axes of arrays that are as long as the launch."""
 
     def dispatches(self, choice: Choice, known: Capabilities) -> list[Dispatches]:
-        """What can stand for `choice` on a device, the best first; not empty.
+        """The dispatches for `choice` by each target that the device runs, best first; not empty.
 
         Raises:
             DeviceError: SR0724, where no target of the build runs on the device.
@@ -89,24 +91,23 @@ class PrebuiltKernel(nodes.Kernel):
         """
         self._check(choice)
         offers = {target: modes.offer(choice.mode) for target, modes in self.by_target.items()}
-        found = Entry(self.name, self.folder, choice.mode, offers).serving(known)
+        serving = Entry(self.name, self.folder, choice.mode, offers).serving(known)
         if choice.mode in (Mode.BACKWARD, Mode.FORWARD):
+            path_by_name = {x.name: x.path for x in (*self.buffers, *self.uniforms)}
             for name in sorted(choice.wanted - self.wanted):
-                raise error("SR0748", kernel=self.name, name=self._shown(name))
-        return found
-
-    def _shown(self, name: str) -> str:
-        """A buffer or uniform as Python reaches it."""
-        inputs = (*self.buffers, *self.uniforms)
-        return next((".".join(one.path) for one in inputs if one.name == name), name)
+                path = ".".join(path_by_name.get(name, (name,)))
+                raise error("SR0748", kernel=self.name, name=path)
+        return serving
 
     def _check(self, choice: Choice) -> None:
-        if choice.bounds != self.bounds:
-            raise error("SR0726", kernel=self.name, name="bounds", found=repr(choice.bounds),
-                        wanted=repr(self.bounds))  # fmt: skip
-        if choice.checks:
-            raise error("SR0726", kernel=self.name, name="checks", found=repr(choice.checks),
-                        wanted="None")  # fmt: skip
+        options = {
+            "bounds": (choice.bounds, self.bounds),
+            "checks": (choice.checks or None, None),
+        }
+        for name, (asked, built) in options.items():
+            if asked != built:
+                raise error("SR0726", kernel=self.name, name=name, found=repr(asked),
+                            wanted=repr(built))  # fmt: skip
         for name in sorted(choice.launch_shaped ^ self.launch_shaped):
             raise error("SR0727", kernel=self.name, name=name)
         for name in sorted(choice.device_uniforms):
@@ -118,3 +119,87 @@ def used(kernel: nodes.Kernel) -> AbstractContextManager[None]:
     if isinstance(kernel, PrebuiltKernel):
         return used_of_build(kernel.name, kernel.folder)
     return nullcontext()
+
+
+T = TypeVar("T")
+
+# wgpu takes finished code; slangpy compiles the Slang text of whichever target fits the device.
+TARGETS_BY_RUNTIME = {
+    "wgpu": ("spirv", "spirv-core", "wgsl"),
+    "slangpy": ("spirv", "spirv-core", "hlsl", "metal", "wgsl"),
+}
+"""In the order in which they are tried."""
+
+_ADDS_BY_EXCHANGE = "addByExchange<"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer(Generic[T]):
+    """A mode for one target of a build."""
+
+    form: T
+    programs: Sequence[Lowered]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[T]):
+    """A kernel or graph of a folder, in one mode."""
+
+    name: str
+    folder: str
+    mode: Mode
+    offers: Mapping[str, Offer[T] | str]
+    """By target; a text says why the target has none."""
+
+    def serving(self, known: Capabilities) -> list[T]:
+        """The forms that run on a device, best first; not empty.
+
+        Raises:
+            DeviceError: SR0724, where no target of the build runs on the device.
+            DerivativeError: SR0725, where the mode was not built.
+        """
+        wanted = TARGETS_BY_RUNTIME[known.runtime]
+        here = {target: self.offers[target] for target in wanted if target in self.offers}
+        offers = {target: offer for target, offer in here.items() if isinstance(offer, Offer)}
+        lacks = {
+            target: sorted({need for program in offer.programs for need in lacking(program, known)})
+            for target, offer in offers.items()
+        }
+        forms = [offer.form for target, offer in offers.items() if not lacks[target]]
+        if forms:
+            return forms
+        reasons = [offer for offer in here.values() if isinstance(offer, str)]
+        if reasons and not offers:
+            raise without(self.name, self.mode, reasons[0])
+        missing = "; ".join(f"for `{target}` the device lacks {', '.join(needs)}"
+                            for target, needs in lacks.items())  # fmt: skip
+        raise error("SR0724", kernel=self.name, folder=self.folder, adapter=known.adapter,
+                    built=_listed(self.offers), runtime=known.runtime, wanted=_listed(wanted),
+                    missing=missing or "the folder has none of these")  # fmt: skip
+
+
+def without(name: str, mode: Mode, reason: str) -> Error:
+    """SR0725: a mode that was not built."""
+    return error("SR0725", kernel=name, mode=mode.name.lower(), reason=reason)
+
+
+def _listed(targets: Iterable[str]) -> str:
+    return ", ".join(f"`{target}`" for target in targets)
+
+
+def lacking(lowered: Lowered, known: Capabilities) -> list[str]:
+    """The needs of a program that a device lacks."""
+    program = lowered.program
+    missing = [f"`{feature}`" for feature in program.features - known.features]
+    # Mesa's lavapipe, and with it the process, dies of what slangpy makes of the exchange loop.
+    is_deadly = known.runtime == "slangpy" and known.kind == "software"
+    if is_deadly and _ADDS_BY_EXCHANGE in program.slang:
+        missing.append("adds by exchange")
+    count = sum(b.access is not BindingAccess.UNIFORM for b in program.bindings)
+    if count > known.storage_buffer_limit:
+        limit = known.storage_buffer_limit
+        missing.append(f"{count} storage buffers (`{program.name}` binds them, it has {limit})")
+    threads = math.prod(program.workgroup)
+    if threads > known.workgroup_threads_limit:
+        missing.append(f"workgroups of {threads} threads")
+    return missing

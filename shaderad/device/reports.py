@@ -1,9 +1,13 @@
-"""The report buffer of a device -> the error a user sees.
+"""The report buffer of a device -> the error a user sees; its print buffer -> lines on ``stdout``.
 
-Kernels never stop a dispatch. Word 0 counts the threads that met something wrong; the first leaves
-a record in words 1 to 3: site id + 1, index, length. Kernels with `checks` leave longer ones
-in slots of eight words behind this header (shaders/reports.slang), of which the host takes the
-lowest element of the first dispatch: word 5 counts the slots.
+Reports: kernels never stop a dispatch. Word 0 counts the threads that met something wrong; the
+first leaves a record in words 1 to 3: site id + 1, index, length. Kernels with `checks` leave
+longer ones in slots of eight words behind this header (shaders/reports.slang), of which the host
+takes the lowest element of the first dispatch: word 5 counts the slots.
+
+Prints: threads run in any order, so each record says its dispatch, its thread and its number in
+that thread (shaders/prints.slang); lines come in that order. Invariant: what did not fit is
+counted.
 """
 
 from __future__ import annotations
@@ -11,10 +15,16 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from shaderad.diagnostics import Error, error
+from shaderad.ir.shown import words_of
+from shaderad.ir.types import Kind, LocalArray, Matrix, Scalar, Struct, Type, Vector
+from shaderad.language.annotations import NUMPY_BY_KIND
 from shaderad.lower.bindings import Site, SiteKind
 
 HEADER_BYTES = 32
@@ -27,10 +37,10 @@ _SLOT = struct.Struct("<IiiIIIII")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the first report says."""
+    """The first record of the report buffer."""
 
     count: int
-    """Of all reports since the buffer was cleared."""
+    """All reports since the buffer was cleared."""
     site: int
     """Position in the device's table of sites."""
     index: int
@@ -142,3 +152,104 @@ def error_of(kernel: str, site: Site, report: Report) -> Error:
         length=report.length,
         count=report.count,
     )
+
+
+# -- prints ------------------------------------------------------------------------------------
+
+PRINT_BYTES = 1 << 20
+"""The whole buffer; `printCapacity` of shaders/prints.slang follows from it."""
+PRINT_HEADER_BYTES = 16
+_PRINT_HEADER = struct.Struct("<III")
+_PRINT_RECORD = struct.Struct("<7I")
+
+SiteOf = Callable[[int], tuple[str, Site]]
+"""The kernel and place of a number in the device's table."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    launch: int
+    thread: int
+    number: int
+    place: str
+    text: str
+
+
+def has_prints(header: memoryview | bytes) -> bool:
+    """True if any thread has printed since the buffer was cleared."""
+    return any(_PRINT_HEADER.unpack_from(header))
+
+
+def printed(raw: memoryview | bytes, site_of: SiteOf) -> str:
+    """The lines that threads printed, as one text.
+
+    Each line begins with kernel, thread and Python line; one whose end is not a new line is
+    continued by the next of its thread.
+    """
+    records = sorted(_records(raw, site_of), key=lambda r: (r.launch, r.thread, r.number))
+    parts: list[str] = []
+    last: _Record | None = None
+    for record in records:
+        is_open = last is not None and not last.text.endswith("\n")
+        owner = (record.launch, record.thread)
+        follows = is_open and last is not None and owner == (last.launch, last.thread)
+        if is_open and not follows:
+            parts.append("\n")
+        if record.text:
+            parts.append(record.text if follows else f"{record.place}: {record.text}")
+            last = record
+    if last is not None and not last.text.endswith("\n"):
+        parts.append("\n")
+    parts += _left_out(raw)
+    return "".join(parts)
+
+
+def _left_out(raw: memoryview | bytes) -> Iterator[str]:
+    _, low, high = _PRINT_HEADER.unpack_from(raw)
+    count = low + (high << 32)
+    if count:
+        size = f"{PRINT_BYTES >> 20} MiB"
+        what = "line that kernels printed" if count == 1 else "lines that kernels printed"
+        yield f"shaderad: {count} more {what} did not fit in the buffer of {size}\n"
+
+
+def _records(raw: memoryview | bytes, site_of: SiteOf) -> Iterator[_Record]:
+    claimed, _, _ = _PRINT_HEADER.unpack_from(raw)
+    end = min(PRINT_HEADER_BYTES + 4 * claimed, PRINT_BYTES)
+    offset = PRINT_HEADER_BYTES
+    while offset + _PRINT_RECORD.size <= end:
+        number, launch, thread, count, *inner = _PRINT_RECORD.unpack_from(raw, offset)
+        if not number:
+            return  # The first print that did not fit claimed the rest.
+        kernel, site = site_of(number - 1)
+        form = site.form
+        assert form is not None
+        words = _Words(raw, offset + _PRINT_RECORD.size)
+        text = form.text([words.value(t) for t in form.types])
+        place = f"{kernel}[{element_of(thread, inner)}] {site.span.file_name}:{site.span.line}"
+        yield _Record(launch, thread, count, place, text)
+        offset += _PRINT_RECORD.size + 4 * form.word_count
+
+
+@dataclass
+class _Words:
+    """Reads values from words, each scalar from words of its own."""
+
+    raw: memoryview | bytes
+    offset: int
+
+    def value(self, t: Type) -> Any:
+        if isinstance(t, Scalar):
+            return self._scalar(t)
+        if isinstance(t, Struct):
+            return {name: self.value(field) for name, field in t.fields}
+        assert isinstance(t, Vector | Matrix | LocalArray)
+        if isinstance(t, Matrix):
+            return [self.value(t.row) for _ in range(t.row_count)]
+        return [self.value(t.element) for _ in range(t.count)]
+
+    def _scalar(self, t: Scalar) -> Any:
+        kind = Kind.FLOAT if t.kind is Kind.HALF else Kind.UINT if t.kind is Kind.BOOL else t.kind
+        (value,) = np.frombuffer(self.raw, NUMPY_BY_KIND[kind], 1, self.offset)
+        self.offset += 4 * words_of(t)
+        return NUMPY_BY_KIND[t.kind](value) if kind is not t.kind else value

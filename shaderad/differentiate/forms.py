@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from shaderad.arrays import trees
-from shaderad.arrays.arguments import as_element, rebuilt, struct_fields
+from shaderad.arrays.arguments import as_element
 from shaderad.arrays.arrays import Array, Shape, copied, uploaded, zeros
+from shaderad.arrays.trees import rebuilt, struct_fields
 from shaderad.device.devices import Device, check_same
 from shaderad.diagnostics import error
 from shaderad.execute.convert import in_form, summed

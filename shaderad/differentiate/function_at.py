@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shaderad.arrays import trees
-from shaderad.arrays.arguments import struct_fields
 from shaderad.arrays.arrays import Array, array, uploaded, vector_of, zeros
-from shaderad.arrays.pointers import HostPointer, StructArray, pointer_struct
+from shaderad.arrays.trees import HostPointer, StructArray, pointer_struct, struct_fields
 from shaderad.diagnostics import error
 from shaderad.differentiate import forms
 from shaderad.differentiate.forms import (

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shaderad.arrays import trees
-from shaderad.arrays.arguments import rebuilt, struct_fields
 from shaderad.arrays.arrays import Array, uploaded
-from shaderad.arrays.pointers import HostPointer, StructArray, structs_of
+from shaderad.arrays.trees import HostPointer, StructArray, rebuilt, struct_fields, structs_of
 from shaderad.diagnostics import error
 from shaderad.differentiate.forms import (
     accumulated,

@@ -133,7 +133,7 @@ class GraphAt:
 
     def _pending(self, v: Value) -> Array:
         shape = tuple(sizes.evaluate(extent, self.size_by_name) for extent in v.shape)
-        return Array(self.device, v.element, shape, None, pending=self)
+        return Array(self.device, v.element, shape, None, pending=self.run)
 
     def _fill_in(self, found: Sequence[Array]) -> None:
         for one, computed in zip(self._results, found, strict=False):

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from shaderad.arrays import trees
-from shaderad.arrays.arguments import struct_fields
 from shaderad.arrays.arrays import Array, array
+from shaderad.arrays.trees import struct_fields
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.differentiate.linearised import Linearised, linearised, linearised_as_graph

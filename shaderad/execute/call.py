@@ -17,10 +17,9 @@ from shaderad.arrays.arguments import (
     bind_uniform,
     check_struct,
     normalised_shape,
-    struct_fields,
 )
 from shaderad.arrays.arrays import Array, Shape
-from shaderad.arrays.pointers import HostPointer, StructArray
+from shaderad.arrays.trees import HostPointer, StructArray, struct_fields
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import Error, error
 from shaderad.execute.launch import Launch, new_launch
@@ -34,7 +33,7 @@ from shaderad.trace.traced import is_traced
 
 if TYPE_CHECKING:
     from shaderad.bodies.outputs import Axis
-    from shaderad.device.kernel_facts import KernelFacts
+    from shaderad.device.stages import KernelFacts
     from shaderad.diagnostics import Span
     from shaderad.ir import nodes
     from shaderad.language.signatures import Launchable
@@ -138,7 +137,7 @@ def launch_of(call: CallArguments) -> Launch:
     )
     bounds, checks = checked_options(function, options)
     device = device_of(options.get("device"), call.given.values())
-    facts = device.facts(kernel)
+    facts = device.stages.facts(kernel)
     pools = LaunchPools(facts, call.given, device) if facts.pooled else None
     inputs, uniforms, sources = _bound(facts, call.given, device, pools)
     asked = asked_shapes(kernel, options.get("shapes"))

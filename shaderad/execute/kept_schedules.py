@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shaderad.device.weak_keys import WeakKeys
+from shaderad.device.stages import WeakKeys
 from shaderad.execute.kernel_steps import KernelStep, Key, schedule_of
 from shaderad.execute.prepared import Prepared, prepare
 from shaderad.ir import sizes
@@ -20,8 +20,8 @@ from shaderad.lower.bindings import READ_ROLES, Mode, Role
 
 if TYPE_CHECKING:
     from shaderad.arrays.arrays import Array
-    from shaderad.device.devices import Choice, Device, Stage
-    from shaderad.device.kernel_facts import KernelFacts
+    from shaderad.device.devices import Device
+    from shaderad.device.stages import Choice, KernelFacts, Stage
     from shaderad.execute.schedule import Schedule
     from shaderad.ir.nodes import Kernel
     from shaderad.ir.sizes import Shape
@@ -152,7 +152,7 @@ class KernelPrograms:
 
     def of_kernel(self, kernel: Kernel, choice: Choice) -> Sequence[int]:
         """The dispatches of a mode of `kernel`, in order."""
-        return [self.number(stage) for stage in self.device.stages(kernel, choice)]
+        return [self.number(stage) for stage in self.device.stages.of(kernel, choice)]
 
     def number(self, stage: Stage) -> int:
         number = self._number_by_stage.setdefault(id(stage), len(self.stages))

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from shaderad.device.devices import Choice
-from shaderad.device.kernel_facts import KernelFacts
+from shaderad.device.stages import Choice, KernelFacts
 from shaderad.execute.conversion_kernels import RESULT, cast_kernel
 from shaderad.execute.schedule import (
     Instruction,

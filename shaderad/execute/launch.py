@@ -14,15 +14,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from shaderad.arrays.arrays import Array, Shape
-from shaderad.device.devices import Choice, Device
+from shaderad.device.devices import Device
 from shaderad.device.prebuilt import used
+from shaderad.device.stages import Choice
 from shaderad.diagnostics import CompileError
 from shaderad.execute.kept_schedules import LaunchForm, LaunchSchedules, launch_sizes
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
 
 if TYPE_CHECKING:
-    from shaderad.device.kernel_facts import KernelFacts
+    from shaderad.device.stages import KernelFacts
     from shaderad.execute.kernel_steps import Key
     from shaderad.execute.pools import LaunchPools
     from shaderad.ir import nodes
@@ -73,8 +74,8 @@ class Launch:
         if self.has_run:
             return
         self.has_run = True
-        if self.expected and not self.device.has_stages(self.kernel, Mode.BACKWARD):
-            self.device.foresee(self.kernel, self._choice(Mode.BACKWARD, self.expected))
+        if self.expected and not self.device.stages.has(self.kernel, Mode.BACKWARD):
+            self.device.stages.foresee(self.kernel, self._choice(Mode.BACKWARD, self.expected))
         self._fill_in(self._dispatch(Mode.PRIMAL, {}))
 
     def backward(
@@ -236,7 +237,7 @@ def new_launch(
         checks: What else is looked for: ``nan``, ``writes`` or nothing.
         shown: The shape that results show, where it is not the kernel's.
     """
-    facts = device.facts(kernel)
+    facts = device.stages.facts(kernel)
     results = facts.written
     launch = Launch(
         device=device,
@@ -258,6 +259,6 @@ def new_launch(
     )
     for buffer in results:
         shape = shapes[buffer.name] if shown is None else shown
-        result = Array(device, buffer.type.element, shape, None, pending=launch)
+        result = Array(device, buffer.type.element, shape, None, pending=launch.run)
         launch.outputs[buffer.name] = result
     return launch

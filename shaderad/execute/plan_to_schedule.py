@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from shaderad.device.devices import Choice
+from shaderad.device.stages import Choice
 from shaderad.execute import schedule as to
 from shaderad.execute.kernel_steps import KernelBinder, KernelStep, PlanPrograms
 from shaderad.execute.schedule import Instruction, Move, Places, Schedule

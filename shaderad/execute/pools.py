@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from shaderad.arrays.arguments import at_path, bind_array
 from shaderad.arrays.arrays import Array, copied, uploaded, zeros
-from shaderad.arrays.pointers import HostPointer, pointer_struct, structs_of
+from shaderad.arrays.trees import HostPointer, pointer_struct, structs_of
 from shaderad.diagnostics import error
 from shaderad.ir import sizes, types
 from shaderad.ir.pointers import holds_pointers, without_targets
@@ -27,7 +27,7 @@ from shaderad.trace.tape import Values, trace_of
 
 if TYPE_CHECKING:
     from shaderad.device.devices import Device
-    from shaderad.device.kernel_facts import KernelFacts
+    from shaderad.device.stages import KernelFacts
     from shaderad.ir.nodes import Buffer
     from shaderad.ir.sizes import Size
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shaderad.arrays.arrays import Array, zeros
-from shaderad.device.built_targets import Entry, Offer
-from shaderad.device.devices import Device, Stage
-from shaderad.device.prebuilt import NOT_BUILT
+from shaderad.device.devices import Device
+from shaderad.device.prebuilt import NOT_BUILT, Entry, Offer
+from shaderad.device.stages import Stage
 from shaderad.diagnostics import CompileError, Error, error
 from shaderad.execute.schedule import Schedule, storage_bytes
 from shaderad.ir import sizes
@@ -78,7 +78,9 @@ class BuiltGraph:
         refusal: Error | None = None
         for plan in Entry(self.name, self.folder, mode, offers).serving(device.capabilities):
             try:
-                return plan.schedule, [device.stage(p.lowered, p.kernel) for p in plan.programs]
+                return plan.schedule, [
+                    device.stages.compiled(p.lowered, p.kernel) for p in plan.programs
+                ]
             except CompileError as failure:
                 refusal = refusal or failure  # naga may take the code of another target.
         assert refusal is not None

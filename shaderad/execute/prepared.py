@@ -34,7 +34,8 @@ from shaderad.runtime.buffers import WORD_BYTES
 from shaderad.runtime.process import held_back
 
 if TYPE_CHECKING:
-    from shaderad.device.devices import Device, Stage
+    from shaderad.device.devices import Device
+    from shaderad.device.stages import Stage
     from shaderad.execute.schedule import Block, Instruction, Schedule
     from shaderad.ir.sizes import Size
     from shaderad.lower.bindings import Lowered

@@ -15,7 +15,7 @@ from shaderad.arrays.arrays import Array
 from shaderad.device.devices import check_same
 from shaderad.device.lines import AtUserLine, user_span
 from shaderad.device.prebuilt import used_of_build
-from shaderad.device.weak_keys import WeakKeys
+from shaderad.device.stages import WeakKeys
 from shaderad.diagnostics import error
 from shaderad.diagnostics.progress import Work
 from shaderad.execute.kept_schedules import KernelPrograms, Scheduled
@@ -36,7 +36,8 @@ from shaderad.trace.tape import Values, trace_of
 from shaderad.trace.traced import TracedArray, current_trace
 
 if TYPE_CHECKING:
-    from shaderad.device.devices import Choice, Device
+    from shaderad.device.devices import Device
+    from shaderad.device.stages import Choice
     from shaderad.execute.prepared import Prepared
     from shaderad.plan.steps import PassStep, Plan
 
@@ -161,8 +162,9 @@ class GraphPrograms(KernelPrograms):
     def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
         device, kernel = self.device, step.producer.kernel.reported_name
         with AtUserLine():
-            passes = lowered_passes(step, device.variant(choice))
-            numbers = [self.number(device.stage(one.lowered, kernel)) for one in passes.steps]
+            passes = lowered_passes(step, device.stages.variant(choice))
+            stages = (device.stages.compiled(one.lowered, kernel) for one in passes.steps)
+            numbers = [self.number(stage) for stage in stages]
         return StagedPasses(passes, tuple(numbers), step.shape)
 
 

@@ -13,9 +13,9 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from shaderad.arrays.arguments import struct_fields
 from shaderad.arrays.arrays import Array, vector_of
 from shaderad.arrays.dtypes import element_type
+from shaderad.arrays.trees import struct_fields
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Span, counted, error
 from shaderad.frontend import attributes, conversions, math_functions, operators

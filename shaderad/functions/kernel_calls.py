@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from shaderad.arrays.arguments import at_path, struct_fields
+from shaderad.arrays.arguments import at_path
 from shaderad.arrays.arrays import Array, array
 from shaderad.arrays.traced_sizes import shape_of
-from shaderad.device.kernel_facts import KernelFacts
+from shaderad.arrays.trees import struct_fields
 from shaderad.device.lines import user_span
+from shaderad.device.stages import KernelFacts
 from shaderad.diagnostics import error
 from shaderad.execute.call import (
     CallArguments,

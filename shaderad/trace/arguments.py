@@ -9,8 +9,9 @@ from typing import Any, cast
 import numpy as np
 
 from shaderad.arrays import trees
-from shaderad.arrays.arguments import bind_array, rebuilt, struct_fields
+from shaderad.arrays.arguments import bind_array
 from shaderad.arrays.arrays import Array, array, uploaded, vector_of
+from shaderad.arrays.trees import rebuilt, struct_fields
 from shaderad.device.devices import Device
 from shaderad.execute.call import is_given
 from shaderad.ir import types

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import shaderad as sad
 from shaderad.bodies.ranges import conditions, is_in_range
-from shaderad.device.kernel_facts import KernelRanges
+from shaderad.device.stages import KernelRanges
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr
 from shaderad.ir.ops import Op

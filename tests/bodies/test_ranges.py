@@ -13,7 +13,7 @@ import pytest
 import shaderad as sad
 from shaderad.bodies.ranges import conditions
 from shaderad.decorators import KernelFunction
-from shaderad.device.kernel_facts import KernelRanges
+from shaderad.device.stages import KernelRanges
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import lower_kernel
 from tests.agreement import check_against_oracle

@@ -14,7 +14,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import double, double2, float2, float2x2, float3, half, half3
-from shaderad.device.prints import PRINT_BYTES, has_prints, printed
+from shaderad.device.reports import PRINT_BYTES, has_prints, printed
 from shaderad.diagnostics import Span
 from shaderad.differentiate.transforms import Pullback
 from shaderad.interpret import interpret

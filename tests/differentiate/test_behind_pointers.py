@@ -9,7 +9,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2, float3, float3x3, half
-from tests.arrays.test_pointers import Mesh, numbers, triangles
+from tests.arrays.test_trees import Mesh, numbers, triangles
 
 pytestmark = pytest.mark.gpu
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from shaderad.decorators import KernelFunction
 from shaderad.interpret import KernelRun, interpret
-from tests.arrays.test_pointers import render, rendered, seed
+from tests.arrays.test_trees import render, rendered, seed
 
 THREADS = 7
 WEIGHT = np.linspace(1.0, 2.0, THREADS)

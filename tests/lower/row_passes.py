@@ -9,7 +9,7 @@ import numpy as np
 
 import shaderad as sad
 from shaderad.arrays.arrays import Array
-from shaderad.device.devices import Choice
+from shaderad.device.stages import Choice
 from shaderad.execute.kept_schedules import KernelPrograms, Scheduled
 from shaderad.execute.kernel_steps import KernelStep, StagedPasses, schedule_of
 from shaderad.ir import nodes
@@ -63,7 +63,9 @@ def run(
     inputs = {name: Value(ArrayType(one.element, one.shape)) for name, one in given.items()}
     output = Value(ArrayType(*result))
     programs = KernelPrograms(device)
-    numbers = tuple(programs.number(device.stage(one.lowered, "")) for one in passes.steps)
+    numbers = tuple(
+        programs.number(device.stages.compiled(one.lowered, "")) for one in passes.steps
+    )
     step = KernelStep(
         kernel=elements_of(x.element, x.ndim),
         choice=Choice(Mode.PRIMAL, "ignore", "", frozenset(), frozenset()),

@@ -22,7 +22,7 @@ from shaderad.bundle.write.programs import (
     variant_for,
 )
 from shaderad.compiler.compile import compile_programs
-from shaderad.device.devices import Choice
+from shaderad.device.stages import Choice
 from shaderad.execute.kernel_steps import StagedPasses
 from shaderad.execute.plan_to_schedule import lowered_passes, schedule
 from shaderad.execute.run_graph import pulled, pushed

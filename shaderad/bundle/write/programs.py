@@ -15,7 +15,7 @@ from shaderad.bundle.write.graph_entries import TracedGraph
 from shaderad.bundle.write.profiles import Profile
 from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.compile import compile_programs
-from shaderad.device.devices import Choice
+from shaderad.device.stages import Choice
 from shaderad.diagnostics import DerivativeError, Span, error
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import Access, Kind, is_differentiable, scalars

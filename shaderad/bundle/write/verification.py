@@ -23,8 +23,8 @@ from shaderad.bundle.format.document import Manifest
 from shaderad.bundle.read.loading import entries_of, read_manifest
 from shaderad.bundle.write.programs import AnyBuild, ChosenKernel, launch_shaped_names
 from shaderad.check import gradcheck, is_exempt
-from shaderad.device.built_targets import TARGETS_BY_RUNTIME
 from shaderad.device.devices import Device
+from shaderad.device.prebuilt import TARGETS_BY_RUNTIME
 from shaderad.diagnostics import Error, GradientError, error
 from shaderad.execute.run_graph import kernels_of
 from shaderad.ir.nodes import Kernel

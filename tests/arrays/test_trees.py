@@ -9,7 +9,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2, float4
-from shaderad.arrays.pointers import HostPointer
+from shaderad.arrays.trees import HostPointer
 from shaderad.execute.call import bound_call, launch_of
 
 pytestmark = pytest.mark.gpu

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shaderad.compiler.artifact import Binding, BindingAccess, Program
-from shaderad.device.built_targets import Entry, Offer
+from shaderad.device.prebuilt import Entry, Offer
 from shaderad.diagnostics import Error
 from shaderad.lower.bindings import Lowered, Mode
 from shaderad.runtime import Capabilities

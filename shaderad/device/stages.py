@@ -1,0 +1,344 @@
+"""Kernels -> facts that every launch needs, and dispatches on a device; both computed once.
+
+A variant of a kernel is lowered when it is first asked for or, where it will be, beside what goes
+on. Invariant: work in the background does not touch the device, and fails in silence: whoever asks
+for the programs has them lowered again, and is told.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Generic, TypeVar
+from weakref import ref
+
+from shaderad.bodies.outputs import are_local, axes_of_launch
+from shaderad.bodies.ranges import conditions
+from shaderad.device.lines import AtUserLine
+from shaderad.device.prebuilt import PrebuiltKernel
+from shaderad.diagnostics import CompileError, Error, nesting
+from shaderad.diagnostics.progress import Work
+from shaderad.ir import sizes, types
+from shaderad.ir.pointers import is_pooled
+from shaderad.ir.prints import prints
+from shaderad.ir.types import Access
+from shaderad.lower.bindings import Lowered, Mode, Site, Variant
+from shaderad.runtime.process import call_in_children, let_through
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from shaderad.bodies.outputs import Axis
+    from shaderad.ir import nodes
+    from shaderad.ir.sizes import Size
+    from shaderad.runtime import Pipeline, Runtime
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class WeakKeys(Generic[K, V]):
+    """A dict that does not keep its keys, such as kernels and graphs, alive.
+
+    As `weakref.WeakKeyDictionary`, whose clean-up is a Python function, though: where it is the
+    first to run after a garbage collection, an interrupt that came meanwhile is raised in it, and
+    lost.
+    """
+
+    def __init__(self) -> None:
+        self._value_by_key: dict[ref[K], V] = {}
+        self._dead: deque[ref[K]] = deque()
+        self._note = self._dead.append
+
+    def get(self, key: K) -> V | None:
+        return self._value_by_key.get(ref(key))
+
+    def setdefault(self, key: K, default: V) -> V:
+        """The value of `key`, which is `default` from now on where it had none."""
+        while self._dead:
+            self._value_by_key.pop(self._dead.popleft(), None)
+        return self._value_by_key.setdefault(ref(key, self._note), default)
+
+    def clear(self) -> None:
+        self._value_by_key.clear()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One dispatch of a mode, ready but for its buffers and words."""
+
+    lowered: Lowered
+    pipeline: Pipeline
+    site_base: int
+    """The number of its first site in `Stages.sites`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The part of a `Variant` that a launch decides; the device decides the rest."""
+
+    mode: Mode
+    bounds: str
+    checks: str
+    launch_shaped: frozenset[str]
+    device_uniforms: frozenset[str]
+    wanted: frozenset[str] = frozenset()
+    accumulate: bool = False
+    natural: frozenset[Size] = frozenset()
+    """Conditions on indices that hold: see `bodies/ranges.py`."""
+    with_results: bool = False
+    is_one_thread: bool = False
+    """False for primals, whose code is the same for any launch."""
+
+
+def lowered_now(kernel: nodes.Kernel, mode: Mode, variant: Variant) -> Sequence[Lowered]:
+    """The dispatches of one mode of a kernel."""
+    # Imported here: a process that runs what was built before lowers nothing.
+    from shaderad.lower.kernels import lower_kernel
+
+    return lower_kernel(kernel, mode, variant)
+
+
+class Foreseen:
+    """The dispatches of one mode of a kernel, lowered and compiled in the background."""
+
+    def __init__(
+        self, kernel: nodes.Kernel, mode: Mode, variant: Variant, runtime: Runtime
+    ) -> None:
+        self._found: Sequence[Lowered] | None = None
+        self._thread = threading.Thread(
+            target=self._run, args=(kernel, mode, variant, runtime), daemon=True
+        )
+        self._thread.start()
+
+    def _run(self, kernel: nodes.Kernel, mode: Mode, variant: Variant, runtime: Runtime) -> None:
+        with suppress(Exception):
+            self._found = lowered_now(kernel, mode, variant)
+            for one in self._found:
+                runtime.prepare(one.program)
+
+    def found(self) -> Sequence[Lowered] | None:
+        """Waits for the dispatches; `None` where they cannot be made."""
+        with let_through():
+            self._thread.join()
+        return self._found
+
+
+class Stages:
+    """The stages of a device by kernel and choice."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._renew_lock()
+        call_in_children(self._renew_lock)
+        self._by_kernel: WeakKeys[nodes.Kernel, dict[Choice, tuple[Stage, ...]]] = WeakKeys()
+        self._foreseen: WeakKeys[nodes.Kernel, dict[Choice, Foreseen]] = WeakKeys()
+        self._facts: WeakKeys[nodes.Kernel, KernelFacts] = WeakKeys()
+        self.sites: list[tuple[str, Site]] = []
+        """The kernel and place of each statement that reports or prints, by number."""
+
+    def _renew_lock(self) -> None:
+        """In a forked process: whoever had the lock goes on in the parent alone."""
+        self._lock = threading.RLock()
+
+    def clear(self) -> None:
+        self._by_kernel.clear()
+        self._foreseen.clear()
+
+    def facts(self, kernel: nodes.Kernel) -> KernelFacts:
+        """The facts of `kernel` that launches need."""
+        return self._facts.get(kernel) or self._facts.setdefault(kernel, KernelFacts(kernel))
+
+    def of(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
+        """The dispatches of `kernel` for `choice`, lowered and compiled once."""
+        by_choice = self._by_kernel.get(kernel)
+        if by_choice is not None and choice in by_choice:
+            return by_choice[choice]
+        with self._lock:
+            by_choice = self._by_kernel.setdefault(kernel, {})
+            if choice not in by_choice:
+                with Work(kernel.name, "lowering"):
+                    by_choice[choice] = self._made(kernel, choice)
+            return by_choice[choice]
+
+    def has(self, kernel: nodes.Kernel, mode: Mode) -> bool:
+        """True if `kernel` has been run in `mode`."""
+        return any(choice.mode is mode for choice in self._by_kernel.get(kernel) or ())
+
+    def foresee(self, kernel: nodes.Kernel, choice: Choice) -> None:
+        """Begins to lower and to compile, beside what goes on, what `stages` will be asked for."""
+        if isinstance(kernel, PrebuiltKernel):
+            return
+        with self._lock:
+            by_choice = self._foreseen.setdefault(kernel, {})
+            if choice not in by_choice:
+                variant = self.variant(choice)
+                by_choice[choice] = Foreseen(kernel, choice.mode, variant, self._runtime)
+
+    def _made(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
+        if not isinstance(kernel, PrebuiltKernel):
+            return self._lowered(kernel, choice)
+        refusal: Error | None = None
+        for dispatches in kernel.dispatches(choice, self._runtime.capabilities):
+            try:
+                return tuple(self.compiled(one, kernel.name) for one in dispatches)
+            except CompileError as failure:
+                refusal = refusal or failure  # naga may take the code of another target.
+        assert refusal is not None
+        raise refusal
+
+    def _lowered(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
+        # Kernels of ours have no line: array functions run by them do.
+        with nullcontext() if kernel.reported_name else AtUserLine():
+            foreseen = self._foreseen.setdefault(kernel, {}).pop(choice, None)
+            lowered = None if foreseen is None else foreseen.found()
+            if lowered is None:
+                lowered = lowered_now(kernel, choice.mode, self.variant(choice))
+            return tuple(self.compiled(one, kernel.reported_name) for one in lowered)
+
+    def compiled(self, lowered: Lowered, kernel: str) -> Stage:
+        """A lowered program, compiled; reports name `kernel`, where it is not empty."""
+        pipeline = self._runtime.pipeline(lowered.program)
+        site_base = len(self.sites)
+        self.sites += [(kernel, site) for site in lowered.sites]
+        return Stage(lowered, pipeline, site_base)
+
+    def variant(self, choice: Choice) -> Variant:
+        """`choice` on this device."""
+        known = self._runtime.capabilities
+        return Variant(
+            wanted=choice.wanted,
+            bounds=choice.bounds,
+            checks=choice.checks,
+            launch_shaped=choice.launch_shaped,
+            device_uniforms=choice.device_uniforms,
+            accumulate=choice.accumulate,
+            natural=choice.natural,
+            with_results=choice.with_results,
+            is_one_thread=choice.is_one_thread,
+            atomics=known.atomics,
+            subgroups="subgroups" in known.features,
+            storage_buffer_limit=known.storage_buffer_limit,
+            is_parallel=known.is_parallel,
+            host=f"`{known.adapter}`",
+            features=known.features,
+        )
+
+
+class KernelFacts:
+    """The arrays and uniforms of one kernel, sorted the ways a launch needs them.
+
+    Holds no reference to the kernel: a device forgets the facts together with it.
+    """
+
+    def __init__(self, kernel: nodes.Kernel) -> None:
+        self.read = tuple(b for b in kernel.buffers if b.access is Access.IN)
+        self.written = tuple(b for b in kernel.buffers if b.access is not Access.IN)
+        self.uniforms = kernel.uniforms
+        self.pooled = tuple(b for b in self.read if b.is_pointed or is_pooled(b.type))
+        """Arrays behind pointers, and arrays of structs that hold pointers; outer ones first."""
+        self.element_types: dict[str, types.Type] = {b.name: b.type.element for b in kernel.buffers}
+        self.element_types.update((u.name, u.type) for u in kernel.uniforms)
+        self.differentiable = frozenset(
+            one.name for one in (*self.read, *kernel.uniforms) if types.is_differentiable(one.type)
+        )
+        """Inputs and uniforms that hold floats."""
+        self.differentiable_results = frozenset(
+            b.name for b in self.written if types.is_differentiable(b.type)
+        )
+        self.is_prebuilt = kernel.is_built
+        self.has_prints = bool(prints(kernel.body))
+        self._ranges: KernelRanges | None = None
+        self._axes: tuple[tuple[Axis, ...], ...] | None = None
+        self._are_local: dict[frozenset[str], bool] = {}
+        self.name_by_path = {one.path: one.name for one in (*kernel.buffers, *kernel.uniforms)}
+        """The path of each array and uniform in the arguments."""
+
+    def ranges(self, kernel: nodes.Kernel) -> KernelRanges:
+        """The ranges of `kernel`'s indices."""
+        if self._ranges is None:
+            self._ranges = KernelRanges(kernel)
+        return self._ranges
+
+    def axes_of_launch(self, kernel: nodes.Kernel) -> tuple[tuple[Axis, ...], ...]:
+        """For each Index the axes of arrays that are as long as the launch."""
+        if self._axes is None:
+            is_built = isinstance(kernel, PrebuiltKernel)
+            self._axes = kernel.axes if is_built else axes_of_launch(kernel)
+        return self._axes
+
+    def are_results_local(self, kernel: nodes.Kernel, launch_shaped: frozenset[str]) -> bool:
+        """True if a backward dispatch of `kernel` can compute its results, too.
+
+        Its threads hold them until they end: elements of their own, and sums.
+        """
+        if launch_shaped not in self._are_local:
+            self._are_local[launch_shaped] = not self.is_prebuilt and are_local(
+                kernel, launch_shaped
+            )
+        return self._are_local[launch_shaped]
+
+    def names_under(self, path: tuple[str, ...]) -> frozenset[str]:
+        """The differentiable arrays and uniforms of one argument."""
+        depth = len(path)
+        return frozenset(
+            name
+            for at, name in self.name_by_path.items()
+            if name in self.differentiable and at[:depth] == path
+        )
+
+
+_Known = tuple[tuple[int, ...], "Mapping[str, tuple[int, ...]]", "Mapping[str, Any]"]
+"""Extents of a launch, shapes of arrays, words of uniforms."""
+
+
+class KernelRanges:
+    """Ranges of a kernel's indices, from extents and whole-number uniforms of a launch."""
+
+    def __init__(self, kernel: nodes.Kernel) -> None:
+        with nesting(kernel.name, kernel.span):
+            self._conditions = conditions(kernel)
+        names = sorted(frozenset[str]().union(*map(sizes.symbols, self._conditions)))
+        signed = {u.name: u.type == types.INT for u in kernel.uniforms}
+        self._readers = {name: _reader(name, signed) for name in names}
+        self._kept_natural = lru_cache(maxsize=64)(self._natural_where)
+
+    def natural(
+        self,
+        dim: tuple[int, ...],
+        shapes: Mapping[str, tuple[int, ...]],
+        uniforms: Mapping[str, Any],
+    ) -> frozenset[Size]:
+        """The conditions that hold: see `bodies/ranges.py`."""
+        if not self._conditions:
+            return self._conditions
+        known = (dim, shapes, uniforms)
+        return self._kept_natural(tuple(read(known) for read in self._readers.values()))
+
+    def _natural_where(self, numbers: tuple[int | None, ...]) -> frozenset[Size]:
+        values = {name: n for name, n in zip(self._readers, numbers, strict=True) if n is not None}
+        return frozenset(
+            size
+            for size in self._conditions
+            if sizes.symbols(size) <= values.keys() and sizes.evaluate(size, values) >= 0
+        )
+
+
+def _reader(name: str, signed: Mapping[str, bool]) -> Callable[[_Known], int | None]:
+    """Finds a symbol of `bodies/ranges.py`; `None` where only the device knows it."""
+    if name in signed:
+        return lambda known: _whole(known[2][name], is_signed=signed[name])
+    buffer, _, axis = name.rpartition(".")
+    if buffer:
+        return lambda known: known[1][buffer][int(axis)] if buffer in known[1] else None
+    return lambda known: known[0][int(axis)]
+
+
+def _whole(words: Any, *, is_signed: bool) -> int | None:
+    return int.from_bytes(words, "little", signed=is_signed) if isinstance(words, bytes) else None
