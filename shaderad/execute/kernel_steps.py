@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from shaderad.ir.sizes import Shape, Size
     from shaderad.lower.bindings import Lowered, Resource
     from shaderad.lower.passes.rows import Passes
-    from shaderad.plan.steps import PassStep
+    from shaderad.plan.steps import RunPass
 
 Key = tuple[Role, str]
 ARENA_ALIGN = 16
@@ -58,7 +58,7 @@ class Programs(Protocol):
 class PlanPrograms(Programs, Protocol):
     """The programs of a plan."""
 
-    def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
+    def of_pass(self, step: RunPass, choice: Choice) -> StagedPasses:
         """The dispatches of a reduction or scan; `choice` is its producer's."""
         ...
 
@@ -109,7 +109,7 @@ class KernelBinder:
         self.instructions: list[Instruction] = []
         self._pass_count = 0
 
-    def add(self, step: KernelStep) -> Mapping[str, Value]:
+    def add(self, step: KernelStep) -> None:
         """Adds the instructions of one step; the arrays that its passes leave behind, by name."""
         return _StepBinder(self, step).run()
 
@@ -148,9 +148,8 @@ class _StepBinder:
         """Copies of results from scratch buffers to their values."""
         self._casts: list[tuple[Value, Value]] = []
 
-    def run(self) -> Mapping[str, Value]:
+    def run(self) -> None:
         step = self._step
-        scratch: dict[str, Value] = {}
         if step.passes is None:
             for program in self._programs.of_kernel(step.kernel, step.choice):
                 lowered = self._programs.lowered[program]
@@ -158,7 +157,7 @@ class _StepBinder:
                 # Without threads nothing runs, whatever the number of groups.
                 self._add_program(program, threads, thread_groups(lowered, threads), threads)
         else:
-            scratch = self._add_passes(step.passes)
+            self._add_passes(step.passes)
         for key, value in step.values.items():
             if not (key[0] in READ_ROLES or key in self._written or self._is_sum(key)):
                 # No program had anything to write.
@@ -166,9 +165,8 @@ class _StepBinder:
         self._instructions += self._after
         for found, value in self._casts:
             self._binder.add(_cast_step(found, value))
-        return scratch
 
-    def _add_passes(self, staged: StagedPasses) -> dict[str, Value]:
+    def _add_passes(self, staged: StagedPasses) -> None:
         """The dispatches that the number of rows and their length call for."""
         passes, number = staged.passes, self._binder.next_pass()
         given = {ROWS: sizes.product(staged.shape[:-1]), LENGTH: staged.shape[-1]}
@@ -177,18 +175,15 @@ class _StepBinder:
         for name, size in formulas.items():
             known = size if name in given else sizes.substituted(size, own)
             self._instructions.append(Let(f"${name}_{number}", known))
-        scratch: dict[str, Value] = {}
         for one in passes.scratch:
             value = Value(ArrayType(one.element, (sizes.substituted(one.count, own),)))
             self._places.make(value)
-            scratch[one.name] = value
             self._shapes[one.name] = value.shape
             self._values |= {(Role.INPUT, one.name): value, (Role.OUTPUT, one.name): value}
         for one, program in zip(passes.steps, staged.programs, strict=True):
             groups = sizes.substituted(one.group_count, own)
             is_needed = sizes.substituted(one.is_needed, own)
             self._add_program(program, groups, groups, is_needed, own)
-        return scratch
 
     def _add_program(
         self,

@@ -13,10 +13,8 @@ from shaderad.execute.schedule import Instruction, Move, Places, Schedule
 from shaderad.ir import arrays, sizes
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
-from shaderad.lower.passes.pairs import PAIR_PREFIXES, lower_chunk_prefixes
-from shaderad.lower.passes.rows import CHUNK_PREFIXES, INIT, RESULT, lower_reduce, lower_scan
-from shaderad.plan.finishes import finish_of
-from shaderad.plan.steps import CallKernel, Repeat, RepeatWhile, RunPass, RunScans
+from shaderad.lower.passes.rows import INIT, RESULT, lower_reduce, lower_scan
+from shaderad.plan.steps import CallKernel, Repeat, RepeatWhile, RunPass
 
 if TYPE_CHECKING:
     from shaderad.execute.kernel_steps import Key
@@ -24,8 +22,8 @@ if TYPE_CHECKING:
     from shaderad.ir.sizes import Size
     from shaderad.lower.bindings import Variant
     from shaderad.lower.passes.rows import Passes
-    from shaderad.plan.kernels import Work
-    from shaderad.plan.steps import PassStep, Plan, Step
+    from shaderad.plan.kernels import PlanKernel
+    from shaderad.plan.steps import Plan, Step
 
 
 def schedule(plan: Plan, programs: PlanPrograms) -> Schedule:
@@ -72,8 +70,6 @@ class Scheduler:
             self.binder.add(call_step(step))
         elif isinstance(step, RunPass):
             self.binder.add(pass_step(step, self._programs))
-        elif isinstance(step, RunScans):
-            self._add_scans(step)
         else:
             if step.base is not None:
                 places, base = self.places, step.base
@@ -82,67 +78,46 @@ class Scheduler:
                 self.move(places.number(base), places.start(base), target, size)
             self.binder.add(work_step(step.work, is_filled=step.base is not None))
 
-    def _add_scans(self, step: RunScans) -> None:
-        befores = self.binder.add(befores_step(step, self._programs))
-        for scan, name in zip(step.scans, PAIR_PREFIXES, strict=True):
-            self.binder.add(pass_step(scan, self._programs, befores[name]))
-
     def move(self, source: int, start: Size, target: int, byte_count: Size) -> None:
         """Adds a copy to the start of another buffer."""
         if source != target:
             self.instructions.append(Move(source, start, target, 0, byte_count))
 
 
-def befores_step(step: RunScans, programs: PlanPrograms) -> KernelStep:
-    """The chunk prefixes of two scans."""
+def pass_step(step: RunPass, programs: PlanPrograms) -> KernelStep:
+    """A reduction or scan."""
     work = step.producer
-    choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), work.scalars)
-    passes = programs.of_pass(step, choice)
-    return KernelStep(
-        work.kernel, choice, work.dim, _read(work), dict(work.shapes), work.sizes, passes=passes
-    )
-
-
-def pass_step(step: RunPass, programs: PlanPrograms, befores: Value | None = None) -> KernelStep:
-    """A reduction or scan; `befores` are what comes before its chunks, where that is known."""
-    work = step.producer
-    values, shapes, sized, scalars = _read(work), dict(work.shapes), work.sizes, work.scalars
-    if step.epilogue is not None:
-        end = step.epilogue.work
-        values |= _read(end)
-        shapes |= dict(end.shapes)
-        sized, scalars = sized + end.sizes, scalars | end.scalars
+    values = {key: value for one in step.works for key, value in _read(one).items()}
+    shapes = dict(entry for one in step.works for entry in one.shapes)
     values[Role.OUTPUT, RESULT] = step.result
     values |= {(Role.OUTPUT, name): value for name, value in work.writes[1:]}
     if step.init is not None:
         values[Role.INPUT, INIT] = step.init
-    if befores is not None:
-        values[Role.INPUT, CHUNK_PREFIXES] = befores
     shapes |= {name: (sizes.product(value.shape),) for (_, name), value in values.items()
-               if name in (RESULT, INIT, CHUNK_PREFIXES)}  # fmt: skip
+               if name in (RESULT, INIT)}  # fmt: skip
+    scalars = frozenset(name for one in step.works for name in one.scalars)
+    sized = tuple(size for one in step.works for size in one.sizes)
     choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), scalars)
     passes = programs.of_pass(step, choice)
     return KernelStep(work.kernel, choice, work.dim, values, shapes, sized, passes=passes)
 
 
-def lowered_passes(step: PassStep, variant: Variant) -> Passes:
+def lowered_passes(step: RunPass, variant: Variant) -> Passes:
     """The passes of `step`, lowered."""
-    if isinstance(step, RunScans):
-        first, second = (scan.node.op for scan in step.scans)
-        return lower_chunk_prefixes(
-            step.producer.kernel, (first, second), variant, is_mirrored=step.is_mirrored
-        )
-    node, kernel = step.node, step.producer.kernel
-    finish = None if step.finish is None else finish_of(step.finish)
+    node, kernel, epilogue = step.node, step.producer.kernel, step.epilogue
+    function = None if epilogue is None else epilogue.function
     if isinstance(node, arrays.Reduce):
         has_init = step.init is not None
-        return lower_reduce(kernel, node.op, variant, has_init=has_init, epilogue=finish)
-    end = step.epilogue
-    ending = None if end is None else (end.ending, end.work.kernel)
-    return lower_scan(kernel, node.op, variant, finish, ending, step.shared)
+        return lower_reduce(kernel, node.op, variant, has_init=has_init, epilogue=function)
+    if epilogue is None or epilogue.reader is None:
+        return lower_scan(kernel, node.op, variant, function)
+    return lower_scan(
+        kernel, node.op, variant, function, epilogue.reader.kernel,
+        is_mirrored=epilogue.is_mirrored, is_exclusive=epilogue.is_exclusive,
+    )  # fmt: skip
 
 
-def work_step(work: Work, *, is_filled: bool) -> KernelStep:
+def work_step(work: PlanKernel, *, is_filled: bool) -> KernelStep:
     """A kernel of ours; `is_filled` where what it writes holds something already."""
     shapes = dict(work.shapes)
     own = frozenset(
@@ -156,7 +131,7 @@ def work_step(work: Work, *, is_filled: bool) -> KernelStep:
     return KernelStep(work.kernel, choice, work.dim, values, shapes, work.sizes, is_filled)
 
 
-def _read(work: Work) -> dict[Key, Value]:
+def _read(work: PlanKernel) -> dict[Key, Value]:
     return {
         (Role.UNIFORM if name in work.scalars else Role.INPUT, name): value
         for name, value in work.reads

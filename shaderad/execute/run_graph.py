@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from shaderad.device.devices import Device
     from shaderad.device.stages import Choice
     from shaderad.execute.prepared import Prepared
-    from shaderad.plan.steps import PassStep, Plan
+    from shaderad.plan.steps import Plan, RunPass
 
 
 Flags = tuple[bool, ...]
@@ -159,12 +159,11 @@ class GraphStep:
 class GraphPrograms(KernelPrograms):
     """The programs of one plan on a device."""
 
-    def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
-        device, kernel = self.device, step.producer.kernel.reported_name
+    def of_pass(self, step: RunPass, choice: Choice) -> StagedPasses:
+        stages, kernel = self.device.stages, step.producer.kernel.reported_name
         with AtUserLine():
-            passes = lowered_passes(step, device.stages.variant(choice))
-            stages = (device.stages.compiled(one.lowered, kernel) for one in passes.steps)
-            numbers = [self.number(stage) for stage in stages]
+            passes = lowered_passes(step, stages.variant(choice))
+            numbers = [self.number(stages.compiled(one.lowered, kernel)) for one in passes.steps]
         return StagedPasses(passes, tuple(numbers), step.shape)
 
 

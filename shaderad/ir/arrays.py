@@ -296,29 +296,6 @@ ADD sums cotangents, so it also takes structs (by field) and local arrays (by el
 """
 
 
-@dataclass(frozen=True)
-class SharedTotals:
-    """Chunk totals that a scan of one row computes together with those of another scan."""
-
-    state: Type
-    """The combined total of both scans; its size decides the chunk length."""
-    is_mirrored: bool
-    """True if this scan runs from the other end of the row."""
-
-
-@dataclass(frozen=True)
-class RowEpilogue:
-    """Epilogue of a scan of one row: maps each scanned value to the value that is stored."""
-
-    function: nodes.Function
-    """Takes the scanned value, the index, and uniforms by name."""
-    is_mirrored: bool
-    """True if the result for index ``i`` of ``n`` is stored at ``n - 1 - i``."""
-    is_exclusive: bool
-    """True if `function` takes the exclusive scan (undefined at index 0) and also returns the
-    element, so that their common inputs are read once."""
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reduce(Node):
     """``result[r..] = x[r.., 0] op x[r.., 1] op ..`` along the last axis, in tree order.

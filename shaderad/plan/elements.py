@@ -32,7 +32,7 @@ from shaderad.rules.expressions import substitute
 
 Request = tuple[Value, Indices]
 Steps = Generator[Request, Expr, Expr]
-"""What a rule asks for, one element after the other, and the element it makes of them."""
+"""The elements that a rule asks for, one after the other, and the element that it returns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,39 +1,76 @@
-"""Kernels behind scans -> the end of those scans: they compute from a result as it is found.
+"""Elementwise work that follows reductions and scans -> their epilogues.
 
-A kernel that is all that reads a scan, each element where the kernel stores its own or at the
-mirror image of that, or always the element before, needs no dispatch and the scan no memory.
-Invariant: what such a kernel stores is the same, and nothing that it reads is written later than
-before.
+An elementwise node that alone reads a result, such as one that takes a number of a pair, is stored
+in place of the result. Likewise a kernel that alone reads a scan of one row: each element, or
+always the one before, where the kernel stores its own or at the mirror image of that. The kernel
+needs no dispatch then, and the scan no memory.
+Invariant: the stored values are the same, and nothing that they read is written later than before.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from shaderad.ir import arrays, nodes, walk
-from shaderad.ir.arrays import Value
+from shaderad.ir.arrays import Graph, Value, operand_name
 from shaderad.ir.nodes import Expr, Function, Parameter
-from shaderad.ir.types import INT, Tuple, Type
+from shaderad.ir.types import INT, Type, byte_count
 from shaderad.plan.elements import View
 from shaderad.plan.kernels import IsStored, row_writer
 from shaderad.plan.positions import Indices, add, constant
-from shaderad.plan.statements import Written
+from shaderad.plan.statements import Written, may_report, write
 from shaderad.plan.steps import Epilogue, RunKernel, RunPass, Step
 from shaderad.plan.storage import is_fused_node
 from shaderad.rules import composing as c
+from shaderad.rules.expressions import in_order, substitute
+
+_TOTAL = "total"
+"""The parameter of an epilogue that holds the result of the pass."""
+
+
+def fused_onto_passes(graph: Graph) -> dict[Value, arrays.Elementwise]:
+    """By the result of a pass, the elementwise node whose result is stored in its place."""
+    kept = set(graph.outputs)
+    counts = Counter(v for node in graph.nodes for v in set(node.operands))
+    return {
+        node.operands[0]: node
+        for node in graph.nodes
+        if isinstance(node, arrays.Elementwise)
+        and _reads_a_pass(node)
+        and counts[node.operands[0]] == 1
+        and node.operands[0] not in kept
+    }
+
+
+def _reads_a_pass(node: arrays.Elementwise) -> bool:
+    """True if the node reads nothing but the result of a pass, and stores no more than that."""
+    if len(set(node.operands)) != 1:
+        return False
+    x = node.operands[0]
+    is_smaller = byte_count(node.expr.type) <= byte_count(x.element)
+    is_of_pass = isinstance(x.producer, arrays.Reduce | arrays.Scan)
+    return is_of_pass and is_smaller and not any(map(may_report, in_order(node.expr)))
+
+
+def epilogue_of(node: arrays.Elementwise) -> Epilogue:
+    """The epilogue that computes `node`, which reads one result."""
+    total = c.variable(_TOTAL, node.operands[0].element)
+    names = map(operand_name, range(len(node.operands)))
+    written = write([substitute(node.expr, dict.fromkeys(names, total))])
+    return Epilogue(node.result, _function(written, total.type, {}))
 
 
 def with_epilogues(
     steps: Sequence[Step], outputs: Sequence[Value], is_stored: IsStored, read_limit: int
 ) -> tuple[Step, ...]:
-    """`steps` with kernels made part of the scans that they follow.
+    """`steps` with kernels fused onto the scans that they follow.
 
     Args:
         steps: A whole plan, in order.
-        outputs: What is stored for others.
-        is_stored: Which values have memory.
+        outputs: The values that are stored for others.
+        is_stored: True for values that have memory.
         read_limit: Values that a step may read.
     """
     counts = Counter(v for step in steps for v in step.reads)
@@ -45,90 +82,71 @@ def with_epilogues(
         and counts[step.result] == 1
         and step.result not in outputs
     }
-    found: list[Step] = []
+    joined: list[Step] = []
     for step in steps:
-        joined = _joined(step, scans, is_stored, read_limit) if scans else None
-        if joined is None:
-            found.append(step)
-        else:
-            # It runs where the kernel did: all that either reads is there by then.
-            found.remove(scans[joined.scanned])
-            found.append(joined)
-    return tuple(found)
+        scan, fused = next(_fused(step, scans, is_stored, read_limit), (None, step))
+        if scan is not None:
+            # The scan runs where the kernel did: by then all that either reads has been written.
+            joined.remove(scan)
+        joined.append(fused)
+    return tuple(joined)
 
 
-def _joined(
-    step: Step, scans: dict[Value, RunPass], is_stored: IsStored, read_limit: int
-) -> RunPass | None:
+def _fused(
+    step: Step, scans: Mapping[Value, RunPass], is_stored: IsStored, read_limit: int
+) -> Iterator[tuple[RunPass, RunPass]]:
+    """Scans that `step` reads, each with the scan that stores what `step` would."""
     if not isinstance(step, RunKernel) or len(step.writes) != 1:
-        return None
-    node = step.writes[0].producer
-    if node is None or not is_fused_node(node):
-        return None
-    for value in step.reads:
-        scan = scans.get(value)
-        if scan is None or scan.epilogue is not None or not _are_alike(step, scan):
-            continue
-        epilogue = _epilogue(step, scan, is_stored)
-        if epilogue is not None and len(scan.reads) + len(epilogue.reads) <= read_limit:
-            return replace(scan, epilogue=epilogue)
-    return None
+        return
+    (value,) = step.writes
+    if value.producer is None or not is_fused_node(value.producer):
+        return
+    for scan in (scans[v] for v in step.reads if v in scans):
+        shape = scan.result.shape
+        is_quiet = step.work.bounds == scan.producer.bounds == "unchecked"
+        if is_quiet and len(shape) == 1 and value.shape == shape == step.work.dim:
+            for is_mirrored in (False, True):
+                epilogue = _epilogue(value, scan, is_stored, is_mirrored=is_mirrored)
+                fused = replace(scan, epilogue=epilogue)
+                if epilogue is not None and len(fused.reads) <= read_limit:
+                    yield scan, fused
 
 
-def _are_alike(step: RunKernel, scan: RunPass) -> bool:
-    """Whether each thread of the kernel could be where the scan finds an element."""
-    shape = scan.result.shape
-    is_quiet = step.work.bounds == scan.producer.bounds == "unchecked"
-    return is_quiet and len(shape) == 1 and step.writes[0].shape == shape == step.work.dim
-
-
-def _epilogue(step: RunKernel, scan: RunPass, is_stored: IsStored) -> Epilogue | None:
-    ways = (_written(step.writes[0], scan, is_stored, is_mirrored=m) for m in (False, True))
-    return next((way for way in ways if way is not None), None)
-
-
-def _written(
+def _epilogue(
     value: Value, scan: RunPass, is_stored: IsStored, *, is_mirrored: bool
 ) -> Epilogue | None:
-    """`value` as the end of the scan; `None` where it takes more than is at hand there."""
-    writer = row_writer(value.shape, lambda v: v is not value and is_stored(v), scan.producer)
-    total = c.variable("total", scan.scanned.element)
+    computed = (value, scan.result)
+    writer = row_writer(value.shape, lambda v: v not in computed and is_stored(v), scan.producer)
+    total = c.variable(_TOTAL, scan.node.result.element)
     places: set[Indices] = set()
 
     def element(at: Indices, _: View | None) -> Expr:
         places.add(at)
         return total
 
-    writer.bind(scan.scanned, element)
+    writer.bind(scan.node.result, element)
     results = writer.values([value], writer.mirrored if is_mirrored else writer.own)
     is_exclusive = places == {(add(writer.own[0], constant(-1)),)}
     if not is_exclusive and places != {writer.own}:
         return None
-    if is_exclusive:
-        results += writer.values(scan.node.operands[:1])
     written = writer.written(results)
-    work = writer.finish("finished", written.body, ())
-    known = {u.name: u for u in (*scan.producer.kernel.uniforms, *work.kernel.uniforms)}
-    function = as_function(written, {"total": total.type, writer.index_names[0]: INT}, known)
-    return Epilogue(arrays.RowEpilogue(function, is_mirrored, is_exclusive), work, value)
+    reader = writer.finish("epilogue", written.body, ())
+    uniforms = (*scan.producer.kernel.uniforms, *reader.kernel.uniforms)
+    known = {writer.index_names[0]: INT, **{u.name: u.type for u in uniforms}}
+    return Epilogue(value, _function(written, total.type, known), reader, is_mirrored, is_exclusive)
 
 
-def as_function(
-    written: Written, given: Mapping[str, Type], uniforms: Mapping[str, nodes.Uniform]
-) -> Function:
-    """What is written, as a function of `given` and of the uniforms that it needs."""
-    result = written.values[0]
-    if len(written.values) > 1:
-        t = Tuple(tuple(e.type for e in written.values))
-        result = nodes.Construct(type=t, parts=written.values)
-    body = (*written.body, nodes.Return(value=result))
+def _function(written: Written, total: Type, known: Mapping[str, Type]) -> Function:
+    """The function of a total and of the names in `known` that its statements read."""
+    (value,) = written.values
+    body = (*written.body, nodes.Return(value=value))
     parts = list(walk.all_expressions(body))
     read = {e.name for e in parts if isinstance(e, nodes.Var)}
-    types = {**given, **{name: u.type for name, u in uniforms.items() if name in read}}
+    types = {_TOTAL: total, **{name: t for name, t in known.items() if name in read}}
     return Function(
-        name="finished",
+        name="epilogue",
         parameters=tuple(Parameter(name=name, type=t) for name, t in types.items()),
-        result=result.type,
+        result=value.type,
         body=body,
         local_types=dict(written.local_types),
         buffers=tuple(dict.fromkeys(e.buffer for e in parts if isinstance(e, nodes.Load))),

@@ -1,16 +1,25 @@
-"""A plan -> a text that says which dispatches compute it and what they keep in memory."""
+"""A plan -> a text of its dispatches and their memory; graphs -> a picture (DOT, SVG or HTML).
+
+In a picture each graph is a panel, side by side. Graphviz draws where it is installed; else nodes
+stand in layers, each below what it needs.
+"""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
+from pathlib import Path
 
+from shaderad.diagnostics import error
 from shaderad.ir import arrays, sizes
-from shaderad.ir.arrays import Value
+from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.ir.printer import expression_text
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Access, byte_count
-from shaderad.plan.clusters import kernel_name
-from shaderad.plan.kernels import Work
+from shaderad.plan.kernels import kernel_name
 from shaderad.plan.steps import (
     CallKernel,
     Plan,
@@ -18,9 +27,9 @@ from shaderad.plan.steps import (
     RepeatWhile,
     RunKernel,
     RunPass,
-    RunScans,
     Step,
 )
+from shaderad.rules.expressions import in_order
 
 
 @dataclass(frozen=True)
@@ -31,11 +40,7 @@ class Memory:
     """The most that is needed at one time."""
     results: int
     between: int
-    """What is computed on the way and serves again afterwards."""
-
-    @property
-    def allocated(self) -> int:
-        return self.results + self.between
+    """Memory of values on the way, which serves again afterwards."""
 
 
 def explain(
@@ -45,43 +50,30 @@ def explain(
     memory: Memory | None = None,
 ) -> str:
     """One line a step; sizes as numbers where they are `known`."""
-    return "\n".join(_Text(plan, node_count, known, memory).lines())
+    return "\n".join(_Text(plan, known).lines(node_count, memory))
 
 
 class _Text:
-    def __init__(
-        self,
-        plan: Plan,
-        node_count: int,
-        known: Mapping[str, int] | None,
-        memory: Memory | None,
-    ) -> None:
+    def __init__(self, plan: Plan, known: Mapping[str, int] | None) -> None:
         self._plan = plan
-        self._node_count = node_count
         self._known = known
-        self._memory = memory
         self._names = {v: f"in{k}" for k, v in enumerate(plan.inputs)}
 
-    def lines(self) -> Iterator[str]:
+    def lines(self, node_count: int, memory: Memory | None) -> Iterator[str]:
         plan = self._plan
-        yield (
-            f"{_counted(self._node_count, 'node')}, {_counted(len(plan.inputs), 'input')}, "
-            f"{_counted(len(plan.steps), 'step')}"
-        )
+        counts = {"node": node_count, "input": len(plan.inputs), "step": len(plan.steps)}
+        yield ", ".join(f"{n} {noun}{'' if n == 1 else 's'}" for noun, n in counts.items())
         for v in plan.inputs:
             yield f"  {self._stored(v)}"
         yield from self._steps(plan.steps, "  ")
         results = ", ".join(self._name(v) for v, _ in plan.outputs)
         yield f"results: {results}"
-        if self._memory is not None:
-            yield from self._bytes(self._memory)
-
-    def _bytes(self, memory: Memory) -> Iterator[str]:
-        yield f"most live at one time: {memory.live:,} bytes besides the inputs"
-        yield (
-            f"allocated: {memory.allocated:,} bytes, of which {memory.between:,} serve again "
-            "after the run"
-        )
+        if memory is not None:
+            yield f"most live at one time: {memory.live:,} bytes besides the inputs"
+            yield (
+                f"allocated: {memory.results + memory.between:,} bytes, "
+                f"of which {memory.between:,} serve again after the run"
+            )
 
     def _steps(self, steps: tuple[Step, ...], indent: str) -> Iterator[str]:
         for number, step in enumerate(steps, start=1):
@@ -92,24 +84,29 @@ class _Text:
                 yield from self._steps(step.body.steps, indent + "   ")
 
     def _what(self, step: Step) -> str:
-        if isinstance(step, RunKernel):
-            return f"{step.work.kernel.name} over {self._shape(step.work.dim)}{_strategy(step)}"
-        if isinstance(step, RunPass):
-            return self._pass(step)
-        if isinstance(step, RunScans):
-            return f"{' and '.join(map(self._pass, step.scans))}, chunks of both together"
-        if isinstance(step, CallKernel):
-            return f"kernel {step.call.kernel.name}{_MODES[type(step.node)]} over " + self._shape(
-                step.call.dim
-            )
-        if isinstance(step, Repeat):
-            return f"loop of {self._size(step.node.count)} iterations"
-        return f"while loop of at most {step.node.limit} iterations"
+        match step:
+            case RunKernel(work=work):
+                accesses = {work.kernel.buffer(name).access for name, _ in work.writes}
+                end = ", summed atomically" if Access.ADD in accesses else ""
+                return f"{work.kernel.name} over {self._shape(work.dim)}{end}"
+            case RunPass():
+                return self._pass(step)
+            case CallKernel(call=call):
+                mode = _MODES[type(step.node)]
+                return f"kernel {call.kernel.name}{mode} over {self._shape(call.dim)}"
+            case Repeat():
+                return f"loop of {self._size(step.node.count)} iterations"
+            case RepeatWhile():
+                return f"while loop of at most {step.node.limit} iterations"
 
     def _pass(self, step: RunPass) -> str:
         kind = "reduce" if isinstance(step.node, arrays.Reduce) else "scan"
-        fused = "" if _is_read(step.producer) else f" of {step.producer.kernel.name}"
-        end = "" if step.epilogue is None else ", then " + kernel_name([step.epilogue.value])
+        name, epilogue = step.producer.kernel.name, step.epilogue
+        is_read = name in ("input", "map_elements") and len(step.producer.reads) == 1
+        fused = "" if is_read else f" of {name}"
+        # What a pass makes of its own results alone is no work of its own.
+        is_shown = epilogue is not None and epilogue.reader is not None
+        end = f", then {kernel_name(step.result)}" if is_shown else ""
         over = self._shape(step.node.operands[0].shape)
         return f"{kind} by {step.node.op.name}{fused}{end} over {over}"
 
@@ -138,16 +135,180 @@ _MODES = {
 }
 
 
-def _strategy(step: RunKernel) -> str:
-    """How results that threads share come about."""
-    found = {step.work.kernel.buffer(name).access for name, _ in step.work.writes}
-    return ", summed atomically" if Access.ADD in found else ""
+# -- pictures ----------------------------------------------------------------------------------
+
+FORMATS = (".svg", ".html", ".dot")
+_LABEL_PARTS = 6
+_WIDTH, _HEIGHT, _GAP_X, _GAP_Y = 210, 40, 20, 34
+_SECONDS = 60
 
 
-def _is_read(work: Work) -> bool:
-    """Whether a producer only reads what is stored."""
-    return work.kernel.name in ("input", "map_elements") and len(work.reads) == 1
+def draw(path: str | Path, graphs: Mapping[str, Graph]) -> None:
+    """Writes a picture of `graphs`, by their titles.
+
+    Raises:
+        LanguageError: SR0287, where the name of the file ends in none of `FORMATS`.
+    """
+    target = Path(path)
+    if target.suffix not in FORMATS:
+        raise error("SR0287", path=str(path), formats=", ".join(FORMATS))
+    text = dot_text(graphs)
+    if target.suffix != ".dot":
+        svg = _by_graphviz(text) or svg_text(graphs)
+        text = svg if target.suffix == ".svg" else html_text(svg, " and ".join(graphs))
+    target.write_text(text, encoding="utf-8")
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def label(node: Node) -> str:
+    """The text in a node's box."""
+    if isinstance(node, arrays.Elementwise):
+        if len(in_order(node.expr)) > _LABEL_PARTS:
+            return kernel_name(node.result)
+        return expression_text(node.expr)
+    name = type(node).__name__.lower()
+    if isinstance(node, arrays.Reduce | arrays.Scan):
+        return f"{name} {node.op.name}"
+    if isinstance(node, arrays.KernelCall):
+        return node.kernel.name
+    if isinstance(node, arrays.KernelPull | arrays.KernelPush):
+        return f"{node.call.kernel.name} {name.removeprefix('kernel')}"
+    return name
+
+
+class _Numbered:
+    """The boxes of one graph: inputs first, then nodes."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.boxes: list[tuple[str, str, bool]] = []
+        """Name, types of the results, and True for inputs and outputs."""
+        self.edges: list[tuple[int, int]] = []
+        self._number_by_node: dict[Node, int] = {}
+        self._number_by_input = {v: k for k, v in enumerate(graph.inputs)}
+        self.boxes += [(f"input {k}", str(v.type), True) for k, v in enumerate(graph.inputs)]
+        for node in graph.nodes:
+            self._number_by_node[node] = len(self.boxes)
+            self.boxes.append((label(node), ", ".join(str(v.type) for v in node.results), False))
+            self._join(node.operands, len(self.boxes) - 1)
+        for k, v in enumerate(graph.outputs):
+            self.boxes.append((f"output {k}", str(v.type), True))
+            self._join((v,), len(self.boxes) - 1)
+
+    def _join(self, values: tuple[Value, ...], target: int) -> None:
+        for v in dict.fromkeys(values):
+            source = (
+                self._number_by_input.get(v)
+                if v.producer is None
+                else self._number_by_node[v.producer]
+            )
+            if source is not None:
+                self.edges.append((source, target))
+
+    def layers(self) -> list[list[int]]:
+        """Boxes by the longest way to them; within a layer, below what they need."""
+        depth = [0] * len(self.boxes)
+        for source, target in self.edges:  # operands come before users
+            depth[target] = max(depth[target], depth[source] + 1)
+        found: list[list[int]] = [[] for _ in range(max(depth, default=-1) + 1)]
+        for k, at in enumerate(depth):
+            found[at].append(k)
+        place: dict[int, float] = {}
+        for layer in found:
+            for k in layer:
+                above = [place[source] for source, target in self.edges if target == k]
+                place[k] = sum(above) / len(above) if above else float(k)
+            layer.sort(key=lambda k: place[k])
+            place.update((k, float(position)) for position, k in enumerate(layer))
+        return found
+
+
+# -- DOT --------------------------------------------------------------------------------------
+
+
+def dot_text(graphs: Mapping[str, Graph]) -> str:
+    """One cluster a graph."""
+    lines = ["digraph {", "  rankdir=TB; node [shape=box, fontname=monospace, fontsize=10];"]
+    for number, (title, graph) in enumerate(graphs.items()):
+        numbered = _Numbered(graph)
+        lines += [f"  subgraph cluster_{number} {{", f"    label={_quoted(title)};"]
+        for k, (name, types, is_end) in enumerate(numbered.boxes):
+            style = ", style=rounded" if is_end else ""
+            text = _quoted(name + "\n" + types)
+            lines.append(f"    n{number}_{k} [label={text}{style}];")
+        lines += [f"    n{number}_{a} -> n{number}_{b};" for a, b in numbered.edges]
+        lines.append("  }")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _by_graphviz(text: str) -> str | None:
+    program = shutil.which("dot")
+    if program is None:
+        return None
+    try:
+        done = subprocess.run(
+            [program, "-Tsvg"], input=text, capture_output=True, text=True, timeout=_SECONDS,
+            check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+# -- SVG --------------------------------------------------------------------------------------
+
+
+def svg_text(graphs: Mapping[str, Graph]) -> str:
+    """Panels from left to right."""
+    parts: list[str] = []
+    left, height = _GAP_X, 0
+    for title, graph in graphs.items():
+        panel, width, panel_height = _panel(title, graph, left)
+        parts += panel
+        left += width + 2 * _GAP_X
+        height = max(height, panel_height)
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left}" height="{height}" '
+        'font-family="monospace" font-size="10" text-anchor="middle">'
+    )
+    return "\n".join([head, *parts, "</svg>"]) + "\n"
+
+
+def _panel(title: str, graph: Graph, left: int) -> tuple[list[str], int, int]:
+    numbered = _Numbered(graph)
+    layers = numbered.layers()
+    width = max((len(layer) for layer in layers), default=1) * (_WIDTH + _GAP_X)
+    at: dict[int, tuple[int, int]] = {}
+    for depth, layer in enumerate(layers):
+        start = left + (width - len(layer) * (_WIDTH + _GAP_X)) // 2
+        for k, box in enumerate(layer):
+            at[box] = (start + k * (_WIDTH + _GAP_X), 2 * _GAP_Y + depth * (_HEIGHT + _GAP_Y))
+    parts = [f'<text x="{left + width // 2}" y="{_GAP_Y}" font-size="14">{escape(title)}</text>']
+    for source, target in numbered.edges:
+        (x1, y1), (x2, y2) = at[source], at[target]
+        parts.append(
+            f'<line x1="{x1 + _WIDTH // 2}" y1="{y1 + _HEIGHT}" x2="{x2 + _WIDTH // 2}" '
+            f'y2="{y2}" stroke="gray"/>'
+        )
+    for k, (name, types, is_end) in enumerate(numbered.boxes):
+        x, y = at[k]
+        middle = x + _WIDTH // 2
+        parts.append(
+            f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" '
+            f'rx="{12 if is_end else 2}" fill="{"#eef" if is_end else "white"}" stroke="black"/>'
+        )
+        parts.append(f'<text x="{middle}" y="{y + 16}">{escape(name)}</text>')
+        parts.append(f'<text x="{middle}" y="{y + 31}" fill="gray">{escape(types[:36])}</text>')
+    return parts, width, 3 * _GAP_Y + len(layers) * (_HEIGHT + _GAP_Y)
+
+
+def html_text(svg: str, title: str) -> str:
+    """A page that shows the picture."""
+    start = svg.index("<svg")
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n'
+        f"<title>{escape(title)}</title>\n{svg[start:]}</html>\n"
+    )

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from shaderad.ir import nodes, sizes, walk
+from shaderad.ir import arrays, nodes, sizes, walk
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Access, BufferType, Type
+from shaderad.ir.walk import children
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.positions import (
     INDEX_NAMES,
@@ -27,12 +28,12 @@ from shaderad.plan.positions import (
     number,
     times,
 )
-from shaderad.plan.reporting import may_report
-from shaderad.plan.statements import Written, write
+from shaderad.plan.statements import Written, may_report, write
 from shaderad.rules import composing as c
+from shaderad.rules.expressions import in_order
 
 IsStored = Callable[[Value], bool]
-"""Which values have memory."""
+"""True for values that have memory."""
 
 Bound = Callable[[Indices, View | None], Expr]
 """The elements of a value that is no array of the kernel."""
@@ -42,7 +43,7 @@ Seen = tuple[Value, Shape]
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class PlanKernel:
     """A kernel, the values it reads and writes by buffer name, and what its uniforms hold."""
 
     kernel: nodes.Kernel
@@ -51,7 +52,7 @@ class Work:
     """Single elements are uniforms of the kernel, everything else its arrays."""
     writes: tuple[tuple[str, Value], ...]
     shapes: tuple[tuple[str, Shape], ...]
-    """Of all that is read and written, as the kernel indexes it."""
+    """The shape of each array as the kernel indexes it."""
     sizes: tuple[tuple[str, Size], ...]
     bounds: str
 
@@ -64,13 +65,13 @@ class Work:
 
 @dataclass
 class _Facts:
-    """How a trial found the kernel's arrays to be read."""
+    """How a kernel reads its arrays, known after a trial."""
 
     ways: dict[Seen, set[str]] = field(default_factory=dict[Seen, set[str]])
-    """Of each array: ``own`` at the thread's own index, ``at`` elsewhere, ``checked`` where
+    """For each array: ``own`` at the thread's own index, ``at`` elsewhere, ``checked`` where
     positions out of range are reported."""
     is_flat: bool = False
-    """Whether axes do not matter, as every thread reads and writes elements of its own number."""
+    """True if axes do not matter, as every thread reads and writes elements of its own number."""
 
 
 Body = Callable[["Writer"], Sequence[Stmt]]
@@ -83,7 +84,7 @@ def write_kernel(
     is_stored: IsStored,
     body: Body,
     outputs: Sequence[tuple[str, Value, Access]],
-) -> Work:
+) -> PlanKernel:
     """The kernel of `body` over threads of `shape`; `outputs` are what it writes."""
     trial = Writer(shape, is_stored, None)
     body(trial)
@@ -92,7 +93,7 @@ def write_kernel(
     return writer.finish(name, body(writer), outputs)
 
 
-def row_writer(shape: Shape, is_stored: IsStored, beside: Work) -> Writer:
+def row_writer(shape: Shape, is_stored: IsStored, beside: PlanKernel) -> Writer:
     """Writes for threads of one axis what becomes part of another kernel, whose names it knows."""
     facts = _Facts(ways=defaultdict(lambda: {"at"}))
     return Writer(shape, is_stored, facts, beside)
@@ -106,7 +107,7 @@ class Writer:
         shape: Shape,
         is_stored: IsStored,
         known: _Facts | None,
-        beside: Work | None = None,
+        beside: PlanKernel | None = None,
     ) -> None:
         self.shape = shape
         first = 0 if beside is None else len(beside.kernel.parameters)
@@ -128,7 +129,7 @@ class Writer:
         self._scalars: dict[Value, nodes.Uniform] = {}
         self._numbers = count(first)
         self._others: frozenset[Value] = frozenset()
-        """What the other kernel brings."""
+        """The values that the other kernel binds."""
         if beside is not None:
             self._join(beside)
 
@@ -146,7 +147,7 @@ class Writer:
             for name, extent in zip(names, self.shape, strict=False)
         )
 
-    def _join(self, other: Work) -> None:
+    def _join(self, other: PlanKernel) -> None:
         """Shares what the kernel of `other` reads, where it is read by number."""
         buffers = {b.name: b for b in other.kernel.buffers}
         uniforms = {u.name: u for u in other.kernel.uniforms}
@@ -173,28 +174,28 @@ class Writer:
 
     def written(self, wanted: Sequence[Expr], prefix: str = "t") -> Written:
         """`wanted` as statements and short expressions."""
-        found = write(wanted, prefix)
-        self.local_types.update(found.local_types)
-        return found
+        written = write(wanted, prefix)
+        self.local_types.update(written.local_types)
+        return written
 
     def bind(self, value: Value, element: Bound) -> None:
         """Says what the elements of `value` are."""
         self._bound[value] = element
 
     def indices_in(self, value: Value, at: Indices) -> tuple[Expr, ...]:
-        """Where the kernel writes an element of `value`."""
+        """The indices at which the kernel writes an element of `value`."""
         if self._out_rank(value) == len(at):
             return tuple(map(self.positions.expr, at))
         return (self.positions.expr(number(at, value.shape)),)
 
     @property
     def asks_index(self) -> bool:
-        """Whether an expression depends on where the thread is along an axis."""
+        """True if an expression depends on where the thread is along an axis."""
         return any(self.positions.is_asked(position) for position in self.own)
 
     @property
     def needs_axes(self) -> bool:
-        """Whether an array that a guarded read gives its axes is read at the own index, too."""
+        """True if an array that a guarded read gives its axes is read at the own index, too."""
         return any({"own", "checked"} <= ways for ways in self.facts.ways.values())
 
     # -- reading ---------------------------------------------------------------------------
@@ -226,16 +227,13 @@ class Writer:
 
     def _scalar(self, value: Value) -> nodes.Uniform:
         if value not in self._scalars:
-            name = self._next_name()
+            name = f"x{next(self._numbers)}"
             self._scalars[value] = nodes.Uniform(name=name, path=(name,), type=value.element)
         return self._scalars[value]
 
-    def _next_name(self) -> str:
-        return f"x{next(self._numbers)}"
-
     def _buffer(self, seen: Seen) -> nodes.Buffer:
         if seen not in self._buffers:
-            name = self._next_name()
+            name = f"x{next(self._numbers)}"
             t = BufferType(Access.IN, seen[0].element, self._rank(seen))
             self._buffers[seen] = nodes.Buffer(name=name, path=(name,), type=t)
         return self._buffers[seen]
@@ -254,39 +252,36 @@ class Writer:
 
     def finish(
         self, name: str, body: Sequence[Stmt], outputs: Sequence[tuple[str, Value, Access]]
-    ) -> Work:
-        read = [(seen, b) for seen, b in self._buffers.items() if seen[0] not in self._others]
-        single = {v: u for v, u in self._scalars.items() if v not in self._others}
-        scalars = tuple(single.values())
-        lengths = tuple(
-            nodes.Uniform(name=n, path=(n,), type=INT) for n, _ in self.positions.uniforms
-        )
-        uniforms = (*scalars, *lengths)
+    ) -> PlanKernel:
+        read = [(b, v, shape) for (v, shape), b in self._buffers.items() if v not in self._others]
         written = [
-            nodes.Buffer(name=n, path=(n,), type=BufferType(access, v.element, self._out_rank(v)))
+            (nodes.Buffer(name=n, path=(n,), type=BufferType(access, v.element, self._out_rank(v))),
+             v, v.shape)
             for n, v, access in outputs
-        ]
-        buffers = (*(buffer for _, buffer in read), *written)
-        seen = [*(shape for (_, shape), _ in read), *(v.shape for _, v, _ in outputs)]
+        ]  # fmt: skip
+        buffers = tuple(b for b, _, _ in (*read, *written))
+        scalars = {u: v for v, u in self._scalars.items() if v not in self._others}
+        lengths = (nodes.Uniform(name=n, path=(n,), type=INT) for n, _ in self.positions.uniforms)
+        uniforms = (*scalars, *lengths)
         shapes = [
             (b.name, shape if b.type.rank == len(shape) else (sizes.product(shape),))
-            for b, shape in zip(buffers, seen, strict=True)
+            for b, _, shape in (*read, *written)
         ]
-        parameters = [nodes.KernelParameter(name=b.name, type=b.type) for b in buffers]
-        parameters += [nodes.KernelParameter(name=u.name, type=u.type) for u in uniforms]
         kernel = nodes.Kernel(
             name=name,
             index_names=self.index_names,
-            parameters=tuple(parameters),
+            parameters=tuple(
+                nodes.KernelParameter(name=one.name, type=one.type) for one in (*buffers, *uniforms)
+            ),
             buffers=buffers,
             uniforms=uniforms,
             body=tuple(body),
             local_types=self.local_types,
         )
-        return Work(
+        return PlanKernel(
             kernel=kernel,
             dim=self.launch,
-            reads=(*((b.name, v) for (v, _), b in read), *((u.name, v) for v, u in single.items())),
+            reads=(*((b.name, v) for b, v, _ in read), *((u.name, v) for u, v in scalars.items())),
             writes=tuple((n, v) for n, v, _ in outputs),
             shapes=(*shapes, *((u.name, ()) for u in scalars)),
             sizes=self.positions.uniforms,
@@ -299,9 +294,40 @@ class Writer:
         return max(1, len(value.shape)) if len(value.shape) <= RANK_LIMIT else 1
 
     def _may_report(self, body: Sequence[Stmt]) -> bool:
-        """Whether anything can go wrong: positions are in range but where gathers check them."""
+        """True if anything can go wrong: positions are in range but where gathers check them."""
         is_limited = any(
             isinstance(s, nodes.While) and s.limit is not None for s in walk.statements(body)
         )
         is_checked = any("checked" in ways for ways in self.facts.ways.values())
         return is_limited or is_checked or any(map(may_report, walk.all_expressions(body)))
+
+
+def cluster(values: Sequence[Value], is_stored: IsStored) -> PlanKernel:
+    """One kernel that computes `values`, which have one shape."""
+    names = [f"y{k}" for k in range(len(values))]
+
+    def body(writer: Writer) -> list[Stmt]:
+        written = writer.written(writer.values(values))
+        stores = [
+            nodes.Store(buffer=name, indices=writer.index(), value=element)
+            for name, element in zip(names, written.values, strict=True)
+        ]
+        return [*written.body, *stores]
+
+    outputs = [(name, v, Access.OUT) for name, v in zip(names, values, strict=True)]
+    return write_kernel(kernel_name(values[-1]), values[0].shape, is_stored, body, outputs)
+
+
+def kernel_name(value: Value) -> str:
+    """The name of a kernel that computes `value`: its last op, or its last move."""
+    node = value.producer
+    if not isinstance(node, arrays.Elementwise):
+        return "input" if node is None else type(node).__name__.lower()
+    for part in reversed(in_order(node.expr)):
+        if isinstance(part, nodes.Call):
+            return f"map_{part.function.name}"
+        if isinstance(part, nodes.Apply):
+            return f"map_{part.op.name}"
+        if not list(children(part)):
+            break
+    return "map_elements"

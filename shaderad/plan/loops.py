@@ -11,18 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shaderad.ir import arrays, nodes, ops, sizes
-from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.ir.arrays import ArrayType, Graph, Node, Value
 from shaderad.ir.nodes import Assign, Expr, Stmt
-from shaderad.ir.sizes import Shape
+from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import BOOL, INT, Access
 from shaderad.plan.elements import View, base_of
-from shaderad.plan.exact import exact_products
 from shaderad.plan.kernels import Bound, Writer, write_kernel
-from shaderad.plan.positions import RANK_LIMIT, Indices, Position, add, constant, times
-from shaderad.plan.simplify import simplified
-from shaderad.plan.steps import RunKernel
+from shaderad.plan.positions import RANK_LIMIT, Indices, Position, add, constant, number, times
+from shaderad.plan.simplify import exact_products, simplified
+from shaderad.plan.steps import Plan, Repeat, RepeatWhile, RunKernel, StoreRow
 from shaderad.plan.storage import is_fused_node, is_reported_gather
 from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays.subgraphs import fresh, instantiate
 
 STEP = "step"
 GOES_ON = "goes_on"
@@ -54,7 +55,7 @@ def loop_kernels(
 
 
 def _fits_inside(inner: Node) -> bool:
-    """Whether a thread computes its elements: gathers that report read inputs of the body alone."""
+    """True if a thread computes its elements: gathers that report read inputs of the body alone."""
     if is_reported_gather(inner):
         return base_of(inner.operands[0]).producer is None
     return is_fused_node(inner)
@@ -68,7 +69,7 @@ def row_shape(node: arrays.Loop | arrays.WhileLoop, position: int) -> Shape:
 
 @dataclass(frozen=True)
 class _Roles:
-    """What the inputs of a body are."""
+    """The inputs of a body by their roles."""
 
     steps: tuple[Value, ...]
     carries: tuple[Value, ...]
@@ -98,6 +99,8 @@ class _LoopKernel:
         self._condition = condition
         self._shape = shape
         self._roles = _roles(node, body)
+        self._before: list[Stmt] = []
+        """The statements before the loop."""
         self._results = [(k, v) for k, v in enumerate(node.results) if row_shape(node, k) == shape]
         self._needed = self._needed_carries()
 
@@ -108,7 +111,7 @@ class _LoopKernel:
         return RunKernel(work)
 
     def _needed_carries(self) -> list[int]:
-        """Those that the results of this shape depend on, in any iteration."""
+        """The carries that the results of this shape depend on, in any iteration."""
         position = {v: k for k, v in enumerate(self._roles.carries)}
         carry_count = self._node.carry_count
         found: dict[int, None] = {}
@@ -131,28 +134,25 @@ class _LoopKernel:
     # -- the kernel's text -----------------------------------------------------------------
 
     def _statements(self, writer: Writer) -> list[Stmt]:
-        before: list[Stmt] = []
+        self._before = []
         for k in self._needed:
             carry = self._roles.carries[k]
             writer.local_types[f"carry{k}"] = writer.local_types[f"next{k}"] = carry.element
             at = writer.own if carry.shape == self._shape else ()
             (first,) = writer.values([self._node.operands[k]], at)
-            before.append(Assign(name=f"carry{k}", value=first))
-        self._bind_carries(writer, self._roles, self._needed)
-        if self._condition is None:
-            loop = self._counted(writer, before)
-        else:
-            loop = self._conditional(writer, before)
-        return [*before, *loop, *self._stores(writer)]
+            self._before.append(Assign(name=f"carry{k}", value=first))
+        self._bind_carries(writer, self._roles)
+        loop = self._counted(writer) if self._condition is None else self._conditional(writer)
+        return [*self._before, *loop, *self._stores(writer)]
 
-    def _counted(self, writer: Writer, before: list[Stmt]) -> list[Stmt]:
+    def _counted(self, writer: Writer) -> list[Stmt]:
         node = self._node
         assert isinstance(node, arrays.Loop)
         writer.local_types[STEP] = INT
         counter = writer.positions.of(c.variable(STEP, INT))
         last = sizes.subtract(node.count, 1)
         step = add(constant(last), times(counter, -1)) if node.is_reversed else counter
-        self._bind_rest(writer, before, step)
+        self._bind_rest(writer, step)
         return [
             nodes.For(
                 variable=STEP,
@@ -163,14 +163,14 @@ class _LoopKernel:
             )
         ]
 
-    def _conditional(self, writer: Writer, before: list[Stmt]) -> list[Stmt]:
+    def _conditional(self, writer: Writer) -> list[Stmt]:
         node, condition = self._node, self._condition
         assert isinstance(node, arrays.WhileLoop)
         assert condition is not None
-        self._bind_rest(writer, before, Position())
+        self._bind_rest(writer, Position())
         roles = _roles(node, condition)
-        self._bind_carries(writer, roles, self._needed)
-        self._bind_constants(writer, before, roles)
+        self._bind_carries(writer, roles)
+        self._bind_constants(writer, roles)
         writer.local_types |= {GOES_ON: BOOL, COUNT: INT}
         first, again = (
             writer.written(writer.values(condition.outputs, ()), prefix) for prefix in "cd"
@@ -204,33 +204,33 @@ class _LoopKernel:
         ]
         written = writer.written(elements)
         count = len(self._needed)
-        found = list(zip(self._needed, written.values, strict=False))
+        carries = list(zip(self._needed, written.values, strict=False))
         body: list[Stmt] = [*written.body]
         for (k, v), value in zip(ys, written.values[count:], strict=True):
             indices = writer.indices_in(v, (step, *writer.own))
             body.append(nodes.Store(buffer=f"y{k}", indices=indices, value=value, is_unique=True))
-        body += [Assign(name=f"next{k}", value=value) for k, value in found]
-        body += [
-            Assign(name=f"carry{k}", value=c.variable(f"next{k}", value.type)) for k, value in found
-        ]
-        return body
+        body += [Assign(name=f"next{k}", value=value) for k, value in carries]
+        nexts = ((k, c.variable(f"next{k}", value.type)) for k, value in carries)
+        return body + [Assign(name=f"carry{k}", value=value) for k, value in nexts]
 
     def _stores(self, writer: Writer) -> list[Stmt]:
-        found: list[Stmt] = []
-        for k, v in self._results:
-            if k < self._node.carry_count:
-                value: Expr = c.variable(f"carry{k}", v.element)
-            elif isinstance(self._node, arrays.WhileLoop):
-                value = c.variable(COUNT, INT)
-            else:
-                continue
-            found.append(nodes.Store(buffer=f"y{k}", indices=writer.index(), value=value))
-        return found
+        values = {
+            k: c.variable(f"carry{k}", v.element)
+            for k, v in self._results
+            if k < self._node.carry_count
+        }
+        if isinstance(self._node, arrays.WhileLoop):
+            counts = (k for k, _ in self._results if k >= self._node.carry_count)
+            values |= dict.fromkeys(counts, c.variable(COUNT, INT))
+        return [
+            nodes.Store(buffer=f"y{k}", indices=writer.index(), value=value)
+            for k, value in values.items()
+        ]
 
     # -- what the body reads ---------------------------------------------------------------
 
-    def _bind_carries(self, writer: Writer, roles: _Roles, needed: Sequence[int]) -> None:
-        for k in needed:
+    def _bind_carries(self, writer: Writer, roles: _Roles) -> None:
+        for k in self._needed:
             writer.bind(roles.carries[k], self._carry(writer, k))
 
     def _carry(self, writer: Writer, k: int) -> Bound:
@@ -244,21 +244,20 @@ class _LoopKernel:
 
         return read
 
-    def _bind_rest(self, writer: Writer, before: list[Stmt], step: Position) -> None:
+    def _bind_rest(self, writer: Writer, step: Position) -> None:
         roles, operands = self._roles, self._node.operands
         for v in roles.steps:
             writer.bind(v, lambda _, __: writer.positions.expr(step))
-        self._bind_constants(writer, before, roles)
+        self._bind_constants(writer, roles)
         for v, operand in zip(roles.xs, operands[len(operands) - len(roles.xs) :], strict=True):
             writer.bind(v, _row_reader(writer, operand, step))
 
-    def _bind_constants(self, writer: Writer, before: list[Stmt], roles: _Roles) -> None:
-        for v, operand in zip(
-            roles.constants, self._node.operands[self._node.carry_count :], strict=False
-        ):
-            writer.bind(v, self._constant_reader(writer, before, operand))
+    def _bind_constants(self, writer: Writer, roles: _Roles) -> None:
+        operands = self._node.operands[self._node.carry_count :]
+        for v, operand in zip(roles.constants, operands, strict=False):
+            writer.bind(v, self._constant_reader(writer, operand))
 
-    def _constant_reader(self, writer: Writer, before: list[Stmt], operand: Value) -> Bound:
+    def _constant_reader(self, writer: Writer, operand: Value) -> Bound:
         """Reads before the loop what each iteration needs, where that is surely in range."""
 
         def read(at: Indices, view: View | None) -> Expr:
@@ -266,13 +265,12 @@ class _LoopKernel:
                 return writer.read(base_of(operand), at, view)
             (element,) = writer.values([operand], at)
             is_own = at == (writer.own if operand.shape == self._shape else ())
-            if operand.shape not in (self._shape, ()) or not is_own:
+            is_alike = operand.shape in (self._shape, ())
+            if not (is_alike and is_own and isinstance(element, nodes.Load)):
                 return element
-            if not isinstance(element, nodes.Load):
-                return element
-            name = f"given{len(before)}"
+            name = f"given{len(self._before)}"
             writer.local_types[name] = operand.element
-            before.append(Assign(name=name, value=element))
+            self._before.append(Assign(name=name, value=element))
             return c.variable(name, operand.element)
 
         return read
@@ -292,3 +290,82 @@ def _row_reader(writer: Writer, xs: Value, step: Position) -> Bound:
 
 def _read_by(values: Sequence[Value]) -> set[Value]:
     return {*values, *(v for node in arrays.needed_by(values) for v in node.operands)}
+
+
+PlanOf = Callable[[Graph], Plan]
+
+
+def repeat(node: arrays.Loop, plan_of: PlanOf, depth: int) -> Repeat:
+    """The plan of one iteration, and how its rows are stored; `depth` loops are around it."""
+    # No user's size has a name with a dollar sign.
+    symbol = f"$iteration_{depth}"
+    step = sizes.symbol(symbol)
+    first, second = node.carry_count, node.carry_count + node.constant_count
+    inputs = fresh(node.operands)
+    rows = [_row(xs, step) for xs in inputs[second:]]
+    k = arrays.SizeOf(operands=(), size=step).result
+    found = instantiate(node.body, (k, *inputs[:second], *rows))
+    outputs = (*map(_own, found[:first]), *found[first:])
+    body = plan_of(Graph(inputs, outputs))
+    ys = zip(body.outputs[first:], node.results[first:], strict=True)
+    stores = tuple(_store_row(row, target, step) for (row, _), target in ys)
+    return Repeat(node, body, symbol, stores, tuple(map(base_of, node.operands)))
+
+
+def repeat_while(node: arrays.WhileLoop, plan_of: PlanOf) -> RepeatWhile:
+    """The plan of an iteration that changes nothing once the condition has failed."""
+    carry_count = node.carry_count
+    carries, constants = fresh(node.operands[:carry_count]), fresh(node.operands[carry_count:])
+    goes_on, count = Value(ArrayType(BOOL, ())), Value(ArrayType(INT, ()))
+    (wants,) = instantiate(node.condition, (*carries, *constants))
+    below = b.elementwise(
+        c.apply(ops.LT, c.variable("n", INT), c.whole(node.limit)), {"n": count}, ()
+    )
+    holds = b.applied(ops.BIT_AND, goes_on, wants)
+    goes = b.applied(ops.BIT_AND, holds, below)
+    found = instantiate(node.body, (*carries, *constants))
+    kept = [
+        b.where(b.broadcast(goes, new.shape, ()), new, old)
+        for new, old in zip(found, carries, strict=True)
+    ]
+    one_more = b.elementwise(
+        c.select(c.variable("goes", BOOL), c.apply(ops.ADD, c.variable("n", INT), c.whole(1)),
+                 c.variable("n", INT)), {"goes": goes, "n": count}, (),
+    )  # fmt: skip
+    outputs = (*map(_own, kept), goes, one_more, _own(wants))
+    body = plan_of(Graph((*carries, goes_on, count, *constants), outputs))
+    return RepeatWhile(node, body, tuple(map(base_of, node.operands)))
+
+
+def _row(xs: Value, step: Size) -> Value:
+    """``xs[step]``."""
+    rest = xs.shape[1:]
+    sliced = arrays.Slice(
+        operands=(xs,), starts=(step, *[0] * len(rest)), steps=(1,) * len(xs.shape),
+        shape=(1, *rest),
+    )  # fmt: skip
+    return b.reshape(sliced.result, rest)
+
+
+def _own(value: Value) -> Value:
+    """`value`; a copy of an input, so that it has memory of its own."""
+    if base_of(value).producer is not None:
+        return value
+    expr = c.variable(arrays.operand_name(0), value.element)
+    return arrays.Elementwise(operands=(value,), expr=expr, shape=value.shape).result
+
+
+def _store_row(row: Value, target: Value, step: Size) -> StoreRow:
+    """The kernel that brings a row to its place among those of all iterations."""
+    shape: Shape = (sizes.product(row.shape),)
+    flat = Value(ArrayType(row.element, shape))
+    rows = Value(ArrayType(row.element, (sizes.product(target.shape),)))
+
+    def body(writer: Writer) -> Sequence[Stmt]:
+        start = number((constant(step), writer.own[0]), (1, shape[0]))
+        (element,) = writer.values([flat])
+        at = (writer.positions.expr(start),)
+        return [nodes.Store(buffer="y0", indices=at, value=element, is_unique=True)]
+
+    work = write_kernel("store_row", shape, lambda v: True, body, [("y0", rows, Access.OUT)])
+    return StoreRow(work, row, target)

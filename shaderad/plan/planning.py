@@ -9,7 +9,7 @@ steps of lower levels write.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from shaderad.diagnostics import error
 from shaderad.ir import arrays, ops
@@ -18,44 +18,33 @@ from shaderad.ir.prints import printing_kernels, prints, silent
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import Access, is_differentiable
 from shaderad.plan import scatters, sorting
-from shaderad.plan.clusters import cluster
 from shaderad.plan.elements import base_of
-from shaderad.plan.epilogues import with_epilogues
-from shaderad.plan.exact import exact_products
-from shaderad.plan.finishes import finishes
-from shaderad.plan.joined_sums import joined_sums
-from shaderad.plan.kernels import Work
-from shaderad.plan.loops import loop_kernels
-from shaderad.plan.narrow import narrowed
-from shaderad.plan.recomputed import recomputed
-from shaderad.plan.repeats import repeat, repeat_while
-from shaderad.plan.shared_totals import with_shared_totals
-from shaderad.plan.simplify import simplified
-from shaderad.plan.steps import CallKernel, Plan, RunKernel, RunPass, Step
+from shaderad.plan.epilogues import epilogue_of, fused_onto_passes, with_epilogues
+from shaderad.plan.kernels import PlanKernel, cluster
+from shaderad.plan.loops import loop_kernels, repeat, repeat_while
+from shaderad.plan.simplify import exact_products, joined_sums, narrowed, simplified
+from shaderad.plan.steps import CallKernel, Epilogue, Plan, RunKernel, RunPass, Step
 from shaderad.plan.storage import is_fused_node, stored_values
 from shaderad.rules.nodes import PushedKernel
 
 PORTABLE_BUFFER_LIMIT = 8
-"""What WebGPU guarantees."""
+"""The storage buffers that WebGPU guarantees."""
+UNREAD_BUFFERS = 2
+"""The buffers of a kernel for reports and for what it writes."""
 PASS_BUFFERS = 3
-"""What a pass binds besides what it reads."""
-
-
-def _read_limit(buffer_limit: int) -> int:
-    """How many values a kernel should read: one buffer is for reports, one for what it writes."""
-    return buffer_limit - 2
+"""The buffers that a pass binds besides those that it reads."""
 
 
 def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0) -> Plan:
     """The plan of `graph`, for all sizes.
 
     Args:
-        graph: What it computes.
-        buffer_limit: How many buffers a kernel should bind.
-        depth: Loops around it.
+        graph: The computation.
+        buffer_limit: The number of buffers that a kernel should bind.
+        depth: The number of loops around it.
     """
-    graph = recomputed(simplified(narrowed(graph, _read_limit(buffer_limit))))
-    graph = joined_sums(exact_products(graph), buffer_limit - 1 - PASS_BUFFERS)
+    graph = exact_products(simplified(narrowed(graph, buffer_limit - UNREAD_BUFFERS)))
+    graph = joined_sums(graph, buffer_limit - 1 - PASS_BUFFERS)
     return _Planner(graph, buffer_limit, depth).run()
 
 
@@ -69,13 +58,8 @@ class _Level:
 
 _AT_ONCE = _Level(0, 0)
 
-
-@dataclass(eq=False)
-class _Group:
-    """The stored values that one kernel computes."""
-
-    shape: Shape
-    values: list[Value] = field(default_factory=list[Value])
+_Work = list[Value] | Node | RunPass
+"""The stored values of one kernel, a node that is not fused, or a pass that stores such values."""
 
 
 class _Planner:
@@ -84,19 +68,18 @@ class _Planner:
         self._depth = depth
         # One is left for what kernels report.
         self._buffer_limit = buffer_limit - 1
-        self._finishes = finishes(graph)
-        """By result of a pass."""
-        self._finished = frozenset(node.result for node in self._finishes.values())
-        stored = stored_values(graph, _read_limit(buffer_limit))
-        self._stored = (stored - self._finishes.keys()) | self._finished
+        self._fused = fused_onto_passes(graph)
+        self._fused_values = frozenset(node.result for node in self._fused.values())
+        stored = stored_values(graph, buffer_limit - UNREAD_BUFFERS)
+        self._stored = (stored - self._fused.keys()) | self._fused_values
         self._levels: dict[Value, _Level] = {}
-        self._groups: dict[tuple[Shape, int], _Group] = {}
-        self._ordered: list[tuple[int, _Group | Node | RunPass]] = []
+        self._groups: dict[tuple[Shape, int], list[Value]] = {}
+        self._ordered: list[tuple[int, _Work]] = []
         self._calls: dict[Hashable, arrays.KernelCall] = {}
 
     def run(self) -> Plan:
         for node in self._graph.nodes:
-            if node.results[0] in self._finished:
+            if node.results[0] in self._fused_values:
                 self._levels[node.result] = self._level(node.operands[0])
             elif is_fused_node(node):
                 self._place_fused(node, node.result)
@@ -105,15 +88,11 @@ class _Planner:
         self._sum_in_passing()
         self._ordered.sort(key=lambda entry: entry[0])
         outputs = tuple((base_of(v), v.shape) for v in self._graph.outputs)
-        steps = [step for _, one in self._ordered for step in self._steps(one)]
+        steps = [step for _, work in self._ordered for step in self._steps(work)]
         stored = [v for v, _ in outputs]
         read_limit = self._buffer_limit - PASS_BUFFERS
-        joined = with_epilogues(steps, stored, self._is_stored, read_limit)
-        return Plan(
-            inputs=self._graph.inputs,
-            outputs=outputs,
-            steps=with_shared_totals(joined, self._is_stored, read_limit),
-        )
+        steps = with_epilogues(steps, stored, self._is_stored, read_limit)
+        return Plan(inputs=self._graph.inputs, outputs=outputs, steps=steps)
 
     def _place_step(self, node: Node) -> None:
         needed = node.operands
@@ -137,10 +116,9 @@ class _Planner:
 
     def _place_fused(self, node: Node, value: Value) -> None:
         levels = [self._level(v) for v in node.operands]
-        anywhere = max((one.anywhere for one in levels), default=0)
-        own = anywhere
+        own = anywhere = max((level.anywhere for level in levels), default=0)
         if isinstance(node, arrays.Elementwise):
-            own = max((one.own for one in levels), default=0)
+            own = max((level.own for level in levels), default=0)
         if value in self._stored:
             self._join(value, own)
             anywhere = own + 1
@@ -149,13 +127,13 @@ class _Planner:
     def _join(self, value: Value, level: int) -> None:
         key = (value.shape, level)
         if key not in self._groups:
-            self._groups[key] = _Group(value.shape)
+            self._groups[key] = []
             self._ordered.append((level, self._groups[key]))
-        self._groups[key].values.append(value)
+        self._groups[key].append(value)
 
     def _sum_in_passing(self) -> None:
         """Puts passes that store the values of a group, too, in the place of the group."""
-        for node in [one for _, one in self._ordered if isinstance(one, arrays.Reduce)]:
+        for node in [work for _, work in self._ordered if isinstance(work, arrays.Reduce)]:
             key = (node.operands[0].shape, self._level(node.operands[0]).own)
             group = self._groups.get(key)
             both = None if group is None else self._beside(node, group)
@@ -163,29 +141,28 @@ class _Planner:
                 continue
             del self._groups[key]
             self._ordered = [
-                (level, both if one is group else one)
-                for level, one in self._ordered
-                if one is not node
+                (level, both if work is group else work)
+                for level, work in self._ordered
+                if work is not node
             ]
 
-    def _beside(self, node: arrays.Reduce, group: _Group) -> RunPass | None:
+    def _beside(self, node: arrays.Reduce, group: list[Value]) -> RunPass | None:
         """The pass of a sum that stores what a group does, where both read an array."""
         x, *init = node.operands
         # Where the order of elements counts, threads would store far apart.
         if init or node.op != ops.ADD:
             return None
         elements, kept, both = (
-            self._cluster(values, frozenset(group.values))
-            for values in ([x], group.values, [x, *group.values])
+            self._cluster(values, frozenset(group)) for values in ([x], group, [x, *group])
         )
         read = {v for _, v in elements.reads if v.shape}
         if read.isdisjoint(v for _, v in kept.reads):
             return None
-        if len(both.reads) + len(group.values) + PASS_BUFFERS > self._buffer_limit:
+        if len(both.reads) + len(group) + PASS_BUFFERS > self._buffer_limit:
             return None
-        return RunPass(node, both, None, self._finishes.get(node.result))
+        return RunPass(node, both, None, self._epilogue(node))
 
-    def _cluster(self, values: Sequence[Value], inside: frozenset[Value]) -> Work:
+    def _cluster(self, values: Sequence[Value], inside: frozenset[Value]) -> PlanKernel:
         """The kernel of `values`, which computes those `inside` itself."""
         return cluster(values, lambda v: self._is_stored(v) and v not in inside)
 
@@ -195,16 +172,20 @@ class _Planner:
     def _is_stored(self, value: Value) -> bool:
         return value.producer is None or value in self._stored
 
-    def _steps(self, one: _Group | Node | RunPass) -> Sequence[Step]:
-        if isinstance(one, RunPass):
-            return [one]
-        if isinstance(one, arrays.Loop | arrays.WhileLoop):
-            return self._loop(one)
-        if isinstance(one, arrays.Reduce | arrays.Scan):
-            return self._pass(one)
-        if isinstance(one, _Group):
-            return self._kernels(one.values)
-        return [self._step(one)]
+    def _steps(self, work: _Work) -> Sequence[Step]:
+        match work:
+            case RunPass():
+                return [work]
+            case list():
+                return self._kernels(work)
+            case arrays.Loop() | arrays.WhileLoop():
+                return self._loop(work)
+            case arrays.Reduce() | arrays.Scan():
+                return self._pass(work)
+            case arrays.KernelCall() | arrays.KernelPull() | arrays.KernelPush():
+                return [self._call(work)]
+            case _:
+                return [_STEPS[type(work)](work, self._is_stored)]
 
     def _kernels(self, values: Sequence[Value]) -> list[Step]:
         """One kernel that computes `values`, or several that bind fewer buffers each."""
@@ -224,11 +205,15 @@ class _Planner:
         x, *init = node.operands
         first = base_of(init[0]) if init else None
         work = cluster([x], self._is_stored)
-        finish = self._finishes.get(node.result)
+        epilogue = self._epilogue(node)
         if len(work.reads) + len(init) + PASS_BUFFERS <= self._buffer_limit:
-            return [RunPass(node, work, first, finish)]
+            return [RunPass(node, work, first, epilogue)]
         stored = cluster([x], lambda v: v is x or self._is_stored(v))
-        return [RunKernel(work), RunPass(node, stored, first, finish)]
+        return [RunKernel(work), RunPass(node, stored, first, epilogue)]
+
+    def _epilogue(self, node: arrays.Reduce | arrays.Scan) -> Epilogue | None:
+        fused = self._fused.get(node.result)
+        return None if fused is None else epilogue_of(fused)
 
     def _loop(self, node: arrays.Loop | arrays.WhileLoop) -> Sequence[Step]:
         """Kernels with the loop inside, or the steps of the body again and again."""
@@ -243,11 +228,6 @@ class _Planner:
             return [repeat(node, plan_of, self._depth)]
         _refuse_prints(node)
         return [repeat_while(node, plan_of)]
-
-    def _step(self, one: Node) -> Step:
-        if isinstance(one, arrays.KernelCall | arrays.KernelPull | arrays.KernelPush):
-            return self._call(one)
-        return _STEPS[type(one)](one, self._is_stored)
 
     def _call(self, node: arrays.KernelCall | arrays.KernelPull | arrays.KernelPush) -> CallKernel:
         reads = tuple(map(base_of, node.operands))

@@ -19,7 +19,7 @@ from shaderad.rules import composing as c
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where an element is along one axis."""
+    """The index of an element along one axis."""
 
     constant: Size = 0
     terms: tuple[tuple[int, Size], ...] = ()
@@ -28,7 +28,7 @@ class Position:
 
 Indices = tuple[Position, ...]
 INDEX_NAMES = ("i", "j", "k", "l")
-"""Of the axes of a kernel."""
+"""The Index names of a kernel's axes."""
 RANK_LIMIT = len(INDEX_NAMES)
 """Axes of a kernel's arrays; beyond, elements are numbered in row-major order."""
 _SIZE = "size"
@@ -39,10 +39,10 @@ def constant(value: Size) -> Position:
 
 
 def add(a: Position, b: Position) -> Position:
-    found = dict(a.terms)
+    factors = dict(a.terms)
     for base, factor in b.terms:
-        found[base] = sizes.add(found.get(base, 0), factor)
-    terms = tuple(sorted((base, f) for base, f in found.items() if f != 0))
+        factors[base] = sizes.add(factors.get(base, 0), factor)
+    terms = tuple(sorted((base, f) for base, f in factors.items() if f != 0))
     return Position(sizes.add(a.constant, b.constant), terms)
 
 
@@ -76,12 +76,11 @@ class Positions:
 
     def of(self, base: Expr) -> Position:
         """An int expression as a position."""
-        known = c.number_of(base)
-        if known is not None:
-            return Position(int(known))
-        number = self._number_by_base.get(id(base))
-        if number is None:
-            number = self._number_by_base[id(base)] = len(self._bases)
+        value = c.number_of(base)
+        if value is not None:
+            return Position(int(value))
+        number = self._number_by_base.setdefault(id(base), len(self._bases))
+        if number == len(self._bases):
             self._bases.append(base)
         return Position(0, ((number, 1),))
 
@@ -89,10 +88,8 @@ class Positions:
         """A size as an int expression: a constant or a uniform."""
         if isinstance(size, int):
             return c.whole(size)
-        return c.variable(self._name_by_size.setdefault(size, self._fresh()), INT)
-
-    def _fresh(self) -> str:
-        return f"{_SIZE}{self._first + len(self._name_by_size)}"
+        fresh = f"{_SIZE}{self._first + len(self._name_by_size)}"
+        return c.variable(self._name_by_size.setdefault(size, fresh), INT)
 
     def expr(self, position: Position) -> Expr:
         """The int that `position` is; one object for equal positions."""
@@ -101,7 +98,7 @@ class Positions:
         return self._expr_by_position[position]
 
     def is_asked(self, position: Position) -> bool:
-        """Whether an expression was made of one of its bases."""
+        """True if an expression was made of one of its bases."""
         return any(base in self._asked for base, _ in position.terms)
 
     def _sum(self, position: Position) -> Expr:
@@ -175,7 +172,7 @@ def number(at: Sequence[Position], shape: Shape) -> Position:
 
 
 def is_size_name(name: str) -> bool:
-    """Whether `Positions` gives this name to the uniform of a size."""
+    """True if `Positions` gives this name to the uniform of a size."""
     return name.removeprefix(_SIZE).isdigit() and name.startswith(_SIZE)
 
 

@@ -1,80 +1,145 @@
-"""Graph -> the same graph with less in it: no subgraphs, nothing twice, no layout that is none.
+"""Graph -> an equal graph of nodes that plans have steps for, each value once.
 
-Common subexpressions are found before subgraphs are inlined: a checkpoint computes again what
-stands outside of it, and must not be merged with that.
+In the order in which planning calls them: operands beyond what a kernel binds travel together
+(`narrowed`); equal nodes are merged, subgraphs inlined, sorts and searches spelled out
+(`simplified`); long products become exact to a float (`exact_products`); sums of one length are
+computed in one pass (`joined_sums`). Common subexpressions are found before subgraphs are inlined:
+a checkpoint computes again what stands outside of it, and must not be merged with that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import fields
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import chain
 from typing import Any, cast
 
 from shaderad.ir import arrays, ops
-from shaderad.ir.arrays import Graph, Node, Value
-from shaderad.ir.nodes import Expr
+from shaderad.ir.arrays import Graph, Node, Value, operand_name
+from shaderad.ir.nodes import Expr, Function
+from shaderad.ir.sizes import Shape
+from shaderad.ir.types import FLOAT, Scalar, Struct, Type, Vector
 from shaderad.plan.equality import Expressions
+from shaderad.plan.scatters import is_atomic, summed
 from shaderad.plan.sorting import extreme_by_reduction, sort_in_rounds
-from shaderad.plan.sums import is_atomic, summed
+from shaderad.plan.storage import is_fused_node
 from shaderad.rules import composing as c
-from shaderad.rules.arrays.building import elementwise
+from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays import scan_operators
+from shaderad.rules.expressions import substitute
+
+Rule = Callable[[Node], Sequence[Value]]
+"""The values that stand for the results of a node."""
+
+
+def _rewritten(graph: Graph, rule: Rule) -> Graph:
+    """`graph` by a rule for its nodes, whose operands are rewritten already."""
+    value_of: dict[Value, Value] = {v: v for v in graph.inputs}
+    _rewrite(graph, rule, value_of)
+    return Graph(graph.inputs, tuple(value_of[v] for v in graph.outputs))
+
+
+def _rewrite(graph: Graph, rule: Rule, value_of: dict[Value, Value]) -> None:
+    """Adds the values of `graph` to `value_of`, which has its inputs."""
+    for node in graph.nodes:
+        operands = tuple(value_of[v] for v in node.operands)
+        if isinstance(node, arrays.Reshape):
+            # Of reshapes in a row the last one is enough.
+            (x,) = operands
+            while isinstance(x.producer, arrays.Reshape):
+                x = x.producer.operands[0]
+            operands = (x,)
+        results = rule(arrays.with_operands(node, operands))
+        value_of.update(zip(node.results, results, strict=True))
+
+
+# -- few operands -----------------------------------------------------------------------------
+
+
+def narrowed(graph: Graph, limit: int) -> Graph:
+    """Operands of fused nodes beyond `limit` travel together, as fields of one array of structs."""
+    return _rewritten(graph, lambda node: _narrow(node, limit).results)
+
+
+def _narrow(node: Node, limit: int) -> Node:
+    if isinstance(node, arrays.Concatenate) and len(node.operands) > limit:
+        joined = tuple(
+            replace(node, operands=group).result for group in _groups(node.operands, limit)
+        )
+        return _narrow(replace(node, operands=joined), limit)
+    if isinstance(node, arrays.Elementwise):
+        distinct = tuple(dict.fromkeys(node.operands))
+        if len(distinct) > limit:
+            carriers, parts = _carried(distinct, limit)
+            part_of = dict(zip(distinct, parts, strict=True))
+            by_name = {operand_name(k): part_of[v] for k, v in enumerate(node.operands)}
+            return replace(node, operands=carriers, expr=substitute(node.expr, by_name))
+    return node
+
+
+def _groups(values: Sequence[Value], limit: int) -> list[tuple[Value, ...]]:
+    return [(*values[k : k + limit],) for k in range(0, len(values), limit)]
+
+
+def _carried(values: tuple[Value, ...], limit: int) -> tuple[tuple[Value, ...], list[Expr]]:
+    """At most `limit` values that hold `values`, and these as parts of what holds them."""
+    if len(values) <= limit:
+        return values, [c.variable(operand_name(k), v.element) for k, v in enumerate(values)]
+    groups = _groups(values, limit)
+    carriers, packs = _carried(tuple(map(_pack, groups)), limit)
+    return carriers, [
+        c.field(pack, f"part{k}")
+        for pack, group in zip(packs, groups, strict=True)
+        for k in range(len(group))
+    ]
+
+
+def _pack(values: tuple[Value, ...]) -> Value:
+    parts = tuple((f"part{k}", v.element) for k, v in enumerate(values))
+    return b.struct(Struct("Operands", parts), values)
+
+
+# -- less of it -------------------------------------------------------------------------------
 
 
 def simplified(graph: Graph) -> Graph:
     """`graph` without repetitions, then without subgraphs and what no kernel does at once."""
-    return _spelled_out(_inlined(_merged(graph)))
-
-
-# -- common subexpressions --------------------------------------------------------------------
+    return _rewritten(_rewritten(_merged(graph), _inlined), _spelled_out)
 
 
 def _merged(graph: Graph) -> Graph:
     """One node for all that compute the same; layout nodes that change nothing are left out."""
-    exprs = Expressions()
-    known: dict[Hashable, Node] = {}
-    made: dict[Value, Value] = {v: v for v in graph.inputs}
-    for node in graph.nodes:
-        given = tuple(made[v] for v in node.operands)
-        same = _unchanged(node, given)
+    expressions = Expressions()
+    node_by_key: dict[Hashable, Node] = {}
+
+    def merge(node: Node) -> Sequence[Value]:
+        same = _unchanged(node)
         if same is not None:
-            made[node.result] = same
-            continue
-        moved = _with_operands(node, given)
-        kept = known.setdefault(_key(moved, exprs), moved)
-        made.update(zip(node.results, kept.results, strict=True))
-    return Graph(graph.inputs, tuple(made[v] for v in graph.outputs))
+            return (same,)
+        return node_by_key.setdefault(_key(node, expressions), node).results
+
+    return _rewritten(graph, merge)
 
 
-def _with_operands(node: Node, given: tuple[Value, ...]) -> Node:
-    """`node` on what was made of its operands; of reshapes in a row the last one is enough."""
-    if isinstance(node, arrays.Reshape):
-        (x,) = given
-        while isinstance(x.producer, arrays.Reshape):
-            x = x.producer.operands[0]
-        given = (x,)
-    return arrays.with_operands(node, given)
-
-
-def _unchanged(node: Node, given: tuple[Value, ...]) -> Value | None:
+def _unchanged(node: Node) -> Value | None:
     """The operand that a layout node returns as it is."""
-    if isinstance(node, arrays.Broadcast | arrays.Slice | arrays.Place):
-        (x,) = given
-        is_whole = x.shape == node.shape and all(s == 1 for s in getattr(node, "steps", ()))
-        return x if is_whole else None
-    if isinstance(node, arrays.Reshape):
-        (x,) = given
-        while isinstance(x.producer, arrays.Reshape) and x.shape != node.shape:
-            x = x.producer.operands[0]
-        return x if x.shape == node.shape else None
-    if isinstance(node, arrays.Transpose):
-        is_ordered = node.permutation == tuple(range(len(node.permutation)))
-        return given[0] if is_ordered else None
-    if isinstance(node, arrays.Concatenate):
-        return given[0] if len(given) == 1 else None
-    return None
+    match node:
+        case arrays.Broadcast() | arrays.Slice() | arrays.Place():
+            steps = getattr(node, "steps", ())
+            is_same = node.operands[0].shape == node.shape and all(s == 1 for s in steps)
+        case arrays.Reshape():
+            is_same = node.operands[0].shape == node.shape
+        case arrays.Transpose():
+            is_same = node.permutation == tuple(range(len(node.permutation)))
+        case arrays.Concatenate():
+            is_same = len(node.operands) == 1
+        case _:
+            return None
+    return node.operands[0] if is_same else None
 
 
-def _key(node: Node, exprs: Expressions) -> Hashable:
+def _key(node: Node, expressions: Expressions) -> Hashable:
     parts: list[Hashable] = [type(node)]
     for f in fields(node):
         value: Any = getattr(node, f.name)
@@ -82,57 +147,178 @@ def _key(node: Node, exprs: Expressions) -> Hashable:
             continue
         if f.name == "operands":
             parts.append(tuple(map(id, cast("tuple[Value, ...]", value))))
-        elif isinstance(value, Expr):
-            parts.append(exprs.number(value))
         else:
-            parts.append(value)
+            parts.append(expressions.number(value) if isinstance(value, Expr) else value)
     return tuple(parts)
 
 
-# -- subgraphs --------------------------------------------------------------------------------
+def _inlined(node: Node) -> Sequence[Value]:
+    """The nodes of a subgraph in place of it, and sums that devices can run."""
+    if isinstance(node, arrays.Subgraph):
+        body = _merged(node.body)
+        value_of = dict(zip(body.inputs, node.operands, strict=True))
+        _rewrite(body, _inlined, value_of)
+        return [value_of[v] for v in body.outputs]
+    if isinstance(node, arrays.ScatterAdd) and not is_atomic(node.result.element):
+        return (summed(node),)
+    return node.results
 
 
-def _inlined(graph: Graph) -> Graph:
-    """The nodes of subgraphs in place of them, and sums that devices can run."""
-    made: dict[Value, Value] = {v: v for v in graph.inputs}
-    _copy(graph, made)
-    return Graph(graph.inputs, tuple(made[v] for v in graph.outputs))
-
-
-def _copy(graph: Graph, made: dict[Value, Value]) -> None:
-    """Nodes of `graph` over the values that `made` has for its inputs."""
-    for node in graph.nodes:
-        given = tuple(made[v] for v in node.operands)
-        if isinstance(node, arrays.Subgraph):
-            body = _merged(node.body)
-            inner = dict(zip(body.inputs, given, strict=True))
-            _copy(body, inner)
-            results: Sequence[Value] = [inner[v] for v in body.outputs]
-        else:
-            moved = _with_operands(node, given)
-            results = moved.results
-            if isinstance(moved, arrays.ScatterAdd) and not is_atomic(moved.result.element):
-                results = (summed(moved),)
-        made.update(zip(node.results, results, strict=True))
-
-
-def _spelled_out(graph: Graph) -> Graph:
+def _spelled_out(node: Node) -> Sequence[Value]:
     """Sorts and searches as nodes that plans have steps for, and the bound of last writers."""
-    made: dict[Value, Value] = {v: v for v in graph.inputs}
-    for node in graph.nodes:
-        moved = _with_operands(node, tuple(made[v] for v in node.operands))
-        results: Sequence[Value] = moved.results
-        if isinstance(moved, arrays.LastWriter):
-            results = (_at_least(moved.result, -1),)
-        elif isinstance(moved, arrays.ArgSort):
-            results = (sort_in_rounds(moved.operands[0]),)
-        elif isinstance(moved, arrays.ArgExtreme):
-            results = (extreme_by_reduction(moved.operands[0], moved.kind),)
-        made.update(zip(node.results, results, strict=True))
-    return Graph(graph.inputs, tuple(made[v] for v in graph.outputs))
+    if isinstance(node, arrays.ArgSort):
+        return (sort_in_rounds(node.operands[0]),)
+    if isinstance(node, arrays.ArgExtreme):
+        return (extreme_by_reduction(node.operands[0], node.kind),)
+    if isinstance(node, arrays.LastWriter):
+        # A Max array holds the smallest int where nobody wrote.
+        x = node.result
+        bounded = c.apply(ops.MAX, c.variable("x", x.element), c.whole(-1))
+        return (b.elementwise(bounded, {"x": x}, x.shape),)
+    return node.results
 
 
-def _at_least(value: Value, least: int) -> Value:
-    """A Max array holds the smallest int where nobody wrote."""
-    bounded = c.apply(ops.MAX, c.variable("x", value.element), c.whole(least))
-    return elementwise(bounded, {"x": value}, value.shape)
+# -- exact products ---------------------------------------------------------------------------
+
+
+def exact_products(graph: Graph) -> Graph:
+    """Products along an axis as scans and reductions of values with what they have lost.
+
+    See `scan_operators`. After differentiation: to the rules a product is a product.
+    """
+    return _rewritten(graph, _exact)
+
+
+def _exact(node: Node) -> Sequence[Value]:
+    if not isinstance(node, arrays.Scan | arrays.Reduce):
+        return node.results
+    x, *init = node.operands
+    if not scan_operators.needs_compensation(node.op, x.element):
+        return node.results
+    t = scan_operators.compensated(x.element)
+    if isinstance(node, arrays.Scan):
+        result = b.scan(_multiply(t), _in_two(t, x))
+    else:
+        one = b.full(node.result.shape, c.number(x.element, 1.0))
+        result = b.reduce(_multiply(t), _in_two(t, x), _in_two(t, init[0] if init else one))
+    pair = c.variable("x", t)
+    finished = scan_operators.rounded_to_finite(c.field(pair, "value"), c.field(pair, "low"))
+    return (b.elementwise(finished, {"x": result}, result.shape),)
+
+
+def _in_two(t: Struct, x: Value) -> Value:
+    return b.struct(t, (x, b.zeros(x.type)))
+
+
+def _multiply(t: Struct) -> Function:
+    left, right = c.variable("left", t), c.variable("right", t)
+    a, a_low = c.field(left, "value"), c.field(left, "low")
+    then, then_low = c.field(right, "value"), c.field(right, "low")
+    parts = (c.apply(ops.MUL, a, then), scan_operators.product_error(a, a_low, then, then_low))
+    return scan_operators.operator("multiply", left, right, c.construct(t, parts))
+
+
+# -- joined sums ------------------------------------------------------------------------------
+
+_WIDEST = 4
+"""Scalars of a vector."""
+
+
+def joined_sums(graph: Graph, read_limit: int) -> Graph:
+    """`graph` with sums over one axis of the same length as sums of vectors, in one pass.
+
+    A loss and its gradients by numbers are such sums: together they read their inputs once, and
+    store nothing in between. Joined sums do not depend on one another.
+
+    Args:
+        graph: The computation.
+        read_limit: Values that a pass may read, but for those that a single sum reads.
+    """
+    groups = list(_sum_groups(graph.nodes, read_limit))
+    if not groups:
+        return graph
+    group_of = {node: group for group in groups for node in group}
+    levels = _levels(graph.nodes)
+    value_of: dict[Value, Value] = {v: v for v in graph.inputs}
+    # Of one level, sums come first: what reads them may be needed by the sums of the next.
+    for node in sorted(graph.nodes, key=lambda n: (levels[n.results[0]], not _is_sum(n))):
+        if node.results[0] in value_of:
+            continue
+        if node in group_of:
+            group = group_of[node]
+            sums = _joined([value_of[summed.operands[0]] for summed in group])
+            value_of.update(zip((summed.result for summed in group), sums, strict=True))
+        else:
+            rebuilt = arrays.with_operands(node, tuple(value_of[v] for v in node.operands))
+            value_of.update(zip(node.results, rebuilt.results, strict=True))
+    return Graph(graph.inputs, tuple(value_of[v] for v in graph.outputs))
+
+
+def _sum_groups(graph: Sequence[Node], read_limit: int) -> Iterator[list[Node]]:
+    """The sums that become one, two at least."""
+    levels, reads = _levels(graph), _reads(graph)
+    alike: defaultdict[tuple[Shape, int], list[Node]] = defaultdict(list)
+    for node in graph:
+        if _is_sum(node):
+            alike[node.operands[0].shape, levels[node.results[0]]].append(node)
+    for candidates in alike.values():
+        group: list[Node] = []
+        for node in candidates:
+            operands = [one.operands[0] for one in (*group, node)]
+            width = sum(_width(x.element) for x in operands)
+            read = frozenset[Value]().union(*(reads[x] for x in operands))
+            most = max(read_limit, *(len(reads[x]) for x in operands))
+            if width > _WIDEST or len(read) > most:
+                if len(group) > 1:
+                    yield group
+                group = []
+            group.append(node)
+        if len(group) > 1:
+            yield group
+
+
+def _is_sum(node: Node) -> bool:
+    """True if it adds up all elements of an array, which are 32-bit floats or vectors of them."""
+    if not isinstance(node, arrays.Reduce) or node.op != ops.ADD:
+        return False
+    x, *init = node.operands
+    return not init and len(x.shape) == 1 and _width(x.element) > 0
+
+
+def _width(t: Type) -> int:
+    if isinstance(t, Vector):
+        return t.count if t.element == FLOAT else 0
+    return int(t == FLOAT)
+
+
+def _levels(graph: Sequence[Node]) -> Mapping[Value, int]:
+    """The sums that each value depends on, one after the other."""
+    levels: dict[Value, int] = {}
+    for node in graph:
+        level = max((levels.get(v, 0) for v in node.operands), default=0) + _is_sum(node)
+        levels.update(dict.fromkeys(node.results, level))
+    return levels
+
+
+def _reads(graph: Sequence[Node]) -> Mapping[Value, frozenset[Value]]:
+    """The values that elements of each value are computed from, if all is fused that can be."""
+    reads: dict[Value, frozenset[Value]] = {}
+    for node in graph:
+        parts = [reads.setdefault(v, frozenset({v})) for v in node.operands]
+        for v in node.results:
+            reads[v] = frozenset[Value]().union(*parts) if is_fused_node(node) else frozenset({v})
+    return reads
+
+
+def _joined(values: Sequence[Value]) -> list[Value]:
+    """The sum of each of `values`."""
+    packed = Vector(FLOAT, sum(_width(v.element) for v in values))
+    scalars = b.composed(lambda x: c.construct(packed, [*chain(*map(c.components, x))]), values)
+    total = b.reduce(ops.ADD, scalars)
+    parts = c.components(c.variable("total", packed))
+    found: list[Value] = []
+    for v in values:
+        own, parts = parts[: _width(v.element)], parts[_width(v.element) :]
+        sum_of_v = own[0] if isinstance(v.element, Scalar) else c.construct(v.element, own)
+        found.append(b.elementwise(sum_of_v, {"total": total}, total.shape))
+    return found

@@ -64,7 +64,7 @@ def sort_in_rounds(keys: Value) -> Value:
 
 
 def _round_count(extent: Size) -> Size:
-    """How often a block doubles until it holds `extent` elements."""
+    """The number of times a block doubles until it holds `extent` elements."""
     count: Size = 0
     for k in range(BLOCK_BITS, _INDEX_BITS):
         over = sizes.maximum(0, sizes.subtract(extent, 1 << k))
@@ -88,13 +88,12 @@ def _first_extreme(t: Struct, kind: str) -> Function:
         is_number = c.apply(ops.NOT, c.apply(ops.ISNAN, then))
         wins = _both(is_number, _either(c.apply(ops.ISNAN, a), wins))
     found = nodes.Conditional(type=t, condition=wins, if_true=second, if_false=first)
-    local_types: dict[str, Type] = {}
     return Function(
         name=f"first_{kind}",
         parameters=(Parameter(name="first", type=t), Parameter(name="second", type=t)),
         result=t,
         body=(Return(value=found),),
-        local_types=local_types,
+        local_types={},
     )
 
 
@@ -234,7 +233,7 @@ class _Merge:
 
 
 class _Kernel:
-    """What both kernels are written with."""
+    """Statements and expressions of both kernels."""
 
     def __init__(self, writer: Writer, keys: Value) -> None:
         self._writer = writer
@@ -288,7 +287,7 @@ def _negated(condition: Expr) -> Expr:
 
 
 def _less(left: Expr, right: Expr) -> Expr:
-    """Whether `left` comes before `right`; NaN comes last, after infinity."""
+    """True if `left` comes before `right`; NaN comes last, after infinity."""
     found = c.apply(ops.LT, left, right)
     if not is_float(left.type):
         return found

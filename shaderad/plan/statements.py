@@ -12,13 +12,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from shaderad.ir import nodes
+from shaderad.ir import nodes, ops, walk
 from shaderad.ir.nodes import Assign, Conditional, Expr, If, Stmt, Var
-from shaderad.ir.types import Type
+from shaderad.ir.types import Type, is_integer
 from shaderad.ir.walk import map_children
 from shaderad.plan.equality import Expressions
-from shaderad.plan.positions import INDEX_NAMES
-from shaderad.plan.reporting import may_report
+from shaderad.plan.positions import INDEX_NAMES, is_size_name
 from shaderad.rules.expressions import in_order, operands
 
 DEPTH_LIMIT = 12
@@ -53,9 +52,9 @@ class _Writer:
         self._prefix = prefix
         self._order = _in_order(values)
         self._homes: dict[int, list[Path]] = {}
-        """Of each part, the blocks in which it is evaluated."""
+        """For each part, the blocks in which it is evaluated."""
         self._parts: defaultdict[Path, list[Expr]] = defaultdict(list)
-        """Of each block, what is evaluated in it, operands last."""
+        """For each block, the parts that are evaluated in it, operands last."""
         self._uses: dict[tuple[int, Path], int] = {}
         self._text: dict[tuple[int, Path], Expr] = {}
         self._depth: dict[tuple[int, Path], int] = {}
@@ -139,29 +138,25 @@ class _Writer:
 
 
 def _is_cheap(part: Expr) -> bool:
-    """Whether writing it twice is no more than naming it."""
+    """True if writing it twice is no more than naming it."""
     return isinstance(part, nodes.Field | nodes.Swizzle) and isinstance(part.value, Var)
 
 
 def _in_order(values: Sequence[Expr]) -> list[Expr]:
-    found: dict[int, Expr] = {}
-    for value in values:
-        for part in in_order(value):
-            found[id(part)] = part
-    return list(found.values())
+    return list({id(part): part for value in values for part in in_order(value)}.values())
 
 
 def _risky(order: Sequence[Expr]) -> set[int]:
-    """Identities of what reads other elements or may report, and of all that is made of it."""
-    found: set[int] = set()
+    """Identities of parts that read other elements or may report, and of all that holds them."""
+    risky: set[int] = set()
     for part in order:
-        if _reaches_out(part) or may_report(part) or any(id(e) in found for e in operands(part)):
-            found.add(id(part))
-    return found
+        if _reaches_out(part) or may_report(part) or any(id(e) in risky for e in operands(part)):
+            risky.add(id(part))
+    return risky
 
 
 def _reaches_out(part: Expr) -> bool:
-    """Whether it reads at a position which may be out of range where it is not needed."""
+    """True if it reads at a position which may be out of range where it is not needed."""
     if not isinstance(part, nodes.Load):
         return False
     return not all(isinstance(e, Var) and e.name in INDEX_NAMES for e in part.indices)
@@ -173,17 +168,17 @@ def _side(part: Expr, k: int, home: Path) -> Path:
 
 
 def _leads(block: Path, path: Path) -> bool:
-    """Whether `path` is in `block`."""
+    """True if `path` is in `block`."""
     return path[: len(block)] == block
 
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:
-    """Those that are in no other."""
-    found: list[Path] = []
+    """The paths that are in no other."""
+    outermost: list[Path] = []
     for path in sorted(paths, key=len):
-        if not any(_leads(known, path) for known in found):
-            found.append(path)
-    return found
+        if not any(_leads(block, path) for block in outermost):
+            outermost.append(path)
+    return outermost
 
 
 def _common(paths: Iterable[Path]) -> Path:
@@ -192,3 +187,40 @@ def _common(paths: Iterable[Path]) -> Path:
     while not all(_leads(first, path) for path in others):
         first = first[:-1]
     return first
+
+
+def may_report(e: Expr) -> bool:
+    """True if the value of this node, apart from its operands, can go wrong at run time."""
+    if isinstance(e, nodes.Element):
+        return not isinstance(e.index, nodes.Const)
+    if isinstance(e, nodes.Apply) and e.op in (ops.FLOOR_DIV, ops.MOD):
+        return is_integer(e.type) and not _is_positive(e.args[1])
+    if isinstance(e, nodes.Call):
+        return not _is_quiet(e.function)
+    return isinstance(e, nodes.ForwardDiff | nodes.PointerIndex)
+
+
+def _is_quiet(function: nodes.Function) -> bool:
+    """True if it is one of ours, such as a composition of affine maps, and only computes."""
+    bodies = [function.body, *(f.body for f in walk.reachable(function.body))]
+    is_ours = function.span == nodes.NO_SPAN
+    return is_ours and not any(map(_does_more, bodies))
+
+
+_ARITHMETIC = (nodes.Assign, nodes.BackwardDiff, nodes.Return)
+
+
+def _does_more(body: Sequence[Stmt]) -> bool:
+    is_plain = all(isinstance(s, _ARITHMETIC) for s in walk.statements(body))
+    parts = walk.all_expressions(body)
+    return not is_plain or any(
+        isinstance(e, nodes.Load) or (not isinstance(e, nodes.Call) and may_report(e))
+        for e in parts
+    )
+
+
+def _is_positive(divisor: Expr) -> bool:
+    """True if it is a constant, or an extent, which is not 0 where there is a thread."""
+    if isinstance(divisor, nodes.Cast):
+        return isinstance(divisor.value, nodes.Var) and is_size_name(divisor.value.name)
+    return isinstance(divisor, nodes.Const) and divisor.value > 0

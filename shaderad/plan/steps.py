@@ -10,17 +10,18 @@ from dataclasses import dataclass
 
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Value
+from shaderad.ir.nodes import Function
 from shaderad.ir.sizes import Shape
-from shaderad.plan.kernels import Work
+from shaderad.plan.kernels import PlanKernel
 
 
 @dataclass(frozen=True, eq=False)
 class RunKernel:
     """One kernel over the elements of a shape: a cluster of fused nodes, or a scatter."""
 
-    work: Work
+    work: PlanKernel
     base: Value | None = None
-    """What the array that it adds to holds at first; `None`: zeros, or it adds to none."""
+    """The first content of the array that it adds to; `None`: zeros, or it adds to none."""
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -38,7 +39,7 @@ class CallKernel:
 
     node: arrays.KernelCall | arrays.KernelPull | arrays.KernelPush
     reads: tuple[Value, ...]
-    """What is stored for each operand, then for each of `results`."""
+    """The stored value of each operand, then of each of `results`."""
     results: tuple[str, ...] = ()
     """Names of Min and Max arrays that the derivative reads as the primal left them."""
 
@@ -53,16 +54,18 @@ class CallKernel:
 
 @dataclass(frozen=True, eq=False)
 class Epilogue:
-    """What a scan of one row makes of all that it finds."""
+    """Elementwise work fused onto a reduction or scan."""
 
-    ending: arrays.RowEpilogue
-    work: Work
-    """A kernel without outputs: what `ending` reads besides the kernel of the elements."""
     value: Value
-
-    @property
-    def reads(self) -> tuple[Value, ...]:
-        return tuple(v for _, v in self.work.reads)
+    """The value that is stored in place of the results."""
+    function: Function
+    """Takes a result; in a scan of one row also its index and uniforms, by name."""
+    reader: PlanKernel | None = None
+    """A kernel without outputs: what `function` reads besides the kernel of the elements."""
+    is_mirrored: bool = False
+    """True if the value for index ``i`` of ``n`` is stored at ``n - 1 - i``."""
+    is_exclusive: bool = False
+    """True if `function` takes the result before its index, undefined at index 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,38 +73,32 @@ class RunPass:
     """A reduction or scan of the rows that a producer computes."""
 
     node: arrays.Reduce | arrays.Scan
-    producer: Work
+    producer: PlanKernel
     """The kernel whose first Out is the element; a reduction stores the others. It never runs by
     itself."""
     init: Value | None = None
-    """What comes before each row."""
-    finish: arrays.Elementwise | None = None
-    """What is made of each result before it is stored."""
+    """The initial value of each row."""
     epilogue: Epilogue | None = None
-    """What is computed from that, and stored in its place."""
-    shared: arrays.SharedTotals | None = None
-    """Of a scan among `RunScans`."""
+
+    @property
+    def works(self) -> tuple[PlanKernel, ...]:
+        """The kernels whose arrays and uniforms the pass binds."""
+        reader = None if self.epilogue is None else self.epilogue.reader
+        return (self.producer,) if reader is None else (self.producer, reader)
 
     @property
     def reads(self) -> tuple[Value, ...]:
-        values = tuple(v for _, v in self.producer.reads)
-        if self.epilogue is not None:
-            values += self.epilogue.reads
+        values = tuple(v for work in self.works for _, v in work.reads)
         return values if self.init is None else (self.init, *values)
 
     @property
     def shape(self) -> Shape:
-        """Of the elements."""
+        """The shape of the elements."""
         return self.node.operands[0].shape
 
     @property
-    def scanned(self) -> Value:
-        """What the epilogue reads."""
-        return self.node.result if self.finish is None else self.finish.result
-
-    @property
     def result(self) -> Value:
-        return self.scanned if self.epilogue is None else self.epilogue.value
+        return self.node.result if self.epilogue is None else self.epilogue.value
 
     @property
     def writes(self) -> tuple[Value, ...]:
@@ -109,40 +106,10 @@ class RunPass:
 
 
 @dataclass(frozen=True, eq=False)
-class RunScans:
-    """Two scans of one row each: what the chunks of both come to is found together."""
-
-    scans: tuple[RunPass, RunPass]
-    producer: Work
-    """The kernel whose Out is an element of both, as ``first`` and ``second``."""
-
-    @property
-    def is_mirrored(self) -> bool:
-        """Whether the second scan goes from the end of what the first goes through."""
-        shared = self.scans[1].shared
-        return shared is not None and shared.is_mirrored
-
-    @property
-    def shape(self) -> Shape:
-        return self.scans[0].shape
-
-    @property
-    def reads(self) -> tuple[Value, ...]:
-        first, second = self.scans
-        values = [v for _, v in self.producer.reads]
-        after = (v for v in second.reads if v is not first.result)
-        return tuple(dict.fromkeys((*values, *first.reads, *after)))
-
-    @property
-    def writes(self) -> tuple[Value, ...]:
-        return tuple(v for scan in self.scans for v in scan.writes)
-
-
-@dataclass(frozen=True, eq=False)
 class StoreRow:
     """A row of a result of a loop, brought there from where one iteration left it."""
 
-    work: Work
+    work: PlanKernel
     row: Value
     target: Value
 
@@ -180,10 +147,7 @@ class RepeatWhile:
         return self.node.results
 
 
-PassStep = RunPass | RunScans
-"""What passes of the library run."""
-
-Step = RunKernel | RunPass | RunScans | CallKernel | Repeat | RepeatWhile
+Step = RunKernel | RunPass | CallKernel | Repeat | RepeatWhile
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,5 +156,5 @@ class Plan:
 
     inputs: tuple[Value, ...]
     outputs: tuple[tuple[Value, Shape], ...]
-    """What is stored, and the shape under which it is returned."""
+    """Each stored value, and the shape under which it is returned."""
     steps: tuple[Step, ...]

@@ -1,4 +1,4 @@
-"""Which values of a graph get memory; all others are computed where they are used.
+"""Graph -> the values that get memory; all others are computed where they are used.
 
 Inputs, outputs, what passes and kernels make and what they need in memory are stored; so is what
 would be computed more than once at a cost worth avoiding. Invariant: what this module leaves
@@ -16,7 +16,7 @@ from shaderad.plan.sorting import MergedRuns
 from shaderad.rules.expressions import in_order
 
 RECOMPUTED_COST = 16
-"""What an element may cost, in additions, to be computed again instead of being stored."""
+"""The cost of an element, in additions, up to which it is computed again and not stored."""
 _CALL_COST = 50
 _FUNCTION_COST = 8
 _CHEAP = frozenset({
@@ -31,17 +31,17 @@ Context = tuple[Hashable, int]
 
 
 def is_fused_node(node: Node) -> bool:
-    """Whether its elements can be computed where they are used."""
+    """True if its elements can be computed where they are used."""
     return type(node) in FUSED
 
 
 def is_reported_gather(node: Node) -> bool:
-    """Whether it reads memory under the bounds check of a kernel."""
+    """True if it reads memory under the bounds check of a kernel."""
     return isinstance(node, arrays.Gather) and node.is_reported
 
 
 def is_zero(value: Value) -> bool:
-    """Whether all elements are 0, by construction."""
+    """True if all elements are 0, by construction."""
     node = value.producer
     while isinstance(node, arrays.Broadcast | arrays.Reshape):
         node = node.operands[0].producer
@@ -53,15 +53,15 @@ def is_zero(value: Value) -> bool:
 
 def in_memory(node: Node) -> tuple[Value, ...]:
     """Operands that a node which is not fused must find in memory; the others it computes."""
-    if isinstance(node, arrays.Reduce):
-        return node.operands[1:]
-    if isinstance(node, arrays.ScatterAdd):
-        return () if is_zero(node.operands[0]) else node.operands[:1]
-    if isinstance(node, MergedRuns):
-        return node.operands[1:]
-    if isinstance(node, arrays.Scan | arrays.LastWriter):
-        return ()
-    return node.operands
+    match node:
+        case arrays.Reduce() | MergedRuns():
+            return node.operands[1:]
+        case arrays.ScatterAdd():
+            return () if is_zero(node.operands[0]) else node.operands[:1]
+        case arrays.Scan() | arrays.LastWriter():
+            return ()
+        case _:
+            return node.operands
 
 
 def computed_inside(node: Node) -> tuple[Value, ...]:
@@ -86,22 +86,20 @@ def _narrowed(graph: Graph, stored: set[Value], read_limit: int) -> frozenset[Va
     # A gather that reports binds its operand by itself, if it is a reshape, beside its base.
     bound = {node.operands[0] for node in graph.nodes if is_reported_gather(node)}
 
-    def read_by(value: Value) -> frozenset[Value]:
-        if value.producer is None or value in stored or value in bound:
-            return frozenset({value})
-        return reads[value]
+    def read_by(*values: Value) -> frozenset[Value]:
+        return frozenset[Value]().union(*(
+            {v} if v.producer is None or v in stored or v in bound else reads[v] for v in values
+        ))  # fmt: skip
 
     for node in graph.nodes:
         operands = node.operands if is_fused_node(node) else computed_inside(node)
-        found = frozenset[Value]().union(*map(read_by, operands))
-        while len(found) > read_limit:
+        while len(read_by(*operands)) > read_limit:
             widest = max(operands, key=lambda v: len(read_by(v)))
             if len(read_by(widest)) < 2:
                 break
             stored.add(widest)
-            found = frozenset[Value]().union(*map(read_by, operands))
         if is_fused_node(node):
-            reads[node.result] = found
+            reads[node.result] = read_by(*operands)
     return frozenset(stored)
 
 
@@ -136,7 +134,6 @@ class _Choice:
         return self._stored
 
     def _note_costs(self, node: Node) -> None:
-        """What an element costs if nothing fused is stored, and how many passes come before."""
         levels = [self._level.get(v, 0) for v in node.operands]
         level = max(levels, default=0) + (0 if is_fused_node(node) else 1)
         for v in node.results:
@@ -159,13 +156,13 @@ class _Choice:
                 self._use(v, {(kernel, hash((way, "again"))) for kernel, way in moved})
 
     def _use(self, value: Value, contexts: Iterable[Context]) -> None:
-        known = self._contexts.setdefault(value, set())
-        if len(known) < _CONTEXT_LIMIT:
-            known.update(contexts)
+        own = self._contexts.setdefault(value, set())
+        if len(own) < _CONTEXT_LIMIT:
+            own.update(contexts)
 
 
 def _repeats(node: Node, position: int) -> bool:
-    """Whether several elements of the result need one element of the operand."""
+    """True if several elements of the result need one element of the operand."""
     if isinstance(node, arrays.Gather):
         return True
     if not isinstance(node, arrays.Broadcast):

@@ -10,8 +10,8 @@ import pytest
 from shaderad.diagnostics import LanguageError
 from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Graph
-from shaderad.plan import draw as drawing
-from shaderad.plan.draw import draw
+from shaderad.plan import explain as drawing
+from shaderad.plan.explain import draw
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import vjp
 from tests.array_check import array

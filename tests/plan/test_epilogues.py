@@ -1,6 +1,9 @@
-"""Kernels that follow a scan are part of it, where that gives the same."""
+"""Elementwise work after reductions and scans is part of them where results stay the same."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,13 +13,13 @@ from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import FLOAT, INT
 from shaderad.plan.planning import plan
-from shaderad.plan.steps import RunKernel, RunPass, RunScans
+from shaderad.plan.steps import RunKernel, RunPass
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from tests.array_check import array
 
 N = sizes.symbol("n")
-LENGTHS = (0, 1, 2, 300, 2049, 100_003)
+LENGTHS = (0, 1, 2, 300, 2048, 2049, 2300, 100_003)
 
 
 def steps_of(x: Value, *outputs: Value) -> list[type]:
@@ -39,10 +42,26 @@ def test_what_reads_the_element_before_is_part_of_it_unless_it_reads_others_too(
     before = b.shift_right(scanned, c.number(FLOAT, 0.0))
     after = b.shift_left(scanned, c.number(FLOAT, 0.0))
     assert steps_of(x, b.applied(ops.MUL, before, x)) == [RunPass]
-    both = b.applied(ops.MUL, b.scan(ops.ADD, b.applied(ops.MUL, x, x)), before)
-    assert steps_of(x, both) == [RunScans]
+    assert steps_of(x, b.applied(ops.MUL, before, scanned)) == [RunPass, RunKernel]
     assert steps_of(x, b.applied(ops.MUL, before, b.reverse(scanned))) == [RunPass, RunKernel]
     assert steps_of(x, b.applied(ops.MUL, after, x)) == [RunPass, RunKernel]
+
+
+def test_the_last_of_two_scans_takes_a_kernel_that_reads_both() -> None:
+    x = array((N,))
+    before = b.shift_right(b.scan(ops.ADD, x), c.number(FLOAT, 0.0))
+    both = b.applied(ops.MUL, b.scan(ops.ADD, b.applied(ops.MUL, x, x)), before)
+    assert steps_of(x, both) == [RunPass, RunPass]
+
+
+def test_an_elementwise_node_and_the_kernel_after_it_are_one_epilogue() -> None:
+    x = array((N,))
+    (step,) = plan(
+        Graph((x,), (b.applied(ops.MUL, b.applied(ops.SIN, b.scan(ops.ADD, x)), x),))
+    ).steps
+    assert isinstance(step, RunPass)
+    assert step.epilogue is not None
+    assert step.reads == (x,)
 
 
 def test_a_scan_that_others_read_too_is_stored() -> None:
@@ -67,6 +86,39 @@ def test_of_two_scans_the_one_that_is_read_at_its_own_index_takes_the_kernel() -
     joined = b.applied(ops.MUL, b.shift_left(first, c.number(FLOAT, 0.0)), second)
     found = plan(Graph((x,), (joined,)))
     assert [value for step in found.steps for value in step.writes] == [first, joined]
+
+
+def test_a_scan_of_products_stores_one_float_an_element() -> None:
+    x = array((N,))
+    products = b.scan(ops.MUL, x)
+    (step,) = plan(Graph((x,), (products,))).steps
+    assert step.writes[0].element == FLOAT
+
+
+def test_what_only_one_node_reads_is_stored_as_that_node_makes_it() -> None:
+    x = array((N,))
+    total = b.reduce(ops.ADD, x)
+    halved = b.applied(ops.SIN, total)
+    (step,) = plan(Graph((x,), (halved,))).steps
+    assert step.writes == (halved,)
+
+
+def test_what_others_read_too_is_stored_as_it_is() -> None:
+    x = array((N,))
+    total = b.reduce(ops.ADD, x)
+    found = plan(Graph((x,), (b.applied(ops.SIN, total), total)))
+    assert [type(step.writes[0].producer) for step in found.steps] == [
+        arrays.Reduce,
+        arrays.Elementwise,
+    ]
+
+
+def test_scans_of_the_same_elements_are_steps_of_their_own() -> None:
+    x = array((N,))
+    scans = [b.scan(op, x) for op in (ops.ADD, ops.MAX, ops.MIN)]
+    assert steps_of(x, *scans) == [RunPass, RunPass, RunPass]
+    twice = b.scan(ops.MAX, b.applied(ops.MUL, scans[0], x))
+    assert steps_of(x, scans[0], twice) == [RunPass, RunPass]
 
 
 @pytest.mark.gpu
@@ -103,8 +155,7 @@ def test_names_before_and_behind_a_scan_differ() -> None:
         found = b.applied(ops.MUL, b.scan(ops.ADD, terms), factor)
         (step,) = plan(Graph((x, y, a, d, e), (found,))).steps
         assert isinstance(step, RunPass)
-        assert step.epilogue is not None
-        names = [name for name, _ in (*step.producer.reads, *step.epilogue.work.reads)]
+        names = [name for work in step.works for name, _ in work.reads]
         assert len(names) == len(set(names)) == 4
 
 
@@ -146,3 +197,127 @@ def test_gradients_of_scans_are_right(device: sad.Device, length: int) -> None:
         flow[k] = given[k] + after
         wanted[k] += flow[k] * (products[k - 1] if k else 1.0)
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("length", LENGTHS)
+def test_finished_sums_and_scans_are_right(device: sad.Device, length: int) -> None:
+    x = np.random.default_rng(length).uniform(-1, 1, length)
+
+    @sad.graph
+    def root_of_sum(x: sad.Array[float]) -> sad.Array[float]:
+        return sad.sqrt(1 + sad.abs(sad.sum(x)))
+
+    @sad.graph
+    def sines(x: sad.Array[float]) -> sad.Array[float]:
+        return sad.sin(sad.scan(sad.add, x))
+
+    with device:
+        found = root_of_sum(x), sines(x)
+    given = x.astype(np.float32).astype(np.float64)
+    np.testing.assert_allclose(float(found[0]), np.sqrt(1 + abs(given.sum())), rtol=1e-5)
+    np.testing.assert_allclose(found[1].numpy(), np.sin(np.cumsum(given)), atol=1e-4)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("length", [0, 1, 2, 7, 300, 5003])
+def test_inclusive_and_exclusive_scans_in_one_expression_are_right(
+    device: sad.Device, length: int
+) -> None:
+    draw = np.random.default_rng(length)
+    x = draw.uniform(0.9, 1.1, length).astype(np.float32)
+    x[length // 2 : length // 2 + 1] = 0.0
+
+    @sad.graph
+    def products(x: sad.Array[float]) -> sad.Array[float]:
+        return sad.scan(sad.mul, x) + 3.0 * sad.scan(sad.mul, x, exclusive=True)
+
+    @sad.graph
+    def least(x: sad.Array[float]) -> sad.Array[float]:
+        return sad.scan(sad.min, x) - sad.scan(sad.min, x, exclusive=True)
+
+    wanted = np.cumprod(x, dtype=np.float64)
+    before = np.concatenate([[1.0], wanted])[:length]
+    lows = np.minimum.accumulate(x)
+    with device:
+        np.testing.assert_allclose(products(x).numpy(), wanted + 3 * before, rtol=1e-5, atol=1e-6)
+        found = least(x).numpy()
+    assert found[:1].size == 0 or found[0] == -np.inf
+    np.testing.assert_array_equal(found[1:], lows[1:] - lows[:-1] if length else lows)
+
+
+@sad.struct
+class Line:
+    slope: float
+    offset: float
+
+
+@sad.function
+def after(first: Line, second: Line) -> Line:
+    """Not commutative."""
+    return Line(first.slope * second.slope, second.slope * first.offset + second.offset)
+
+
+@pytest.fixture(scope="module", params=[{}, {"kind": "discrete"}], ids=["alone", "together"])
+def opened(device: sad.Device, request: pytest.FixtureRequest) -> Iterator[sad.Device]:
+    """The device, and as if its groups ran at once."""
+    if not request.param:
+        yield device
+        return
+    other = sad.open_device(device.capabilities.runtime, limits=request.param)
+    yield other
+    other.close()
+
+
+def composed(slopes: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    found, slope, offset = np.zeros((len(slopes), 2)), 1.0, 0.0
+    for k, (s, o) in enumerate(zip(slopes, offsets, strict=True)):
+        slope, offset = slope * s, s * offset + o
+        found[k] = slope, offset
+    return found
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("length", LENGTHS)
+def test_pairs_of_scans_are_right(opened: sad.Device, length: int) -> None:
+    draw = np.random.default_rng(length)
+    x = (1 + 1e-2 * draw.standard_normal(length)).astype(np.float32)
+
+    @sad.graph
+    def forward(x: sad.Array[float]) -> tuple[sad.Array[float], sad.Array[float]]:
+        return sad.scan(sad.add, x), sad.scan(sad.max, x)
+
+    @sad.graph
+    def lines(x: sad.Array[float]) -> tuple[sad.Array[Line], sad.Array[Line]]:
+        made = Line(x, 1.0 - x)
+        return sad.scan(after, made), sad.scan(after, made, reverse=True)
+
+    with opened:
+        sums, highs = (found.numpy() for found in forward(x))
+        ahead, behind = (found.numpy() for found in lines(x))
+    np.testing.assert_allclose(sums, np.cumsum(x, dtype=np.float64), rtol=1e-5)
+    np.testing.assert_array_equal(highs, np.maximum.accumulate(x))
+    exact = x.astype(np.float64)
+    turned = composed(exact[::-1], 1.0 - exact[::-1])[::-1]
+    for found, wanted in ((ahead, composed(exact, 1.0 - exact)), (behind, turned)):
+        np.testing.assert_allclose(found["slope"], wanted[:, 0], rtol=2e-3, atol=1e-6)
+        np.testing.assert_allclose(found["offset"], wanted[:, 1], rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("length", LENGTHS)
+def test_scans_and_their_gradients_in_one_graph_are_right(opened: sad.Device, length: int) -> None:
+    x = (1 + 1e-3 * np.random.default_rng(length).standard_normal(length)).astype(np.float32)
+
+    @sad.graph
+    def total(x: sad.Array[float]) -> sad.Array[float]:
+        return sad.sum(sad.scan(sad.mul, x) * sad.scan(sad.mul, x, reverse=True))
+
+    with opened:
+        found = sad.grad(total)(x).numpy()
+    exact = x.astype(np.float64)
+    ahead, behind = np.cumprod(exact), np.cumprod(exact[::-1])[::-1]
+    terms = ahead * behind
+    # The factor x[k] is in the terms of all: once, and twice in its own.
+    wanted = (terms.sum() + terms) / exact
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)

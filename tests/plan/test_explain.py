@@ -8,7 +8,6 @@ from shaderad.ir.types import FLOAT, INT
 from shaderad.plan.explain import Memory, explain
 from shaderad.plan.planning import plan
 from shaderad.rules.arrays import building as b
-from shaderad.rules.arrays import vjp
 from tests.array_check import array
 
 N = sizes.symbol("n")
@@ -49,9 +48,8 @@ def test_the_steps_of_a_loop_stand_below_it() -> None:
     assert lines[3].startswith("     1. slice over [n]: ")
 
 
-def test_scans_that_run_together_say_how() -> None:
+def test_a_scan_says_what_is_fused_onto_it() -> None:
     x, weight = array((N,)), array((N,))
-    total = b.reduce(ops.ADD, b.applied(ops.MUL, b.scan(ops.MUL, x), weight))
-    gradient = vjp(Graph((x, weight), (total,)), [True, False])
-    only = Graph(gradient.inputs, gradient.outputs[1:])
-    assert "over [n], chunks of both together: " in explain(plan(only), 1)
+    product = b.applied(ops.MUL, b.scan(ops.ADD, x), weight)
+    text = explain(plan(Graph((x, weight), (product,))), 1)
+    assert "scan by add, then map_mul over [n]: in0, in1 -> " in text

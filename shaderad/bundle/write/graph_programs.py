@@ -33,7 +33,7 @@ from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Lowered, Mode, Variant
 from shaderad.lower.kernels import lower_kernel
 from shaderad.plan.planning import plan
-from shaderad.plan.steps import PassStep
+from shaderad.plan.steps import RunPass
 
 
 def build_graph(
@@ -108,7 +108,7 @@ class _Programs:
             ]
         return self._by_kernel[key]
 
-    def of_pass(self, step: PassStep, choice: Choice) -> StagedPasses:
+    def of_pass(self, step: RunPass, choice: Choice) -> StagedPasses:
         kernel = step.producer.kernel
         passes = lowered_passes(step, self._variant(kernel, choice))
         numbers = [self._number(each.lowered, kernel.reported_name) for each in passes.steps]

@@ -13,9 +13,9 @@ from itertools import chain, islice
 from typing import ClassVar
 
 from shaderad.ir import ops
-from shaderad.ir.arrays import Reducer, RowEpilogue
+from shaderad.ir.arrays import Reducer
 from shaderad.ir.nodes import Expr, Function, Kernel, Parameter, Return
-from shaderad.ir.types import Struct, Tuple, Type, byte_count, is_bool, is_integer, leaves
+from shaderad.ir.types import Struct, Type, byte_count, is_bool, is_integer, leaves
 from shaderad.ir.walk import all_expressions, reachable
 from shaderad.lower.bindings import Role, Word, WordKind
 from shaderad.lower.entry.points import (
@@ -114,7 +114,7 @@ class PassEntry(ABC):
     start: str = ""
     """The array of initial values: one a row, or the prefix of each chunk; empty for none."""
     epilogue: Function | None = None
-    """A function of each result, applied before the result is stored."""
+    """A function of each result, its index and uniforms by name, whose value is stored."""
     own_uniforms: frozenset[str] = frozenset()
     """Uniforms that the entry point reads and elements do not."""
     struct: ClassVar[str]
@@ -220,11 +220,10 @@ class Fold:
             )
 
     def _call(self) -> None:
-        piece, function, words = self.entry.piece, self._around.function, self._around.words
+        piece, function = self.entry.piece, self._around.function
         names = ("row_length", "chunk_length", "chunk_count", "team_count")
         groups = self.entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
-        missing = self.size("missing") if "missing" in words else "0"
-        piece.call("Rows rows = Rows", [*map(self.size, names), groups, missing])
+        piece.call("Rows rows = Rows", [*map(self.size, names), groups])
         call = f"<{self._around.struct}, {self.runs}, {self._width}>(rows, group.x);"
         if self._is_together:
             piece.guarded(f"if ({self.size('is_together')} != 0)", f"{function}Together{call}")
@@ -242,10 +241,17 @@ class Fold:
         state = self._around.operator.state
         return self.entry.loaded(Role.INPUT, self._around.start, state, number)
 
-    def result(self, value: str) -> str:
+    def result(self, value: str, number: str) -> str:
         """The text of the epilogue of a result."""
         epilogue = self._around.epilogue
-        return value if epilogue is None else f"{self.entry.module.function(epilogue)}({value})"
+        if epilogue is None:
+            return value
+        uniforms = {u.name: u for u in self.entry.kernel.uniforms}
+        arguments = [
+            self.entry.uniform(uniforms[p.name]) if p.name in uniforms else f"int({number})"
+            for p in epilogue.parameters[1:]
+        ]
+        return f"{self.entry.module.function(epilogue)}({', '.join([value, *arguments])})"
 
     def store(self, array: str, t: Type, number: str, value: str) -> str:
         """The statement that stores an element."""
@@ -274,7 +280,7 @@ class ReductionEntry(PassEntry):
         if self.is_commutative:
             piece.add("override static bool isCommutative() { return true; }")
         value = f"{fold.combine}({fold.start('team')}, total)" if self.start else "total"
-        store = fold.store(self.result, self.stored, "team", fold.result(value))
+        store = fold.store(self.result, self.stored, "team", fold.result(value, "team"))
         piece.open(f"static void write(uint team, {fold.state} total)")
         if self.totals:
             store_total = fold.store(self.totals, self.operator.state, "team", "total")
@@ -283,7 +289,8 @@ class ReductionEntry(PassEntry):
         else:
             piece.add(store)
         piece.close()
-        text = fold.store(self.result, self.stored, "team", fold.result(self._start(fold)))
+        value = fold.result(self._start(fold), "team")
+        text = fold.store(self.result, self.stored, "team", value)
         piece.add(f"static void writeEmpty(uint team) {{ {text} }}")
 
     def _start(self, fold: Fold) -> str:
@@ -298,51 +305,21 @@ class ScanEntry(PassEntry):
 
     struct, interface, function = "Scan", "IScan", "scan"
     result: str
-    row_epilogue: RowEpilogue | None = None
-    """A function of each result and its index; a scan with it has one row."""
-
-    def note_needs(self, entry: EntryScope) -> None:
-        if self.row_epilogue is not None:
-            entry.module.function(self.row_epilogue.function)
-        super().note_needs(entry)
+    is_mirrored: bool = False
+    """True if the only row is stored from its end."""
+    is_exclusive: bool = False
+    """True if the epilogue for an index takes the result before it, undefined at index 0."""
 
     def written(self, entry: EntryScope) -> dict[str, Type]:
-        epilogue = self.row_epilogue
-        return {self.result: self.stored if epilogue is None else _stored_by(epilogue)}
+        return {self.result: self.stored}
 
     def write_results(self, fold: Fold) -> None:
-        piece, epilogue = fold.entry.piece, self.row_epilogue
+        piece = fold.entry.piece
         if self.start:
             head = f"override static {fold.state} beforeTeam(uint team)"
             piece.add(f"{head} {{ return {fold.start('max(team, 1) - 1')}; }}")
-        if epilogue is not None and epilogue.is_exclusive:
-            fold.runs = "BeforeRuns"
-            head = f"override static {fold.state} writeBefore(uint number, {fold.state} before)"
-            value = f"var found = {self._in_row(fold, epilogue, 'before')};"
-            store = self._store_in_row(fold, epilogue, "found.item0")
-            piece.block(head, [value, store, "return found.item1;"])
-            return
-        if epilogue is None:
-            store = fold.store(self.result, self.stored, "number", fold.result("value"))
-        else:
-            store = self._store_in_row(fold, epilogue, self._in_row(fold, epilogue, "value"))
-        head = f"override static void write(uint number, {fold.state} value)"
-        piece.add(f"{head} {{ {store} }}")
-
-    def _in_row(self, fold: Fold, epilogue: RowEpilogue, value: str) -> str:
-        """The call of a row's epilogue with the result at `number` and uniforms."""
-        function, entry = epilogue.function, fold.entry
-        uniforms = {u.name: u for u in entry.kernel.uniforms}
-        arguments = [fold.result(value), "int(number)"]
-        arguments += [entry.uniform(uniforms[p.name]) for p in function.parameters[2:]]
-        return f"{entry.module.function(function)}({', '.join(arguments)})"
-
-    def _store_in_row(self, fold: Fold, epilogue: RowEpilogue, value: str) -> str:
-        number = f"({fold.size('row_length')} - 1 - number)" if epilogue.is_mirrored else "number"
-        return fold.store(self.result, _stored_by(epilogue), number, value)
-
-
-def _stored_by(epilogue: RowEpilogue) -> Type:
-    """The type that a scan with `epilogue` stores."""
-    result = epilogue.function.result
-    return result.elements[0] if isinstance(result, Tuple) else result
+        if self.is_exclusive:
+            fold.runs = "ExclusiveRuns"
+        number = f"({fold.size('row_length')} - 1 - number)" if self.is_mirrored else "number"
+        store = fold.store(self.result, self.stored, number, fold.result("value", "number"))
+        piece.add(f"static void write(uint number, {fold.state} value) {{ {store} }}")

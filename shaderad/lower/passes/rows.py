@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from shaderad.ir import ops, sizes
-from shaderad.ir.arrays import Reducer, RowEpilogue, SharedTotals
+from shaderad.ir.arrays import Reducer
 from shaderad.ir.nodes import (
     Buffer,
     Function,
@@ -33,7 +33,6 @@ from shaderad.lower.passes.entries import (
     operator_of,
     width_of,
 )
-from shaderad.rules import composing as c
 
 BLOCK = 8
 """Elements of a thread's block; all chunks but the last of a row are whole blocks."""
@@ -121,10 +120,10 @@ def lower_reduce(
         has_init: True if the reduction of each row starts from `INIT`.
         epilogue: A function of each result, applied before the result is stored.
     """
-    operator = operator_of(op, element_of(producer))
-    cut, width, formulas = cut_of(operator.state, variant), width_of(operator.state), Formulas()
-    chunks = cut_rows(formulas, cut, width)
-    rows = rows_of_chunks(formulas, "last_", cut, width)
+    operator = operator_of(op, _element_of(producer))
+    cut, width, formulas = _cut_of(operator.state, variant), width_of(operator.state), Formulas()
+    chunks = _cut_rows(formulas, cut, width)
+    rows = _rows_of_chunks(formulas, "last_", cut, width)
     first = ReductionEntry(
         operator=operator,
         words=chunks.words,
@@ -136,7 +135,7 @@ def lower_reduce(
     )
     last = replace(first, words=rows.words, totals="")
     steps = (
-        around(producer, first, variant, chunks, 1),
+        _around(producer, first, variant, chunks, 1),
         _over_totals(last, variant, rows, chunks.are_several),
     )
     return Passes(steps, (Scratch(TOTALS, operator.state, chunks.team_count),), formulas)
@@ -147,8 +146,10 @@ def lower_scan(
     op: Reducer,
     variant: Variant,
     epilogue: Function | None = None,
-    row_epilogue: tuple[RowEpilogue, Kernel] | None = None,
-    shared: SharedTotals | None = None,
+    reader: Kernel | None = None,
+    *,
+    is_mirrored: bool = False,
+    is_exclusive: bool = False,
 ) -> Passes:
     """The passes that scan the last axis of the elements of `producer`: chunk totals, their scan,
     and the scan of each chunk from its prefix.
@@ -157,45 +158,41 @@ def lower_scan(
         producer: As for `lower_reduce`.
         op: The associative operator.
         variant: The variant of all passes.
-        epilogue: A function of each result, applied before the result is stored.
-        row_epilogue: For one row: a function of each result after `epilogue`, and a kernel without
-            outputs whose parameters it reads besides the producer's.
-        shared: If given, `CHUNK_PREFIXES` is computed by the passes of `lower_chunk_prefixes`.
+        epilogue: A function of each result, applied before the result is stored; if there is one
+            row, it may also take the index and uniforms, by name.
+        reader: A kernel without outputs whose parameters `epilogue` reads besides the producer's.
+        is_mirrored: True if the only row is stored from its end.
+        is_exclusive: True if `epilogue` takes the result before its index, undefined at index 0.
     """
-    operator = operator_of(op, element_of(producer))
-    formulas, width = Formulas(), width_of(operator.state)
-    cut = cut_of(operator.state if shared is None else shared.state, variant)
-    is_mirrored = shared is not None and shared.is_mirrored
-    chunks = cut_rows(formulas, cut, width, is_mirrored=is_mirrored)
+    operator = operator_of(op, _element_of(producer))
+    cut, width, formulas = _cut_of(operator.state, variant), width_of(operator.state), Formulas()
+    chunks = _cut_rows(formulas, cut, width)
     last = ScanEntry(
         operator=operator,
         words=chunks.words,
         result=RESULT,
         start=CHUNK_PREFIXES,
         epilogue=epilogue,
+        own_uniforms=frozenset(u.name for u in reader.uniforms) if reader else frozenset(),
+        is_mirrored=is_mirrored,
+        is_exclusive=is_exclusive,
     )
     kernel = producer
-    if row_epilogue is not None:
-        ending, reader = row_epilogue
+    if reader is not None:
         kernel = replace(
             producer,
             parameters=producer.parameters + reader.parameters,
             buffers=producer.buffers + reader.buffers,
             uniforms=producer.uniforms + reader.uniforms,
         )
-        own = frozenset(u.name for u in reader.uniforms)
-        last = replace(last, row_epilogue=ending, own_uniforms=own)
-    step = around(kernel, last, variant, chunks, sizes.symbol(LENGTH))
-    if shared is not None:
-        return Passes((step,), (), formulas)
-    rows = rows_of_chunks(formulas, "middle_", cut, width)
+    rows = _rows_of_chunks(formulas, "middle_", cut, width)
     totals = ReductionEntry(operator=operator, words=chunks.words, result=TOTALS)
     prefixes = ScanEntry(operator=operator, words=rows.words, result=CHUNK_PREFIXES)
     several = chunks.are_several
     steps = (
-        around(producer, totals, variant, chunks, several),
+        _around(producer, totals, variant, chunks, several),
         _over_totals(prefixes, variant, rows, several),
-        step,
+        _around(kernel, last, variant, chunks, sizes.symbol(LENGTH)),
     )
     names = (TOTALS, CHUNK_PREFIXES)
     scratch = tuple(Scratch(name, operator.state, chunks.team_count) for name in names)
@@ -204,20 +201,20 @@ def lower_scan(
 
 def _over_totals(entry: PassEntry, variant: Variant, rows: Chunks, is_needed: Size) -> Pass:
     """A pass whose elements are the chunk totals."""
-    operator = entry.operator
-    totals = stored(operator, {TOTALS: operator.state})
-    return around(totals, entry, unchecked(variant), rows, is_needed)
+    # Scratch is read in bounds, and was checked when it was written.
+    unchecked = replace(variant, bounds="unchecked", checks="", device_uniforms=frozenset())
+    return _around(_read_totals(entry.operator), entry, unchecked, rows, is_needed)
 
 
-def element_of(producer: Kernel) -> Type:
+def _element_of(producer: Kernel) -> Type:
     return next(b.type.element for b in producer.buffers if b.access is Access.OUT)
 
 
-def cut_of(state: Type, variant: Variant) -> Cut:
+def _cut_of(state: Type, variant: Variant) -> Cut:
     return PARALLEL if variant.is_parallel and has_room(state) else SERIAL
 
 
-def around(
+def _around(
     kernel: Kernel, entry: PassEntry, variant: Variant, chunks: Chunks, is_needed: Size
 ) -> Pass:
     """The pass with `entry` around `kernel`, which computes elements."""
@@ -226,25 +223,21 @@ def around(
     return Pass(lowered, chunks.group_count, is_needed)
 
 
-def unchecked(variant: Variant) -> Variant:
-    """The variant of passes over scratch, which is read in bounds and was checked when written."""
-    return replace(variant, bounds="unchecked", checks="", device_uniforms=frozenset())
-
-
-def stored(operator: Operator, names: Mapping[str, Type]) -> Kernel:
-    """The kernel that reads its elements from scratch arrays, one a field of the element."""
+def _read_totals(operator: Operator) -> Kernel:
+    """The kernel whose elements are the chunk totals."""
     at = (Var(type=INT, name="i"),)
-    types = {name: BufferType(Access.IN, t, 1) for name, t in names.items()}
-    types["element"] = BufferType(Access.OUT, operator.state, 1)
-    loads = [Load(type=t, buffer=name, indices=at) for name, t in names.items()]
-    value = loads[0] if len(loads) == 1 else c.construct(operator.state, loads)
+    types = {
+        TOTALS: BufferType(Access.IN, operator.state, 1),
+        "element": BufferType(Access.OUT, operator.state, 1),
+    }
+    load = Load(type=operator.state, buffer=TOTALS, indices=at)
     return Kernel(
         name=operator.name,
         index_names=("i",),
         parameters=tuple(KernelParameter(name=n, type=bt) for n, bt in types.items()),
         buffers=tuple(Buffer(name=n, path=(n,), type=bt) for n, bt in types.items()),
         uniforms=(),
-        body=(Store(buffer="element", indices=at, value=value),),
+        body=(Store(buffer="element", indices=at, value=load),),
         local_types={},
     )
 
@@ -290,8 +283,8 @@ class Chunks:
         return sizes.subtract(self.chunk_count, 1)
 
 
-def cut_rows(formulas: Formulas, cut: Cut, width: int, *, is_mirrored: bool = False) -> Chunks:
-    """The chunks of rows; the last one of a row may be shorter, with `is_mirrored` the first."""
+def _cut_rows(formulas: Formulas, cut: Cut, width: int) -> Chunks:
+    """The chunks of rows; the last one of a row may be shorter."""
     rows, length = sizes.symbol(ROWS), sizes.symbol(LENGTH)
     wanted = formulas.define("wanted_chunks", sizes.divide_up(length, cut.chunk_length))
     each = sizes.floor_divide(cut.chunk_limit, sizes.maximum(rows, 1))
@@ -307,15 +300,10 @@ def cut_rows(formulas: Formulas, cut: Cut, width: int, *, is_mirrored: bool = Fa
     # As lengths are rounded up, there may be fewer chunks: none is empty.
     count = sizes.maximum(1, sizes.divide_up(length, chunk_length))
     chunk_count = formulas.define("chunk_count", count)
-    chunks = _chunks(formulas, "", LENGTH, chunk_length, chunk_count, cut, width)
-    if not is_mirrored:
-        return chunks
-    missing = sizes.subtract(sizes.multiply(chunk_count, chunk_length), length)
-    formulas.define("missing", missing)
-    return replace(chunks, words={**chunks.words, "missing": "missing"})
+    return _chunks(formulas, "", LENGTH, chunk_length, chunk_count, cut, width)
 
 
-def rows_of_chunks(formulas: Formulas, prefix: str, cut: Cut, width: int) -> Chunks:
+def _rows_of_chunks(formulas: Formulas, prefix: str, cut: Cut, width: int) -> Chunks:
     """Rows of the totals of chunks, one chunk a row; names of sizes begin with `prefix`."""
     length = sizes.maximum(1, sizes.symbol("chunk_count"))
     chunk_length = formulas.define(f"{prefix}chunk_length", length)
