@@ -84,7 +84,7 @@ def raw(folder: Path) -> list[float]:
 
     rows, face, uv = inputs()
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    modes = manifest["kernels"][0]["targets"]["spirv"]
+    programs = manifest["entries"][0]["targets"]["spirv"]["programs"]
     adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
     device = adapter.request_device_sync(required_features=["shader-float32-atomic", "subgroup"])
     usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
@@ -97,21 +97,20 @@ def raw(folder: Path) -> list[float]:
     buffers |= {f"{name}_words": device.create_buffer(size=size, usage=usage)
                 for name, size in made.items()}  # fmt: skip
     encoder = device.create_command_encoder()
-    for mode in ("primal", "backward"):
-        (dispatch,) = modes[mode]
-        code = (folder / dispatch["file"]).read_bytes()
+    for program in programs:  # the primal, then the backward one
+        code = (folder / program["file"]).read_bytes()
         pipeline = device.create_compute_pipeline(
             layout="auto",
             compute={
                 "module": device.create_shader_module(code=code),
-                "entry_point": dispatch["entry_point"],
+                "entry_point": program["entry_point"],
             },
         )
-        words = words_of(dispatch)
+        words = words_of(program)
         uniform = device.create_buffer_with_data(data=words, usage=wgpu.BufferUsage.UNIFORM)
         entries = [{"binding": 0, "resource": {"buffer": uniform}}]
         entries += [{"binding": r["slot"], "resource": {"buffer": buffers[r["name"]]}}
-                    for r in dispatch["resources"]]  # fmt: skip
+                    for r in program["resources"]]  # fmt: skip
         group = device.create_bind_group(layout=pipeline.get_bind_group_layout(0), entries=entries)
         compute = encoder.begin_compute_pass()
         compute.set_pipeline(pipeline)
@@ -124,11 +123,11 @@ def raw(folder: Path) -> list[float]:
     return [*found.cast("f"), exposure.cast("f")[0]]
 
 
-def words_of(dispatch: dict[str, Any]) -> bytes:
+def words_of(program: dict[str, Any]) -> bytes:
     """The constant buffer of one workgroup."""
     known = {"thread_count": COUNT, "group_count_x": 1, "tile": GROUP, "exposure": EXPOSURE,
              "triangles_length": TRIANGLES, "face_length": COUNT, "uv_length": COUNT}  # fmt: skip
-    values = [known.get(word["name"], 0) for word in dispatch["parameters"]["words"]]
+    values = [known.get(word, 0) for word in program["parameters"]["words"]]
     words = b"".join(struct.pack("<f" if isinstance(v, float) else "<I", v) for v in values)
     return words + bytes(-len(words) % 16)
 

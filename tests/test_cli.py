@@ -69,9 +69,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def built_kernels(folder: str) -> dict[str, set[str]]:
-    """The targets of each kernel that the manifest lists."""
+    """The targets of each entry that the manifest lists."""
     manifest = json.loads((Path(folder) / "manifest.json").read_text(encoding="utf-8"))
-    return {kernel["name"]: set(kernel["targets"]) for kernel in manifest["kernels"]}
+    return {entry["name"]: set(entry["targets"]) for entry in manifest["entries"]}
 
 
 TARGETS = ("spirv", "hlsl", "wgsl")

@@ -19,8 +19,7 @@ from weakref import ref
 from shaderad.bodies.outputs import are_local, axes_of_launch
 from shaderad.bodies.ranges import conditions
 from shaderad.device.lines import AtUserLine
-from shaderad.device.prebuilt import PrebuiltKernel
-from shaderad.diagnostics import CompileError, Error, nesting
+from shaderad.diagnostics import nesting
 from shaderad.diagnostics.progress import Work
 from shaderad.ir import sizes, types
 from shaderad.ir.pointers import is_pooled
@@ -164,7 +163,7 @@ class Stages:
             by_choice = self._by_kernel.setdefault(kernel, {})
             if choice not in by_choice:
                 with Work(kernel.name, "lowering"):
-                    by_choice[choice] = self._made(kernel, choice)
+                    by_choice[choice] = self._lowered(kernel, choice)
             return by_choice[choice]
 
     def has(self, kernel: nodes.Kernel, mode: Mode) -> bool:
@@ -173,25 +172,11 @@ class Stages:
 
     def foresee(self, kernel: nodes.Kernel, choice: Choice) -> None:
         """Begins to lower and to compile, beside what goes on, what `stages` will be asked for."""
-        if isinstance(kernel, PrebuiltKernel):
-            return
         with self._lock:
             by_choice = self._foreseen.setdefault(kernel, {})
             if choice not in by_choice:
                 variant = self.variant(choice)
                 by_choice[choice] = Foreseen(kernel, choice.mode, variant, self._runtime)
-
-    def _made(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
-        if not isinstance(kernel, PrebuiltKernel):
-            return self._lowered(kernel, choice)
-        refusal: Error | None = None
-        for dispatches in kernel.dispatches(choice, self._runtime.capabilities):
-            try:
-                return tuple(self.compiled(one, kernel.name) for one in dispatches)
-            except CompileError as failure:
-                refusal = refusal or failure  # naga may take the code of another target.
-        assert refusal is not None
-        raise refusal
 
     def _lowered(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
         # Kernels of ours have no line: array functions run by them do.
@@ -269,8 +254,8 @@ class KernelFacts:
     def axes_of_launch(self, kernel: nodes.Kernel) -> tuple[tuple[Axis, ...], ...]:
         """For each Index the axes of arrays that are as long as the launch."""
         if self._axes is None:
-            is_built = isinstance(kernel, PrebuiltKernel)
-            self._axes = kernel.axes if is_built else axes_of_launch(kernel)
+            built = kernel.built_axes
+            self._axes = axes_of_launch(kernel) if built is None else built
         return self._axes
 
     def are_results_local(self, kernel: nodes.Kernel, launch_shaped: frozenset[str]) -> bool:

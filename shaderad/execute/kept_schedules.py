@@ -1,8 +1,8 @@
 """Schedules that a device keeps: of plans, and of kernels, which have one step.
 
 The inputs of a kernel's schedule are the arrays that the programs of one mode read, and sums that
-it adds to; its outputs are what the mode computes. Sizes are symbols: ``$0`` an extent of the
-launch, ``$x.0`` one of array ``x``. What runs a schedule at known sizes is prepared once and kept.
+it adds to; its outputs are what the mode computes. Sizes are symbols: ``dim.0`` an extent of the
+launch, ``x.0`` one of array ``x``. What runs a schedule at known sizes is prepared once and kept.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shaderad.device.stages import WeakKeys
-from shaderad.execute.kernel_steps import KernelStep, Key, schedule_of
+from shaderad.execute.kernel_steps import KernelStep, schedule_of
+from shaderad.execute.prebuilt import PrebuiltKernel, used
 from shaderad.execute.prepared import Prepared, prepare
+from shaderad.execute.schedule import LaunchPlan
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.lower.bindings import READ_ROLES, Mode, Role
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from shaderad.arrays.arrays import Array
     from shaderad.device.devices import Device
     from shaderad.device.stages import Choice, KernelFacts, Stage
+    from shaderad.execute.kernel_steps import Key, Programs
     from shaderad.execute.schedule import Schedule
     from shaderad.ir.nodes import Kernel
     from shaderad.ir.sizes import Shape
@@ -41,8 +44,6 @@ class LaunchForm:
     """All that a schedule of a kernel depends on."""
 
     choice: Choice
-    covered: frozenset[str]
-    """Arrays that have the launch's shape."""
     derivatives: frozenset[str]
     """Cotangents or tangents that are given; the others are zero."""
     sums: frozenset[str] = frozenset()
@@ -53,9 +54,8 @@ class LaunchForm:
 class ScheduledLaunch:
     """A kernel in one mode on a device, for all sizes."""
 
+    plan: LaunchPlan
     scheduled: Scheduled
-    inputs: tuple[Key, ...]
-    outputs: tuple[Key, ...]
 
 
 class LaunchSchedules:
@@ -68,55 +68,82 @@ class LaunchSchedules:
     def of(self, kernel: Kernel, facts: KernelFacts, form: LaunchForm) -> ScheduledLaunch:
         """The schedule of `kernel`, lowered and compiled if it was not before."""
         known = self._known.setdefault(kernel, {})
-        if form not in known:
-            known[form] = _scheduled(self._device, kernel, facts, form)
-        return known[form]
+        key: Hashable = form
+        if isinstance(kernel, PrebuiltKernel):
+            kernel.check(form.choice)
+            key = form.choice.mode
+        if key not in known:
+            known[key] = self._scheduled(kernel, facts, form)
+        return known[key]
+
+    def _scheduled(self, kernel: Kernel, facts: KernelFacts, form: LaunchForm) -> ScheduledLaunch:
+        device = self._device
+        if isinstance(kernel, PrebuiltKernel):
+            plan, stages = kernel.built.planned(form.choice.mode, device)
+        else:
+            programs = KernelPrograms(device)
+            plan, stages = launch_plan(kernel, facts, form, programs), programs.stages
+        return ScheduledLaunch(plan, Scheduled(device, plan.schedule, stages))
+
+
+DIM = "dim"
+"""The name of the launch's extents; no array has it."""
+
+
+def extents(name: str, rank: int) -> Shape:
+    """The shape of an array of a kernel, or of a launch, as symbols."""
+    return tuple(sizes.symbol(f"{name}.{axis}") for axis in range(rank))
 
 
 def launch_sizes(dim: tuple[int, ...], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
     """The sizes of one launch by the names of their symbols."""
-    by_name = {_extent_name("", k): extent for k, extent in enumerate(dim)}
-    for name, shape in shapes.items():
-        by_name |= {_extent_name(name, k): extent for k, extent in enumerate(shape)}
-    return by_name
+    return {
+        f"{name}.{axis}": extent
+        for name, shape in ((DIM, dim), *shapes.items())
+        for axis, extent in enumerate(shape)
+    }
 
 
-def _extent_name(array: str, axis: int) -> str:
-    return f"${array}.{axis}" if array else f"${axis}"
+def launch_plan(
+    kernel: Kernel,
+    facts: KernelFacts,
+    form: LaunchForm,
+    programs: Programs,
+    required: Sequence[Key] = (),
+) -> LaunchPlan:
+    """The schedule of `kernel` in one mode.
 
-
-def _shape(array: str, rank: int) -> Shape:
-    return tuple(sizes.symbol(_extent_name(array, k)) for k in range(rank))
-
-
-def _scheduled(
-    device: Device, kernel: Kernel, facts: KernelFacts, form: LaunchForm
-) -> ScheduledLaunch:
-    programs = KernelPrograms(device)
-    programs.of_kernel(kernel, form.choice)
-    dim = _shape("", len(kernel.index_names))
-    shapes = {b.name: dim if b.name in form.covered else _shape(b.name, b.type.rank)
+    Args:
+        kernel: What to run.
+        facts: Of `kernel`.
+        form: The mode, and what is given.
+        programs: Lowers and numbers the programs.
+        required: Arrays that come first among the inputs, whether a program reads them or not.
+    """
+    numbers = programs.of_kernel(kernel, form.choice)
+    dim = extents(DIM, len(kernel.index_names))
+    launch_shaped = form.choice.launch_shaped
+    shapes = {b.name: dim if b.name in launch_shaped else extents(b.name, b.type.rank)
               for b in kernel.buffers}  # fmt: skip
 
     def value(key: Key) -> Value:
         name = key[1]
         return Value(ArrayType(facts.element_types[name], shapes.get(name, ())))
 
-    read = dict.fromkeys(
+    read = [
         (resource.role, name)
-        for lowered in programs.lowered
-        for resource in lowered.resources
+        for number in numbers
+        for resource in programs.lowered[number].resources
         for name in resource.members
         if resource.role in READ_ROLES
         and (resource.role not in _DERIVATIVES or name in form.derivatives)
-    )
+    ]
     sums = [(Role.GRADIENT, name) for name in sorted(form.sums)]
-    inputs = {key: value(key) for key in (*read, *sums)}
+    inputs = {key: value(key) for key in (*required, *read, *sums)}
     outputs = {key: value(key) for key in _computed(facts, form.choice) if key not in inputs}
     step = KernelStep(kernel, form.choice, dim, inputs | outputs, shapes)
     schedule = schedule_of(step, programs, [*inputs.values()], [*outputs.values()])
-    scheduled = Scheduled(device, schedule, programs.stages)
-    return ScheduledLaunch(scheduled, tuple(inputs), tuple(outputs))
+    return LaunchPlan(schedule, tuple(inputs), tuple(outputs))
 
 
 def _computed(facts: KernelFacts, choice: Choice) -> list[Key]:
@@ -124,7 +151,7 @@ def _computed(facts: KernelFacts, choice: Choice) -> list[Key]:
     role = _COMPUTED[choice.mode]
     names = {
         Role.OUTPUT: [b.name for b in facts.written],
-        Role.GRADIENT: sorted(choice.wanted),
+        Role.GRADIENT: [name for name in facts.element_types if name in choice.wanted],
         Role.OUTPUT_TANGENT: [b.name for b in facts.written
                               if b.name in facts.differentiable_results],
     }  # fmt: skip
@@ -153,6 +180,13 @@ class KernelPrograms:
     def of_kernel(self, kernel: Kernel, choice: Choice) -> Sequence[int]:
         """The dispatches of a mode of `kernel`, in order."""
         return [self.number(stage) for stage in self.device.stages.of(kernel, choice)]
+
+    def of_built(self, kernel: PrebuiltKernel, choice: Choice) -> tuple[LaunchPlan, Sequence[int]]:
+        """The plan of a mode of a built kernel, and its programs."""
+        kernel.check(choice)
+        with used(kernel):
+            plan, stages = kernel.built.planned(choice.mode, self.device)
+        return plan, [self.number(stage) for stage in stages]
 
     def number(self, stage: Stage) -> int:
         number = self._number_by_stage.setdefault(id(stage), len(self.stages))

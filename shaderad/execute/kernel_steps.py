@@ -7,18 +7,23 @@ buffers of its own. Invariant: no buffer is bound for reading and writing in one
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
 from shaderad.device.stages import Choice, KernelFacts
 from shaderad.execute.conversion_kernels import RESULT, cast_kernel
+from shaderad.execute.prebuilt import PrebuiltKernel
 from shaderad.execute.schedule import (
     Instruction,
+    Key,
     Let,
     Move,
     Places,
     Run,
     Set,
+    UniformWord,
     aligned,
+    start_of,
     storage_bytes,
 )
 from shaderad.execute.sized_words import SizedFacts, sized_words
@@ -30,14 +35,13 @@ from shaderad.runtime import buffers
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shaderad.execute.schedule import Schedule
+    from shaderad.execute.schedule import LaunchPlan, Schedule
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Shape, Size
     from shaderad.lower.bindings import Lowered, Resource
     from shaderad.lower.passes.rows import Passes
     from shaderad.plan.steps import RunPass
 
-Key = tuple[Role, str]
 ARENA_ALIGN = 16
 """Bytes; a multiple of every storage word."""
 WORDS_AN_ELEMENT_WORD = {Role.WINNER: 2, Role.MARKS: 1}
@@ -52,6 +56,10 @@ class Programs(Protocol):
 
     def of_kernel(self, kernel: nodes.Kernel, choice: Choice) -> Sequence[int]:
         """The dispatches of a mode of `kernel`, in order."""
+        ...
+
+    def of_built(self, kernel: PrebuiltKernel, choice: Choice) -> tuple[LaunchPlan, Sequence[int]]:
+        """The plan of a mode of a built kernel, and its programs."""
         ...
 
 
@@ -150,7 +158,9 @@ class _StepBinder:
 
     def run(self) -> None:
         step = self._step
-        if step.passes is None:
+        if isinstance(step.kernel, PrebuiltKernel):
+            self._add_built(step.kernel)
+        elif step.passes is None:
             for program in self._programs.of_kernel(step.kernel, step.choice):
                 lowered = self._programs.lowered[program]
                 threads = self._thread_count(lowered)
@@ -165,6 +175,37 @@ class _StepBinder:
         self._instructions += self._after
         for found, value in self._casts:
             self._binder.add(_cast_step(found, value))
+
+    def _add_built(self, kernel: PrebuiltKernel) -> None:
+        """The commands of the plan that was built for the kernel, over buffers of this one."""
+        places, step = self._places, self._step
+        plan, programs = self._programs.of_built(kernel, step.choice)
+        schedule = plan.schedule
+        extents = {f"dim.{axis}": extent for axis, extent in enumerate(step.dim)}
+        for name, shape in step.shapes.items():
+            extents |= {f"{name}.{axis}": extent for axis, extent in enumerate(shape)}
+        buffers: dict[int, int] = {}
+        for k, key in enumerate(plan.inputs):
+            value, start = step.values.get(key), 0
+            if value is None:  # no cotangent, no tangent: zeros
+                size = sizes.substituted(schedule.byte_counts[k], extents)
+                buffers[k] = places.scratch(size)
+                self._set(buffers[k], 0, size)
+            else:
+                buffers[k], start = places.number(value), places.start(value)
+                if k in schedule.aligned_inputs and start != 0:
+                    places.align(buffers[k])
+            extents[start_of(k)] = start
+        for key, output in zip(plan.outputs, schedule.outputs, strict=True):
+            if key in step.values:
+                buffers[output.buffer] = places.number(step.values[key])
+                self._written.add(key)
+        for k, size in enumerate(schedule.byte_counts):
+            if k not in buffers:
+                buffers[k] = places.scratch(sizes.substituted(size, extents))
+        self._instructions += [
+            _moved(instruction, programs, buffers, extents) for instruction in schedule.instructions
+        ]
 
     def _add_passes(self, staged: StagedPasses) -> None:
         """The dispatches that the number of rows and their length call for."""
@@ -247,7 +288,7 @@ class _StepBinder:
     def _bind_written(self, resource: Resource, bound: _Bound) -> None:
         keys = [(resource.role, name) for name in resource.members]
         self._written.update(keys)
-        is_covered = resource.is_covered_by_launch and self._has_launch_shape(keys[0][1])
+        misses = self._misses_launch(keys[0][1]) if resource.is_covered_by_launch else 1
         is_plain = len(keys) == 1 and self._has_type(keys[0], self._type(resource, 0))
         starts, size = self._layout(resource)
         if is_plain:
@@ -258,8 +299,8 @@ class _StepBinder:
             number = self._places.scratch(size)
             self._kept.update(dict.fromkeys(keys, number))
         bound.places.append((resource.slot, number))
-        if resource.fill_word is not None and not is_covered and not self._step.is_filled:
-            self._set(number, resource.fill_word, size)
+        if resource.fill_word is not None and misses != 0 and not self._step.is_filled:
+            self._set(number, resource.fill_word, sizes.multiply(size, misses))
         if is_plain:
             return
         for k, (key, start) in enumerate(zip(keys, starts, strict=True)):
@@ -276,8 +317,16 @@ class _StepBinder:
         """True if the programs add to the content of an array."""
         return self._step.choice.accumulate and key[0] is Role.GRADIENT
 
-    def _has_launch_shape(self, name: str) -> bool:
-        return self._shapes.get(name) == self._step.dim
+    def _misses_launch(self, name: str) -> Size:
+        """0 if the array has the shape of the launch, else 1."""
+        shape, dim = self._shapes.get(name, ()), self._step.dim
+        if len(shape) != len(dim):
+            return 1
+        distances = [
+            sizes.maximum(sizes.subtract(a, b), sizes.subtract(b, a))
+            for a, b in zip(shape, dim, strict=True)
+        ]
+        return sizes.minimum(1, reduce(sizes.maximum, distances)) if distances else 0
 
     def _has_type(self, key: Key, t: types.Type) -> bool:
         """True if a value of the plan can be bound as `key` of elements `t`."""
@@ -334,6 +383,35 @@ class _StepBinder:
 
 def _in_words(start: Size, t: types.Type) -> Size:
     return sizes.floor_divide(start, types.word_bytes(t))
+
+
+def _moved(
+    instruction: Instruction,
+    programs: Sequence[int],
+    buffers: Mapping[int, int],
+    extents: Mapping[str, Size],
+) -> Instruction:
+    """An instruction of a built kernel, over other programs, buffers and sizes."""
+
+    def size(text: Size) -> Size:
+        return sizes.substituted(text, extents)
+
+    match instruction:
+        case Run():
+            return Run(
+                programs[instruction.program],
+                tuple((slot, buffers[k]) for slot, k in instruction.bindings),
+                tuple(w if isinstance(w, UniformWord) else size(w) for w in instruction.words),
+                size(instruction.group_count),
+                size(instruction.is_needed),
+            )
+        case Move(source, source_offset, target, target_offset, byte_count):
+            return Move(buffers[source], size(source_offset), buffers[target], size(target_offset),
+                        size(byte_count))  # fmt: skip
+        case Set(target, word, byte_count):
+            return Set(buffers[target], word, size(byte_count))
+        case _:
+            raise AssertionError("a kernel has no loop of its own")
 
 
 def _cast_step(found: Value, value: Value) -> KernelStep:

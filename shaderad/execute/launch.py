@@ -13,25 +13,25 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from shaderad.arrays.arrays import Array, Shape
+from shaderad.arrays.arrays import Array, Shape, zeros
 from shaderad.device.devices import Device
-from shaderad.device.prebuilt import used
 from shaderad.device.stages import Choice
 from shaderad.diagnostics import CompileError
 from shaderad.execute.kept_schedules import LaunchForm, LaunchSchedules, launch_sizes
+from shaderad.execute.prebuilt import used
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
 
 if TYPE_CHECKING:
     from shaderad.device.stages import KernelFacts
-    from shaderad.execute.kernel_steps import Key
     from shaderad.execute.pools import LaunchPools
+    from shaderad.execute.schedule import Key
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Size
 
 
 _TOO_MANY_BUFFERS = "SR0417"
-NO_SUMS: Mapping[Key, Array] = MappingProxyType({})
+_NO_SUMS: Mapping[Key, Array] = MappingProxyType({})
 
 
 @dataclass(eq=False, slots=True)
@@ -74,7 +74,10 @@ class Launch:
         if self.has_run:
             return
         self.has_run = True
-        if self.expected and not self.device.stages.has(self.kernel, Mode.BACKWARD):
+        is_first = not (
+            self.facts.is_prebuilt or self.device.stages.has(self.kernel, Mode.BACKWARD)
+        )
+        if self.expected and is_first:
             self.device.stages.foresee(self.kernel, self._choice(Mode.BACKWARD, self.expected))
         self._fill_in(self._dispatch(Mode.PRIMAL, {}))
 
@@ -151,24 +154,23 @@ class Launch:
         mode: Mode,
         given: Mapping[Key, Array],
         wanted: frozenset[str] = frozenset(),
-        sums: Mapping[Key, Array] = NO_SUMS,
+        sums: Mapping[Key, Array] = _NO_SUMS,
         *,
         with_results: bool = False,
     ) -> dict[Key, Array]:
         """Runs one mode; what it computes, by role and name."""
         choice = self._choice(mode, wanted, accumulate=bool(sums), with_results=with_results)
-        covered = frozenset(name for name, shape in self.shapes.items() if shape == self.dim)
-        form = LaunchForm(choice, covered, frozenset(name for _, name in given),
+        form = LaunchForm(choice, frozenset(name for _, name in given),
                           frozenset(name for _, name in sums))  # fmt: skip
         with used(self.kernel):
             launch = self.device.kept(LaunchSchedules).of(self.kernel, self.facts, form)
             derivatives = {**given, **sums} if sums else given
-            inputs = [self._array(key, derivatives).aligned() for key in launch.inputs]
+            inputs = [self._array(key, derivatives).aligned() for key in launch.plan.inputs]
             key = (self.dim, *self.shapes.values())
             prepared = launch.scheduled.prepared(inputs, key, self._sizes)
             # Arrays among the uniforms are inputs; no word asks for them.
             results = prepared.run(inputs, cast("Mapping[str, bytes]", self.uniforms))
-        return dict(zip(launch.outputs, results, strict=True))
+        return dict(zip(launch.plan.outputs, results, strict=True))
 
     def _sizes(self) -> dict[str, int]:
         return launch_sizes(self.dim, self.shapes)
@@ -181,10 +183,15 @@ class Launch:
         if role is Role.RESULT:
             return self.outputs[name]
         if role is not Role.UNIFORM:
-            return derivatives[key]
+            given = derivatives.get(key)
+            return self._zeros(name) if given is None else given
         array = self.uniforms[name]
         assert isinstance(array, Array)
         return array
+
+    def _zeros(self, name: str) -> Array:
+        """The derivative that was not given to the plan of a build, which takes all of them."""
+        return zeros(self.device, self.facts.element_types[name], self.shapes.get(name, ()))
 
     def _choice(
         self,

@@ -201,7 +201,8 @@ class _Preparation:
                     self._frame.give(self._number_by_buffer[buffer])
 
     def _may_be_early(self, one: to.Set) -> bool:
-        return not self._is_repeated and 0 < self._bytes(one.target) <= self._early_room
+        is_filled = self._size(one.byte_count) > 0
+        return not self._is_repeated and is_filled and self._bytes(one.target) <= self._early_room
 
     def _add_early(self, one: to.Set) -> None:
         """Adds the first thing that is done to a buffer."""

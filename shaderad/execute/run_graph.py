@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from shaderad.arrays.arrays import Array
+from shaderad.arrays.arrays import Array, zeros
 from shaderad.device.devices import check_same
 from shaderad.device.lines import AtUserLine, user_span
 from shaderad.device.prebuilt import used_of_build
@@ -21,7 +21,8 @@ from shaderad.diagnostics.progress import Work
 from shaderad.execute.kept_schedules import KernelPrograms, Scheduled
 from shaderad.execute.kernel_steps import StagedPasses
 from shaderad.execute.plan_to_schedule import lowered_passes, schedule
-from shaderad.execute.prebuilt_graphs import PrebuiltGraph, PrebuiltPart, check_results
+from shaderad.execute.prebuilt import PrebuiltGraph, PrebuiltPart, check_results
+from shaderad.ir import sizes
 from shaderad.ir.arrays import Graph, KernelCall, Value
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.prints import silent_graph
@@ -183,10 +184,22 @@ class GraphRunner:
             with used_of_build(graph.built.name, graph.built.folder):
                 return self.prepared(graph, inputs, sizes).run(inputs)
         if isinstance(graph, PrebuiltPart):
-            filled = graph.filled(inputs, sizes, self._device)
-            found = self.run(graph.whole, filled, sizes)
+            found = self.run(graph.whole, self._filled(graph, inputs, sizes), sizes)
             return tuple(found[k] for k in graph.chosen)
         return self.prepared(graph, inputs, sizes).run(inputs)
+
+    def _filled(
+        self, part: PrebuiltPart, inputs: Sequence[Array], known: Mapping[str, int]
+    ) -> list[Array]:
+        """The inputs of the whole graph: `inputs`, and zeros for the others."""
+        remaining = iter(inputs)
+
+        def zero(value: Value) -> Array:
+            shape = tuple(sizes.evaluate(extent, known) for extent in value.shape)
+            return zeros(self._device, value.element, shape)
+
+        pairs = zip(part.whole.inputs, part.is_given, strict=True)
+        return [next(remaining) if is_given else zero(v) for v, is_given in pairs]
 
     def prepared(self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]) -> Prepared:
         """The commands that run `graph` at these sizes.
@@ -214,8 +227,8 @@ class GraphRunner:
     def _newly_scheduled(self, graph: Graph) -> Scheduled:
         with Work("graph", "planning"):
             if isinstance(graph, PrebuiltGraph):
-                built, stages = graph.built.scheduled(graph.mode, self._device)
-                return Scheduled(self._device, built, stages)
+                built, stages = graph.built.planned(graph.mode, self._device)
+                return Scheduled(self._device, built.schedule, stages)
             programs = GraphPrograms(self._device)
             planned = schedule(self.plan(graph), programs)
             return Scheduled(self._device, planned, programs.stages)

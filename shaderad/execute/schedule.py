@@ -17,7 +17,7 @@ from shaderad.diagnostics import Span
 from shaderad.ir import sizes, types
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Type
-from shaderad.lower.bindings import Lowered
+from shaderad.lower.bindings import Lowered, Role
 from shaderad.runtime.buffers import WORD_BYTES
 
 if TYPE_CHECKING:
@@ -122,7 +122,9 @@ class RepeatBlockWhile:
     span: Span
 
 
-Instruction = Let | Run | Move | Set | RepeatBlock | RepeatBlockWhile
+KernelInstruction = Run | Move | Set
+"""The instructions of a schedule of one kernel."""
+Instruction = Let | KernelInstruction | RepeatBlock | RepeatBlockWhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,19 @@ class Schedule:
     def block(self) -> Block:
         """The instructions with the lifetimes of buffers."""
         return block_of(self.instructions, frozenset(range(self.input_count)))
+
+
+Key = tuple[Role, str]
+"""The role and name of an array of a kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """The schedule of a kernel in one mode, for all sizes."""
+
+    schedule: Schedule
+    inputs: tuple[Key, ...]
+    outputs: tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

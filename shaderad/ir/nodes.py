@@ -530,8 +530,14 @@ class Kernel:
     body: tuple[Stmt, ...]
     local_types: dict[str, Type]
     span: Span = NO_SPAN
-    is_built: bool = False
-    """True if the kernel was loaded from a build: it has no body, so it cannot be transformed."""
+    built_axes: tuple[tuple[tuple[str, int], ...], ...] | None = None
+    """Of a kernel that was loaded from a build: for each Index, the arrays and their axes with the
+    extent of the launch."""
+
+    @property
+    def is_built(self) -> bool:
+        """True if it was loaded from a build: it has no body, so it cannot be transformed."""
+        return self.built_axes is not None
 
     @property
     def reported_name(self) -> str:

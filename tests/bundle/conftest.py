@@ -29,13 +29,19 @@ class Output:
         return cls(folder, json.loads((folder / "manifest.json").read_text(encoding="utf-8")))
 
     def dispatches(self, target: str) -> list[dict[str, Any]]:
-        """What the manifest says of each dispatch for `target`."""
-        programs = (kernel["targets"][target] for kernel in self.manifest["kernels"])
-        return [d for each in programs for mode in ("primal", "backward") for d in each[mode]]
+        """What the manifest says of each program for `target`."""
+        entries = self.manifest["entries"]
+        return [p for entry in entries for p in entry["targets"][target]["programs"]]
 
     def text(self, dispatch: dict[str, Any]) -> str:
         """The code of a dispatch, where it is text."""
         return (self.folder / dispatch["file"]).read_text(encoding="utf-8")
+
+
+def programs_of(plans: dict[str, Any], mode: str) -> list[dict[str, Any]]:
+    """The programs that the plan of a mode runs, in order."""
+    by_name = {program["name"]: program for program in plans["programs"]}
+    return [by_name[c["program"]] for c in plans[mode]["commands"] if c["do"] == "run"]
 
 
 @pytest.fixture(scope="package")

@@ -16,23 +16,21 @@ from typing import Any
 import msgspec
 
 import shaderad.bundle
-from shaderad.bundle.format import description, document, graph_description
+from shaderad.bundle.format import description, document, entries, plans
 from shaderad.bundle.format.description import SCHEMA_FILE, SCHEMA_VERSION
 from shaderad.bundle.format.document import Manifest
 
 PATH = Path(shaderad.bundle.__file__).parent / SCHEMA_FILE
-MODULES: tuple[ModuleType, ...] = (description, graph_description, document)
+MODULES: tuple[ModuleType, ...] = (description, plans, entries, document)
 
 
 def schema_text() -> str:
     """The schema of the manifests that this version writes."""
     _, parts = msgspec.json.schema_components([Manifest], ref_template="#/$defs/{name}")
-    for name, fields in _said().items():
-        if name not in parts:
-            continue
-        for field, text in fields.items():
+    for name, part in parts.items():
+        for field, text in _said_of(name).items():
             shown = "$schema" if field == "json_schema" else field
-            parts[name]["properties"][shown]["description"] = text
+            part["properties"][shown]["description"] = text
     top = parts.pop("Manifest")
     top["required"] = [*top["properties"]]
     top["properties"]["schema_version"]["const"] = SCHEMA_VERSION
@@ -45,14 +43,20 @@ def schema_text() -> str:
     return json.dumps(schema, indent=1) + "\n"
 
 
-def _said() -> dict[str, dict[str, str]]:
-    """What stands below each field of each class."""
-    found: dict[str, dict[str, str]] = {}
+def _said_of(name: str) -> dict[str, str]:
+    """What stands below each field of a class, and of those that it extends."""
     for module in MODULES:
-        for node in ast.parse(inspect.getsource(module)).body:
-            if isinstance(node, ast.ClassDef):
-                found[node.name] = _said_of_fields(node)
-    return found
+        found = getattr(module, name, None)
+        if isinstance(found, type) and issubclass(found, msgspec.Struct):
+            classes = (c for c in reversed(found.__mro__) if c.__module__ == module.__name__)
+            nodes = (ast.parse(inspect.getsource(each)).body[0] for each in classes)
+            return {
+                field: text
+                for node in nodes
+                if isinstance(node, ast.ClassDef)
+                for field, text in _said_of_fields(node).items()
+            }
+    return {}
 
 
 def _said_of_fields(node: ast.ClassDef) -> dict[str, str]:

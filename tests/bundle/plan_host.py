@@ -30,7 +30,7 @@ class Host:
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        self.entry = next(one for one in manifest["graphs"] if one["name"] == name)
+        self.entry = next(one for one in manifest["entries"] if one["name"] == name)
         self.types = manifest["types"]
         self.plans = self.entry["targets"]["wgsl"]
         self.programs = {one["name"]: one for one in self.plans["programs"]}
@@ -134,7 +134,7 @@ class Host:
         resources = [{**program["parameters"], "name": ""}, *program["resources"]]
         entries = []
         for resource in resources:
-            if resource.get("is_report"):
+            if resource.get("role") == "report":
                 bound[resource["name"]] = self._upload(np.zeros(1 << 14, np.uint32))
             if resource["place"]:
                 binding = {"buffer": bound[resource["name"]]}

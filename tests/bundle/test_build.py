@@ -37,7 +37,7 @@ def test_every_target_gets_a_file_and_its_slang_for_each_entry_point(output: Out
     for target, suffix in {**suffixes, "metal": ".metal"}.items():
         files = {p.name for p in (output.folder / target).iterdir()}
         stems = {Path(d["file"]).stem for d in output.dispatches(target)}
-        modules = {f"{k['name']}_functions.slang" for k in output.manifest["kernels"]
+        modules = {f"{k['name']}_functions.slang" for k in output.manifest["entries"]
                    if "functions" in k["targets"][target]}  # fmt: skip
         assert modules
         assert files == modules | {stem + end for stem in stems for end in (suffix, ".slang")}
@@ -77,8 +77,8 @@ def test_bounds_are_those_of_calls(source: Path) -> None:
 def test_a_report_buffer_is_bound_only_where_indices_are_reported(source: Path) -> None:
     for bounds, is_reported in (("raise", True), ("ignore", False), ("unchecked", False)):
         built = sad.build(f"{source}:shuffle", source.parent / "out", targets="wgsl", bounds=bounds)
-        (dispatch,) = built.kernels[0].by_target["wgsl"].by_mode[Mode.PRIMAL]
-        names = {b.name for b in dispatch.lowered.program.bindings}
+        primal = built.kernels[0].by_target["wgsl"].entry_points[0]
+        names = {b.name for b in primal.lowered.program.bindings}
         assert ("report_words" in names) is is_reported
 
 
@@ -210,6 +210,6 @@ def test_names_that_no_manifest_takes_are_refused(tmp_path: Path) -> None:
     source.write_text(NAMED.replace("LONG", "n" * 5000))
     with pytest.raises(sad.CompileError, match="SR0715") as caught:
         sad.build(source, out, targets="spirv")
-    assert "$.kernels[0].name" in caught.value.note
+    assert "$.entries[0].name" in caught.value.note
     assert len(str(caught.value)) < 1000
     assert not out.exists()

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.write.entry_point_fields import places
+from shaderad.bundle.write.places import places
 from shaderad.compiler.artifact import Binding, BindingAccess, Code, Program
 from shaderad.diagnostics import Error
 from tests.bundle.conftest import SOURCE, Output
@@ -249,9 +249,8 @@ def test_arrays_named_like_what_we_declare_are_told_apart(tmp_path: Path) -> Non
     source.write_text(CROWDED)
     sad.build(source, tmp_path / "out", targets="hlsl,metal", validate=False)
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
-    (kernel,) = manifest["kernels"]
+    (kernel,) = manifest["entries"]
     for target, word in (("hlsl", "register"), ("metal", "buffer")):
-        programs = kernel["targets"][target]
-        for (point,) in (programs["primal"], programs["backward"]):
+        for point in kernel["targets"][target]["programs"]:
             found = [resource["place"][word] for resource in point["resources"]]
             assert len(set(found)) == len(found) >= 4

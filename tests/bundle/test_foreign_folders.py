@@ -42,15 +42,16 @@ def test_a_manifest_carries_the_hash_of_itself(output: Output) -> None:
 
 @pytest.mark.parametrize(
     ("left", "right"),
-    [("group_limit", 7), ("line", 1), ("workgroup", [32, 1, 1]), ("fill_word", 1)],
+    [("role", "input"), ("line", 1), ("workgroup", [32, 1, 1]), ("sizes", [])],
 )
 def test_a_number_that_was_changed_is_noticed(
     left: str, right: object, output: Output, tmp_path: Path
 ) -> None:
     folder = copied(output.folder, tmp_path)
     manifest = json.loads(json.dumps(output.manifest))
-    dispatch = manifest["kernels"][0]["targets"]["wgsl"]["primal"][0]
-    holder = {"line": manifest["kernels"][0], "fill_word": dispatch["resources"][0]}
+    dispatch = manifest["entries"][0]["targets"]["wgsl"]["programs"][0]
+    entry = manifest["entries"][0]
+    holder = {"line": entry, "sizes": entry, "role": dispatch["resources"][0]}
     holder.get(left, dispatch)[left] = right
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     with pytest.raises(sad.CompileError, match=r"`manifest\.json`.*it was changed") as caught:
@@ -125,7 +126,7 @@ def test_names_that_lead_elsewhere_are_refused(path: str, output: Output, tmp_pa
     (tmp_path / "outside").write_bytes(content)
 
     def change(manifest: dict[str, Any]) -> None:
-        manifest["kernels"][1]["targets"]["wgsl"]["primal"][0]["file"] = path
+        manifest["entries"][1]["targets"]["wgsl"]["programs"][0]["file"] = path
         manifest["files"][path] = hashlib.sha256(content).hexdigest()
 
     edit(folder, change)
@@ -172,21 +173,27 @@ def test_text_that_is_none_is_refused(output: Output, tmp_path: Path) -> None:
 
 def kernel_forgeries() -> dict[str, Callable[[dict[str, Any]], Any]]:
     def dispatch(m: dict[str, Any], kernel: int = 0) -> dict[str, Any]:
-        return m["kernels"][kernel]["targets"]["wgsl"]["primal"][0]
+        return m["entries"][kernel]["targets"]["wgsl"]["programs"][0]
 
-    def words(m: dict[str, Any], kind: str) -> dict[str, Any]:
-        found = dispatch(m)["parameters"]["words"]
-        return next(one for one in found if one["kind"] == kind)
+    def words(m: dict[str, Any]) -> dict[str, Any]:
+        """A word of a uniform of `splat`."""
+        entry = next(one for one in m["entries"] if one["name"] == "splat")
+        commands = entry["targets"]["wgsl"]["primal"]["commands"]
+        runs = (one for one in commands if one["do"] == "run")
+        return next(word for run in runs for word in run["words"] if isinstance(word, dict))
 
     def resource(m: dict[str, Any], role: str) -> dict[str, Any]:
         return next(one for one in dispatch(m)["resources"] if one["role"] == role)
+
+    def backward(m: dict[str, Any]) -> dict[str, Any]:
+        return m["entries"][0]["targets"]["wgsl"]["backward"]
 
     def types(m: dict[str, Any], **fields: list[str]) -> None:
         empty = {"byte_count": 4, "word_bytes": 4, "scalars": []}
         for name, inner in fields.items():
             parts = [{"name": f"f{k}", "type": one} for k, one in enumerate(inner)]
             m["types"][name] = {**empty, "fields": parts}
-        m["kernels"][0]["arrays"][0]["type"] = next(iter(fields))
+        m["entries"][0]["inputs"][0]["type"] = next(iter(fields))
 
     doubling = {f"T{k}": [f"T{k + 1}"] * 2 for k in range(30)}
     return {
@@ -198,22 +205,29 @@ def kernel_forgeries() -> dict[str, Callable[[dict[str, Any]], Any]]:
         "an array of a billion": lambda m: types(m, A=["LocalArray[float, 1000000000]"]),
         "arrays in arrays": lambda m: types(m, A=["LocalArray[" * 5000 + "float" + ", 2]" * 5000]),
         "no threads": lambda m: dispatch(m).update(workgroup=[0, 1, 1]),
-        "a number of 70 bits": lambda m: dispatch(m).update(group_limit=1 << 70),
-        "a negative number": lambda m: dispatch(m).update(group_limit=-1),
+        "a number of 70 bits": lambda m: dispatch(m)["parameters"].update(slot=1 << 70),
+        "a negative number": lambda m: dispatch(m)["parameters"].update(slot=-1),
         "a space without end": lambda m: m["targets"]["wgsl"].update(space=10**12),
-        "a name that writes to the terminal": lambda m: m["kernels"][0].update(name="\x1b[2J"),
-        "a name of two lines": lambda m: m["kernels"][0].update(name="a\n"),
-        "bounds of nobody": lambda m: m["kernels"][0].update(bounds="clamp"),
-        "an axis too far": lambda m: words(m, "uniform").update(index=99),
-        "a path of nothing": lambda m: m["kernels"][0]["arrays"][0].update(path=[]),
-        "a path of nobody": lambda m: m["kernels"][0]["arrays"][0].update(path=["nobody"]),
-        "a path without end": lambda m: m["kernels"][0]["arrays"][0].update(path=["a"] * 999),
-        "an array twice": lambda m: m["kernels"][0]["arrays"].append(m["kernels"][0]["arrays"][0]),
+        "a name that writes to the terminal": lambda m: m["entries"][0].update(name="\x1b[2J"),
+        "a name of two lines": lambda m: m["entries"][0].update(name="a\n"),
+        "bounds of nobody": lambda m: m["entries"][0].update(bounds="clamp"),
+        "a word too far": lambda m: words(m).update(index=99),
+        "an extent of nobody": lambda m: m["entries"][0]["inputs"][0].update(shape=["y.0"]),
+        "an input of the launch's shape": lambda m: m["entries"][0]["inputs"][0].update(
+            shape=["dim.0"]),
+        "an axis too many": lambda m: m["entries"][0]["inputs"][0].update(shape=["x.0", "x.1"]),
+        "a size twice": lambda m: m["entries"][0]["sizes"].append("dim.0"),
+        "a path of nothing": lambda m: m["entries"][0]["inputs"][0].update(path=[]),
+        "a path of nobody": lambda m: m["entries"][0]["inputs"][0].update(path=["nobody"]),
+        "a path without end": lambda m: m["entries"][0]["inputs"][0].update(path=["a"] * 999),
+        "an array twice": lambda m: m["entries"][0]["inputs"].append(m["entries"][0]["inputs"][0]),
         "an input that is written": lambda m: resource(m, "input").update(access="write"),
-        "a resource of nothing": lambda m: resource(m, "input").update(members=[]),
-        "another mode": lambda m: dispatch(m).update(mode="bwd"),
-        "threads of a uniform": lambda m: dispatch(m).update(thread_for_each="word of gain"),
-        "threads of a sentence": lambda m: dispatch(m).update(thread_for_each="all of them"),
+        "a report that is an input": lambda m: resource(m, "report").update(role="input"),
+        "an output that is read": lambda m: m["entries"][0]["outputs"][0].update(access="In"),
+        "a plan without a cotangent": lambda m: backward(m)["inputs"].pop(),
+        "a plan with a tangent": lambda m: backward(m)["inputs"].append("x tangent"),
+        "a plan of another gradient": lambda m: backward(m)["outputs"][0].update(name="z gradient"),
+        "a plan of a mode less": lambda m: m["entries"][0]["targets"]["wgsl"].pop("primal"),
     }  # fmt: skip
 
 
@@ -227,13 +241,13 @@ def test_a_forged_kernel_is_refused_when_it_is_loaded(
 
 
 def test_a_manifest_that_nests_without_end_is_refused(tmp_path: Path) -> None:
-    text = '{"schema": "shaderad-manifest", "schema_version": 2, "more": %s%s}'
+    text = '{"schema": "shaderad-manifest", "schema_version": 3, "more": %s%s}'
     (tmp_path / "manifest.json").write_text(text % ("[" * 10**6, "]" * 10**6), encoding="utf-8")
     assert code_of(lambda: sad.load(tmp_path)) == "SR0720"
 
 
 def plan(manifest: dict[str, Any], name: str) -> dict[str, Any]:
-    graph = next(one for one in manifest["graphs"] if one["name"] == name)
+    graph = next(one for one in manifest["entries"] if one["name"] == name)
     return graph["targets"]["spirv"]["primal"]
 
 
@@ -253,7 +267,7 @@ def graph_forgeries() -> dict[str, Callable[[dict[str, Any]], Any]]:
             commands[:] = [repeated([*commands], 1)]
 
     def contained(manifest: dict[str, Any]) -> None:
-        graph = next(one for one in manifest["graphs"] if one["name"] == "moved")
+        graph = next(one for one in manifest["entries"] if one["name"] == "moved")
         for _ in range(200):
             graph["result"] = {"kind": "tuple", "parts": [graph["result"]]}
 
@@ -285,8 +299,8 @@ def graph_forgeries() -> dict[str, Callable[[dict[str, Any]], Any]]:
         "loops in loops": nested,
         "tuples in tuples": contained,
         "a limit of 70 bits": lambda m: command(m, "halved", "while").update(limit=1 << 70),
-        "a size that no input has": lambda m: m["graphs"][0]["sizes"].append("z"),
-        "a name of the plan's own": lambda m: m["graphs"][0]["sizes"].append("$start_0"),
+        "a size that no input has": lambda m: m["entries"][0]["sizes"].append("z"),
+        "a name of the plan's own": lambda m: m["entries"][0]["sizes"].append("$start_0"),
     }  # fmt: skip
 
 
@@ -377,9 +391,12 @@ def test_a_build_that_does_not_fit_its_manifest_is_blamed(
     folder = copied(output.folder, tmp_path)
 
     def forge(manifest: dict[str, Any]) -> None:
-        for programs in manifest["kernels"][1]["targets"].values():
-            (dispatch,) = programs["primal"]
-            dispatch["parameters"]["words"].clear()  # wgpu compares their size with the code's.
+        for programs in manifest["entries"][1]["targets"].values():
+            dispatch = programs["programs"][0]
+            # wgpu compares their size with the code's.
+            dispatch["parameters"]["words"].clear()
+            for command in programs["primal"]["commands"]:
+                command.get("words", []).clear()
             text = b"// Slang does not take this.\n{"
             (folder / dispatch["slang"]).write_bytes(text)
             manifest["files"][dispatch["slang"]] = hashlib.sha256(text).hexdigest()
@@ -398,11 +415,12 @@ def test_a_report_of_no_kernel_is_refused_with_a_code(
     folder = copied(output.folder, tmp_path)
 
     def forge(manifest: dict[str, Any]) -> None:
-        for programs in manifest["kernels"][2]["targets"].values():
-            for dispatch in programs["primal"]:
+        for programs in manifest["entries"][2]["targets"].values():
+            for dispatch in programs["programs"]:
                 dispatch["sites"].clear()
-                word = next(w for w in dispatch["parameters"]["words"] if w["kind"] == "site base")
-                word.update(kind="bits", index=1 << 20)
+            for command in programs["primal"]["commands"]:
+                words = command.get("words", [])
+                words[:] = [1 << 20 if word == "$site_base" else word for word in words]
 
     edit(folder, forge)
     out = sad.load(folder).shuffle([1.0, 2.0], [0, 9], dim=2)

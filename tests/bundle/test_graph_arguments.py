@@ -52,7 +52,7 @@ def test_what_a_call_leaves_out_has_its_default(folder: Path, device: sad.Device
 
 def test_defaults_are_in_the_manifest_as_text(folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    parameters = manifest["graphs"][0]["parameters"]
+    parameters = manifest["entries"][0]["parameters"]
     assert ["default" in one for one in parameters] == [False, False, True, True, True]
     assert parameters[2]["default"] == {"kind": "number", "value": "2"}
     assert parameters[4]["default"]["parts"][0] == {"kind": "number", "value": "inf"}

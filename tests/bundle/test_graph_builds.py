@@ -66,8 +66,8 @@ def test_names_of_sizes_without_quotes_are_names(tmp_path: Path) -> None:
     )
     sad.build(source(tmp_path, text), tmp_path / "out", targets="wgsl", validate=False)
     manifest = json.loads((tmp_path / "out/manifest.json").read_text(encoding="utf-8"))
-    assert manifest["graphs"][0]["sizes"] == ["n"]
-    assert [one["name"] for one in manifest["graphs"][0]["inputs"]] == ["x[0]", "x[1]"]
+    assert manifest["entries"][0]["sizes"] == ["n"]
+    assert [one["name"] for one in manifest["entries"][0]["inputs"]] == ["x[0]", "x[1]"]
 
 
 @pytest.mark.gpu
@@ -94,7 +94,7 @@ def halves(x: sad.Array[float, "n"]):
     path = source(tmp_path, text)
     built = sad.build(path, tmp_path / "out", targets="wgsl", validate=False, jvp=True)
     manifest = json.loads((tmp_path / "out/manifest.json").read_text(encoding="utf-8"))
-    plans = manifest["graphs"][0]["targets"]["wgsl"]
+    plans = manifest["entries"][0]["targets"]["wgsl"]
     assert "backward" not in plans
     assert plans["forward"]["commands"]
     assert plans["no_backward"]["code"].startswith("SR04")
@@ -150,9 +150,9 @@ def total(x: sad.Array[float, "n"], y: sad.Array[float, "n"]):
     folder = tmp_path / "out"
     sad.build(source(tmp_path, text), folder, targets=TARGETS, jvp=True, validate=False)
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    assert set(manifest["graphs"][0]["targets"]) == set(TARGETS)
+    assert set(manifest["entries"][0]["targets"]) == set(TARGETS)
     assert all((folder / one["file"]).is_file()
-               for plans in manifest["graphs"][0]["targets"].values()
+               for plans in manifest["entries"][0]["targets"].values()
                for one in plans["programs"])  # fmt: skip
     loaded = sad.load(folder)
     x, y, x_dot = np.array([1.0, 2.0]), np.array([3.0, -1.0]), np.array([0.5, 1.0])
@@ -282,17 +282,17 @@ def test_one_schedule_serves_whichever_gradients_are_asked_for(
 
 def spoiled() -> dict[str, Callable[[dict[str, Any]], Any]]:
     def plan(manifest: dict[str, Any]) -> dict[str, Any]:
-        graph = next(one for one in manifest["graphs"] if one["name"] == "scan_product")
+        graph = next(one for one in manifest["entries"] if one["name"] == "scan_product")
         return graph["targets"]["spirv"]["primal"]
 
     def program(manifest: dict[str, Any]) -> dict[str, Any]:
-        return manifest["graphs"][0]["targets"]["wgsl"]["programs"][0]
+        return manifest["entries"][0]["targets"]["wgsl"]["programs"][0]
 
     def run(manifest: dict[str, Any]) -> dict[str, Any]:
         return next(one for one in plan(manifest)["commands"] if one["do"] == "run")
 
     def layer(manifest: dict[str, Any]) -> dict[str, Any]:
-        return next(one for one in manifest["graphs"] if one["name"] == "layer")
+        return next(one for one in manifest["entries"] if one["name"] == "layer")
 
     return {
         "no such command": lambda m: run(m).update(do="jump"),
@@ -304,15 +304,15 @@ def spoiled() -> dict[str, Callable[[dict[str, Any]], Any]]:
         "no size": lambda m: run(m).update(groups="n +"),
         "an unknown size": lambda m: plan(m)["commands"].pop(0),
         "an unknown extent": lambda m: plan(m)["outputs"][0].update(shape=["k"]),
-        "no such output": lambda m: m["graphs"][0]["result"].update(index=7),
-        "an input twice": lambda m: m["graphs"][0]["inputs"].append(m["graphs"][0]["inputs"][0]),
+        "no such output": lambda m: m["entries"][-1]["result"].update(index=7),
+        "an input twice": lambda m: m["entries"][0]["inputs"].append(m["entries"][0]["inputs"][0]),
         "no inputs of a plan": lambda m: plan(m)["inputs"].pop(),
         "a result too many": lambda m: plan(m)["outputs"].append(plan(m)["outputs"][0]),
         "a result that nothing writes": lambda m: plan(m)["commands"].clear(),
         "a later buffer aligned": lambda m: plan(m)["aligned_inputs"].append(1),
         "a size without end": lambda m: run(m).update(groups="(" * 5000),
         "a field less": lambda m: layer(m)["result"]["parts"][0]["parts"].pop(),
-        "no such type": lambda m: m["graphs"][0]["inputs"][0].update(type="Sphere"),
+        "no such type": lambda m: m["entries"][0]["inputs"][0].update(type="Sphere"),
     }
 
 

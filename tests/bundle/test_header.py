@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -159,11 +160,11 @@ def test_scalars_of_buffers_are_c_types_of_their_size(awkward: Output) -> None:
 
 def test_words_of_the_constant_buffer_are_in_the_order_of_the_manifest(awkward: Output) -> None:
     fields_by_kernel: dict[str, list[str]] = {}
-    for kernel in awkward.manifest["kernels"]:
-        primal = kernel["targets"]["spirv"]["primal"][0]
+    for kernel in awkward.manifest["entries"]:
+        primal = kernel["targets"]["spirv"]["programs"][0]
         name = identifier("2nd-model", "spirv", Path(primal["file"]).stem, "parameters")
         fields = fields_by_kernel[kernel["name"]] = struct_fields(awkward, name)
-        words = [word["name"] for word in primal["parameters"]["words"]]
+        words = primal["parameters"]["words"]
         assert [f.split()[1].removesuffix("_") for f in fields[: len(words)]] == words
     of_case = {"float auto_", "uint32_t flag", "float gain", "uint32_t thread_count"}
     assert of_case <= set(fields_by_kernel["case"])
@@ -192,7 +193,22 @@ def test_bindings_and_workgroups_are_those_of_the_manifest(output: Output) -> No
                 assert defined.pop(macro) == value, macro
                 checked += 1
     assert checked > 300
-    assert not defined
+    for name, value in fill_words(output):
+        assert defined[name] == value, name
+    assert {name.rsplit("_", 2)[1] for name in defined} == {"FILL", "GROUP"}
+
+
+def fill_words(built: Output) -> Iterator[tuple[str, str]]:
+    """Constants of words that plans fill buffers with, just before a dispatch."""
+    for entry in built.manifest["entries"]:
+        for target, plans in entry["targets"].items():
+            stems = {p["name"]: Path(p["file"]).stem for p in plans["programs"]}
+            commands = plans["primal"]["commands"]
+            for fill, run in pairwise(commands):
+                names = [n for n, k in run.get("bind", {}).items() if k == fill.get("target")]
+                if fill["do"] == "fill" and names:
+                    macro = (target, stems[run["program"]], names[0], "fill_word")
+                    yield identifier("kernels", *macro).upper(), f"{fill['word']:#x}u"
 
 
 def constants(dispatch: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -201,8 +217,6 @@ def constants(dispatch: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "file", f'"{dispatch["file"]}"'
     yield from zip(("workgroup_x", "workgroup_y", "workgroup_z"),
                    map(str, dispatch["workgroup"]), strict=True)  # fmt: skip
-    if dispatch["group_limit"]:
-        yield "group_limit", str(dispatch["group_limit"])
     for resource in (dispatch["parameters"], *dispatch["resources"]):
         place = dict(resource["place"])
         if "register" in place:
@@ -210,8 +224,6 @@ def constants(dispatch: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"{resource['name']}_register_class", f"'{register[0]}'"
             yield f"{resource['name']}_register", register[1:]
         yield from ((f"{resource['name']}_{key}", str(value)) for key, value in place.items())
-        if resource.get("fill_word") is not None:
-            yield f"{resource['name']}_fill_word", f"{resource['fill_word']:#x}u"
 
 
 def test_two_hosts_may_include_the_headers_of_two_builds(

@@ -247,7 +247,7 @@ def test_the_functions_of_conformance_kernels_are_a_module(kernel: Kernel) -> No
 
 def test_the_manifest_names_the_module_of_a_kernel_that_has_functions(built: Path) -> None:
     manifest = json.loads((built / "manifest.json").read_text(encoding="utf-8"))
-    shade, count = manifest["kernels"]
+    shade, count = manifest["entries"]
     assert shade["targets"]["wgsl"]["functions"] == "wgsl/shade_functions.slang"
     assert "wgsl/shade_functions.slang" in manifest["files"]
     assert "functions" not in count["targets"]["wgsl"]

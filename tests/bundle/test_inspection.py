@@ -62,7 +62,7 @@ def test_entries_are_told_with_parameters_bindings_and_refusals(built: Path) -> 
         assert line in lines
     assert any(line.startswith("  wgsl: no backward: SR0414: ") for line in lines)
     plans = [line for line in lines if " plan: " in line]
-    assert len(plans) == 4
+    assert len(plans) == 10
     assert all(" dispatches" in line and " buffers" in line for line in plans)
 
 
@@ -85,8 +85,8 @@ def test_files_that_are_not_as_they_were_built_are_told(built: Path, tmp_path: P
     [
         (None, "SR0720"),
         ("{}", "SR0720"),
-        ('{"schema": "shaderad-manifest", "schema_version": 1}', "SR0721"),
-        ('{"schema": "shaderad-manifest", "schema_version": 2}', "SR0720"),
+        ('{"schema": "shaderad-manifest", "schema_version": 2}', "SR0721"),
+        ('{"schema": "shaderad-manifest", "schema_version": 3}', "SR0720"),
     ],
 )
 def test_a_folder_without_a_build_is_refused(

@@ -192,7 +192,7 @@ def test_a_device_without_float_atomics_gets_code_that_needs_none(output: Output
 
 def test_a_device_that_lacks_a_feature_is_told_so(output: Output, tmp_path: Path) -> None:
     folder = copied(output.folder, tmp_path)
-    edit(folder, lambda m: [k["targets"].pop(t) for k in m["kernels"]
+    edit(folder, lambda m: [k["targets"].pop(t) for k in m["entries"]
                             for t in ("spirv-core", "wgsl", "hlsl", "metal")])  # fmt: skip
     loaded = sad.load(folder)
     with (
@@ -223,34 +223,35 @@ def spoiled() -> dict[str, tuple[str, Callable[[Path], Any]]]:
         "no manifest": ("SR0720", lambda at: (at / "manifest.json").unlink()),
         "no JSON": ("SR0720", lambda at: (at / "manifest.json").write_text("{")),
         "another document": ("SR0720", lambda at: (at / "manifest.json").write_text("{}")),
-        "a field less": ("SR0720", lambda at: edit(at, lambda m: m["kernels"][0].pop("arrays"))),
+        "a field less": ("SR0720", lambda at: edit(at, lambda m: m["entries"][0].pop("inputs"))),
         "an unknown type": ("SR0720", lambda at: edit(at, unknown_type)),
         "an unknown role": ("SR0720", lambda at: edit(at, unknown_role)),
         "a slot of nobody": ("SR0720", lambda at: edit(at, unknown_slot)),
-        "an array less": ("SR0720", lambda at: edit(at, lambda m: m["kernels"][0]["arrays"].pop())),
+        "an array less": ("SR0720", lambda at: edit(at, lambda m: m["entries"][0]["inputs"].pop())),
         "a word of nobody": ("SR0720", lambda at: edit(at, unknown_word)),
-        "a later version": ("SR0721", lambda at: edit(at, lambda m: m.update(schema_version=3))),
+        "a later version": ("SR0721", lambda at: edit(at, lambda m: m.update(schema_version=4))),
         "a changed file": ("SR0722", lambda at: (at / "wgsl/levels_primal.wgsl").write_text("")),
         "a missing file": ("SR0722", lambda at: (at / "wgsl/levels_primal.wgsl").unlink()),
     }
 
 
 def unknown_type(manifest: dict[str, Any]) -> None:
-    manifest["kernels"][0]["arrays"][0]["type"] = "Sphere"
+    manifest["entries"][0]["inputs"][0]["type"] = "Sphere"
 
 
 def unknown_role(manifest: dict[str, Any]) -> None:
-    dispatch = manifest["kernels"][0]["targets"]["wgsl"]["primal"][0]
+    dispatch = manifest["entries"][0]["targets"]["wgsl"]["programs"][0]
     dispatch["resources"][0]["role"] = "guess"
 
 
 def unknown_word(manifest: dict[str, Any]) -> None:
-    dispatch = manifest["kernels"][0]["targets"]["wgsl"]["primal"][0]
-    dispatch["parameters"]["words"][-1]["of"] = "nobody"
+    run = next(c for c in manifest["entries"][0]["targets"]["wgsl"]["primal"]["commands"]
+               if c["do"] == "run")  # fmt: skip
+    run["words"][-1] = {"uniform": "nobody", "index": 0}
 
 
 def unknown_slot(manifest: dict[str, Any]) -> None:
-    dispatch = manifest["kernels"][0]["targets"]["wgsl"]["primal"][0]
+    dispatch = manifest["entries"][0]["targets"]["wgsl"]["programs"][0]
     dispatch["resources"][0]["slot"] = 1 << 70
 
 

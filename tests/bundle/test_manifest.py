@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import shaderad as sad
-from tests.bundle.conftest import SOURCE, Output
+from tests.bundle.conftest import SOURCE, Output, programs_of
 from tests.bundle.manifest_schema import PATH, schema_text
 
 PACKED = np.dtype([("color", np.float32, 3), ("id", np.uint32), ("weight", np.float32, (2, 2))])
@@ -56,13 +56,13 @@ def test_it_names_nothing_of_this_machine(output: Output) -> None:
 
 
 def test_constants_carry_the_values_they_were_built_with(output: Output) -> None:
-    (levels,) = (k for k in output.manifest["kernels"] if k["name"] == "levels")
+    (levels,) = (k for k in output.manifest["entries"] if k["name"] == "levels")
     constants = {p["name"]: p["value"] for p in levels["parameters"] if p["kind"] == "constant"}
     assert constants == {"count": 8, "top": "inf"}
 
 
 def test_parameters_are_told_apart_by_what_a_host_binds(output: Output) -> None:
-    (splat,) = (k for k in output.manifest["kernels"] if k["name"] == "splat")
+    (splat,) = (k for k in output.manifest["entries"] if k["name"] == "splat")
     assert {p["name"]: p["kind"] for p in splat["parameters"]} == {
         "cloud": "struct of arrays",
         "x_1": "array",
@@ -72,8 +72,13 @@ def test_parameters_are_told_apart_by_what_a_host_binds(output: Output) -> None:
         "total": "array",
         "low": "array",
     }
-    arrays = {a["name"]: a for a in splat["arrays"]}
+    arrays = {a["name"]: a for a in splat["inputs"]}
     assert arrays["cloud_points"]["path"] == ["cloud", "points"]
+    assert [(a["name"], a["access"]) for a in splat["outputs"]] == [
+        ("words", "Out"),
+        ("total", "Add"),
+        ("low", "Min"),
+    ]
     assert [n for n, a in arrays.items() if a["is_differentiable"]] == [
         "cloud_points",
         "cloud_sizes",
@@ -82,17 +87,22 @@ def test_parameters_are_told_apart_by_what_a_host_binds(output: Output) -> None:
 
 
 def test_a_min_array_is_differentiated_in_three_dispatches(output: Output) -> None:
-    (splat,) = (k for k in output.manifest["kernels"] if k["name"] == "splat")
+    (splat,) = (k for k in output.manifest["entries"] if k["name"] == "splat")
     for programs in splat["targets"].values():
-        assert [d["mode"] for d in programs["primal"]] == ["primal", "decode"]
-        assert [d["mode"] for d in programs["backward"]] == ["winner", "winner", "bwd"]
-        assert len({d["file"] for d in programs["primal"] + programs["backward"]}) == 5
+        primal, backward = programs_of(programs, "primal"), programs_of(programs, "backward")
+        assert [p["entry_point"] for p in primal] == ["splat_primal", "low_decode"]
+        assert [p["entry_point"] for p in backward[:3]] == [
+            "splat_winner",
+            "splat_winner",
+            "splat_bwd",
+        ]
+        assert len({p["file"] for p in primal + backward[:3]}) == 5
 
 
 def test_a_kernel_without_gradient_says_why(output: Output) -> None:
-    (shuffle,) = (k for k in output.manifest["kernels"] if k["name"] == "shuffle")
+    (shuffle,) = (k for k in output.manifest["entries"] if k["name"] == "shuffle")
     for programs in shuffle["targets"].values():
-        assert programs["backward"] == []
+        assert "backward" not in programs
         assert programs["no_backward"]["code"] == "SR0414"
         assert "`y` is written at indices that may repeat" in programs["no_backward"]["reason"]
         line = SOURCE.read_text(encoding="utf-8").splitlines()[programs["no_backward"]["line"] - 1]
@@ -122,7 +132,7 @@ def test_members_of_enums_are_their_numbers(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     sad.build(source, tmp_path / "out", targets="metal", defines={"mode": 2})
-    (kernel,) = read(tmp_path / "out")["kernels"]
+    (kernel,) = read(tmp_path / "out")["entries"]
     assert next(p["value"] for p in kernel["parameters"] if p["name"] == "mode") == 2
 
 
@@ -184,12 +194,12 @@ def test_pointers_are_words_that_name_the_array_they_lead_into(tmp_path: Path) -
     source.write_text(POINTERS, encoding="utf-8")
     sad.build(source, tmp_path / "out", targets=("spirv", "wgsl"), validate=False)
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
-    (kernel,) = manifest["kernels"]
+    (kernel,) = manifest["entries"]
     assert kernel["parameters"][0] == {"name": "scene", "type": "Scene", "kind": "struct of arrays"}
-    arrays = {tuple(a["path"]): a for a in kernel["arrays"]}
+    arrays = {tuple(a["path"]): a for a in kernel["inputs"]}
     meshes = arrays["scene", "meshes", "[]"]
     points = arrays["scene", "meshes", "[]", "points", "[]"]
-    assert (meshes["access"], points["type"]) == ("In", "float3")
+    assert points["type"] == "float3"
     mesh = manifest["types"][meshes["type"]]
     assert mesh["pointers"] == [{"path": ["points"], "target": points["name"]}]
     assert mesh["byte_count"] == 12
@@ -201,9 +211,9 @@ def test_pointers_are_words_that_name_the_array_they_lead_into(tmp_path: Path) -
     (uniform,) = kernel["uniforms"]
     layout = manifest["types"][uniform["type"]]
     assert layout["pointers"] == [{"path": [], "target": meshes["name"]}]
-    (backward,) = kernel["targets"]["wgsl"]["backward"]
-    words = [w for w in backward["parameters"]["words"] if w.get("of") == uniform["name"]]
-    assert [(w["kind"], w["index"]) for w in words] == [("uniform", 0), ("uniform", 1)]
-    written = {m["name"] for r in backward["resources"] if r["role"] == "gradient"
-               for m in r["members"]}  # fmt: skip
-    assert written == {meshes["name"], points["name"]}
+    backward = kernel["targets"]["wgsl"]["backward"]
+    (run,) = [command for command in backward["commands"] if command["do"] == "run"]
+    words = [w for w in run["words"] if isinstance(w, dict)]
+    assert words == [{"uniform": uniform["name"], "index": k} for k in (0, 1)]
+    written = {output["name"] for output in backward["outputs"]}
+    assert written == {f"{meshes['name']} gradient", f"{points['name']} gradient"}

@@ -12,7 +12,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.bundle.write.profiles import PROFILES, Changes, changed_profiles, profiles_of
-from tests.bundle.conftest import SOURCE
+from tests.bundle.conftest import SOURCE, programs_of
 
 
 def changed(targets: str, atomics: str = "", features: str = "") -> dict[str, tuple[str, bool]]:
@@ -123,10 +123,10 @@ def test_code_and_manifest_follow_what_was_asked(tmp_path: Path) -> None:
         "hlsl": {**usual, "features": [], "storage_buffer_limit": 16},
         "wgsl": {**usual, "features": ["subgroups"], "storage_buffer_limit": 8},
     }
-    (kernel,) = manifest["kernels"]
+    (kernel,) = manifest["entries"]
     used = {
-        target: {f for one in programs["backward"] for f in one["features"]}
-        for target, programs in kernel["targets"].items()
+        target: {f for one in programs_of(plans, "backward") for f in one["features"]}
+        for target, plans in kernel["targets"].items()
     }
     assert used == {"spirv": {"half"}, "hlsl": {"half"}, "wgsl": {"half", "subgroups"}}
     hlsl = (tmp_path / "out/hlsl/splat_bwd.hlsl").read_text(encoding="utf-8")

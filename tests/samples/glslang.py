@@ -34,12 +34,11 @@ def assemble_build(folder: Path) -> None:
     """Makes SPIR-V of all HLSL of a build's kernels, and has the manifest say how to bind it."""
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text(encoding="utf-8"))
-    for kernel in manifest["kernels"]:
-        programs = kernel["targets"]["hlsl"]
-        for dispatch in (*programs["primal"], *programs["backward"]):
-            made = assemble(folder / dispatch["file"], dispatch["entry_point"])
-            dispatch["file"] = made.relative_to(folder).as_posix()
-            for bound in (dispatch["parameters"], *dispatch["resources"]):
+    for kernel in manifest["entries"]:
+        for program in kernel["targets"]["hlsl"]["programs"]:
+            made = assemble(folder / program["file"], program["entry_point"])
+            program["file"] = made.relative_to(folder).as_posix()
+            for bound in (program["parameters"], *program["resources"]):
                 bound["place"] = _slot(bound["place"])
     path.write_text(json.dumps(manifest), encoding="utf-8")
 

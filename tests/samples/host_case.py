@@ -1,13 +1,14 @@
-"""One call of the kernel `refracted`, and what the Python API finds for it."""
+"""Calls of `host_kernels` and `host_graphs`, and what the Python API finds for them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 import shaderad as sad
-from tests.samples import host_kernels
+from tests.samples import host_graphs, host_kernels
 
 Array = np.ndarray[Any, Any]
 
@@ -44,3 +45,35 @@ def found_by_python() -> tuple[dict[str, Array], dict[str, Array]]:
         }
     device.close()
     return results, gradients
+
+
+def floats(*shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(shape).random(shape, np.float32)
+
+
+def graph_arguments() -> list[tuple[str, list[Any]]]:
+    """Calls of `host_graphs`."""
+    return [
+        ("called", [floats(5), 0.5]),
+        ("rearranged", [floats(5), np.int32([0, 2, 1, -1, 2]), floats(3)]),
+        ("repeated", [floats(4), floats(4, 1)[:, 0]]),
+        ("repeated", [floats(300), floats(300, 1)[:, 0]]),
+        ("halved", [floats(5) + 1.0]),
+        ("scored", [floats(3000), floats(3000, 1)[:, 0]]),
+    ]
+
+
+Arrays = list[np.ndarray[Any, Any]]
+
+
+def plan_calls(name: str, taken: list[Any]) -> Iterator[tuple[str, Arrays, Arrays]]:
+    """Mode, inputs and outputs of the plans of a graph, as its source computes them."""
+    out, pullback = sad.vjp(getattr(host_graphs, name), *taken)
+    outputs = list(out) if isinstance(out, tuple) else [out]
+    bars = [np.ones_like(one.numpy()) for one in outputs]
+    gradients = pullback(tuple(bars) if isinstance(out, tuple) else bars[0])
+    results = [one.numpy() for one in outputs]
+    arrays = [np.asarray(one, None if hasattr(one, "dtype") else np.float32) for one in taken]
+    yield "primal", arrays, results
+    yield "backward", [*arrays, *bars], [
+        *results, *(one.numpy() for one in gradients if one is not None)]  # fmt: skip

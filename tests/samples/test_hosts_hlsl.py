@@ -40,9 +40,9 @@ def opened(loader: ModuleType, source: str | Path, folder: Path) -> Any:
 
 def strategies(build: Any, kernel: str) -> set[str]:
     manifest = json.loads((build.folder / "manifest.json").read_text(encoding="utf-8"))
-    (found,) = [one for one in manifest["kernels"] if one["name"] == kernel]
-    backward = found["targets"]["hlsl"]["backward"]
-    return {how for one in backward for how in one["strategies"].values()}
+    (found,) = [one for one in manifest["entries"] if one["name"] == kernel]
+    programs = found["targets"]["hlsl"]["programs"]
+    return {how for one in programs for how in one.get("strategies", {}).values()}
 
 
 def check_alike(build: Any, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:

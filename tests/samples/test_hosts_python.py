@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from tests.samples import host_case, host_kernels
+from tests.samples import host_case, host_graphs, host_kernels
 from tests.samples.host_folder import HOSTS, attempted, run
 from tests.samples.loading import module_of
 
@@ -25,14 +25,39 @@ FLOAT32_SUMS = 1e-5
 
 
 @pytest.mark.parametrize("target", ["wgsl", "spirv"])
-def test_its_mesh_gradient_is_that_of_the_python_api(
+def test_its_gradients_are_those_of_the_python_api(
     target: str, hosts_folder: Path, wgpu_features: frozenset[str]
 ) -> None:
     if target == "spirv" and not wgpu_features >= {"float-atomics", "subgroups"}:
         pytest.skip("the device has no float atomics or no subgroups")
     printed = run([sys.executable, MAIN, hosts_folder, "--target", target])
     assert printed.splitlines()[-1] == "PASS"
-    assert printed.count("error") == 4
+    assert printed.count("error") == 6
+
+
+def test_plans_with_every_command_give_the_gradients_of_their_source(
+    wgpu_features: frozenset[str], tmp_path: Path
+) -> None:
+    sad.build(host_graphs.__file__, tmp_path / "graphs", targets="wgsl", validate=False)
+    with sad.open_device("wgpu") as device:
+        cases = [(name, case) for name, taken in host_case.graph_arguments()
+                 for case in host_case.plan_calls(name, taken)]  # fmt: skip
+    device.close()
+    build = module_of(MAIN.parent / "shaderad_build.py", "shaderad_build").Build(
+        tmp_path / "graphs", "wgsl"
+    )
+    for name, (mode, arrays, wanted) in cases:
+        kinds = ("int" if one.dtype.kind == "i" else "float" for one in arrays)
+        given = [build.array(one.tobytes(), kind, one.shape)
+                 for kind, one in zip(kinds, arrays, strict=True)]  # fmt: skip
+        found = build.graph(name).run(mode, given)
+        for one, other in zip(found, wanted, strict=True):
+            numbers = np.frombuffer(build.read(one), other.dtype).reshape(other.shape)
+            largest = np.max(np.abs(other), initial=0.0)
+            np.testing.assert_allclose(numbers, other, rtol=1e-5, atol=1e-5 * largest)
+    short, long = (build.array(bytes(size), "float") for size in (12, 16))
+    with pytest.raises(Exception, match="shapes of the arguments differ"):
+        build.graph("repeated").run("primal", [short, long])
 
 
 def test_it_never_imports_shaderad(hosts_folder: Path) -> None:
@@ -50,7 +75,7 @@ print([name for name in sys.modules if name.partition(".")[0] in ("shaderad", "s
 
 
 def test_a_wrong_number_fails(hosts_folder: Path, tmp_path: Path) -> None:
-    for folder in ("mesh", "mesh_data"):
+    for folder in ("mesh", "mesh_data", "scan", "scan_data"):
         (tmp_path / folder).symlink_to(hosts_folder / folder)
     wrong = tmp_path / "wrong"
     wrong.mkdir()
@@ -154,7 +179,7 @@ def test_arguments_that_code_would_misread_are_refused(loader: ModuleType, built
         "image has 2 axes": lambda: refracted.primal(
             {"image": x, "weight": weight}, (2, 2), uniforms, host_case.SHAPES
         ),
-        "the input image has 16 bytes, not 48": lambda: refracted.primal(
+        "image has 16 bytes, not 48": lambda: refracted.primal(
             {"image": image, "weight": weight}, (2, 2), uniforms, host_case.SHAPES
         ),
     }

@@ -41,8 +41,8 @@ async function run(call) {
   const made = await build.kernel(kernel);
   const numbers = Object.entries(uniforms).map(([k, v]) => [k, Uint32Array.from(v)]);
   const how = { dim, shapes, uniforms: Object.fromEntries(numbers) };
-  const results = made.primal(all(inputs), how);
-  const found = made.backward(all(inputs), all(cotangents), { ...how, results });
+  const results = await made.primal(all(inputs), how);
+  const found = await made.backward(all(inputs), all(cotangents), { ...how, results });
   return { ...results, ...found };
 }
 
@@ -116,34 +116,11 @@ def test_a_browser_without_webgpu_is_one_sentence(hosts_folder: Path, tmp_path: 
     assert shown == "FAIL\nthis browser gives no WebGPU adapter"
 
 
-def floats(*shape: int) -> np.ndarray[Any, Any]:
-    return np.random.default_rng(shape).random(shape, np.float32)
-
-
-def graph_arguments() -> list[tuple[str, list[Any]]]:
-    """Calls of `host_graphs`."""
-    return [
-        ("called", [floats(5), 0.5]),
-        ("rearranged", [floats(5), np.int32([0, 2, 1, -1, 2]), floats(3)]),
-        ("repeated", [floats(4), floats(4, 1)[:, 0]]),
-        ("repeated", [floats(300), floats(300, 1)[:, 0]]),
-        ("halved", [floats(5) + 1.0]),
-        ("scored", [floats(3000), floats(3000, 1)[:, 0]]),
-    ]
-
-
 def plan_calls(name: str, taken: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
     """Calls of the plans of a graph, and what its source says to each."""
-    out, pullback = sad.vjp(getattr(host_graphs, name), *taken)
-    outputs = list(out) if isinstance(out, tuple) else [out]
-    bars = [np.ones_like(one.numpy()) for one in outputs]
-    gradients = pullback(tuple(bars) if isinstance(out, tuple) else bars[0])
-    results = [one.numpy() for one in outputs]
-    arrays = [given("int" if np.asarray(one).dtype.kind == "i" else "float", one) for one in taken]
-    yield {"graph": name, "mode": "primal", "arrays": arrays}, results
-    arrays = [*arrays, *(given("float", one) for one in bars)]
-    wanted = [*results, *(one.numpy() for one in gradients if one is not None)]
-    yield {"graph": name, "mode": "backward", "arrays": arrays}, wanted
+    for mode, arrays, wanted in host_case.plan_calls(name, taken):
+        spelled = [given("int" if one.dtype.kind == "i" else "float", one) for one in arrays]
+        yield {"graph": name, "mode": mode, "arrays": spelled}, wanted
 
 
 def test_plans_with_every_command_give_the_gradients_of_their_source(
@@ -152,10 +129,10 @@ def test_plans_with_every_command_give_the_gradients_of_their_source(
     build = tmp_path / "graphs"
     sad.build(host_graphs.__file__, build, targets="wgsl", validate=False)
     with sad.open_device("wgpu") as device:
-        pairs = [pair for call in graph_arguments() for pair in plan_calls(*call)]
+        pairs = [pair for call in host_case.graph_arguments() for pair in plan_calls(*call)]
     device.close()
     manifest = json.loads((build / "manifest.json").read_text(encoding="utf-8"))
-    plans = [graph["targets"]["wgsl"] for graph in manifest["graphs"]]
+    plans = [graph["targets"]["wgsl"] for graph in manifest["entries"]]
     commands = {name for one in plans for mode in ("primal", "backward")
                 for name in commands_of(one[mode]["commands"])}  # fmt: skip
     assert commands == {"let", "run", "copy", "fill", "repeat", "while"}
@@ -169,7 +146,7 @@ def test_a_prepared_graph_runs_again_with_what_it_carries(
 ) -> None:
     build, times = tmp_path / "graphs", 3
     sad.build(host_graphs.__file__, build, targets="wgsl", validate=False)
-    x, y = floats(7), floats(7, 1)[:, 0]
+    x, y = host_case.floats(7), host_case.floats(7, 1)[:, 0]
     pair, gain = [given("float", x), given("float", y)], [given("float", x), given("float", 0.5)]
     prepared = {"mode": "primal", "carries": {}, "times": times}
     calls = [
@@ -240,6 +217,6 @@ def test_kernels_with_every_role_and_word_are_served(
     check_alike(first, {**results, **gradients})
     assert re.fullmatch(r"host_kernels.py:\d+: bounds of y: 4 of 4", second)
     assert short == "y was built for the shape of dim, (4), not (3)"
-    assert few == "the cotangent y has 12 bytes, not 16"
+    assert few == "y cotangent has 12 bytes, not 16"
     assert fourth.startswith("powered was built without backward: ")
     check_alike(third, {"y": np.ones(4, np.float32), "x": np.full(4, 2.0, np.float32)})

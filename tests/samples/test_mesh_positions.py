@@ -215,5 +215,5 @@ def test_the_page_goes_down_as_the_fit_does(position_fit: Any) -> None:
 def test_the_step_is_built_for_a_browser(mesh_sample: SimpleNamespace, tmp_path: Path) -> None:
     sad.build(FOLDER / "position_steps.py", tmp_path, targets="wgsl")
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    (step,) = [one for one in manifest["graphs"] if one["name"] == "position_step"]
+    (step,) = [one for one in manifest["entries"] if one["name"] == "position_step"]
     assert step["targets"]["wgsl"]["primal"]

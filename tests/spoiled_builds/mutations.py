@@ -59,7 +59,7 @@ def spoil(sound: Path, folder: Path, seed: int) -> Spoiled:
     shutil.copytree(sound, folder, copy_function=os.link)
     _add_traps(folder)
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    own = pick.choice((*manifest["kernels"], *manifest["graphs"]))
+    own = pick.choice((*manifest["entries"], *manifest["entries"]))
     entry = own["name"]
     is_forged = pick.random() < 0.8
     told: list[str] = []

@@ -1,4 +1,4 @@
-"""The gradient of a mesh, by raw wgpu from the files of a build: no shaderad in sight.
+"""The gradients of a mesh and of a graph, by raw wgpu from the files of builds, without shaderad.
 
     python samples/hosts/python_wgpu/main.py [FOLDER] [--target wgsl|spirv]
 
@@ -31,8 +31,8 @@ def data(folder: Path, name: str) -> bytes:
         raise HostError(f"{failure.filename}: {failure.strerror}; run prepare.py") from None
 
 
-def run(out: Path, target: str) -> bool:
-    """Computes and compares; whether all is as expected."""
+def run_kernel(out: Path, target: str) -> bool:
+    """Computes the gradient of a mesh and compares; whether all is as expected."""
     build = Build(out / "mesh", target)
     kernel = build.kernel("squared_error")
     inputs = {name: build.array(data(out / "mesh_data", name), t) for name, t in ARRAYS.items()}
@@ -41,6 +41,17 @@ def run(out: Path, target: str) -> bool:
     one = build.array(np.float32(1).tobytes(), "float")
     found |= kernel.backward(inputs, {"total": one}, dim, shapes={"total": (1,)})
     judged = [agrees(build, out / "mesh_data", name, array) for name, array in found.items()]
+    return all(judged)
+
+
+def run_graph(out: Path) -> bool:
+    """The same for a graph, which `prepare.py` built for WGSL."""
+    build = Build(out / "scan", "wgsl")
+    x = build.array(data(out / "scan_data", "x"), "float")
+    one = build.array(np.float32(1).tobytes(), "float", ())
+    value, gradient = build.graph("scan_product").run("backward", [x, one])
+    found = {"value": value, "x": gradient}
+    judged = [agrees(build, out / "scan_data", name, array) for name, array in found.items()]
     return all(judged)
 
 
@@ -59,7 +70,8 @@ def main() -> None:
     parser.add_argument("--target", choices=["wgsl", "spirv"], default="wgsl")
     given = parser.parse_args()
     try:
-        is_right = run(given.folder, given.target)
+        is_right = run_kernel(given.folder, given.target)
+        is_right = run_graph(given.folder) and is_right
     except HostError as failure:
         sys.exit(f"error: {failure}")
     print("PASS" if is_right else "FAIL")

@@ -1,16 +1,20 @@
-"""Runs kernels of a folder that `shaderad build` wrote, by wgpu: all it knows is manifest.json.
+"""Runs kernels and graphs that `shaderad build` wrote, by wgpu: all it knows is manifest.json.
 
-A dispatch of the manifest lists storage buffers (`resources`), each with a role and the arrays in
-it (`members`), and the words of one constant buffer (`parameters`). `Kernel` finds or makes the
-array of each role and name, fills in the words, and dispatches. What threads report, such as an
-index out of range, is raised by the next `Build.read`, with the Python line.
+An entry of the manifest has a plan for each mode: numbered buffers, and commands over them.
+`Kernel` and `Graph` find the sizes of a call, `Run` makes the buffers and does the commands. What
+threads report, such as an index out of range, is raised by the next `Build.read`, with the Python
+line.
 """
 
 from __future__ import annotations
 
+import ast
 import json
+import math
+import operator
+import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -18,7 +22,7 @@ from typing import Any
 
 import wgpu
 
-SCHEMA, SCHEMA_VERSION = "shaderad-manifest", 2
+SCHEMA, SCHEMA_VERSION = "shaderad-manifest", 3
 FEATURES = {
     "float-atomics": "shader-float32-atomic",
     "subgroups": "subgroup",
@@ -34,11 +38,8 @@ LIMITS = (
 """Asked for as high as the adapter goes: WebGPU promises 8 buffers of 128 MiB."""
 GROUPS_A_ROW = 65535
 REPORT_BYTES = 2080
-ARENA_ALIGN = 16
 USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 Shape = tuple[int, ...]
-Key = tuple[str, str]
-"""Role and name of an array."""
 
 
 class HostError(Exception):
@@ -50,14 +51,13 @@ class Array:
     """Packed elements in a buffer."""
 
     buffer: wgpu.GPUBuffer
-    offset: int
     byte_count: int
     shape: Shape
     """Of elements: a float3 is one."""
 
 
 class Build:
-    """The kernels of a folder, for one target (``spirv`` or ``wgsl``), on one device."""
+    """The entries of a folder, for one target (``spirv`` or ``wgsl``), on one device."""
 
     def __init__(self, folder: Path, target: str) -> None:
         self.folder, self.target = folder, target
@@ -67,7 +67,7 @@ class Build:
             raise HostError(f"manifest.json in {folder} is no JSON") from None
         found = self.manifest.get("schema"), self.manifest.get("schema_version")
         if found != (SCHEMA, SCHEMA_VERSION):
-            raise HostError(f"{folder} has manifest {found}, this host reads version 2")
+            raise HostError(f"{folder} has manifest {found}, this host reads version 3")
         self.types: dict[str, dict[str, Any]] = self.manifest["types"]
         self.device = self._opened()
         self._pipelines: dict[str, wgpu.GPUComputePipeline] = {}
@@ -87,10 +87,9 @@ class Build:
             adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
         except RuntimeError:
             raise HostError("wgpu finds no GPU and no software driver for one") from None
-        wanted = {feature for kernel in self.manifest["kernels"]
-                  for mode in ("primal", "backward")
-                  for dispatch in self._programs(kernel)[mode]
-                  for feature in dispatch["features"]}  # fmt: skip
+        wanted = {feature for entry in self.manifest["entries"]
+                  for program in self._plans(entry)["programs"]
+                  for feature in program["features"]}  # fmt: skip
         missing = sorted(f for f in wanted if FEATURES.get(f) not in adapter.features)
         if missing:
             raise HostError(f"{adapter.info['device']} has no {', '.join(missing)}")
@@ -99,16 +98,24 @@ class Build:
             required_limits={limit: adapter.limits[limit] for limit in LIMITS},
         )
 
-    def _programs(self, kernel: dict[str, Any]) -> dict[str, Any]:
-        if self.target not in kernel["targets"]:
+    def _plans(self, entry: dict[str, Any]) -> dict[str, Any]:
+        if self.target not in entry["targets"]:
             raise HostError(f"{self.folder} was not built for {self.target}")
-        return kernel["targets"][self.target]
+        return entry["targets"][self.target]
 
     def kernel(self, name: str) -> Kernel:
-        for kernel in self.manifest["kernels"]:
-            if kernel["name"] == name:
-                return Kernel(self, kernel, self._programs(kernel))
-        raise HostError(f"{self.folder} has no kernel {name}")
+        entry = self._entry("kernel", name)
+        return Kernel(self, entry, self._plans(entry))
+
+    def graph(self, name: str) -> Graph:
+        entry = self._entry("graph", name)
+        return Graph(self, entry, self._plans(entry))
+
+    def _entry(self, kind: str, name: str) -> dict[str, Any]:
+        for entry in self.manifest["entries"]:
+            if (entry["kind"], entry["name"]) == (kind, name):
+                return entry
+        raise HostError(f"{self.folder} has no {kind} {name}")
 
     def array(self, data: bytes, element: str, shape: Shape | None = None) -> Array:
         """A device array of packed elements of a type of the manifest; of one axis by default."""
@@ -117,7 +124,7 @@ class Build:
             raise HostError(f"{len(data)} bytes are no whole number of {element}")
         buffer = self.buffer(len(data))
         self.device.queue.write_buffer(buffer, 0, data.ljust(_up(len(data), 4), b"\0"))
-        return Array(buffer, 0, len(data), (len(data) // size,) if shape is None else shape)
+        return Array(buffer, len(data), (len(data) // size,) if shape is None else shape)
 
     def read(self, array: Array) -> bytes:
         """The bytes of an array; raises what threads reported since the last time."""
@@ -128,7 +135,7 @@ class Build:
             at = self._sites[site - 1]
             where = f"{at['file']}:{at['line']}: {at['kind']} of {at['name']}"
             raise HostError(f"{where}: {index} of {length}")
-        return bytes(queue.read_buffer(array.buffer, array.offset, array.byte_count))
+        return bytes(queue.read_buffer(array.buffer, 0, array.byte_count))
 
     def buffer(self, byte_count: int, word: int = 0) -> wgpu.GPUBuffer:
         """A buffer that repeats one 32-bit word; at least 16 bytes, for none may be empty."""
@@ -138,15 +145,15 @@ class Build:
             self.device.queue.write_buffer(buffer, 0, struct.pack("<I", word) * (size // 4))
         return buffer
 
-    def site_base(self, dispatch: dict[str, Any]) -> int:
+    def site_base(self, program: dict[str, Any]) -> int:
         """Where the places that a program can report start in the table of all."""
-        if dispatch["file"] not in self._site_bases:
-            self._site_bases[dispatch["file"]] = len(self._sites)
-            self._sites += dispatch["sites"]
-        return self._site_bases[dispatch["file"]]
+        if program["file"] not in self._site_bases:
+            self._site_bases[program["file"]] = len(self._sites)
+            self._sites += program["sites"]
+        return self._site_bases[program["file"]]
 
-    def _pipeline(self, dispatch: dict[str, Any]) -> wgpu.GPUComputePipeline:
-        key = dispatch["file"]
+    def _pipeline(self, program: dict[str, Any]) -> wgpu.GPUComputePipeline:
+        key = program["file"]
         if key not in self._pipelines:
             code = self._content(key)
             module = self.device.create_shader_module(
@@ -154,54 +161,54 @@ class Build:
             )
             made = self.device.create_bind_group_layout
             # A build with `--space 2` leaves groups 0 and 1 to others: empty here.
-            empty = [made(entries=[]) for _ in range(_group(dispatch))]
-            layouts = [*empty, made(entries=_layout_entries(dispatch))]
+            empty = [made(entries=[]) for _ in range(_group(program))]
+            layouts = [*empty, made(entries=_layout_entries(program))]
             layout = self.device.create_pipeline_layout(bind_group_layouts=layouts)
-            stage = {"module": module, "entry_point": dispatch["entry_point"]}
+            stage = {"module": module, "entry_point": program["entry_point"]}
             self._pipelines[key] = self.device.create_compute_pipeline(layout=layout, compute=stage)
         return self._pipelines[key]
 
     def record(
         self,
-        dispatch: dict[str, Any],
+        program: dict[str, Any],
         bound: Mapping[str, wgpu.GPUBuffer],
         words: bytes,
         groups: tuple[int, int],
         encoder: wgpu.GPUCommandEncoder,
     ) -> None:
         """Records a dispatch with its constants and a buffer for each resource by name."""
-        pipeline = self._pipeline(dispatch)
+        pipeline = self._pipeline(program)
         padded = words.ljust(max(16, _up(len(words), 16)), b"\0")
         constants = self.device.create_buffer_with_data(data=padded, usage=wgpu.BufferUsage.UNIFORM)
-        buffers = {**bound, dispatch["parameters"]["name"]: constants}
+        buffers = {**bound, program["parameters"]["name"]: constants}
         entries = [
             {
                 "binding": one["place"]["binding"],
                 "resource": {"buffer": buffers.get(one["name"], self._report)},
             }
-            for one in _used(dispatch)
+            for one in _used(program)
         ]
         compute = encoder.begin_compute_pass()
         compute.set_pipeline(pipeline)
-        for k in range(_group(dispatch) + 1):
+        for k in range(_group(program) + 1):
             layout = pipeline.get_bind_group_layout(k)
-            given = entries if k == _group(dispatch) else []
+            given = entries if k == _group(program) else []
             compute.set_bind_group(k, self.device.create_bind_group(layout=layout, entries=given))
         compute.dispatch_workgroups(*groups)
         compute.end()
 
 
-def _used(dispatch: dict[str, Any]) -> list[dict[str, Any]]:
-    """All that a dispatch binds; the place of what its code does not use is empty."""
-    bound = [{**dispatch["parameters"], "access": "uniform"}, *dispatch["resources"]]
+def _used(program: dict[str, Any]) -> list[dict[str, Any]]:
+    """All that a program binds; the place of what its code does not use is empty."""
+    bound = [{**program["parameters"], "access": "uniform"}, *program["resources"]]
     return [one for one in bound if one["place"]]
 
 
-def _group(dispatch: dict[str, Any]) -> int:
-    return _used(dispatch)[0]["place"]["set"]
+def _group(program: dict[str, Any]) -> int:
+    return _used(program)[0]["place"]["set"]
 
 
-def _layout_entries(dispatch: dict[str, Any]) -> list[dict[str, Any]]:
+def _layout_entries(program: dict[str, Any]) -> list[dict[str, Any]]:
     kinds = {"read": "read-only-storage", "write": "storage", "uniform": "uniform"}
     return [
         {
@@ -209,22 +216,17 @@ def _layout_entries(dispatch: dict[str, Any]) -> list[dict[str, Any]]:
             "visibility": wgpu.ShaderStage.COMPUTE,
             "buffer": {"type": kinds[one["access"]]},
         }
-        for one in _used(dispatch)
+        for one in _used(program)
     ]
 
 
 class Kernel:
     """One kernel and its derivative."""
 
-    def __init__(self, build: Build, entry: dict[str, Any], programs: dict[str, Any]) -> None:
+    def __init__(self, build: Build, entry: dict[str, Any], plans: dict[str, Any]) -> None:
         self._build = build
-        self._name = entry["name"]
-        self._programs = programs
-        self._types = {one["name"]: one["type"] for one in entry["arrays"] + entry["uniforms"]}
-        self._arrays = {one["name"]: one for one in entry["arrays"]}
-        self._uniforms = [one["name"] for one in entry["uniforms"]]
-        self._inputs = [one["name"] for one in entry["arrays"] if one["access"] == "In"]
-        self._outputs = [one["name"] for one in entry["arrays"] if one["access"] != "In"]
+        self._entry = entry
+        self._plans = plans
 
     def primal(self, inputs: Mapping[str, Array], dim: Shape, uniforms: Mapping[str, bytes] = {},
                shapes: Mapping[str, Shape] = {}) -> dict[str, Array]:  # fmt: skip
@@ -236,9 +238,7 @@ class Kernel:
             uniforms: By name: the 32-bit words of each.
             shapes: Of written arrays that do not have the shape `dim`.
         """
-        call = self._call(inputs, dim, uniforms, shapes)
-        call.run(self._programs["primal"])
-        return {name: call.arrays["output", name] for name in self._outputs}
+        return self._run("primal", inputs, dim, uniforms, shapes)
 
     def backward(self, inputs: Mapping[str, Array], cotangents: Mapping[str, Array], dim: Shape,
                  uniforms: Mapping[str, bytes] = {}, shapes: Mapping[str, Shape] = {},
@@ -253,163 +253,263 @@ class Kernel:
             shapes: As for `primal`.
             results: What `primal` gave: read where a kernel keeps a minimum or maximum.
         """
-        if not self._programs["backward"]:
-            why = self._programs.get("no_backward") or {"reason": "nothing to differentiate by"}
-            raise HostError(f"{self._name} was built without backward: {why['reason']}")
-        call = self._call(inputs, dim, uniforms, shapes)
-        call.arrays |= {("cotangent", name): one for name, one in cotangents.items()}
-        call.arrays |= {("result", name): one for name, one in results.items()}
-        call.run(self._programs["backward"])
-        return {name: one for (role, name), one in call.arrays.items() if role == "gradient"}
+        bars = {f"{name} cotangent": bar for name, bar in cotangents.items()}
+        found = self._run("backward", {**inputs, **results, **bars}, dim, uniforms, shapes)
+        return {name.removesuffix(" gradient"): array for name, array in found.items()}
 
-    def _call(self, inputs: Mapping[str, Array], dim: Shape, uniforms: Mapping[str, bytes],
-              shapes: Mapping[str, Shape]) -> _Call:  # fmt: skip
-        missing = [name for name in self._inputs if name not in inputs]
-        if missing:
-            raise HostError(f"no array is given for {', '.join(missing)}")
-        arrays = {("input", name): inputs[name] for name in self._inputs}
+    def _run(
+        self,
+        mode: str,
+        given: Mapping[str, Array],
+        dim: Shape,
+        uniforms: Mapping[str, bytes],
+        shapes: Mapping[str, Shape],
+    ) -> dict[str, Array]:
+        plan = self._plans.get(mode)
+        if plan is None:
+            why = self._plans.get(f"no_{mode}") or {"reason": "nothing to differentiate by"}
+            raise HostError(f"{self._entry['name']} was built without {mode}: {why['reason']}")
         self._check_uniforms(uniforms)
-        known = {name: one.shape for (_, name), one in arrays.items()}
-        known |= {name: shapes.get(name, dim) for name in self._outputs}
-        self._check_shapes(known, dim)
-        known |= dict.fromkeys(uniforms, ())
-        return _Call(self._build, self._types, dim, known, dict(uniforms), arrays)
+        known = self._sizes(given, dim, shapes)
+        sizes = (evaluated(buffer["byte_count"], known) for buffer in plan["buffers"])
+        arrays = [self._array(name, given, size)
+                  for name, size in zip(plan["inputs"], sizes, strict=False)]  # fmt: skip
+        found = Run(self._build, self._plans["programs"], plan, arrays, known, uniforms).outputs()
+        return {one["name"]: array for one, array in zip(plan["outputs"], found, strict=True)}
+
+    def _array(self, name: str, given: Mapping[str, Array], byte_count: int) -> Array:
+        if name not in given and name.endswith(" cotangent"):
+            return Array(self._build.buffer(byte_count), byte_count, ())
+        if name not in given:
+            raise HostError(f"no array is given for {name}")
+        found = given[name].byte_count
+        if _up(found, 4) != byte_count:
+            raise HostError(f"{name} has {found} bytes, not {byte_count}")
+        return given[name]
 
     def _check_uniforms(self, given: Mapping[str, bytes]) -> None:
-        for name in self._uniforms:
-            layout = self._build.types[self._types[name]]
+        for one in self._entry["uniforms"]:
+            name, layout = one["name"], self._build.types[one["type"]]
             count = sum(2 if one["type"] == "double" else 1 for one in layout["scalars"])
             if name not in given:
                 raise HostError(f"no value is given for {name}")
             if not layout.get("pointers") and len(given[name]) != 4 * count:
                 raise HostError(f"{name} takes {4 * count} bytes, not {len(given[name])}")
 
-    def _check_shapes(self, found: Mapping[str, Shape], dim: Shape) -> None:
-        for name, shape in found.items():
-            rank = self._arrays[name]["rank"]
-            if len(shape) != rank:
-                raise HostError(f"{name} has {rank} axes, not the shape {shape}")
-            if self._arrays[name]["has_launch_shape"] and tuple(shape) != tuple(dim):
-                raise HostError(f"{name} was built for the shape of dim, {dim}, not {shape}")
+    def _sizes(
+        self, given: Mapping[str, Array], dim: Shape, shapes: Mapping[str, Shape]
+    ) -> dict[str, int]:
+        """All extents by name: `dim.0` of the launch, `x.0` of array x."""
+        inputs = {one["name"]: one for one in self._entry["inputs"]}
+        found = {name: given[name].shape for name in inputs if name in given}
+        found |= {one["name"]: shapes.get(one["name"], dim) for one in self._entry["outputs"]}
+        missing = [name for name in inputs if name not in given]
+        if missing:
+            raise HostError(f"no array is given for {', '.join(missing)}")
+        known = {f"dim.{axis}": extent for axis, extent in enumerate(dim)}
+        for one in [*self._entry["inputs"], *self._entry["outputs"]]:
+            name, wanted, shape = one["name"], one["shape"], found[one["name"]]
+            if len(shape) != len(wanted):
+                raise HostError(f"{name} has {len(wanted)} axes, not the shape {shape}")
+            for size, extent in zip(wanted, shape, strict=True):
+                if known.setdefault(size, extent) != extent:
+                    raise HostError(f"{name} was built for the shape of dim, {dim}, not {shape}")
+        return known
 
 
-@dataclass
-class _Call:
-    """One call of one kernel: the arrays of every role, and the numbers that words ask for."""
+class Graph:
+    """One graph and its derivative."""
 
-    build: Build
-    types: dict[str, str]
-    dim: Shape
-    shapes: dict[str, Shape]
-    uniforms: dict[str, bytes]
-    arrays: dict[Key, Array]
+    def __init__(self, build: Build, entry: dict[str, Any], plans: dict[str, Any]) -> None:
+        self._build = build
+        self._entry = entry
+        self._plans = plans
 
-    def run(self, dispatches: list[dict[str, Any]]) -> None:
-        """Runs them in order, as one submission."""
-        encoder = self.build.device.create_command_encoder()
-        for dispatch in dispatches:
-            self._dispatch(dispatch, encoder)
-        self.build.device.queue.submit([encoder.finish()])
+    def run(self, mode: str, arrays: Sequence[Array]) -> list[Array]:
+        """Runs the plan of a mode; arrays stand in the order of its `inputs` and `outputs`."""
+        name, plan = self._entry["name"], self._plans.get(mode)
+        if plan is None:
+            why = self._plans.get(f"no_{mode}") or {"reason": "build with --jvp"}
+            raise HostError(f"{name} was built without {mode}: {why['reason']}")
+        if len(arrays) != len(plan["inputs"]):
+            raise HostError(f"{name} takes {plan['inputs']}, not {len(arrays)} arrays")
+        known = self._sizes(arrays)
+        return Run(self._build, self._plans["programs"], plan, arrays, known, {}).outputs()
 
-    def _dispatch(self, dispatch: dict[str, Any], encoder: wgpu.GPUCommandEncoder) -> None:
-        threads = self._threads(dispatch)
-        group_size = prod(dispatch["workgroup"])
-        groups = 1 if dispatch["is_single_group"] else _up(threads, group_size) // group_size
-        groups = min(groups, dispatch["group_limit"] or groups)
-        columns = min(groups, GROUPS_A_ROW)
-        bound: dict[str, wgpu.GPUBuffer] = {}
-        offsets: dict[Key, int] = {}
-        for resource in dispatch["resources"]:
-            if resource["role"] != "report":
-                bound[resource["name"]] = self._bound(resource, encoder, offsets)
-        if not groups:
+    def _sizes(self, arrays: Sequence[Array]) -> dict[str, int]:
+        """The sizes that the arguments fix; all arrays must agree on them."""
+        known: dict[str, int] = {}
+        inputs, assumes = self._entry["inputs"], self._entry["assumes"]
+        pairs = [*zip(inputs, arrays, strict=False)]
+        for one, array in pairs:
+            for size, extent in zip(one["shape"], array.shape, strict=False):
+                if size in self._entry["sizes"]:
+                    known.setdefault(size, extent)
+        is_right = (
+            all(tuple(evaluated(n, known) for n in one["shape"]) == array.shape
+                for one, array in pairs)
+            and all(evaluated(a, known) == evaluated(b, known) for a, b in assumes["equal"])
+            and all(evaluated(size, known) > 0 for size in assumes["positive"])
+        )  # fmt: skip
+        if not is_right:
+            wanted = ", ".join(f"{one['name']}{one['shape']}" for one in inputs)
+            raise HostError(f"{self._entry['name']} takes {wanted}; shapes of the arguments differ")
+        return known
+
+
+class Run:
+    """One run of one plan: its buffers by number, and what the names of sizes stand for."""
+
+    def __init__(self, build: Build, programs: list[dict[str, Any]], plan: dict[str, Any],
+                 arrays: Sequence[Array], sizes: Mapping[str, int],
+                 uniforms: Mapping[str, bytes]) -> None:  # fmt: skip
+        self._build = build
+        self._plan = plan
+        self._programs = {one["name"]: one for one in programs}
+        self._known = {**sizes, "$group_limit": GROUPS_A_ROW}
+        self._known |= {f"$start_{k}": 0 for k in range(len(arrays))}
+        self._uniforms = uniforms
+        self._buffers = dict(enumerate(array.buffer for array in arrays))
+        self._encoder = build.device.create_command_encoder()
+        self._do(plan["commands"])
+        self._submit()
+
+    def outputs(self) -> list[Array]:
+        found: list[Array] = []
+        for one in self._plan["outputs"]:
+            shape = tuple(map(self._size, one["shape"]))
+            size = prod(shape) * self._build.types[one["type"]]["byte_count"]
+            found.append(Array(self._buffer(one["buffer"]), size, shape))
+        return found
+
+    def _size(self, text: int | str) -> int:
+        return evaluated(text, self._known)
+
+    def _buffer(self, number: int) -> wgpu.GPUBuffer:
+        """Made when it is first used: what its size depends on is known then."""
+        if number not in self._buffers:
+            size = self._size(self._plan["buffers"][number]["byte_count"])
+            self._buffers[number] = self._build.buffer(size)
+        return self._buffers[number]
+
+    def _submit(self) -> None:
+        self._build.device.queue.submit([self._encoder.finish()])
+        self._encoder = self._build.device.create_command_encoder()
+
+    def _do(self, commands: list[dict[str, Any]]) -> None:
+        for command in commands:
+            getattr(self, f"_do_{command['do']}")(command)
+
+    def _do_let(self, command: dict[str, Any]) -> None:
+        self._known[command["name"]] = self._size(command["size"])
+
+    def _do_run(self, command: dict[str, Any]) -> None:
+        groups = self._size(command["groups"])
+        if groups <= 0 or self._size(command.get("if_positive", 1)) <= 0:
             return
-        known = {
-            "thread count": threads,
-            "group count x": columns,
-            "tile": _up(-(-threads // groups), group_size),
-            "site base": self.build.site_base(dispatch),
-            "launch": 0,
-        }
-        words = [self._word(one, known, offsets) for one in dispatch["parameters"]["words"]]
-        rows = -(-groups // columns)
-        self.build.record(dispatch, bound, b"".join(words), (columns, rows), encoder)
+        program = self._programs[command["program"]]
+        self._known["$site_base"] = self._build.site_base(program)
+        words = b"".join(map(self._word, command["words"]))
+        bound = {name: self._buffer(k) for name, k in command["bind"].items()}
+        columns = min(groups, GROUPS_A_ROW)
+        grid = (columns, -(-groups // columns))
+        self._build.record(program, bound, words, grid, self._encoder)
 
-    def _threads(self, dispatch: dict[str, Any]) -> int:
-        """One for each index, or for each word of an array."""
-        name = dispatch["thread_for_each"].removeprefix("word of ")
-        return prod(self.dim) if name == "index" else self._word_count(name)
-
-    def _word_count(self, name: str) -> int:
-        layout = self.build.types[self.types[name]]
-        return prod(self.shapes[name]) * layout["byte_count"] // layout["word_bytes"]
-
-    def _bound(
-        self, resource: dict[str, Any], encoder: wgpu.GPUCommandEncoder, offsets: dict[Key, int]
-    ) -> wgpu.GPUBuffer:
-        """The buffer of a resource: its arrays, of which several may lie behind each other."""
-        keys = [(resource["role"], member["name"]) for member in resource["members"]]
-        self._make_missing(resource)
-        arrays = [self.arrays[key] for key in keys]
-        for member, array in zip(resource["members"], arrays, strict=True):
-            wanted = self._byte_count(resource["role"], member)
-            if array.byte_count != wanted:
-                found = f"{array.byte_count} bytes, not {wanted}"
-                raise HostError(f"the {resource['role']} {member['name']} has {found}")
-        if resource["access"] == "read" and (len(arrays) > 1 or arrays[0].offset):
-            arrays = self._packed(arrays, encoder)
-        for key, array, member in zip(keys, arrays, resource["members"], strict=True):
-            offsets[key] = array.offset // self.build.types[member["type"]]["word_bytes"]
-        return arrays[0].buffer
-
-    def _make_missing(self, resource: dict[str, Any]) -> None:
-        """Makes what a dispatch is about to write, and zeros for cotangents that nobody gave."""
-        made: dict[Key, tuple[int, int]] = {}
-        end = 0
-        for member in resource["members"]:
-            key = resource["role"], member["name"]
-            if key in self.arrays:
-                continue
-            size = self._byte_count(resource["role"], member)
-            start = _up(end, ARENA_ALIGN)
-            made[key] = start, size
-            end = start + size
-        if made:
-            buffer = self.build.buffer(end, resource["fill_word"] or 0)
-            for key, (start, size) in made.items():
-                self.arrays[key] = Array(buffer, start, size, self.shapes[key[1]])
-
-    def _byte_count(self, role: str, member: dict[str, Any]) -> int:
-        """Of an array in a resource of a role."""
-        if role == "winner":  # Two words for each word of the array.
-            return 8 * self._word_count(member["name"])
-        size = self.build.types[member["type"]]["byte_count"]
-        return prod(self.shapes[member["name"]]) * size
-
-    def _packed(self, arrays: list[Array], encoder: wgpu.GPUCommandEncoder) -> list[Array]:
-        """Copies of arrays, one behind the other in one buffer."""
-        buffer = self.build.buffer(sum(_up(one.byte_count, ARENA_ALIGN) for one in arrays))
-        start, packed = 0, []
-        for one in arrays:
-            size = _up(one.byte_count, 4)
-            encoder.copy_buffer_to_buffer(one.buffer, one.offset, buffer, start, size)
-            packed.append(Array(buffer, start, one.byte_count, one.shape))
-            start += _up(size, ARENA_ALIGN)
-        return packed
-
-    def _word(self, word: dict[str, Any], known: dict[str, int], offsets: dict[Key, int]) -> bytes:
+    def _word(self, word: int | str | dict[str, Any]) -> bytes:
         """One word of the constant buffer."""
-        kind, index, name = word["kind"], word["index"], word.get("of", "")
-        if kind == "uniform":
-            return self.uniforms[name][4 * index : 4 * index + 4]
-        found = {
-            "offset": lambda: offsets.get((word["role"], name), 0),
-            "shape": lambda: self.shapes[name][index],
-            "count": lambda: prod(self.shapes[name]),
-            "dim": lambda: self.dim[index],
-            "bits": lambda: index & 0xFFFFFFFF,
-        }
-        return struct.pack("<I", found[kind]() if kind in found else known[kind])
+        if isinstance(word, dict):
+            start = 4 * word["index"]
+            return self._uniforms[word["uniform"]][start : start + 4]
+        return struct.pack("<I", self._size(word) & 0xFFFFFFFF)
+
+    def _do_copy(self, command: dict[str, Any]) -> None:
+        size = self._size(command["byte_count"])
+        start, end = (self._size(command.get(f"{n}_offset", 0)) for n in ("source", "target"))
+        if size:
+            source, target = self._buffer(command["source"]), self._buffer(command["target"])
+            self._encoder.copy_buffer_to_buffer(source, start, target, end, size)
+
+    def _do_fill(self, command: dict[str, Any]) -> None:
+        size = self._size(command["byte_count"])
+        if size:
+            repeated = self._build.buffer(size, command["word"])
+            target = self._buffer(command["target"])
+            self._encoder.copy_buffer_to_buffer(repeated, 0, target, 0, size)
+
+    def _do_repeat(self, command: dict[str, Any]) -> None:
+        count = self._size(command["count"])
+        if count % 2:
+            self._trade(command["carries"])
+        for copy in command["start"]:
+            self._do_copy(copy)
+        for k in range(count):
+            self._known[command["symbol"]] = count - 1 - k if command["is_reversed"] else k
+            self._do(command["body"])
+            self._trade(command["carries"])
+
+    def _do_while(self, command: dict[str, Any]) -> None:
+        goes_on = True
+        while goes_on:
+            for _ in range(2):
+                self._do(command["body"])
+                self._trade(command["carries"])
+            self._submit()
+            word = Array(self._buffer(command["goes_on"]), 4, ())
+            goes_on = any(self._build.read(word))
+
+    def _trade(self, carries: list[tuple[int, int]]) -> None:
+        for left, right in carries:
+            traded = self._buffer(right), self._buffer(left)
+            self._buffers[left], self._buffers[right] = traded
+
+
+def evaluated(text: int | str, known: Mapping[str, int]) -> int:
+    """What an expression of docs/plans.md comes to; its operators mean what Python's do."""
+    if isinstance(text, int):
+        return text
+    numbers: dict[str, int] = {}
+
+    def plain(name: re.Match[str]) -> str:
+        """A name that Python reads, for a size such as `$start_0` or `x.1`."""
+        if name[0] in FUNCTIONS:
+            return name[0]
+        numbers[f"n{len(numbers)}"] = known[name[0]]
+        return f"n{len(numbers) - 1}"
+
+    try:
+        return _value(ast.parse(NAME.sub(plain, text), mode="eval").body, numbers)
+    except (SyntaxError, KeyError) as failure:
+        raise HostError(f"{text} is no size: {failure}") from None
+
+
+def _value(node: ast.expr, numbers: Mapping[str, int]) -> int:
+    match node:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.Name(id=name):
+            return numbers[name]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand, numbers)
+        case ast.BinOp(left=left, op=op, right=right):
+            return OPERATORS[type(op)](_value(left, numbers), _value(right, numbers))
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            return FUNCTIONS[name](*(_value(argument, numbers) for argument in arguments))
+        case _:
+            raise HostError(f"{ast.unparse(node)} is no size")
+
+
+def _root(number: int) -> int:
+    return max(1, math.isqrt(number))
+
+
+NAME = re.compile(r"\$?\b[^\W\d]\w*(?:\.\d+)?")
+OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+FUNCTIONS: dict[str, Callable[..., int]] = {"max": max, "min": min, "sqrt": _root}
 
 
 def _up(number: int, step: int) -> int:

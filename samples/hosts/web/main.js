@@ -34,9 +34,9 @@ async function mesh() {
     target: await given("target", "float3"),
   };
   const how = { dim: inputs.samples.shape, shapes: { total: [1] } };
-  const { total } = kernel.primal(inputs, how);
+  const { total } = await kernel.primal(inputs, how);
   const one = build.array(Float32Array.of(1), "float");
-  const gradients = kernel.backward(inputs, { total: one }, how);
+  const gradients = await kernel.backward(inputs, { total: one }, how);
   return errors(build, "mesh_data", { total, ...gradients });
 }
 

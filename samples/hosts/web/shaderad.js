@@ -3,7 +3,7 @@
 //
 //     const build = await load("out/mesh");
 //     const kernel = await build.kernel("shade");
-//     const { color } = kernel.primal({ samples, .. }, { dim: [n] });
+//     const { color } = await kernel.primal({ samples, .. }, { dim: [n] });
 //     new Float32Array(await build.read(color));
 //
 //     const step = await build.graph("step").prepared("primal", [x], { 0: 0 });
@@ -13,14 +13,13 @@
 // the next `read`, with the Python line; so is what WebGPU has against a call.
 
 const SCHEMA = "shaderad-manifest";
-const SCHEMA_VERSION = 2;
+const SCHEMA_VERSION = 3;
 const TARGET = "wgsl";
 const FEATURES = { half: "shader-f16", subgroups: "subgroups" };
 // Asked for as high as the adapter goes: WebGPU promises 8 buffers of 128 MiB.
 const LIMITS = ["maxBufferSize", "maxStorageBufferBindingSize", "maxStorageBuffersPerShaderStage"];
 const GROUPS_A_ROW = 65535;
 const REPORT_BYTES = 2080;
-const ARENA_ALIGN = 16;
 
 /** What is wrong with the folder, the device or an argument, in one sentence. */
 export class HostError extends Error {}
@@ -50,9 +49,7 @@ async function fetched(url) {
 async function opened(manifest) {
   const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" });
   if (!adapter) throw new HostError("this browser gives no WebGPU adapter");
-  const targets = [...manifest.kernels, ...manifest.graphs].map((one) => one.targets[TARGET] ?? {});
-  const programs = targets.flatMap((one) =>
-    one.programs ?? [...(one.primal ?? []), ...(one.backward ?? [])]);
+  const programs = manifest.entries.flatMap((one) => one.targets[TARGET]?.programs ?? []);
   const wanted = [...new Set(programs.flatMap((one) => one.features))];
   const missing = wanted.filter((one) => !adapter.features.has(FEATURES[one]));
   if (missing.length) throw new HostError(`this device has no ${missing.join(", ")}`);
@@ -85,20 +82,20 @@ class Build {
 
   /** A kernel, ready to be called. */
   async kernel(name) {
-    const { entry, target } = this.#found("kernels", name);
-    await this.compile([...target.primal, ...target.backward]);
+    const { entry, target } = this.#found("kernel", name);
+    await this.compile(target.programs);
     return new Kernel(this, entry, target);
   }
 
   /** A graph; what a mode of it runs is compiled when that is run first. */
   graph(name) {
-    const { entry, target } = this.#found("graphs", name);
+    const { entry, target } = this.#found("graph", name);
     return new Graph(this, entry, target);
   }
 
   #found(kind, name) {
-    const entry = this.manifest[kind].find((one) => one.name === name);
-    if (!entry) throw new HostError(`${this.folder} has no ${name} among its ${kind}`);
+    const entry = this.manifest.entries.find((one) => one.kind === kind && one.name === name);
+    if (!entry) throw new HostError(`${this.folder} has no ${kind} ${name}`);
     const target = entry.targets[TARGET];
     if (!target) throw new HostError(`${name} was not built for ${TARGET}`);
     return { entry, target };
@@ -251,25 +248,26 @@ function layoutEntries(program) {
     { binding: place.binding, visibility, buffer: { type: types[access] } }));
 }
 
-const isReport = (resource) => resource.is_report || resource.role === "report";
+const isReport = (resource) => resource.role === "report";
 const inRows = (groups) => (groups <= GROUPS_A_ROW
   ? [groups, 1] : [GROUPS_A_ROW, Math.ceil(groups / GROUPS_A_ROW)]);
 const up = (number, step) => Math.ceil(number / step) * step;
 const product = (numbers) => numbers.reduce((left, right) => left * right, 1);
-const key = (role, name) => `${role} ${name}`;
+
+/** The plan of a mode; `otherwise` says why there is none where the build does not. */
+function planOf({ entry, plans }, mode, otherwise) {
+  if (plans[mode]) return plans[mode];
+  const why = plans[`no_${mode}`]?.reason ?? otherwise;
+  throw new HostError(`${entry.name} was built without ${mode}: ${why}`);
+}
 
 // -- Kernels ------------------------------------------------------------------------------------
 
 class Kernel {
-  constructor(build, entry, programs) {
+  constructor(build, entry, plans) {
     this.build = build;
-    this.name = entry.name;
-    this.programs = programs;
-    this.arrays = entry.arrays;
-    this.uniforms = entry.uniforms;
-    this.types = new Map([...entry.arrays, ...entry.uniforms].map((one) => [one.name, one.type]));
-    this.inputs = entry.arrays.filter((one) => one.access === "In").map((one) => one.name);
-    this.outputs = entry.arrays.filter((one) => one.access !== "In").map((one) => one.name);
+    this.entry = entry;
+    this.plans = plans;
   }
 
   /**
@@ -277,189 +275,84 @@ class Kernel {
    * @param {Object<string, DeviceArray>} inputs By name: `mesh_colors` for `mesh.colors`.
    * @param {object} how `dim`: how many threads along each axis; `uniforms`: typed arrays of
    *     32-bit words; `shapes`: of written arrays that do not have the shape `dim`.
-   * @returns {Object<string, DeviceArray>}
+   * @returns {Promise<Object<string, DeviceArray>>}
    */
   primal(inputs, how) {
-    const call = new Call(this, inputs, how);
-    call.run(this.programs.primal);
-    return call.all("output");
+    return this.#run("primal", inputs, how);
   }
 
   /**
    * The gradient by each input, given the gradient by each output (`cotangents`; zeros where one
    * is missing). Kernels that keep a minimum or maximum also want `how.results`, which is what
-   * `primal` returned.
-   * @returns {Object<string, DeviceArray>}
+   * `primal` gave.
+   * @returns {Promise<Object<string, DeviceArray>>}
    */
   backward(inputs, cotangents, how) {
-    if (!this.programs.backward.length) {
-      const why = this.programs.no_backward?.reason ?? "nothing to differentiate by";
-      throw new HostError(`${this.name} was built without backward: ${why}`);
+    const bars = Object.entries(cotangents).map(([name, bar]) => [`${name} cotangent`, bar]);
+    const given = { ...inputs, ...how.results, ...Object.fromEntries(bars) };
+    return this.#run("backward", given, how);
+  }
+
+  async #run(mode, given, { dim, uniforms = {}, shapes = {} }) {
+    const plan = planOf(this, mode, "nothing to differentiate by");
+    this.#checkUniforms(uniforms);
+    const known = this.#sizes(given, dim, shapes);
+    const arrays = plan.inputs.map((name, k) => (
+      this.#array(name, given, evaluated(plan.buffers[k].byte_count, known))));
+    const words = Object.fromEntries(Object.entries(uniforms).map(([name, one]) => (
+      [name, new Uint32Array(one.buffer, one.byteOffset, one.byteLength / 4)])));
+    const run = new Run(this.build, this.plans.programs, plan, arrays, known, words);
+    await run.do(plan.commands);
+    run.submit();
+    const found = run.outputs();
+    return Object.fromEntries(plan.outputs.map(({ name }, k) => [name.split(" ")[0], found[k]]));
+  }
+
+  #array(name, given, byteCount) {
+    const array = given[name];
+    if (!array && name.endsWith(" cotangent")) {
+      return { buffer: this.build.buffer(byteCount), offset: 0, byteCount, shape: [] };
     }
-    const call = new Call(this, inputs, how);
-    call.give("cotangent", cotangents);
-    call.give("result", how.results ?? {});
-    call.run(this.programs.backward);
-    return call.all("gradient");
-  }
-}
-
-/** One call of one kernel: the arrays of every role, and the numbers that words ask for. */
-class Call {
-  constructor(kernel, inputs, { dim, uniforms = {}, shapes = {} }) {
-    this.kernel = kernel;
-    this.build = kernel.build;
-    this.dim = dim;
-    this.uniforms = uniforms;
-    this.arrays = new Map();
-    this.give("input", inputs);
-    const missing = kernel.inputs.filter((name) => !(name in inputs));
-    if (missing.length) throw new HostError(`no array is given for ${missing.join(", ")}`);
-    this.shapes = Object.fromEntries([
-      ...Object.keys(uniforms).map((name) => [name, []]),
-      ...kernel.inputs.map((name) => [name, inputs[name].shape]),
-      ...kernel.outputs.map((name) => [name, shapes[name] ?? dim]),
-    ]);
-    this.#checkUniforms();
-    this.#checkShapes();
+    if (!array) throw new HostError(`no array is given for ${name}`);
+    if (up(array.byteCount, 4) !== byteCount) {
+      throw new HostError(`${name} has ${array.byteCount} bytes, not ${byteCount}`);
+    }
+    return array;
   }
 
-  #checkUniforms() {
-    for (const { name, type } of this.kernel.uniforms) {
+  #checkUniforms(given) {
+    for (const { name, type } of this.entry.uniforms) {
       const { scalars, pointers } = this.build.types[type];
-      const given = this.uniforms[name];
-      if (!given) throw new HostError(`no value is given for ${name}`);
+      if (!given[name]) throw new HostError(`no value is given for ${name}`);
       const wanted = scalars.reduce((sum, one) => sum + (one.type === "double" ? 8 : 4), 0);
-      if (!pointers?.length && given.byteLength !== wanted) {
-        throw new HostError(`${name} takes ${wanted} bytes, not ${given.byteLength}`);
+      if (!pointers?.length && given[name].byteLength !== wanted) {
+        throw new HostError(`${name} takes ${wanted} bytes, not ${given[name].byteLength}`);
       }
     }
   }
 
-  #checkShapes() {
-    for (const { name, rank, has_launch_shape } of this.kernel.arrays) {
-      const shape = this.shapes[name];
-      if (shape.length !== rank) {
-        throw new HostError(`${name} has ${rank} axes, not the shape (${shape})`);
+  /** All extents by name: `dim.0` of the launch, `x.0` of array x. */
+  #sizes(given, dim, shapes) {
+    const { inputs, outputs } = this.entry;
+    const missing = inputs.filter(({ name }) => !given[name]).map(({ name }) => name);
+    if (missing.length) throw new HostError(`no array is given for ${missing.join(", ")}`);
+    const found = Object.fromEntries([
+      ...inputs.map(({ name }) => [name, given[name].shape]),
+      ...outputs.map(({ name }) => [name, shapes[name] ?? dim]),
+    ]);
+    const known = Object.fromEntries(dim.map((extent, axis) => [`dim.${axis}`, extent]));
+    for (const { name, shape: wanted } of [...inputs, ...outputs]) {
+      const shape = found[name];
+      if (shape.length !== wanted.length) {
+        throw new HostError(`${name} has ${wanted.length} axes, not the shape (${shape})`);
       }
-      if (has_launch_shape && shape.some((extent, axis) => extent !== this.dim[axis])) {
-        throw new HostError(`${name} was built for the shape of dim, (${this.dim}), not (${shape})`);
-      }
+      wanted.forEach((size, axis) => {
+        if ((known[size] ??= shape[axis]) !== shape[axis]) {
+          throw new HostError(`${name} was built for the shape of dim, (${dim}), not (${shape})`);
+        }
+      });
     }
-  }
-
-  give(role, arrays) {
-    for (const [name, array] of Object.entries(arrays)) this.arrays.set(key(role, name), array);
-  }
-
-  all(role) {
-    const start = key(role, "");
-    const found = [...this.arrays].filter(([one]) => one.startsWith(start));
-    return Object.fromEntries(found.map(([one, array]) => [one.slice(start.length), array]));
-  }
-
-  run(dispatches) {
-    this.build.submit(dispatches.flatMap((dispatch) => this.#operations(dispatch)));
-  }
-
-  #operations(dispatch) {
-    const name = dispatch.thread_for_each.replace("word of ", "");
-    const threads = name === "index" ? product(this.dim) : this.#wordCount(name);
-    const groupSize = product(dispatch.workgroup);
-    let groups = dispatch.is_single_group ? 1 : Math.ceil(threads / groupSize);
-    if (dispatch.group_limit) groups = Math.min(groups, dispatch.group_limit);
-    const bound = {};
-    const offsets = new Map();
-    const copies = [];
-    for (const one of dispatch.resources) {
-      if (!isReport(one)) bound[one.name] = this.#bound(one, copies, offsets);
-    }
-    if (!groups) return copies;
-    const known = {
-      "thread count": threads,
-      "group count x": inRows(groups)[0],
-      "tile": up(Math.ceil(threads / groups), groupSize),
-      "site base": this.build.siteBase(dispatch),
-      "launch": 0,
-    };
-    const words = dispatch.parameters.words.map((word) => this.#word(word, known, offsets));
-    return [...copies, this.build.dispatch(dispatch, bound, words, groups)];
-  }
-
-  #wordCount(name) {
-    const { byte_count, word_bytes } = this.build.types[this.kernel.types.get(name)];
-    return product(this.shapes[name]) * byte_count / word_bytes;
-  }
-
-  /** The buffer of a resource: its arrays, of which several may lie behind each other. */
-  #bound(resource, copies, offsets) {
-    this.#makeMissing(resource);
-    let arrays = resource.members.map(({ name }) => this.arrays.get(key(resource.role, name)));
-    resource.members.forEach((member, k) => {
-      const [found, wanted] = [arrays[k].byteCount, this.#byteCount(resource.role, member)];
-      if (found !== wanted) {
-        const what = `the ${resource.role} ${member.name}`;
-        throw new HostError(`${what} has ${found} bytes, not ${wanted}`);
-      }
-    });
-    if (resource.access === "read" && (arrays.length > 1 || arrays[0].offset)) {
-      arrays = this.#packed(arrays, copies);
-    }
-    resource.members.forEach(({ name, type }, k) => {
-      offsets.set(key(resource.role, name), arrays[k].offset / this.build.types[type].word_bytes);
-    });
-    return arrays[0].buffer;
-  }
-
-  /** Makes what a dispatch is about to write, and zeros for cotangents that nobody gave. */
-  #makeMissing({ role, members, fill_word }) {
-    const missing = members.filter(({ name }) => !this.arrays.has(key(role, name)));
-    if (!missing.length) return;
-    let end = 0;
-    const starts = missing.map((member) => {
-      const { name } = member;
-      const [offset, byteCount] = [up(end, ARENA_ALIGN), this.#byteCount(role, member)];
-      end = offset + byteCount;
-      return { name, offset, byteCount, shape: this.shapes[name] };
-    });
-    const buffer = this.build.buffer(end, fill_word ?? 0);
-    for (const { name, ...array } of starts) this.arrays.set(key(role, name), { buffer, ...array });
-  }
-
-  /** Of an array in a resource of a role; of winners, two words for each word of the array. */
-  #byteCount(role, { name, type }) {
-    if (role === "winner") return 8 * this.#wordCount(name);
-    return product(this.shapes[name]) * this.build.types[type].byte_count;
-  }
-
-  /** Copies of arrays, one behind the other in one buffer. */
-  #packed(arrays, copies) {
-    const sizes = arrays.map((one) => up(one.byteCount, ARENA_ALIGN));
-    const buffer = this.build.buffer(sizes.reduce((left, right) => left + right));
-    let offset = 0;
-    return arrays.map((one, k) => {
-      const packed = { ...one, buffer, offset };
-      copies.push({ copy: [one.buffer, one.offset, buffer, offset, up(one.byteCount, 4)] });
-      offset += sizes[k];
-      return packed;
-    });
-  }
-
-  /** One word of the constant buffer. */
-  #word({ kind, index, of = "", role }, known, offsets) {
-    if (kind in known) return known[kind];
-    switch (kind) {
-      case "offset": return offsets.get(key(role, of)) ?? 0;
-      case "shape": return this.shapes[of][index];
-      case "count": return product(this.shapes[of]);
-      case "dim": return this.dim[index];
-      case "bits": return index >>> 0;
-      case "uniform": {
-        const given = this.uniforms[of];
-        return new Uint32Array(given.buffer, given.byteOffset, given.length)[index];
-      }
-      default: throw new HostError(`this loader knows no word ${kind}`);
-    }
+    return known;
   }
 }
 
@@ -502,11 +395,7 @@ class Graph {
   }
 
   async #at(mode, arrays) {
-    const plan = this.plans[mode];
-    if (!plan) {
-      const why = this.plans[`no_${mode}`]?.reason ?? "build with --jvp";
-      throw new HostError(`${this.entry.name} was built without ${mode}: ${why}`);
-    }
+    const plan = planOf(this, mode, "build with --jvp");
     if (arrays.length !== plan.inputs.length) {
       throw new HostError(`${this.entry.name} takes ${plan.inputs}, not ${arrays.length} arrays`);
     }
@@ -575,9 +464,10 @@ class Prepared {
 
 /** One run of one plan: its buffers by number, and what its names stand for. */
 class Run {
-  constructor(build, programs, plan, arrays, sizes) {
+  constructor(build, programs, plan, arrays, sizes, uniforms = {}) {
     this.build = build;
     this.plan = plan;
+    this.uniforms = uniforms;
     this.programs = new Map(programs.map((one) => [one.name, one]));
     this.byteCounts = plan.buffers.map((one) => one.byte_count);
     this.known = { ...sizes, $group_limit: GROUPS_A_ROW };
@@ -636,8 +526,12 @@ class Run {
     const bound = Object.fromEntries(
       Object.entries(bind).map(([resource, number]) => [resource, this.#buffer(number)]));
     this.known.$site_base = this.build.siteBase(program);
-    const numbers = words.map((one) => this.#size(one) >>> 0);
+    const numbers = words.map((one) => this.#word(one));
     this.operations.push(this.build.dispatch(program, bound, numbers, count));
+  }
+
+  #word(word) {
+    return typeof word === "object" ? this.uniforms[word.uniform][word.index] : this.#size(word) >>> 0;
   }
 
   copy({ source, target, byte_count, source_offset = 0, target_offset = 0 }) {
@@ -687,7 +581,7 @@ class Run {
 /** What an expression of docs/plans.md comes to. */
 function evaluated(text, known) {
   if (typeof text === "number") return text;
-  const tokens = text.match(/\/\/|[-+*(),]|[$_\p{L}\p{N}]+/gu);
+  const tokens = text.match(/\/\/|[-+*(),]|[$_.\p{L}\p{N}]+/gu);
   const sqrt = (number) => Math.max(1, Math.floor(Math.sqrt(number)));
   const functions = { max: Math.max, min: Math.min, sqrt };
   let next = 0;

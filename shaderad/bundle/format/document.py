@@ -1,4 +1,4 @@
-"""The top level of `manifest.json`; see description.py and graph_description.py for its parts."""
+"""The top level of `manifest.json`; see description.py, plans.py and entries.py for its parts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from shaderad.bundle.format.description import (
     SCHEMA,
     SCHEMA_FILE,
     SCHEMA_VERSION,
-    KernelEntry,
     Layout,
     Name,
     Number,
     TargetEntry,
 )
-from shaderad.bundle.format.graph_description import GraphEntry
+from shaderad.bundle.format.entries import GraphEntry, KernelEntry
 from shaderad.device.reports import REPORT_BYTES
 
 
@@ -47,8 +46,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     compiler: Name
     slang_library: Name
     """The folder of the Slang library that the texts import."""
-    kernels: list[KernelEntry]
-    graphs: list[GraphEntry]
+    entries: list[KernelEntry | GraphEntry]
     targets: dict[Name, TargetEntry] = {}
     types: dict[Name, Layout]
     """Every element type that this file names, inner types first."""

@@ -6,7 +6,8 @@
                | ("max" | "min") "(" expression "," expression ")" | "sqrt" "(" expression ")"
 
 ``//`` and ``sqrt`` round down, and ``sqrt`` is at least 1; operators are left-associative. Names
-are those of sizes; ``$`` begins names that a plan or its host sets. Invariant: a size that is
+are those of sizes: ``x.0`` is an extent of a kernel's array, ``$`` begins names that a plan or its
+host sets. Invariant: a size that is
 written and read again is the same, and sizes that are read have few terms.
 """
 
@@ -27,7 +28,7 @@ DIGIT_LIMIT = 18
 DEGREE_LIMIT = 64
 """Factors of a term."""
 
-_TOKEN = re.compile(r"\s*(\d+|\$?[^\W\d]\w*|//|[-+*(),])")
+_TOKEN = re.compile(r"\s*(\d+|\$?[^\W\d]\w*(?:\.\d+)?|//|[-+*(),])")
 
 
 def spelled(size: Size) -> SizeText:
@@ -71,7 +72,7 @@ def _atom(atom: Atom) -> str:
 
 def _operand(text: str) -> str:
     """Adds parentheses unless `text` is a name or number."""
-    return text if re.fullmatch(r"[$\w]+", text) else f"({text})"
+    return text if re.fullmatch(r"[$.\w]+", text) else f"({text})"
 
 
 class _Parser:

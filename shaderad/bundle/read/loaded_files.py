@@ -1,4 +1,4 @@
-"""The files that a manifest lists, and the parts of its entries that kernels and graphs share.
+"""The files that a manifest lists, and the programs in them.
 
 Invariant: every file that is read has the hash in the manifest.
 """
@@ -8,17 +8,14 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable
 from pathlib import Path
 
-from shaderad.bundle.format.description import DispatchEntry, NoDerivative, SiteEntry
 from shaderad.bundle.format.document import Manifest
-from shaderad.bundle.format.graph_description import ProgramEntry
+from shaderad.bundle.format.plans import ProgramEntry
 from shaderad.compiler.artifact import Binding, BindingAccess, Code, Program, library_folder
 from shaderad.compiler.compile import TARGETS
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import NO_SPAN
-from shaderad.lower.bindings import Mode, Site
 
 
 class Files:
@@ -30,10 +27,8 @@ class Files:
         self._targets = manifest.targets
         self._library = self._own_library(manifest.slang_library)
 
-    def program(
-        self, target: str, entry: DispatchEntry | ProgramEntry, words: Iterable[str]
-    ) -> Program:
-        """The program of an entry point; `words` are the names of its parameter words.
+    def program(self, target: str, entry: ProgramEntry) -> Program:
+        """The program of an entry point.
 
         Raises:
             CompileError: SR0722, if a file is missing or was changed.
@@ -45,7 +40,7 @@ class Files:
             slang=self._text(entry.slang),
             workgroup=entry.workgroup,
             bindings=_bindings(entry),
-            parameter_words=tuple(words),
+            parameter_words=tuple(entry.parameters.words),
             features=frozenset(entry.features),
             library=self._library,
             space=0 if options is None else options.space,
@@ -97,7 +92,7 @@ def span_in(file: str, line: int) -> Span:
     return Span(f"{file} as built", line) if file and line else NO_SPAN
 
 
-def _bindings(entry: DispatchEntry | ProgramEntry) -> tuple[Binding, ...]:
+def _bindings(entry: ProgramEntry) -> tuple[Binding, ...]:
     first = entry.parameters.slot
     bindings = [Binding(first, entry.parameters.name, BindingAccess.UNIFORM)]
     bindings += [Binding(r.slot, r.name, r.access) for r in entry.resources]
@@ -105,20 +100,6 @@ def _bindings(entry: DispatchEntry | ProgramEntry) -> tuple[Binding, ...]:
     if sorted(slots) != [*range(first, first + len(slots))]:
         raise ValueError(f"slots {slots} of one program")
     return tuple(bindings)
-
-
-def sites(entries: Iterable[SiteEntry]) -> tuple[Site, ...]:
-    """The places in the source that a program may report."""
-    return tuple(Site(s.kind, span_in(s.file, s.line), s.name) for s in entries)
-
-
-def reasons(no_backward: NoDerivative | None, no_forward: NoDerivative | None) -> dict[Mode, str]:
-    """Why modes were not built."""
-    reason_by_mode = {Mode.FORWARD: "it was built without `--jvp`"}
-    for mode, entry in ((Mode.BACKWARD, no_backward), (Mode.FORWARD, no_forward)):
-        if entry is not None:
-            reason_by_mode[mode] = entry.reason
-    return reason_by_mode
 
 
 LIMIT_BYTES = 64 << 20

@@ -14,6 +14,7 @@ import msgspec
 
 from shaderad.bundle.format.description import FILE, SCHEMA, SCHEMA_VERSION
 from shaderad.bundle.format.document import Manifest, is_intact
+from shaderad.bundle.format.entries import KernelEntry
 from shaderad.bundle.format.type_names import TypeReader
 from shaderad.bundle.read.kernel_loading import LoadedKernel, loaded_kernel
 from shaderad.bundle.read.loaded_files import Files, UnreadableError, read_plain
@@ -97,12 +98,14 @@ def entries_of(path: Path, manifest: Manifest) -> dict[str, Entry]:
     types = TypeReader(manifest.types)
     entries: dict[str, Entry] = {}
     try:
-        entries |= {each.name: loaded_kernel(files, types, each) for each in manifest.kernels}
-        if manifest.graphs:
+        for entry in manifest.entries:
+            if isinstance(entry, KernelEntry):
+                entries[entry.name] = loaded_kernel(files, types, entry)
+                continue
             # Imported here: a folder of kernels loads without the graph modules.
             from shaderad.bundle.read.graph_loading import loaded_graph
 
-            entries |= {each.name: loaded_graph(files, types, each) for each in manifest.graphs}
+            entries[entry.name] = loaded_graph(files, types, entry)
     except (KeyError, ValueError) as failure:
         raise error("SR0720", folder=path, reason=f"it speaks of {failure}") from None
     except RecursionError:

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from shaderad.bundle.format import description as to
-from shaderad.bundle.format.description import Layout
+from shaderad.bundle.format.description import BindingPlace, Layout
 from shaderad.bundle.format.document import Manifest
-from shaderad.bundle.format.graph_description import ProgramEntry
+from shaderad.bundle.format.entries import GraphEntry, KernelEntry
+from shaderad.bundle.format.plans import (
+    BindingEntry,
+    PlanEntry,
+    PlansEntry,
+    ProgramEntry,
+    RunCommand,
+)
 from shaderad.bundle.format.type_names import TypeReader
 from shaderad.ir.types import (
     Kind,
@@ -27,7 +32,7 @@ from shaderad.ir.types import (
     Vector,
     byte_count,
 )
-from shaderad.lower.bindings import WordKind
+from shaderad.lower.bindings import Lowered, Resource, Word, WordKind
 
 _UNIFORM_WORDS = 4
 """The size of the constant buffer is rounded up to a multiple of this many words."""
@@ -37,32 +42,12 @@ _IN_WORDS = {Kind.DOUBLE: ("uint32_t", "uint32_t"), Kind.HALF: ("float",)}
 _NUMBERED = {WordKind.DIM, WordKind.SHAPE}
 """Kinds of words that exist once per axis."""
 
-Word = tuple[str, str, str]
+Field = tuple[str, str, str]
 """Name, C type, and remark."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Resource:
-    name: str
-    place: to.BindingPlace
-    remark: str
-    fill_word: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Point:
-    """An entry point of the manifest, with what kernels and graphs describe differently."""
-
-    entry: to.DispatchEntry | ProgramEntry
-    target: str
-    remark: str
-    group_limit: int
-    words: Sequence[Word]
-    resources: Sequence[_Resource]
-
-
-def header_text(manifest: Manifest, name: str) -> str:
-    """The header of a build of ``name.py``."""
+def header_text(manifest: Manifest, lowered_by_file: Mapping[str, Lowered], name: str) -> str:
+    """The header of a build of ``name.py``, whose programs were lowered as given."""
     prefix, names = identifier(name), Identifiers()
     guard = names.claim("SHADERAD", prefix.upper(), "H")
     types = CTypes(manifest.types, names, prefix)
@@ -79,115 +64,111 @@ def header_text(manifest: Manifest, name: str) -> str:
         f"#define {names.claim(prefix.upper(), 'REPORT_BYTES')} {manifest.report_bytes}",
         "",
         *types.lines(),
+        *_point_lines(manifest, lowered_by_file, names, prefix),
     ]
-    for point in _points(manifest):
-        lines += _entry_lines(point, names, prefix)
     lines.append(f"#endif // {guard}")
     return "\n".join(lines) + "\n"
 
 
-def _points(manifest: Manifest) -> Iterator[_Point]:
-    for kernel in manifest.kernels:
-        types = _uniform_words(kernel, manifest.types)
-        for target, programs in kernel.targets.items():
-            for dispatches in (programs.primal, programs.backward, programs.forward):
-                for number, dispatch in enumerate(dispatches, 1):
-                    place = f"{number} of {len(dispatches)}"
-                    remark = f"{kernel.name}, {dispatch.mode.value}: {place}"
-                    yield _kernel_point(dispatch, target, remark, types)
-    for graph in manifest.graphs:
-        for target, plans in graph.targets.items():
+_UniformTypes = Mapping[str, Sequence[str]]
+"""The C types of the words of each uniform."""
+
+
+def _point_lines(
+    manifest: Manifest, lowered_by_file: Mapping[str, Lowered], names: Identifiers, prefix: str
+) -> Iterator[str]:
+    for entry in manifest.entries:
+        types = _uniform_words(entry, manifest.types)
+        for target, plans in entry.targets.items():
+            remarks = _remarks(entry.name, plans)
             for program in plans.programs:
-                yield _graph_point(program, target, f"{graph.name}: its plans say when and how")
+                lowered = lowered_by_file[program.file]
+                yield f"// {target}, {remarks[program.name]}"
+                stem = (prefix, target, PurePosixPath(program.file).stem)
+                yield from _entry_lines(program, lowered, types, names, stem)
 
 
-def _uniform_words(
-    kernel: to.KernelEntry, layouts: Mapping[str, to.Layout]
-) -> dict[str, list[str]]:
-    """The C types of the words of each uniform of `kernel`, by uniform."""
+def _remarks(entry: str, plans: PlansEntry) -> dict[str, str]:
+    """When each program runs, by name."""
+    remarks: dict[str, str] = {}
+    for mode in ("primal", "backward", "forward"):
+        plan: PlanEntry | None = getattr(plans, mode)
+        if plan is None:
+            continue
+        runs = [command for command in plan.commands if isinstance(command, RunCommand)]
+        for number, run in enumerate(runs, 1):
+            remarks.setdefault(run.program, f"{entry}, {mode}: {number} of {len(runs)}")
+    return {p.name: remarks.get(p.name, f"{entry}, in a loop") for p in plans.programs}
+
+
+def _uniform_words(entry: KernelEntry | GraphEntry, layouts: Mapping[str, Layout]) -> _UniformTypes:
+    """The C types of the words of each uniform, by uniform."""
     return {
         uniform.name: [
             c_type
             for leaf in layouts[uniform.type].scalars
             for c_type in _IN_WORDS.get(leaf.type) or (SCALARS[leaf.type],)
         ]
-        for uniform in kernel.uniforms
+        for uniform in (entry.uniforms if isinstance(entry, KernelEntry) else ())
     }
 
 
-def _kernel_point(
-    dispatch: to.DispatchEntry, target: str, remark: str, types: Mapping[str, Sequence[str]]
-) -> _Point:
-    return _Point(
-        entry=dispatch,
-        target=target,
-        remark=remark,
-        group_limit=1 if dispatch.is_single_group else dispatch.group_limit,
-        words=[_word(word, types) for word in dispatch.parameters.words],
-        resources=[
-            _Resource(r.name, r.place, _resource_remark(r), r.fill_word) for r in dispatch.resources
-        ],
-    )
-
-
-def _graph_point(program: ProgramEntry, target: str, remark: str) -> _Point:
-    return _Point(
-        entry=program,
-        target=target,
-        remark=remark,
-        group_limit=0,
-        words=[(word, "uint32_t", "") for word in program.parameters.words],
-        resources=[
-            _Resource(r.name, r.place, r.access.value + ", report" * r.is_report)
-            for r in program.resources
-        ],
-    )
-
-
-def _word(word: to.WordEntry, types: Mapping[str, Sequence[str]]) -> Word:
+def _word(name: str, word: Word, types: _UniformTypes) -> Field:
     if word.kind is WordKind.UNIFORM:
-        return word.name, types[word.of][word.index], ""
+        # A uniform of a graph holds a size.
+        return name, types[word.name][word.index] if word.name in types else "uint32_t", ""
     if word.kind is WordKind.BITS:
-        return word.name, "uint32_t", f"always {word.index:#010x}"
-    if word.kind.value == word.name.replace("_", " "):
-        return word.name, "uint32_t", ""
+        return name, "uint32_t", f"always {word.index:#010x}"
+    if word.kind.value == name.replace("_", " "):
+        return name, "uint32_t", ""
     number = f" {word.index}" if word.kind in _NUMBERED else ""
-    of = f" of {word.of}" if word.of else ""
+    of = f" of {word.name}" if word.name else ""
     role = f", {word.role.value}" if word.role else ""
-    return word.name, "uint32_t", f"{word.kind.value}{number}{of}{role}"
+    return name, "uint32_t", f"{word.kind.value}{number}{of}{role}"
 
 
-def _resource_remark(resource: to.ResourceEntry) -> str:
-    members = [f"{member.type} {member.name}" for member in resource.members]
-    return ", ".join((resource.access.value, resource.role.value, *members))
-
-
-def _entry_lines(point: _Point, names: Identifiers, prefix: str) -> Iterator[str]:
-    entry = point.entry
-    stem = (prefix, point.target, PurePosixPath(entry.file).stem)
-    parameters = _Resource(entry.parameters.name, entry.parameters.place, "uniform")
-
+def _entry_lines(
+    entry: ProgramEntry,
+    lowered: Lowered,
+    types: _UniformTypes,
+    names: Identifiers,
+    stem: tuple[str, str, str],
+) -> Iterator[str]:
     def define(value: str | int, *parts: str) -> str:
         return f"#define {names.claim('_'.join((*stem, *parts)).upper())} {value}"
 
-    yield f"// {point.target}, {point.remark}"
     yield define(f'"{entry.entry_point}"', "entry_point")
     yield define(f'"{entry.file}"', "file")
     for axis, count in zip("xyz", entry.workgroup, strict=True):
         yield define(count, "workgroup", axis)
-    if point.group_limit:
-        yield define(point.group_limit, "group_limit")
-    for resource in (parameters, *point.resources):
-        yield f"// {resource.name}: {resource.remark}"
-        yield from (define(v, resource.name, k) for k, v in _place(resource.place))
+    group_limit = 1 if lowered.is_single_group else lowered.group_limit
+    if group_limit:
+        yield define(group_limit, "group_limit")
+    parameters = entry.parameters
+    yield f"// {parameters.name}: uniform"
+    yield from (define(v, parameters.name, k) for k, v in _place(parameters.place))
+    resource_by_slot = {r.slot: r for r in lowered.resources}
+    for binding in entry.resources:
+        resource = resource_by_slot[binding.slot]
+        yield f"// {binding.name}: {_resource_remark(binding, resource)}"
+        yield from (define(v, binding.name, k) for k, v in _place(binding.place))
         if resource.fill_word is not None:
-            yield define(f"{resource.fill_word:#x}u", resource.name, "fill_word")
-    if point.words:
-        yield from _parameter_lines(point.words, names.claim(*stem, "parameters"))
+            yield define(f"{resource.fill_word:#x}u", binding.name, "fill_word")
+    if parameters.words:
+        rows = zip(parameters.words, lowered.words, strict=True)
+        words = [_word(name, word, types) for name, word in rows]
+        yield from _parameter_lines(words, names.claim(*stem, "parameters"))
     yield ""
 
 
-def _place(place: to.BindingPlace) -> Iterator[tuple[str, str]]:
+def _resource_remark(binding: BindingEntry, resource: Resource) -> str:
+    types = [*map(str, resource.types), *("" for _ in resource.members)]
+    pairs = zip(types, resource.members, strict=False)
+    members = (f"{t} {name}".strip() for t, name in pairs)
+    return ", ".join((binding.access.value, binding.role.value, *members))
+
+
+def _place(place: BindingPlace) -> Iterator[tuple[str, str]]:
     """Name and value of each number of a place; an HLSL register is split into class and number."""
     for key, value in place.items():
         if key == "register":
@@ -197,7 +178,7 @@ def _place(place: to.BindingPlace) -> Iterator[tuple[str, str]]:
             yield key, str(value)
 
 
-def _parameter_lines(words: Sequence[Word], c_name: str) -> Iterator[str]:
+def _parameter_lines(words: Sequence[Field], c_name: str) -> Iterator[str]:
     fields = Identifiers()
     yield f"typedef struct {c_name} {{"
     for name, c_type, remark in words:

@@ -13,32 +13,21 @@ from importlib import metadata
 import msgspec
 
 from shaderad.bodies.outputs import axes_of_launch
-from shaderad.bundle.format import description as to
-from shaderad.bundle.format.description import SCHEMA
+from shaderad.bundle.format import entries as to
+from shaderad.bundle.format.description import SCHEMA, TargetEntry
 from shaderad.bundle.format.document import BLANK, Manifest, with_digest
-from shaderad.bundle.format.graph_description import GraphEntry
+from shaderad.bundle.format.size_text import spelled
 from shaderad.bundle.format.type_names import TypeTable
-from shaderad.bundle.write.entry_point_fields import (
-    FileNames,
-    bound,
-    entry_point_fields,
-    refusal_fields,
-)
+from shaderad.bundle.write.plans import FileNames, plans_entries
 from shaderad.bundle.write.profiles import Profile
-from shaderad.bundle.write.programs import (
-    EntryPoint,
-    GraphBuild,
-    KernelBuild,
-    TargetPrograms,
-    launch_shaped_names,
-)
+from shaderad.bundle.write.programs import GraphBuild, KernelBuild, launch_shaped_names
 from shaderad.compiler.library import compiler_version
 from shaderad.diagnostics import error
+from shaderad.execute.kept_schedules import DIM, extents
 from shaderad.ir.nodes import NO_SPAN, KernelParameter
 from shaderad.ir.pointers import comes_apart
-from shaderad.ir.types import BufferType
+from shaderad.ir.types import Access, BufferType, is_differentiable
 from shaderad.language.values import known_number
-from shaderad.lower.bindings import Lowered, Mode, Resource
 
 
 class _Listing(msgspec.Struct):
@@ -73,8 +62,10 @@ def manifest_of(
         digest=BLANK,
         compiler=f"slangpy {compiler_version()}",
         slang_library=library,
-        kernels=[_kernel(kernel, file_of, types) for kernel in kernels],
-        graphs=_graphs(graphs, file_of, types),
+        entries=[
+            *(_kernel(kernel, file_of, types) for kernel in kernels),
+            *_graphs(graphs, file_of, types),
+        ],
         targets={profile.name: _target(profile) for profile in profiles},
         types=types.layouts,
         header=header,
@@ -82,7 +73,9 @@ def manifest_of(
     )
 
 
-def _graphs(graphs: Sequence[GraphBuild], file_of: FileNames, types: TypeTable) -> list[GraphEntry]:
+def _graphs(
+    graphs: Sequence[GraphBuild], file_of: FileNames, types: TypeTable
+) -> list[to.GraphEntry]:
     if not graphs:
         return []
     from shaderad.bundle.write.graph_manifest import graph_entry
@@ -114,8 +107,8 @@ def listed_files(text: bytes) -> frozenset[str]:
     return frozenset(listing.files) if listing.schema == SCHEMA else frozenset()
 
 
-def _target(profile: Profile) -> to.TargetEntry:
-    return to.TargetEntry(
+def _target(profile: Profile) -> TargetEntry:
+    return TargetEntry(
         atomics=profile.atomics,
         features=[*profile.features],
         storage_buffer_limit=profile.limits.storage_buffers,
@@ -126,38 +119,41 @@ def _target(profile: Profile) -> to.TargetEntry:
 
 
 def _kernel(build: KernelBuild, file_of: FileNames, types: TypeTable) -> to.KernelEntry:
-    kernel = build.source.kernel
-    wanted, launch_shaped = build.source.wanted, launch_shaped_names(kernel)
+    kernel, wanted = build.source.kernel, build.source.wanted
+    dim, shaped = extents(DIM, len(kernel.index_names)), launch_shaped_names(kernel)
+    shapes = {b.name: dim if b.name in shaped else extents(b.name, b.type.rank)
+              for b in kernel.buffers}  # fmt: skip
+    arrays = [
+        to.ArrayEntry(
+            name=b.name,
+            type=types.name(b.type.element),
+            shape=[*map(spelled, shapes[b.name])],
+            is_differentiable=b.name in wanted
+            if b.access is Access.IN
+            else is_differentiable(b.type),
+            path=[*b.path],
+            access=b.access,
+        )
+        for b in kernel.buffers
+    ]
     return to.KernelEntry(
         name=kernel.name,
         file=kernel.span.file_name,
         line=kernel.span.line,
         bounds=build.bounds,
-        index_names=list(kernel.index_names),
+        sizes=[*dict.fromkeys(str(n) for shape in (dim, *shapes.values()) for n in shape)],
+        index_names=[*kernel.index_names],
         axes_of_launch=[
             [to.AxisEntry(array, axis) for array, axis in axes] for axes in axes_of_launch(kernel)
         ],
         parameters=[_parameter(p, build.source.constants) for p in kernel.parameters],
-        arrays=[
-            to.ArrayEntry(
-                name=b.name,
-                path=[*b.path],
-                access=b.access,
-                type=types.name(b.type.element),
-                rank=b.type.rank,
-                is_differentiable=b.name in wanted,
-                has_launch_shape=b.name in launch_shaped,
-            )
-            for b in kernel.buffers
-        ],
+        inputs=[array for array in arrays if array.access is Access.IN],
+        outputs=[array for array in arrays if array.access is not Access.IN],
         uniforms=[
             to.UniformEntry(u.name, [*u.path], types.name(u.type), u.name in wanted)
             for u in kernel.uniforms
         ],
-        targets={
-            target: _programs(programs, (target, build.name), file_of, types)
-            for target, programs in build.by_target.items()
-        },
+        targets=plans_entries(build, file_of, types),
     )
 
 
@@ -175,62 +171,3 @@ def _constant(constant: object) -> float | str:
     number = known_number(constant, NO_SPAN)
     assert number is not None, "the front end takes nothing else"
     return number.value if math.isfinite(number.value) else str(number.value)
-
-
-def _programs(
-    programs: TargetPrograms[tuple[EntryPoint, ...]],
-    at: tuple[str, str],
-    file_of: FileNames,
-    types: TypeTable,
-) -> to.ProgramsEntry:
-    def dispatches(mode: Mode) -> list[to.DispatchEntry]:
-        points = programs.by_mode.get(mode, ())
-        return [_dispatch(point, file_of[*at, point.stem], types) for point in points]
-
-    return to.ProgramsEntry(
-        primal=dispatches(Mode.PRIMAL),
-        backward=dispatches(Mode.BACKWARD),
-        forward=dispatches(Mode.FORWARD),
-        functions=file_of[*at, programs.functions.name][1] if programs.functions else "",
-        **refusal_fields(programs.refusals),
-    )
-
-
-def _dispatch(point: EntryPoint, files: tuple[str, str], types: TypeTable) -> to.DispatchEntry:
-    lowered, binding_by_slot = point.lowered, bound(point)
-    slot = lowered.program.bindings[0].slot
-    words = [
-        to.WordEntry(name, word.kind, word.index, of=word.name, role=word.role)
-        for name, word in zip(lowered.program.parameter_words, lowered.words, strict=True)
-    ]
-    return to.DispatchEntry(
-        mode=lowered.mode,
-        thread_for_each=f"word of {lowered.threads_of}" if lowered.threads_of else "index",
-        group_limit=lowered.group_limit,
-        is_single_group=lowered.is_single_group,
-        strategies=dict(sorted(lowered.strategies.items())),
-        parameters=to.Parameters(slot, *binding_by_slot[slot], words),
-        resources=[
-            _resource(resource, binding_by_slot[resource.slot], lowered, types)
-            for resource in lowered.resources
-        ],
-        **entry_point_fields(point, files),
-    )
-
-
-def _resource(
-    resource: Resource, binding: tuple[str, to.BindingPlace], lowered: Lowered, types: TypeTable
-) -> to.ResourceEntry:
-    name, place = binding
-    access = next(b.access for b in lowered.program.bindings if b.slot == resource.slot)
-    members = zip(resource.members, resource.types, strict=False)
-    return to.ResourceEntry(
-        slot=resource.slot,
-        name=name,
-        place=place,
-        access=access,
-        role=resource.role,
-        members=[to.Member(member, types.name(t)) for member, t in members],
-        fill_word=resource.fill_word,
-        is_covered_by_launch=resource.is_covered_by_launch,
-    )

@@ -1,29 +1,33 @@
-"""A kernel or graph and a target -> the compiled entry points of its modes.
+"""A kernel or graph and a target -> its plans and their compiled programs.
 
-Invariant: every entry point returned was compiled.
+Invariant: every entry point returned was compiled; a program that several steps or plans run is
+compiled and written once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
+from shaderad.bundle.format.plan_names import plan_name
 from shaderad.bundle.write.command_options import kernel_inputs
 from shaderad.bundle.write.graph_entries import TracedGraph
 from shaderad.bundle.write.profiles import Profile
 from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.compile import compile_programs
-from shaderad.device.stages import Choice
+from shaderad.device.stages import Choice, KernelFacts
 from shaderad.diagnostics import DerivativeError, Span, error
+from shaderad.execute.kept_schedules import LaunchForm, launch_plan
 from shaderad.ir.nodes import Kernel
-from shaderad.ir.types import Access, Kind, is_differentiable, scalars
-from shaderad.lower.bindings import Lowered, Mode, Variant
+from shaderad.ir.types import Access, Kind, scalars
+from shaderad.lower.bindings import Lowered, Mode, Role, Variant
 from shaderad.lower.importable import lower_importable
 from shaderad.lower.kernels import lower_kernel
+from shaderad.lower.write.names import abbreviated
 
 if TYPE_CHECKING:
+    from shaderad.execute.prebuilt import PrebuiltKernel
     from shaderad.execute.schedule import Schedule
 
 Compile = Callable[[Sequence[Program], str], list[Code]]
@@ -82,18 +86,25 @@ class ChosenKernel:
         return frozenset(i.name for i in inputs if ".".join(i.path) in self.inputs)
 
 
-Steps = TypeVar("Steps")
-"""The steps of one mode: a tuple of entry points for a kernel, a schedule for a graph."""
 Chosen = TypeVar("Chosen", ChosenKernel, TracedGraph)
 
 
 @dataclass(frozen=True, slots=True)
-class TargetPrograms(Generic[Steps]):
+class ModePlan:
+    """The schedule of one mode, with the names of its inputs and outputs."""
+
+    schedule: Schedule
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPrograms:
     """One kernel or graph, compiled for one target."""
 
     entry_points: tuple[EntryPoint, ...]
-    """The entry points of all modes; schedules refer to them by position."""
-    by_mode: Mapping[Mode, Steps]
+    """The programs of all modes; schedules refer to them by position."""
+    by_mode: Mapping[Mode, ModePlan]
     """The modes that were built."""
     refusals: Mapping[Mode, Refusal]
     """The modes that were requested and not built."""
@@ -102,12 +113,12 @@ class TargetPrograms(Generic[Steps]):
 
 
 @dataclass(frozen=True, slots=True)
-class EntryBuild(Generic[Chosen, Steps]):
+class EntryBuild(Generic[Chosen]):
     """One kernel or graph, compiled for every target."""
 
     source: Chosen
     bounds: str
-    by_target: Mapping[str, TargetPrograms[Steps]]
+    by_target: Mapping[str, TargetPrograms]
 
     @property
     def name(self) -> str:
@@ -118,19 +129,90 @@ class EntryBuild(Generic[Chosen, Steps]):
         return self.source.span
 
 
-KernelBuild = EntryBuild[ChosenKernel, tuple[EntryPoint, ...]]
-GraphBuild: TypeAlias = EntryBuild[TracedGraph, "Schedule"]
+KernelBuild = EntryBuild[ChosenKernel]
+GraphBuild = EntryBuild[TracedGraph]
 AnyBuild = KernelBuild | GraphBuild
 
 
-def build_programs(
+class BuiltPrograms:
+    """The programs of one entry for one target, collected while its modes are scheduled."""
+
+    def __init__(self, entry: str, profile: Profile, bounds: str) -> None:
+        self.lowered: list[Lowered] = []
+        self._entry = entry
+        self._profile = profile
+        self._bounds = bounds
+        self._origins: list[tuple[str, Source | None]] = []
+        """The kernel that reports name, and the source, of each program."""
+        self._by_kernel: dict[tuple[Kernel, Choice], list[int]] = {}
+
+    def of_kernel(self, kernel: Kernel, choice: Choice) -> Sequence[int]:
+        """The dispatches of a mode of `kernel`, in order."""
+        key = (kernel, choice)
+        if key not in self._by_kernel:
+            variant = self.variant(kernel, choice)
+            lowered = lower_kernel(kernel, choice.mode, variant)
+            self._by_kernel[key] = [
+                self.number(each, kernel.reported_name, (kernel, variant)) for each in lowered
+            ]
+        return self._by_kernel[key]
+
+    def of_built(self, kernel: PrebuiltKernel, choice: Choice) -> NoReturn:
+        """A built kernel has no body to lower.
+
+        Raises:
+            CompileError: SR0753.
+        """
+        del choice
+        raise error("SR0753", kernel=kernel.name)
+
+    def number(self, lowered: Lowered, kernel: str, source: Source | None = None) -> int:
+        """The number of a program, which is added unless it is there."""
+        for k, program in enumerate(self.lowered):
+            # Reports name the kernel, so programs with sites are shared only within one.
+            if program == lowered and (self._origins[k][0] == kernel or not lowered.sites):
+                return k
+        self.lowered.append(lowered)
+        self._origins.append((kernel, source))
+        return len(self.lowered) - 1
+
+    def variant(self, kernel: Kernel, choice: Choice) -> Variant:
+        """`choice` for the target; the build's `bounds` apply to every kernel with checks."""
+        check_double(kernel, self._profile, self._entry)
+        if choice.bounds == "raise":
+            choice = replace(choice, bounds=self._bounds)
+        return variant_for(choice, self._profile)
+
+    def compiled(
+        self,
+        by_mode: Mapping[Mode, ModePlan],
+        refusals: Mapping[Mode, Refusal],
+        compile_with: Compile,
+        functions: Program | None = None,
+    ) -> TargetPrograms:
+        """The programs of the modes that were built, and the module `functions`."""
+        # Programs that only a refused mode added are left out.
+        count = max(len(plan.schedule.programs) for plan in by_mode.values())
+        lowered = self.lowered[:count]
+        programs = [each.program for each in lowered]
+        extra = [] if functions is None else [functions]
+        codes = compile_with([*programs, *extra], self._profile.name)
+        points: list[EntryPoint] = []
+        stems: list[str] = []
+        for each, code, origin in zip(lowered, codes, self._origins, strict=False):
+            stems.append(stem_of(self._entry, each.program, stems))
+            points.append(EntryPoint(each, code, stems[-1], *origin))
+        return TargetPrograms(tuple(points), by_mode, refusals, functions)
+
+
+def build_kernel(
     chosen: ChosenKernel,
     profile: Profile,
     bounds: str,
     *,
     with_forward: bool = False,
     compile_with: Compile = compile_programs,
-) -> TargetPrograms[tuple[EntryPoint, ...]]:
+) -> TargetPrograms:
     """Lowers and compiles the modes of a kernel.
 
     Raises:
@@ -139,38 +221,46 @@ def build_programs(
     """
     kernel = chosen.kernel
     check_double(kernel, profile)
-    variant = _variant(chosen, profile, bounds)
-    results = [b.type.element for b in kernel.buffers if b.access is not Access.IN]
-    lowered_by_mode, refusals = build_modes(
-        partial(lower_kernel, kernel, variant=variant),
+    programs = BuiltPrograms(kernel.name, profile, bounds)
+    facts = KernelFacts(kernel)
+    shaped = launch_shaped_names(kernel)
+    inputs = [(Role.INPUT, b.name) for b in facts.read]
+
+    def build_mode(mode: Mode) -> ModePlan:
+        choice = Choice(mode, bounds, "", shaped, frozenset(), chosen.wanted)
+        role, names = {
+            Mode.PRIMAL: (Role.COTANGENT, ()),
+            Mode.BACKWARD: (Role.COTANGENT, facts.differentiable_results),
+            Mode.FORWARD: (Role.TANGENT, chosen.wanted),
+        }[mode]
+        form = LaunchForm(choice, frozenset(names))
+        required = [*inputs, *((role, name) for name in facts.element_types if name in names)]
+        plan = launch_plan(kernel, facts, form, programs, required)
+        return ModePlan(
+            plan.schedule, tuple(map(plan_name, plan.inputs)), tuple(map(plan_name, plan.outputs))
+        )
+
+    by_mode, refusals = build_modes(
+        build_mode,
         nothing_to_differentiate(
-            is_wanted=bool(variant.wanted),
+            is_wanted=bool(chosen.wanted),
             has_float_inputs=any(kernel_inputs(kernel).values()),
-            has_float_results=any(map(is_differentiable, results)),
+            has_float_results=bool(facts.differentiable_results),
             no_results="it writes no floats",
         ),
         with_forward=with_forward,
     )
-    functions = lower_importable(kernel, variant) if variant.wanted else None
-    programs = [each.program for lowered in lowered_by_mode.values() for each in lowered]
-    if functions is not None:
-        programs.append(functions)
-    codes = iter(compile_with(programs, profile.name))
-    by_mode = {
-        mode: tuple(_entry_points((kernel, variant), lowered, codes))
-        for mode, lowered in lowered_by_mode.items()
-    }
-    return TargetPrograms(
-        tuple(point for points in by_mode.values() for point in points),
-        by_mode,
-        refusals,
-        functions,
-    )
+    functions = None
+    if chosen.wanted:
+        variant = programs.variant(kernel, Choice(Mode.PRIMAL, bounds, "", shaped, frozenset(),
+                                                  chosen.wanted))  # fmt: skip
+        functions = lower_importable(kernel, variant)
+    return programs.compiled(by_mode, refusals, compile_with, functions)
 
 
 def build_modes(
-    build_mode: Callable[[Mode], Steps], nothing: Refusal | None, *, with_forward: bool
-) -> tuple[dict[Mode, Steps], dict[Mode, Refusal]]:
+    build_mode: Callable[[Mode], ModePlan], nothing: Refusal | None, *, with_forward: bool
+) -> tuple[dict[Mode, ModePlan], dict[Mode, Refusal]]:
     """Builds the primal and the derivative modes.
 
     Args:
@@ -210,12 +300,6 @@ def launch_shaped_names(kernel: Kernel) -> frozenset[str]:
     return frozenset(b.name for b in outs if b.type.rank == rank)
 
 
-def _variant(chosen: ChosenKernel, profile: Profile, bounds: str) -> Variant:
-    shaped = launch_shaped_names(chosen.kernel)
-    choice = Choice(Mode.PRIMAL, bounds, "", shaped, frozenset(), chosen.wanted)
-    return variant_for(choice, profile)
-
-
 def variant_for(choice: Choice, profile: Profile) -> Variant:
     """`choice` on the devices of a target."""
     return Variant(
@@ -253,20 +337,10 @@ def check_double(kernel: Kernel, profile: Profile, graph: str = "") -> None:
             raise error("SR0711", None if graph else span, name=graph or name, target=profile.name)
 
 
-def _entry_points(
-    source: Source, lowered: Iterable[Lowered], codes: Iterator[Code]
-) -> Iterator[EntryPoint]:
-    name = source[0].name
-    stems: list[str] = []
-    for each in lowered:
-        stems.append(stem_of(name, each.program, stems))
-        yield EntryPoint(each, next(codes), stems[-1], name, source)
-
-
 def stem_of(owner: str, program: Program, taken: Sequence[str]) -> str:
     """The entry point's name with its owner's before it; numbered if another one has it."""
     name = program.name
-    stem = name if name.startswith(owner) else f"{owner}_{name}"
+    stem = abbreviated(name if name.startswith(owner) else f"{owner}_{name}")
     start, number = stem, 2
     while stem in taken:
         stem, number = f"{start}_{number}", number + 1

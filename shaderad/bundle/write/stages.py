@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shaderad.bundle.format.description import FILE, SCHEMA_FILE
-from shaderad.bundle.write.entry_point_fields import FileNames
 from shaderad.bundle.write.folder import write_folder
 from shaderad.bundle.write.graph_entries import TracedGraph
 from shaderad.bundle.write.header import header_text
 from shaderad.bundle.write.manifest import manifest_bytes, manifest_of
+from shaderad.bundle.write.plans import FileNames
 from shaderad.bundle.write.profiles import PROFILES, Profile
 from shaderad.bundle.write.programs import (
     AnyBuild,
@@ -28,9 +28,8 @@ from shaderad.bundle.write.programs import (
     GraphBuild,
     KernelBuild,
     Refusal,
-    Steps,
     TargetPrograms,
-    build_programs,
+    build_kernel,
 )
 from shaderad.bundle.write.validators import Validators, verdicts_of
 from shaderad.compiler.artifact import Program, library_folder
@@ -93,7 +92,7 @@ def build_entries(
     targets = {profile.name for profile in options.profiles}
     validators = Validators(expects_wgsl=options.validates and "wgsl" in targets)
     try:
-        kernel_builds = tuple(_built(k, build_programs, validators, options) for k in kernels)
+        kernel_builds = tuple(_built(k, build_kernel, validators, options) for k in kernels)
         graph_builds = _built_graphs(graphs, validators, options)
         judgements = validators.answers()
     finally:
@@ -103,7 +102,11 @@ def build_entries(
     header = f"{options.name}.h"
     manifest = manifest_of(kernel_builds, graph_builds, options.profiles, names, LIBRARY, header)
     contents = {**_library(), **_program_files(builds, names)}
-    contents[header] = header_text(manifest, options.name).encode()
+    lowered_by_file = {
+        names[target, entry, point.stem][0]: point.lowered
+        for target, entry, point in _entry_points(builds)
+    }
+    contents[header] = header_text(manifest, lowered_by_file, options.name).encode()
     contents[SCHEMA_FILE] = (Path(__file__).parents[1] / SCHEMA_FILE).read_bytes()
     if options.vets:
         code_files = (
@@ -139,13 +142,13 @@ def _built_graphs(
 
 def _built(
     source: Chosen,
-    build: Callable[..., TargetPrograms[Steps]],
+    build: Callable[..., TargetPrograms],
     validators: Validators,
     options: Options,
-) -> EntryBuild[Chosen, Steps]:
+) -> EntryBuild[Chosen]:
     """`source`, compiled for every target; validators read one target while the next compiles."""
     compile_with = partial(compile_programs, before=validators.compilation_starts)
-    by_target: dict[str, TargetPrograms[Steps]] = {}
+    by_target: dict[str, TargetPrograms] = {}
     for profile in options.profiles:
         options.tell(f"{source.name} for {profile.name}")
         programs = build(

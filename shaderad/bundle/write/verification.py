@@ -102,7 +102,7 @@ def _verifications(
 
 def _for_target(manifest: Manifest, target: str) -> Manifest:
     """`manifest`, reduced in place to one target."""
-    for entry in (*manifest.kernels, *manifest.graphs):
+    for entry in manifest.entries:
         for other in entry.targets.keys() - {target}:
             del entry.targets[other]
     return manifest

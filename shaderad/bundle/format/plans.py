@@ -1,18 +1,15 @@
-"""The graphs of `manifest.json` as data: plans over symbolic sizes; see docs/plans.md.
+"""The plans of `manifest.json`: programs, and commands over symbolic sizes; see docs/plans.md.
 
-Numbers that depend on sizes are expressions of bundle/size_text.py. The buffers of a plan are
-numbered: inputs first, then intermediate values and results.
+Numbers that depend on sizes are expressions of size_text.py. The buffers of a plan are numbered:
+inputs first, then intermediate values and results.
 """
 
 from __future__ import annotations
-
-from typing import Annotated, Literal
 
 import msgspec
 
 from shaderad.bundle.format.description import (
     BindingPlace,
-    BoundsName,
     FeatureName,
     Name,
     NoDerivative,
@@ -20,53 +17,12 @@ from shaderad.bundle.format.description import (
     SiteEntry,
     SizeText,
     Slot,
+    StrategyName,
     Threads,
     Word,
 )
 from shaderad.compiler.artifact import BindingAccess
-
-
-class TreeEntry(msgspec.Struct, omit_defaults=True):
-    """An argument or result: an array, or a container of arrays."""
-
-    kind: Literal["array", "size", "number", "value", "tuple", "list", "dict", "named tuple"]
-    index: Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)] = -1
-    """For an array, its position in `inputs` or `outputs`."""
-    size: SizeText = 0
-    value: Name | bool | None = None
-    """For a number, its Python text; floats have a point or exponent."""
-    name: Name = ""
-    """For a named tuple, its class."""
-    names: list[Name] = []
-    parts: list[TreeEntry] = []
-
-
-class GraphParameter(msgspec.Struct, omit_defaults=True):
-    """A parameter of the Python function; values are compiled in and not passed."""
-
-    name: Name
-    tree: TreeEntry
-    default: TreeEntry | None = None
-    """The default: numbers for calls that omit the parameter."""
-
-
-class GraphArray(msgspec.Struct):
-    """An input or output array of a graph."""
-
-    name: Name
-    type: Name
-    """The element type: a key of `types`."""
-    shape: list[SizeText]
-    """The extents; a number is the same in every call."""
-    is_differentiable: bool
-    """True if derivatives by this input, or of this output, are built."""
-
-
-class Assumptions(msgspec.Struct):
-    """Conditions on the sizes of a call."""
-
-    equal: list[tuple[SizeText, SizeText]]
-    positive: list[SizeText]
+from shaderad.lower.bindings import Role
 
 
 class BindingEntry(msgspec.Struct):
@@ -77,12 +33,14 @@ class BindingEntry(msgspec.Struct):
     name: Name
     place: BindingPlace
     access: BindingAccess
-    is_report: bool
-    """True if the host provides the buffer; others belong to the plan."""
+    role: Role
+    """The host provides the buffer of the role ``report``; others belong to the plan."""
+    members: list[Name]
+    """The arrays of the kernel in the buffer; with several, words tell where each begins."""
 
 
-class WordsEntry(msgspec.Struct):
-    """The constant buffer of a program."""
+class ParameterWords(msgspec.Struct):
+    """The constant buffer of a program; its size is rounded up to a multiple of 16 bytes."""
 
     slot: Slot
     """The slot in the Slang text; hosts bind by `place`."""
@@ -92,8 +50,8 @@ class WordsEntry(msgspec.Struct):
     """The names of its 32-bit words; the commands of a plan give the values."""
 
 
-class ProgramEntry(msgspec.Struct):
-    """One entry point of a graph."""
+class ProgramEntry(msgspec.Struct, omit_defaults=True):
+    """One entry point."""
 
     name: Name
     """The name in plans."""
@@ -109,9 +67,22 @@ class ProgramEntry(msgspec.Struct):
     """Features that the device must have."""
     compiler_options: list[Name]
     """HLSL: the options that dxc needs."""
-    parameters: WordsEntry
+    parameters: ParameterWords
     resources: list[BindingEntry]
     sites: list[SiteEntry]
+    strategies: dict[Name, StrategyName] = {}
+    """How each gradient is summed: ``exclusive`` stores, ``uniform`` sums over threads first,
+    ``scattered`` adds atomically."""
+
+
+class UniformWordEntry(msgspec.Struct):
+    """One word of a uniform, which the caller gives.
+
+    Scalars stand in the order of the type: half as a float, double as two words, bool as 0 or 1.
+    """
+
+    uniform: Name
+    index: Number
 
 
 class LetCommand(msgspec.Struct, tag="let", tag_field="do"):
@@ -127,7 +98,7 @@ class RunCommand(msgspec.Struct, tag="run", tag_field="do", omit_defaults=True):
     program: Name
     bind: dict[Name, Number]
     """Buffers, by resource of the program; the host binds reports."""
-    words: list[SizeText]
+    words: list[SizeText | UniformWordEntry]
     groups: SizeText
     """Workgroups, in rows of at most ``$group_limit``."""
     if_positive: SizeText = 1
@@ -198,6 +169,8 @@ class PlanEntry(msgspec.Struct):
     """The commands that compute the outputs of one mode."""
 
     inputs: list[Name]
+    """Inputs of the entry, then ``x tangent`` or ``y cotangent``, then Min and Max arrays of a
+    kernel as the primal left them, if a derivative reads them."""
     outputs: list[PlanOutput]
     aligned_inputs: list[Number]
     """Inputs that must begin at offset 0 of their buffers."""
@@ -206,7 +179,7 @@ class PlanEntry(msgspec.Struct):
 
 
 class PlansEntry(msgspec.Struct, omit_defaults=True):
-    """The plans of one graph for one target."""
+    """The programs and plans of one entry for one target."""
 
     programs: list[ProgramEntry]
     primal: PlanEntry
@@ -214,22 +187,5 @@ class PlansEntry(msgspec.Struct, omit_defaults=True):
     forward: PlanEntry | None = None
     no_backward: NoDerivative | None = None
     no_forward: NoDerivative | None = None
-
-
-class GraphEntry(msgspec.Struct):
-    """One graph."""
-
-    name: Name
-    file: Name
-    """The Python file, without folder."""
-    line: Number
-    bounds: BoundsName
-    """The effect of an index out of range: reported, ignored, or not checked."""
-    sizes: list[Name]
-    """The names of the extents that the shapes of a call determine."""
-    assumes: Assumptions
-    parameters: list[GraphParameter]
-    inputs: list[GraphArray]
-    outputs: list[GraphArray]
-    result: TreeEntry
-    targets: dict[Name, PlansEntry]
+    functions: Name = ""
+    """The Slang module of the functions of a kernel, for other shaders to import."""

@@ -1,32 +1,37 @@
-"""Graphs that were planned and compiled before: their inputs, outputs and schedules.
+"""Kernels and graphs of a folder that `shaderad build` wrote: their plans, in place of a body.
 
-Where a graph is run or differentiated, one of these stands for it as it would for its nodes.
-Invariant: what a build did not make is refused, never replaced by something close to it.
+Where a graph is run or differentiated, one of these stands for it as it would for its nodes; a
+launch takes its schedule from the folder. Invariant: what a build did not make is refused, never
+replaced by something close to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from shaderad.arrays.arrays import Array, zeros
-from shaderad.device.devices import Device
-from shaderad.device.prebuilt import NOT_BUILT, Entry, Offer
-from shaderad.device.stages import Stage
+from shaderad.device.prebuilt import NOT_BUILT, Entry, Offer, used_of_build
 from shaderad.diagnostics import CompileError, Error, error
-from shaderad.execute.schedule import Schedule, storage_bytes
-from shaderad.ir import sizes
+from shaderad.execute.schedule import LaunchPlan, storage_bytes
+from shaderad.ir import nodes, sizes
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Lowered, Mode
+
+if TYPE_CHECKING:
+    from shaderad.device.devices import Device
+    from shaderad.device.stages import Choice, Stage
+    from shaderad.execute.schedule import Schedule
 
 Flags = tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltProgram:
-    """One program of a graph, and the user's kernel that its reports name, or nothing."""
+    """One program of a plan, and the user's kernel that its reports name, or nothing."""
 
     lowered: Lowered
     kernel: str
@@ -36,13 +41,13 @@ class BuiltProgram:
 class BuiltPlan:
     """The plan of one mode, and its programs in the order of the schedule's."""
 
-    schedule: Schedule
+    plan: LaunchPlan
     programs: tuple[BuiltProgram, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltPlans:
-    """The plans of one graph for one target."""
+    """The plans of one kernel or graph for one target."""
 
     by_mode: Mapping[Mode, BuiltPlan]
     why_not: Mapping[Mode, str]
@@ -50,24 +55,28 @@ class BuiltPlans:
 
     def offer(self, mode: Mode) -> Offer[BuiltPlan] | str:
         """The plan of a mode, or why there is none."""
-        found = self.by_mode.get(mode)
-        if found is None:
+        plan = self.by_mode.get(mode)
+        if plan is None:
             return self.why_not.get(mode, NOT_BUILT)
-        return Offer(found, [one.lowered for one in found.programs])
+        return Offer(plan, [program.lowered for program in plan.programs])
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltGraph:
-    """A graph of a folder that `shaderad build` wrote."""
+class BuiltEntry:
+    """A kernel or graph of a folder that `shaderad build` wrote."""
 
     name: str
     folder: str
     by_target: Mapping[str, BuiltPlans]
     wanted: Mapping[str, bool]
-    """By input, in order: whether there are derivatives by it."""
+    """By input, in order: true if there are derivatives by it."""
 
-    def scheduled(self, mode: Mode, device: Device) -> tuple[Schedule, list[Stage]]:
-        """The schedule and programs of the first target that the device runs.
+    def has(self, mode: Mode) -> bool:
+        """True if any target has a plan of `mode`."""
+        return any(mode in plans.by_mode for plans in self.by_target.values())
+
+    def planned(self, mode: Mode, device: Device) -> tuple[LaunchPlan, list[Stage]]:
+        """The plan and programs of the first target that the device runs.
 
         Raises:
             DeviceError: SR0724, where no target of the build runs on the device.
@@ -76,15 +85,59 @@ class BuiltGraph:
         """
         offers = {target: plans.offer(mode) for target, plans in self.by_target.items()}
         refusal: Error | None = None
-        for plan in Entry(self.name, self.folder, mode, offers).serving(device.capabilities):
+        for built in Entry(self.name, self.folder, mode, offers).serving(device.capabilities):
             try:
-                return plan.schedule, [
-                    device.stages.compiled(p.lowered, p.kernel) for p in plan.programs
+                return built.plan, [
+                    device.stages.compiled(p.lowered, p.kernel) for p in built.programs
                 ]
             except CompileError as failure:
                 refusal = refusal or failure  # naga may take the code of another target.
         assert refusal is not None
         raise refusal
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PrebuiltKernel(nodes.Kernel):
+    """A kernel of a folder that `shaderad build` wrote."""
+
+    built: BuiltEntry
+    bounds: str
+    """The treatment of indices out of range, decided when the kernel was built."""
+    launch_shaped: frozenset[str]
+    """Out arrays that its code takes to have the launch's shape."""
+
+    def check(self, choice: Choice) -> None:
+        """Checks that the folder has what a launch asks for.
+
+        Raises:
+            ShapeError: SR0726 to SR0728, where the code was compiled for something else.
+            DerivativeError: SR0748, where not all that is asked of a derivative was built.
+        """
+        options = {
+            "bounds": (choice.bounds, self.bounds),
+            "checks": (choice.checks or None, None),
+        }
+        for name, (asked, built) in options.items():
+            if asked != built:
+                raise error("SR0726", kernel=self.name, name=name, found=repr(asked),
+                            wanted=repr(built))  # fmt: skip
+        for name in sorted(choice.launch_shaped ^ self.launch_shaped):
+            raise error("SR0727", kernel=self.name, name=name)
+        for name in sorted(choice.device_uniforms):
+            raise error("SR0728", kernel=self.name, name=name)
+        if choice.mode is not Mode.PRIMAL and self.built.has(choice.mode):
+            path_by_name = {x.name: x.path for x in (*self.buffers, *self.uniforms)}
+            for name in sorted(choice.wanted):
+                if not self.built.wanted[name]:
+                    path = ".".join(path_by_name[name])
+                    raise error("SR0748", kernel=self.name, name=path)
+
+
+def used(kernel: nodes.Kernel) -> AbstractContextManager[None]:
+    """Blames the folder of `kernel`, where it is from one, for what goes wrong on a device."""
+    if isinstance(kernel, PrebuiltKernel):
+        return used_of_build(kernel.name, kernel.built.folder)
+    return nullcontext()
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +149,7 @@ class PrebuiltGraph(Graph):
     tangents likewise.
     """
 
-    built: BuiltGraph
+    built: BuiltEntry
     mode: Mode = Mode.PRIMAL
 
     @cached_property
@@ -142,7 +195,7 @@ class PrebuiltGraph(Graph):
             DerivativeError: SR0748, where another is.
         """
         built, found = self.built, list[bool]()
-        is_built = any(mode in plans.by_mode for plans in built.by_target.values())
+        is_built = built.has(mode)
         rows = zip(self.inputs, asked, built.wanted.items(), strict=True)
         for value, is_asked, (name, is_wanted) in rows:
             if is_wanted:
@@ -181,19 +234,6 @@ class PrebuiltPart(Graph):
     """By input of the whole; the others are zero."""
     chosen: tuple[int, ...]
     """Outputs of the whole."""
-
-    def filled(
-        self, given: Sequence[Array], known: Mapping[str, int], device: Device
-    ) -> list[Array]:
-        """The inputs of the whole."""
-        remaining = iter(given)
-
-        def zero(value: Value) -> Array:
-            shape = tuple(sizes.evaluate(extent, known) for extent in value.shape)
-            return zeros(device, value.element, shape)
-
-        pairs = zip(self.whole.inputs, self.is_given, strict=True)
-        return [next(remaining) if one else zero(v) for v, one in pairs]
 
 
 def check_results(schedule: Schedule, size_by_name: Mapping[str, int]) -> None:
