@@ -1,8 +1,8 @@
 """One element of a value, as an expression of the kernel IR over the elements of stored values.
 
-Layout nodes turn positions into positions, elementwise nodes substitute expressions; what is
-stored is read. Invariant: one value at one position is one expression object, so that nothing is
-computed twice; and what stands on one side of a choice is evaluated on that side alone.
+Layout nodes map positions, elementwise nodes substitute expressions, stored values are read.
+Invariant: one value at one position is one expression object, so that nothing is computed twice;
+and each side of a choice is evaluated on that side alone.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from shaderad.rules.expressions import substitute
 
 Request = tuple[Value, Indices]
 Steps = Generator[Request, Expr, Expr]
-"""The elements that a rule asks for, one after the other, and the element that it returns."""
+"""A rule as a coroutine: it yields requests, receives their elements, and returns its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The shape of a stored value to a gather that reports, which may read it behind reshapes."""
+    """The shape in which a checked gather reads a stored value, which may lie behind reshapes."""
 
     shape: Shape
     span: Span
@@ -48,14 +48,14 @@ Read = Callable[[Value, Indices, View | None], Expr]
 
 
 def base_of(value: Value) -> Value:
-    """The value whose memory `value` is: a reshape moves nothing."""
+    """The value that shares its memory with `value`, behind all reshapes: these move nothing."""
     while isinstance(value.producer, arrays.Reshape):
         value = value.producer.operands[0]
     return value
 
 
 class Elements:
-    """The elements that one kernel computes."""
+    """The elements that one kernel computes, as expressions."""
 
     def __init__(
         self, positions: Positions, is_stored: Callable[[Value], bool], read: Read
@@ -63,34 +63,35 @@ class Elements:
         self.positions = positions
         self._is_stored = is_stored
         self._read = read
-        self._found: dict[Request, Expr] = {}
+        self._expr_by_request: dict[Request, Expr] = {}
 
     def at(self, value: Value, indices: Indices) -> Expr:
         """The element of `value` at `indices`; no recursion, graphs are deep."""
         stack: list[tuple[Request, Steps]] = []
         request: Request | None = (value, indices)
-        given: Expr | None = None
+        element: Expr | None = None
         while True:
             if request is not None:
-                given = self._known(request)
-                if given is None:
+                element = self._available(request)
+                if element is None:
                     stack.append((request, self._steps(*request)))
             if not stack:
-                assert given is not None
-                return given
+                assert element is not None
+                return element
             own, steps = stack[-1]
             try:
-                request = next(steps) if given is None else steps.send(given)
-                given = None
+                request = next(steps) if element is None else steps.send(element)
+                element = None
             except StopIteration as end:
-                given = self._found[own] = end.value
+                element = self._expr_by_request[own] = end.value
                 request = None
                 stack.pop()
 
-    def _known(self, request: Request) -> Expr | None:
-        if request not in self._found and self._is_stored(request[0]):
-            self._found[request] = self._read(*request, None)
-        return self._found.get(request)
+    def _available(self, request: Request) -> Expr | None:
+        """The element if it is stored or was computed before."""
+        if request not in self._expr_by_request and self._is_stored(request[0]):
+            self._expr_by_request[request] = self._read(*request, None)
+        return self._expr_by_request.get(request)
 
     def _steps(self, value: Value, at: Indices) -> Steps:
         return _RULES[type(value.producer)](self, value.producer, at)
@@ -165,8 +166,8 @@ class Elements:
                 tests.append(self._test(ops.EQ, rest, constant(0)))
             tests.append(self._test(ops.LT, moved, constant(extent)))
             inner.append(moved)
-        found = yield x, tuple(inner)
-        return _where(tests, found, c.zero(x.element))
+        element = yield x, tuple(inner)
+        return _where(tests, element, c.zero(x.element))
 
     def concatenate(self, node: arrays.Concatenate, at: Indices) -> Steps:
         axis = node.axis
@@ -177,11 +178,11 @@ class Elements:
             part = yield x, (*at[:axis], moved, *at[axis + 1 :])
             start = sizes.add(start, x.shape[axis])
             parts.append((self._test(ops.LT, at[axis], constant(start)), part))
-        found = parts.pop()[1]
+        element = parts.pop()[1]
         for test, part in reversed(parts):
             assert test is not None
-            found = _where([test], part, found)
-        return found
+            element = _where([test], part, element)
+        return element
 
     # -- by index array --------------------------------------------------------------------
 
@@ -189,14 +190,14 @@ class Elements:
         x, *index = node.operands
         rank = len(index[0].shape)
         inner: list[Position] = []
-        for one in index:
-            position = yield one, at[:rank]
+        for positions in index:
+            position = yield positions, at[:rank]
             inner.append(self.positions.of(position))
         rest = at[rank:]
         if node.is_reported:
             return self._checked(node, inner, rest)
-        found = yield x, (*inner, *rest)
-        return _where(self._in_range(inner, x.shape), found, c.zero(x.element))
+        element = yield x, (*inner, *rest)
+        return _where(self._in_range(inner, x.shape), element, c.zero(x.element))
 
     def _checked(self, node: arrays.Gather, inner: list[Position], rest: Indices) -> Expr:
         """A read of memory that reports positions out of range."""
@@ -222,8 +223,8 @@ class Elements:
         return c.apply(op, self.positions.expr(a), self.positions.expr(b))
 
 
-def _where(tests: Iterable[Expr], found: Expr, otherwise: Expr) -> Expr:
-    """`found` where all tests hold; it is evaluated nowhere else."""
+def _where(tests: Iterable[Expr], value: Expr, otherwise: Expr) -> Expr:
+    """`value` where all tests hold; it is evaluated nowhere else."""
     condition: Expr | None = None
     for test in tests:
         if condition is None:
@@ -231,9 +232,9 @@ def _where(tests: Iterable[Expr], found: Expr, otherwise: Expr) -> Expr:
         else:
             condition = nodes.Logical(type=BOOL, is_and=True, left=condition, right=test)
     if condition is None:
-        return found
+        return value
     return nodes.Conditional(
-        type=found.type, condition=condition, if_true=found, if_false=otherwise
+        type=value.type, condition=condition, if_true=value, if_false=otherwise
     )
 
 
@@ -251,4 +252,4 @@ _RULES: Mapping[type[Any], Callable[[Elements, Any, Indices], Steps]] = {
     arrays.Gather: Elements.gather,
 }
 FUSED = frozenset(_RULES)
-"""Nodes whose elements are computed where they are used."""
+"""Types of the nodes whose elements can be computed where they are used."""

@@ -1,10 +1,10 @@
 """Elementwise work that follows reductions and scans -> their epilogues.
 
-An elementwise node that alone reads a result, such as one that takes a number of a pair, is stored
-in place of the result. Likewise a kernel that alone reads a scan of one row: each element, or
-always the one before, where the kernel stores its own or at the mirror image of that. The kernel
-needs no dispatch then, and the scan no memory.
-Invariant: the stored values are the same, and nothing that they read is written later than before.
+An elementwise node that is the only reader of a result, such as one that selects a field of pairs,
+is stored in place of the result. So is a kernel that is the only reader of a scan of one row, if it
+reads element ``i``, or always ``i - 1``, and stores at ``i`` or at the mirror image of that: the
+kernel then needs no dispatch, and the scan no memory.
+Invariant: the same values are stored, and each of them after everything that it reads.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _TOTAL = "total"
 
 
 def fused_onto_passes(graph: Graph) -> dict[Value, arrays.Elementwise]:
-    """By the result of a pass, the elementwise node whose result is stored in its place."""
-    kept = set(graph.outputs)
+    """Elementwise nodes that are stored in place of the result of a pass, by that result."""
+    outputs = set(graph.outputs)
     counts = Counter(v for node in graph.nodes for v in set(node.operands))
     return {
         node.operands[0]: node
@@ -40,7 +40,7 @@ def fused_onto_passes(graph: Graph) -> dict[Value, arrays.Elementwise]:
         if isinstance(node, arrays.Elementwise)
         and _reads_a_pass(node)
         and counts[node.operands[0]] == 1
-        and node.operands[0] not in kept
+        and node.operands[0] not in outputs
     }
 
 
@@ -69,7 +69,7 @@ def with_epilogues(
 
     Args:
         steps: A whole plan, in order.
-        outputs: The values that are stored for others.
+        outputs: The stored values that the graph returns.
         is_stored: True for values that have memory.
         read_limit: Values that a step may read.
     """
@@ -86,7 +86,7 @@ def with_epilogues(
     for step in steps:
         scan, fused = next(_fused(step, scans, is_stored, read_limit), (None, step))
         if scan is not None:
-            # The scan runs where the kernel did: by then all that either reads has been written.
+            # The scan runs where the kernel did: by then the values that both read are written.
             joined.remove(scan)
         joined.append(fused)
     return tuple(joined)
@@ -95,7 +95,7 @@ def with_epilogues(
 def _fused(
     step: Step, scans: Mapping[Value, RunPass], is_stored: IsStored, read_limit: int
 ) -> Iterator[tuple[RunPass, RunPass]]:
-    """Scans that `step` reads, each with the scan that stores what `step` would."""
+    """Scans that `step` reads, each with the scan that has `step` as its epilogue."""
     if not isinstance(step, RunKernel) or len(step.writes) != 1:
         return
     (value,) = step.writes
@@ -132,17 +132,17 @@ def _epilogue(
     written = writer.written(results)
     reader = writer.finish("epilogue", written.body, ())
     uniforms = (*scan.producer.kernel.uniforms, *reader.kernel.uniforms)
-    known = {writer.index_names[0]: INT, **{u.name: u.type for u in uniforms}}
-    return Epilogue(value, _function(written, total.type, known), reader, is_mirrored, is_exclusive)
+    types = {writer.index_names[0]: INT, **{u.name: u.type for u in uniforms}}
+    return Epilogue(value, _function(written, total.type, types), reader, is_mirrored, is_exclusive)
 
 
-def _function(written: Written, total: Type, known: Mapping[str, Type]) -> Function:
-    """The function of a total and of the names in `known` that its statements read."""
+def _function(written: Written, total: Type, type_by_name: Mapping[str, Type]) -> Function:
+    """The function of a total and of those names in `type_by_name` that its statements read."""
     (value,) = written.values
     body = (*written.body, nodes.Return(value=value))
     parts = list(walk.all_expressions(body))
     read = {e.name for e in parts if isinstance(e, nodes.Var)}
-    types = {_TOTAL: total, **{name: t for name, t in known.items() if name in read}}
+    types = {_TOTAL: total, **{name: t for name, t in type_by_name.items() if name in read}}
     return Function(
         name="epilogue",
         parameters=tuple(Parameter(name=name, type=t) for name, t in types.items()),

@@ -14,7 +14,7 @@ from shaderad.rules.expressions import in_order, operands
 
 
 class Expressions:
-    """Expressions that have been seen, each once; it keeps them, so that no id is given twice."""
+    """Interns expressions. Keeps every expression it is given, so that no `id` is used twice."""
 
     def __init__(self) -> None:
         self._number_by_key: dict[Hashable, int] = {}
@@ -23,7 +23,7 @@ class Expressions:
         self._kept: list[Expr] = []
 
     def number(self, e: Expr) -> int:
-        """Equal for expressions that say the same, wherever in the source they stand."""
+        """A number for `e`: equal for structurally equal expressions, wherever they stand."""
         self._kept.append(e)
         for part in in_order(e):
             if id(part) not in self._number_by_id:
@@ -31,7 +31,7 @@ class Expressions:
         return self._number_by_id[id(e)]
 
     def shared(self, e: Expr) -> Expr:
-        """`e`, with one object for all parts that say the same, in this and in earlier ones."""
+        """`e` with one object for all structurally equal parts, those of earlier calls included."""
         return self._first[self.number(e)]
 
     def _number(self, part: Expr) -> int:
@@ -67,11 +67,11 @@ _kept: OrderedDict[Hashable, Graph] = OrderedDict()
 def shared_graph(graph: Graph) -> Graph:
     """The kept graph that equals `graph`, source lines included; else `graph` itself."""
     key = _Keys().graph(graph)
-    kept = _kept.setdefault(key, graph)
+    shared = _kept.setdefault(key, graph)
     _kept.move_to_end(key)
     if len(_kept) > _KEPT_GRAPHS:
         _kept.popitem(last=False)
-    return kept
+    return shared
 
 
 class _Keys:

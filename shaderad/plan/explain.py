@@ -1,7 +1,7 @@
 """A plan -> a text of its dispatches and their memory; graphs -> a picture (DOT, SVG or HTML).
 
 In a picture each graph is a panel, side by side. Graphviz draws where it is installed; else nodes
-stand in layers, each below what it needs.
+stand in layers, each below its operands.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Memory:
     """Bytes that a run needs besides its inputs, at known sizes."""
 
     live: int
-    """The most that is needed at one time."""
+    """The maximum in use at one time."""
     results: int
     between: int
-    """Memory of values on the way, which serves again afterwards."""
+    """Memory of intermediate values, which later runs use again."""
 
 
 def explain(
@@ -79,11 +79,11 @@ class _Text:
         for number, step in enumerate(steps, start=1):
             reads = ", ".join(self._name(v) for v in dict.fromkeys(step.reads)) or "nothing"
             writes = ", ".join(self._stored(v) for v in step.writes)
-            yield f"{indent}{number}. {self._what(step)}: {reads} -> {writes}"
+            yield f"{indent}{number}. {self._description(step)}: {reads} -> {writes}"
             if isinstance(step, Repeat | RepeatWhile):
                 yield from self._steps(step.body.steps, indent + "   ")
 
-    def _what(self, step: Step) -> str:
+    def _description(self, step: Step) -> str:
         match step:
             case RunKernel(work=work):
                 accesses = {work.kernel.buffer(name).access for name, _ in work.writes}
@@ -104,7 +104,7 @@ class _Text:
         name, epilogue = step.producer.kernel.name, step.epilogue
         is_read = name in ("input", "map_elements") and len(step.producer.reads) == 1
         fused = "" if is_read else f" of {name}"
-        # What a pass makes of its own results alone is no work of its own.
+        # An epilogue that reads nothing but the result of its pass is part of the pass.
         is_shown = epilogue is not None and epilogue.reader is not None
         end = f", then {kernel_name(step.result)}" if is_shown else ""
         over = self._shape(step.node.operands[0].shape)
@@ -204,21 +204,21 @@ class _Numbered:
                 self.edges.append((source, target))
 
     def layers(self) -> list[list[int]]:
-        """Boxes by the longest way to them; within a layer, below what they need."""
+        """Boxes by the longest path to them; within a layer, below the mean of their operands."""
         depth = [0] * len(self.boxes)
         for source, target in self.edges:  # operands come before users
             depth[target] = max(depth[target], depth[source] + 1)
-        found: list[list[int]] = [[] for _ in range(max(depth, default=-1) + 1)]
+        layers: list[list[int]] = [[] for _ in range(max(depth, default=-1) + 1)]
         for k, at in enumerate(depth):
-            found[at].append(k)
+            layers[at].append(k)
         place: dict[int, float] = {}
-        for layer in found:
+        for layer in layers:
             for k in layer:
                 above = [place[source] for source, target in self.edges if target == k]
                 place[k] = sum(above) / len(above) if above else float(k)
             layer.sort(key=lambda k: place[k])
             place.update((k, float(position)) for position, k in enumerate(layer))
-        return found
+        return layers
 
 
 # -- DOT --------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Values of one shape -> one kernel of the kernel IR, each thread of which computes an element.
 
-The kernel reads stored values, whose lifetime is the plan's business, and takes sizes as int
-uniforms, so that it is compiled once for all sizes.
+The kernel reads stored values, and takes sizes as int uniforms, so that it is compiled once for all
+sizes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ IsStored = Callable[[Value], bool]
 """True for values that have memory."""
 
 Bound = Callable[[Indices, View | None], Expr]
-"""The elements of a value that is no array of the kernel."""
+"""Computes the elements of a value that no array of the kernel holds, such as a carry."""
 
 Seen = tuple[Value, Shape]
 """A stored value, and the shape under which it is read."""
@@ -49,7 +49,7 @@ class PlanKernel:
     kernel: nodes.Kernel
     dim: Shape
     reads: tuple[tuple[str, Value], ...]
-    """Single elements are uniforms of the kernel, everything else its arrays."""
+    """Values of one element are uniforms of the kernel, all others its arrays."""
     writes: tuple[tuple[str, Value], ...]
     shapes: tuple[tuple[str, Shape], ...]
     """The shape of each array as the kernel indexes it."""
@@ -65,7 +65,7 @@ class PlanKernel:
 
 @dataclass
 class _Facts:
-    """How a kernel reads its arrays, known after a trial."""
+    """How a kernel reads its arrays, collected while its body is written on trial."""
 
     ways: dict[Seen, set[str]] = field(default_factory=dict[Seen, set[str]])
     """For each array: ``own`` at the thread's own index, ``at`` elsewhere, ``checked`` where
@@ -85,7 +85,7 @@ def write_kernel(
     body: Body,
     outputs: Sequence[tuple[str, Value, Access]],
 ) -> PlanKernel:
-    """The kernel of `body` over threads of `shape`; `outputs` are what it writes."""
+    """The kernel of `body` over threads of `shape`; `outputs` are the arrays that it writes."""
     trial = Writer(shape, is_stored, None)
     body(trial)
     trial.facts.is_flat = len(shape) != 1 and not trial.asks_index and not trial.needs_axes
@@ -94,13 +94,13 @@ def write_kernel(
 
 
 def row_writer(shape: Shape, is_stored: IsStored, beside: PlanKernel) -> Writer:
-    """Writes for threads of one axis what becomes part of another kernel, whose names it knows."""
+    """A writer of statements that join the kernel `beside`, for threads of one axis."""
     facts = _Facts(ways=defaultdict(lambda: {"at"}))
     return Writer(shape, is_stored, facts, beside)
 
 
 class Writer:
-    """One kernel while it is written."""
+    """Builds one kernel: its arrays, uniforms, index and statements."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Writer:
 
     def _own_position(self) -> Indices:
         if self._known is None or self._known.is_flat:
-            # Stand-ins that tell the thread's own index; nothing asks for their values.
+            # Placeholders that identify the thread's own index; their values are not used.
             names = [c.variable(f"own{axis}", INT) for axis in range(len(self.shape))]
         elif self._is_flat:
             return tuple(self.positions.unravelled(self.positions.of(self.index()[0]), self.shape))
@@ -148,7 +148,7 @@ class Writer:
         )
 
     def _join(self, other: PlanKernel) -> None:
-        """Shares what the kernel of `other` reads, where it is read by number."""
+        """Reuses the uniforms of `other`, and those of its arrays that have one axis."""
         buffers = {b.name: b for b in other.kernel.buffers}
         uniforms = {u.name: u for u in other.kernel.uniforms}
         for name, value in other.reads:
@@ -160,7 +160,7 @@ class Writer:
 
     @property
     def mirrored(self) -> Indices:
-        """Along one axis, the position that is as far from the end as the own from the start."""
+        """The mirror image ``n - 1 - i`` of the own position ``i``, along the one axis."""
         (own,), (extent,) = self.own, self.shape
         return (add(constant(sizes.subtract(extent, 1)), times(own, -1)),)
 
@@ -168,18 +168,18 @@ class Writer:
         """The Index names as expressions."""
         return tuple(c.variable(n, INT) for n in self.index_names)
 
-    def values(self, wanted: Sequence[Value], at: Indices | None = None) -> list[Expr]:
-        """Elements of `wanted` at the thread's own index, or elsewhere."""
-        return [self.elements.at(v, self.own if at is None else at) for v in wanted]
+    def values(self, values: Sequence[Value], at: Indices | None = None) -> list[Expr]:
+        """The elements of `values` at `at`, by default the thread's own index."""
+        return [self.elements.at(v, self.own if at is None else at) for v in values]
 
-    def written(self, wanted: Sequence[Expr], prefix: str = "t") -> Written:
-        """`wanted` as statements and short expressions."""
-        written = write(wanted, prefix)
+    def written(self, values: Sequence[Expr], prefix: str = "t") -> Written:
+        """Statements that compute `values`, and short expressions for their results."""
+        written = write(values, prefix)
         self.local_types.update(written.local_types)
         return written
 
     def bind(self, value: Value, element: Bound) -> None:
-        """Says what the elements of `value` are."""
+        """Lets `element` compute the elements of `value`."""
         self._bound[value] = element
 
     def indices_in(self, value: Value, at: Indices) -> tuple[Expr, ...]:
@@ -195,13 +195,13 @@ class Writer:
 
     @property
     def needs_axes(self) -> bool:
-        """True if an array that a guarded read gives its axes is read at the own index, too."""
+        """True if an array is read at the own index and, by its axes, in checked reads."""
         return any({"own", "checked"} <= ways for ways in self.facts.ways.values())
 
     # -- reading ---------------------------------------------------------------------------
 
     def read(self, value: Value, at: Indices, view: View | None = None) -> Expr:
-        """An element of a stored value, guarded where a view is given."""
+        """An element of a stored value; checked if there is a view."""
         if value in self._bound:
             return self._bound[value](at, view)
         if view is None and sizes.product(value.shape) == 1:
@@ -239,7 +239,7 @@ class Writer:
         return self._buffers[seen]
 
     def _rank(self, seen: Seen) -> int:
-        """As many axes as the array is seen with where its reads name them, else 1."""
+        """The axes of an array in the kernel: those of its shape if reads name them, else 1."""
         if self._known is None:
             return 1
         ways, shape = self._known.ways[seen], seen[1]
@@ -271,7 +271,8 @@ class Writer:
             name=name,
             index_names=self.index_names,
             parameters=tuple(
-                nodes.KernelParameter(name=one.name, type=one.type) for one in (*buffers, *uniforms)
+                nodes.KernelParameter(name=resource.name, type=resource.type)
+                for resource in (*buffers, *uniforms)
             ),
             buffers=buffers,
             uniforms=uniforms,
@@ -294,7 +295,7 @@ class Writer:
         return max(1, len(value.shape)) if len(value.shape) <= RANK_LIMIT else 1
 
     def _may_report(self, body: Sequence[Stmt]) -> bool:
-        """True if anything can go wrong: positions are in range but where gathers check them."""
+        """True if a thread can report an error; only checked gathers may read out of range."""
         is_limited = any(
             isinstance(s, nodes.While) and s.limit is not None for s in walk.statements(body)
         )
@@ -319,7 +320,7 @@ def cluster(values: Sequence[Value], is_stored: IsStored) -> PlanKernel:
 
 
 def kernel_name(value: Value) -> str:
-    """The name of a kernel that computes `value`: its last op, or its last move."""
+    """The name of a kernel that computes `value`: its last op, function or layout node."""
     node = value.producer
     if not isinstance(node, arrays.Elementwise):
         return "input" if node is None else type(node).__name__.lower()

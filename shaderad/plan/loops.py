@@ -1,8 +1,8 @@
 """Loops whose body is elementwise in the carries -> kernels with the loop inside.
 
 One kernel for each shape among the results: a thread carries its own element of the carries of
-that shape, and all of those of shape (), which every thread computes for itself. Invariant: a
-loop that becomes kernels reads no other thread's carry; `None` says that it would.
+that shape, and all of those of shape (), which every thread computes for itself. Invariant: no
+thread reads the carry of another one; a loop whose body would do that repeats a plan instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COUNT = "count"
 
 
 class _ReadsOthers(Exception):
-    """A thread would need the carry of another one, or a row of more axes than arrays have."""
+    """A thread would read the carry of another one, or a row of more axes than arrays have."""
 
 
 def loop_kernels(
@@ -55,14 +55,14 @@ def loop_kernels(
 
 
 def _fits_inside(inner: Node) -> bool:
-    """True if a thread computes its elements: gathers that report read inputs of the body alone."""
+    """True if a thread can compute the elements; reported gathers must read inputs of the body."""
     if is_reported_gather(inner):
         return base_of(inner.operands[0]).producer is None
     return is_fused_node(inner)
 
 
 def row_shape(node: arrays.Loop | arrays.WhileLoop, position: int) -> Shape:
-    """Shape of what one iteration makes of a result."""
+    """The shape of the part of result `position` that one iteration computes."""
     outputs = node.body.outputs
     return outputs[position].shape if position < len(outputs) else ()
 
@@ -114,7 +114,7 @@ class _LoopKernel:
         """The carries that the results of this shape depend on, in any iteration."""
         position = {v: k for k, v in enumerate(self._roles.carries)}
         carry_count = self._node.carry_count
-        found: dict[int, None] = {}
+        needed: dict[int, None] = {}
         roots = [self._body.outputs[k] for k, _ in self._results if k < len(self._body.outputs)]
         if self._condition is not None:
             inputs = dict(zip(self._condition.inputs, self._body.inputs, strict=True))
@@ -123,13 +123,13 @@ class _LoopKernel:
         pending += [position[v] for v in _read_by(roots) if v in position]
         while pending:
             k = pending.pop()
-            if k in found:
+            if k in needed:
                 continue
-            found[k] = None
+            needed[k] = None
             if self._roles.carries[k].shape not in (self._shape, ()):
                 raise _ReadsOthers
             pending += [position[v] for v in _read_by([self._body.outputs[k]]) if v in position]
-        return sorted(found)
+        return sorted(needed)
 
     # -- the kernel's text -----------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class _LoopKernel:
         ]
 
     def _iteration(self, writer: Writer, step: Position) -> list[Stmt]:
-        """The new carries, all from the old ones, and what is stored of this iteration."""
+        """The new carries, all from the old ones, and the stores of the ys of this iteration."""
         carry_count = self._node.carry_count
         ys = [(k, v) for k, v in self._results if carry_count <= k < len(self._body.outputs)]
         outputs = [self._body.outputs[k] for k in (*self._needed, *(k for k, _ in ys))]
@@ -258,7 +258,7 @@ class _LoopKernel:
             writer.bind(v, self._constant_reader(writer, operand))
 
     def _constant_reader(self, writer: Writer, operand: Value) -> Bound:
-        """Reads before the loop what each iteration needs, where that is surely in range."""
+        """Reads the thread's own element of a constant before the loop, other elements inside."""
 
         def read(at: Indices, view: View | None) -> Expr:
             if view is not None:
@@ -296,7 +296,7 @@ PlanOf = Callable[[Graph], Plan]
 
 
 def repeat(node: arrays.Loop, plan_of: PlanOf, depth: int) -> Repeat:
-    """The plan of one iteration, and how its rows are stored; `depth` loops are around it."""
+    """The plan of one iteration, and the kernels that store its rows; `depth` loops are around."""
     # No user's size has a name with a dollar sign.
     symbol = f"$iteration_{depth}"
     step = sizes.symbol(symbol)
@@ -304,8 +304,8 @@ def repeat(node: arrays.Loop, plan_of: PlanOf, depth: int) -> Repeat:
     inputs = fresh(node.operands)
     rows = [_row(xs, step) for xs in inputs[second:]]
     k = arrays.SizeOf(operands=(), size=step).result
-    found = instantiate(node.body, (k, *inputs[:second], *rows))
-    outputs = (*map(_own, found[:first]), *found[first:])
+    results = instantiate(node.body, (k, *inputs[:second], *rows))
+    outputs = (*map(_own, results[:first]), *results[first:])
     body = plan_of(Graph(inputs, outputs))
     ys = zip(body.outputs[first:], node.results[first:], strict=True)
     stores = tuple(_store_row(row, target, step) for (row, _), target in ys)
@@ -323,16 +323,16 @@ def repeat_while(node: arrays.WhileLoop, plan_of: PlanOf) -> RepeatWhile:
     )
     holds = b.applied(ops.BIT_AND, goes_on, wants)
     goes = b.applied(ops.BIT_AND, holds, below)
-    found = instantiate(node.body, (*carries, *constants))
-    kept = [
+    results = instantiate(node.body, (*carries, *constants))
+    next_carries = [
         b.where(b.broadcast(goes, new.shape, ()), new, old)
-        for new, old in zip(found, carries, strict=True)
+        for new, old in zip(results, carries, strict=True)
     ]
     one_more = b.elementwise(
         c.select(c.variable("goes", BOOL), c.apply(ops.ADD, c.variable("n", INT), c.whole(1)),
                  c.variable("n", INT)), {"goes": goes, "n": count}, (),
     )  # fmt: skip
-    outputs = (*map(_own, kept), goes, one_more, _own(wants))
+    outputs = (*map(_own, next_carries), goes, one_more, _own(wants))
     body = plan_of(Graph((*carries, goes_on, count, *constants), outputs))
     return RepeatWhile(node, body, tuple(map(base_of, node.operands)))
 
@@ -348,7 +348,7 @@ def _row(xs: Value, step: Size) -> Value:
 
 
 def _own(value: Value) -> Value:
-    """`value`; a copy of an input, so that it has memory of its own."""
+    """`value`, or a copy of an input: outputs have memory of their own."""
     if base_of(value).producer is not None:
         return value
     expr = c.variable(arrays.operand_name(0), value.element)
@@ -356,7 +356,7 @@ def _own(value: Value) -> Value:
 
 
 def _store_row(row: Value, target: Value, step: Size) -> StoreRow:
-    """The kernel that brings a row to its place among those of all iterations."""
+    """The kernel that copies the row of iteration `step` into the rows of all iterations."""
     shape: Shape = (sizes.product(row.shape),)
     flat = Value(ArrayType(row.element, shape))
     rows = Value(ArrayType(row.element, (sizes.product(target.shape),)))

@@ -1,9 +1,9 @@
 """Graph -> plan: stored values are grouped into kernels, in the order in which they run.
 
 A value's level is the number of steps that must run before the one that computes it. Stored
-values of one shape and level are computed by one kernel, so that they share what they have in
-common; a sum of elements that read the same is found in passing. Invariant: a step reads only what
-steps of lower levels write.
+values of one shape and level are computed by one kernel, which evaluates common parts once; a sum
+of elements that read the same arrays is fused into one pass with it. Invariant: a step reads only
+values that steps of lower levels write.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from shaderad.plan.storage import is_fused_node, stored_values
 from shaderad.rules.nodes import PushedKernel
 
 PORTABLE_BUFFER_LIMIT = 8
-"""The storage buffers that WebGPU guarantees."""
+"""Storage buffers that a kernel can bind on every WebGPU device."""
 UNREAD_BUFFERS = 2
-"""The buffers of a kernel for reports and for what it writes."""
+"""Buffers that a kernel binds besides those that it reads: its reports and one output."""
 PASS_BUFFERS = 3
-"""The buffers that a pass binds besides those that it reads."""
+"""Buffers that a pass binds besides those that it reads."""
 
 
 def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0) -> Plan:
@@ -41,7 +41,7 @@ def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0
     Args:
         graph: The computation.
         buffer_limit: The number of buffers that a kernel should bind.
-        depth: The number of loops around it.
+        depth: The number of loops around the graph.
     """
     graph = exact_products(simplified(narrowed(graph, buffer_limit - UNREAD_BUFFERS)))
     graph = joined_sums(graph, buffer_limit - 1 - PASS_BUFFERS)
@@ -50,7 +50,10 @@ def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """The lowest level of a step that computes a value: at its own index, or at any."""
+    """The lowest level of a step that can compute a value.
+
+    `own`: at the index of the thread; `anywhere`: at any index.
+    """
 
     own: int
     anywhere: int
@@ -66,7 +69,7 @@ class _Planner:
     def __init__(self, graph: Graph, buffer_limit: int, depth: int) -> None:
         self._graph = graph
         self._depth = depth
-        # One is left for what kernels report.
+        # One buffer is left for reports.
         self._buffer_limit = buffer_limit - 1
         self._fused = fused_onto_passes(graph)
         self._fused_values = frozenset(node.result for node in self._fused.values())
@@ -85,7 +88,7 @@ class _Planner:
                 self._place_fused(node, node.result)
             else:
                 self._place_step(node)
-        self._sum_in_passing()
+        self._fuse_sums_with_groups()
         self._ordered.sort(key=lambda entry: entry[0])
         outputs = tuple((base_of(v), v.shape) for v in self._graph.outputs)
         steps = [step for _, work in self._ordered for step in self._steps(work)]
@@ -99,7 +102,7 @@ class _Planner:
         if isinstance(node, arrays.KernelCall):
             self._calls.setdefault(_call_key(node, node.operands), node)
         if isinstance(node, arrays.KernelPull | arrays.KernelPush) and _needs_primal(node):
-            # Who attained a minimum is found by its value; what prints does so in the primal.
+            # The thread that attained a minimum is found by its value; only the primal prints.
             needed = (*needed, *self._primal_of(node).results)
         level = max((self._level(v).anywhere for v in needed), default=0)
         self._ordered.append((level, node))
@@ -107,7 +110,7 @@ class _Planner:
         self._levels.update(dict.fromkeys(node.results, after))
 
     def _primal_of(self, node: arrays.KernelPull | arrays.KernelPush) -> arrays.KernelCall:
-        """The call that `node` differentiates, as it is in this graph or has to be added."""
+        """The call that `node` differentiates; added to the plan if the graph does not have it."""
         operands = node.operands[: len(node.call.operands)]
         key = _call_key(node.call, operands)
         if key not in self._calls:
@@ -131,8 +134,8 @@ class _Planner:
             self._ordered.append((level, self._groups[key]))
         self._groups[key].append(value)
 
-    def _sum_in_passing(self) -> None:
-        """Puts passes that store the values of a group, too, in the place of the group."""
+    def _fuse_sums_with_groups(self) -> None:
+        """Replaces each group and a sum that reads the same arrays by one pass."""
         for node in [work for _, work in self._ordered if isinstance(work, arrays.Reduce)]:
             key = (node.operands[0].shape, self._level(node.operands[0]).own)
             group = self._groups.get(key)
@@ -147,23 +150,26 @@ class _Planner:
             ]
 
     def _beside(self, node: arrays.Reduce, group: list[Value]) -> RunPass | None:
-        """The pass of a sum that stores what a group does, where both read an array."""
+        """The pass of the sum `node` that also stores `group`.
+
+        `None` if they read no array in common, or would bind too many.
+        """
         x, *init = node.operands
-        # Where the order of elements counts, threads would store far apart.
+        # If the order of elements counts, a thread takes a run of them: stores would lie far apart.
         if init or node.op != ops.ADD:
             return None
-        elements, kept, both = (
+        elements, stored, both = (
             self._cluster(values, frozenset(group)) for values in ([x], group, [x, *group])
         )
         read = {v for _, v in elements.reads if v.shape}
-        if read.isdisjoint(v for _, v in kept.reads):
+        if read.isdisjoint(v for _, v in stored.reads):
             return None
         if len(both.reads) + len(group) + PASS_BUFFERS > self._buffer_limit:
             return None
         return RunPass(node, both, None, self._epilogue(node))
 
     def _cluster(self, values: Sequence[Value], inside: frozenset[Value]) -> PlanKernel:
-        """The kernel of `values`, which computes those `inside` itself."""
+        """The kernel of `values`, which computes stored values `inside` instead of reading them."""
         return cluster(values, lambda v: self._is_stored(v) and v not in inside)
 
     def _level(self, value: Value) -> _Level:
@@ -194,14 +200,17 @@ class _Planner:
         step = RunKernel(work)
         if not middle or self._binds_few(step):
             return [step]
-        # What the second half needs of the first it reads: values come in the order of nodes.
+        # The second half reads what it needs of the first: values come in the order of nodes.
         return [*self._kernels(values[:middle]), *self._kernels(values[middle:])]
 
     def _binds_few(self, step: RunKernel) -> bool:
         return len(step.reads) + len(step.writes) <= self._buffer_limit
 
     def _pass(self, node: arrays.Reduce | arrays.Scan) -> list[Step]:
-        """A pass around the kernel of its elements, or over them where that binds too much."""
+        """A pass that computes its elements, or a kernel that stores them and a pass over these.
+
+        The latter where the former would bind too many buffers.
+        """
         x, *init = node.operands
         first = base_of(init[0]) if init else None
         work = cluster([x], self._is_stored)
@@ -216,7 +225,7 @@ class _Planner:
         return None if fused is None else epilogue_of(fused)
 
     def _loop(self, node: arrays.Loop | arrays.WhileLoop) -> Sequence[Step]:
-        """Kernels with the loop inside, or the steps of the body again and again."""
+        """Kernels that contain the loop, or else one step that repeats the plan of the body."""
         kernels = loop_kernels(node, self._is_stored)
         if kernels is not None and all(map(self._binds_few, kernels)):
             return kernels
@@ -242,14 +251,14 @@ class _Planner:
 
 
 def _refuse_prints(node: arrays.WhileLoop) -> None:
-    """Raises SR0264: iterations that come after the last one would print."""
+    """Raises SR0264 for kernels that print: iterations after the last one run, too."""
     for graph in (node.condition, node.body):
         for kernel in printing_kernels(graph):
             raise error("SR0264", prints(kernel.body)[0].span, kernel=kernel.name)
 
 
 def extremes_of(node: arrays.KernelPull | arrays.KernelPush) -> tuple[str, ...]:
-    """The Min and Max arrays of a kernel through which a derivative flows."""
+    """Names of the Min and Max arrays of a kernel that have a derivative."""
     return tuple(
         b.name
         for b in node.call.kernel.buffers

@@ -1,8 +1,8 @@
-"""Positions in arrays while a cluster is written: whole-number sums over the thread's index.
+"""Positions in arrays, as integer linear combinations of kernel expressions.
 
 A `Position` is ``constant + sum(factor * base)``, with sizes as constant and factors and kernel
 expressions as bases. Sums are kept in normal form, so that a reshape of a reshape, or a slice of
-a reversal, is again a plain index where it comes to one.
+a reversal, simplifies to a plain index where it is one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Position:
 
     constant: Size = 0
     terms: tuple[tuple[int, Size], ...] = ()
-    """Number of the base in its `Positions`, and the factor; ascending, no factor is 0."""
+    """The number of each base in its `Positions`, ascending, and its factor, which is not 0."""
 
 
 Indices = tuple[Position, ...]
@@ -57,7 +57,7 @@ class Positions:
     """The bases of the positions in one kernel, and the uniforms that its sizes become.
 
     Args:
-        first: The number of the first of these.
+        first: The number in the name of the first uniform.
     """
 
     def __init__(self, first: int = 0) -> None:
@@ -92,13 +92,13 @@ class Positions:
         return c.variable(self._name_by_size.setdefault(size, fresh), INT)
 
     def expr(self, position: Position) -> Expr:
-        """The int that `position` is; one object for equal positions."""
+        """`position` as an int expression; one object for equal positions."""
         if position not in self._expr_by_position:
             self._expr_by_position[position] = self._sum(position)
         return self._expr_by_position[position]
 
     def is_asked(self, position: Position) -> bool:
-        """True if an expression was made of one of its bases."""
+        """True if an expression uses one of the bases of `position`."""
         return any(base in self._asked for base, _ in position.terms)
 
     def _sum(self, position: Position) -> Expr:
@@ -106,25 +106,25 @@ class Positions:
         added = [self._product(self._bases[k], f) for k, f in position.terms if not _is_negative(f)]
         if position.constant != 0 and not _is_negative(position.constant):
             added.append(self.size(position.constant))
-        found = c.total(added) if added else c.whole(0)
+        result = c.total(added) if added else c.whole(0)
         for k, factor in position.terms:
             if _is_negative(factor):
                 taken = self._product(self._bases[k], sizes.multiply(-1, factor))
-                found = c.apply(ops.SUB, found, taken)
+                result = c.apply(ops.SUB, result, taken)
         if _is_negative(position.constant):
-            found = c.apply(ops.SUB, found, self.size(sizes.multiply(-1, position.constant)))
-        return found
+            result = c.apply(ops.SUB, result, self.size(sizes.multiply(-1, position.constant)))
+        return result
 
     def _product(self, base: Expr, factor: Size) -> Expr:
         return base if factor == 1 else c.apply(ops.MUL, base, self.size(factor))
 
     def divided(self, position: Position, divisor: Size) -> tuple[Position, Position]:
-        """Quotient and rest of a position that is not negative."""
+        """Quotient and remainder of a position that is not negative."""
         if divisor == 1:
             return position, Position()
         key = (position, divisor)
         if key not in self._quotients:
-            # As unsigned numbers: signed ones would be rounded down at some cost.
+            # Unsigned: rounding a signed quotient down costs instructions.
             left = nodes.Cast(type=UINT, value=self.expr(position))
             right = (
                 nodes.Const(type=UINT, value=divisor)
@@ -139,36 +139,36 @@ class Positions:
     # -- several axes ----------------------------------------------------------------------
 
     def reshaped(self, at: Indices, seen: Shape, held: Shape) -> Indices:
-        """Positions in an array of shape `held` that is seen as `seen`."""
-        found: list[Position] = []
+        """The indices in an array of shape `held` of the element `at` of its reshape to `seen`."""
+        indices: list[Position] = []
         for left, right in _matched(seen, held):
             inner = at[left.start : left.stop]
             if len(left) == len(right) == 1:
-                found += inner
+                indices += inner
             else:
-                found += self.unravelled(number(inner, seen[left.start : left.stop]),
+                indices += self.unravelled(number(inner, seen[left.start : left.stop]),
                                          held[right.start : right.stop])  # fmt: skip
-        return tuple(found)
+        return tuple(indices)
 
     def unravelled(self, position: Position, shape: Shape) -> list[Position]:
         """Indices of the element that has this row-major number."""
-        found: list[Position] = []
+        indices: list[Position] = []
         for axis, extent in enumerate(shape):
             if extent == 1:
-                found.append(Position())
+                indices.append(Position())
                 continue
             rest = sizes.product(shape[axis + 1 :])
             quotient, position = self.divided(position, rest)
-            found.append(quotient)
-        return found
+            indices.append(quotient)
+        return indices
 
 
 def number(at: Sequence[Position], shape: Shape) -> Position:
     """The row-major number of an element."""
-    found = Position()
+    result = Position()
     for position, extent in zip(at, shape, strict=True):
-        found = add(times(found, extent), position)
-    return found
+        result = add(times(result, extent), position)
+    return result
 
 
 def is_size_name(name: str) -> bool:
@@ -182,7 +182,7 @@ def _is_negative(size: Size) -> bool:
 
 def _matched(seen: Shape, held: Shape) -> list[tuple[range, range]]:
     """Runs of axes of both shapes that hold the same number of elements, shortest first."""
-    found: list[tuple[range, range]] = []
+    runs: list[tuple[range, range]] = []
     start, left, right = (0, 0), 0, 0
     while left < len(seen) or right < len(held):
         if left < len(seen):
@@ -190,15 +190,15 @@ def _matched(seen: Shape, held: Shape) -> list[tuple[range, range]]:
         if right < len(held):
             right += 1
         stop = _end_of_run(seen, held, start, (left, right))
-        found.append((range(start[0], stop[0]), range(start[1], stop[1])))
+        runs.append((range(start[0], stop[0]), range(start[1], stop[1])))
         start, (left, right) = stop, stop
-    return found
+    return runs
 
 
 def _end_of_run(
     seen: Shape, held: Shape, start: tuple[int, int], first: tuple[int, int]
 ) -> tuple[int, int]:
-    """The first pair of ends behind which both products agree."""
+    """The first ends, from `first` on, at which both runs have equally many elements."""
     for total in range(sum(first), len(seen) + len(held) + 1):
         for left in range(first[0], len(seen) + 1):
             right = total - left

@@ -37,8 +37,8 @@ def scatter_add(node: arrays.ScatterAdd, is_stored: IsStored) -> RunKernel:
     count = len(index[0].shape)
 
     def body(writer: Writer) -> list[Stmt]:
-        given = writer.values([values]) + writer.values(index, writer.own[:count])
-        written = writer.written(given)
+        elements = writer.values([values]) + writer.values(index, writer.own[:count])
+        written = writer.written(elements)
         value, *positions = written.values
         at = (*map(writer.positions.of, positions), *writer.own[count:])
         indices = writer.indices_in(node.result, at)
@@ -71,7 +71,7 @@ def last_writer(node: arrays.LastWriter, is_stored: IsStored) -> RunKernel:
 def _guarded(
     writer: Writer, positions: Sequence[Expr], shape: Sequence[Size], write_one: Stmt
 ) -> Stmt:
-    """Out of range is ignored."""
+    """`write_one` if all positions are in range; other writes are ignored."""
     condition: Expr = nodes.Const(type=BOOL, value=True)
     for position, extent in zip(positions, shape, strict=False):
         bound = writer.positions.size(extent)
@@ -82,13 +82,13 @@ def _guarded(
 
 
 def is_atomic(t: Type) -> bool:
-    """True if devices add to elements of this type in place."""
+    """True if devices add to elements of this type atomically."""
     kinds = {s.kind for s in scalars(t)}
     return kinds <= {Kind.FLOAT} or kinds <= INTEGER_KINDS
 
 
 def summed(node: arrays.ScatterAdd) -> Value:
-    """The result of `node`, whose elements are not atomic."""
+    """The result of `node` without atomics: doubles in order, other types as floats."""
     t = node.result.element
     if any(s.kind is Kind.DOUBLE for s in scalars(t)):
         return _in_order(node)
@@ -126,7 +126,7 @@ def _in_order(node: arrays.ScatterAdd) -> Value:
 
 
 def _places(index: list[Value], extents: Shape) -> Value:
-    """The row-major number of each place, and -1 for those out of range."""
+    """The row-major number of each element that `index` names, -1 for those out of range."""
     place, is_inside = c.whole(0), nodes.Const(type=BOOL, value=True)
     operands: dict[str, Value] = {}
     for k, (positions, extent) in enumerate(zip(index, extents, strict=True)):

@@ -1,10 +1,10 @@
-"""Graph -> an equal graph of nodes that plans have steps for, each value once.
+"""Graph -> an equivalent graph of nodes that plans have steps for, each value once.
 
-In the order in which planning calls them: operands beyond what a kernel binds travel together
-(`narrowed`); equal nodes are merged, subgraphs inlined, sorts and searches spelled out
-(`simplified`); long products become exact to a float (`exact_products`); sums of one length are
-computed in one pass (`joined_sums`). Common subexpressions are found before subgraphs are inlined:
-a checkpoint computes again what stands outside of it, and must not be merged with that.
+Planning calls these passes in this order: `narrowed` packs operands beyond the binding limit into
+structs; `simplified` merges equal nodes, inlines subgraphs, and expands sorts and searches;
+`exact_products` compensates the rounding of long products; `joined_sums` computes sums of one
+length in one pass. Equal nodes are merged before subgraphs are inlined: a checkpoint recomputes
+values that exist outside of it, and must not be merged with them.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from shaderad.rules.arrays import scan_operators
 from shaderad.rules.expressions import substitute
 
 Rule = Callable[[Node], Sequence[Value]]
-"""The values that stand for the results of a node."""
+"""Maps a node to the values that replace its results."""
 
 
 def _rewritten(graph: Graph, rule: Rule) -> Graph:
-    """`graph` by a rule for its nodes, whose operands are rewritten already."""
+    """`graph` with results of nodes replaced by a rule, which takes nodes of rewritten operands."""
     value_of: dict[Value, Value] = {v: v for v in graph.inputs}
     _rewrite(graph, rule, value_of)
     return Graph(graph.inputs, tuple(value_of[v] for v in graph.outputs))
 
 
 def _rewrite(graph: Graph, rule: Rule, value_of: dict[Value, Value]) -> None:
-    """Adds the values of `graph` to `value_of`, which has its inputs."""
+    """Adds the rewritten values of `graph` to `value_of`, which has its inputs."""
     for node in graph.nodes:
         operands = tuple(value_of[v] for v in node.operands)
         if isinstance(node, arrays.Reshape):
-            # Of reshapes in a row the last one is enough.
+            # The last of consecutive reshapes is enough.
             (x,) = operands
             while isinstance(x.producer, arrays.Reshape):
                 x = x.producer.operands[0]
@@ -58,7 +58,7 @@ def _rewrite(graph: Graph, rule: Rule, value_of: dict[Value, Value]) -> None:
 
 
 def narrowed(graph: Graph, limit: int) -> Graph:
-    """Operands of fused nodes beyond `limit` travel together, as fields of one array of structs."""
+    """Packs operands of fused nodes beyond `limit` as fields of arrays of structs."""
     return _rewritten(graph, lambda node: _narrow(node, limit).results)
 
 
@@ -83,7 +83,7 @@ def _groups(values: Sequence[Value], limit: int) -> list[tuple[Value, ...]]:
 
 
 def _carried(values: tuple[Value, ...], limit: int) -> tuple[tuple[Value, ...], list[Expr]]:
-    """At most `limit` values that hold `values`, and these as parts of what holds them."""
+    """At most `limit` arrays that hold `values`, and each of `values` as an element of them."""
     if len(values) <= limit:
         return values, [c.variable(operand_name(k), v.element) for k, v in enumerate(values)]
     groups = _groups(values, limit)
@@ -100,16 +100,16 @@ def _pack(values: tuple[Value, ...]) -> Value:
     return b.struct(Struct("Operands", parts), values)
 
 
-# -- less of it -------------------------------------------------------------------------------
+# -- merging and inlining ---------------------------------------------------------------------
 
 
 def simplified(graph: Graph) -> Graph:
-    """`graph` without repetitions, then without subgraphs and what no kernel does at once."""
-    return _rewritten(_rewritten(_merged(graph), _inlined), _spelled_out)
+    """Merges equal nodes, inlines subgraphs, and expands nodes that no single step computes."""
+    return _rewritten(_rewritten(_merged(graph), _inlined), _expanded)
 
 
 def _merged(graph: Graph) -> Graph:
-    """One node for all that compute the same; layout nodes that change nothing are left out."""
+    """Merges nodes that compute the same; drops layout nodes that are identities."""
     expressions = Expressions()
     node_by_key: dict[Hashable, Node] = {}
 
@@ -123,7 +123,7 @@ def _merged(graph: Graph) -> Graph:
 
 
 def _unchanged(node: Node) -> Value | None:
-    """The operand that a layout node returns as it is."""
+    """The operand of a layout node that is an identity; `None` for other nodes."""
     match node:
         case arrays.Broadcast() | arrays.Slice() | arrays.Place():
             steps = getattr(node, "steps", ())
@@ -153,7 +153,7 @@ def _key(node: Node, expressions: Expressions) -> Hashable:
 
 
 def _inlined(node: Node) -> Sequence[Value]:
-    """The nodes of a subgraph in place of it, and sums that devices can run."""
+    """Replaces a subgraph by its nodes, and a scatter without atomics by one that devices run."""
     if isinstance(node, arrays.Subgraph):
         body = _merged(node.body)
         value_of = dict(zip(body.inputs, node.operands, strict=True))
@@ -164,14 +164,14 @@ def _inlined(node: Node) -> Sequence[Value]:
     return node.results
 
 
-def _spelled_out(node: Node) -> Sequence[Value]:
-    """Sorts and searches as nodes that plans have steps for, and the bound of last writers."""
+def _expanded(node: Node) -> Sequence[Value]:
+    """Expands sorts and searches into nodes that plans have steps for; bounds last writers."""
     if isinstance(node, arrays.ArgSort):
         return (sort_in_rounds(node.operands[0]),)
     if isinstance(node, arrays.ArgExtreme):
         return (extreme_by_reduction(node.operands[0], node.kind),)
     if isinstance(node, arrays.LastWriter):
-        # A Max array holds the smallest int where nobody wrote.
+        # A Max array holds the smallest int where no thread wrote.
         x = node.result
         bounded = c.apply(ops.MAX, c.variable("x", x.element), c.whole(-1))
         return (b.elementwise(bounded, {"x": x}, x.shape),)
@@ -182,9 +182,9 @@ def _spelled_out(node: Node) -> Sequence[Value]:
 
 
 def exact_products(graph: Graph) -> Graph:
-    """Products along an axis as scans and reductions of values with what they have lost.
+    """Replaces products along an axis by scans and reductions of pairs: value, rounding error.
 
-    See `scan_operators`. After differentiation: to the rules a product is a product.
+    See `scan_operators`. Comes after differentiation, whose rules know plain products only.
     """
     return _rewritten(graph, _exact)
 
@@ -221,18 +221,18 @@ def _multiply(t: Struct) -> Function:
 # -- joined sums ------------------------------------------------------------------------------
 
 _WIDEST = 4
-"""Scalars of a vector."""
+"""Components of the widest vector."""
 
 
 def joined_sums(graph: Graph, read_limit: int) -> Graph:
-    """`graph` with sums over one axis of the same length as sums of vectors, in one pass.
+    """Joins sums over one axis of the same length into sums of vectors, one pass each.
 
-    A loss and its gradients by numbers are such sums: together they read their inputs once, and
-    store nothing in between. Joined sums do not depend on one another.
+    A loss and its gradients by numbers are such sums: joined, they read their inputs once, and
+    store no intermediate array. Joined sums do not depend on one another.
 
     Args:
         graph: The computation.
-        read_limit: Values that a pass may read, but for those that a single sum reads.
+        read_limit: Values that a joined pass may read, unless one of its sums alone reads more.
     """
     groups = list(_sum_groups(graph.nodes, read_limit))
     if not groups:
@@ -240,7 +240,7 @@ def joined_sums(graph: Graph, read_limit: int) -> Graph:
     group_of = {node: group for group in groups for node in group}
     levels = _levels(graph.nodes)
     value_of: dict[Value, Value] = {v: v for v in graph.inputs}
-    # Of one level, sums come first: what reads them may be needed by the sums of the next.
+    # Within a level sums come first: nodes that read them may feed the sums of the next level.
     for node in sorted(graph.nodes, key=lambda n: (levels[n.results[0]], not _is_sum(n))):
         if node.results[0] in value_of:
             continue
@@ -255,7 +255,7 @@ def joined_sums(graph: Graph, read_limit: int) -> Graph:
 
 
 def _sum_groups(graph: Sequence[Node], read_limit: int) -> Iterator[list[Node]]:
-    """The sums that become one, two at least."""
+    """Groups of two or more independent sums, each for one pass."""
     levels, reads = _levels(graph), _reads(graph)
     alike: defaultdict[tuple[Shape, int], list[Node]] = defaultdict(list)
     for node in graph:
@@ -264,7 +264,7 @@ def _sum_groups(graph: Sequence[Node], read_limit: int) -> Iterator[list[Node]]:
     for candidates in alike.values():
         group: list[Node] = []
         for node in candidates:
-            operands = [one.operands[0] for one in (*group, node)]
+            operands = [member.operands[0] for member in (*group, node)]
             width = sum(_width(x.element) for x in operands)
             read = frozenset[Value]().union(*(reads[x] for x in operands))
             most = max(read_limit, *(len(reads[x]) for x in operands))
@@ -278,7 +278,7 @@ def _sum_groups(graph: Sequence[Node], read_limit: int) -> Iterator[list[Node]]:
 
 
 def _is_sum(node: Node) -> bool:
-    """True if it adds up all elements of an array, which are 32-bit floats or vectors of them."""
+    """True if `node` sums all elements of an array of 32-bit floats or vectors of them."""
     if not isinstance(node, arrays.Reduce) or node.op != ops.ADD:
         return False
     x, *init = node.operands
@@ -292,7 +292,7 @@ def _width(t: Type) -> int:
 
 
 def _levels(graph: Sequence[Node]) -> Mapping[Value, int]:
-    """The sums that each value depends on, one after the other."""
+    """The number of sums in the longest chain that leads to each value."""
     levels: dict[Value, int] = {}
     for node in graph:
         level = max((levels.get(v, 0) for v in node.operands), default=0) + _is_sum(node)
@@ -301,7 +301,7 @@ def _levels(graph: Sequence[Node]) -> Mapping[Value, int]:
 
 
 def _reads(graph: Sequence[Node]) -> Mapping[Value, frozenset[Value]]:
-    """The values that elements of each value are computed from, if all is fused that can be."""
+    """The stored values that each value is computed from, if all nodes are fused that can be."""
     reads: dict[Value, frozenset[Value]] = {}
     for node in graph:
         parts = [reads.setdefault(v, frozenset({v})) for v in node.operands]
@@ -311,14 +311,14 @@ def _reads(graph: Sequence[Node]) -> Mapping[Value, frozenset[Value]]:
 
 
 def _joined(values: Sequence[Value]) -> list[Value]:
-    """The sum of each of `values`."""
+    """The sum of each of `values`, as components of one sum of vectors."""
     packed = Vector(FLOAT, sum(_width(v.element) for v in values))
     scalars = b.composed(lambda x: c.construct(packed, [*chain(*map(c.components, x))]), values)
     total = b.reduce(ops.ADD, scalars)
     parts = c.components(c.variable("total", packed))
-    found: list[Value] = []
+    sums: list[Value] = []
     for v in values:
         own, parts = parts[: _width(v.element)], parts[_width(v.element) :]
         sum_of_v = own[0] if isinstance(v.element, Scalar) else c.construct(v.element, own)
-        found.append(b.elementwise(sum_of_v, {"total": total}, total.shape))
-    return found
+        sums.append(b.elementwise(sum_of_v, {"total": total}, total.shape))
+    return sums

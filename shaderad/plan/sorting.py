@@ -2,8 +2,7 @@
 
 A search for an extreme is a reduction of pairs of value and position. A sort orders blocks of
 `BLOCK` elements by counting, then merges runs of twice the length in each round, where a thread
-finds by bisection which elements make up its share. Invariant: equal keys keep their order, NaN is
-last.
+finds by bisection the elements of its share. Invariant: equal keys keep their order, NaN is last.
 
 Source of the merge: Green, McColl, Bader, *GPU Merge Path*, ICS 2012.
 """
@@ -26,7 +25,7 @@ from shaderad.rules.arrays import building as b
 BLOCK_BITS = 4
 BLOCK = 1 << BLOCK_BITS
 SHARE = 2 * BLOCK
-"""Elements that a thread merges: no more than two of the shortest runs have."""
+"""Elements that a thread merges: as many as two of the shortest runs have."""
 _INDEX_BITS = 31
 RESULT_NAMES = ("order", "sorted")
 
@@ -42,7 +41,7 @@ class SortedBlocks(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MergedRuns(Node):
-    """Sorted runs of ``BLOCK << k``, merged by two. Operands: k, positions, their keys."""
+    """Sorted runs of ``BLOCK << k``, merged in pairs. Operands: k, positions, their keys."""
 
     def result_types(self) -> tuple[ArrayType, ...]:
         return self.operands[1].type, self.operands[2].type
@@ -74,7 +73,7 @@ def _round_count(extent: Size) -> Size:
 
 
 def extreme_by_reduction(x: Value, kind: str) -> Value:
-    """The position of the first smallest or largest of each row."""
+    """The position of the first smallest or largest element of each row."""
     t = Struct(f"{b.type_name(x.element)}_place", (("value", x.element), ("position", INT)))
     pairs = b.struct(t, (x, b.iota(x.shape, len(x.shape) - 1)))
     return b.field(b.reduce(_first_extreme(t, kind), pairs), "position")
@@ -87,12 +86,12 @@ def _first_extreme(t: Struct, kind: str) -> Function:
     if is_float(a.type):
         is_number = c.apply(ops.NOT, c.apply(ops.ISNAN, then))
         wins = _both(is_number, _either(c.apply(ops.ISNAN, a), wins))
-    found = nodes.Conditional(type=t, condition=wins, if_true=second, if_false=first)
+    extreme = nodes.Conditional(type=t, condition=wins, if_true=second, if_false=first)
     return Function(
         name=f"first_{kind}",
         parameters=(Parameter(name="first", type=t), Parameter(name="second", type=t)),
         result=t,
-        body=(Return(value=found),),
+        body=(Return(value=extreme),),
         local_types={},
     )
 
@@ -101,7 +100,7 @@ def _first_extreme(t: Struct, kind: str) -> Function:
 
 
 def sorted_blocks(node: SortedBlocks, is_stored: IsStored) -> RunKernel:
-    """Each thread counts what comes before its element in its block."""
+    """Each thread counts the elements of its block that come before its own."""
     (keys,) = node.operands
 
     def body(writer: Writer) -> Sequence[Stmt]:
@@ -146,7 +145,7 @@ def merged_runs(node: MergedRuns, is_stored: IsStored) -> RunKernel:
 
 
 class _Merge:
-    """The runs from `first` to `middle` and from `second` to `end`, less what is merged already."""
+    """Merges two runs, of which `first` to `middle` and `second` to `end` are left."""
 
     def __init__(self, kernel: _Kernel, order: Value, keys: Value) -> None:
         self._kernel = kernel
@@ -159,10 +158,10 @@ class _Merge:
         self.second_key = kernel.local("second_key", keys.element)
 
     def search(self, round_number: Expr, share: Expr) -> list[Stmt]:
-        """Skips what comes before the thread's share.
+        """Skips the `before` elements that come before the thread's share.
 
-        Where that is `before` elements, as many of the first run are skipped as come before those
-        of the second run that would make up the rest.
+        Bisection finds how many of these belong to the first run: the least number for which the
+        next element of that run comes after the last one skipped in the second run.
         """
         kernel, extent = self._kernel, self._kernel.extent
         names = ("start", "before", "low", "high", "half")
@@ -208,7 +207,7 @@ class _Merge:
             c.apply(ops.GE, second, self.end), _negated(_less(self.second_key, self.first_key))
         )
         taken = (kernel.read(self._order, source), key)
-        one = (
+        body = (
             _assign(takes_first, _both(c.apply(ops.LT, first, self.middle), precedes)),
             _assign(source, c.select(takes_first, first, second)),
             _assign(key, c.select(takes_first, self.first_key, self.second_key)),
@@ -224,11 +223,11 @@ class _Merge:
         return [
             _assign(self.first_key, self._key_or_last(first)),
             _assign(self.second_key, self._key_or_last(second)),
-            nodes.For(variable="place", start=self.share, stop=stop, step=c.whole(1), body=one),
+            nodes.For(variable="place", start=self.share, stop=stop, step=c.whole(1), body=body),
         ]
 
     def _key_or_last(self, at: Expr) -> Expr:
-        """The key at a place, which may lie behind the row: then nobody looks at it."""
+        """The key at a place; some other key, which is not used, if that lies behind the row."""
         return self._kernel.key(c.apply(ops.MIN, at, _minus_one(self._kernel.extent)))
 
 
@@ -288,11 +287,11 @@ def _negated(condition: Expr) -> Expr:
 
 def _less(left: Expr, right: Expr) -> Expr:
     """True if `left` comes before `right`; NaN comes last, after infinity."""
-    found = c.apply(ops.LT, left, right)
+    is_less = c.apply(ops.LT, left, right)
     if not is_float(left.type):
-        return found
+        return is_less
     is_number = c.apply(ops.NOT, c.apply(ops.ISNAN, left))
-    return _either(found, _both(is_number, c.apply(ops.ISNAN, right)))
+    return _either(is_less, _both(is_number, c.apply(ops.ISNAN, right)))
 
 
 def _both(left: Expr, right: Expr) -> Expr:

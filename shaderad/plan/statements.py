@@ -1,9 +1,9 @@
 """Expressions that share parts -> statements in which nothing is computed twice.
 
 A shared part becomes a local in the innermost block in which all its uses lie. Sides of a choice
-become blocks of an `If` where they need locals. Invariants: what reads other elements or may report
-is evaluated only where one of its uses is, in several blocks if need be, but for what would have to
-be in very many; no expression is nested deeper than a reader can follow.
+become blocks of an `If` where they need locals. Invariants: a part that reads other elements or may
+report is evaluated only in blocks that use it, unless these are more than `COPY_LIMIT`; no
+expression is nested deeper than `DEPTH_LIMIT`.
 """
 
 from __future__ import annotations
@@ -21,19 +21,18 @@ from shaderad.plan.positions import INDEX_NAMES, is_size_name
 from shaderad.rules.expressions import in_order, operands
 
 DEPTH_LIMIT = 12
-"""Operators that may be nested in one expression."""
+"""Operators that may be nested in one expression, so that a reader can follow it."""
 COPY_LIMIT = 8
 """Blocks in which one part may be evaluated."""
 
 
 Path = tuple[tuple[int, int], ...]
-"""A block: the sides of choices that lead to it, outermost first; each the identity of the choice,
-and which of its operands."""
+"""A block: the choices around it, outermost first, each as its identity and the operand taken."""
 
 
 @dataclass
 class Written:
-    """Statements, the values asked for, and the locals they need."""
+    """Statements, the values that they compute, and the types of their locals."""
 
     body: tuple[Stmt, ...]
     values: tuple[Expr, ...]
@@ -74,13 +73,13 @@ class _Writer:
         for value in self._values:
             uses[id(value)][()] += 1
         for part in reversed(self._order):
-            found = uses[id(part)]
-            homes = _outermost(found) if id(part) in risky else []
+            count_by_path = uses[id(part)]
+            homes = _outermost(count_by_path) if id(part) in risky else []
             if not 0 < len(homes) <= COPY_LIMIT:
-                homes = [_common(found)]
+                homes = [_common(count_by_path)]
             self._homes[id(part)] = homes
             for home in homes:
-                inside = (n for path, n in found.items() if _leads(home, path))
+                inside = (n for path, n in count_by_path.items() if _leads(home, path))
                 self._uses[id(part), home] = sum(inside)
                 self._parts[home].append(part)
                 for k, child in enumerate(operands(part)):
@@ -147,7 +146,7 @@ def _in_order(values: Sequence[Expr]) -> list[Expr]:
 
 
 def _risky(order: Sequence[Expr]) -> set[int]:
-    """Identities of parts that read other elements or may report, and of all that holds them."""
+    """Identities of parts that read other elements or may report, and of parts around them."""
     risky: set[int] = set()
     for part in order:
         if _reaches_out(part) or may_report(part) or any(id(e) in risky for e in operands(part)):
@@ -168,7 +167,7 @@ def _side(part: Expr, k: int, home: Path) -> Path:
 
 
 def _leads(block: Path, path: Path) -> bool:
-    """True if `path` is in `block`."""
+    """True if the block `path` is `block`, or is inside it."""
     return path[: len(block)] == block
 
 
@@ -201,7 +200,7 @@ def may_report(e: Expr) -> bool:
 
 
 def _is_quiet(function: nodes.Function) -> bool:
-    """True if it is one of ours, such as a composition of affine maps, and only computes."""
+    """True for generated functions that only compute, such as compositions of affine maps."""
     bodies = [function.body, *(f.body for f in walk.reachable(function.body))]
     is_ours = function.span == nodes.NO_SPAN
     return is_ours and not any(map(_does_more, bodies))
@@ -220,7 +219,7 @@ def _does_more(body: Sequence[Stmt]) -> bool:
 
 
 def _is_positive(divisor: Expr) -> bool:
-    """True if it is a constant, or an extent, which is not 0 where there is a thread."""
+    """True for positive constants, and for extents, which are not 0 where a thread runs."""
     if isinstance(divisor, nodes.Cast):
         return isinstance(divisor.value, nodes.Var) and is_size_name(divisor.value.name)
     return isinstance(divisor, nodes.Const) and divisor.value > 0

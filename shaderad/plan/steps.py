@@ -21,7 +21,7 @@ class RunKernel:
 
     work: PlanKernel
     base: Value | None = None
-    """The first content of the array that it adds to; `None`: zeros, or it adds to none."""
+    """Initial content of the array that a scatter adds to; `None` for zeros and for clusters."""
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -35,13 +35,13 @@ class RunKernel:
 
 @dataclass(frozen=True, eq=False)
 class CallKernel:
-    """A kernel of the user's, in one of its modes."""
+    """A kernel of the user, in one of its modes."""
 
     node: arrays.KernelCall | arrays.KernelPull | arrays.KernelPush
     reads: tuple[Value, ...]
     """The stored value of each operand, then of each of `results`."""
     results: tuple[str, ...] = ()
-    """Names of Min and Max arrays that the derivative reads as the primal left them."""
+    """Names of the Min and Max arrays whose primal results a derivative reads."""
 
     @property
     def writes(self) -> tuple[Value, ...]:
@@ -61,7 +61,7 @@ class Epilogue:
     function: Function
     """Takes a result; in a scan of one row also its index and uniforms, by name."""
     reader: PlanKernel | None = None
-    """A kernel without outputs: what `function` reads besides the kernel of the elements."""
+    """A kernel without outputs that binds what `function` reads and the producer does not."""
     is_mirrored: bool = False
     """True if the value for index ``i`` of ``n`` is stored at ``n - 1 - i``."""
     is_exclusive: bool = False
@@ -74,8 +74,8 @@ class RunPass:
 
     node: arrays.Reduce | arrays.Scan
     producer: PlanKernel
-    """The kernel whose first Out is the element; a reduction stores the others. It never runs by
-    itself."""
+    """The kernel whose first Out is the element; a reduction stores the others. It is never
+    dispatched by itself."""
     init: Value | None = None
     """The initial value of each row."""
     epilogue: Epilogue | None = None
@@ -107,7 +107,7 @@ class RunPass:
 
 @dataclass(frozen=True, eq=False)
 class StoreRow:
-    """A row of a result of a loop, brought there from where one iteration left it."""
+    """Copies a row from the result of one iteration into the result of the loop."""
 
     work: PlanKernel
     row: Value
@@ -116,14 +116,14 @@ class StoreRow:
 
 @dataclass(frozen=True, eq=False)
 class Repeat:
-    """A loop whose body is a plan of its own, run once an iteration."""
+    """A loop whose body is a plan of its own, run once for each iteration."""
 
     node: arrays.Loop
     body: Plan
     """Inputs: the carries, the constants, the xs as a whole. Outputs: the new carries, which it
-    computes and never passes on, then the ys of one iteration."""
+    computes and never aliases to inputs, then the ys of one iteration."""
     symbol: str
-    """The size that is the number of the iteration."""
+    """The name of the size that holds the number of the iteration."""
     rows: tuple[StoreRow, ...]
     reads: tuple[Value, ...]
 
@@ -134,12 +134,12 @@ class Repeat:
 
 @dataclass(frozen=True, eq=False)
 class RepeatWhile:
-    """A loop of which the device says when it ends: iterations that change nothing once it has."""
+    """A loop that ends by a flag on the device; iterations after its end change nothing."""
 
     node: arrays.WhileLoop
     body: Plan
-    """Inputs: the carries, whether it goes on, the count, then the constants. Outputs: the first
-    three anew, and whether it would go on but for the limit."""
+    """Inputs: the carries, the flag that the loop goes on, the count, then the constants. Outputs:
+    the first three anew, then the condition without the limit."""
     reads: tuple[Value, ...]
 
     @property

@@ -1,8 +1,8 @@
 """Graph -> the values that get memory; all others are computed where they are used.
 
-Inputs, outputs, what passes and kernels make and what they need in memory are stored; so is what
-would be computed more than once at a cost worth avoiding. Invariant: what this module leaves
-unstored is made by fused nodes of `elements`.
+Stored are inputs, outputs, results of passes and kernels, operands that these need in memory, and
+values that would be computed more than once at a cost above `RECOMPUTED_COST`. Invariant: a value
+that is not stored is the result of a node in `elements.FUSED`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from shaderad.plan.sorting import MergedRuns
 from shaderad.rules.expressions import in_order
 
 RECOMPUTED_COST = 16
-"""The cost of an element, in additions, up to which it is computed again and not stored."""
+"""The cost of an element, in additions, up to which it is recomputed instead of stored."""
 _CALL_COST = 50
 _FUNCTION_COST = 8
 _CHEAP = frozenset({
@@ -24,19 +24,19 @@ _CHEAP = frozenset({
     ops.EQ, ops.NE, ops.LT, ops.LE, ops.GT, ops.GE, ops.BIT_AND, ops.BIT_OR, ops.BIT_XOR, ops.MAD,
 })  # fmt: skip
 _CONTEXT_LIMIT = 4
-"""Places of use that are told apart: more than one matters, how many does not."""
+"""Contexts recorded for a value: it matters whether there are several, not how many."""
 
 Context = tuple[Hashable, int]
-"""A kernel, and by which way of positions it asks for a value."""
+"""A kernel, and a hash of the layout nodes through which it reads a value."""
 
 
 def is_fused_node(node: Node) -> bool:
-    """True if its elements can be computed where they are used."""
+    """True if the elements of `node` can be computed where they are used."""
     return type(node) in FUSED
 
 
 def is_reported_gather(node: Node) -> bool:
-    """True if it reads memory under the bounds check of a kernel."""
+    """True if `node` is a gather whose kernel reports positions out of range."""
     return isinstance(node, arrays.Gather) and node.is_reported
 
 
@@ -52,7 +52,7 @@ def is_zero(value: Value) -> bool:
 
 
 def in_memory(node: Node) -> tuple[Value, ...]:
-    """Operands that a node which is not fused must find in memory; the others it computes."""
+    """Operands that a node which is not fused reads from memory."""
     match node:
         case arrays.Reduce() | MergedRuns():
             return node.operands[1:]
@@ -65,25 +65,25 @@ def in_memory(node: Node) -> tuple[Value, ...]:
 
 
 def computed_inside(node: Node) -> tuple[Value, ...]:
-    """Operands whose elements the threads of a node that is not fused compute themselves."""
+    """Operands that the threads of a node which is not fused compute, element by element."""
     if isinstance(node, arrays.ScatterAdd):
         return node.operands[1:]
-    kept = in_memory(node)
-    return tuple(v for v in node.operands if v not in kept)
+    stored = in_memory(node)
+    return tuple(v for v in node.operands if v not in stored)
 
 
 def stored_values(graph: Graph, read_limit: int) -> frozenset[Value]:
     """The values of `graph` that get memory, inputs left out.
 
-    No value is computed from more than `read_limit` others, unless one node needs as many.
+    No value is computed from more than `read_limit` stored ones, unless one node has more operands.
     """
     return _narrowed(graph, _Choice(graph).run(), read_limit)
 
 
 def _narrowed(graph: Graph, stored: set[Value], read_limit: int) -> frozenset[Value]:
-    """Stores parts of what would read too many values at once."""
+    """Stores operands of values that would read more than `read_limit` others, widest first."""
     reads: dict[Value, frozenset[Value]] = {}
-    # A gather that reports binds its operand by itself, if it is a reshape, beside its base.
+    # A reported gather binds its operand, if that is a reshape, besides the base of that.
     bound = {node.operands[0] for node in graph.nodes if is_reported_gather(node)}
 
     def read_by(*values: Value) -> frozenset[Value]:
@@ -104,6 +104,8 @@ def _narrowed(graph: Graph, stored: set[Value], read_limit: int) -> frozenset[Va
 
 
 class _Choice:
+    """Chooses what is stored; users come before operands, so that all contexts are known."""
+
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._stored: set[Value] = set()
