@@ -1,1 +1,1 @@
-"""Arrays on devices, and Python values given in their place."""
+"""Arrays on devices, and Python values that stand for them."""

@@ -1,7 +1,7 @@
-"""Python values given for kernel parameters -> device arrays and uniform words.
+"""Arguments of kernels -> device arrays and uniform words.
 
-Invariant: what is bound has exactly the element type and the rank that the kernel reads; nothing
-on a device is converted without being asked for.
+Invariant: a bound array has exactly the element type and the rank that the kernel reads; arrays on
+a device are never converted implicitly.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ from shaderad.language.structs import check_fields
 from shaderad.runtime import buffers
 
 
-def bind_array(given: Any, t: types.BufferType, name: str, device: Device) -> Array:
-    """The device array that a kernel reads for `given`.
+def bind_array(value: Any, t: types.BufferType, name: str, device: Device) -> Array:
+    """The device array that is bound to parameter `name` for the argument `value`.
 
     Raises:
         ShapeError: SR0352 to SR0356 and SR0367 for the element type, SR0368 for the rank.
-        DeviceError: SR0650, where it lives on another device.
+        DeviceError: SR0650 for an array on another device.
     """
-    if isinstance(given, Array):
-        bound = as_element(given, t.element, name)
+    if isinstance(value, Array):
+        bound = as_element(value, t.element, name)
         check_same(bound.device, device, name)
     else:
-        storage, shape = buffers.to_storage(given, t.element, name)
+        storage, shape = buffers.to_storage(value, t.element, name)
         bound = uploaded(device, t.element, storage, shape)
     if len(bound.shape) != t.rank:
         raise error("SR0368", name=name, type=t, rank=t.rank, shape=bound.shape)
     return bound
 
 
-def as_element(given: Array, element: types.Type, name: str) -> Array:
-    """`given` seen as elements of another type with the same bytes: ``(n, 3)`` floats as float3.
+def as_element(array: Array, element: types.Type, name: str) -> Array:
+    """A view of `array` with elements of another type: ``(n, 3)`` floats as float3.
 
     Raises:
-        ShapeError: SR0367, where the bytes mean something else.
+        ShapeError: SR0367, where the bytes of the two types differ in meaning.
     """
-    if given.element == element:
-        return given
+    if array.element == element:
+        return array
     axes = buffers.element_axes(element)
-    split = len(given.shape) - len(axes)
+    split = len(array.shape) - len(axes)
     is_trailing_axis = (
-        split >= 0 and given.element == buffers.base_of(element) and given.shape[split:] == axes
+        split >= 0 and array.element == buffers.base_of(element) and array.shape[split:] == axes
     )
     if is_trailing_axis:
-        return given.viewed(element, given.shape[:split])
-    if isinstance(element, types.Struct) and is_same_struct(given.element, element):
-        return given.viewed(element, given.shape)
-    raise error("SR0367", name=name, found=given.element, shape=given.shape, type=element)
+        return array.viewed(element, array.shape[:split])
+    if isinstance(element, types.Struct) and is_same_struct(array.element, element):
+        return array.viewed(element, array.shape)
+    raise error("SR0367", name=name, found=array.element, shape=array.shape, type=element)
 
 
 def is_same_struct(found: types.Type, wanted: types.Type) -> bool:
@@ -68,16 +68,16 @@ def is_same_struct(found: types.Type, wanted: types.Type) -> bool:
     )
 
 
-def bind_uniform(given: Any, t: types.Type, name: str, device: Device) -> bytes | Array:
+def bind_uniform(value: Any, t: types.Type, name: str, device: Device) -> bytes | Array:
     """The words of a uniform, or the 0-d device array that holds it.
 
     Raises:
         ShapeError: SR0352 to SR0357, SR0367.
         DeviceError: SR0650.
     """
-    if not isinstance(given, Array):
-        return uniform_words(given, t, name)
-    bound = as_element(given, t, name)
+    if not isinstance(value, Array):
+        return uniform_words(value, t, name)
+    bound = as_element(value, t, name)
     if bound.shape:
         raise error("SR0357", name=name, type=t, shape=bound.shape)
     check_same(bound.device, device, name)
@@ -100,23 +100,23 @@ def at_path(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     return value
 
 
-def check_struct(given: Any, t: types.Struct, name: str) -> None:
+def check_struct(value: Any, t: types.Struct, name: str) -> None:
     """Raises SR0355 where `given`, or a struct in it, is of a class with other fields than `t`."""
-    check_fields(given, t, name)
-    fields = struct_fields(given) or {}
+    check_fields(value, t, name)
+    fields = struct_fields(value) or {}
     for field, part in t.fields:
         if isinstance(part, types.Struct) and field in fields:
             check_struct(fields[field], part, f"{name}.{field}")
 
 
-def normalised_shape(given: Any, name: str) -> Shape:
-    """A tuple of extents from an int or a sequence of ints.
+def normalised_shape(extents: Any, name: str) -> Shape:
+    """The shape that `extents`, an int or a sequence of ints, stands for.
 
     Raises:
-        ShapeError: SR0370 for what is no whole number, SR0371 for negative or too large ones.
+        ShapeError: SR0370 for anything but whole numbers, SR0371 for negative or too large ones.
     """
     shape: list[int] = []
-    for item in items_of(given):
+    for item in items_of(extents):
         try:
             extent = operator.index(item)
         except TypeError:
@@ -128,5 +128,5 @@ def normalised_shape(given: Any, name: str) -> Shape:
     for extent in shape:
         total *= max(extent, 0)
         if extent < 0 or max(extent, total) > buffers.ELEMENT_COUNT_LIMIT:
-            raise outside_limits(None, name, given, is_negative=extent < 0)
+            raise outside_limits(None, name, extents, is_negative=extent < 0)
     return tuple(shape)

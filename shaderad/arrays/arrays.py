@@ -1,8 +1,8 @@
-"""Arrays that live on a device: element type, shape, and a stretch of a buffer.
+"""Arrays that live on a device: element type, shape, and a range of a buffer.
 
-Invariant: an array is a value. Nothing writes to its bytes once they are computed (accumulating
-pullbacks apart, which say so), hence slices share them and a launch may be deferred until the
-first look at its results.
+Invariant: an array is a value. Its bytes do not change once they are computed, except by pullbacks
+that accumulate ``into=`` it; hence slices share memory, and a launch may be deferred until its
+results are read.
 """
 
 from __future__ import annotations
@@ -35,13 +35,16 @@ Shape = tuple[int, ...]
 
 @api_class
 class Array(ArrayOperators):
-    """An array on a device. Made by `sad.array` and by kernel calls; content never changes.
+    """An array on a device, made by `sad.array`, array functions and kernel calls.
+
+    Its content never changes, except by a pullback that accumulates ``into=`` it.
 
     Attributes:
-        element: The element type as the IR knows it; `dtype` is what users write for it.
-        device: Where it lives.
-        given_vector: The type of the one vector or matrix it was given as: ``float3(1, 2, 3)``.
-        trace: The transformed function that computes with it, while that runs.
+        element: The element type in the IR; users write it as `dtype`.
+        device: The device that holds the content.
+        given_vector: The type of the host vector or matrix that it was made from, such as
+            ``float3(1, 2, 3)``; else `None`.
+        trace: The trace of a transformed function that computes with it; else `None`.
     """
 
     __slots__ = ("__weakref__", "_buffer", "_offset", "_pending", "_shape", "device",
@@ -56,7 +59,7 @@ class Array(ArrayOperators):
         offset: int = 0,
         pending: Callable[[], None] | None = None,
     ) -> None:
-        # pending: fills in an array that has no buffer yet, at the first look at its content.
+        # pending: fills in an array that has no buffer yet, when its content is first read.
         self.device = device
         self.element = element
         self._shape = shape
@@ -75,12 +78,12 @@ class Array(ArrayOperators):
         extents = items[1:]
         return ArrayAnnotation(items[0], () if extents == ((),) else extents or None)
 
-    # -- what it is ------------------------------------------------------------------------
+    # -- properties ------------------------------------------------------------------------
 
     @property
     def shape(self) -> Shape:
-        """Extents, element axes apart: an array of ``float3`` that NumPy shows as ``(n, 3)`` has
-        the shape ``(n,)``.
+        """Extents of the axes, those of elements excluded: ``(n,)`` for an array of ``float3`` that
+        NumPy shows as ``(n, 3)``.
         """
         return self._shape
 
@@ -91,16 +94,17 @@ class Array(ArrayOperators):
 
     @property
     def ndim(self) -> int:
-        """Number of axes, element axes apart."""
+        """Number of axes, those of elements excluded."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """Elements in all."""
+        """Number of elements: the product of `shape`."""
         return prod(self.shape)
 
     @property
     def byte_count(self) -> int:
+        """Bytes of the content."""
         return buffers.byte_count(self.element, self.size)
 
     @property
@@ -118,7 +122,7 @@ class Array(ArrayOperators):
         return self._offset
 
     def settle(self) -> None:
-        """Has it computed, if it waits for someone to look at it."""
+        """Computes the content, if that is pending."""
         pending = self._pending  # read once: another thread may fill the array in meanwhile
         if pending is not None:
             pending()
@@ -129,6 +133,7 @@ class Array(ArrayOperators):
 
     @property
     def is_pending(self) -> bool:
+        """True while the content is not computed: the first read will do that."""
         return self._pending is not None
 
     @property
@@ -144,17 +149,19 @@ class Array(ArrayOperators):
         native: Any, dtype: Any = float, shape: Shape | int | None = None,
         device: Device | None = None,
     ) -> Array:  # fmt: skip
-        """Wraps a buffer that the runtime's own library made; nothing is copied.
+        """Wraps a buffer of the runtime's own library without a copy.
 
         Args:
-            native: A `wgpu.GPUBuffer` or `slangpy.DeviceBuffer` of the same device.
-            dtype: Element type of the content.
-            shape: Extents; without one, a single axis over all that fits.
+            native: A `wgpu.GPUBuffer` or `slangpy.Buffer` of the same device.
+            dtype: Element type of the content, as for `sad.array`.
+            shape: Extents; default: one axis of as many elements as fit.
             device: Default: the current one.
 
         Raises:
-            ShapeError: SR0359, where the buffer is smaller than the shape.
-            DeviceError: SR0619, where `native` is no buffer of the device's runtime.
+            ShapeError: SR0358 for an unknown `dtype`, SR0359 where the buffer is smaller than the
+                shape, SR0370 and SR0371 for anything but extents.
+            DeviceError: SR0619, where `native` is no buffer of the device's runtime; SR0651 for a
+                `device` that is none.
         """
         from shaderad.arrays.arguments import normalised_shape
 
@@ -185,8 +192,8 @@ class Array(ArrayOperators):
         Vectors and matrices are trailing axes, structs a structured dtype.
 
         Raises:
-            BoundsError: SR0660, SR0662, SR0663, SR0666, SR0669, what a kernel reported since the
-                last look.
+            BoundsError: SR0660, SR0662, SR0663, SR0666, SR0669, reported by a kernel since
+                the last synchronisation.
             LimitError: SR0661, likewise.
             GradientError: SR0667, SR0668, likewise.
             DerivativeError: SR0450, while a transformed function computes with the array.
@@ -282,7 +289,7 @@ class Array(ArrayOperators):
         return run_operator(elements.selected, self, name) if has_part else None
 
     def __getattr__(self, name: str) -> Array:
-        """``x.y``, ``x.xz``, ``x.field``: that part of every element."""
+        """``x.y``, ``x.xz``, ``x.field``: a component, components or a field of every element."""
         if name.startswith("_"):
             raise AttributeError(name)  # Protocols of other libraries that arrays do not have.
         part = self._selected(name)
@@ -300,12 +307,12 @@ class Array(ArrayOperators):
         return (self[k] for k in range(len(self)))
 
     def noted_as(self, vector: types.Type | None) -> Self:
-        """The same array, which was given as one vector or matrix of the host: ``float2(1, 2)``."""
+        """Itself, noted as made from a host vector or matrix such as ``float2(1, 2)``."""
         self.given_vector = vector
         return self
 
     def aligned(self) -> Array:
-        """Itself, or a copy where loads of whole elements would not find it."""
+        """Itself, or a copy if its offset is not a multiple of the alignment of its elements."""
         if not self.offset % types.alignment(self.element):
             return self
         buffer = self.device.runtime.allocate(self.byte_count, zeroed=False)
@@ -314,7 +321,7 @@ class Array(ArrayOperators):
         return aligned
 
     def viewed(self, element: types.Type, shape: Shape, skipped: int = 0) -> Array:
-        """The bytes after the first `skipped` as another array; a trace does not see it."""
+        """The bytes after the first `skipped` as another array; no trace records it."""
         if self._pending is None:
             return Array(self.device, element, shape, self._buffer, self._offset + skipped)
 
@@ -325,11 +332,11 @@ class Array(ArrayOperators):
         return view
 
 
-def vector_of(given: Any) -> types.Type | None:
-    """The type of a vector or matrix of the host; `None` for everything else."""
-    if isinstance(given, HostVector):
-        return given.element
-    return given.given_vector if isinstance(given, Array) else None
+def vector_of(value: Any) -> types.Type | None:
+    """The type of a host vector or matrix, or of the one that an array was made from."""
+    if isinstance(value, HostVector):
+        return value.element
+    return value.given_vector if isinstance(value, Array) else None
 
 
 @api_boundary
@@ -345,21 +352,22 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
         device: Default: the current one.
 
     Returns:
-        A copy; an array that has the type and device already is returned itself.
+        A copy; `data` itself if it is an array of this type on this device.
 
     Raises:
         ShapeError: SR0350 to SR0358, where the data does not fit or a value is out of range.
-        DeviceError: Where there is no room for it.
+        DeviceError: SR0605, SR0606, where the device has no room for it; SR0651 for a `device`
+            that is none.
     """
     return array_called("data", data, dtype, device)
 
 
 def array_called(name: str, data: Any, dtype: Any = None, device: Device | None = None) -> Array:
-    """`array`, of what messages call `name`."""
+    """`array`, whose messages call the data `name`."""
     from shaderad.trace.traced import current_trace
 
     if is_pointer_structs(data):
-        # Where their pointers lead is known when a kernel reads them. Typed as what users see.
+        # Pointers are resolved when a kernel reads the structs. The type is what users see.
         return cast("Array", StructArray(data))
     if isinstance(data, Array):
         same_type = dtype is None or element_type(dtype) == data.element
@@ -380,7 +388,7 @@ def array_called(name: str, data: Any, dtype: Any = None, device: Device | None 
 
 
 def uploaded(device: Device, t: types.Type, storage: np.ndarray[Any, Any], shape: Shape) -> Array:
-    """An array of bytes in storage layout."""
+    """A new array with the content `storage`, which is in storage layout."""
     buffers.check_element_count(shape)
     size = buffers.byte_count(t, prod(shape))
     buffer = device.runtime.allocate(size, zeroed=False)
@@ -393,7 +401,7 @@ def uploaded(device: Device, t: types.Type, storage: np.ndarray[Any, Any], shape
 
 
 def copied(source: Array, target: Array) -> None:
-    """Records a copy of all bytes of `source` to `target`, unless they are the same ones."""
+    """Records a copy of all bytes of `source` to `target`, unless both have the same buffer."""
     if source.size and source.buffer is not target.buffer:
         source.device.runtime.copy(
             source.buffer, source.offset, target.buffer, target.offset, source.byte_count

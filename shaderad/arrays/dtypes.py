@@ -18,7 +18,7 @@ _PYTHON = {types.FLOAT: float, types.INT: int, types.BOOL: bool}
 _BY_NUMPY = {
     np.dtype(np.float16): types.HALF,
     np.dtype(np.float32): types.FLOAT,
-    # Said on purpose, 64 bits are meant; `sad.array` without a dtype converts to 32.
+    # An explicit float64 means 64 bits; `sad.array` without a dtype converts to 32.
     np.dtype(np.float64): types.DOUBLE,
     np.dtype(np.int32): types.INT,
     np.dtype(np.uint32): types.UINT,
@@ -28,11 +28,11 @@ _BY_NUMPY = {
 
 @dataclass(frozen=True, slots=True)
 class ArrayAnnotation:
-    """``sad.Array[float3, "h", "w"]``: an element type, and a name or number an axis."""
+    """``sad.Array[float3, "h", "w"]``: an element type, and a name or number for each axis."""
 
     element: Any
     extents: tuple[Any, ...] | None
-    """`None` where any shape will do."""
+    """`None` for any shape."""
 
 
 def element_type(dtype: Any) -> types.Type:
@@ -43,17 +43,17 @@ def element_type(dtype: Any) -> types.Type:
     """
     if isinstance(dtype, types.Type):
         return dtype
-    known = value_type(dtype)
-    if known is None and isinstance(dtype, Subscripted):
-        known = resolve(dtype, {}, None)
-    if known is None:
-        known = _of_numpy(dtype)
-    is_buffer = isinstance(known, types.BufferType) or (
-        isinstance(known, types.Struct) and known.holds_buffers
+    element = value_type(dtype)
+    if element is None and isinstance(dtype, Subscripted):
+        element = resolve(dtype, {}, None)
+    if element is None:
+        element = _of_numpy(dtype)
+    is_buffer = isinstance(element, types.BufferType) or (
+        isinstance(element, types.Struct) and element.holds_buffers
     )
-    if known is None or is_buffer:
+    if element is None or is_buffer:
         raise error("SR0358", found=dtype)
-    return known
+    return element
 
 
 def _of_numpy(dtype: Any) -> types.Type | None:
@@ -64,14 +64,14 @@ def _of_numpy(dtype: Any) -> types.Type | None:
 
 
 def shown_dtype(t: types.Type) -> Any:
-    """What ``array.dtype`` says: a Python type, a `sad.*` type, or a structured NumPy dtype."""
+    """The value of ``array.dtype``: a Python type, a `sad.*` type, or a structured NumPy dtype."""
     if isinstance(t, types.Scalar) and t in _PYTHON:
         return _PYTHON[t]
     return TYPES.get(str(t)) or buffers.host_dtype(t)
 
 
 def unknown_attribute(element: types.Type, name: str) -> Error:
-    """SR0290, with the function that other libraries have as a method."""
+    """SR0290, with the function that stands for a method of other libraries."""
     from shaderad.functions import public
 
     functions = {*ops.PUBLIC, *vars(public)}

@@ -1,4 +1,4 @@
-"""Python's operators on arrays -> functions made of nodes; the mixed-in half of `Array`."""
+"""Python's operators on arrays -> array functions; the base class of `Array`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _run_binary(op: str, left: Any, right: Any) -> Any:
 
     if not linalg.is_operand(left) or not linalg.is_operand(right):
         return NotImplemented
-    # A power by a whole number is a product.
+    # A power by a whole number is a product: its graph depends on the number.
     is_open = op not in (ops.POW.name, ops.MATMUL.name)
     return (run_elementwise if is_open else run_operator)(linalg.operated, op, left, right)
 
@@ -37,7 +37,7 @@ def _unary(op: str) -> Callable[[Any], Array]:
 
 
 def _binary(op: str) -> tuple[_Binary, _Binary]:
-    """The method of the left operand, and that of the right one."""
+    """The methods of an operator for an array on its left and on its right."""
 
     def method(self: Any, other: Any) -> Array:
         return _run_binary(op, self, other)
@@ -50,7 +50,7 @@ def _binary(op: str) -> tuple[_Binary, _Binary]:
 
 @api_class
 class ArrayOperators:
-    """Every operator that works element by element, and the matrix product."""
+    """The elementwise operators, and the matrix product."""
 
     __slots__ = ()
 
@@ -58,7 +58,7 @@ class ArrayOperators:
     __hash__ = None  # type: ignore[assignment]
 
     def __constructed__(self, wanted: TypeObject, parts: tuple[Any, ...]) -> Array:
-        """``float3(x, y, 1.0)``: a `wanted` from `parts` for each element."""
+        """``float3(x, y, 1.0)``: an array of `wanted`, constructed from `parts` by element."""
         from shaderad.functions import elements
         from shaderad.functions.run_operator import run_operator
 

@@ -1,6 +1,7 @@
-"""Sizes of traced arrays as users meet them: ``x.shape[0]``, which is known when a graph runs.
+"""Symbolic sizes: the extents ``x.shape[0]`` of traced arrays, known when a graph runs.
 
-Invariant: a size answers a question only where the answer is the same for every call.
+Invariant: a comparison or conversion of a size succeeds only if its result is the same for every
+call.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _Binary = Callable[[Any, Any], Any]
 
 
 def _arithmetic(compute: Callable[[Size, Size], Size]) -> tuple[_Binary, _Binary]:
-    """The method of the left operand, and that of the right one."""
+    """The methods of an operator for a size on its left and on its right."""
 
     def method(self: Any, other: Any) -> Any:
         left, right = size_or_none(self), size_or_none(other)
@@ -44,7 +45,7 @@ def _comparison(compare: Callable[[int, int], bool], symbol: str) -> Callable[[A
 
 
 class TracedSize:
-    """A whole number that one trace leaves open: arithmetic, ``dim=`` and counts take it."""
+    """A symbolic whole number; arithmetic, ``dim=`` and counts accept it."""
 
     __slots__ = ("size",)
 
@@ -85,54 +86,54 @@ class TracedSize:
         self.refuse("`float()`")
 
     def refuse(self, what: str) -> NoReturn:
-        """Raises SR0320: the answer to `what` depends on the call."""
+        """Raises SR0320: the result of `what` depends on the call."""
         raise error("SR0320", user_span(), size=self.size, what=what)
 
 
-def size_or_none(given: Any) -> Size | None:
-    """A size from what users write as one; `None` for anything else."""
-    if isinstance(given, TracedSize):
-        return given.size
-    plain = cast("object", given.item() if isinstance(given, np.integer) else given)
+def size_or_none(value: Any) -> Size | None:
+    """The size that a whole number or `TracedSize` stands for; `None` for anything else."""
+    if isinstance(value, TracedSize):
+        return value.size
+    plain = cast("object", value.item() if isinstance(value, np.integer) else value)
     return plain if isinstance(plain, int) and not isinstance(plain, bool) else None
 
 
-def outside_limits(span: Span | None, name: str, given: Any, *, is_negative: bool) -> Error:
+def outside_limits(span: Span | None, name: str, extent: Any, *, is_negative: bool) -> Error:
     """SR0371: an extent that is negative, or a launch or array of too many elements."""
     help_ = "give how many there are; 0 is allowed" if is_negative else "split the launch"
-    return error("SR0371", span, name=name, found=given, limit=ELEMENT_COUNT_LIMIT, help=help_)
+    return error("SR0371", span, name=name, found=extent, limit=ELEMENT_COUNT_LIMIT, help=help_)
 
 
-def size_of(given: Any, name: str) -> Size:
-    """A size that may not be negative.
+def size_of(value: Any, name: str) -> Size:
+    """The size that `value` stands for, which may not be negative.
 
     Raises:
-        ShapeError: SR0370 for what is no whole number, SR0371 for negative ones.
+        ShapeError: SR0370 for anything but a whole number, SR0371 for negative or too large ones.
     """
-    size = size_or_none(given)
+    size = size_or_none(value)
     if size is None:
-        raise error("SR0370", user_span(), name=name, found=repr(given))
+        raise error("SR0370", user_span(), name=name, found=repr(value))
     if isinstance(size, int) and not 0 <= size <= ELEMENT_COUNT_LIMIT:
-        raise outside_limits(user_span(), name, given, is_negative=size < 0)
+        raise outside_limits(user_span(), name, value, is_negative=size < 0)
     return size
 
 
-def shape_of(given: Any, name: str = "shape") -> Shape:
-    """A shape from an int, a size, or a tuple or list of those."""
-    return tuple(size_of(item, name) for item in items_of(given))
+def shape_of(shape: Any, name: str = "shape") -> Shape:
+    """The shape that an int, a size, or a tuple or list of those stands for."""
+    return tuple(size_of(item, name) for item in items_of(shape))
 
 
-def items_of(given: Any) -> tuple[Any, ...]:
-    """The entries of a tuple or list; anything else is the one entry."""
-    return tuple(cast("tuple[Any, ...]", given)) if isinstance(given, tuple | list) else (given,)
+def items_of(value: Any) -> tuple[Any, ...]:
+    """The items of a tuple or list; any other value is the only item."""
+    return tuple(cast("tuple[Any, ...]", value)) if isinstance(value, tuple | list) else (value,)
 
 
 def shown(size: Size) -> Any:
-    """The size as users get it."""
+    """The size as users see it: an int, or a `TracedSize`."""
     return size if isinstance(size, int) else TracedSize(size)
 
 
 def shown_shape(shape: Shape) -> str:
-    """A shape in a message."""
+    """A shape as text of a message."""
     inner = ", ".join(map(str, shape))
     return f"({inner},)" if len(shape) == 1 else f"({inner})"

@@ -1,9 +1,9 @@
 """Nested containers of arguments and results: tuples, lists, dicts, structs, pointers.
 
-Everything else is a leaf. ``sad.pointer`` makes what the fields of structs annotated `sad.Pointer`
-hold in Python. Invariant: a pointer never changes, and keeps alive what it leads to. Structs that
-hold pointers stay on the host until a kernel reads them, because only then is it known where their
-pointers lead.
+Everything else is a leaf. ``sad.pointer`` makes the Python values of struct fields annotated
+`sad.Pointer`. Invariant: a pointer never changes, and keeps its target alive. Structs that hold
+pointers stay on the host until a kernel reads them, because their targets get positions in device
+memory only then.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class StructArray:
     """An array of structs that hold pointers: a sequence of host structs."""
 
     def __init__(self, structs: Sequence[Any]) -> None:
-        self._structs = tuple(copy.copy(one) for one in structs)
+        self._structs = tuple(copy.copy(struct) for struct in structs)
 
     def __len__(self) -> int:
         return len(self._structs)
@@ -47,7 +47,7 @@ class StructArray:
 
 
 class HostPointer:
-    """Leads to the elements of `target`, an array; made by `sad.pointer`."""
+    """A pointer to the elements of `target`, an array; made by `sad.pointer`."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
@@ -59,7 +59,7 @@ class HostPointer:
         return self.target[key]
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """What it leads to as a NumPy array."""
+        """The target as a NumPy array."""
         return np.asarray(self.target)
 
     def __repr__(self) -> str:
@@ -72,13 +72,16 @@ def pointer(target: Any) -> HostPointer:
 
     Args:
         target: An `Array` or array-like with one axis; for structs that hold pointers themselves a
-            list of them; `None` or an empty list for a pointer to nothing.
+            list of them; `None` or an empty list for a null pointer.
+
+    Returns:
+        The pointer; it keeps `target` alive.
 
     Raises:
-        ShapeError: SR0392 for what is no array.
+        ShapeError: SR0392 for a `target` that is no array.
 
-    Differentiable: a gradient has pointers where its argument has them, each to the gradient by its
-    own elements, also where two lead to one array.
+    Differentiable: a gradient has pointers where its argument has them. Each points to the gradient
+    of the elements read through it, so two pointers to one array have two gradients.
     """
     if isinstance(target, HostPointer):
         return target
@@ -90,7 +93,7 @@ def pointer(target: Any) -> HostPointer:
 
 
 def _has_elements(target: Any) -> bool:
-    """True if `target` may be an array: what its elements are is asked where it is used."""
+    """True if `target` may be an array; its elements are checked where it is used."""
     if isinstance(target, list | tuple | Mapping | StructArray):
         return True
     is_array = hasattr(target, "__array__") or hasattr(target, "__dlpack__")
@@ -107,7 +110,7 @@ def structs_of(value: Any) -> Sequence[Any] | None:
 def is_pointer_structs(value: Any) -> bool:
     """True if `value` is a sequence of structs that hold pointers."""
     items = structs_of(value)
-    return bool(items) and all(pointer_struct(one) is not None for one in items)
+    return bool(items) and all(pointer_struct(item) is not None for item in items)
 
 
 def pointer_struct(value: Any) -> Struct | None:
@@ -128,14 +131,14 @@ def struct_fields(value: Any) -> dict[str, Any] | None:
 
 
 def rebuilt(like: Any, fields: dict[str, Any]) -> Any:
-    """A struct or dict like `like` with other fields."""
+    """A struct of the class of `like`, or a dict, with other fields."""
     if isinstance(like, dict):
         return fields
-    # Not by calling its class, which makes one array of arrays.
-    made: Any = object.__new__(cast("Any", type(like)))
+    # Not by calling its class, which makes one array of structs from fields that are arrays.
+    result: Any = object.__new__(cast("Any", type(like)))
     for name, value in fields.items():
-        setattr(made, name, value)
-    return made
+        setattr(result, name, value)
+    return result
 
 
 def mapped(function: Callable[..., Any], tree: Any, *others: Any, name: str = "value") -> Any:
@@ -150,27 +153,27 @@ def mapped(function: Callable[..., Any], tree: Any, *others: Any, name: str = "v
     if parts is None:
         return function(tree, *others)
     columns = [matching(tree, parts, other, name) for other in others]
-    found = {
+    results = {
         key: mapped(function, part, *(column[key] for column in columns), name=f"{name}[{key!r}]")
         for key, part in parts.items()
     }
-    return built_like(tree, found)
+    return built_like(tree, results)
 
 
-def zeros_for_none(tree: Any, found: Any) -> Any:
-    """`found`, built like `tree`, with 0 for `None` in the fields of structs."""
+def zeros_for_none(tree: Any, values: Any) -> Any:
+    """`values`, built like `tree`, with 0 for `None` in the fields of structs."""
     parts = children(tree)
     if parts is None:
-        return found
-    own = matching(tree, parts, found, "value")
-    made = {key: zeros_for_none(part, own[key]) for key, part in parts.items()}
+        return values
+    own = matching(tree, parts, values, "value")
+    filled = {key: zeros_for_none(part, own[key]) for key, part in parts.items()}
     if info_of(tree) is not None:
-        made = {key: 0 if part is None else part for key, part in made.items()}
-    return built_like(tree, made)
+        filled = {key: 0 if part is None else part for key, part in filled.items()}
+    return built_like(tree, filled)
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The leaves, in order."""
+    """The leaves of `tree`, in order."""
     parts = children(tree)
     if parts is None:
         return [tree]
@@ -188,7 +191,7 @@ def children(tree: Any) -> dict[Any, Any] | None:
 
 
 def is_data(parts: Iterable[Any]) -> bool:
-    """True if the parts of a list are an array written out: numbers, or sequences of them."""
+    """True if the parts of a list are the rows of an array: numbers, or sequences of them."""
     for part in parts:
         inner = _in_order(part)
         is_number = isinstance(part, int | float | np.generic)
@@ -198,16 +201,20 @@ def is_data(parts: Iterable[Any]) -> bool:
 
 
 def matching(tree: Any, parts: dict[Any, Any], other: Any, name: str) -> dict[Any, Any]:
-    """The parts of `other` under the keys of `tree`."""
+    """The parts of `other` under the keys of `parts`, which are those of `tree`.
+
+    Raises:
+        DerivativeError: SR0452, where `other` is built differently.
+    """
     if other is None or (isinstance(tree, HostPointer) and isinstance(other, int)):
         return dict.fromkeys(parts)  # 0 stands where a pointer leads to no float
     if isinstance(tree, HostPointer) and isinstance(other, HostPointer):
         return {"target": other.target}
     is_sequence = _in_order(tree) is not None
-    found = _in_order(other) if is_sequence else struct_fields(other)
-    if found is None or set(found) != set(parts):
+    other_parts = _in_order(other) if is_sequence else struct_fields(other)
+    if other_parts is None or set(other_parts) != set(parts):
         raise error("SR0452", name=name, wanted=described(tree), found=described(other))
-    return found
+    return other_parts
 
 
 def _in_order(tree: Any) -> dict[Any, Any] | None:
@@ -218,7 +225,7 @@ def _in_order(tree: Any) -> dict[Any, Any] | None:
 
 
 def built_like(tree: Any, parts: dict[Any, Any]) -> Any:
-    """A container like `tree` of other parts."""
+    """A container like `tree` with other parts."""
     if isinstance(tree, HostPointer):
         return HostPointer(parts["target"])
     if _in_order(tree) is None:
