@@ -1,1 +1,1 @@
-"""A device as users hold it, and what it keeps, reports and prints."""
+"""Devices as users hold them, the stages that they keep, their reports and prints."""

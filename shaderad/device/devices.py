@@ -1,7 +1,7 @@
-"""Devices as users hold them: a runtime, its lowered kernels, and its one report buffer.
+"""Devices as users hold them: a runtime, its stages, its report and print buffers.
 
-Invariant: whatever lives longer than a call belongs to a `Device`. The only state of this module
-is the default device, opened when it is first needed, and which devices a context has entered.
+Invariant: state that outlives a call belongs to a `Device`. This module keeps only the default
+device, which opens when it is first needed, and the devices that a context has entered.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ __all__ = ["Device", "open_device"]
 
 T = TypeVar("T")
 
-# Recorded dispatches wait for company, because a submission costs more than a dispatch; the
-# device should not stay idle for long either.
+# Dispatches are submitted together, because a submission costs more than a dispatch; the device
+# should not stay idle for long either.
 DISPATCHES_A_SUBMISSION = 64
 
 
@@ -70,7 +70,7 @@ class Device:
         self._kept: dict[Callable[[Device], Any], Any] = {}
 
     def _renew_lock(self) -> None:
-        """In a forked process: whoever had the lock goes on in the parent alone."""
+        """Replaces the lock in a forked process, where the thread that held it does not run."""
         self._lock = threading.RLock()
 
     @property
@@ -86,7 +86,7 @@ class Device:
 
     @api_boundary
     def synchronize(self) -> None:
-        """Waits until all work is done; prints and raises what kernels printed and reported.
+        """Waits until all work is done; shows prints of kernels, and raises their reports.
 
         Raises:
             BoundsError: SR0660 an index, SR0662 a failed assertion, SR0663 a division by zero;
@@ -123,9 +123,9 @@ class Device:
         return f"Device({self.capabilities.runtime!r}, {self.capabilities.adapter!r}{state})"
 
     def read(self, requests: Sequence[tuple[DeviceBuffer, int, int]]) -> list[memoryview]:
-        """Reads buffers, and in the same round trip what kernels reported; raises the latter.
+        """Reads buffers and, in the same round trip, the reports of kernels, which it raises.
 
-        What they printed comes before that.
+        Prints of kernels are written before that. A request: buffer, first byte, byte count.
         """
         with turn(self._lock):
             self._write_prints()
@@ -135,17 +135,17 @@ class Device:
             # Before the read: a dispatch that another thread records meanwhile sets it again.
             self._may_have_reports = False
             try:
-                reported, found = self._read_with(report, requests)
+                reported, contents = self._read_with(report, requests)
             except BaseException:
                 self._may_have_reports = True
                 raise
             noted, self._noted = self._noted, []
             if noted or reported:
                 raise combined([*noted, *reported])
-            return found
+            return contents
 
     def _write_prints(self) -> None:
-        """Writes what kernels printed since the last time to `sys.stdout`."""
+        """Writes the lines that kernels printed since the last call to `sys.stdout`."""
         if not self._may_have_prints or self._prints is None:
             return
         # Before the read: a dispatch that another thread records meanwhile sets it again.
@@ -158,7 +158,7 @@ class Device:
         print(text, end="")  # noqa: T201
 
     def _taken_prints(self, buffer: DeviceBuffer) -> str:
-        """The lines in `buffer`, which is cleared."""
+        """Reads the lines in `buffer`, and clears it."""
         (header,) = self.runtime.read([(buffer, 0, PRINT_HEADER_BYTES)])
         if not has_prints(header):
             return ""
@@ -170,18 +170,18 @@ class Device:
     def _read_with(
         self, buffer: DeviceBuffer | None, requests: Sequence[tuple[DeviceBuffer, int, int]]
     ) -> tuple[list[Error], list[memoryview]]:
-        """The reports in `buffer`, which is cleared, and the content that is asked for."""
+        """Reads the reports in `buffer`, which it clears, and the content of `requests`."""
         if buffer is None:
             return [], self.runtime.read(requests)
-        *found, raw = self.runtime.read([*requests, (buffer, 0, HEADER_BYTES)])
+        *contents, raw = self.runtime.read([*requests, (buffer, 0, HEADER_BYTES)])
         report = decoded(raw)
         if report is None:
-            return [], found
+            return [], contents
         if report.slot_count:
             (raw,) = self.runtime.read([(buffer, 0, REPORT_BYTES)])
             report = lowest(raw, report)
         self.runtime.zero(buffer)
-        return [self._error_of(report)], found
+        return [self._error_of(report)], contents
 
     def _error_of(self, report: Report) -> Error:
         if not 0 <= report.site < len(self.stages.sites):
@@ -190,29 +190,29 @@ class Device:
         return error_of(kernel, site, report)
 
     def report_buffer(self) -> DeviceBuffer:
-        """The buffer into which dispatches may report; `recorded` says when one does."""
+        """The buffer for reports of dispatches, which are announced by `recorded`."""
         with turn(self._lock):
             if self._report is None:
                 self._report = self.runtime.allocate(REPORT_BYTES)
             return self._report
 
     def print_buffer(self) -> DeviceBuffer:
-        """The buffer into which dispatches may print; `recorded` says when one does."""
+        """The buffer for prints of dispatches, which are announced by `recorded`."""
         with self._lock:
             if self._prints is None:
                 self._prints = self.runtime.allocate(PRINT_BYTES)
             return self._prints
 
     def expect_reports(self) -> None:
-        """Lets the next synchronisation look at what kernels reported."""
+        """Makes the next synchronisation read the report buffer."""
         self._may_have_reports = True
 
     def next_launch(self) -> int:
-        """The number of a dispatch, so that reports say which of them was first."""
+        """The number of a dispatch, by which reports are ordered."""
         return next(self._launches)
 
     def recorded(self, *, may_report: bool, may_print: bool, count: int = 1) -> None:
-        """Counts recorded dispatches; submits where enough have gathered."""
+        """Counts recorded dispatches; submits `DISPATCHES_A_SUBMISSION` of them together."""
         if may_print:
             self._may_have_prints = True
         if may_report:
@@ -223,7 +223,7 @@ class Device:
             self.runtime.submit()
 
     def note(self, failure: Error) -> None:
-        """Keeps what the host found wrong for the next synchronisation to raise."""
+        """Keeps an error found on the host; the next synchronisation raises it."""
         self._noted.append(failure)
 
     def kept(self, make: Callable[[Device], T]) -> T:
@@ -247,7 +247,7 @@ class _Default:
     """True if the program opened it, or chose it by `use`."""
 
     def renew_lock(self) -> None:
-        """In a forked process: whoever had the lock goes on in the parent alone."""
+        """Replaces the lock in a forked process, where the thread that held it does not run."""
         self.lock = threading.Lock()
 
     @property
@@ -272,11 +272,14 @@ def open_device(
     """Opens a device; the first one that a program opens is its default from then on.
 
     Args:
-        runtime: ``"wgpu"``, ``"slangpy"``, or `None` for the best there is; the environment
+        runtime: ``"wgpu"``, ``"slangpy"``, or `None` for the best available; the environment
             variable `SHADERAD_DEVICE` chooses where `None` is given.
         adapter: Part of an adapter's name, or its position among those of `sad.devices()`.
         native: A `wgpu.GPUDevice` or `slangpy.Device` to use instead of opening one.
-        limits: Fields of the capabilities to force down, such as ``storage_buffer_limit=8``.
+        limits: Fields of the capabilities to force down, such as ``{"storage_buffer_limit": 8}``.
+
+    Returns:
+        The device, open until its `close`.
 
     Raises:
         DeviceError: SR0601 to SR0603, where there is no such runtime or adapter; SR0622 in a
@@ -300,13 +303,13 @@ def asked_device(asked: Any) -> Device | None:
     return asked
 
 
-def check_same(found: Device, device: Device, name: str) -> None:
-    """Raises SR0650 where `name`, on the device `found`, is given to a call on another one."""
-    if found is device:
+def check_same(owner: Device, device: Device, name: str) -> None:
+    """Raises SR0650 if `name` is on the device `owner`, and its call on another `device`."""
+    if owner is device:
         return
-    other = f"another {found}" if repr(found) == repr(device) else str(found)
+    shown = f"another {owner}" if repr(owner) == repr(device) else str(owner)
     subject = name if " " in name else f"`{name}`"
-    raise error("SR0650", subject=subject, found=other, device=device)
+    raise error("SR0650", subject=subject, found=shown, device=device)
 
 
 def current_device() -> Device:

@@ -21,7 +21,7 @@ def user_span() -> Span:
 
 
 class AtUserLine:
-    """Shows errors without a line, inside of a ``with``, at the one that called into shaderad."""
+    """A context that gives errors without a line the one that called into shaderad."""
 
     def __enter__(self) -> None:
         pass
@@ -36,7 +36,7 @@ class AtUserLine:
 
 def _span(frame: FrameType) -> Span:
     code = frame.f_code
-    # One position for each instruction of two bytes.
+    # An instruction has two bytes, and one entry in `co_positions`.
     position = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
     line, end_line, start, end = position or (frame.f_lineno, None, None, None)
     if line is None or start is None or end is None or end_line != line:

@@ -1,12 +1,12 @@
 """The report buffer of a device -> the error a user sees; its print buffer -> lines on ``stdout``.
 
-Reports: kernels never stop a dispatch. Word 0 counts the threads that met something wrong; the
+Reports: kernels never stop a dispatch. Word 0 counts the threads that found an error; the
 first leaves a record in words 1 to 3: site id + 1, index, length. Kernels with `checks` leave
 longer ones in slots of eight words behind this header (shaders/reports.slang), of which the host
 takes the lowest element of the first dispatch: word 5 counts the slots.
 
 Prints: threads run in any order, so each record says its dispatch, its thread and its number in
-that thread (shaders/prints.slang); lines come in that order. Invariant: what did not fit is
+that thread (shaders/prints.slang); lines come in that order. Invariant: lines that do not fit are
 counted.
 """
 
@@ -91,7 +91,7 @@ _VALUES = ("", "NaN", "inf", "-inf")
 
 
 _GENERATED = re.compile(r"[xy]\d+")
-"""Names of the arrays of kernels that array functions are run by."""
+"""Names of arrays in generated kernels."""
 
 
 def combined(failures: Sequence[Error]) -> Error:
@@ -116,7 +116,7 @@ def _line(failure: Error) -> str:
 
 
 def unknown_report(report: Report) -> Error:
-    """The error of a report that no kernel of the device makes."""
+    """SR0677: a report that no kernel of the device writes."""
     return error("SR0677", site=report.site, index=report.index, length=report.length)
 
 
@@ -124,7 +124,7 @@ def error_of(kernel: str, site: Site, report: Report) -> Error:
     """The error of `site` at its Python line.
 
     Args:
-        kernel: The name of the user's kernel; empty where the line calls array functions.
+        kernel: The name of the user's kernel; empty for generated kernels.
         site: The statement that reported.
         report: The values that it reported.
     """
@@ -163,7 +163,7 @@ _PRINT_HEADER = struct.Struct("<III")
 _PRINT_RECORD = struct.Struct("<7I")
 
 SiteOf = Callable[[int], tuple[str, Site]]
-"""The kernel and place of a number in the device's table."""
+"""Maps a number to the kernel and site that it has in the device's table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +183,8 @@ def has_prints(header: memoryview | bytes) -> bool:
 def printed(raw: memoryview | bytes, site_of: SiteOf) -> str:
     """The lines that threads printed, as one text.
 
-    Each line begins with kernel, thread and Python line; one whose end is not a new line is
-    continued by the next of its thread.
+    Each line begins with kernel, thread and Python line; a text without a new line at its end is
+    continued by the next text of its thread.
     """
     records = sorted(_records(raw, site_of), key=lambda r: (r.launch, r.thread, r.number))
     parts: list[str] = []
@@ -209,8 +209,8 @@ def _left_out(raw: memoryview | bytes) -> Iterator[str]:
     count = low + (high << 32)
     if count:
         size = f"{PRINT_BYTES >> 20} MiB"
-        what = "line that kernels printed" if count == 1 else "lines that kernels printed"
-        yield f"shaderad: {count} more {what} did not fit in the buffer of {size}\n"
+        lines = "line that kernels printed" if count == 1 else "lines that kernels printed"
+        yield f"shaderad: {count} more {lines} did not fit in the buffer of {size}\n"
 
 
 def _records(raw: memoryview | bytes, site_of: SiteOf) -> Iterator[_Record]:
@@ -220,7 +220,7 @@ def _records(raw: memoryview | bytes, site_of: SiteOf) -> Iterator[_Record]:
     while offset + _PRINT_RECORD.size <= end:
         number, launch, thread, count, *inner = _PRINT_RECORD.unpack_from(raw, offset)
         if not number:
-            return  # The first print that did not fit claimed the rest.
+            return  # The first print that did not fit claimed the rest of the buffer.
         kernel, site = site_of(number - 1)
         form = site.form
         assert form is not None
@@ -233,7 +233,7 @@ def _records(raw: memoryview | bytes, site_of: SiteOf) -> Iterator[_Record]:
 
 @dataclass
 class _Words:
-    """Reads values from words, each scalar from words of its own."""
+    """Reads values from the words of a print, each scalar from words of its own."""
 
     raw: memoryview | bytes
     offset: int

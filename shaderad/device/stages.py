@@ -1,8 +1,8 @@
 """Kernels -> facts that every launch needs, and dispatches on a device; both computed once.
 
-A variant of a kernel is lowered when it is first asked for or, where it will be, beside what goes
-on. Invariant: work in the background does not touch the device, and fails in silence: whoever asks
-for the programs has them lowered again, and is told.
+A variant of a kernel is lowered at its first use, or before that in the background (`Foreseen`).
+Invariant: background work does not touch the device and raises no error; after a failure the first
+use lowers again, and raises.
 """
 
 from __future__ import annotations
@@ -45,9 +45,8 @@ V = TypeVar("V")
 class WeakKeys(Generic[K, V]):
     """A dict that does not keep its keys, such as kernels and graphs, alive.
 
-    As `weakref.WeakKeyDictionary`, whose clean-up is a Python function, though: where it is the
-    first to run after a garbage collection, an interrupt that came meanwhile is raised in it, and
-    lost.
+    The callback of `weakref.WeakKeyDictionary` is a Python function: if it is the first to run
+    after a garbage collection, an interrupt that arrived meanwhile is raised in it, and lost.
     """
 
     def __init__(self) -> None:
@@ -59,7 +58,7 @@ class WeakKeys(Generic[K, V]):
         return self._value_by_key.get(ref(key))
 
     def setdefault(self, key: K, default: V) -> V:
-        """The value of `key`, which is `default` from now on where it had none."""
+        """The value of `key`; `default`, which is kept, if it had none."""
         while self._dead:
             self._value_by_key.pop(self._dead.popleft(), None)
         return self._value_by_key.setdefault(ref(key, self._note), default)
@@ -70,7 +69,7 @@ class WeakKeys(Generic[K, V]):
 
 @dataclass(frozen=True)
 class Stage:
-    """One dispatch of a mode, ready but for its buffers and words."""
+    """One dispatch of a mode, compiled; buffers and words are bound later."""
 
     lowered: Lowered
     pipeline: Pipeline
@@ -98,7 +97,7 @@ class Choice:
 
 def lowered_now(kernel: nodes.Kernel, mode: Mode, variant: Variant) -> Sequence[Lowered]:
     """The dispatches of one mode of a kernel."""
-    # Imported here: a process that runs what was built before lowers nothing.
+    # Imported here: a process that runs built kernels lowers nothing.
     from shaderad.lower.kernels import lower_kernel
 
     return lower_kernel(kernel, mode, variant)
@@ -110,7 +109,7 @@ class Foreseen:
     def __init__(
         self, kernel: nodes.Kernel, mode: Mode, variant: Variant, runtime: Runtime
     ) -> None:
-        self._found: Sequence[Lowered] | None = None
+        self._lowered: Sequence[Lowered] | None = None
         self._thread = threading.Thread(
             target=self._run, args=(kernel, mode, variant, runtime), daemon=True
         )
@@ -118,15 +117,15 @@ class Foreseen:
 
     def _run(self, kernel: nodes.Kernel, mode: Mode, variant: Variant, runtime: Runtime) -> None:
         with suppress(Exception):
-            self._found = lowered_now(kernel, mode, variant)
-            for one in self._found:
-                runtime.prepare(one.program)
+            self._lowered = lowered_now(kernel, mode, variant)
+            for lowered in self._lowered:
+                runtime.prepare(lowered.program)
 
-    def found(self) -> Sequence[Lowered] | None:
-        """Waits for the dispatches; `None` where they cannot be made."""
+    def lowered(self) -> Sequence[Lowered] | None:
+        """Waits for the dispatches; `None` if lowering failed."""
         with let_through():
             self._thread.join()
-        return self._found
+        return self._lowered
 
 
 class Stages:
@@ -143,7 +142,7 @@ class Stages:
         """The kernel and place of each statement that reports or prints, by number."""
 
     def _renew_lock(self) -> None:
-        """In a forked process: whoever had the lock goes on in the parent alone."""
+        """Replaces the lock in a forked process, where the thread that held it does not run."""
         self._lock = threading.RLock()
 
     def clear(self) -> None:
@@ -171,7 +170,7 @@ class Stages:
         return any(choice.mode is mode for choice in self._by_kernel.get(kernel) or ())
 
     def foresee(self, kernel: nodes.Kernel, choice: Choice) -> None:
-        """Begins to lower and to compile, beside what goes on, what `stages` will be asked for."""
+        """Starts to lower and compile `kernel` for `choice` in the background."""
         with self._lock:
             by_choice = self._foreseen.setdefault(kernel, {})
             if choice not in by_choice:
@@ -179,24 +178,24 @@ class Stages:
                 by_choice[choice] = Foreseen(kernel, choice.mode, variant, self._runtime)
 
     def _lowered(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
-        # Kernels of ours have no line: array functions run by them do.
+        # Generated kernels have no line of their own; the array functions that run them do.
         with nullcontext() if kernel.reported_name else AtUserLine():
             foreseen = self._foreseen.setdefault(kernel, {}).pop(choice, None)
-            lowered = None if foreseen is None else foreseen.found()
+            lowered = None if foreseen is None else foreseen.lowered()
             if lowered is None:
                 lowered = lowered_now(kernel, choice.mode, self.variant(choice))
-            return tuple(self.compiled(one, kernel.reported_name) for one in lowered)
+            return tuple(self.compiled(dispatch, kernel.reported_name) for dispatch in lowered)
 
     def compiled(self, lowered: Lowered, kernel: str) -> Stage:
-        """A lowered program, compiled; reports name `kernel`, where it is not empty."""
+        """Compiles a lowered program, whose reports name `kernel` if that is not empty."""
         pipeline = self._runtime.pipeline(lowered.program)
         site_base = len(self.sites)
         self.sites += [(kernel, site) for site in lowered.sites]
         return Stage(lowered, pipeline, site_base)
 
     def variant(self, choice: Choice) -> Variant:
-        """`choice` on this device."""
-        known = self._runtime.capabilities
+        """The variant that `choice` is on this device."""
+        capabilities = self._runtime.capabilities
         return Variant(
             wanted=choice.wanted,
             bounds=choice.bounds,
@@ -207,12 +206,12 @@ class Stages:
             natural=choice.natural,
             with_results=choice.with_results,
             is_one_thread=choice.is_one_thread,
-            atomics=known.atomics,
-            subgroups="subgroups" in known.features,
-            storage_buffer_limit=known.storage_buffer_limit,
-            is_parallel=known.is_parallel,
-            host=f"`{known.adapter}`",
-            features=known.features,
+            atomics=capabilities.atomics,
+            subgroups="subgroups" in capabilities.features,
+            storage_buffer_limit=capabilities.storage_buffer_limit,
+            is_parallel=capabilities.is_parallel,
+            host=f"`{capabilities.adapter}`",
+            features=capabilities.features,
         )
 
 
@@ -230,9 +229,8 @@ class KernelFacts:
         """Arrays behind pointers, and arrays of structs that hold pointers; outer ones first."""
         self.element_types: dict[str, types.Type] = {b.name: b.type.element for b in kernel.buffers}
         self.element_types.update((u.name, u.type) for u in kernel.uniforms)
-        self.differentiable = frozenset(
-            one.name for one in (*self.read, *kernel.uniforms) if types.is_differentiable(one.type)
-        )
+        inputs = (*self.read, *kernel.uniforms)
+        self.differentiable = frozenset(x.name for x in inputs if types.is_differentiable(x.type))
         """Inputs and uniforms that hold floats."""
         self.differentiable_results = frozenset(
             b.name for b in self.written if types.is_differentiable(b.type)
@@ -242,7 +240,7 @@ class KernelFacts:
         self._ranges: KernelRanges | None = None
         self._axes: tuple[tuple[Axis, ...], ...] | None = None
         self._are_local: dict[frozenset[str], bool] = {}
-        self.name_by_path = {one.path: one.name for one in (*kernel.buffers, *kernel.uniforms)}
+        self.name_by_path = {item.path: item.name for item in (*kernel.buffers, *kernel.uniforms)}
         """The path of each array and uniform in the arguments."""
 
     def ranges(self, kernel: nodes.Kernel) -> KernelRanges:
@@ -261,7 +259,7 @@ class KernelFacts:
     def are_results_local(self, kernel: nodes.Kernel, launch_shaped: frozenset[str]) -> bool:
         """True if a backward dispatch of `kernel` can compute its results, too.
 
-        Its threads hold them until they end: elements of their own, and sums.
+        That is, if results are elements of their own threads, or sums, held until a thread ends.
         """
         if launch_shaped not in self._are_local:
             self._are_local[launch_shaped] = not self.is_prebuilt and are_local(
@@ -279,7 +277,7 @@ class KernelFacts:
         )
 
 
-_Known = tuple[tuple[int, ...], "Mapping[str, tuple[int, ...]]", "Mapping[str, Any]"]
+_LaunchFacts = tuple[tuple[int, ...], "Mapping[str, tuple[int, ...]]", "Mapping[str, Any]"]
 """Extents of a launch, shapes of arrays, words of uniforms."""
 
 
@@ -303,8 +301,8 @@ class KernelRanges:
         """The conditions that hold: see `bodies/ranges.py`."""
         if not self._conditions:
             return self._conditions
-        known = (dim, shapes, uniforms)
-        return self._kept_natural(tuple(read(known) for read in self._readers.values()))
+        launch = (dim, shapes, uniforms)
+        return self._kept_natural(tuple(read(launch) for read in self._readers.values()))
 
     def _natural_where(self, numbers: tuple[int | None, ...]) -> frozenset[Size]:
         values = {name: n for name, n in zip(self._readers, numbers, strict=True) if n is not None}
@@ -315,14 +313,14 @@ class KernelRanges:
         )
 
 
-def _reader(name: str, signed: Mapping[str, bool]) -> Callable[[_Known], int | None]:
-    """Finds a symbol of `bodies/ranges.py`; `None` where only the device knows it."""
+def _reader(name: str, signed: Mapping[str, bool]) -> Callable[[_LaunchFacts], int | None]:
+    """Reads a symbol of `bodies/ranges.py` from a launch; `None` if only the device knows it."""
     if name in signed:
-        return lambda known: _whole(known[2][name], is_signed=signed[name])
+        return lambda launch: _whole(launch[2][name], is_signed=signed[name])
     buffer, _, axis = name.rpartition(".")
     if buffer:
-        return lambda known: known[1][buffer][int(axis)] if buffer in known[1] else None
-    return lambda known: known[0][int(axis)]
+        return lambda launch: launch[1][buffer][int(axis)] if buffer in launch[1] else None
+    return lambda launch: launch[0][int(axis)]
 
 
 def _whole(words: Any, *, is_signed: bool) -> int | None:

@@ -1,4 +1,4 @@
-"""The words of a number or struct that a kernel takes as a uniform.
+"""Numbers and structs -> the words of uniforms.
 
 One word a scalar leaf in the order of `ir/types.leaves`, half as float, double as two words, bool
 as 0 or 1.
@@ -47,6 +47,6 @@ def _float_word(value: float, name: str) -> bytes:
 
 def _leaf_words(raw: bytes, leaf: types.Leaf) -> bytes:
     if leaf.scalar.kind is types.Kind.HALF:
-        found = np.frombuffer(raw, np.float16, 1, leaf.offset)
-        return found.astype(np.float32).tobytes()
+        half = np.frombuffer(raw, np.float16, 1, leaf.offset)
+        return half.astype(np.float32).tobytes()
     return raw[leaf.offset : leaf.offset + types.byte_count(leaf.scalar)]
