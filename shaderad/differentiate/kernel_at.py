@@ -114,10 +114,10 @@ class KernelAt:
 
 
 def _are_apart(sums: Mapping[str, Array], cotangents: Mapping[str, Array]) -> bool:
-    """True if no two of them lie in one buffer."""
-    buffers = [id(x.buffer) for x in sums.values()]
-    bars = {id(x.buffer) for x in cotangents.values()}
-    return len(set(buffers)) == len(buffers) and bars.isdisjoint(buffers)
+    """True if no sum shares its buffer with another sum or with a cotangent."""
+    totals = [id(x.buffer) for x in sums.values()]
+    cotangent_buffers = {id(x.buffer) for x in cotangents.values()}
+    return len(set(totals)) == len(totals) and cotangent_buffers.isdisjoint(totals)
 
 
 def kernel_at(

@@ -10,6 +10,7 @@ regions, and gradients, of their own even where they lead to the same array.
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -52,7 +53,7 @@ class Pool(Generic[A]):
     """First element and count of each pointer."""
 
 
-class Pools(Generic[A]):
+class Pools(ABC, Generic[A]):
     """The pools of one call of a kernel, and its arrays of structs that hold pointers."""
 
     def __init__(self, facts: KernelFacts, given: Mapping[str, Any]) -> None:
@@ -63,12 +64,13 @@ class Pools(Generic[A]):
         for b in facts.pooled:
             self.by_name[b.name] = self._pool(b, given)
 
+    @abstractmethod
     def bound(self, target: Any, b: Buffer) -> A:
         """The target of a pointer into `b`, as an array with one axis."""
-        raise NotImplementedError
 
+    @abstractmethod
     def length(self, array: A) -> Size:
-        raise NotImplementedError
+        """The number of elements of `array`, which has one axis."""
 
     def _pool(self, b: Buffer, given: Mapping[str, Any]) -> Pool[A]:
         element = b.type.element

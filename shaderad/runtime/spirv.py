@@ -8,6 +8,7 @@ same; a malformed one, which naga refuses, is returned unchanged.
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -72,7 +73,7 @@ def instructions(words: tuple[int, ...]) -> Iterator[Instruction]:
         at += count
 
 
-class _Rewriting:
+class _Rewriting(ABC):
     """Writes a module anew, instruction by instruction."""
 
     def __init__(self, words: tuple[int, ...]) -> None:
@@ -86,8 +87,9 @@ class _Rewriting:
         self._out[BOUND] = self._bound
         return struct.pack(f"<{len(self._out)}I", *self._out)
 
+    @abstractmethod
     def rewrite(self, opcode: int, operands: tuple[int, ...]) -> None:
-        raise NotImplementedError
+        """Adds the instructions that replace one."""
 
     def add(self, opcode: int, *operands: int) -> None:
         self._out += [(len(operands) + 1) << 16 | opcode, *operands]

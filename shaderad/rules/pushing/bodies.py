@@ -63,19 +63,19 @@ class BodyPusher:
     # -- values without tangents --------------------------------------------------------------
 
     def primal(self, e: Expr) -> Expr:
-        """`e`, whose tangent is not used; calls with side effects still update tangents."""
-        if not any(map(self._has_effect, expressions(e))):
+        """`e`, whose own tangent is not used; its calls still write the tangents of arrays."""
+        if not any(map(self._writes_tangents, expressions(e))):
             return e
         if isinstance(e, nodes.Logical):
             return self._logical(e)
         if isinstance(e, nodes.Conditional):
             return self.conditional(e)[0]
-        if isinstance(e, nodes.Call) and self._has_effect(e):
+        if isinstance(e, nodes.Call) and self._writes_tangents(e):
             return self.call(e)[0]
         return map_children(e, self.primal)
 
-    def _has_effect(self, e: Expr) -> bool:
-        return isinstance(e, nodes.Call) and self._functions.has_effect(e.function)
+    def _writes_tangents(self, e: Expr) -> bool:
+        return isinstance(e, nodes.Call) and self._functions.writes_tangents(e.function)
 
     def _fixed(self, e: Expr, assigned: str = "") -> Expr:
         """An index that is used twice; bound to a local if it has calls or reads `assigned`."""
@@ -204,7 +204,7 @@ class BodyPusher:
 
     def evaluate(self, s: nodes.Evaluate) -> None:
         call = s.call
-        if not isinstance(call, nodes.Call) or not self._has_effect(call):
+        if not isinstance(call, nodes.Call) or not self._writes_tangents(call):
             self._body.add(replace(s, call=self.primal(call)))
         elif isinstance(call.type, Void):
             args = [self.both(a) for a in call.args]

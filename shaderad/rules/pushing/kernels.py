@@ -124,13 +124,13 @@ class PushedFunctions:
     _pushed: dict[tuple[Function, frozenset[int]], Function] = field(
         default_factory=dict[tuple[Function, frozenset[int]], Function]
     )
-    _effects: dict[Function, bool] = field(default_factory=dict[Function, bool])
+    _writes: dict[Function, bool] = field(default_factory=dict[Function, bool])
 
-    def has_effect(self, f: Function) -> bool:
+    def writes_tangents(self, f: Function) -> bool:
         """True if a call of `f` writes an array that has a tangent."""
-        if f not in self._effects:
-            self._effects[f] = writes_to(f, self.dots)
-        return self._effects[f]
+        if f not in self._writes:
+            self._writes[f] = writes_to(f, self.dots)
+        return self._writes[f]
 
     def reads_tangents(self, f: Function) -> bool:
         """True if `f` accesses an array that has a tangent."""
