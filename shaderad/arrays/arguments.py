@@ -101,7 +101,7 @@ def at_path(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
 
 
 def check_struct(value: Any, t: types.Struct, name: str) -> None:
-    """Raises SR0355 where `given`, or a struct in it, is of a class with other fields than `t`."""
+    """Raises SR0355 where `value`, or a struct in it, is of a class with other fields than `t`."""
     check_fields(value, t, name)
     fields = struct_fields(value) or {}
     for field, part in t.fields:

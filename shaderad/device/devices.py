@@ -75,7 +75,7 @@ class Device:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the device can do, as plain data."""
+        """The features and limits of the device, as plain data."""
         return self.runtime.capabilities
 
     @property

@@ -76,7 +76,7 @@ class Op:
     """The ``sad.*`` name, or the word used in messages for operators."""
     parameters: tuple[str, ...]
     value: str
-    """What it computes; empty where it has no ``sad.*`` name."""
+    """A description of its result; empty where it has no ``sad.*`` name."""
     derivative: str
     """By each parameter, at singular points too; empty where it has none."""
     rule: Rule

@@ -65,7 +65,7 @@ class PlanKernel:
 
 @dataclass
 class _Facts:
-    """How a kernel reads its arrays, collected while its body is written on trial."""
+    """The ways in which a kernel reads its arrays, collected while its body is written on trial."""
 
     ways: dict[Seen, set[str]] = field(default_factory=dict[Seen, set[str]])
     """For each array: ``own`` at the thread's own index, ``at`` elsewhere, ``checked`` where
