@@ -20,6 +20,7 @@ import typer
 
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.errors import shortened
+from shaderad.lower.targets import DEFAULT_TARGETS, PROFILES
 
 if TYPE_CHECKING:
     from shaderad.bundle import Built
@@ -104,8 +105,8 @@ def build(
     ],
     target: Annotated[
         list[str],
-        _entry(metavar="NAME,..", help="Any of spirv, spirv-core, hlsl, wgsl, metal."),
-    ] = ["spirv,hlsl,wgsl"],  # noqa: B006 - typer copies it
+        _entry(metavar="NAME,..", help=f"Any of {', '.join(PROFILES)}."),
+    ] = [*DEFAULT_TARGETS],  # noqa: B006 - typer copies it
     entry: Annotated[
         list[str] | None,
         _entry(metavar="NAME", help="Build this kernel or graph; may be given again."),

@@ -20,6 +20,7 @@ CAPABILITIES = Capabilities(
     api="none",
     driver="none",
     features=frozenset({"float-atomics", "subgroups"}),
+    formats=("spirv", "wgsl"),
     atomics="native",
     storage_buffer_limit=8,
     binding_bytes_limit=2**27,

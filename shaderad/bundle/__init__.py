@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shaderad.bundle.write.profiles import DEFAULT_TARGETS
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.lower.bindings import BOUNDS, WORKGROUP_SIZE
+from shaderad.lower.targets import DEFAULT_TARGETS
 
 if TYPE_CHECKING:
     from shaderad.bundle.write.stages import Built
@@ -96,7 +96,7 @@ def build(
     from shaderad.bundle.write.folder import check_folder
     from shaderad.bundle.write.graph_entries import TracedGraph
     from shaderad.bundle.write.left_out import silent_kernel, silent_variant
-    from shaderad.bundle.write.profiles import Changes, changed_profiles, profiles_of
+    from shaderad.bundle.write.profile_changes import Changes, changed_profiles, profiles_of
     from shaderad.bundle.write.programs import ChosenKernel
     from shaderad.bundle.write.source_file import find_entries, imported, split_source
     from shaderad.bundle.write.stages import Options, build_entries

@@ -89,7 +89,8 @@ class SlangDiagnostic:
 class Code:
     """A compiled program; text is UTF-8."""
 
-    target: str
+    format: str
+    """A key of `FORMATS`."""
     content: bytes
     diagnostics: tuple[SlangDiagnostic, ...] = ()
     """Warnings; errors are raised."""

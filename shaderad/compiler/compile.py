@@ -1,4 +1,4 @@
-"""A `Program` -> `Code` of one target, through libslang in a child process and the disk cache.
+"""A `Program` -> `Code` in one format, through libslang in a child process and the disk cache.
 
 The same program, library and compiler give the same bytes. A compiler that refuses, crashes or
 hangs raises a `CompileError` in the host, at Python lines. Slang 2026.12 prints its log in two
@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,22 +31,15 @@ from shaderad.compiler.child import (
     ChildUnavailable,
     children,
 )
+from shaderad.compiler.formats import FORMATS
 from shaderad.compiler.library import compiler_version, library_digest, library_path, modules_of
-from shaderad.compiler.options import FORMATS, OPTIONS
+from shaderad.compiler.options import OPTIONS
 from shaderad.diagnostics import Error, Span, error
 from shaderad.diagnostics.progress import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-# Profiles of `build` -> the compiler's target; the SPIR-V profiles differ in emitted text only.
-TARGETS = {
-    "spirv": "spirv",
-    "spirv-core": "spirv",
-    "hlsl": "hlsl",
-    "wgsl": "wgsl",
-    "metal": "metal",
-}
 _SEVERITY = r"(?P<severity>(?:abort compilation: )?(?:(?:fatal|internal) )?error|warning|note)"
 _FRAMED = re.compile(_SEVERITY + r"\[(?P<code>\w+)\]:? (?P<message>.*)")
 _PLAIN = re.compile(
@@ -61,85 +55,92 @@ _ECHOES = frozenset({"E39999", "E40003"})
 
 def compile_program(
     program: Program,
-    target: str,
+    code_format: str,
+    target: str = "",
     *,
     cache: Cache | None = None,
     library: Path | None = None,
     timeout: float = TIMEOUT_SECONDS,
     before: Callable[[], object] | None = None,
 ) -> Code:
-    """Compiles the entry point of `program` for `target`, or reads it from the cache.
+    """Compiles the entry point of `program`, or reads its code from the cache.
 
     The code of a module is its binary form.
 
     Args:
         program: An entry point, or a module.
-        target: A key of `TARGETS`.
+        code_format: A key of `FORMATS`.
+        target: The build target, for messages; empty for the format.
         cache: The cache of compiled code; `None`: `default_cache`.
         library: The folder of `shaderad.slang`; `None`: the installed one.
         timeout: Seconds of processor time after which the compiler is killed.
         before: Called before a compilation, not before a read of the cache.
 
     Raises:
-        CompileError: SR0501 refused, SR0502 crashed, SR0503 took too long, SR0504 no such target,
-            SR0505 no compiler installed, SR0506 no child process, SR0508 killed.
+        CompileError: SR0501 refused, SR0502 crashed, SR0503 took too long, SR0505 no compiler
+            installed, SR0506 no child process, SR0508 killed.
     """
-    if target not in TARGETS:
-        raise error("SR0504", target=target, targets=", ".join(f"`{name}`" for name in TARGETS))
-    form = TARGETS[target]
+    form, target = FORMATS[code_format], target or code_format
     cache = cache or default_cache()
     folder = library or library_folder()
     digest = library_digest(folder)
-    options = repr((OPTIONS, FORMATS[form]))
-    key = key_of("code", program.slang, program.name, form, options, digest, compiler_version())
+    options = repr((OPTIONS, form.number, form.profile))
+    key = key_of("code", program.slang, program.name, options, digest, compiler_version())
     stored = cache.load(key, tuple[bytes, tuple[SlangDiagnostic, ...]])
     if stored is not None:
-        return Code(target, *stored)
+        return Code(code_format, *stored)
     if before is not None:
         before()
     with Work(program.name, "Slang"):
-        request = _request(program, target, cache, folder)
+        request = _request(program, code_format, cache, folder)
         reply = _ask(request, program, target, cache, timeout)
     diagnostics = parse_log(reply["log"])
     if not reply["code"] or _failure(diagnostics) or "error[" in reply["log"]:
         raise _refusal(program, target, diagnostics, reply["log"])
     cache.store(key, (reply["code"], diagnostics))
-    return Code(target, reply["code"], diagnostics)
+    return Code(code_format, reply["code"], diagnostics)
 
 
 def compile_programs(
-    programs: Sequence[Program], target: str, *, before: Callable[[], object] | None = None
+    programs: Sequence[Program],
+    code_format: str,
+    target: str = "",
+    *,
+    before: Callable[[], object] | None = None,
 ) -> list[Code]:
     """As `compile_program`, in parallel; raises the error of the first program that has one."""
     threads = ThreadPoolExecutor(PROCESSES, "compilers")
     try:
-        codes = [threads.submit(compile_program, p, target, before=before) for p in programs]
+        compiled = partial(compile_program, code_format=code_format, target=target, before=before)
+        codes = [threads.submit(compiled, program) for program in programs]
         return [code.result() for code in codes]
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
 
 
-def code_with_lines(program: Program, target: str) -> Code | None:
+def code_with_lines(program: Program, code_format: str) -> Code | None:
     """The code with line directives to `program.slang`, for messages of validators.
 
-    `None` if the compiler fails; bypasses the cache.
+    `None` if the format has none or the compiler fails; bypasses the cache.
     """
+    if not FORMATS[code_format].has_line_directives:
+        return None
     cache = default_cache()
-    request = _request(program, target, cache, library_folder()) | {"lines": True}
+    request = _request(program, code_format, cache, library_folder()) | {"lines": True}
     try:
-        reply = _ask(request, program, target, cache, TIMEOUT_SECONDS)
+        reply = _ask(request, program, code_format, cache, TIMEOUT_SECONDS)
     except Error:
         return None
-    return Code(target, reply["code"]) if reply["code"] else None
+    return Code(code_format, reply["code"]) if reply["code"] else None
 
 
-def _request(program: Program, target: str, cache: Cache, library: Path) -> dict[str, Any]:
+def _request(program: Program, code_format: str, cache: Cache, library: Path) -> dict[str, Any]:
     folders = library_path(cache=cache, library=library, modules=modules_of(program))
     return {
         "kind": "compile",
         "slang": program.slang,
         "entry": "" if program.is_module else program.name,
-        "target": TARGETS[target],
+        "format": code_format,
         "folders": list(map(str, folders)),
         "digest": library_digest(library),
         "lines": False,

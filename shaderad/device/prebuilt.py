@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from shaderad.compiler.artifact import BindingAccess
 from shaderad.diagnostics import Error, error
 from shaderad.lower.bindings import Lowered, Mode
+from shaderad.lower.targets import targets_in
 
 if TYPE_CHECKING:
     from shaderad.runtime import Capabilities
@@ -43,13 +44,6 @@ def used_of_build(name: str, folder: str) -> Generator[None]:
 
 T = TypeVar("T")
 
-# wgpu takes finished code; slangpy compiles the Slang text of whichever target fits the device.
-TARGETS_BY_RUNTIME = {
-    "wgpu": ("spirv", "spirv-core", "wgsl"),
-    "slangpy": ("spirv", "spirv-core", "hlsl", "metal", "wgsl"),
-}
-"""In the order in which they are tried."""
-
 _ADDS_BY_EXCHANGE = "addByExchange<"
 
 
@@ -78,7 +72,7 @@ class Entry(Generic[T]):
             DeviceError: SR0724, where no target of the build runs on the device.
             DerivativeError: SR0725, where the mode was not built.
         """
-        wanted = TARGETS_BY_RUNTIME[known.runtime]
+        wanted = targets_in(known.formats)
         here = {target: self.offers[target] for target in wanted if target in self.offers}
         offers = {target: offer for target, offer in here.items() if isinstance(offer, Offer)}
         lacks = {
@@ -111,9 +105,7 @@ def lacking(lowered: Lowered, known: Capabilities) -> list[str]:
     """The needs of a program that a device lacks."""
     program = lowered.program
     missing = [f"`{feature}`" for feature in program.features - known.features]
-    # Mesa's lavapipe, and with it the process, dies of what slangpy makes of the exchange loop.
-    is_deadly = known.runtime == "slangpy" and known.kind == "software"
-    if is_deadly and _ADDS_BY_EXCHANGE in program.slang:
+    if not known.survives_exchange and _ADDS_BY_EXCHANGE in program.slang:
         missing.append("adds by exchange")
     count = sum(b.access is not BindingAccess.UNIFORM for b in program.bindings)
     if count > known.storage_buffer_limit:

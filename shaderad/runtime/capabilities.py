@@ -34,7 +34,11 @@ class Capabilities:
     """The driver and version that the runtime reports; part of the key of cached verdicts."""
     features: frozenset[str]
     """A subset of `compiler.artifact.FEATURES`."""
+    formats: tuple[str, ...]
+    """The formats of code that it takes, such as `spirv`, in the order of preference."""
     atomics: Atomics
+    survives_exchange: bool = True
+    """False if adding floats by exchange ends the process."""
     storage_buffer_limit: int
     """Storage buffers that one entry point may bind."""
     binding_bytes_limit: int

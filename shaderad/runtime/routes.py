@@ -16,11 +16,8 @@ from shaderad.diagnostics import Error, error
 from shaderad.runtime.capabilities import Capabilities
 from shaderad.runtime.spirv import with_ordered_comparisons, with_pointers_in_place
 
-WGPU_TARGETS = ("spirv", "wgsl")
-"""In the order of preference."""
-
-TARGET_BY_API = {"d3d12": "hlsl", "metal": "metal"}
-"""The targets of slangpy other than SPIR-V; for CUDA, SPIR-V stands in."""
+FORMAT_BY_API = {"d3d12": "hlsl", "metal": "metal"}
+"""The formats of slangpy other than SPIR-V; for CUDA, SPIR-V stands in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +33,31 @@ class Route:
 def choose_code(
     program: Program, capabilities: Capabilities, device: VettingDevice
 ) -> tuple[Code, Route]:
-    """The first of SPIR-V and WGSL that compiles and that naga accepts.
+    """The first of the formats of a wgpu device that compiles and that naga accepts.
 
     Raises:
-        CompileError: SR0612, if naga refuses both; SR0623, if it gave no answer; an error of the
+        CompileError: SR0612, if naga refuses all; SR0623, if it gave no answer; an error of the
             compiler, if Slang refuses the program.
     """
     reasons: list[str] = []
     is_final = True
-    for target in WGPU_TARGETS if program.code is None else (program.code.target,):
+    formats = capabilities.formats if program.code is None else (program.code.format,)
+    for code_format in formats:
         try:
             code = program.code or compile_program(
-                program, target, library=program.library, before=lambda: prepare_to_vet(device)
+                program, code_format, library=program.library, before=lambda: prepare_to_vet(device)
             )
         except Error as failure:
             # SPIR-V expresses every Slang program, so the first failure is the compiler's.
             if not reasons:
                 raise
-            reasons.append(f"{target}: {failure.message}")
+            reasons.append(f"{code_format}: {failure.message}")
             continue
         code = readable_by_naga(code)
         verdict = vet(code, program.name, device)
         if verdict.is_accepted:
-            return code, Route(program.name, target, "; ".join(reasons) or "first choice")
-        reasons.append(f"{target}: {verdict.reason}")
+            return code, Route(program.name, code_format, "; ".join(reasons) or "first choice")
+        reasons.append(f"{code_format}: {verdict.reason}")
         is_final = is_final and verdict.is_final
     raise error(
         "SR0612" if is_final else "SR0623",
@@ -71,11 +69,19 @@ def choose_code(
 
 def readable_by_naga(code: Code) -> Code:
     """`code` without constructs that naga misreads or rejects although it supports them."""
-    if code.target == "spirv":
-        content = with_pointers_in_place(with_ordered_comparisons(code.content))
-        return replace(code, content=content)
-    without = code.content.replace(b"enable subgroups;", b"").replace(b"enable subgroups_f16;", b"")
-    return replace(code, content=without)
+    return replace(code, content=READABLE_BY_NAGA[code.format](code.content))
+
+
+def _readable_spirv(content: bytes) -> bytes:
+    return with_pointers_in_place(with_ordered_comparisons(content))
+
+
+def _readable_wgsl(content: bytes) -> bytes:
+    return content.replace(b"enable subgroups;", b"").replace(b"enable subgroups_f16;", b"")
+
+
+READABLE_BY_NAGA = {"spirv": _readable_spirv, "wgsl": _readable_wgsl}
+"""The formats that naga reads, in the order of preference, each with its mending."""
 
 
 def check_compiles(program: Program, capabilities: Capabilities) -> tuple[Code, Route]:
@@ -84,6 +90,6 @@ def check_compiles(program: Program, capabilities: Capabilities) -> tuple[Code, 
     Raises:
         CompileError: The compiler refuses the program or crashes.
     """
-    target = TARGET_BY_API.get(capabilities.api, "spirv")
-    code = compile_program(program, target, library=program.library)
+    code_format = FORMAT_BY_API.get(capabilities.api, "spirv")
+    code = compile_program(program, code_format, library=program.library)
     return code, Route(program.name, "slang", "slangpy compiles the text itself")

@@ -44,6 +44,9 @@ FEATURES = {
 }
 """Our features and those of slangpy."""
 
+FORMATS = ("spirv", "hlsl", "metal", "wgsl")
+"""Of builds. It compiles their Slang text, so any whose features fit the device will do."""
+
 APIS_BY_PLATFORM = {"win32": ("d3d12", "vulkan", "cuda"), "darwin": ("metal",)}
 OTHER_APIS = ("vulkan", "cuda")
 
@@ -144,7 +147,10 @@ def _capabilities(device: Any) -> Capabilities:
         api=info.type.name,
         driver=info.api_name,
         features=features,
+        formats=FORMATS,
         atomics="native" if "float-atomics" in features else "compare-exchange",
+        # Mesa's lavapipe dies of what slangpy makes of the exchange loop.
+        survives_exchange=_kind(info.adapter_name) != "software",
         storage_buffer_limit=STORAGE_BUFFER_LIMIT,
         binding_bytes_limit=BINDING_BYTES_LIMIT,
         uniform_bytes_limit=UNIFORM_BYTES_LIMIT,

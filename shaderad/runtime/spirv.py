@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-HEADER_WORDS = 5
+from shaderad.compiler.spirv import (
+    HEADER_WORDS,
+    Instruction,
+    MalformedSpirvError,
+    instructions,
+    words_of,
+)
+
 BOUND = 3
 """The position in the header of the exclusive limit of result ids."""
 LAST_ID = 0xFFFFFFFF
-
-Instruction = tuple[int, tuple[int, ...]]
-"""Opcode and operands."""
 
 _CALL, _LOGICAL_NOT = 57, 168
 _LOOP_MERGE, _SELECTION_MERGE, _LABEL = 246, 247, 248
@@ -41,36 +44,6 @@ _POINTER_AT = {
 }
 """The position of the pointer operand, by opcode; calls are treated separately."""
 _FIRST_ARGUMENT = 3
-
-
-class MalformedSpirvError(ValueError):
-    """A module that is no sequence of instructions."""
-
-
-def words_of(module: bytes) -> tuple[int, ...]:
-    """The words of `module`.
-
-    Raises:
-        MalformedSpirvError: The module has no header, or ends inside a word.
-    """
-    if len(module) % 4 or len(module) < 4 * HEADER_WORDS:
-        raise MalformedSpirvError(f"{len(module)} bytes")
-    return struct.unpack(f"<{len(module) // 4}I", module)
-
-
-def instructions(words: tuple[int, ...]) -> Iterator[Instruction]:
-    """The instructions after the header (SPIR-V 1.6, section 2.3).
-
-    Raises:
-        MalformedSpirvError: An instruction has no words, or more than are left.
-    """
-    at = HEADER_WORDS
-    while at < len(words):
-        count, opcode = words[at] >> 16, words[at] & 0xFFFF
-        if not 0 < count <= len(words) - at:
-            raise MalformedSpirvError(f"an instruction of {count} words at word {at}")
-        yield opcode, words[at + 1 : at + count]
-        at += count
 
 
 class _Rewriting(ABC):

@@ -20,11 +20,14 @@ from wgpu.backends.wgpu_native import GPUShaderModule, extras
 from wgpu.backends.wgpu_native._ffi import ffi as _ffi
 from wgpu.backends.wgpu_native._ffi import lib as _lib
 
+from shaderad.compiler.artifact import Code
+from shaderad.compiler.formats import FORMATS
 from shaderad.compiler.validate import VettingDevice
 from shaderad.diagnostics import Error, error
 from shaderad.runtime.capabilities import Capabilities, Kind, limited
 from shaderad.runtime.devices import DeviceInfo, choose
 from shaderad.runtime.guard import is_loss, is_out_of_memory
+from shaderad.runtime.routes import READABLE_BY_NAGA
 from shaderad.runtime.spirv import leaves_loop_from_switch
 
 ffi, lib, native_api = cast("Any", _ffi), cast("Any", _lib), cast("Any", wgpu_native)
@@ -154,6 +157,7 @@ def _capabilities(info: DeviceInfo, source: Any) -> Capabilities:
         api=info.api,
         driver=info.driver,
         features=features,
+        formats=tuple(READABLE_BY_NAGA),
         # naga reads no compare-exchange from SPIR-V; exchange always works.
         atomics="native" if "float-atomics" in features else "exchange",
         storage_buffer_limit=limits["max-storage-buffers-per-shader-stage"],
@@ -188,8 +192,7 @@ def vet(
             request = {**request, **_best()}
         except Error as failure:
             return {"failure": failure.message}
-    content = request["content"]
-    if request["target"] == "spirv" and leaves_loop_from_switch(content):
+    if not FORMATS[request["format"]].is_text and leaves_loop_from_switch(request["content"]):
         return {"refused": "a loop is left from inside a switch, and naga would never leave it"}
     try:
         reason = _refusal(request, at_stage)
@@ -212,11 +215,9 @@ def _refusal(request: dict[str, Any], at_stage: Callable[[str], None]) -> str:
     """
     at_stage("device")
     device = open_for_vetting(request)
-    content = request["content"]
     try:
         at_stage("naga")
-        code = content if request["target"] == "spirv" else content.decode()
-        module = create_module(device, code)
+        module = create_module(device, Code(request["format"], request["content"]))
         at_stage("driver")
         device.create_compute_pipeline(
             layout="auto", compute={"module": module, "entry_point": request["entry"]}
@@ -256,7 +257,7 @@ def _vetting_device(
 # -- wgpu-native -----------------------------------------------------------------------------------
 
 
-def create_module(device: Any, code: str | bytes) -> Any:
+def create_module(device: Any, code: Code) -> Any:
     """`device.create_shader_module` for WGSL or SPIR-V, without the loop bounds of naga.
 
     By default naga adds a 64-bit counter that ends each loop, because drivers may treat endless
@@ -265,16 +266,19 @@ def create_module(device: Any, code: str | bytes) -> Any:
 
     Raises:
         GPUError: naga refuses the code.
+        UnicodeDecodeError: The text is not UTF-8.
         RuntimeError: wgpu returns no module and no reason.
     """
-    if isinstance(code, str):
-        text = ffi.new("char[]", code.encode())
+    content = code.content
+    if FORMATS[code.format].is_text:
+        content.decode()  # naga takes UTF-8 on trust.
+        text = ffi.new("char[]", content)
         source = ffi.new("WGPUShaderSourceWGSL *")
         source.code.data, source.code.length = text, len(text) - 1
         source.chain.sType = lib.WGPUSType_ShaderSourceWGSL
     else:
-        words = ffi.new("uint32_t[]", len(code) // 4)
-        ffi.memmove(words, code, len(code) // 4 * 4)
+        words = ffi.new("uint32_t[]", len(content) // 4)
+        ffi.memmove(words, content, len(content) // 4 * 4)
         source = ffi.new("WGPUShaderSourceSPIRV *")
         source.code, source.codeSize = words, len(words)
         source.chain.sType = lib.WGPUSType_ShaderSourceSPIRV

@@ -225,14 +225,13 @@ class WgpuRuntime(Runtime):
                 for binding in program.bindings
             ]
         )
-        text = code.content if code.target == "spirv" else code.content.decode()
         with Work(program.name, "driver"):
             native = device.create_compute_pipeline(
                 layout=device.create_pipeline_layout(
                     bind_group_layouts=[*(self._empty[0] for _ in range(program.space)), layout]
                 ),
                 compute={
-                    "module": wgpu_adapters.create_module(device, text),
+                    "module": wgpu_adapters.create_module(device, code),
                     "entry_point": program.name,
                 },
             )

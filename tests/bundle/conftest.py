@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import shaderad as sad
+from shaderad.lower.targets import PROFILES
 
 SOURCE = Path(__file__).parent / "kernels.py"
 GRAPHS = Path(__file__).parent / "graphs.py"
-TARGETS = ("spirv", "spirv-core", "hlsl", "wgsl", "metal")
+TARGETS = tuple(PROFILES)
 
 
 @dataclass(frozen=True)

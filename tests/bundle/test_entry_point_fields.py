@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 import shaderad as sad
-from shaderad.bundle.write.places import places
-from shaderad.compiler.artifact import Binding, BindingAccess, Code, Program
+from shaderad.compiler.artifact import Binding, BindingAccess, Program
+from shaderad.compiler.places import hlsl_places as places_in_hlsl
 from shaderad.diagnostics import Error
 from tests.bundle.conftest import SOURCE, Output
 
@@ -221,15 +221,15 @@ def test_metal_buffers_start_where_it_was_asked_for(tmp_path: Path) -> None:
 
 def test_a_register_that_belongs_to_no_binding_is_our_bug() -> None:
     program = Program("k", "", (64, 1, 1), (Binding(1, "x_words", BindingAccess.READ),))
-    fine = Code("hlsl", b"StructuredBuffer<uint > x_words_0 : register(t0);")
-    assert places(program, fine) == {"x_words": {"register": "t0", "space": 0}}
+    fine = b"StructuredBuffer<uint > x_words_0 : register(t0);"
+    assert places_in_hlsl(program, fine) == {"x_words": {"register": "t0", "space": 0}}
     for text in (
         b"RWByteAddressBuffer x_words_0 : register(u0);",
         b"T y_0 : register(t1);",
         b"StructuredBuffer<uint > x_words_0 : register(t0, space1);",
     ):
         with pytest.raises(Error) as caught:
-            places(program, Code("hlsl", text))
+            places_in_hlsl(program, text)
         assert caught.value.code == "SR0714"
         assert "bug in shaderad" in caught.value.message
 

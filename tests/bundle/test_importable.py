@@ -12,12 +12,12 @@ import pytest
 
 import shaderad as sad
 from shaderad.bundle.write.command_options import kernel_inputs
-from shaderad.bundle.write.profiles import PROFILES
 from shaderad.compiler.artifact import Program
 from shaderad.compiler.compile import compile_program
 from shaderad.ir.nodes import Kernel
 from shaderad.lower.bindings import Variant
 from shaderad.lower.importable import lower_importable
+from shaderad.lower.targets import PROFILES
 from tests.conformance.kernels import kernels
 
 Floats = np.ndarray[Any, Any]
@@ -234,7 +234,7 @@ def test_such_a_program_compiles_for_every_target(target: str, built: Path) -> N
     head, body = text.split("\n\n", 1)
     fit = FIT.replace("import shade_functions;", "")
     whole = Program(name="fit", slang=f"{head}\n{body}\n{fit}", workgroup=(64, 1, 1), bindings=())
-    assert compile_program(whole, target).content
+    assert compile_program(whole, PROFILES[target].format).content
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=[kernel.name for kernel in KERNELS])

@@ -57,8 +57,9 @@ def test_answers_come_in_the_order_of_questions(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Naga, "__call__", slowly)
     at_once = lambda code, entry, name: Judgement(name, Status.ACCEPTED, entry)  # noqa: E731
     monkeypatch.setattr(judging, "validate", at_once)
-    validators = Validators(expects_wgsl=True, cache=Cache(None))
-    validators.ask([dispatch("wgsl", "a"), dispatch("hlsl", "b"), dispatch("wgsl", "c")], NO_SPAN)
+    validators = Validators(["hlsl", "wgsl"], cache=Cache(None))
+    points = [dispatch("wgsl", "a"), dispatch("hlsl", "b"), dispatch("wgsl", "c")]
+    validators.ask(points, "any", NO_SPAN)
     answers = validators.answers()
     validators.close()
     assert [one.reason for one in answers] == ["a", "b", "c"]

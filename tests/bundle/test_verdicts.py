@@ -57,7 +57,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     class Child:
         def request(self, message: dict[str, Any], timeout: float) -> dict[str, Any]:
             assert timeout
-            shown.append(message["target"])
+            shown.append(message["format"])
             return {"refused": "by this test"}
 
     monkeypatch.setattr(validators, "vetter", Child)

@@ -13,7 +13,8 @@ from shaderad.compiler import library as library_modules
 from shaderad.compiler.artifact import LIBRARY_MODULES, library_folder
 from shaderad.compiler.cache import Cache
 from shaderad.compiler.child import Child, ChildDied
-from shaderad.compiler.compile import TARGETS, compile_program
+from shaderad.compiler.compile import compile_program
+from shaderad.compiler.formats import FORMATS
 from shaderad.compiler.library import file_of, find_or_make, library_path
 from shaderad.lower.bindings import Mode
 from tests.lower.golden_kernels import lowered, march, shade
@@ -53,11 +54,11 @@ class Broken:
 BROKEN = cast("Child", Broken())
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_the_module_gives_the_code_that_the_source_gives(target: str, cache: Cache) -> None:
+@pytest.mark.parametrize("code_format", FORMATS)
+def test_the_module_gives_the_code_that_the_source_gives(code_format: str, cache: Cache) -> None:
     for one in lowered(march, "exchange"):
-        from_module = compile_program(one.program, target, cache=cache)
-        assert from_module == compile_program(one.program, target, cache=Cache(None))
+        from_module = compile_program(one.program, code_format, cache=cache)
+        assert from_module == compile_program(one.program, code_format, cache=Cache(None))
 
 
 def test_modules_are_searched_before_the_source(cache: Cache) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from shaderad.compiler import validate as validators
 from shaderad.compiler.artifact import Code
-from shaderad.compiler.validate import Judgement, Status, tool_names, validate
+from shaderad.compiler.validate import Judgement, Status, validate, validator_names
 
 SPIRV = Code("spirv", b"\x03\x02\x23\x07")
 
@@ -113,11 +113,12 @@ def dxc_says(tools: Path, script: str, hlsl: bytes) -> Judgement:
 
 
 def test_dxc_is_asked_only_where_it_is_found(tools: Path) -> None:
-    assert tool_names("hlsl") == ("glslangValidator",)
+    assert validator_names("hlsl") == ("glslangValidator",)
     assert dxc_says(tools, "exit 0", b"").status is Status.ACCEPTED
-    assert tool_names("hlsl") == ("glslangValidator", "dxc")
-    assert tool_names("spirv") == ("spirv-val",)
-    assert tool_names("metal") == ()
+    assert validator_names("hlsl") == ("glslangValidator", "dxc")
+    assert validator_names("spirv") == ("spirv-val",)
+    assert validator_names("wgsl") == ("naga",)
+    assert validator_names("metal") == ()
 
 
 def test_dxc_is_told_the_profile_the_entry_point_and_whether_there_are_halves(tools: Path) -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from shaderad.compiler.artifact import Binding, BindingAccess, Program
-from shaderad.device.prebuilt import Entry, Offer
+from shaderad.device.prebuilt import Entry, Offer, lacking
 from shaderad.diagnostics import Error
 from shaderad.lower.bindings import Lowered, Mode
+from shaderad.lower.targets import PROFILES, targets_in
 from shaderad.runtime import Capabilities
 
 DEVICE = Capabilities(
@@ -19,6 +20,7 @@ DEVICE = Capabilities(
     api="vulkan",
     driver="1",
     features=frozenset({"float-atomics", "subgroups"}),
+    formats=("spirv", "wgsl"),
     atomics="native",
     storage_buffer_limit=9,
     binding_bytes_limit=1 << 27,
@@ -56,7 +58,23 @@ def refused(built: Entry[str], device: Capabilities = DEVICE) -> Error:
 
 def test_targets_are_tried_from_the_most_able_one() -> None:
     assert entry(*OFFERS).serving(DEVICE) == ["spirv", "spirv-core", "wgsl"]
-    assert entry(*OFFERS).serving(replace(DEVICE, runtime="slangpy"))[2] == "hlsl"
+    assert entry(*OFFERS).serving(replace(DEVICE, formats=("hlsl", "spirv")))[0] == "hlsl"
+
+
+def test_targets_follow_the_order_of_formats_then_of_the_table() -> None:
+    assert targets_in(("wgsl", "spirv")) == (
+        *(name for name, profile in PROFILES.items() if profile.format == "wgsl"),
+        *(name for name, profile in PROFILES.items() if profile.format == "spirv"),
+    )
+    assert targets_in(()) == ()
+
+
+def test_a_driver_that_dies_of_exchanges_is_given_none() -> None:
+    fragile = replace(DEVICE, survives_exchange=False)
+    (lowered,) = offer("spirv").programs
+    exchanging = replace(lowered, program=replace(lowered.program, slang="addByExchange<float>(x)"))
+    assert lacking(exchanging, fragile) == ["adds by exchange"]
+    assert lacking(exchanging, DEVICE) == lacking(lowered, fragile) == []
 
 
 def test_a_target_that_the_device_is_too_small_for_is_passed_over() -> None:
@@ -89,5 +107,6 @@ def test_a_folder_for_other_hosts_says_what_to_build() -> None:
     failure = refused(entry("hlsl"))
     assert failure.code == "SR0724"
     text = str(failure)
-    assert "built for `hlsl`; wgpu takes `spirv`, `spirv-core`, `wgsl`" in text
+    taken = ", ".join(f"`{target}`" for target in targets_in(DEVICE.formats))
+    assert f"built for `hlsl`; wgpu takes {taken}" in text
     assert "build for `wgsl`" in text

@@ -22,7 +22,6 @@ from shaderad.ir.shown import PrintForm
 from shaderad.ir.types import INT
 from shaderad.lower.bindings import Lowered, Mode, Role, Site, SiteKind, Variant
 from shaderad.lower.kernels import lower_kernel
-from shaderad.runtime import routes
 
 gpu = pytest.mark.gpu
 Capture = pytest.CaptureFixture[str]
@@ -215,13 +214,10 @@ def test_a_launch_without_threads_prints_nothing(device: sad.Device, capsys: Cap
 
 
 @gpu
-def test_wgsl_prints_as_spirv(
-    device: sad.Device, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wgsl_prints_as_spirv(device: sad.Device, capsys: Capture) -> None:
     if device.capabilities.runtime != "wgpu":
         pytest.skip("only wgpu takes WGSL")
-    monkeypatch.setattr(routes, "WGPU_TARGETS", ("wgsl",))
-    with sad.open_device("wgpu") as other:
+    with sad.open_device("wgpu", limits={"formats": ("wgsl",)}) as other:
         assert lines_of(other, capsys, lambda: walks(WALKED, dim=3)) == WALKS
     other.close()
 

@@ -8,7 +8,8 @@ import pytest
 
 import shaderad as sad
 from shaderad import float3
-from shaderad.compiler.compile import TARGETS, compile_program
+from shaderad.compiler.compile import compile_program
+from shaderad.compiler.formats import FORMATS
 from shaderad.lower.bindings import Lowered, Mode, SiteKind, Variant
 from shaderad.lower.kernels import lower_kernel
 
@@ -87,9 +88,9 @@ def test_without_checks_a_module_is_as_if_there_were_none() -> None:
     assert "_marks" not in lowered(Mode.BACKWARD, "writes").program.slang
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("code_format", FORMATS)
 @pytest.mark.parametrize(
     ("mode", "checks"), [(Mode.BACKWARD, "nan"), (Mode.FORWARD, "nan"), (Mode.PRIMAL, "writes")]
 )
-def test_every_target_takes_a_module_with_checks(target: str, mode: Mode, checks: str) -> None:
-    assert compile_program(lowered(mode, checks).program, target).content
+def test_every_format_takes_a_module_with_checks(code_format: str, mode: Mode, checks: str) -> None:
+    assert compile_program(lowered(mode, checks).program, code_format).content

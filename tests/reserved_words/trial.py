@@ -13,7 +13,8 @@ from shaderad.bundle.write.command_options import kernel_inputs
 from shaderad.bundle.write.validators import Naga
 from shaderad.compiler.artifact import Program
 from shaderad.compiler.compile import compile_program
-from shaderad.compiler.validate import Status, tool_names, validate
+from shaderad.compiler.formats import FORMATS, NAGA
+from shaderad.compiler.validate import Status, validate, validator_names
 from shaderad.diagnostics import Error
 from shaderad.ir.nodes import Kernel
 from shaderad.language.signatures import RESERVED
@@ -38,7 +39,7 @@ WORDS = sorted(
     if word.isidentifier() and not keyword.iskeyword(word) and not word.startswith("__")
     and not word.endswith("_")
 )  # fmt: skip
-TARGETS = ("spirv", "wgsl", "hlsl", "metal")
+TARGETS = tuple(FORMATS)
 
 
 def faults(
@@ -84,9 +85,10 @@ def _refusals(kernel: Kernel, naga: Naga, targets: Iterable[str]) -> Iterator[st
     for mode, target in itertools.product((Mode.PRIMAL, Mode.BACKWARD), targets):
         for program in _lowered(kernel, mode):
             code = compile_program(program, target)
-            judged = [validate(code, program.name, tool) for tool in tool_names(target)]
-            if target == "wgsl":
-                judged.append(naga(code, program.name))
+            judged = [
+                naga(code, program.name) if name == NAGA else validate(code, program.name, name)
+                for name in validator_names(target)
+            ]
             yield from (
                 f"{program.name}, {target}: {one.reason}"
                 for one in judged

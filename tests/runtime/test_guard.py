@@ -17,6 +17,7 @@ CAPABILITIES = Capabilities(
     api="none",
     driver="0",
     features=frozenset({"float-atomics", "half"}),
+    formats=("spirv", "wgsl"),
     atomics="native",
     storage_buffer_limit=8,
     binding_bytes_limit=1024,

@@ -23,7 +23,7 @@ def judge(monkeypatch: pytest.MonkeyPatch, *accepted: str) -> list[Code]:
     def vet(code: Code, entry: str, device: VettingDevice) -> Verdict:
         assert (entry, device) == ("scale_and_add", DEVICE)
         shown.append(code)
-        is_accepted = code.target in accepted
+        is_accepted = code.format in accepted
         return Verdict(is_accepted=is_accepted, reason="" if is_accepted else "signal SIGABRT")
 
     monkeypatch.setattr(routes, "vet", vet)
@@ -33,14 +33,14 @@ def judge(monkeypatch: pytest.MonkeyPatch, *accepted: str) -> list[Code]:
 def test_spirv_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = judge(monkeypatch, "spirv", "wgsl")
     code, route = routes.choose_code(SCALE_AND_ADD, CAPABILITIES, DEVICE)
-    assert [code.target, route.target] == ["spirv", "spirv"]
+    assert [code.format, route.target] == ["spirv", "spirv"]
     assert len(shown) == 1
 
 
 def test_what_kills_the_child_as_spirv_is_tried_as_wgsl(monkeypatch: pytest.MonkeyPatch) -> None:
     judge(monkeypatch, "wgsl")
     code, route = routes.choose_code(SCALE_AND_ADD, CAPABILITIES, DEVICE)
-    assert code.target == "wgsl"
+    assert code.format == "wgsl"
     assert route.reason == "spirv: signal SIGABRT"
 
 

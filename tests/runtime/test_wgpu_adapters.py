@@ -224,7 +224,7 @@ def test_a_device_lost_to_earlier_code_is_no_verdict_on_the_next(
 
     code = code_of("loop_left_from_switch", "mended", "spirv")
     request = {
-        "target": "spirv", "content": code.content, "entry": "mended", "adapter": device.adapter,
+        "format": "spirv", "content": code.content, "entry": "mended", "adapter": device.adapter,
         "api": device.api, "driver": device.driver, "features": [], "limits": {},
     }  # fmt: skip
     lost = wgpu.gpu.request_adapter_sync().request_device_sync()
@@ -250,13 +250,13 @@ def test_memory_that_runs_out_is_no_verdict(
 
     from shaderad.runtime import wgpu_adapters
 
-    def full(device: object, code: bytes) -> None:
-        raise wgpu.GPUOutOfMemoryError(f"no room for {len(code)} bytes")
+    def full(device: object, code: Code) -> None:
+        raise wgpu.GPUOutOfMemoryError(f"no room for {len(code.content)} bytes")
 
     monkeypatch.setattr(wgpu_adapters, "_vetting_device", lambda *key: None)
     monkeypatch.setattr(wgpu_adapters, "create_module", full)
     request = {
-        "target": "spirv", "content": b"words", "entry": "main", "adapter": device.adapter,
+        "format": "spirv", "content": b"words", "entry": "main", "adapter": device.adapter,
         "api": device.api, "driver": device.driver, "features": [], "limits": {},
     }  # fmt: skip
     stages: list[str] = []

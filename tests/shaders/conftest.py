@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from shaderad.diagnostics import DeviceError
-from shaderad.runtime import Runtime, open_runtime, routes
+from shaderad.runtime import Runtime, open_runtime
 
 ROUTES = ["slangpy", "wgpu-spirv", "wgpu-wgsl"]
 
@@ -15,13 +15,10 @@ ROUTES = ["slangpy", "wgpu-spirv", "wgpu-wgsl"]
 @pytest.fixture(scope="module", params=ROUTES)
 def runtime(request: pytest.FixtureRequest) -> Iterator[Runtime]:
     """Each way to a device in turn; what cannot be opened here is skipped with its reason."""
-    name, _, target = request.param.partition("-")
+    name, _, code_format = request.param.partition("-")
     try:
-        opened = open_runtime(name)
+        opened = open_runtime(name, limits={"formats": (code_format,)} if code_format else {})
     except DeviceError as failure:
         pytest.skip(f"{name}: {failure.message}")
-    with pytest.MonkeyPatch.context() as patch:
-        if target:
-            patch.setattr(routes, "WGPU_TARGETS", (target,))
-        yield opened
+    yield opened
     opened.close()

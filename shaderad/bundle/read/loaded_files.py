@@ -13,9 +13,9 @@ from pathlib import Path
 from shaderad.bundle.format.document import Manifest
 from shaderad.bundle.format.plans import ProgramEntry
 from shaderad.compiler.artifact import Binding, BindingAccess, Code, Program, library_folder
-from shaderad.compiler.compile import TARGETS
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import NO_SPAN
+from shaderad.lower.targets import PROFILES
 
 
 class Files:
@@ -44,7 +44,7 @@ class Files:
             features=frozenset(entry.features),
             library=self._library,
             space=0 if options is None else options.space,
-            code=Code(TARGETS[target], self._content(entry.file)),
+            code=Code(PROFILES[target].format, self._content(entry.file)),
         )
 
     def _content(self, name: str) -> bytes:

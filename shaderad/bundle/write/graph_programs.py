@@ -7,7 +7,6 @@ from itertools import compress
 
 from shaderad.bundle.format.plan_names import plan_name, result_names
 from shaderad.bundle.write.graph_entries import TracedGraph
-from shaderad.bundle.write.profiles import Profile
 from shaderad.bundle.write.programs import (
     BuiltPrograms,
     Compile,
@@ -24,6 +23,7 @@ from shaderad.execute.run_graph import pulled, pushed
 from shaderad.ir.arrays import Value
 from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Mode, Role
+from shaderad.lower.targets import Profile
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunPass
 

@@ -19,7 +19,6 @@ from shaderad.bundle.format.document import BLANK, Manifest, with_digest
 from shaderad.bundle.format.size_text import spelled
 from shaderad.bundle.format.type_names import TypeTable
 from shaderad.bundle.write.plans import FileNames, plans_entries
-from shaderad.bundle.write.profiles import Profile
 from shaderad.bundle.write.programs import GraphBuild, KernelBuild, launch_shaped_names
 from shaderad.compiler.library import compiler_version
 from shaderad.diagnostics import error
@@ -28,6 +27,7 @@ from shaderad.ir.nodes import NO_SPAN, KernelParameter
 from shaderad.ir.pointers import comes_apart
 from shaderad.ir.types import Access, BufferType, is_differentiable
 from shaderad.language.values import known_number
+from shaderad.lower.targets import Profile
 
 
 class _Listing(msgspec.Struct):

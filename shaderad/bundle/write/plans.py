@@ -6,12 +6,12 @@ Invariant: only names, numbers and expressions; the same build gives the same by
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from shaderad.bundle.format import plans as to
-from shaderad.bundle.format.description import NoDerivative, SiteEntry, SizeText
+from shaderad.bundle.format.description import BindingPlace, NoDerivative, SiteEntry, SizeText
 from shaderad.bundle.format.size_text import spelled
 from shaderad.bundle.format.type_names import TypeTable
-from shaderad.bundle.write.places import places
 from shaderad.bundle.write.programs import (
     AnyBuild,
     EntryPoint,
@@ -20,7 +20,7 @@ from shaderad.bundle.write.programs import (
     TargetPrograms,
 )
 from shaderad.compiler.artifact import BindingAccess
-from shaderad.compiler.validate import dxc_options
+from shaderad.compiler.formats import FORMATS
 from shaderad.execute import schedule
 from shaderad.execute.schedule import Instruction
 from shaderad.ir.sizes import Size
@@ -57,7 +57,8 @@ def _plans(
 
 def _program(point: EntryPoint, files: tuple[str, str]) -> to.ProgramEntry:
     lowered, program = point.lowered, point.lowered.program
-    place = places(program, point.code)
+    code_format = FORMATS[point.code.format]
+    place = cast("Mapping[str, BindingPlace]", code_format.places(program, point.code.content))
     resource_by_slot = {r.slot: r for r in lowered.resources}
     parameters, *storage = program.bindings
     return to.ProgramEntry(
@@ -68,8 +69,7 @@ def _program(point: EntryPoint, files: tuple[str, str]) -> to.ProgramEntry:
         slang=files[1],
         workgroup=program.workgroup,
         features=sorted(program.features),
-        # dxc takes options; the code of other targets is final.
-        compiler_options=dxc_options(point.code.content) if point.code.target == "hlsl" else [],
+        compiler_options=code_format.host_options(point.code.content),
         parameters=to.ParameterWords(
             parameters.slot, parameters.name, place[parameters.name], [*program.parameter_words]
         ),

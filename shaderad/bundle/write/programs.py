@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 from shaderad.bundle.format.plan_names import plan_name
 from shaderad.bundle.write.command_options import kernel_inputs
 from shaderad.bundle.write.graph_entries import TracedGraph
-from shaderad.bundle.write.profiles import Profile
 from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.compile import compile_programs
 from shaderad.device.stages import Choice, KernelFacts
@@ -24,14 +23,15 @@ from shaderad.ir.types import Access, Kind, scalars
 from shaderad.lower.bindings import Lowered, Mode, Role, Variant
 from shaderad.lower.importable import lower_importable
 from shaderad.lower.kernels import lower_kernel
+from shaderad.lower.targets import Profile
 from shaderad.lower.write.names import abbreviated
 
 if TYPE_CHECKING:
     from shaderad.execute.prebuilt import PrebuiltKernel
     from shaderad.execute.schedule import Schedule
 
-Compile = Callable[[Sequence[Program], str], list[Code]]
-"""`lower.compile.compile_programs`, with the hooks of a build."""
+Compile = Callable[[Sequence[Program], str, str], list[Code]]
+"""`compiler.compile.compile_programs`, with the hooks of a build."""
 
 Source = tuple[Kernel, Variant]
 """The kernel and variant that an entry point was lowered from."""
@@ -196,7 +196,7 @@ class BuiltPrograms:
         lowered = self.lowered[:count]
         programs = [each.program for each in lowered]
         extra = [] if functions is None else [functions]
-        codes = compile_with([*programs, *extra], self._profile.name)
+        codes = compile_with([*programs, *extra], self._profile.format, self._profile.name)
         points: list[EntryPoint] = []
         stems: list[str] = []
         for each, code, origin in zip(lowered, codes, self._origins, strict=False):

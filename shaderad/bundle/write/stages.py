@@ -18,7 +18,6 @@ from shaderad.bundle.write.graph_entries import TracedGraph
 from shaderad.bundle.write.header import header_text
 from shaderad.bundle.write.manifest import manifest_bytes, manifest_of
 from shaderad.bundle.write.plans import FileNames
-from shaderad.bundle.write.profiles import PROFILES, Profile
 from shaderad.bundle.write.programs import (
     AnyBuild,
     Chosen,
@@ -34,9 +33,11 @@ from shaderad.bundle.write.programs import (
 from shaderad.bundle.write.validators import Validators, verdicts_of
 from shaderad.compiler.artifact import Program, library_folder
 from shaderad.compiler.compile import compile_programs
+from shaderad.compiler.formats import FORMATS
 from shaderad.compiler.validate import Judgement
 from shaderad.diagnostics import Span, error
 from shaderad.lower.bindings import Mode
+from shaderad.lower.targets import PROFILES, Profile
 from shaderad.lower.write.names import abbreviated
 
 if TYPE_CHECKING:
@@ -89,8 +90,7 @@ def build_entries(
     options: Options,
 ) -> Built:
     """Builds `kernels` and `graphs`, whose names differ, into `folder`."""
-    targets = {profile.name for profile in options.profiles}
-    validators = Validators(expects_wgsl=options.validates and "wgsl" in targets)
+    validators = Validators(p.format for p in options.profiles if options.validates)
     try:
         kernel_builds = tuple(_built(k, build_kernel, validators, options) for k in kernels)
         graph_builds = _built_graphs(graphs, validators, options)
@@ -162,7 +162,7 @@ def _built(
         if refusal is not None and options.requires_backward:
             raise _without_backward(source.name, source.span, refusal)
         if options.validates:
-            validators.ask(programs.entry_points, source.span)
+            validators.ask(programs.entry_points, profile.name, source.span)
         by_target[profile.name] = programs
     return EntryBuild(source, options.bounds, by_target)
 
@@ -182,7 +182,8 @@ def _file_names(builds: Iterable[AnyBuild]) -> FileNames:
     taken: set[str] = set()
     for target, entry, point in _entry_points(builds):
         path = _free(f"{target}/{abbreviated(point.stem)}", taken)
-        names[target, entry, point.stem] = (path + PROFILES[target].suffix, f"{path}.slang")
+        suffix = FORMATS[PROFILES[target].format].suffix
+        names[target, entry, point.stem] = (path + suffix, f"{path}.slang")
     for target, entry, module in _importable(builds):
         path = _free(f"{target}/{abbreviated(module.name)}", taken)
         names[target, entry, module.name] = ("", f"{path}.slang")

@@ -19,7 +19,6 @@ import re
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 
 import msgspec
 
@@ -28,15 +27,16 @@ from shaderad.bundle.write.programs import EntryPoint
 from shaderad.compiler.artifact import BindingAccess, Code, Program
 from shaderad.compiler.cache import Cache, default_cache, key_of
 from shaderad.compiler.child import Child
-from shaderad.compiler.compile import TARGETS, code_with_lines
+from shaderad.compiler.compile import code_with_lines
+from shaderad.compiler.formats import FORMATS, NAGA
 from shaderad.compiler.validate import (
     Judgement,
     Status,
     VettingDevice,
     ask_naga,
     tool_identity,
-    tool_names,
     validate,
+    validator_names,
     vet,
 )
 from shaderad.diagnostics import Error, Span, error
@@ -48,15 +48,16 @@ _QUESTION = "judgement 2"
 class Validators:
     """All validators of a build; its owner calls `close`."""
 
-    def __init__(self, *, expects_wgsl: bool, cache: Cache | None = None) -> None:
+    def __init__(self, formats: Iterable[str] = (), *, cache: Cache | None = None) -> None:
+        """`formats` are those of the code that it will be asked about."""
         self._cache = cache or default_cache()
         self._naga = Naga()
         # naga runs in a child process, the tools in one process per question: both kinds answer
         # while the compiler goes on.
         self._naga_thread = ThreadPoolExecutor(1, "naga")
         self._tool_thread = ThreadPoolExecutor(1, "validators")
-        self._asked: list[tuple[EntryPoint, Span, Future[Judgement | None]]] = []
-        self._wakes_naga = expects_wgsl
+        self._asked: list[tuple[EntryPoint, str, Span, Future[Judgement | None]]] = []
+        self._wakes_naga = any(NAGA in FORMATS[each].validators for each in formats)
         self._waking = threading.Lock()
 
     def compilation_starts(self) -> None:
@@ -66,11 +67,11 @@ class Validators:
                 self._wakes_naga = False
                 self._naga_thread.submit(self._naga.open)
 
-    def ask(self, points: Iterable[EntryPoint], span: Span) -> None:
-        """Asks about `points`; `span` is the definition of their kernel or graph."""
+    def ask(self, points: Iterable[EntryPoint], target: str, span: Span) -> None:
+        """Asks about `points` of a target; `span` is the definition of their kernel or graph."""
         for point in points:
-            names = ("naga",) if point.code.target == "wgsl" else tool_names(point.code.target)
-            self._asked += [(point, span, self._answer(point, name)) for name in names]
+            names = validator_names(point.code.format)
+            self._asked += [(point, target, span, self._answer(point, name)) for name in names]
 
     def answers(self) -> tuple[Judgement, ...]:
         """All judgements, in the order of the entry points.
@@ -79,7 +80,7 @@ class Validators:
             CompileError: SR0712, if a validator refuses an entry point.
         """
         judgements: list[Judgement] = []
-        for point, span, future in self._asked:
+        for point, target, span, future in self._asked:
             judgement = future.result()
             if judgement is None:
                 continue
@@ -89,7 +90,7 @@ class Validators:
                     _line_refused(point, judgement) or span,
                     validator=judgement.validator,
                     entry=point.lowered.program.name,
-                    target=point.code.target,
+                    target=target,
                     reason=judgement.reason,
                 )
             judgements.append(judgement)
@@ -105,7 +106,7 @@ class Validators:
         key = self._key(point, name)
         cached = self._cached(key)
         if cached is None:
-            thread = self._naga_thread if name == "naga" else self._tool_thread
+            thread = self._naga_thread if name == NAGA else self._tool_thread
             return thread.submit(self._judgement, point, name, key)
         answer: Future[Judgement | None] = Future()
         answer.set_result(cached)
@@ -113,7 +114,7 @@ class Validators:
 
     def _judgement(self, point: EntryPoint, name: str, key: str) -> Judgement | None:
         code, entry = point.code, point.lowered.program.name
-        judgement = self._naga(code, entry) if name == "naga" else validate(code, entry, name)
+        judgement = self._naga(code, entry) if name == NAGA else validate(code, entry, name)
         if judgement is not None and judgement.status is not Status.UNAVAILABLE:
             self._cache.put(key, msgspec.msgpack.encode(judgement))
         return judgement
@@ -130,14 +131,14 @@ class Validators:
     def _key(point: EntryPoint, name: str) -> str:
         """The key in the cache; empty if the validator is missing."""
         code, entry = point.code, point.lowered.program.name
-        version = naga_version() if name == "naga" else tool_identity(code.target, name)
-        return key_of(_QUESTION, version, code.target, entry, code.content) if version else ""
+        version = naga_version() if name == NAGA else tool_identity(name)
+        return key_of(_QUESTION, version, code.format, entry, code.content) if version else ""
 
 
 def _line_refused(point: EntryPoint, judgement: Judgement) -> Span | None:
     """The Python line that a validator refuses, if the validator's text names a line."""
-    target, program = point.code.target, point.lowered.program
-    code = code_with_lines(program, target) if target == "hlsl" else None
+    program = point.lowered.program
+    code = code_with_lines(program, point.code.format)
     again = code and validate(code, program.name, judgement.validator)
     for line in again.reason.splitlines() if again else ():
         place = _SLANG_LINE.search(line) if "error" in line.lower() else None
@@ -171,11 +172,11 @@ class Naga:
         try:
             verdict = ask_naga(readable_by_naga(code), entry, self._child)
         except Error as failure:
-            return Judgement("naga", Status.UNAVAILABLE, failure.message)
+            return Judgement(NAGA, Status.UNAVAILABLE, failure.message)
         if not verdict.is_final:
-            return Judgement("naga", Status.UNAVAILABLE, verdict.reason)
+            return Judgement(NAGA, Status.UNAVAILABLE, verdict.reason)
         status = Status.ACCEPTED if verdict.is_accepted else Status.REFUSED
-        return Judgement("naga", status, verdict.reason)
+        return Judgement(NAGA, status, verdict.reason)
 
     def open(self) -> None:
         """Starts the process and opens its device before the first question."""
@@ -202,14 +203,13 @@ def verdicts_of(points: Iterable[tuple[str, EntryPoint]], tell: Callable[[str], 
             verdict; SR0506, if the child process does not start.
     """
     from shaderad.runtime.devices import vetting_device
-    from shaderad.runtime.routes import WGPU_TARGETS, readable_by_naga
+    from shaderad.runtime.routes import READABLE_BY_NAGA, readable_by_naga
 
     device = vetting_device()
     accepts: dict[str, bool] = {}
     for file, point in points:
         program, code = point.lowered.program, point.code
-        code = replace(code, target=TARGETS[code.target])
-        if code.target not in WGPU_TARGETS:
+        if code.format not in READABLE_BY_NAGA:
             continue
         missing = _missing(program, device)
         if missing:

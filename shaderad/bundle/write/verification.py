@@ -24,12 +24,12 @@ from shaderad.bundle.read.loading import entries_of, read_manifest
 from shaderad.bundle.write.programs import AnyBuild, ChosenKernel, launch_shaped_names
 from shaderad.check import gradcheck, is_exempt
 from shaderad.device.devices import Device
-from shaderad.device.prebuilt import TARGETS_BY_RUNTIME
 from shaderad.diagnostics import Error, GradientError, error
 from shaderad.execute.run_graph import kernels_of
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import Access, BufferType, Kind, Matrix, Scalar, Struct, Type, Vector
 from shaderad.lower.bindings import Mode
+from shaderad.lower.targets import targets_in
 from shaderad.runtime import open_runtime
 from shaderad.trace.calls import Placeholder
 from shaderad.trace.signatures import GraphSignature
@@ -87,7 +87,7 @@ def _verifications(
         for target, programs in build.by_target.items():
             tell(f"verify {build.name} for {target}")
             refusal = programs.refusals.get(Mode.BACKWARD)
-            if target not in TARGETS_BY_RUNTIME[RUNTIME]:
+            if target not in targets_in(device.capabilities.formats):
                 reason = "no runtime here takes it"
             elif refusal is not None:
                 reason = f"it has no backward: {refusal.reason}"

@@ -1,7 +1,4 @@
-"""The table of build targets: a compiler target with a set of features each.
-
-Both SPIR-V profiles give the same gradients, summed in different ways.
-"""
+"""The options of a build that concern its targets -> the profiles that kernels are lowered for."""
 
 from __future__ import annotations
 
@@ -10,106 +7,7 @@ from dataclasses import dataclass, replace
 
 from shaderad.diagnostics import error
 from shaderad.lower.bindings import ATOMICS, WORKGROUP_SIZE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The minimum limits of the devices of a target."""
-
-    storage_buffers: int
-    workgroup: int
-    """Threads of a workgroup."""
-    spaces: int
-    """Descriptor sets, bind groups or register spaces."""
-    slots: int
-    """Bindings of one space."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """One target: how kernels are lowered for it, and the suffix of its files."""
-
-    name: str
-    suffix: str
-    atomics: str
-    """The kind of float atomics, one of `possible_atomics`; see `lower.bindings.Variant`."""
-    has_subgroups: bool
-    possible_atomics: tuple[str, ...]
-    limits: Limits
-    has_double: bool = True
-    are_waves_free: bool = True
-    """See `lower.bindings.Variant`."""
-    workgroup: int = WORKGROUP_SIZE
-    space: int = 0
-    first_binding: int = 0
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The features that kernels may use, apart from those of their types."""
-        allowed = {"float-atomics": self.atomics == "native", "subgroups": self.has_subgroups}
-        return tuple(name for name, is_allowed in allowed.items() if is_allowed)
-
-
-# WebGPU guarantees 8 storage buffers an entry point, 256 threads a workgroup, 4 bind groups and
-# slots up to 999; portable SPIR-V keeps to these limits too.
-_PORTABLE = Limits(storage_buffers=8, workgroup=256, spaces=4, slots=1000)
-# Other drivers offer more; 16 buffers leave room for bindings of the host.
-_NATIVE = Limits(storage_buffers=16, workgroup=1024, spaces=4, slots=1000)
-# HLSL does not limit spaces. Metal has one space with 31 buffers.
-_HLSL = replace(_NATIVE, spaces=1000)
-_METAL = replace(_NATIVE, spaces=1, slots=31)
-
-# HLSL and WGSL have no atomic add of floats. The compare-exchange of WGSL and Metal is weak, and
-# Slang checks its old value only: an add could be lost.
-PROFILES: dict[str, Profile] = {
-    profile.name: profile
-    for profile in (
-        Profile(
-            name="spirv",
-            suffix=".spv",
-            atomics="native",
-            possible_atomics=ATOMICS,
-            has_subgroups=True,
-            limits=_NATIVE,
-        ),
-        Profile(
-            name="spirv-core",
-            suffix=".spv",
-            atomics="exchange",
-            possible_atomics=ATOMICS,
-            has_subgroups=False,
-            limits=_PORTABLE,
-        ),
-        Profile(
-            name="hlsl",
-            suffix=".hlsl",
-            atomics="compare-exchange",
-            possible_atomics=("exchange", "compare-exchange"),
-            has_subgroups=True,
-            limits=_HLSL,
-        ),
-        Profile(
-            name="wgsl",
-            suffix=".wgsl",
-            atomics="exchange",
-            possible_atomics=("exchange",),
-            has_subgroups=False,
-            are_waves_free=False,
-            has_double=False,
-            limits=_PORTABLE,
-        ),
-        Profile(
-            name="metal",
-            suffix=".metal",
-            atomics="native",
-            possible_atomics=("native", "exchange"),
-            has_subgroups=True,
-            has_double=False,
-            limits=_METAL,
-        ),
-    )
-}
-DEFAULT_TARGETS = ("spirv", "hlsl", "wgsl")
+from shaderad.lower.targets import PROFILES, Profile
 
 
 def profiles_of(targets: Iterable[str]) -> tuple[Profile, ...]:

@@ -1,0 +1,94 @@
+"""The formats of code, a row each: all that depends on the language of compiled code.
+
+A build target is a format on a kind of device (`lower/targets.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from shaderad.compiler.artifact import Program
+from shaderad.compiler.places import (
+    Place,
+    hlsl_places,
+    metal_places,
+    spirv_places,
+    wgsl_places,
+)
+
+NAGA = "naga"
+"""The validator inside of wgpu; the others are `TOOLS` of `validate.py`."""
+_HLSL_PROFILE = "6_2"  # The first shader model with 16-bit types.
+
+
+def dxc_options(hlsl: bytes) -> list[str]:
+    """The profile and type options of dxc for a text."""
+    # By default `half` is a float, and buffers of half have another stride.
+    has_half = re.search(rb"\bhalf\b", hlsl) is not None
+    return ["-T", f"cs_{_HLSL_PROFILE}", *(["-enable-16bit-types"] if has_half else [])]
+
+
+def _no_options(content: bytes) -> list[str]:
+    del content
+    return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """One language of compiled code."""
+
+    title: str
+    """The name in messages."""
+    suffix: str
+    """Of files."""
+    number: int
+    """`SlangCompileTarget` of `slang.h`, which never changes."""
+    profile: str = ""
+    """Slang's profile; empty: the default, which Slang raises silently if a kernel needs more."""
+    is_text: bool = True
+    has_line_directives: bool = False
+    """True if the text can name lines of the Slang text, by which validators report."""
+    places: Callable[[Program, bytes], dict[str, Place]]
+    """Reads from code where it binds the resources of its program."""
+    validators: tuple[str, ...] = ()
+    """`NAGA`, or names of `TOOLS`; `doctor` looks at the first."""
+    host_options: Callable[[bytes], list[str]] = _no_options
+    """The options with which hosts compile the code."""
+
+
+FORMATS: dict[str, Format] = {
+    "spirv": Format(
+        title="SPIR-V",
+        suffix=".spv",
+        number=6,
+        is_text=False,
+        places=spirv_places,
+        validators=("spirv-val",),
+    ),
+    "hlsl": Format(
+        title="HLSL",
+        suffix=".hlsl",
+        number=5,
+        profile=f"sm_{_HLSL_PROFILE}",
+        has_line_directives=True,
+        places=hlsl_places,
+        validators=("glslangValidator", "dxc"),
+        host_options=dxc_options,
+    ),
+    "wgsl": Format(
+        title="WGSL",
+        suffix=".wgsl",
+        number=28,
+        places=wgsl_places,
+        validators=(NAGA,),
+    ),
+    "metal": Format(
+        title="Metal",
+        suffix=".metal",
+        number=24,
+        has_line_directives=True,
+        places=metal_places,
+    ),
+}
