@@ -26,6 +26,7 @@ from typing import Any, Literal
 from shaderad.compiler.artifact import FEATURES, Binding, BindingAccess, Program
 from shaderad.compiler.cache import Cache, default_cache
 from shaderad.compiler.compile import compile_program
+from shaderad.compiler.formats import FORMATS
 from shaderad.compiler.libslang import find_library
 from shaderad.compiler.validate import Judgement, Status, validate
 from shaderad.diagnostics import Error
@@ -35,9 +36,7 @@ Kind = Literal["ok", "none", "failed", "fact"]
 """`none` is an optional part that is missing; `fact` is neither good nor bad."""
 
 PROBE_SECONDS = 90
-PACKAGES = ("slangpy", "wgpu", "numpy")
-VALIDATED_TARGETS = ("spirv", "hlsl")
-"""The targets of external validators."""
+PACKAGES = (*RUNTIMES, "numpy")
 
 DOUBLE = Program(
     name="double_each",
@@ -68,7 +67,7 @@ REMEDY_BY_SYMPTOM = (
         r"cannot open shared object",
         "install the library it names (Debian, Ubuntu: apt-get install libatomic1 libx11-6)",
     ),
-    (r"No module named", "install it again: pip install --force-reinstall slangpy wgpu"),
+    (r"No module named", f"install it again: pip install --force-reinstall {' '.join(RUNTIMES)}"),
     (r"died of|no answer", "update the driver, or choose another device with SHADERAD_DEVICE"),
     (r"could not open|no adapter|create device", DRIVER_REMEDY),
 )
@@ -230,7 +229,7 @@ def _compiler() -> Iterator[Finding]:
         return
     try:
         # Without the cache, which would hide a broken compiler.
-        codes = [compile_program(DOUBLE, target, cache=Cache(None)) for target in VALIDATED_TARGETS]
+        codes = [compile_program(DOUBLE, each, cache=Cache(None)) for each in FORMATS]
     except Error as failure:
         yield Finding("compiler", "libslang", "failed", f"{library}\n{failure.message}")
         return

@@ -29,7 +29,7 @@ _shape = partial(Message, ShapeError)
 MESSAGES: dict[str, Message] = {
     "SR0601": _device(
         "there is no runtime `{name}`",
-        help="use `wgpu`, `slangpy`, or one of them with an adapter, such as `wgpu:0`",
+        help="use {runtimes}, or one of them with an adapter, such as `wgpu:0`",
     ),
     "SR0602": _device(
         "`{runtime}` has no adapter `{wanted}`",
@@ -113,7 +113,7 @@ MESSAGES: dict[str, Message] = {
     "SR0619": _device(
         "`from_native` takes a buffer of `{runtime}`",
         label="this is a `{found}`",
-        help="pass a `wgpu.GPUBuffer` or `slangpy.Buffer` of the device that the array is for",
+        help="pass a `{wanted}` of the device that the array is for",
     ),
     "SR0620": _device(
         "a device is named by text, an adapter by text or its position",
@@ -121,7 +121,7 @@ MESSAGES: dict[str, Message] = {
         help='write `sad.open_device("wgpu", adapter=0)`',
     ),
     "SR0616": _device(
-        "`native=` takes a `wgpu.GPUDevice` or a `slangpy.Device`",
+        "`native=` takes a {classes}",
         label="this is a `{found}`",
     ),
     "SR0617": _compile(

@@ -161,7 +161,9 @@ class Runtime(Guarded):
         """Wraps a buffer object of the runtime; the caller synchronises its content."""
         if not isinstance(native, self.native_buffer):
             found = type(native).__qualname__
-            raise error("SR0619", runtime=self.capabilities.runtime, found=found)
+            runtime = self.capabilities.runtime
+            wanted = f"{runtime}.{self.native_buffer.__name__}"
+            raise error("SR0619", runtime=runtime, wanted=wanted, found=found)
         return self.pool.hold(int(native.size), native, is_own=False)
 
     @guarded

@@ -123,7 +123,8 @@ def _opened(
     if native is not None:
         package = type(native).__module__.partition(".")[0]
         if RUNTIMES.get(package) != type(native).__name__:
-            raise error("SR0616", found=type(native).__qualname__)
+            classes = " or a ".join(f"`{name}.{device}`" for name, device in RUNTIMES.items())
+            raise error("SR0616", classes=classes, found=type(native).__qualname__)
         return runtime_module(package).wrap_device(native, limits)
     if name is not None and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise error("SR0620", found=repr(name))
@@ -131,7 +132,8 @@ def _opened(
     if chosen is not None:
         runtime, _, part = chosen.partition(":")
         if runtime not in RUNTIMES:
-            raise error("SR0601", name=runtime)
+            runtimes = ", ".join(f"`{each}`" for each in RUNTIMES)
+            raise error("SR0601", name=runtime, runtimes=runtimes)
         wanted = part if adapter is None and part else adapter
         return runtime_module(runtime).open_device(wanted, limits)
     failures: list[Error] = []
