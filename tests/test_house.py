@@ -17,7 +17,7 @@ house = module_of(ROOT / "scripts/house.py")
 
 LARGEST_ROOM = 30
 """Files a room."""
-LARGEST_CIRCLE = 34
+LARGEST_CIRCLE = 33
 """Files that all reach each other by imports. The aim is 1."""
 UPWARD_IMPORTS = 11
 UPWARD_IMPORTS_FOR_TYPES = 4

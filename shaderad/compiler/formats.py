@@ -42,7 +42,7 @@ class Format:
     title: str
     """The name in messages."""
     suffix: str
-    """Of files."""
+    """The suffix of files."""
     number: int
     """`SlangCompileTarget` of `slang.h`, which never changes."""
     profile: str = ""

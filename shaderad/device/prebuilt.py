@@ -1,4 +1,4 @@
-"""What a device takes of a folder that `shaderad build` wrote: the target that serves it best."""
+"""A folder that `shaderad build` wrote and a device -> the targets that the device runs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Offer(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry(Generic[T]):
+class OfferedMode(Generic[T]):
     """A kernel or graph of a folder, in one mode."""
 
     name: str

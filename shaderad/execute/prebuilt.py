@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shaderad.device.prebuilt import NOT_BUILT, Entry, Offer, used_of_build
+from shaderad.device.prebuilt import NOT_BUILT, Offer, OfferedMode, used_of_build
 from shaderad.diagnostics import CompileError, Error, error
 from shaderad.execute.schedule import LaunchPlan, storage_bytes
 from shaderad.ir import nodes, sizes
@@ -85,7 +85,7 @@ class BuiltEntry:
         """
         offers = {target: plans.offer(mode) for target, plans in self.by_target.items()}
         refusal: Error | None = None
-        for built in Entry(self.name, self.folder, mode, offers).serving(device.capabilities):
+        for built in OfferedMode(self.name, self.folder, mode, offers).serving(device.capabilities):
             try:
                 return built.plan, [
                     device.stages.compiled(p.lowered, p.kernel) for p in built.programs

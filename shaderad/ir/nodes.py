@@ -531,8 +531,7 @@ class Kernel:
     local_types: dict[str, Type]
     span: Span = NO_SPAN
     built_axes: tuple[tuple[tuple[str, int], ...], ...] | None = None
-    """Of a kernel that was loaded from a build: for each Index, the arrays and their axes with the
-    extent of the launch."""
+    """If it was loaded from a build: for each Index, the arrays and axes with its extent."""
 
     @property
     def is_built(self) -> bool:

@@ -45,7 +45,7 @@ FEATURES = {
 """Our features and those of slangpy."""
 
 FORMATS = ("spirv", "hlsl", "metal", "wgsl")
-"""Of builds. It compiles their Slang text, so any whose features fit the device will do."""
+"""Formats of builds: their Slang text is compiled, so any whose features fit the device will do."""
 
 APIS_BY_PLATFORM = {"win32": ("d3d12", "vulkan", "cuda"), "darwin": ("metal",)}
 OTHER_APIS = ("vulkan", "cuda")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shaderad.compiler.artifact import Binding, BindingAccess, Program
-from shaderad.device.prebuilt import Entry, Offer, lacking
+from shaderad.device.prebuilt import Offer, OfferedMode, lacking
 from shaderad.diagnostics import Error
 from shaderad.lower.bindings import Lowered, Mode
 from shaderad.lower.targets import PROFILES, targets_in
@@ -45,12 +45,12 @@ OFFERS = {
 }
 
 
-def entry(*targets: str, **others: str) -> Entry[str]:
+def entry(*targets: str, **others: str) -> OfferedMode[str]:
     offers = {**{target: OFFERS[target] for target in targets}, **others}
-    return Entry("shade", "out", Mode.BACKWARD, offers)
+    return OfferedMode("shade", "out", Mode.BACKWARD, offers)
 
 
-def refused(built: Entry[str], device: Capabilities = DEVICE) -> Error:
+def refused(built: OfferedMode[str], device: Capabilities = DEVICE) -> Error:
     with pytest.raises(Error) as caught:
         built.serving(device)
     return caught.value
