@@ -26,7 +26,25 @@ class BindingAccess(Enum):
     @property
     def register_class(self) -> str:
         """The letter of the HLSL register."""
-        return {BindingAccess.UNIFORM: "b", BindingAccess.READ: "t", BindingAccess.WRITE: "u"}[self]
+        return BINDINGS[self].register_class
+
+
+@dataclass(frozen=True, slots=True)
+class BindingRow:
+    """A kind of binding in the languages of hosts."""
+
+    register_class: str
+    """The letter of the HLSL register."""
+    webgpu_type: str
+    """The buffer's type in a WebGPU bind group layout."""
+
+
+BINDINGS = {
+    BindingAccess.UNIFORM: BindingRow("b", "uniform"),
+    BindingAccess.READ: BindingRow("t", "read-only-storage"),
+    BindingAccess.WRITE: BindingRow("u", "storage"),
+}
+"""A row for each kind of binding."""
 
 
 @dataclass(frozen=True, slots=True)

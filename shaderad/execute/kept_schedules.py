@@ -18,7 +18,7 @@ from shaderad.execute.prepared import Prepared, prepare
 from shaderad.execute.schedule import LaunchPlan
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Value
-from shaderad.lower.bindings import READ_ROLES, Mode, Role
+from shaderad.lower.bindings import ROLES, Mode, Role
 
 if TYPE_CHECKING:
     from shaderad.arrays.arrays import Array
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from shaderad.lower.bindings import Lowered
 
 
-_DERIVATIVES = frozenset({Role.COTANGENT, Role.TANGENT})
 _COMPUTED = {
     Mode.PRIMAL: Role.OUTPUT,
     Mode.BACKWARD: Role.GRADIENT,
@@ -135,8 +134,8 @@ def launch_plan(
         for number in numbers
         for resource in programs.lowered[number].resources
         for name in resource.members
-        if resource.role in READ_ROLES
-        and (resource.role not in _DERIVATIVES or name in form.derivatives)
+        if ROLES[resource.role].is_read
+        and (name in form.derivatives or not ROLES[resource.role].is_derivative_given)
     ]
     sums = [(Role.GRADIENT, name) for name in sorted(form.sums)]
     inputs = {key: value(key) for key in (*required, *read, *sums)}

@@ -29,7 +29,7 @@ from shaderad.execute.schedule import (
 from shaderad.execute.sized_words import SizedFacts, sized_words
 from shaderad.ir import sizes, types
 from shaderad.ir.arrays import ArrayType, Value, operand_name
-from shaderad.lower.bindings import LENGTH, READ_ROLES, ROWS, Mode, Role, thread_groups
+from shaderad.lower.bindings import LENGTH, ROLES, ROWS, Mode, Role, thread_groups
 from shaderad.runtime import buffers
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 ARENA_ALIGN = 16
 """Bytes; a multiple of every storage word."""
-WORDS_AN_ELEMENT_WORD = {Role.WINNER: 2, Role.MARKS: 1}
-"""Words for each storage word of an array."""
 
 
 class Programs(Protocol):
@@ -169,7 +167,7 @@ class _StepBinder:
         else:
             self._add_passes(step.passes)
         for key, value in step.values.items():
-            if not (key[0] in READ_ROLES or key in self._written or self._is_sum(key)):
+            if not (ROLES[key[0]].is_read or key in self._written or self._is_sum(key)):
                 # No program had anything to write.
                 self._set(self._places.number(value), 0, self._places.byte_count(value))
         self._instructions += self._after
@@ -240,7 +238,7 @@ class _StepBinder:
         for resource in lowered.resources:
             if resource.role in (Role.REPORT, Role.PRINT):
                 continue
-            if resource.role in READ_ROLES:
+            if ROLES[resource.role].is_read:
                 self._bind_read(resource, has_offset, bound)
             else:
                 self._bind_written(resource, bound)
@@ -361,17 +359,18 @@ class _StepBinder:
         return starts, size
 
     def _type(self, resource: Resource, k: int) -> types.Type:
-        if resource.role in WORDS_AN_ELEMENT_WORD:
+        if ROLES[resource.role].words_a_word:
             return types.UINT
         return resource.types[k] if resource.types else self._element_types[resource.members[k]]
 
     def _count(self, resource: Resource, k: int) -> Size:
         name = resource.members[k]
         count = sizes.product(self._shapes.get(name, ()))
-        if resource.role in WORDS_AN_ELEMENT_WORD:
+        words_a_word = ROLES[resource.role].words_a_word
+        if words_a_word:
             t = self._element_types[name]
             words = types.byte_count(t) // types.word_bytes(t)
-            return sizes.multiply(count, words * WORDS_AN_ELEMENT_WORD[resource.role])
+            return sizes.multiply(count, words * words_a_word)
         return count
 
     def _set(self, number: int, word: int, size: Size) -> None:

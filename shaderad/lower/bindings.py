@@ -14,6 +14,7 @@ from shaderad.diagnostics import Span
 from shaderad.ir import sizes
 from shaderad.ir.shown import PrintForm
 from shaderad.ir.sizes import Size
+from shaderad.ir.tables import check_rows
 from shaderad.ir.types import Type
 
 WORKGROUP_SIZE = 64
@@ -61,8 +62,61 @@ class Role(Enum):
     PRINT = "print"  # the device's print buffer
 
 
-READ_ROLES = frozenset({Role.INPUT, Role.UNIFORM, Role.RESULT, Role.COTANGENT, Role.TANGENT})
-"""Roles of which no dispatch writes the buffer."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleRow:
+    """Everything that depends on the role of a buffer: names, who fills it, how long it is."""
+
+    is_read: bool = False
+    """True if no dispatch writes the buffer."""
+    suffix: str = ""
+    """Follows the array's name in Slang."""
+    tag: str = ""
+    """The last part of the name of an entry point's tag; empty if it has none."""
+    arena: str = ""
+    """The name of a buffer that several arrays share; empty if they never do."""
+    has_offset: bool = True
+    """False if the array starts where its buffer does."""
+    noun: str = ""
+    """Follows the array's name in the plans of a manifest."""
+    is_derivative_given: bool = False
+    """True for what a caller of a derivative may leave out, which then is zero."""
+    words_a_word: int = 0
+    """Words for each storage word of the array; 0 if the buffer holds the array itself."""
+
+
+ROLES: dict[Role, RoleRow] = {
+    Role.INPUT: RoleRow(is_read=True, tag="read"),
+    Role.UNIFORM: RoleRow(is_read=True, tag="uniform", has_offset=False),
+    Role.OUTPUT: RoleRow(tag="store", has_offset=False),
+    Role.RESULT: RoleRow(is_read=True, suffix="_result"),
+    # Arrays share buffers in this order, gradients first.
+    Role.GRADIENT: RoleRow(suffix="_bar", tag="gradient", arena="gradients", noun="gradient"),
+    Role.COTANGENT: RoleRow(
+        is_read=True,
+        suffix="_bar",
+        tag="cotangent",
+        arena="cotangents",
+        noun="cotangent",
+        is_derivative_given=True,
+    ),
+    Role.TANGENT: RoleRow(
+        is_read=True,
+        suffix="_dot",
+        tag="tangent",
+        arena="tangents",
+        noun="tangent",
+        is_derivative_given=True,
+    ),
+    Role.OUTPUT_TANGENT: RoleRow(
+        suffix="_dot", tag="tangent_store", arena="output_tangents", noun="tangent"
+    ),
+    Role.WINNER: RoleRow(suffix="_winner", has_offset=False, words_a_word=2),
+    Role.MARKS: RoleRow(suffix="_marks", has_offset=False, words_a_word=1),
+    Role.REPORT: RoleRow(),
+    Role.PRINT: RoleRow(),
+}
+"""A row for each role."""
+check_rows(ROLES, Role)
 
 
 @dataclass(frozen=True)

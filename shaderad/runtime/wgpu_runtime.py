@@ -13,7 +13,7 @@ from typing import Any
 
 import wgpu
 
-from shaderad.compiler.artifact import BindingAccess, Code, Program
+from shaderad.compiler.artifact import BINDINGS, BindingAccess, Code, Program
 from shaderad.compiler.validate import VettingDevice
 from shaderad.diagnostics.progress import Work
 from shaderad.runtime import wgpu_adapters
@@ -345,6 +345,7 @@ def _uniform_bytes(byte_count: int) -> int:
 
 
 def _layout_of(access: BindingAccess, uniform_size: int) -> dict[str, Any]:
+    layout: dict[str, Any] = {"type": BINDINGS[access].webgpu_type}
     if access is BindingAccess.UNIFORM:
-        return {"type": "uniform", "has_dynamic_offset": True, "min_binding_size": uniform_size}
-    return {"type": "read-only-storage" if access is BindingAccess.READ else "storage"}
+        layout |= {"has_dynamic_offset": True, "min_binding_size": uniform_size}
+    return layout

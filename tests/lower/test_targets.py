@@ -10,7 +10,7 @@ import pytest
 import shaderad as sad
 from shaderad import double, float2, float3, float3x3, float4, half, half3, uint
 from shaderad.bundle.write.command_options import kernel_inputs
-from shaderad.bundle.write.programs import ChosenKernel, build_programs
+from shaderad.bundle.write.programs import ChosenKernel, build_kernel
 from shaderad.bundle.write.validators import Validators
 from shaderad.decorators import KernelFunction
 from shaderad.ir.nodes import NO_SPAN
@@ -157,7 +157,7 @@ def chosen(function: KernelFunction) -> ChosenKernel:
 def test_compilers_and_validators_take_both_modes(
     kernel: KernelFunction, target: str, validators: Validators
 ) -> None:
-    programs = build_programs(chosen(kernel), PROFILES[target], "raise")
+    programs = build_kernel(chosen(kernel), PROFILES[target], "raise")
     assert not programs.refusals
     validators.ask(programs.entry_points, target, NO_SPAN)
     validators.answers()  # it raises where one refuses
@@ -167,9 +167,9 @@ def test_compilers_and_validators_take_both_modes(
 def test_a_target_has_double_or_says_that_it_has_not(target: str, validators: Validators) -> None:
     kernel, profile = chosen(doubles), PROFILES[target]
     if profile.has_double:
-        validators.ask(build_programs(kernel, profile, "raise").entry_points, target, NO_SPAN)
+        validators.ask(build_kernel(kernel, profile, "raise").entry_points, target, NO_SPAN)
         assert validators.answers()
         return
     with pytest.raises(sad.CompileError, match=f"`{target}` does not have") as raised:
-        build_programs(kernel, profile, "raise")
+        build_kernel(kernel, profile, "raise")
     assert raised.value.code == "SR0711"

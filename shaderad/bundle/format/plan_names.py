@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from shaderad.lower.bindings import Role
-
-_NOUNS = {
-    Role.COTANGENT: "cotangent",
-    Role.GRADIENT: "gradient",
-    Role.TANGENT: "tangent",
-    Role.OUTPUT_TANGENT: "tangent",
-}
-"""Primal arrays go by their names alone."""
+from shaderad.lower.bindings import ROLES, Role
 
 
 def result_names(inputs: Collection[str], count: int) -> list[str]:
@@ -24,4 +16,4 @@ def result_names(inputs: Collection[str], count: int) -> list[str]:
 def plan_name(key: tuple[Role, str]) -> str:
     """The name of an input or output of a plan, such as ``x`` or ``x gradient``."""
     role, name = key
-    return f"{name} {_NOUNS[role]}" if role in _NOUNS else name
+    return f"{name} {ROLES[role].noun}".strip()

@@ -24,26 +24,14 @@ from shaderad.ir.types import (
     scalars,
     word_bytes,
 )
-from shaderad.lower.bindings import Mode, Resource, Role, Word, WordKind
+from shaderad.lower.bindings import ROLES, Mode, Resource, Role, Word, WordKind
 from shaderad.lower.write.accumulate import widened
-from shaderad.lower.write.names import ARENA_NAMES
 from shaderad.lower.write.text import Piece
 from shaderad.rules.nodes import primal_name
 
 if TYPE_CHECKING:
     from shaderad.lower.write.module import Module
 
-_ROLE_SUFFIX = {
-    Role.RESULT: "_result",
-    Role.COTANGENT: "_bar",
-    Role.GRADIENT: "_bar",
-    Role.TANGENT: "_dot",
-    Role.OUTPUT_TANGENT: "_dot",
-    Role.WINNER: "_winner",
-    Role.MARKS: "_marks",
-}
-_WHOLE = frozenset({Role.OUTPUT, Role.WINNER, Role.MARKS, Role.UNIFORM})
-"""The roles of arrays that start at the start of their buffers."""
 # Min starts at +inf and Max at -inf in the order-preserving form of extremes.slang.
 _EXTREME_FILL = {
     (Access.MIN, True): 0xFF800000,
@@ -195,7 +183,7 @@ class Arrays:
 
     def cell_name(self, role: Role, name: str) -> str:
         """The name of the tag of the array's cells, for devices without float atomics."""
-        wanted = f"{name}{_ROLE_SUFFIX.get(role, '')}_cell"
+        wanted = f"{name}{ROLES[role].suffix}_cell"
         return self._module.names.make(wanted, ("cell", role, name))
 
     # -- bindings of tags -----------------------------------------------------------------------
@@ -281,7 +269,7 @@ class Arrays:
         own_count = int(self.uses_report) + int(self.uses_print)
         limit = self._module.variant.storage_buffer_limit
         arenas: set[Role] = set()
-        for role in ARENA_NAMES:
+        for role in (role for role, row in ROLES.items() if row.arena):
             if len(needs) + own_count <= limit:
                 break
             members = [n for n in needs if n.role is role]
@@ -304,7 +292,7 @@ class Arrays:
     def _too_many(self, needs: list[_BoundArray], arenas: set[Role]) -> Exception:
         module = self._module
         names = [
-            ARENA_NAMES[n.role] if n.role in arenas else f"{n.name}{_ROLE_SUFFIX.get(n.role, '')}"
+            ROLES[n.role].arena if n.role in arenas else f"{n.name}{ROLES[n.role].suffix}"
             for n in needs
         ]
         names += ["report"] if self.uses_report else []
@@ -318,16 +306,17 @@ class Arrays:
 
     def _bound(self, piece: Piece, need: _BoundArray, *, is_arena: bool) -> tuple[str, str]:
         """Declares an array in its slot; returns its buffer and offset prefix."""
-        base = f"{need.name}{_ROLE_SUFFIX.get(need.role, '')}"
+        base = f"{need.name}{ROLES[need.role].suffix}"
         if is_arena:
-            name = ARENA_NAMES[need.role]
+            name = ROLES[need.role].arena
             members = [n for n in self._needs.values() if n.role is need.role]
             if members[0] is need:
                 self._declare_members(piece, name, members)
         else:
             name = self._module.names.make_global(f"{base}_words")
             self._declare_members(piece, name, [need])
-        if need.role in _WHOLE or (need.role is Role.OUTPUT_TANGENT and not is_arena):
+        has_offset = ROLES[need.role].has_offset
+        if not has_offset or (need.role is Role.OUTPUT_TANGENT and not is_arena):
             return name, ""
         word = Word(WordKind.OFFSET, need.name, 0, need.role)
         return name, f"{self._module.word(word, f'{base}_offset')} + "

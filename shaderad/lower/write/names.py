@@ -15,7 +15,7 @@ from functools import cache
 from shaderad.compiler.artifact import LIBRARY_MODULES, library_folder
 from shaderad.ir import ops
 from shaderad.ir.walk import stem_of
-from shaderad.lower.bindings import Role
+from shaderad.lower.bindings import ROLES
 
 _LENGTH_LIMIT = 80
 """Maximum letters of an identifier: compilers die of long mangled names."""
@@ -190,13 +190,12 @@ ENTRY_WORDS = frozenset(
 )
 """Locals of entry points, tags and layouts."""
 
-ARENA_NAMES = {
-    role: f"{role.value}s".replace(" ", "_")
-    for role in (Role.GRADIENT, Role.COTANGENT, Role.TANGENT, Role.OUTPUT_TANGENT)
-}
-"""Buffers that several arrays share."""
-
-WORDS_OF_GLOBALS = ENTRY_WORDS | MEMBERS | frozenset(ARENA_NAMES.values()) | frozenset("ijkl")
+WORDS_OF_GLOBALS = (
+    ENTRY_WORDS
+    | MEMBERS
+    | frozenset(filter(None, (row.arena for row in ROLES.values())))
+    | frozenset("ijkl")
+)
 """Further reserved names of functions and structs, which locals of the text would hide."""
 
 

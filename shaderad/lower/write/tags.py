@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import Access, Kind, Type, is_differentiable, scalars, word_bytes
-from shaderad.lower.bindings import Mode, Role, Word, WordKind
+from shaderad.lower.bindings import ROLES, Mode, Role, Word, WordKind
 from shaderad.lower.write.arrays import SlangBuffer
 from shaderad.lower.write.text import Piece
 
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
 SHOWN_AXES = 4
 """Reports and prints of launches with more axes give the thread's number alone."""
-_ENTRY_WORDS = {
-    Role.INPUT: "read",
-    Role.UNIFORM: "uniform",
-    Role.OUTPUT: "store",
-    Role.COTANGENT: "cotangent",
-    Role.GRADIENT: "gradient",
-    Role.TANGENT: "tangent",
-    Role.OUTPUT_TANGENT: "tangent_store",
-}
-"""The last part of the name of an entry point's tag."""
 
 
 def inner_extents(module: Module) -> str:
@@ -295,7 +285,7 @@ class Tags:
         """The tag with these base interfaces, written at its first use."""
         key = ("entry", role, name, bases)
         is_new = not self._module.names.has(key)
-        tag = self._module.names.make(f"{name}_{_ENTRY_WORDS[role]}", key)
+        tag = self._module.names.make(f"{name}_{ROLES[role].tag}", key)
         if is_new:
             self.piece.add("")
             self.piece.block(f"struct {tag} : {bases}", lines)
