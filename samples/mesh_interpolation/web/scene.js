@@ -38,7 +38,7 @@ class Scene {
 
   /** A graph of any of the builds. */
   graph(name) {
-    const holds = ({ manifest }) => manifest.graphs.some((graph) => graph.name === name);
+    const holds = ({ manifest }) => manifest.entries.some((entry) => entry.name === name);
     return this.#builds.find(holds).graph(name);
   }
 
