@@ -15,8 +15,7 @@ from shaderad.device.stages import WeakKeys
 from shaderad.execute.kernel_steps import KernelStep, schedule_of
 from shaderad.execute.prebuilt import PrebuiltKernel, used
 from shaderad.execute.prepared import Prepared, prepare
-from shaderad.execute.schedule import LaunchPlan
-from shaderad.ir import sizes
+from shaderad.execute.schedule import LaunchPlan, launch_shapes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.lower.bindings import ROLES, Mode, Role
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from shaderad.execute.kernel_steps import Key, Programs
     from shaderad.execute.schedule import Schedule
     from shaderad.ir.nodes import Kernel
-    from shaderad.ir.sizes import Shape
     from shaderad.lower.bindings import Lowered
 
 
@@ -85,24 +83,6 @@ class LaunchSchedules:
         return ScheduledLaunch(plan, Scheduled(device, plan.schedule, stages))
 
 
-DIM = "dim"
-"""The name of the launch's extents; no array has it."""
-
-
-def extents(name: str, rank: int) -> Shape:
-    """The shape of an array of a kernel, or of a launch, as symbols."""
-    return tuple(sizes.symbol(f"{name}.{axis}") for axis in range(rank))
-
-
-def launch_sizes(dim: tuple[int, ...], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """The sizes of one launch by the names of their symbols."""
-    return {
-        f"{name}.{axis}": extent
-        for name, shape in ((DIM, dim), *shapes.items())
-        for axis, extent in enumerate(shape)
-    }
-
-
 def launch_plan(
     kernel: Kernel,
     facts: KernelFacts,
@@ -120,10 +100,7 @@ def launch_plan(
         required: Arrays that come first among the inputs, whether a program reads them or not.
     """
     numbers = programs.of_kernel(kernel, form.choice)
-    dim = extents(DIM, len(kernel.index_names))
-    launch_shaped = form.choice.launch_shaped
-    shapes = {b.name: dim if b.name in launch_shaped else extents(b.name, b.type.rank)
-              for b in kernel.buffers}  # fmt: skip
+    dim, shapes = launch_shapes(kernel, form.choice.launch_shaped)
 
     def value(key: Key) -> Value:
         name = key[1]
@@ -171,6 +148,7 @@ class KernelPrograms:
         self.device = device
         self.stages: list[Stage] = []
         self._number_by_stage: dict[int, int] = {}
+        self._built: dict[tuple[PrebuiltKernel, Mode], tuple[LaunchPlan, Sequence[int]]] = {}
 
     @property
     def lowered(self) -> list[Lowered]:
@@ -183,9 +161,12 @@ class KernelPrograms:
     def of_built(self, kernel: PrebuiltKernel, choice: Choice) -> tuple[LaunchPlan, Sequence[int]]:
         """The plan of a mode of a built kernel, and its programs."""
         kernel.check(choice)
-        with used(kernel):
-            plan, stages = kernel.built.planned(choice.mode, self.device)
-        return plan, [self.number(stage) for stage in stages]
+        key = (kernel, choice.mode)
+        if key not in self._built:
+            with used(kernel):
+                plan, stages = kernel.built.planned(choice.mode, self.device)
+            self._built[key] = plan, [self.number(stage) for stage in stages]
+        return self._built[key]
 
     def number(self, stage: Stage) -> int:
         number = self._number_by_stage.setdefault(id(stage), len(self.stages))

@@ -23,6 +23,7 @@ from shaderad.execute.schedule import (
     Set,
     UniformWord,
     aligned,
+    launch_sizes,
     start_of,
     storage_bytes,
 )
@@ -179,9 +180,7 @@ class _StepBinder:
         places, step = self._places, self._step
         plan, programs = self._programs.of_built(kernel, step.choice)
         schedule = plan.schedule
-        extents = {f"dim.{axis}": extent for axis, extent in enumerate(step.dim)}
-        for name, shape in step.shapes.items():
-            extents |= {f"{name}.{axis}": extent for axis, extent in enumerate(shape)}
+        extents = launch_sizes(step.dim, step.shapes)
         buffers: dict[int, int] = {}
         for k, key in enumerate(plan.inputs):
             value, start = step.values.get(key), 0

@@ -17,8 +17,9 @@ from shaderad.arrays.arrays import Array, Shape, zeros
 from shaderad.device.devices import Device
 from shaderad.device.stages import Choice
 from shaderad.diagnostics import CompileError
-from shaderad.execute.kept_schedules import LaunchForm, LaunchSchedules, launch_sizes
+from shaderad.execute.kept_schedules import LaunchForm, LaunchSchedules
 from shaderad.execute.prebuilt import used
+from shaderad.execute.schedule import launch_sizes
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
 
@@ -74,11 +75,10 @@ class Launch:
         if self.has_run:
             return
         self.has_run = True
-        is_first = not (
-            self.facts.is_prebuilt or self.device.stages.has(self.kernel, Mode.BACKWARD)
-        )
-        if self.expected and is_first:
-            self.device.stages.foresee(self.kernel, self._choice(Mode.BACKWARD, self.expected))
+        stages = self.device.stages
+        can_foresee = self.expected and not self.facts.is_prebuilt
+        if can_foresee and not stages.has(self.kernel, Mode.BACKWARD):
+            stages.foresee(self.kernel, self._choice(Mode.BACKWARD, self.expected))
         self._fill_in(self._dispatch(Mode.PRIMAL, {}))
 
     def backward(

@@ -126,10 +126,10 @@ class PrebuiltKernel(nodes.Kernel):
         for name in sorted(choice.device_uniforms):
             raise error("SR0728", kernel=self.name, name=name)
         if choice.mode is not Mode.PRIMAL and self.built.has(choice.mode):
-            path_by_name = {x.name: x.path for x in (*self.buffers, *self.uniforms)}
             for name in sorted(choice.wanted):
                 if not self.built.wanted[name]:
-                    path = ".".join(path_by_name[name])
+                    inputs = (*self.buffers, *self.uniforms)
+                    path = next(".".join(x.path) for x in inputs if x.name == name)
                     raise error("SR0748", kernel=self.name, name=path)
 
 

@@ -7,11 +7,11 @@ one that is not an input is written before it is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from shaderad.diagnostics import Span
 from shaderad.ir import sizes, types
@@ -22,7 +22,10 @@ from shaderad.runtime.buffers import WORD_BYTES
 
 if TYPE_CHECKING:
     from shaderad.ir.arrays import Value
+    from shaderad.ir.nodes import Kernel
 
+
+S = TypeVar("S")
 
 # Sizes that whoever runs a schedule knows. No user's size has a name with a dollar sign.
 GROUP_LIMIT = "$group_limit"
@@ -153,6 +156,37 @@ class Schedule:
     def block(self) -> Block:
         """The instructions with the lifetimes of buffers."""
         return block_of(self.instructions, frozenset(range(self.input_count)))
+
+
+DIM = "dim"
+"""The name of a launch's extents; no array has it."""
+
+
+def extent_names(name: str, rank: int) -> list[str]:
+    """The names of the extents of a kernel's array, or of its launch: ``x.0``, ``dim.0``."""
+    return [f"{name}.{axis}" for axis in range(rank)]
+
+
+def launch_shapes(kernel: Kernel, launch_shaped: Container[str]) -> tuple[Shape, dict[str, Shape]]:
+    """The extents of a launch and the shapes of its arrays, as symbols."""
+
+    def shape(name: str, rank: int) -> Shape:
+        return tuple(map(sizes.symbol, extent_names(name, rank)))
+
+    dim = shape(DIM, len(kernel.index_names))
+    return dim, {
+        b.name: dim if b.name in launch_shaped else shape(b.name, b.type.rank)
+        for b in kernel.buffers
+    }
+
+
+def launch_sizes(dim: Sequence[S], shapes: Mapping[str, Sequence[S]]) -> dict[str, S]:
+    """The sizes of one launch by the names of their symbols."""
+    return {
+        extent_name: extent
+        for name, shape in ((DIM, dim), *shapes.items())
+        for extent_name, extent in zip(extent_names(name, len(shape)), shape, strict=True)
+    }
 
 
 Key = tuple[Role, str]

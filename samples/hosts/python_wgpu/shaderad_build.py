@@ -220,6 +220,17 @@ def _layout_entries(program: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+def _plan_of(
+    entry: dict[str, Any], plans: dict[str, Any], mode: str, otherwise: str
+) -> dict[str, Any]:
+    """The plan of a mode; `otherwise` says why there is none where the build does not."""
+    plan = plans.get(mode)
+    if plan is None:
+        why = plans.get(f"no_{mode}") or {"reason": otherwise}
+        raise HostError(f"{entry['name']} was built without {mode}: {why['reason']}")
+    return plan
+
+
 class Kernel:
     """One kernel and its derivative."""
 
@@ -265,10 +276,7 @@ class Kernel:
         uniforms: Mapping[str, bytes],
         shapes: Mapping[str, Shape],
     ) -> dict[str, Array]:
-        plan = self._plans.get(mode)
-        if plan is None:
-            why = self._plans.get(f"no_{mode}") or {"reason": "nothing to differentiate by"}
-            raise HostError(f"{self._entry['name']} was built without {mode}: {why['reason']}")
+        plan = _plan_of(self._entry, self._plans, mode, "nothing to differentiate by")
         self._check_uniforms(uniforms)
         known = self._sizes(given, dim, shapes)
         sizes = (evaluated(buffer["byte_count"], known) for buffer in plan["buffers"])
@@ -327,12 +335,11 @@ class Graph:
 
     def run(self, mode: str, arrays: Sequence[Array]) -> list[Array]:
         """Runs the plan of a mode; arrays stand in the order of its `inputs` and `outputs`."""
-        name, plan = self._entry["name"], self._plans.get(mode)
-        if plan is None:
-            why = self._plans.get(f"no_{mode}") or {"reason": "build with --jvp"}
-            raise HostError(f"{name} was built without {mode}: {why['reason']}")
+        plan = _plan_of(self._entry, self._plans, mode, "build with --jvp")
         if len(arrays) != len(plan["inputs"]):
-            raise HostError(f"{name} takes {plan['inputs']}, not {len(arrays)} arrays")
+            raise HostError(
+                f"{self._entry['name']} takes {plan['inputs']}, not {len(arrays)} arrays"
+            )
         known = self._sizes(arrays)
         return Run(self._build, self._plans["programs"], plan, arrays, known, {}).outputs()
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from shaderad.bundle.format.entries import GraphEntry, KernelEntry
 from shaderad.bundle.format.type_names import TypeReader
+from shaderad.execute.schedule import DIM, extent_names
 from shaderad.ir.pointers import pointers_in
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import BOUNDS
@@ -55,14 +56,14 @@ def check_kernel(entry: KernelEntry, types: TypeReader) -> None:
 
 def dim_of(entry: KernelEntry) -> list[str]:
     """The names of the extents of the launch."""
-    return [f"dim.{k}" for k in range(len(entry.index_names))]
+    return extent_names(DIM, len(entry.index_names))
 
 
 def _check_shapes(entry: KernelEntry) -> None:
     dim = dim_of(entry)
     sizes = [*dim]
     for array in (*entry.inputs, *entry.outputs):
-        own = [f"{array.name}.{k}" for k in range(len(array.shape))]
+        own = extent_names(array.name, len(array.shape))
         if array.shape == own:
             sizes += own
         elif array.access is not Access.OUT or array.shape != dim:

@@ -22,7 +22,7 @@ from shaderad.bundle.write.plans import FileNames, plans_entries
 from shaderad.bundle.write.programs import GraphBuild, KernelBuild, launch_shaped_names
 from shaderad.compiler.library import compiler_version
 from shaderad.diagnostics import error
-from shaderad.execute.kept_schedules import DIM, extents
+from shaderad.execute.schedule import launch_shapes
 from shaderad.ir.nodes import NO_SPAN, KernelParameter
 from shaderad.ir.pointers import comes_apart
 from shaderad.ir.types import Access, BufferType, is_differentiable
@@ -120,9 +120,7 @@ def _target(profile: Profile) -> TargetEntry:
 
 def _kernel(build: KernelBuild, file_of: FileNames, types: TypeTable) -> to.KernelEntry:
     kernel, wanted = build.source.kernel, build.source.wanted
-    dim, shaped = extents(DIM, len(kernel.index_names)), launch_shaped_names(kernel)
-    shapes = {b.name: dim if b.name in shaped else extents(b.name, b.type.rank)
-              for b in kernel.buffers}  # fmt: skip
+    dim, shapes = launch_shapes(kernel, launch_shaped_names(kernel))
     arrays = [
         to.ArrayEntry(
             name=b.name,

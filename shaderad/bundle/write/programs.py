@@ -224,16 +224,16 @@ def build_kernel(
     programs = BuiltPrograms(kernel.name, profile, bounds)
     facts = KernelFacts(kernel)
     shaped = launch_shaped_names(kernel)
+    primal = Choice(Mode.PRIMAL, bounds, "", shaped, frozenset(), chosen.wanted)
     inputs = [(Role.INPUT, b.name) for b in facts.read]
 
     def build_mode(mode: Mode) -> ModePlan:
-        choice = Choice(mode, bounds, "", shaped, frozenset(), chosen.wanted)
         role, names = {
             Mode.PRIMAL: (Role.COTANGENT, ()),
             Mode.BACKWARD: (Role.COTANGENT, facts.differentiable_results),
             Mode.FORWARD: (Role.TANGENT, chosen.wanted),
         }[mode]
-        form = LaunchForm(choice, frozenset(names))
+        form = LaunchForm(replace(primal, mode=mode), frozenset(names))
         required = [*inputs, *((role, name) for name in facts.element_types if name in names)]
         plan = launch_plan(kernel, facts, form, programs, required)
         return ModePlan(
@@ -250,11 +250,8 @@ def build_kernel(
         ),
         with_forward=with_forward,
     )
-    functions = None
-    if chosen.wanted:
-        variant = programs.variant(kernel, Choice(Mode.PRIMAL, bounds, "", shaped, frozenset(),
-                                                  chosen.wanted))  # fmt: skip
-        functions = lower_importable(kernel, variant)
+    variant = programs.variant(kernel, primal)
+    functions = lower_importable(kernel, variant) if chosen.wanted else None
     return programs.compiled(by_mode, refusals, compile_with, functions)
 
 
