@@ -11,6 +11,7 @@ import shaderad as sad
 from tests.agreement import check_against_oracle
 from tests.lower import (
     adjoint_cases,
+    branch_cases,
     checking,
     crowded_cases,
     function_cases,
@@ -24,7 +25,7 @@ from tests.lower.checking import check
 pytestmark = pytest.mark.gpu
 
 CASES = adjoint_cases.CASES | loop_cases.CASES | guard_cases.CASES | output_cases.CASES
-CHECKED = function_cases.ARGUMENTS | typed_cases.ARGUMENTS
+CHECKED = branch_cases.ARGUMENTS | function_cases.ARGUMENTS | typed_cases.ARGUMENTS
 
 
 @pytest.mark.parametrize("name", CASES)

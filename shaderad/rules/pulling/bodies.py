@@ -13,7 +13,15 @@ from shaderad.diagnostics import error
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr, Function, Kernel, Parameter, Stmt
 from shaderad.ir.types import INT, VOID, Type, is_differentiable, is_float, memory_of
-from shaderad.ir.walk import all_expressions, changed, reads, rewrite_body, statements, writes
+from shaderad.ir.walk import (
+    all_expressions,
+    changed,
+    map_blocks,
+    reads,
+    rewrite_body,
+    statements,
+    writes,
+)
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
 from shaderad.rules.nodes import Adjoint, InOut, Pushed, PushedKernel, Split
@@ -157,7 +165,7 @@ def _in_out(parameters: tuple[Parameter, ...]) -> frozenset[str]:
 def _adjoint(name: str, of: Function | Kernel, pull: Callable[[int], _Pulled]) -> Adjoint:
     """The adjoint from `pull`, whose loops save as many states as fit into `MEMORY`."""
     pulled, body = _fitting(of, pull)
-    body = without_dead(body, _in_out(pulled.parameters))
+    body = merged(without_dead(body, _in_out(pulled.parameters)))
     return _function(name, of, pulled.parameters, pulled, body)
 
 
@@ -226,6 +234,21 @@ def _without_unread_results(
 def _names_in(body: tuple[Stmt, ...]) -> set[str]:
     loops = (s for s in statements(body) if isinstance(s, nodes.For | nodes.While))
     return reads(body) | writes(body) | {n for s in loops for n in s.exits}
+
+
+def merged(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """`body`, in which adjacent ifs with one condition are one, such as those of the two sweeps."""
+    out: list[Stmt] = []
+    for s in body:
+        match out[-1:], s:
+            case [nodes.If(condition=nodes.Var() as c) as before], nodes.If() if (
+                s.condition == c and c.name not in changed((before,))
+            ):
+                then, otherwise = before.then + s.then, before.otherwise + s.otherwise
+                out[-1] = replace(before, then=then, otherwise=otherwise)
+            case _:
+                out.append(s)
+    return tuple(map_blocks(s, merged) for s in out)
 
 
 # -- sums that start at 0: the first ``x_bar += v`` of a block becomes ``x_bar = v`` ---------------

@@ -54,7 +54,7 @@ def activity(
     )
     useful = _closed(
         {*results, *_results(body, seeds)},
-        lambda s, names: _floats_in(s.value) if s.name in names else set(),
+        lambda s, names: floats_in(s.value) if s.name in names else set(),
         assigned,
     )
     return frozenset(varied & useful)
@@ -87,10 +87,10 @@ def _results(body: tuple[Stmt, ...], seeds: frozenset[str]) -> set[str]:
             values.append(s.value)
     calls = (e for e in all_expressions(body) if isinstance(e, nodes.Call))
     values += [e for e in calls if writes_to(e.function, seeds)]
-    return {name for value in values for name in _floats_in(value)}
+    return {name for value in values for name in floats_in(value)}
 
 
-def _floats_in(e: Expr) -> set[str]:
+def floats_in(e: Expr) -> set[str]:
     """Names through which a derivative may flow into `e`."""
     names: set[str] = set()
     seen: set[int] = set()

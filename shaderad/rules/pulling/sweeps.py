@@ -8,6 +8,7 @@ reverse of an assignment takes that cotangent, clears it, and adds to the cotang
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -21,24 +22,39 @@ from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import INT, UINT, Void, is_differentiable
-from shaderad.ir.walk import all_expressions, map_children, map_indices, statements
+from shaderad.ir.walk import all_expressions, map_children, map_indices, reads, statements
 from shaderad.rules.expressions import active_parts, in_order, operands
 from shaderad.rules.nodes import Cotangent
 from shaderad.rules.pulling.cotangents import parts_of, reached
 from shaderad.rules.pulling.loops import Repeated, assigned_names
 from shaderad.rules.pulling.names import reached_from
 from shaderad.rules.pulling.replays import Replay
+from shaderad.rules.pulling.sinking import Sinking
 from shaderad.rules.pulling.values import ValueSweeps
 
 
 class Sweeps(ValueSweeps):
     """Both sweeps over the statements of one body."""
 
+    _sinking: Sinking
+    _carried: frozenset[str] = frozenset()
+    """Names that the loops around the current statement carry into their next iteration."""
+    _counter: str | None = None
+    """The variable of the only loop around the current statement, if each value comes once."""
+    _writes: Counter[str]
+    """The number of assignments with a derivative to each name."""
+    _given: frozenset[str]
+    """Names whose cotangents the caller gives or wants."""
+
     def run(self, body: tuple[Stmt, ...], results: Mapping[str, str] = MappingProxyType({})) -> int:
         """Emits both sweeps and returns the position at which the reverse sweep starts.
 
         `results` maps names to locals that receive their values after the forward sweep.
         """
+        self._given = frozenset(self._names.bars)
+        assigned = (s for s in statements(body) if isinstance(s, nodes.Assign))
+        self._writes = Counter(s.name for s in assigned if self._names.is_active_expr(s.value))
+        self._sinking = Sinking(body, self._names, self._adjoints.seeds)
         back = self.block(body, {})
         for name, out in results.items():
             value = nodes.Var(type=self._names.type_of(name), name=self._names.read(name))
@@ -58,19 +74,21 @@ class Sweeps(ValueSweeps):
         `targets` maps names to versions that must hold their values after the block; `note` is
         called with each statement after it has been emitted.
         """
-        outer, self._tape = self._tape, []
+        outer = self._tape
         outer_reads = self._numbers, self._elements
         self._numbers, self._elements = dict(self._numbers), dict(self._elements)
         last = {n: k for k, s in enumerate(body) for n in assigned_names((s,)) if n in targets}
+        backs: list[tuple[Stmt, ...]] = []
         for position, s in enumerate(body):
+            self._tape = []
             self._body.span = s.span
             own = {n: t for n, t in targets.items() if last.get(n) == position}
             _WRITE[type(s)](self, s, own)
             note(s)
-        back = tuple(s for part in reversed(self._tape) for s in part)
+            backs.append(tuple(s for part in reversed(self._tape) for s in part))
         self._tape = outer
         self._numbers, self._elements = outer_reads
-        return back
+        return self._sinking.reverse_of(body, backs, self._carried)
 
     # -- expressions before they are pulled ---------------------------------------------------
 
@@ -165,10 +183,20 @@ class Sweeps(ValueSweeps):
             value = self._value(s.value)
             restore = self._restore(s.name, path)
             version = self._start(s.name, path, targets)
+            self._is_element_done = self._fills_once(s)
             self._assigned(version, path, value, s.span)
         self._names.versions[s.name] = version
         if restore is not None:
             self._tape.append((restore,))
+
+    def _fills_once(self, s: nodes.Assign) -> bool:
+        """True if each element of an array is assigned at most once, by `s` in a loop over them."""
+        match s.path[:1]:
+            case (nodes.ElementStep(index=nodes.KnownNumber(number=nodes.Var(name=index))),):
+                is_own_element = index == self._counter and s.name not in reads((s,))
+                return is_own_element and s.name not in self._given and self._writes[s.name] == 1
+            case _:
+                return False
 
     def _path(self, path: tuple[nodes.Step, ...]) -> tuple[nodes.Step, ...]:
         """`path` in current versions, with its indices bound to names."""
@@ -284,7 +312,12 @@ class Sweeps(ValueSweeps):
         self.kept.update({state.kept.name: s.span for state in states})
         replay = Replay(self._body, self._names)
         self._loops += 1
+        outer = self._carried, self._counter
+        self._carried |= exposed
+        variable = s.variable if isinstance(s, nodes.For) and self._loops == 1 else None
+        self._counter = None if variable in written else variable
         again, back = self._body.captured(lambda: self.block(s.body, {}, replay.note))
+        self._carried, self._counter = outer
         self._loops -= 1
         self._names.versions = after
         keeping = tuple(map(run.keep, states))

@@ -67,6 +67,8 @@ class ValueSweeps:
         self._result = result
         self._loops = 0
         """The nesting depth of loops around the current statement."""
+        self._is_element_done = False
+        """True if the reverse sweep does not read the written element's cotangent after this."""
         self._tape: list[tuple[Stmt, ...]] = []
         self._memory = memory
         self.kept: dict[str, nodes.Span] = {}
@@ -185,7 +187,8 @@ class ValueSweeps:
         part = reached(bar, path)
         if taken is not None:
             self._body.assign(taken.name, part)
-            self._body.assign(bar.name, c.zero(part.type), path=path)
+            if not self._is_element_done:
+                self._body.assign(bar.name, c.zero(part.type), path=path)
             self._add_all(added, back)
             return
         base = self._names.base_of(version)
