@@ -188,6 +188,8 @@ class SlangpyRuntime(Runtime):
         self._encoder: Any = None
         self._compute: Any = None
         self._last_submission: int | None = None
+        # The owner of a wrapped device may submit to it as well; tested with Vulkan only.
+        self._knows_all_work = owns_device and capabilities.api == "vulkan"
         self._staging: dict[int, Any] = {}
 
     def new_native(self, size: int) -> Any:
@@ -315,7 +317,9 @@ class SlangpyRuntime(Runtime):
             with self.first_runs():
                 submission = self._last_submission
                 self.await_device(partial(self.native.is_submit_finished, submission))
-        self.native.wait()
+            self._last_submission = None
+        if not self._knows_all_work:
+            self.native.wait()
 
     def give_up_idle(self) -> None:
         self.wait()
