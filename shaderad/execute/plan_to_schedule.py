@@ -14,7 +14,7 @@ from shaderad.ir import arrays, sizes
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
 from shaderad.lower.passes.rows import INIT, RESULT, lower_reduce, lower_scan
-from shaderad.plan.steps import CallKernel, Repeat, RepeatWhile, RunPass
+from shaderad.plan.steps import CallKernel, Repeat, RepeatWhile, RunPass, RunTiles
 
 if TYPE_CHECKING:
     from shaderad.execute.kernel_steps import Key
@@ -70,6 +70,11 @@ class Scheduler:
             self.binder.add(call_step(step))
         elif isinstance(step, RunPass):
             self.binder.add(pass_step(step, self._programs))
+        elif isinstance(step, RunTiles):
+            self.places.make(step.parts)
+            # Each result is stored by one of the two.
+            self.binder.add(work_step(step.tiles, is_filled=True))
+            self.binder.add(work_step(step.added, is_filled=True))
         else:
             if step.base is not None:
                 places, base = self.places, step.base

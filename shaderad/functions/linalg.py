@@ -15,17 +15,19 @@ from shaderad.arrays.arrays import Array
 from shaderad.arrays.traced_sizes import TracedSize
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
-from shaderad.functions.elements import as_element, binary
+from shaderad.functions.elements import as_element, binary, cast_to
 from shaderad.functions.layout import moved_axis, with_axis
 from shaderad.functions.reductions import sum_of
 from shaderad.ir import ops
-from shaderad.ir.types import Scalar
+from shaderad.ir.types import FLOAT, HALF, Scalar
 from shaderad.trace.primitives import as_number, known_shape
 from shaderad.trace.traced import TracedArray, tracing
 
 
 def matmul(left: Any, right: Any) -> TracedArray:
     """``left @ right``: for arrays of numbers as NumPy's, else by element.
+
+    Products of halves are added in float, and rounded once.
 
     Raises:
         ShapeError: SR0344, where the inner sizes differ.
@@ -40,6 +42,8 @@ def matmul(left: Any, right: Any) -> TracedArray:
     if not tracing().are_equal(x.extents[-1], inner):
         raise error("SR0344", user_span(), left=known_shape(x.extents),
                     right=known_shape(y.extents))  # fmt: skip
+    if x.element == y.element == HALF:
+        return cast_to(matmul(cast_to(x, FLOAT), cast_to(y, FLOAT)), HALF)
     # ..ik, ..kj -> ..ijk, summed over k
     columns = y if len(y.extents) == 1 else moved_axis(y, len(y.extents) - 2, len(y.extents) - 1)
     rows = x

@@ -84,8 +84,8 @@ def sum(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:  # noqa:
         keepdims: Keeps each summed axis, with an extent of 1.
 
     Returns:
-        Elements of the type of `x` (int for bools); 0 of nothing. Floats are added in trees, whose
-        error grows with the logarithm of the count; ints wrap.
+        Elements of the type of `x` (int for bools); 0 of nothing. Ints wrap. Floats are added in
+        blocks, whose sums are added in trees or in order: rounding is far below a serial loop's.
 
     Raises:
         ShapeError: SR0323 for an axis, SR0326 for other elements.

@@ -27,6 +27,7 @@ from shaderad.plan.steps import (
     RepeatWhile,
     RunKernel,
     RunPass,
+    RunTiles,
     Step,
 )
 from shaderad.rules.expressions import in_order
@@ -91,6 +92,8 @@ class _Text:
                 return f"{work.kernel.name} over {self._shape(work.dim)}{end}"
             case RunPass():
                 return self._pass(step)
+            case RunTiles(tiles=work):
+                return f"sum over tiles {self._shape(work.dim)}"
             case CallKernel(call=call):
                 mode = _MODES[type(step.node)]
                 return f"kernel {call.kernel.name}{mode} over {self._shape(call.dim)}"

@@ -23,8 +23,9 @@ from shaderad.plan.epilogues import epilogue_of, fused_onto_passes, with_epilogu
 from shaderad.plan.kernels import PlanKernel, cluster
 from shaderad.plan.loops import loop_kernels, repeat, repeat_while
 from shaderad.plan.simplify import exact_products, joined_sums, narrowed, simplified
-from shaderad.plan.steps import CallKernel, Epilogue, Plan, RunKernel, RunPass, Step
+from shaderad.plan.steps import CallKernel, Epilogue, Plan, RunKernel, RunPass, RunTiles, Step
 from shaderad.plan.storage import is_fused_node, stored_values
+from shaderad.plan.tiles import tiles_of
 from shaderad.rules.nodes import PushedKernel
 
 PORTABLE_BUFFER_LIMIT = 8
@@ -203,8 +204,9 @@ class _Planner:
         # The second half reads what it needs of the first: values come in the order of nodes.
         return [*self._kernels(values[:middle]), *self._kernels(values[middle:])]
 
-    def _binds_few(self, step: RunKernel) -> bool:
-        return len(step.reads) + len(step.writes) <= self._buffer_limit
+    def _binds_few(self, step: RunKernel | RunTiles) -> bool:
+        own = isinstance(step, RunTiles)  # the parts
+        return len(step.reads) + len(step.writes) + own <= self._buffer_limit
 
     def _pass(self, node: arrays.Reduce | arrays.Scan) -> list[Step]:
         """A pass that computes its elements, or a kernel that stores them and a pass over these.
@@ -212,6 +214,11 @@ class _Planner:
         The latter where the former would bind too many buffers.
         """
         x, *init = node.operands
+        if isinstance(node, arrays.Reduce):
+            fused = self._fused.get(node.result)
+            tiles = tiles_of(node, node.result if fused is None else fused.result, self._is_stored)
+            if tiles is not None and self._binds_few(tiles):
+                return [tiles]
         first = base_of(init[0]) if init else None
         work = cluster([x], self._is_stored)
         epilogue = self._epilogue(node)

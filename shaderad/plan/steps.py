@@ -106,6 +106,28 @@ class RunPass:
 
 
 @dataclass(frozen=True, eq=False)
+class RunTiles:
+    """A sum whose elements share reads, over tiles of its results; one of two kernels stores it."""
+
+    total: Value
+    """The sum; the first kernel stores it, or an elementwise function of it."""
+    tiles: PlanKernel
+    parts: Value
+    """The sums of parts of the elements; empty where there is one part, which is stored at once."""
+    added: PlanKernel
+    """Adds the parts; runs where there are several."""
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        both = (*self.tiles.reads, *self.added.reads)
+        return tuple(v for _, v in both if v is not self.parts)
+
+    @property
+    def writes(self) -> tuple[Value, ...]:
+        return tuple(v for _, v in self.added.writes)
+
+
+@dataclass(frozen=True, eq=False)
 class StoreRow:
     """Copies a row from the result of one iteration into the result of the loop."""
 
@@ -147,7 +169,7 @@ class RepeatWhile:
         return self.node.results
 
 
-Step = RunKernel | RunPass | CallKernel | Repeat | RepeatWhile
+Step = RunKernel | RunPass | RunTiles | CallKernel | Repeat | RepeatWhile
 
 
 @dataclass(frozen=True, eq=False)

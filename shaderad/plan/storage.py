@@ -1,7 +1,8 @@
 """Graph -> the values that get memory; all others are computed where they are used.
 
 Stored are inputs, outputs, results of passes and kernels, operands that these need in memory, and
-values that would be computed more than once at a cost above `RECOMPUTED_COST`. Invariant: a value
+values, other than mere moves, that would be computed more than once at a cost above
+`RECOMPUTED_COST`. Invariant: a value
 that is not stored is the result of a node in `elements.FUSED`.
 """
 
@@ -23,6 +24,8 @@ _CHEAP = frozenset({
     ops.ADD, ops.SUB, ops.MUL, ops.NEG, ops.MIN, ops.MAX, ops.ABS, ops.SELECT, ops.NOT,
     ops.EQ, ops.NE, ops.LT, ops.LE, ops.GT, ops.GE, ops.BIT_AND, ops.BIT_OR, ops.BIT_XOR, ops.MAD,
 })  # fmt: skip
+MOVES = (arrays.Broadcast, arrays.Reshape, arrays.Transpose, arrays.Slice, arrays.Roll)
+"""Nodes that only repeat or move elements: their operand is stored in their place."""
 _CONTEXT_LIMIT = 4
 """Contexts recorded for a value: it matters whether there are several, not how many."""
 
@@ -129,7 +132,8 @@ class _Choice:
                 continue
             value = node.result
             contexts: set[Context] = self._contexts.get(value, set())
-            if value in self._forced or (len(contexts) > 1 and self._cost[value] > RECOMPUTED_COST):
+            is_costly = self._cost[value] > RECOMPUTED_COST and not isinstance(node, MOVES)
+            if value in self._forced or (len(contexts) > 1 and is_costly):
                 self._stored.add(value)
                 contexts = {((value.shape, self._level[value]), 0)}
             self._propagate(node, contexts)
@@ -177,10 +181,11 @@ def _repeats(node: Node, position: int) -> bool:
 def _own_cost(node: Node) -> int:
     if not isinstance(node, arrays.Elementwise):
         return 0 if isinstance(node, arrays.Iota | arrays.SizeOf) else 1
-    return sum(_cost_of(part) for part in in_order(node.expr))
+    return sum(cost_of(part) for part in in_order(node.expr))
 
 
-def _cost_of(part: nodes.Expr) -> int:
+def cost_of(part: nodes.Expr) -> int:
+    """The cost of one operation, its operands left out, in additions."""
     if isinstance(part, nodes.Call | nodes.ForwardDiff):
         return _CALL_COST
     if isinstance(part, nodes.Apply):

@@ -1,0 +1,288 @@
+"""Sums whose elements share what they read, or lie in columns -> kernels over tiles.
+
+In ``sum_k x[m, k] * y[k, n]`` each element of `x` serves every n, and each of `y` every m. A thread
+computes the results of a tile of rows m and columns n in registers, and reads each operand once for
+several of them; ``sum_k x[k, n]`` has tiles of columns. The rows of tile ``i`` of ``I`` are ``i``,
+``i + I``, ``i + 2 I``, ..: adjacent threads read and store adjacent elements. Where the tiles alone
+would keep few threads busy, sums are cut into parts, which a second kernel adds in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir.arrays import ArrayType, Value
+from shaderad.ir.nodes import Assign, Expr, If, Stmt, Store
+from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import BOOL, INT, Access, Scalar, is_bool
+from shaderad.plan.elements import Elements, View
+from shaderad.plan.kernels import IsStored, Writer, write_kernel
+from shaderad.plan.positions import Indices, Position, Positions, add, constant, number, times
+from shaderad.plan.statements import Written
+from shaderad.plan.steps import RunTiles
+from shaderad.plan.storage import RECOMPUTED_COST, cost_of
+from shaderad.rules import composing as c
+from shaderad.rules.expressions import operands, variables
+
+ROWS, COLUMNS = 8, 4
+"""Results of a tile: 12 reads serve 32 of them."""
+ENOUGH_THREADS = 16384
+"""Sums are cut into parts up to so many threads."""
+SHORTEST_PART = 256
+"""Elements of a part."""
+MOST_PARTS = 256
+"""A thread adds them one after the other."""
+BLOCK = 64
+"""Elements that are added to 0 before their sum is added to the others."""
+_FIRST, _STEP, _PART, _TOTAL, _RESULT = "first", "step", "part", "total", "y0"
+
+
+class _NotShared(Exception):
+    """An element that no tile can compute."""
+
+
+def tiles_of(node: arrays.Reduce, result: Value, is_stored: IsStored) -> RunTiles | None:
+    """The kernels that store `result`, which is the sum `node` or computed from it by element.
+
+    `None` if no two axes of the results share reads, or if elements are no cheap numbers.
+    """
+    (x, *init) = node.operands
+    element = x.element
+    if init or node.op != ops.ADD or not isinstance(element, Scalar) or is_bool(element):
+        return None
+    try:
+        size_by_axis = _tile_of(x, is_stored)
+    except _NotShared:
+        return None
+    return _Tiles(node.result, x, result, is_stored, size_by_axis).run() if size_by_axis else None
+
+
+def _tile_of(x: Value, is_stored: IsStored) -> dict[int, int]:
+    """The size of a tile along each of its axes; empty where a tile gains nothing.
+
+    Raises:
+        _NotShared: An element that is checked, chosen or expensive.
+    """
+    if len(x.shape) == 1:
+        return {}
+    positions = Positions()
+    names = [f"axis{axis}" for axis in range(len(x.shape))]
+    own = tuple(positions.of(c.variable(name, INT)) for name in names)
+    column = len(names) - 2
+    reads: list[frozenset[str]] = []
+    is_by_columns: list[bool] = []
+    """Of each read by column and by element: true if adjacent columns lie side by side."""
+
+    def read(value: Value, at: Indices, view: View | None) -> Expr:
+        if view is not None:
+            raise _NotShared
+        load = nodes.Load(type=value.element, buffer="", indices=(*map(positions.expr, at),))
+        if sizes.product(value.shape) != 1:
+            reads.append(variables(load))
+            if {names[column], names[-1]} <= reads[-1]:
+                stride_by_base = dict(number(at, value.shape).terms)
+                is_by_columns.append(stride_by_base.get(own[column].terms[0][0]) == 1)
+        return load
+
+    if _cost(Elements(positions, is_stored, read).at(x, own)) > RECOMPUTED_COST:
+        raise _NotShared
+    axes = [axis for axis, extent in enumerate(x.shape[:-1]) if extent != 1]
+    shared = [axis for axis in axes if any(names[axis] not in used for used in reads)]
+    if len(shared) > 1:
+        return {shared[-2]: ROWS, shared[-1]: COLUMNS}
+    return {column: COLUMNS} if column in axes and is_by_columns and all(is_by_columns) else {}
+
+
+def _cost(element: Expr) -> int:
+    """The cost of an element, apart from finding what it reads."""
+    cost, pending, seen = 0, [element], set[int]()
+    while pending:
+        part = pending.pop()
+        if isinstance(part, nodes.Conditional):
+            raise _NotShared
+        if id(part) not in seen and not isinstance(part, nodes.Load):
+            seen.add(id(part))
+            cost += cost_of(part)
+            pending += operands(part)
+    return cost
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One position of a tile along an axis."""
+
+    at: Position
+    """The index; that of the last result, if this one is not there."""
+    is_there: Expr | None = None
+    """False beyond the last result; `None` if it is always there."""
+
+
+class _Tiles:
+    def __init__(
+        self,
+        total: Value,
+        x: Value,
+        result: Value,
+        is_stored: IsStored,
+        size_by_axis: Mapping[int, int],
+    ) -> None:
+        self._total, self._x, self._result, self._is_stored = total, x, result, is_stored
+        rows, self._count = x.shape[:-1], x.shape[-1]
+        self._size_by_axis = {
+            axis: min(size, extent) if isinstance(extent := rows[axis], int) else size
+            for axis, size in size_by_axis.items()
+        }
+        self._tiles: Shape = tuple(
+            sizes.divide_up(extent, self._size_by_axis.get(axis, 1))
+            for axis, extent in enumerate(rows)
+        )
+        self._part_count = _parts(sizes.product(self._tiles), self._count)
+        self._are_several = sizes.minimum(1, sizes.subtract(self._part_count, 1))
+        first = sizes.multiply(rows[0], self._are_several)
+        self._parts = Value(ArrayType(x.element, (self._part_count, first, *rows[1:])))
+        """The sum of each part; empty where there is one part a result."""
+
+    def run(self) -> RunTiles:
+        outputs = [(_RESULT, self._result, Access.OUT), (_PART, self._parts, Access.OUT)]
+        shape = (self._part_count, *self._tiles)
+        tiles = write_kernel("tiles", shape, self._has_memory, self._tile, outputs)
+        work = write_kernel(
+            "sum_of_parts", self._result.shape, self._has_memory, self._added, outputs[:1]
+        )
+        # Nothing runs where the first kernel stores the results.
+        dim = (sizes.multiply(work.dim[0], self._are_several), *work.dim[1:])
+        return RunTiles(self._total, tiles, self._parts, replace(work, dim=dim))
+
+    def _has_memory(self, value: Value) -> bool:
+        is_own = value in (self._total, self._result)
+        return value is self._parts or (not is_own and self._is_stored(value))
+
+    def _finished(self, writer: Writer, at: Indices, total: Expr, prefix: str) -> Written:
+        """Computes the result at `at` from its sum."""
+        if self._result is self._total:
+            return Written((), (total,), {})
+        writer.bind(self._total, lambda _, __: total)
+        return writer.written(writer.values([self._result], at), prefix)
+
+    # -- the sums of a tile ----------------------------------------------------------------
+
+    def _tile(self, writer: Writer) -> list[Stmt]:
+        part, *tile = writer.own
+        body: list[Stmt] = []
+        along = [self._along(writer, axis, at, body) for axis, at in enumerate(tile)]
+        places = [tuple(step.at for step in steps) for steps in product(*along)]
+        sum_of = {at: c.variable(f"sum{k}", self._x.element) for k, at in enumerate(places)}
+        writer.local_types |= {total.name: total.type for total in sum_of.values()}
+        body += map(_zeroed, sum_of.values())
+        body.append(self._loop(writer, part, sum_of))
+
+        def store_part(at: Indices) -> list[Stmt]:
+            return [_store(_PART, writer.indices_in(self._parts, (part, *at)), sum_of[at])]
+
+        def store(at: Indices) -> list[Stmt]:
+            total = sum_of[at]
+            written = self._finished(writer, at, total, f"{total.name}_")
+            indices = writer.indices_in(self._result, at)
+            return [*written.body, _store(_RESULT, indices, written.values[0])]
+
+        are_several = c.apply(ops.GT, writer.positions.size(self._part_count), c.whole(1))
+        then, otherwise = (tuple(_stores(along, (), each)) for each in (store_part, store))
+        return [*body, If(condition=are_several, then=then, otherwise=otherwise)]
+
+    def _along(self, writer: Writer, axis: int, tile: Position, body: list[Stmt]) -> list[_Step]:
+        """The positions of a tile along one axis, whose indices `body` computes."""
+        positions, extent = writer.positions, self._x.shape[axis]
+        size = self._size_by_axis.get(axis, 1)
+        steps = [_Step(tile)]
+        for k in range(1, size):
+            at = add(tile, constant(sizes.multiply(k, self._tiles[axis])))
+            if isinstance(extent, int) and extent % size == 0:
+                steps.append(_Step(at))
+                continue
+            last = positions.expr(constant(sizes.subtract(extent, 1)))
+            index = c.variable(f"at{axis}_{k}", INT)
+            is_there = c.variable(f"has{axis}_{k}", BOOL)
+            writer.local_types |= {index.name: INT, is_there.name: BOOL}
+            is_inside = c.apply(ops.LE, positions.expr(at), last)
+            body.append(Assign(name=is_there.name, value=is_inside))
+            clamped = c.select(is_there, positions.expr(at), last)
+            body.append(Assign(name=index.name, value=clamped))
+            steps.append(_Step(positions.of(index), is_there))
+        return steps
+
+    def _loop(self, writer: Writer, part: Position, sum_of: Mapping[Indices, nodes.Var]) -> Stmt:
+        """Adds the elements of one part to the sums."""
+        positions = writer.positions
+        length = sizes.divide_up(self._count, self._part_count)
+        start = positions.expr(times(part, length))
+        end = positions.expr(add(times(part, length), constant(length)))
+        stop = c.apply(ops.MIN, end, positions.size(self._count))
+        first, step = c.variable(_FIRST, INT), c.variable(_STEP, INT)
+        last = c.apply(ops.MIN, c.apply(ops.ADD, first, c.whole(BLOCK)), stop)
+        elements = [writer.values([self._x], (*at, positions.of(step)))[0] for at in sum_of]
+        written = writer.written(elements)
+        totals = [*sum_of.values()]
+        blocks = [c.variable(f"block{k}", total.type) for k, total in enumerate(totals)]
+        writer.local_types |= {name.name: name.type for name in (first, step, *blocks)}
+        adds = tuple(map(_plus, blocks, written.values))
+        inner = nodes.For(
+            variable=_STEP, start=first, stop=last, step=c.whole(1), body=(*written.body, *adds)
+        )
+        body = (*map(_zeroed, blocks), inner, *map(_plus, totals, blocks))
+        return nodes.For(variable=_FIRST, start=start, stop=stop, step=c.whole(BLOCK), body=body)
+
+    # -- the sum of the parts --------------------------------------------------------------
+
+    def _added(self, writer: Writer) -> list[Stmt]:
+        total, step = c.variable(_TOTAL, self._x.element), c.variable(_STEP, INT)
+        writer.local_types |= {total.name: total.type, step.name: step.type}
+        at = (writer.positions.of(step), *writer.own)
+        (value,) = writer.values([self._parts], at)
+        count = writer.positions.size(self._part_count)
+        loop = nodes.For(
+            variable=_STEP,
+            start=c.whole(0),
+            stop=count,
+            step=c.whole(1),
+            body=(_plus(total, value),),
+        )
+        written = self._finished(writer, writer.own, total, "t")
+        store = Store(buffer=_RESULT, indices=writer.index(), value=written.values[0])
+        return [_zeroed(total), loop, *written.body, store]
+
+
+def _parts(tile_count: Size, length: Size) -> Size:
+    """The number of parts into which sums of `length` elements are cut."""
+    wanted = sizes.floor_divide(ENOUGH_THREADS, sizes.maximum(1, tile_count))
+    possible = sizes.minimum(MOST_PARTS, sizes.floor_divide(length, SHORTEST_PART))
+    return sizes.maximum(1, sizes.minimum(wanted, possible))
+
+
+def _zeroed(total: nodes.Var) -> Stmt:
+    return Assign(name=total.name, value=c.zero(total.type))
+
+
+def _plus(total: nodes.Var, value: Expr) -> Stmt:
+    return Assign(name=total.name, value=c.apply(ops.ADD, total, value))
+
+
+def _store(buffer: str, indices: tuple[Expr, ...], value: Expr) -> Stmt:
+    return Store(buffer=buffer, indices=indices, value=value, is_unique=True)
+
+
+def _stores(
+    along: Sequence[Sequence[_Step]], at: Indices, store: Callable[[Indices], list[Stmt]]
+) -> Iterator[Stmt]:
+    """`store` for each place of a tile that is there, axis by axis."""
+    if len(at) == len(along):
+        yield from store(at)
+        return
+    for step in along[len(at)]:
+        inner = _stores(along, (*at, step.at), store)
+        if step.is_there is None:
+            yield from inner
+        else:
+            yield If(condition=step.is_there, then=tuple(inner), otherwise=())
