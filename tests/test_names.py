@@ -33,7 +33,6 @@ from shaderad.functions import public
         ("kernl", "did you mean `kernel`?"),
         ("relu", "`sad.max(x, 0.0)`"),
         ("softmax", "`e / sad.sum(e, axis=-1, keepdims=True)`"),
-        ("einsum", "`a @ b`"),
         ("arange", "`sad.iota(n)`"),
     ],
 )

@@ -95,10 +95,6 @@ _INSTEAD: dict[str, str] = {
     "mse_loss": "write `sad.mean((a - b) * (a - b))`",
     "l1_loss": "write `sad.mean(sad.abs(a - b))`",
     "cross_entropy nll_loss": "write it with `sad.exp`, `sad.log` and `sad.sum`",
-    "einsum tensordot": (
-        "write products of matrices as `a @ b`, others as "
-        "`sad.sum(a[:, :, None] * b[None, :, :], axis=1)`"
-    ),
     "inner vdot": "write `sad.sum(a * b)`",
     "outer": "write `a[:, None] * b[None, :]`",
     "linspace": "write `start + (stop - start) / (n - 1) * sad.iota(n)`",
@@ -201,7 +197,7 @@ LIBRARIES = {
     "grad_replaced random init sync to_numpy mix",
     "Futhark": "replicate tabulate indices zip unzip filter partition reduce_comm reduce_by_index "
     "hist flatten unflatten concat f32 f64 f16 i32 u32 i64",
-    "PyTorch": "Tensor tensor from_numpy nn relu sigmoid softmax mse_loss einsum cat unsqueeze "
+    "PyTorch": "Tensor tensor from_numpy nn relu sigmoid softmax mse_loss cat unsqueeze "
     "permute flip take cumprod arange linspace eye index_add masked_select "
     "norm no_grad autograd jacrev vmap compile manual_seed rand randn",
 }

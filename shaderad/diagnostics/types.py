@@ -389,4 +389,12 @@ MESSAGES: dict[str, Message] = {
         "no matrix product of shapes {left} and {right}",
         help="the last axis of the first and the last but one of the second must agree",
     ),
+    "SR0386": _shape(
+        "`{spec}` is no sum of products of these arrays: {why}",
+        help='give a letter for each axis, as in `sad.einsum("ik,kj->ij", a, b)`',
+    ),
+    "SR0387": _shape(
+        "axis `{letter}` of `{spec}` has the extents {left} and {right}",
+        help="axes of one letter have one extent, or 1 where an array is repeated",
+    ),
 }

@@ -15,11 +15,10 @@ from shaderad.arrays.arrays import Array
 from shaderad.arrays.traced_sizes import TracedSize
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
-from shaderad.functions.elements import as_element, binary, cast_to
-from shaderad.functions.layout import moved_axis, with_axis
-from shaderad.functions.reductions import sum_of
+from shaderad.functions.contractions import Labelled, contracted, ellipsis
+from shaderad.functions.elements import as_element, binary
 from shaderad.ir import ops
-from shaderad.ir.types import FLOAT, HALF, Scalar
+from shaderad.ir.types import Scalar
 from shaderad.trace.primitives import as_number, known_shape
 from shaderad.trace.traced import TracedArray, tracing
 
@@ -35,23 +34,15 @@ def matmul(left: Any, right: Any) -> TracedArray:
     x, y = as_element(left), as_element(right)
     if not isinstance(x.element, Scalar) or not isinstance(y.element, Scalar):
         return binary(ops.MATMUL.name, x, y)
-    if not x.extents or not y.extents:
+    inner = y.extents[-2:][:1]
+    if not x.extents or not inner or not tracing().are_equal(x.extents[-1], inner[0]):
         raise error("SR0344", user_span(), left=known_shape(x.extents),
                     right=known_shape(y.extents))  # fmt: skip
-    inner = y.extents[0] if len(y.extents) == 1 else y.extents[-2]
-    if not tracing().are_equal(x.extents[-1], inner):
-        raise error("SR0344", user_span(), left=known_shape(x.extents),
-                    right=known_shape(y.extents))  # fmt: skip
-    if x.element == y.element == HALF:
-        return cast_to(matmul(cast_to(x, FLOAT), cast_to(y, FLOAT)), HALF)
-    # ..ik, ..kj -> ..ijk, summed over k
-    columns = y if len(y.extents) == 1 else moved_axis(y, len(y.extents) - 2, len(y.extents) - 1)
-    rows = x
-    if len(y.extents) > 1:
-        if len(x.extents) > 1:
-            columns = with_axis(columns, len(columns.extents) - 2)
-        rows = with_axis(x, len(x.extents) - 1)
-    return sum_of(binary("mul", rows, columns), axis=-1)
+    around = [ellipsis(len(z.extents) - 2) for z in (x, y)]
+    rows = ("i",) if len(x.extents) > 1 else ()
+    columns = ("j",) if len(y.extents) > 1 else ()
+    left, right = Labelled(x, (*around[0], *rows, "k")), Labelled(y, (*around[1], "k", *columns))
+    return contracted((left, right), (*max(around, key=len), *rows, *columns))
 
 
 def is_operand(x: Any) -> bool:

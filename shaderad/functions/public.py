@@ -1,6 +1,7 @@
 """Every array function that users call: what the files of this folder list in `__all__`."""
 
 # ruff: noqa: F403
+from shaderad.functions.contractions import *
 from shaderad.functions.creation import *
 from shaderad.functions.custom import *
 from shaderad.functions.elements import *

@@ -274,6 +274,25 @@ def reduced(maker: Maker, x: Value) -> Value:
     return b.reduce(op, x) if x.shape else x
 
 
+def multiplied(maker: Maker, x: Value) -> Value:
+    """A sum of products with an array that shares the last axis, as rows and columns."""
+    if not 0 < len(x.shape) < LARGEST_RANK:
+        return x
+    others = [v for v in maker.pool if 0 < len(v.shape) < 3 and v.shape[-1] == x.shape[-1]]
+    y = maker.pick(others or [x])
+    *rows, count = x.shape
+    *columns, _ = y.shape
+    shape = (*rows, *columns, count)
+    last = len(shape) - 1
+    if len(shape) > LARGEST_RANK:
+        return x
+    left = b.broadcast(x, shape, (*range(len(rows)), last))
+    right = b.broadcast(y, shape, (*range(len(rows), last), last))
+    difference = b.applied(ops.SUB, left, right)
+    product = b.applied(ops.MUL, left if maker.whole(0, 2) else difference, right)
+    return b.reduce(ops.ADD, product)
+
+
 def scanned(maker: Maker, x: Value) -> Value:
     op = maker.pick((ops.ADD, ops.MUL))
     return b.scan(op, x) if x.shape else x
@@ -332,5 +351,5 @@ LAYOUTS: tuple[Step, ...] = (
 STEPS: tuple[Step, ...] = (
     unary, binary, binary, chosen, in_struct, transposed, reshaped, reversed_, shifted, repeated,
     joined, sliced, placed, rolled, gathered, gathered, scattered, binned, in_other_floats,
-    last_written, reduced, scanned, ordered, extreme, looped,
+    last_written, reduced, multiplied, multiplied, scanned, ordered, extreme, looped,
 )  # fmt: skip
