@@ -1,7 +1,8 @@
-"""The gradient of W4 by JAX, where that is installed; shaderad itself does not need it."""
+"""Gradients by JAX on the CPU, where that is installed; shaderad itself does not need it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,4 +37,40 @@ def jax_opponent(name: str, inputs: dict[str, Floats]) -> JaxOpponent | None:
         return JaxOpponent(inputs)
     except ImportError:
         print(f"{name} jax not here: `pip install -e .[benchmarks]` adds it")
+        return None
+
+
+class JaxNetwork:
+    """The network of `arrays.py`: its loss and gradient, compiled."""
+
+    def __init__(self, inputs: Sequence[Floats], weights: Sequence[int]) -> None:
+        """`weights` are the positions of what the gradient is taken by."""
+        import jax
+
+        def loss(points: Any, wanted: Any, *layers: Any) -> Any:
+            hidden = points
+            for k in range(0, len(layers) - 2, 2):
+                hidden = jax.numpy.maximum(hidden @ layers[k] + layers[k + 1], 0.0)
+            miss = hidden @ layers[-2] + layers[-1] - wanted
+            return jax.numpy.mean(miss * miss)
+
+        self._run = jax.jit(jax.value_and_grad(loss, argnums=tuple(weights)))
+        self._inputs = jax.device_put(list(inputs), jax.devices("cpu")[0])
+        self._found: Any = None
+
+    def step(self) -> None:
+        import jax
+
+        self._found = jax.block_until_ready(self._run(*self._inputs))
+
+    def gradients(self) -> list[Floats]:
+        return [np.asarray(x) for x in self._found[1]]
+
+
+def jax_network(inputs: Sequence[Floats], weights: Sequence[int]) -> JaxNetwork | None:
+    """The network by JAX; says so where it is not installed."""
+    try:
+        return JaxNetwork(inputs, weights)
+    except ImportError:
+        print("jax not here: `pip install -e .[benchmarks]` adds it")
         return None
