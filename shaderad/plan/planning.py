@@ -8,7 +8,8 @@ values that steps of lower levels write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from shaderad.diagnostics import error
@@ -16,7 +17,7 @@ from shaderad.ir import arrays, ops
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.prints import printing_kernels, prints, silent
 from shaderad.ir.sizes import Shape
-from shaderad.ir.types import Access, is_differentiable
+from shaderad.ir.types import Access, byte_count, is_differentiable
 from shaderad.plan import scatters, sorting
 from shaderad.plan.elements import base_of
 from shaderad.plan.epilogues import epilogue_of, fused_onto_passes, with_epilogues
@@ -25,7 +26,7 @@ from shaderad.plan.loops import loop_kernels, repeat, repeat_while
 from shaderad.plan.simplify import exact_products, joined_sums, narrowed, simplified
 from shaderad.plan.steps import CallKernel, Epilogue, Plan, RunKernel, RunPass, RunTiles, Step
 from shaderad.plan.storage import is_fused_node, stored_values
-from shaderad.plan.tiles import tiles_of
+from shaderad.plan.tiles import has_tiles, tiles_of
 from shaderad.rules.nodes import PushedKernel
 
 PORTABLE_BUFFER_LIMIT = 8
@@ -34,6 +35,8 @@ UNREAD_BUFFERS = 2
 """Buffers that a kernel binds besides those that it reads: its reports and one output."""
 PASS_BUFFERS = 3
 """Buffers that a pass binds besides those that it reads."""
+TILES_WRITE = 2
+"""Buffers that a sum over tiles writes: results, and sums of parts."""
 
 
 def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0) -> Plan:
@@ -73,9 +76,12 @@ class _Planner:
         # One buffer is left for reports.
         self._buffer_limit = buffer_limit - 1
         self._fused = fused_onto_passes(graph)
-        self._fused_values = frozenset(node.result for node in self._fused.values())
-        stored = stored_values(graph, buffer_limit - UNREAD_BUFFERS)
-        self._stored = (stored - self._fused.keys()) | self._fused_values
+        self._stored = self._with_fused(stored_values(graph, buffer_limit - UNREAD_BUFFERS))
+        self._read_after: dict[Node, tuple[Value, ...]] = {}
+        """Sums over tiles -> what their epilogues read besides."""
+        self._fuse_onto_tiles()
+        self._total_of = {node.result: total for total, node in self._fused.items()}
+        self._stored = self._with_fused(self._stored)
         self._levels: dict[Value, _Level] = {}
         self._groups: dict[tuple[Shape, int], list[Value]] = {}
         self._ordered: list[tuple[int, _Work]] = []
@@ -83,11 +89,11 @@ class _Planner:
 
     def run(self) -> Plan:
         for node in self._graph.nodes:
-            if node.results[0] in self._fused_values:
-                self._levels[node.result] = self._level(node.operands[0])
+            if node.results[0] in self._total_of:
+                self._place_epilogue(node)
             elif is_fused_node(node):
                 self._place_fused(node, node.result)
-            else:
+            elif node not in self._read_after:
                 self._place_step(node)
         self._fuse_sums_with_groups()
         self._ordered.sort(key=lambda entry: entry[0])
@@ -98,8 +104,61 @@ class _Planner:
         steps = with_epilogues(steps, stored, self._is_stored, read_limit)
         return Plan(inputs=self._graph.inputs, outputs=outputs, steps=steps)
 
-    def _place_step(self, node: Node) -> None:
-        needed = node.operands
+    def _with_fused(self, stored: frozenset[Value]) -> frozenset[Value]:
+        """`stored`, with epilogues in place of the results that they read."""
+        return (stored - self._fused.keys()) | {node.result for node in self._fused.values()}
+
+    def _fuse_onto_tiles(self) -> None:
+        """Lets elementwise nodes that follow a sum over tiles, such as a bias or a mask, take its
+        place in memory; each is the only reader of the one before.
+        """
+        outputs = set(self._graph.outputs)
+        readers: defaultdict[Value, dict[Node, None]] = defaultdict(dict)
+        for node in self._graph.nodes:
+            for v in node.operands:
+                readers[v][node] = None
+        taken: set[Node] = set()
+        for node in self._graph.nodes:
+            if not isinstance(node, arrays.Reduce) or node.result in self._fused:
+                continue
+            inside, others = [node.result], dict[Value, None]()
+            while inside[-1] not in outputs and (
+                len(inside) == 1 or inside[-1] not in self._stored
+            ):
+                match [*readers[inside[-1]]]:
+                    case [arrays.Elementwise() as reader] if (
+                        reader not in taken and self._fits_tiles(node, reader)
+                    ):
+                        taken.add(reader)
+                        others |= dict.fromkeys(v for v in reader.operands if v is not inside[-1])
+                        inside.append(reader.result)
+                        self._fused[node.result] = reader
+                    case _:
+                        break
+            if len(inside) > 1:
+                self._read_after[node] = tuple(others)
+
+    def _fits_tiles(self, node: arrays.Reduce, last: arrays.Elementwise) -> bool:
+        """True if the tiles of a sum can store `last` in its place."""
+        if byte_count(last.result.element) > byte_count(node.result.element):
+            return False
+        if not has_tiles(node, self._is_stored):
+            return False
+        work = self._cluster([last.result], frozenset([last.result]))
+        elements = self._cluster(node.operands, frozenset())
+        reads = {v for _, v in (*work.reads, *elements.reads)} - {node.result}
+        return work.bounds == "unchecked" and len(reads) + TILES_WRITE <= self._buffer_limit
+
+    def _place_epilogue(self, node: Node) -> None:
+        total = self._total_of[node.results[0]]
+        assert total.producer is not None
+        if total.producer in self._read_after:
+            self._place_step(total.producer, self._read_after[total.producer])
+        self._levels[node.results[0]] = self._level(total)
+
+    def _place_step(self, node: Node, more: Iterable[Value] = ()) -> None:
+        """Places the step of `node`, which also reads `more`."""
+        needed = (*node.operands, *more)
         if isinstance(node, arrays.KernelCall):
             self._calls.setdefault(_call_key(node, node.operands), node)
         if isinstance(node, arrays.KernelPull | arrays.KernelPush) and _needs_primal(node):
@@ -157,7 +216,7 @@ class _Planner:
         """
         x, *init = node.operands
         # If the order of elements counts, a thread takes a run of them: stores would lie far apart.
-        if init or node.op != ops.ADD:
+        if init or node.op != ops.ADD or node in self._read_after:
             return None
         elements, stored, both = (
             self._cluster(values, frozenset(group)) for values in ([x], group, [x, *group])
@@ -205,23 +264,33 @@ class _Planner:
         return [*self._kernels(values[:middle]), *self._kernels(values[middle:])]
 
     def _binds_few(self, step: RunKernel | RunTiles) -> bool:
-        own = isinstance(step, RunTiles)  # the parts
-        return len(step.reads) + len(step.writes) + own <= self._buffer_limit
+        written = TILES_WRITE if isinstance(step, RunTiles) else len(step.writes)
+        return len(step.reads) + written <= self._buffer_limit
 
     def _pass(self, node: arrays.Reduce | arrays.Scan) -> list[Step]:
         """A pass that computes its elements, or a kernel that stores them and a pass over these.
 
         The latter where the former would bind too many buffers.
         """
-        x, *init = node.operands
+        fused = self._fused.get(node.result)
         if isinstance(node, arrays.Reduce):
-            fused = self._fused.get(node.result)
             tiles = tiles_of(node, node.result if fused is None else fused.result, self._is_stored)
             if tiles is not None and self._binds_few(tiles):
                 return [tiles]
+        if fused is None or node not in self._read_after:
+            return self._pass_alone(node, self._epilogue(node))
+        # Values that are stored since then take the tiles away.
+        total = node.result
+        kept = (self._stored | {total}) - {fused.result}
+        work = cluster([fused.result], lambda v: v.producer is None or v in kept)
+        return [*self._pass_alone(node, None), RunKernel(work)]
+
+    def _pass_alone(
+        self, node: arrays.Reduce | arrays.Scan, epilogue: Epilogue | None
+    ) -> list[Step]:
+        x, *init = node.operands
         first = base_of(init[0]) if init else None
         work = cluster([x], self._is_stored)
-        epilogue = self._epilogue(node)
         if len(work.reads) + len(init) + PASS_BUFFERS <= self._buffer_limit:
             return [RunPass(node, work, first, epilogue)]
         stored = cluster([x], lambda v: v is x or self._is_stored(v))

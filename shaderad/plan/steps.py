@@ -119,8 +119,8 @@ class RunTiles:
 
     @property
     def reads(self) -> tuple[Value, ...]:
-        both = (*self.tiles.reads, *self.added.reads)
-        return tuple(v for _, v in both if v is not self.parts)
+        both = dict.fromkeys(v for _, v in (*self.tiles.reads, *self.added.reads))
+        return tuple(v for v in both if v is not self.parts)
 
     @property
     def writes(self) -> tuple[Value, ...]:

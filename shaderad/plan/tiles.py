@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import combinations, product
 
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Value
@@ -44,37 +44,45 @@ class _NotShared(Exception):
     """An element that no tile can compute."""
 
 
+def has_tiles(node: arrays.Reduce, is_stored: IsStored) -> bool:
+    """True if `node` is a sum of cheap numbers that share reads, or lie in columns."""
+    return bool(_tile_of(node, is_stored))
+
+
 def tiles_of(node: arrays.Reduce, result: Value, is_stored: IsStored) -> RunTiles | None:
-    """The kernels that store `result`, which is the sum `node` or computed from it by element.
+    """The kernels that store `result`: the sum `node`, or an elementwise function of it.
 
-    `None` if no two axes of the results share reads, or if elements are no cheap numbers.
+    `None` if the sum has no tiles.
     """
-    (x, *init) = node.operands
-    element = x.element
-    if init or node.op != ops.ADD or not isinstance(element, Scalar) or is_bool(element):
-        return None
+    size_by_axis = _tile_of(node, is_stored)
+    return _Tiles(node, result, is_stored, size_by_axis).run() if size_by_axis else None
+
+
+def _tile_of(node: arrays.Reduce, is_stored: IsStored) -> dict[int, int]:
+    """The size of a tile along each of its axes; empty where there are none."""
+    x, *init = node.operands
+    is_number = isinstance(x.element, Scalar) and not is_bool(x.element)
+    if init or node.op != ops.ADD or not is_number or len(x.shape) == 1:
+        return {}
     try:
-        size_by_axis = _tile_of(x, is_stored)
+        return _shared_or_columns(x, is_stored)
     except _NotShared:
-        return None
-    return _Tiles(node.result, x, result, is_stored, size_by_axis).run() if size_by_axis else None
+        return {}
 
 
-def _tile_of(x: Value, is_stored: IsStored) -> dict[int, int]:
-    """The size of a tile along each of its axes; empty where a tile gains nothing.
+def _shared_or_columns(x: Value, is_stored: IsStored) -> dict[int, int]:
+    """Two axes that each read lacks one of, or one of columns.
 
     Raises:
         _NotShared: An element that is checked, chosen or expensive.
     """
-    if len(x.shape) == 1:
-        return {}
     positions = Positions()
     names = [f"axis{axis}" for axis in range(len(x.shape))]
     own = tuple(positions.of(c.variable(name, INT)) for name in names)
     column = len(names) - 2
     reads: list[frozenset[str]] = []
     is_by_columns: list[bool] = []
-    """Of each read by column and by element: true if adjacent columns lie side by side."""
+    """True for each read by column and by element in which adjacent columns lie side by side."""
 
     def read(value: Value, at: Indices, view: View | None) -> Expr:
         if view is not None:
@@ -90,10 +98,18 @@ def _tile_of(x: Value, is_stored: IsStored) -> dict[int, int]:
     if _cost(Elements(positions, is_stored, read).at(x, own)) > RECOMPUTED_COST:
         raise _NotShared
     axes = [axis for axis, extent in enumerate(x.shape[:-1]) if extent != 1]
-    shared = [axis for axis in axes if any(names[axis] not in used for used in reads)]
-    if len(shared) > 1:
-        return {shared[-2]: ROWS, shared[-1]: COLUMNS}
+    repeated = [used for used in reads if names[-1] in used]
+    for rows, columns in reversed([*combinations(axes, 2)]):
+        pair = {names[rows], names[columns]}
+        # A read of all three would be made once for each result, whatever the tile.
+        if not any(pair <= used for used in repeated) and pair <= _absent(pair, repeated):
+            return {rows: ROWS, columns: COLUMNS}
     return {column: COLUMNS} if column in axes and is_by_columns and all(is_by_columns) else {}
+
+
+def _absent(names: set[str], reads: Sequence[frozenset[str]]) -> set[str]:
+    """Those of `names` that some read does not depend on."""
+    return {name for name in names if any(name not in used for used in reads)}
 
 
 def _cost(element: Expr) -> int:
@@ -123,13 +139,13 @@ class _Step:
 class _Tiles:
     def __init__(
         self,
-        total: Value,
-        x: Value,
+        node: arrays.Reduce,
         result: Value,
         is_stored: IsStored,
         size_by_axis: Mapping[int, int],
     ) -> None:
-        self._total, self._x, self._result, self._is_stored = total, x, result, is_stored
+        (x,) = node.operands
+        self._total, self._x, self._result, self._is_stored = node.result, x, result, is_stored
         rows, self._count = x.shape[:-1], x.shape[-1]
         self._size_by_axis = {
             axis: min(size, extent) if isinstance(extent := rows[axis], int) else size

@@ -12,7 +12,7 @@ from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import DOUBLE, FLOAT, HALF, INT, Type
 from shaderad.plan.planning import plan
-from shaderad.plan.steps import RunTiles
+from shaderad.plan.steps import RunTiles, Step
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import vjp
 from tests.array_check import array
@@ -33,9 +33,13 @@ def product(x: Value, y: Value) -> Value:
     return b.reduce(ops.ADD, b.applied(ops.MUL, left, right))
 
 
-def kinds(*outputs: Value) -> list[str]:
+def steps_of(*outputs: Value) -> tuple[Step, ...]:
     inputs = [v for node in Graph((), outputs).nodes for v in node.operands if v.producer is None]
-    return [type(step).__name__ for step in plan(Graph((*dict.fromkeys(inputs),), outputs)).steps]
+    return plan(Graph((*dict.fromkeys(inputs),), outputs)).steps
+
+
+def kinds(*outputs: Value) -> list[str]:
+    return [type(step).__name__ for step in steps_of(*outputs)]
 
 
 # -- which sums ---------------------------------------------------------------------------------
@@ -92,6 +96,47 @@ def test_other_operators_and_expensive_elements_are_not_tiles() -> None:
 def test_work_on_a_product_alone_is_stored_in_its_place() -> None:
     z = product(array((N, K)), array((K, M)))
     assert kinds(b.applied(ops.TANH, z)) == ["RunTiles"]
+
+
+def layer(x: Value, y: Value, bias: Value) -> Value:
+    z = product(x, y)
+    return b.applied(ops.ADD, z, b.broadcast(bias, z.shape, (1,)))
+
+
+def test_a_bias_and_an_activation_are_stored_in_its_place() -> None:
+    hidden = b.applied(ops.TANH, layer(array((N, K)), array((K, M)), array((M,))))
+    assert kinds(hidden) == ["RunTiles"]
+
+
+def test_a_result_with_two_readers_is_stored_itself() -> None:
+    z = product(array((N, K)), array((K, M)))
+    (shared,) = {len(s.writes) for s in steps_of(z, b.applied(ops.TANH, z))[:1]}
+    assert shared == 1
+    assert kinds(z, b.applied(ops.TANH, z)) == ["RunTiles", "RunKernel"]
+
+
+def test_a_mask_that_is_computed_later_still_joins_its_product() -> None:
+    late = b.applied(ops.ADD, product(array((N, K)), array((K, M))), array((N, M)))
+    mask = layer(array((N, K)), array((K, M)), array((M,)))
+    assert kinds(b.applied(ops.MUL, late, mask)) == ["RunTiles", "RunTiles"]
+
+
+def test_what_every_result_reads_for_itself_is_no_tile() -> None:
+    x = b.applied(ops.ADD, array((N, M, K)), b.broadcast(array((K,)), (N, M, K), (2,)))
+    assert kinds(b.reduce(ops.ADD, x)) == ["RunPass"]
+
+
+def without_tiles() -> Graph:
+    """A sum that has tiles until the sum that it reads is stored with its bias."""
+    x, y, bias, t = array((N, M)), array((M, K)), array((K,)), array((N, M))
+    hidden = b.broadcast(layer(x, y, bias), (N, M, K), (0, 2))
+    total = b.reduce(ops.ADD, hidden)
+    return Graph((x, y, bias, t), (b.applied(ops.TANH, b.applied(ops.ADD, total, t)),))
+
+
+def test_a_sum_that_loses_its_tiles_keeps_its_epilogue_apart() -> None:
+    steps = [type(step).__name__ for step in plan(without_tiles()).steps]
+    assert steps == ["RunTiles", "RunPass", "RunKernel"]
 
 
 def test_an_extent_of_one_is_no_axis_of_a_tile() -> None:
@@ -173,6 +218,31 @@ def test_bias_and_activation_are_computed_from_the_sum(device: sad.Device) -> No
     np.testing.assert_allclose(layer(x, y, bias).numpy(), exact, atol=5e-5)
     alone = sad.graph(lambda x, y: sad.tanh(x @ y))
     np.testing.assert_allclose(alone(x, y).numpy(), np.tanh(x.astype(float) @ y), atol=5e-5)
+
+
+@pytest.mark.gpu
+def test_the_gradient_of_a_small_network(device: sad.Device) -> None:
+    shapes = (70, 2), (70, 3), (2, 9), (9,), (9, 5), (5,), (5, 3), (3,)
+
+    def loss(points: Any, wanted: Any, *layers: Any) -> Any:
+        hidden = sad.tanh(points @ layers[0] + layers[1])
+        hidden = sad.max(hidden @ layers[2] + layers[3], 0.0)
+        miss = hidden @ layers[4] + layers[5] - wanted
+        return sad.mean(miss * miss)
+
+    sad.gradcheck(loss, *drawn(*shapes))
+
+
+@pytest.mark.gpu
+def test_a_sum_that_has_lost_its_tiles_is_right(device: sad.Device) -> None:
+    x, y, bias, t = drawn((7, 3), (3, 5), (5,), (7, 3))
+
+    def run(x: Any, y: Any, bias: Any, t: Any) -> Any:
+        hidden = x @ y + bias
+        return sad.tanh(sad.sum(sad.broadcast_to(hidden[:, None], (7, 3, 5)), axis=2) + t)
+
+    exact = np.tanh((x.astype(np.float64) @ y + bias).sum(1)[:, None] + t)
+    np.testing.assert_allclose(sad.graph(run)(x, y, bias, t).numpy(), exact, atol=1e-5)
 
 
 @pytest.mark.gpu
