@@ -17,10 +17,10 @@ house = module_of(ROOT / "scripts/house.py")
 
 LARGEST_ROOM = 30
 """Files a room."""
-LARGEST_CIRCLE = 33
+LARGEST_CIRCLE = 31
 """Files that all reach each other by imports. The aim is 1."""
-UPWARD_IMPORTS = 11
-UPWARD_IMPORTS_FOR_TYPES = 4
+UPWARD_IMPORTS = 9
+UPWARD_IMPORTS_FOR_TYPES = 2
 SHARED_CLASS_NAMES = 0
 WEAK_DOCSTRINGS = 0.0
 

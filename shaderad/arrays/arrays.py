@@ -25,8 +25,8 @@ from shaderad.runtime import buffers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from shaderad.arrays.tape import Trace
     from shaderad.runtime import DeviceBuffer
-    from shaderad.trace.tape import Trace
 
 __all__ = ["Array", "array"]
 

@@ -12,9 +12,11 @@ from typing import Any
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.tape import When, trace_of
 from shaderad.device.devices import Device
 from shaderad.differentiate.forms import accumulated, check_keywords, cotangents_of, tangents_of
 from shaderad.execute.call import device_of
+from shaderad.execute.convert import recorded_form
 from shaderad.execute.graphs import BoundGraph
 from shaderad.execute.run_graph import kernels_of, pulled, pushed, run_graph
 from shaderad.ir import sizes, types
@@ -33,7 +35,6 @@ from shaderad.trace.arguments import (
     typed_arguments,
 )
 from shaderad.trace.calls import Form, Placeholder, TracedFunction, traced_variant
-from shaderad.trace.tape import When, recorded_form, trace_of
 
 
 @dataclass(eq=False)

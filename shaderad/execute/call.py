@@ -23,12 +23,12 @@ from shaderad.arrays.trees import HostPointer, StructArray, struct_fields
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import Error, error
 from shaderad.execute.launch import Launch, new_launch
+from shaderad.execute.launch_steps import launched
 from shaderad.execute.pools import LaunchPools
 from shaderad.ir import types
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import BOUNDS, CHECKS
 from shaderad.runtime.buffers import check_element_count
-from shaderad.trace.tape import launched
 from shaderad.trace.traced import is_traced
 
 if TYPE_CHECKING:
@@ -90,12 +90,6 @@ def results_of(launch: Launch) -> Any:
     return results[0] if len(results) == 1 else results
 
 
-def is_given(parameter: nodes.KernelParameter) -> bool:
-    """True if the caller passes this parameter; written arrays are returned instead."""
-    t = parameter.type
-    return not (isinstance(t, types.BufferType) and t.access is not Access.IN)
-
-
 def bound_call(
     function: Launchable, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> CallArguments:
@@ -104,7 +98,7 @@ def bound_call(
     Raises:
         ShapeError: SR0363 too many, SR0364 missing, SR0365 unknown, SR0366 given twice.
     """
-    names = [p.name for p in function.signature.parameters if is_given(p)]
+    names = [p.name for p in function.signature.parameters if p.is_given]
     if len(args) > len(names):
         raise error("SR0363", name=function.name, count=len(args), wanted=", ".join(names))
     positional = tuple(names[: len(args)])
