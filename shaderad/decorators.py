@@ -45,9 +45,9 @@ class KernelFunction(PythonFunction, Launchable):
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Runs the kernel over ``dim``; returns the written arrays.
 
-        See `shaderad.execute.call.call_kernel` for arguments and errors.
+        See `shaderad.functions.run_kernel.call_kernel` for arguments and errors.
         """
-        from shaderad.execute.call import call_kernel
+        from shaderad.functions.run_kernel import call_kernel
 
         return call_kernel(self, args, kwargs)
 

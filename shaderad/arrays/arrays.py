@@ -7,6 +7,7 @@ results are read.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from math import prod
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from shaderad.arrays.dtypes import ArrayAnnotation, element_type, shown_dtype, unknown_attribute
 from shaderad.arrays.operators import ArrayOperators
+from shaderad.arrays.traced_sizes import normalised_shape
 from shaderad.arrays.trees import StructArray, is_pointer_structs
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import error
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["Array", "array"]
 
 Shape = tuple[int, ...]
+
+noted: ContextVar[list[Array] | None] = ContextVar("shaderad_noted_arrays", default=None)
+"""Where arrays are noted that `array` makes: they are constants of a function that is traced."""
 
 
 @api_class
@@ -163,8 +168,6 @@ class Array(ArrayOperators):
             DeviceError: SR0619, where `native` is no buffer of the device's runtime; SR0651 for a
                 `device` that is none.
         """
-        from shaderad.arrays.arguments import normalised_shape
-
         device = asked_device(device) or current_device()
         t = element_type(dtype)
         buffer = device.runtime.wrap(native)
@@ -364,8 +367,6 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
 
 def array_called(name: str, data: Any, dtype: Any = None, device: Device | None = None) -> Array:
     """`array`, whose messages call the data `name`."""
-    from shaderad.trace.traced import current_trace
-
     if is_pointer_structs(data):
         # Pointers are resolved when a kernel reads the structs. The type is what users see.
         return cast("Array", StructArray(data))
@@ -380,10 +381,9 @@ def array_called(name: str, data: Any, dtype: Any = None, device: Device | None 
     t = t or element_type(dtype)
     storage, shape = buffers.to_storage(data, t, name)
     result = uploaded(device, t, storage, shape)
-    trace = current_trace()
-    if trace is not None:
-        # An array that a function makes while it is traced is a constant of its graph.
-        trace.constants.append(result)
+    constants = noted.get()
+    if constants is not None:
+        constants.append(result)
     return result
 
 

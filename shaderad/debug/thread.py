@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from shaderad.arrays.arguments import at_path, normalised_shape
+from shaderad.arrays.arguments import at_path
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.traced_sizes import normalised_shape
 from shaderad.arrays.trees import struct_fields
 from shaderad.bodies.outputs import axes_of_launch
 from shaderad.debug.bodies import Calls
