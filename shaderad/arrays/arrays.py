@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from shaderad.arrays.dtypes import ArrayAnnotation, element_type, shown_dtype, unknown_attribute
-from shaderad.arrays.operators import ArrayOperators
+from shaderad.arrays.dtypes import ArrayAnnotation, element_type, shown_dtype
+from shaderad.arrays.operators import SYNTAX, ArrayOperators
 from shaderad.arrays.traced_sizes import normalised_shape
 from shaderad.arrays.trees import StructArray, is_pointer_structs
 from shaderad.device.devices import Device, asked_device, current_device
@@ -278,27 +278,13 @@ class Array(ArrayOperators):
             BoundsError: SR0665 for a position out of range; SR0660 at the next synchronisation for
                 one in an int array.
         """
-        from shaderad.functions.subscripts import sliced
-
-        part = self._selected(key) if isinstance(key, str) else None
-        return sliced(self, key) if part is None else part
-
-    def _selected(self, name: str) -> Array | None:
-        """Field or components `name` of every element; `None` where elements have no such part."""
-        from shaderad.functions import elements
-        from shaderad.functions.run_operator import run_operator
-
-        has_part = elements.has_part(self.element, name)
-        return run_operator(elements.selected, self, name) if has_part else None
+        return SYNTAX.functions.subscripted(self, key)
 
     def __getattr__(self, name: str) -> Array:
         """``x.y``, ``x.xz``, ``x.field``: a component, components or a field of every element."""
         if name.startswith("_"):
             raise AttributeError(name)  # Protocols of other libraries that arrays do not have.
-        part = self._selected(name)
-        if part is None:
-            raise unknown_attribute(self.element, name)
-        return part
+        return SYNTAX.functions.attribute(self, name)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise error("SR0384", what="written to from Python",
