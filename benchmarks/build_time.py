@@ -8,7 +8,6 @@ default targets, and all validators are asked that are installed.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -17,16 +16,14 @@ import time
 from pathlib import Path
 
 from load_time import SHADE
-from timing import report_seconds
+from timing import report_seconds, with_bytecode
 
 GOALS = {"empty cache": 3.0, "unchanged": 0.6}
 
 
 def seconds(source: Path, cache: Path) -> float:
     """The time of one build, whole process."""
-    environment = {**os.environ, "SHADERAD_CACHE": str(cache)}
-    # Installed packages have their bytecode; a checkout gets it at the first run.
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment = with_bytecode(SHADERAD_CACHE=str(cache))
     command = "from shaderad.cli import main; main()"
     arguments = ("build", str(source), "-o", str(source.parent / "out"))
     start = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,6 +30,16 @@ def alternated(steps: Mapping[str, Callable[[], None]], rounds: int = 15) -> dic
             step()
             times[name].append(1e3 * (time.perf_counter() - start))
     return times
+
+
+def with_bytecode(**variables: str) -> dict[str, str]:
+    """The environment of a process that keeps bytecode: a checkout gets it at the first run.
+
+    Installed packages have theirs; without it Python compiles all of them at each start.
+    """
+    environment = {**os.environ, **variables}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
 
 
 def median_ratio(times: Sequence[float], others: Sequence[float]) -> float:

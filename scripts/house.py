@@ -1,8 +1,8 @@
 """Prints how large the package is and how its parts hang together.
 
 Run ``python scripts/house.py``; with ``--calls`` it also counts the Python calls of pullbacks on
-wgpu. A room is a folder of modules. Imports inside functions count like any other; those under
-``if TYPE_CHECKING:`` do not exist when the package runs and are counted apart.
+wgpu. A room is a folder of modules. Imports inside functions count like any other, and so do those
+under ``if TYPE_CHECKING:``, which upward imports list apart.
 """
 
 from __future__ import annotations
@@ -80,9 +80,10 @@ class House:
         paths = (p for p in listed.stdout.splitlines() if not p.startswith(("tests/", "docs/")))
         return sum(_line_count(self.root / p) for p in paths)
 
-    def largest_circle(self) -> list[str]:
-        """The most modules that all reach each other by imports."""
-        return max(circles(self.modules, self.edges), key=len)
+    def circles(self) -> list[list[str]]:
+        """Modules that all reach each other by imports, those for types included."""
+        found = circles(self.modules, self.edges | self.type_edges)
+        return sorted((one for one in found if len(one) > 1), key=len, reverse=True)
 
     def upward(self, edges: Iterable[Edge]) -> list[Edge]:
         """Imports against the layers of pyproject.toml, whether or not they are excused there."""
@@ -316,11 +317,9 @@ _SUBJECTS = {"kernel": _profiled_kernel, "graph": _profiled_graph}
 
 
 def _print_figures(house: House) -> None:
-    circle = house.largest_circle()
     print(f"{house.python_lines():,} lines of Python in {PACKAGE}/")
     print(f"{house.text_lines():,} lines of text outside tests/ and docs/")
     print(f"{100 * house.weak_docstring_share():.0f} % of docstrings begin with What, Whether, ..")
-    print(f"{len(circle)} files in the largest circle, of {_joined(_rooms_of(house, circle))}")
     print("\nFiles a room:")
     for room, count in house.rooms().items():
         print(f"  {count:3} {room}")
@@ -329,15 +328,13 @@ def _print_figures(house: House) -> None:
         print(f"\n{len(upward)} upward {title}:")
         for importer, imported in upward:
             print(f"  {importer} -> {imported}")
+    print(f"\n{len(house.circles())} circles of imports:")
+    for circle in house.circles():
+        print(f"  {len(circle)} files: {_joined(sorted(circle))}")
     shared = house.shared_class_names()
     print(f"\n{len(shared)} class names with several owners:")
     for name, owners in shared.items():
         print(f"  {name}: {_joined(owners)}")
-
-
-def _rooms_of(house: House, modules: Iterable[str]) -> list[str]:
-    counts = Counter(house.modules[m].room for m in modules)
-    return [f"{room} ({count})" for room, count in counts.most_common()]
 
 
 def _joined(names: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from shaderad.arrays.operators import SYNTAX, PythonSyntax
 from shaderad.decorators import *
 from shaderad.diagnostics import error
 from shaderad.diagnostics.errors import *
@@ -64,6 +65,15 @@ _FUNCTIONS = "shaderad.functions.public"
 globals().update(TYPES)
 globals().update(INTRINSICS)
 globals().update(FORMS)
+
+
+def _array_functions() -> PythonSyntax:
+    from shaderad.functions import python_syntax
+
+    return python_syntax
+
+
+SYNTAX.comes_from(_array_functions)
 
 
 @api_boundary

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from types import FunctionType, MethodType
 from typing import Any, TypeVar, cast
 
@@ -22,7 +21,7 @@ from shaderad.ir.nodes import Kernel
 from shaderad.language.annotations import STRUCT_ATTRIBUTE
 from shaderad.language.host import PythonFunction, UserFunction, caller_globals, caller_locals
 from shaderad.language.intrinsics import is_device_array
-from shaderad.language.signatures import KernelSignature, Launchable, kernel_signature
+from shaderad.language.signatures import UserKernel
 from shaderad.language.source import source_of
 from shaderad.language.structs import StructInfo, info_of
 from shaderad.language.values import Variants
@@ -34,7 +33,7 @@ _REFUSED_MEMBERS: tuple[type, ...] = (staticmethod, classmethod, property)
 _DATACLASS_METHODS = frozenset({"__init__", "__repr__", "__eq__", "__hash__", "__post_init__"})
 
 
-class KernelFunction(PythonFunction, Launchable):
+class KernelFunction(UserKernel):
     """A kernel. Calling it runs it: ``shade(triangles, face, uv, 1.5, dim=n)``."""
 
     def __init__(self, function: Callable[..., object], locals_: Mapping[str, object]) -> None:
@@ -45,9 +44,9 @@ class KernelFunction(PythonFunction, Launchable):
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Runs the kernel over ``dim``; returns the written arrays.
 
-        See `shaderad.execute.call.call_kernel` for arguments and errors.
+        See `shaderad.functions.run_kernel.call_kernel` for arguments and errors.
         """
-        from shaderad.execute.call import call_kernel
+        from shaderad.functions.run_kernel import call_kernel
 
         return call_kernel(self, args, kwargs)
 
@@ -67,16 +66,6 @@ class KernelFunction(PythonFunction, Launchable):
         from shaderad.debug import debug_kernel
 
         return debug_kernel(self, args, kwargs, thread)
-
-    @property
-    def signature(self) -> KernelSignature:
-        """Parameters and types, without compiling the body."""
-        return self._signature
-
-    @cached_property
-    def _signature(self) -> KernelSignature:
-        with nesting(self.name, self.source.span):
-            return kernel_signature(self)
 
     def specialise(self, const_values: Mapping[str, object]) -> Kernel:
         """The typed kernel for these constants and the current captures.

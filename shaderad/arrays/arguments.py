@@ -6,12 +6,10 @@ a device are never converted implicitly.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from typing import Any
 
-from shaderad.arrays.arrays import Array, Shape, uploaded
-from shaderad.arrays.traced_sizes import items_of, outside_limits
+from shaderad.arrays.arrays import Array, uploaded
 from shaderad.arrays.trees import struct_fields
 from shaderad.device.devices import Device, check_same
 from shaderad.device.words import uniform_words
@@ -107,26 +105,3 @@ def check_struct(value: Any, t: types.Struct, name: str) -> None:
     for field, part in t.fields:
         if isinstance(part, types.Struct) and field in fields:
             check_struct(fields[field], part, f"{name}.{field}")
-
-
-def normalised_shape(extents: Any, name: str) -> Shape:
-    """The shape that `extents`, an int or a sequence of ints, stands for.
-
-    Raises:
-        ShapeError: SR0370 for anything but whole numbers, SR0371 for negative or too large ones.
-    """
-    shape: list[int] = []
-    for item in items_of(extents):
-        try:
-            extent = operator.index(item)
-        except TypeError:
-            extent = None
-        if extent is None or isinstance(item, bool):
-            raise error("SR0370", name=name, found=repr(item))
-        shape.append(extent)
-    total = 1
-    for extent in shape:
-        total *= max(extent, 0)
-        if extent < 0 or max(extent, total) > buffers.ELEMENT_COUNT_LIMIT:
-            raise outside_limits(None, name, extents, is_negative=extent < 0)
-    return tuple(shape)

@@ -7,13 +7,15 @@ results are read.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from math import prod
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from shaderad.arrays.dtypes import ArrayAnnotation, element_type, shown_dtype, unknown_attribute
-from shaderad.arrays.operators import ArrayOperators
+from shaderad.arrays.dtypes import ArrayAnnotation, element_type, shown_dtype
+from shaderad.arrays.operators import SYNTAX, ArrayOperators
+from shaderad.arrays.traced_sizes import normalised_shape
 from shaderad.arrays.trees import StructArray, is_pointer_structs
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import error
@@ -25,12 +27,15 @@ from shaderad.runtime import buffers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from shaderad.arrays.tape import Trace
     from shaderad.runtime import DeviceBuffer
-    from shaderad.trace.tape import Trace
 
 __all__ = ["Array", "array"]
 
 Shape = tuple[int, ...]
+
+noted: ContextVar[list[Array] | None] = ContextVar("shaderad_noted_arrays", default=None)
+"""Where arrays are noted that `array` makes: they are constants of a function that is traced."""
 
 
 @api_class
@@ -163,8 +168,6 @@ class Array(ArrayOperators):
             DeviceError: SR0619, where `native` is no buffer of the device's runtime; SR0651 for a
                 `device` that is none.
         """
-        from shaderad.arrays.arguments import normalised_shape
-
         device = asked_device(device) or current_device()
         t = element_type(dtype)
         buffer = device.runtime.wrap(native)
@@ -275,27 +278,13 @@ class Array(ArrayOperators):
             BoundsError: SR0665 for a position out of range; SR0660 at the next synchronisation for
                 one in an int array.
         """
-        from shaderad.functions.subscripts import sliced
-
-        part = self._selected(key) if isinstance(key, str) else None
-        return sliced(self, key) if part is None else part
-
-    def _selected(self, name: str) -> Array | None:
-        """Field or components `name` of every element; `None` where elements have no such part."""
-        from shaderad.functions import elements
-        from shaderad.functions.run_operator import run_operator
-
-        has_part = elements.has_part(self.element, name)
-        return run_operator(elements.selected, self, name) if has_part else None
+        return SYNTAX.functions.subscripted(self, key)
 
     def __getattr__(self, name: str) -> Array:
         """``x.y``, ``x.xz``, ``x.field``: a component, components or a field of every element."""
         if name.startswith("_"):
             raise AttributeError(name)  # Protocols of other libraries that arrays do not have.
-        part = self._selected(name)
-        if part is None:
-            raise unknown_attribute(self.element, name)
-        return part
+        return SYNTAX.functions.attribute(self, name)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise error("SR0384", what="written to from Python",
@@ -364,8 +353,6 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
 
 def array_called(name: str, data: Any, dtype: Any = None, device: Device | None = None) -> Array:
     """`array`, whose messages call the data `name`."""
-    from shaderad.trace.traced import current_trace
-
     if is_pointer_structs(data):
         # Pointers are resolved when a kernel reads the structs. The type is what users see.
         return cast("Array", StructArray(data))
@@ -380,10 +367,9 @@ def array_called(name: str, data: Any, dtype: Any = None, device: Device | None 
     t = t or element_type(dtype)
     storage, shape = buffers.to_storage(data, t, name)
     result = uploaded(device, t, storage, shape)
-    trace = current_trace()
-    if trace is not None:
-        # An array that a function makes while it is traced is a constant of its graph.
-        trace.constants.append(result)
+    constants = noted.get()
+    if constants is not None:
+        constants.append(result)
     return result
 
 

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from shaderad.device.lines import user_span
-from shaderad.diagnostics import Error, error
-from shaderad.diagnostics.foreign_names import remedy_for_attribute
-from shaderad.ir import ops, types
+from shaderad.diagnostics import error
+from shaderad.ir import types
 from shaderad.language.annotations import TYPES, Subscripted, resolve, value_type
 from shaderad.runtime import buffers
 
@@ -68,12 +66,3 @@ def shown_dtype(t: types.Type) -> Any:
     if isinstance(t, types.Scalar) and t in _PYTHON:
         return _PYTHON[t]
     return TYPES.get(str(t)) or buffers.host_dtype(t)
-
-
-def unknown_attribute(element: types.Type, name: str) -> Error:
-    """SR0290, with the function that stands for a method of other libraries."""
-    from shaderad.functions import public
-
-    functions = {*ops.PUBLIC, *vars(public)}
-    remedy = remedy_for_attribute(name, functions)
-    return error("SR0290", user_span(), element=element, name=name, remedy=remedy)

@@ -1,12 +1,16 @@
-"""Python's operators on arrays -> array functions; the base class of `Array`."""
+"""Python's operators on arrays -> array functions; the base class of `Array`.
+
+Array functions are made of arrays and stand higher. Declared here is what arrays ask of them; the
+package says where it comes from (`shaderad/__init__.py`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 from shaderad.diagnostics.tracebacks import api_class
-from shaderad.ir import ops
 
 if TYPE_CHECKING:
     from shaderad.arrays.arrays import Array
@@ -15,23 +19,51 @@ if TYPE_CHECKING:
 _Binary = Callable[[Any, Any], "Array"]
 
 
-def _run_binary(op: str, left: Any, right: Any) -> Any:
-    from shaderad.functions import linalg
-    from shaderad.functions.run_operator import run_elementwise, run_operator
+class PythonSyntax(Protocol):
+    """Python's syntax on arrays, as array functions."""
 
-    if not linalg.is_operand(left) or not linalg.is_operand(right):
-        return NotImplemented
-    # A power by a whole number is a product: its graph depends on the number.
-    is_open = op not in (ops.POW.name, ops.MATMUL.name)
-    return (run_elementwise if is_open else run_operator)(linalg.operated, op, left, right)
+    def unary(self, op: str, x: Array) -> Array:
+        """``op x``, for an operator named as in ``ir/ops.py``."""
+        ...
+
+    def binary(self, op: str, left: Any, right: Any) -> Any:
+        """``left op right``, or `NotImplemented`."""
+        ...
+
+    def constructed(self, wanted: TypeObject, parts: tuple[Any, ...]) -> Array:
+        """``float3(x, y, z)``: an array of `wanted`, constructed from `parts` by element."""
+        ...
+
+    def subscripted(self, x: Array, key: Any) -> Array:
+        """``x[key]``."""
+        ...
+
+    def attribute(self, x: Array, name: str) -> Array:
+        """``x.name``, for a field or components of every element."""
+        ...
+
+
+class _Supplied:
+    """The implementation of `PythonSyntax`, which the first use imports."""
+
+    def __init__(self) -> None:
+        self._load: Callable[[], PythonSyntax] | None = None
+
+    def comes_from(self, load: Callable[[], PythonSyntax]) -> None:
+        self._load = load
+
+    @cached_property
+    def functions(self) -> PythonSyntax:
+        assert self._load is not None
+        return self._load()
+
+
+SYNTAX = _Supplied()
 
 
 def _unary(op: str) -> Callable[[Any], Array]:
     def method(self: Any) -> Array:
-        from shaderad.functions import elements
-        from shaderad.functions.run_operator import run_operator
-
-        return run_operator(elements.unary, op, self)
+        return SYNTAX.functions.unary(op, self)
 
     return method
 
@@ -40,10 +72,10 @@ def _binary(op: str) -> tuple[_Binary, _Binary]:
     """The methods of an operator for an array on its left and on its right."""
 
     def method(self: Any, other: Any) -> Array:
-        return _run_binary(op, self, other)
+        return SYNTAX.functions.binary(op, self, other)
 
     def reflected(self: Any, other: Any) -> Array:
-        return _run_binary(op, other, self)
+        return SYNTAX.functions.binary(op, other, self)
 
     return method, reflected
 
@@ -59,10 +91,7 @@ class ArrayOperators:
 
     def __constructed__(self, wanted: TypeObject, parts: tuple[Any, ...]) -> Array:
         """``float3(x, y, 1.0)``: an array of `wanted`, constructed from `parts` by element."""
-        from shaderad.functions import elements
-        from shaderad.functions.run_operator import run_operator
-
-        return run_operator(elements.constructed, wanted, parts)
+        return SYNTAX.functions.constructed(wanted, parts)
 
     __neg__ = _unary("negate")
     __pos__ = _unary("positive")
@@ -87,7 +116,7 @@ class ArrayOperators:
     __le__, __ge__ = _binary("less_equal")[0], _binary("greater_equal")[0]
 
     def __eq__(self, other: object) -> Array:  # type: ignore[override]
-        return _run_binary("equal", self, other)
+        return SYNTAX.functions.binary("equal", self, other)
 
     def __ne__(self, other: object) -> Array:  # type: ignore[override]
-        return _run_binary("not_equal", self, other)
+        return SYNTAX.functions.binary("not_equal", self, other)

@@ -123,6 +123,29 @@ def shape_of(shape: Any, name: str = "shape") -> Shape:
     return tuple(size_of(item, name) for item in items_of(shape))
 
 
+def normalised_shape(extents: Any, name: str) -> tuple[int, ...]:
+    """The shape that `extents`, an int or a sequence of ints, stands for.
+
+    Raises:
+        ShapeError: SR0370 for anything but whole numbers, SR0371 for negative or too large ones.
+    """
+    shape: list[int] = []
+    for item in items_of(extents):
+        try:
+            extent = operator.index(item)
+        except TypeError:
+            extent = None
+        if extent is None or isinstance(item, bool):
+            raise error("SR0370", name=name, found=repr(item))
+        shape.append(extent)
+    total = 1
+    for extent in shape:
+        total *= max(extent, 0)
+        if extent < 0 or max(extent, total) > ELEMENT_COUNT_LIMIT:
+            raise outside_limits(None, name, extents, is_negative=extent < 0)
+    return tuple(shape)
+
+
 def items_of(value: Any) -> tuple[Any, ...]:
     """The items of a tuple or list; any other value is the only item."""
     return tuple(cast("tuple[Any, ...]", value)) if isinstance(value, tuple | list) else (value,)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from shaderad.arrays.tape import When
 from shaderad.check.slots import (
     Slot,
     Vector,
@@ -27,7 +28,6 @@ from shaderad.differentiate.linearised import Linearised, linearised
 from shaderad.ir import nodes
 from shaderad.ir.types import HALF, scalars
 from shaderad.ir.walk import reachable
-from shaderad.trace.tape import When
 
 __all__ = ["gradcheck"]
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array
 from shaderad.arrays.trees import HostPointer, is_pointer_structs, rebuilt, struct_fields
-from shaderad.execute.call import is_given
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable
 from shaderad.language.structs import info_of
@@ -129,7 +128,7 @@ def _leaf_paths(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def _names(function: Callable[..., Any], args: Sequence[Any]) -> list[str]:
     if isinstance(function, Launchable):
-        return [p.name for p in function.signature.parameters if is_given(p)][: len(args)]
+        return [p.name for p in function.signature.parameters if p.is_given][: len(args)]
     try:
         names = list(inspect.signature(function).parameters)
     except (TypeError, ValueError):

@@ -8,12 +8,13 @@ or, with ``bounds="ignore"``, reads 0 and writes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
-from shaderad.arrays.arguments import at_path, normalised_shape
+from shaderad.arrays.arguments import at_path
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.traced_sizes import normalised_shape
 from shaderad.arrays.trees import struct_fields
 from shaderad.bodies.outputs import axes_of_launch
 from shaderad.debug.bodies import Calls
@@ -26,17 +27,14 @@ from shaderad.ir.nodes import KernelParameter
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import Access
 from shaderad.language.annotations import NUMPY_BY_KIND
-from shaderad.language.signatures import signature_of
+from shaderad.language.signatures import UserKernel, signature_of
 from shaderad.runtime import buffers
-
-if TYPE_CHECKING:
-    from shaderad.decorators import KernelFunction
 
 Index = tuple[int, ...]
 
 
 def debug_kernel(
-    function: KernelFunction,
+    function: UserKernel,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     thread: int | tuple[int, ...],
@@ -74,7 +72,7 @@ def debug_kernel(
     return {name: array.written() for name, array in binder.written.items()}
 
 
-def _inferred_dim(function: KernelFunction, call: CallArguments) -> tuple[int, ...]:
+def _inferred_dim(function: UserKernel, call: CallArguments) -> tuple[int, ...]:
     """The extents of a launch without ``dim=``."""
     constants = {p.name: call.given[p.name] for p in function.signature.parameters if p.is_const}
     kernel = function.specialise(constants)
@@ -88,7 +86,7 @@ def _inferred_dim(function: KernelFunction, call: CallArguments) -> tuple[int, .
 
 
 def _thread_index(
-    function: KernelFunction, thread: int | tuple[int, ...], dim: tuple[int, ...]
+    function: UserKernel, thread: int | tuple[int, ...], dim: tuple[int, ...]
 ) -> Index:
     match thread:
         case int() if 0 <= thread < int(np.prod(dim, dtype=int)):

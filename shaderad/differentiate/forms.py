@@ -15,13 +15,13 @@ import numpy as np
 from shaderad.arrays import trees
 from shaderad.arrays.arguments import as_element
 from shaderad.arrays.arrays import Array, Shape, copied, uploaded, zeros
+from shaderad.arrays.tape import trace_of
 from shaderad.arrays.trees import rebuilt, struct_fields
 from shaderad.device.devices import Device, check_same
 from shaderad.diagnostics import error
 from shaderad.execute.convert import in_form, summed
 from shaderad.ir import types
 from shaderad.runtime import buffers
-from shaderad.trace.tape import trace_of
 
 
 def in_form_given(gradient: Array, given: Any, element: types.Type) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array, uploaded, vector_of, zeros
+from shaderad.arrays.tape import Trace, Values, When, taped, trace_of
 from shaderad.arrays.trees import HostPointer, StructArray, pointer_struct, struct_fields
 from shaderad.diagnostics import error
 from shaderad.differentiate import forms
@@ -21,11 +22,11 @@ from shaderad.differentiate.forms import (
     tangents_of,
 )
 from shaderad.execute.call import device_of
+from shaderad.execute.convert import in_form_of, summed
 from shaderad.ir import types
 from shaderad.ir.pointers import comes_apart
 from shaderad.language.structs import info_of
 from shaderad.runtime import buffers
-from shaderad.trace.tape import LaunchStep, Trace, Values, When, taped, trace_of
 
 if TYPE_CHECKING:
     from shaderad.device.devices import Device
@@ -44,15 +45,7 @@ class FunctionAt:
 
     @property
     def kernels(self) -> list[Kernel]:
-        from shaderad.execute.run_graph import GraphStep
-
-        found: list[Kernel] = []
-        for step in self.trace.steps:
-            if isinstance(step, LaunchStep):
-                found.append(step.launch.kernel)
-            elif isinstance(step, GraphStep):
-                found += step.kernels
-        return found
+        return [kernel for step in self.trace.steps for kernel in step.kernels]
 
     def is_differentiable(self, position: int) -> bool:
         return any(holds_floats(leaf) for leaf in _lifted_leaves(self.lifted[position]))
@@ -70,7 +63,7 @@ class FunctionAt:
         return tangents_of(self.out, found)
 
     def _cotangents(self, out_bar: Any) -> Values:
-        found = Values()
+        found = Values(in_form_of, summed)
         results = trees.leaves(self.out)
         for result, cotangent in zip(results, cotangents_of(self.out, out_bar), strict=True):
             if cotangent is not None:
@@ -90,7 +83,7 @@ class FunctionAt:
 
     def _pushed(self, tangents: Sequence[Any]) -> Values:
         """The tangents of all that was traced."""
-        values = Values()
+        values = Values(in_form_of, summed)
 
         def set_tangent(_: Any, leaf: Any, tangent: Any) -> None:
             _set_tangent(values, leaf, tangent)

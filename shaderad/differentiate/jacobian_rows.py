@@ -18,6 +18,7 @@ import numpy as np
 from shaderad.arrays.arrays import Array, array
 from shaderad.arrays.traced_sizes import shown
 from shaderad.differentiate.linearised import Linearised
+from shaderad.execute.convert import recorded_form
 from shaderad.functions import elements, layout, loops
 from shaderad.functions.run_operator import run_operator
 from shaderad.ir import nodes, sizes, types
@@ -26,7 +27,6 @@ from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.runtime import buffers
 from shaderad.trace import primitives
-from shaderad.trace.tape import recorded_form
 from shaderad.trace.traced import TracedArray
 
 Linearise = Callable[[], Linearised]

@@ -16,6 +16,7 @@ import numpy as np
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, uploaded
+from shaderad.arrays.tape import When, trace_of
 from shaderad.arrays.trees import HostPointer, StructArray, rebuilt, struct_fields, structs_of
 from shaderad.diagnostics import error
 from shaderad.differentiate.forms import (
@@ -28,12 +29,12 @@ from shaderad.differentiate.forms import (
     tangents_of,
 )
 from shaderad.execute.call import bound_call, launch_of, results_of
+from shaderad.execute.launch_steps import start
 from shaderad.execute.pools import joined, numbers_of, part_of
 from shaderad.ir import types
 from shaderad.ir.pointers import POINTED, comes_apart, holds_pointers, is_pooled, reaches_floats
 from shaderad.language.signatures import Launchable
 from shaderad.runtime import buffers
-from shaderad.trace.tape import When, start, trace_of
 
 if TYPE_CHECKING:
     from shaderad.execute.launch import Launch

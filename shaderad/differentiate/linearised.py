@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.tape import When, is_taped, trace_of
 from shaderad.diagnostics import error
 from shaderad.differentiate.forms import check_keywords
 from shaderad.differentiate.function_at import function_at
 from shaderad.differentiate.kernel_at import kernel_at
 from shaderad.execute.bindable_graphs import BindableGraph
 from shaderad.language.signatures import Launchable
-from shaderad.trace.tape import When, is_taped, trace_of
 from shaderad.trace.traced import current_trace
 
 if TYPE_CHECKING:

@@ -12,10 +12,12 @@ from typing import Any
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.tape import When, trace_of
 from shaderad.device.devices import Device
 from shaderad.differentiate.forms import accumulated, check_keywords, cotangents_of, tangents_of
+from shaderad.execute.bindable_graphs import BoundGraph
 from shaderad.execute.call import device_of
-from shaderad.execute.graphs import BoundGraph
+from shaderad.execute.convert import recorded_form
 from shaderad.execute.run_graph import kernels_of, pulled, pushed, run_graph
 from shaderad.ir import sizes, types
 from shaderad.ir.arrays import ArrayType, Graph, Value
@@ -33,7 +35,6 @@ from shaderad.trace.arguments import (
     typed_arguments,
 )
 from shaderad.trace.calls import Form, Placeholder, TracedFunction, traced_variant
-from shaderad.trace.tape import When, recorded_form, trace_of
 
 
 @dataclass(eq=False)
@@ -196,7 +197,7 @@ def _in_form_given(gradient: Array, given: Any) -> Array:
     return recorded_form(gradient, element, shape)
 
 
-def graph_at(bound: BoundGraph | Bound, args: Sequence[Any], *, when: When) -> GraphAt:
+def graph_at(bound: BoundGraph, args: Sequence[Any], *, when: When) -> GraphAt:
     """A graph at its arguments; nothing runs before someone looks at a result."""
     found = GraphAt(
         variant=bound.variant,

@@ -15,6 +15,7 @@ import numpy as np
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array
+from shaderad.arrays.tape import When, is_taped
 from shaderad.arrays.trees import struct_fields
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
@@ -22,7 +23,6 @@ from shaderad.differentiate.linearised import Linearised, linearised, linearised
 from shaderad.execute.bindable_graphs import BindableGraph
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable
-from shaderad.trace.tape import When, is_taped
 from shaderad.trace.traced import TracedArray, current_trace
 
 __all__ = ["grad", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]

@@ -7,11 +7,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from shaderad.differentiate.linearised_graphs import Bound
-    from shaderad.execute.graphs import BoundGraph
+    from shaderad.arrays.arrays import Array
+    from shaderad.device.devices import Device
+    from shaderad.trace.arguments import Arguments
+    from shaderad.trace.calls import Form, TracedFunction
+
+
+class BoundGraph(Protocol):
+    """A function at its arguments, traced."""
+
+    @property
+    def variant(self) -> TracedFunction: ...
+    @property
+    def arguments(self) -> Arguments: ...
+    @property
+    def form(self) -> Form: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def operands(self) -> list[Array]:
+        """The arguments, then what the function captured."""
+        ...
 
 
 class BindableGraph(ABC):
@@ -27,5 +46,5 @@ class BindableGraph(ABC):
         """The results."""
 
     @abstractmethod
-    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundGraph | Bound:
+    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundGraph:
         """The graph at these arguments."""

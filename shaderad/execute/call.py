@@ -16,9 +16,9 @@ from shaderad.arrays.arguments import (
     bind_array,
     bind_uniform,
     check_struct,
-    normalised_shape,
 )
 from shaderad.arrays.arrays import Array, Shape
+from shaderad.arrays.traced_sizes import normalised_shape
 from shaderad.arrays.trees import HostPointer, StructArray, struct_fields
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import Error, error
@@ -28,8 +28,6 @@ from shaderad.ir import types
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import BOUNDS, CHECKS
 from shaderad.runtime.buffers import check_element_count
-from shaderad.trace.tape import launched
-from shaderad.trace.traced import is_traced
 
 if TYPE_CHECKING:
     from shaderad.bodies.outputs import Axis
@@ -56,44 +54,12 @@ class CallArguments:
     options: dict[str, Any]
 
 
-def call_kernel(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Runs a kernel; the arrays it writes are what it returns (a tuple if several).
-
-    Args:
-        function: The decorated kernel.
-        args: Its parameters in order, Index and written ones left out.
-        kwargs: Parameters by name, and the call keywords ``dim`` (extents of the launch; may be
-            left out where arrays that are read or written at an Index itself have them),
-            ``shapes`` (of written arrays that do not have the launch's shape), ``bounds``
-            (``"raise"``, ``"ignore"`` or ``"unchecked"``), ``checks`` (``"nan"`` or
-            ``"writes"``) and ``device``.
-
-    Raises:
-        ShapeError: SR0352 to SR0376, where an argument does not fit its parameter.
-        DeviceError: SR0650, where arrays live on different devices.
-    """
-    call = bound_call(function, args, kwargs)
-    if is_traced(list(call.given.values())):
-        from shaderad.functions.kernel_calls import traced_call
-
-        return traced_call(call)
-    launch = launch_of(call)
-    launched(launch)
-    return results_of(launch)
-
-
 def results_of(launch: Launch) -> Any:
     """The result of a call: an array, a tuple of arrays, or `None`."""
     results = tuple(launch.outputs.values())
     if not results:
         return None
     return results[0] if len(results) == 1 else results
-
-
-def is_given(parameter: nodes.KernelParameter) -> bool:
-    """True if the caller passes this parameter; written arrays are returned instead."""
-    t = parameter.type
-    return not (isinstance(t, types.BufferType) and t.access is not Access.IN)
 
 
 def bound_call(
@@ -104,7 +70,7 @@ def bound_call(
     Raises:
         ShapeError: SR0363 too many, SR0364 missing, SR0365 unknown, SR0366 given twice.
     """
-    names = [p.name for p in function.signature.parameters if is_given(p)]
+    names = [p.name for p in function.signature.parameters if p.is_given]
     if len(args) > len(names):
         raise error("SR0363", name=function.name, count=len(args), wanted=", ".join(names))
     positional = tuple(names[: len(args)])

@@ -1,6 +1,6 @@
 """Arrays of one form -> another: the sums and casts that cotangents need, run on the device.
 
-Nothing here is recorded by a tape: these run while a pullback does.
+A tape records none of the launches: they run while a pullback does.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from shaderad.arrays.arrays import Array, Shape
+from shaderad.arrays.tape import recorded_view
 from shaderad.execute.conversion_kernels import RESULT, cast_kernel, sum_kernel
 from shaderad.execute.launch import new_launch
 from shaderad.ir import types
@@ -37,6 +38,16 @@ def summed(left: Array, right: Array) -> Array:
     """The sum of two arrays of one form."""
     kernel = sum_kernel(buffers.base_of(left.element))
     return _run(kernel, [_flat(left), _flat(right)]).viewed(left.element, left.shape)
+
+
+def recorded_form(x: Array, element: types.Type, shape: Shape) -> Array:
+    """`x` as `shape` elements of another type, which a trace follows."""
+    return recorded_view(
+        x,
+        in_form(x, element, shape),
+        lambda bar: in_form(bar, x.element, x.shape),
+        lambda dot: in_form(dot, element, shape),
+    )
 
 
 def _storage(element: types.Type) -> object:

@@ -55,7 +55,7 @@ class Traced:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundGraph:
+class TracedCall:
     """A graph function at its arguments."""
 
     traced: Traced
@@ -84,7 +84,7 @@ class LatestCall:
     arrays: tuple[tuple[Type, tuple[int, ...]], ...]
     device: ReferenceType[Device]
 
-    def again(self, args: Sequence[Any]) -> BoundGraph | None:
+    def again(self, args: Sequence[Any]) -> TracedCall | None:
         """The function at arguments that differ in their content at most, else nothing."""
         device = self.device()
         if device is None or len(args) != len(self.arrays):
@@ -95,11 +95,11 @@ class LatestCall:
                 return None
         if not self.traced.reads.are_current():
             return None
-        return BoundGraph(self.traced, Arguments(self.skeleton, tuple(args)), self.form, device)
+        return TracedCall(self.traced, Arguments(self.skeleton, tuple(args)), self.form, device)
 
 
 def latest_call(
-    bound: BoundGraph, args: Sequence[Any], kwargs: Mapping[str, Any]
+    bound: TracedCall, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> LatestCall | None:
     """The call to compare the next one with; `None` where arguments were converted or left out."""
     arguments, arrays = bound.arguments, bound.arguments.arrays
@@ -181,7 +181,7 @@ class GraphFunction(BindableGraph):
         kinds = (p.kind for p in self._signature.parameters.values())
         return inspect.Parameter.VAR_POSITIONAL in kinds
 
-    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundGraph:
+    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TracedCall:
         """The function at these arguments, traced if it was not before.
 
         Raises:
@@ -195,7 +195,7 @@ class GraphFunction(BindableGraph):
         self._latest_call = latest_call(found, args, kwargs)
         return found
 
-    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundGraph:
+    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TracedCall:
         given = self._signature.bind(*args, **kwargs)
         given.apply_defaults()
         values = tuple(given.arguments.values())
@@ -204,7 +204,7 @@ class GraphFunction(BindableGraph):
         arguments = taken_apart(checked, partial(array_of_number, device=device))
         form = self._annotations.form(checked, arguments)
         traced = self._traced(arguments, form, given)
-        return BoundGraph(traced, arguments, form, device)
+        return TracedCall(traced, arguments, form, device)
 
     def ahead_of_calls(self, name: str) -> tuple[GraphSignature, TracedFunction]:
         """Its trace for all calls that its annotations allow.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from shaderad.device.stages import WeakKeys
 from shaderad.execute.kernel_steps import KernelStep, schedule_of
-from shaderad.execute.prebuilt import PrebuiltKernel, used
+from shaderad.execute.planned_kernels import PlannedKernel, used
 from shaderad.execute.prepared import Prepared, prepare
 from shaderad.execute.schedule import LaunchPlan, launch_shapes
 from shaderad.ir.arrays import ArrayType, Value
@@ -66,7 +66,7 @@ class LaunchSchedules:
         """The schedule of `kernel`, lowered and compiled if it was not before."""
         known = self._known.setdefault(kernel, {})
         key: Hashable = form
-        if isinstance(kernel, PrebuiltKernel):
+        if isinstance(kernel, PlannedKernel):
             kernel.check(form.choice)
             key = form.choice.mode
         if key not in known:
@@ -75,8 +75,8 @@ class LaunchSchedules:
 
     def _scheduled(self, kernel: Kernel, facts: KernelFacts, form: LaunchForm) -> ScheduledLaunch:
         device = self._device
-        if isinstance(kernel, PrebuiltKernel):
-            plan, stages = kernel.built.planned(form.choice.mode, device)
+        if isinstance(kernel, PlannedKernel):
+            plan, stages = kernel.planned(form.choice.mode, device)
         else:
             programs = KernelPrograms(device)
             plan, stages = launch_plan(kernel, facts, form, programs), programs.stages
@@ -148,7 +148,7 @@ class KernelPrograms:
         self.device = device
         self.stages: list[Stage] = []
         self._number_by_stage: dict[int, int] = {}
-        self._built: dict[tuple[PrebuiltKernel, Mode], tuple[LaunchPlan, Sequence[int]]] = {}
+        self._built: dict[tuple[PlannedKernel, Mode], tuple[LaunchPlan, Sequence[int]]] = {}
 
     @property
     def lowered(self) -> list[Lowered]:
@@ -158,13 +158,13 @@ class KernelPrograms:
         """The dispatches of a mode of `kernel`, in order."""
         return [self.number(stage) for stage in self.device.stages.of(kernel, choice)]
 
-    def of_built(self, kernel: PrebuiltKernel, choice: Choice) -> tuple[LaunchPlan, Sequence[int]]:
+    def of_built(self, kernel: PlannedKernel, choice: Choice) -> tuple[LaunchPlan, Sequence[int]]:
         """The plan of a mode of a built kernel, and its programs."""
         kernel.check(choice)
         key = (kernel, choice.mode)
         if key not in self._built:
             with used(kernel):
-                plan, stages = kernel.built.planned(choice.mode, self.device)
+                plan, stages = kernel.planned(choice.mode, self.device)
             self._built[key] = plan, [self.number(stage) for stage in stages]
         return self._built[key]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from shaderad.device.stages import Choice, KernelFacts
 from shaderad.execute.conversion_kernels import RESULT, cast_kernel
-from shaderad.execute.prebuilt import PrebuiltKernel
+from shaderad.execute.planned_kernels import PlannedKernel
 from shaderad.execute.schedule import (
     Instruction,
     Key,
@@ -57,7 +57,7 @@ class Programs(Protocol):
         """The dispatches of a mode of `kernel`, in order."""
         ...
 
-    def of_built(self, kernel: PrebuiltKernel, choice: Choice) -> tuple[LaunchPlan, Sequence[int]]:
+    def of_built(self, kernel: PlannedKernel, choice: Choice) -> tuple[LaunchPlan, Sequence[int]]:
         """The plan of a mode of a built kernel, and its programs."""
         ...
 
@@ -157,7 +157,7 @@ class _StepBinder:
 
     def run(self) -> None:
         step = self._step
-        if isinstance(step.kernel, PrebuiltKernel):
+        if isinstance(step.kernel, PlannedKernel):
             self._add_built(step.kernel)
         elif step.passes is None:
             for program in self._programs.of_kernel(step.kernel, step.choice):
@@ -175,7 +175,7 @@ class _StepBinder:
         for found, value in self._casts:
             self._binder.add(_cast_step(found, value))
 
-    def _add_built(self, kernel: PrebuiltKernel) -> None:
+    def _add_built(self, kernel: PlannedKernel) -> None:
         """The commands of the plan that was built for the kernel, over buffers of this one."""
         places, step = self._places, self._step
         plan, programs = self._programs.of_built(kernel, step.choice)

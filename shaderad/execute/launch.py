@@ -18,7 +18,7 @@ from shaderad.device.devices import Device
 from shaderad.device.stages import Choice
 from shaderad.diagnostics import CompileError
 from shaderad.execute.kept_schedules import LaunchForm, LaunchSchedules
-from shaderad.execute.prebuilt import used
+from shaderad.execute.planned_kernels import used
 from shaderad.execute.schedule import launch_sizes
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role

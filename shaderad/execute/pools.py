@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from shaderad.arrays.arguments import at_path, bind_array
 from shaderad.arrays.arrays import Array, copied, uploaded, zeros
+from shaderad.arrays.tape import Values, trace_of
 from shaderad.arrays.trees import HostPointer, pointer_struct, structs_of
 from shaderad.diagnostics import error
 from shaderad.ir import sizes, types
 from shaderad.ir.pointers import holds_pointers, without_targets
 from shaderad.runtime import buffers
-from shaderad.trace.tape import Values, trace_of
 
 if TYPE_CHECKING:
     from shaderad.device.devices import Device
     from shaderad.device.stages import KernelFacts
-    from shaderad.ir.nodes import Buffer
+    from shaderad.ir.nodes import Buffer, Kernel
     from shaderad.ir.sizes import Size
 
 _POINTER = struct.Struct("<II")
@@ -201,6 +201,10 @@ class PoolStep:
     @property
     def results(self) -> list[Array]:
         return [self.whole]
+
+    @property
+    def kernels(self) -> Sequence[Kernel]:
+        return ()
 
     def pull(self, cotangents: Values, wanted: set[int]) -> None:
         cotangent = cotangents.of(self.whole)

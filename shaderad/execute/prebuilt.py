@@ -8,15 +8,16 @@ replaced by something close to it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shaderad.device.prebuilt import NOT_BUILT, Offer, OfferedMode, used_of_build
 from shaderad.diagnostics import CompileError, Error, error
+from shaderad.execute.planned_kernels import PlannedKernel
 from shaderad.execute.schedule import LaunchPlan, storage_bytes
-from shaderad.ir import nodes, sizes
+from shaderad.ir import sizes
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Lowered, Mode
@@ -97,7 +98,7 @@ class BuiltEntry:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PrebuiltKernel(nodes.Kernel):
+class PrebuiltKernel(PlannedKernel):
     """A kernel of a folder that `shaderad build` wrote."""
 
     built: BuiltEntry
@@ -132,12 +133,11 @@ class PrebuiltKernel(nodes.Kernel):
                     path = next(".".join(x.path) for x in inputs if x.name == name)
                     raise error("SR0748", kernel=self.name, name=path)
 
+    def planned(self, mode: Mode, device: Device) -> tuple[LaunchPlan, list[Stage]]:
+        return self.built.planned(mode, device)
 
-def used(kernel: nodes.Kernel) -> AbstractContextManager[None]:
-    """Blames the folder of `kernel`, where it is from one, for what goes wrong on a device."""
-    if isinstance(kernel, PrebuiltKernel):
-        return used_of_build(kernel.name, kernel.built.folder)
-    return nullcontext()
+    def used(self) -> AbstractContextManager[None]:
+        return used_of_build(self.name, self.built.folder)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from shaderad.arrays.arrays import Array, zeros
+from shaderad.arrays.tape import Values, trace_of
 from shaderad.device.devices import check_same
 from shaderad.device.lines import AtUserLine, user_span
 from shaderad.device.prebuilt import used_of_build
@@ -33,7 +34,6 @@ from shaderad.rules.arrays import LinearisedGraph
 from shaderad.rules.arrays import push as pushed_through
 from shaderad.rules.arrays.building import or_zeros
 from shaderad.rules.arrays.subgraphs import instantiate, kept
-from shaderad.trace.tape import Values, trace_of
 from shaderad.trace.traced import TracedArray, current_trace
 
 if TYPE_CHECKING:

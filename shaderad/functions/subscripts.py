@@ -17,6 +17,7 @@ import numpy as np
 
 from shaderad.arrays.arrays import Array, zeros
 from shaderad.arrays.arrays import Shape as KnownShape
+from shaderad.arrays.tape import recorded_view
 from shaderad.arrays.traced_sizes import size_or_none
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
@@ -30,7 +31,6 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.rules.arrays import building as b
 from shaderad.runtime import buffers
 from shaderad.trace.primitives import known_shape, made, traced
-from shaderad.trace.tape import ViewStep, trace_of
 from shaderad.trace.traced import TracedArray, is_less, is_traced
 
 
@@ -259,25 +259,22 @@ def _splits_word(parts: Sequence[AxisPart], source: Array) -> bool:
 def _view(source: Array, shape: KnownShape, first: int) -> Array:
     """The elements from position `first` on, in memory order, as `shape`."""
     skipped = first * types.byte_count(source.element)
-    found = source.viewed(source.element, shape, skipped)
-    trace = trace_of([source])
-    if trace is not None and types.is_differentiable(source.element):
+    view = source.viewed(source.element, shape, skipped)
 
-        def pull_back(cotangent: Array) -> Array:
-            if cotangent.size == source.size:
-                return cotangent.viewed(source.element, source.shape)
-            padded = zeros(source.device, source.element, source.shape)
-            if cotangent.size:
-                source.device.runtime.copy(
-                    cotangent.buffer, cotangent.offset, padded.buffer, skipped, found.byte_count
-                )
-            return padded
+    def pull_back(cotangent: Array) -> Array:
+        if cotangent.size == source.size:
+            return cotangent.viewed(source.element, source.shape)
+        padded = zeros(source.device, source.element, source.shape)
+        if cotangent.size:
+            source.device.runtime.copy(
+                cotangent.buffer, cotangent.offset, padded.buffer, skipped, view.byte_count
+            )
+        return padded
 
-        def push_forward(tangent: Array) -> Array:
-            return tangent.viewed(source.element, shape, skipped)
+    def push_forward(tangent: Array) -> Array:
+        return tangent.viewed(source.element, shape, skipped)
 
-        trace.record(ViewStep(source, found, pull_back, push_forward))
-    return found
+    return recorded_view(source, view, pull_back, push_forward)
 
 
 def _copy(source: Array, parts: Sequence[AxisPart], shape: KnownShape) -> Array:

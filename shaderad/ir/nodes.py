@@ -517,6 +517,11 @@ class KernelParameter:
     type: Type
     is_const: bool = False
 
+    @property
+    def is_given(self) -> bool:
+        """True if the caller passes this parameter; written arrays are returned instead."""
+        return not (isinstance(self.type, BufferType) and self.type.access is not Access.IN)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kernel:

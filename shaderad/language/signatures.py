@@ -6,8 +6,9 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-from shaderad.diagnostics import Span, error
+from shaderad.diagnostics import Span, error, nesting
 from shaderad.ir.nodes import Kernel, KernelParameter
 from shaderad.ir.types import Pair, Struct, Tuple, Type, Void
 from shaderad.language.annotations import ConstType, IndexType, resolve
@@ -159,3 +160,16 @@ class Launchable(ABC):
     @abstractmethod
     def specialise(self, const_values: Mapping[str, object]) -> Kernel:
         """The typed kernel for values of its constants."""
+
+
+class UserKernel(PythonFunction, Launchable):
+    """``@sad.kernel``: a kernel with its Python function."""
+
+    @property
+    def signature(self) -> KernelSignature:
+        return self._signature
+
+    @cached_property
+    def _signature(self) -> KernelSignature:
+        with nesting(self.name, self.source.span):
+            return kernel_signature(self)

@@ -19,6 +19,7 @@ from shaderad.ir.walk import reachable, writes_memory
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import assemble
 from shaderad.lower.prepare.strategy import NOTHING_HOISTED
+from shaderad.lower.write.functions import write_function
 from shaderad.lower.write.module import DerivativeNames, Module
 from shaderad.lower.write.names import IdentifierScope
 from shaderad.lower.write.tags import Tags
@@ -56,7 +57,7 @@ def lower_importable(kernel: Kernel, variant: Variant) -> Program | None:
     kernel = silent(kernel)
     bounds = "unchecked" if variant.bounds == "unchecked" else "ignore"
     variant = replace(variant, bounds=bounds, storage_buffer_limit=_NO_LIMIT)
-    module = Module(kernel, Mode.BACKWARD, variant, NOTHING_HOISTED, transforms)
+    module = Module(kernel, Mode.BACKWARD, variant, NOTHING_HOISTED, transforms, write_function)
     module.is_importable = True
     inputs = [b for b in kernel.buffers if b.access is Access.IN and b.name in variant.wanted]
     arrays = [b for b in inputs if not (b.is_pointed or _holds_doubles(b))]

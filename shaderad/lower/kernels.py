@@ -36,7 +36,7 @@ from shaderad.lower.prepare import refusals
 from shaderad.lower.prepare.known import folded_names, folded_parameters
 from shaderad.lower.prepare.strategy import NOTHING_HOISTED, choose
 from shaderad.lower.prepare.watches import Watch
-from shaderad.lower.write.functions import FunctionWriter
+from shaderad.lower.write.functions import FunctionWriter, write_function
 from shaderad.lower.write.module import Module
 from shaderad.lower.write.names import imported_modules
 from shaderad.lower.write.structs import write_layout, write_struct
@@ -137,7 +137,7 @@ def _lower(
         refusals.check_strategies(kernel, strategies)
         resolved = replace(resolved, body=strategies.apply(resolved.body))
     types = {**strategies.types(kernel), **resolved.local_types}
-    module = Module(kernel, mode, variant, strategies, transforms)
+    module = Module(kernel, mode, variant, strategies, transforms, write_function)
     module.is_second_winner_pass = second_pass
     module.shown_names |= {s.name: kernel.buffer(s.buffer).shown_name for s in resolved.sums}
     marks = marked(kernel, resolved.body, types, variant.natural, module.primals)
@@ -267,7 +267,7 @@ def _additions(module: Module, adjoint: Adjoint) -> tuple[Addition, ...]:
 
 
 def _decoder(kernel: Kernel, b: Buffer, variant: Variant, *, is_first: bool) -> Lowered:
-    module = Module(kernel, Mode.DECODE, variant, NOTHING_HOISTED, Transforms())
+    module = Module(kernel, Mode.DECODE, variant, NOTHING_HOISTED, Transforms(), write_function)
     declarations, text, name = write_decoder(module, b, is_first=is_first)
     return Lowered(
         program=assemble(module, name, [declarations, text]),

@@ -130,7 +130,8 @@ def as_numpy(data: Any, name: str) -> AnyArray:
     Raises:
         ShapeError: SR0351, for ragged, masked and object data.
     """
-    if np.ma.is_masked(data):
+    # Who asks `np.ma` imports it; only subclasses of arrays have a mask.
+    if np.ndarray in type(data).__mro__[1:] and np.ma.is_masked(data):
         raise error("SR0351", name=name, found="found a masked array with masked elements")
     try:
         array = np.asarray(data)

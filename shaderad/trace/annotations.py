@@ -12,6 +12,7 @@ from typing import Any, ForwardRef
 from shaderad.arrays.arguments import as_element
 from shaderad.arrays.arrays import Array, array_called
 from shaderad.arrays.dtypes import ArrayAnnotation, element_type
+from shaderad.arrays.tape import recorded_view
 from shaderad.device.devices import Device
 from shaderad.diagnostics import Span, error
 from shaderad.ir import sizes
@@ -19,7 +20,6 @@ from shaderad.ir.arrays import ArrayType
 from shaderad.ir.types import FLOAT, Type
 from shaderad.trace.arguments import Arguments
 from shaderad.trace.calls import Form, Placeholder, form_of
-from shaderad.trace.tape import recorded_form
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,12 @@ class _SizeNames(ast.NodeTransformer):
 def converted(name: str, x: Any, wanted: Wanted, device: Device) -> Array:
     if isinstance(x, Array):
         seen = as_element(x, wanted.element, name)
-        found = recorded_form(x, seen.element, seen.shape)
+        found = recorded_view(
+            x,
+            seen,
+            lambda bar: bar.viewed(x.element, x.shape),
+            lambda dot: dot.viewed(seen.element, seen.shape),
+        )
     else:
         found = array_called(name, x, wanted.element, device)
     if wanted.extents is None:

@@ -13,7 +13,6 @@ from shaderad.arrays.arguments import bind_array
 from shaderad.arrays.arrays import Array, array, uploaded, vector_of
 from shaderad.arrays.trees import rebuilt, struct_fields
 from shaderad.device.devices import Device
-from shaderad.execute.call import is_given
 from shaderad.ir import types
 from shaderad.ir.pointers import is_pooled
 from shaderad.language.signatures import Launchable
@@ -70,7 +69,7 @@ def typed_arguments(function: Launchable, args: Sequence[Any], device: Device) -
     Raises:
         ShapeError: SR0352 to SR0368, where one does not fit its parameter.
     """
-    parameters = [p for p in function.signature.parameters if is_given(p)]
+    parameters = [p for p in function.signature.parameters if p.is_given]
     known = [
         given if p.is_const else _typed(given, p.type, p.name, device)
         for p, given in zip(parameters, args, strict=False)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from shaderad.arrays.arrays import Array
+from shaderad.arrays.arrays import Array, noted
 from shaderad.arrays.traced_sizes import shown
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
@@ -147,6 +147,7 @@ class GraphTrace:
         # A context of its own ends with the call, so that no interrupt can leave it entered.
         context = copy_context()
         context.run(_current.set, self)
+        context.run(noted.set, self.constants)
         return context.run(function, *args, **keywords)
 
     def graph(self, outputs: Sequence[Value]) -> Graph:

@@ -11,9 +11,9 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2
+from shaderad.arrays.tape import When
 from shaderad.decorators import KernelFunction
 from shaderad.differentiate.linearised import linearised
-from shaderad.trace.tape import When
 from tests.agreement import close, drawn_for
 from tests.oracle import oracle
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import shaderad as sad
+from shaderad.arrays.tape import When
 from shaderad.differentiate.linearised import linearised
-from shaderad.trace.tape import When
 from tests.agreement import moved_gradients
 from tests.oracle import Oracle, oracle
 from tests.random_programs.inputs import directions

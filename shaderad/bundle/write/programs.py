@@ -27,7 +27,7 @@ from shaderad.lower.targets import Profile
 from shaderad.lower.write.names import abbreviated
 
 if TYPE_CHECKING:
-    from shaderad.execute.prebuilt import PrebuiltKernel
+    from shaderad.execute.planned_kernels import PlannedKernel
     from shaderad.execute.schedule import Schedule
 
 Compile = Callable[[Sequence[Program], str, str], list[Code]]
@@ -157,7 +157,7 @@ class BuiltPrograms:
             ]
         return self._by_kernel[key]
 
-    def of_built(self, kernel: PrebuiltKernel, choice: Choice) -> NoReturn:
+    def of_built(self, kernel: PlannedKernel, choice: Choice) -> NoReturn:
         """A built kernel has no body to lower.
 
         Raises:

@@ -15,7 +15,6 @@ from shaderad.ir import nodes
 from shaderad.ir.types import (
     BOOL,
     DOUBLE,
-    FLOAT,
     HALF,
     INT,
     Access,
@@ -27,32 +26,22 @@ from shaderad.ir.types import (
     Vector,
     byte_count,
     is_float,
-    scalar_of,
-    with_scalar,
     word_bytes,
 )
 from shaderad.ir.walk import expressions, step_type
 from shaderad.lower.bindings import Mode, SiteKind
+from shaderad.lower.write.text import widened
 from shaderad.rules.nodes import Cotangent
 
 if TYPE_CHECKING:
-    from shaderad.lower.write.functions import FunctionWriter
-
-
-def widened(t: Type) -> Type:
-    """The storage type of a summed gradient of type `t`: half becomes float."""
-    if isinstance(t, LocalArray):
-        return LocalArray(widened(t.element), t.count)
-    if isinstance(t, Struct):
-        return Struct(t.name, tuple((n, widened(f)) for n, f in t.fields))
-    return with_scalar(t, FLOAT) if scalar_of(t) == HALF else t
+    from shaderad.lower.write.body import BodyWriter
 
 
 class _WordAddress:
     """Element number, word count of an element and word offset of a part, as Slang arguments."""
 
     def __init__(
-        self, writer: FunctionWriter, element: Type, index: str, path: tuple[nodes.Step, ...]
+        self, writer: BodyWriter, element: Type, index: str, path: tuple[nodes.Step, ...]
     ) -> None:
         self._writer = writer
         self._index = index
@@ -144,9 +133,7 @@ def _split(
         yield path, value
 
 
-def _index(
-    writer: FunctionWriter, s: nodes.Store | nodes.Accumulate | nodes.AccumulateGradient
-) -> str:
+def _index(writer: BodyWriter, s: nodes.Store | nodes.Accumulate | nodes.AccumulateGradient) -> str:
     if isinstance(s.indices[0], nodes.KnownNumber):
         return writer.text(s.indices[0])
     name = writer.names.make("element")
@@ -155,7 +142,7 @@ def _index(
     return name
 
 
-def _value(writer: FunctionWriter, value: nodes.Expr) -> nodes.Expr:
+def _value(writer: BodyWriter, value: nodes.Expr) -> nodes.Expr:
     """A variable that holds `value`, which is written in parts."""
     name = writer.names.make("value")
     spelled = writer.module.types.spell(value.type)
@@ -166,7 +153,7 @@ def _value(writer: FunctionWriter, value: nodes.Expr) -> nodes.Expr:
 
 
 def _writes(
-    writer: FunctionWriter,
+    writer: BodyWriter,
     path: tuple[nodes.Step, ...],
     value: nodes.Expr,
     *,
@@ -185,7 +172,7 @@ def _writes(
     return [(path, value)]
 
 
-def write_store(writer: FunctionWriter, s: nodes.Store) -> None:
+def write_store(writer: BodyWriter, s: nodes.Store) -> None:
     """``out[j]<path> = value``.
 
     Raises:
@@ -205,7 +192,7 @@ def write_store(writer: FunctionWriter, s: nodes.Store) -> None:
         writer.piece.add(f"write<{spelled}, {tag}>({address.text}, {writer.text(part)});")
 
 
-def write_accumulate(writer: FunctionWriter, s: nodes.Accumulate) -> None:
+def write_accumulate(writer: BodyWriter, s: nodes.Accumulate) -> None:
     """``add[j]<path> += value`` and ``b[j] = sad.min(b[j], value)``."""
     buffer = writer.module.kernel.buffer(s.buffer)
     if buffer.access in (Access.MIN, Access.MAX):
@@ -223,7 +210,7 @@ def write_accumulate(writer: FunctionWriter, s: nodes.Accumulate) -> None:
             writer.piece.add(f"addInt<{tag}>({address}, asuint({text}));")
 
 
-def _write_extreme(writer: FunctionWriter, s: nodes.Accumulate, element: Type) -> None:
+def _write_extreme(writer: BodyWriter, s: nodes.Accumulate, element: Type) -> None:
     """A write to Min or Max, scalar by scalar; forward mode writes tangents in its place."""
     index, tag = _index(writer, s), writer.module.arrays.tag(s.buffer)
     written = [e for e in (s.value, s.tangent) if e is not None]
@@ -241,7 +228,7 @@ def _write_extreme(writer: FunctionWriter, s: nodes.Accumulate, element: Type) -
             writer.piece.add(f"setTangentOfWinner<{tag}, {tag}.{part}>({head}, {texts[1]});")
 
 
-def words_of(writer: FunctionWriter, value: nodes.Expr) -> Iterator[str]:
+def words_of(writer: BodyWriter, value: nodes.Expr) -> Iterator[str]:
     """The texts of the words of a value; no two scalars share a word."""
     is_once = isinstance(value.type, Scalar) and value.type != DOUBLE
     has_calls = any(isinstance(e, nodes.Call) for e in expressions(value))
@@ -258,7 +245,7 @@ def words_of(writer: FunctionWriter, value: nodes.Expr) -> Iterator[str]:
             yield f"asuint(float({text}))" if part.type == HALF else f"asuint({text})"
 
 
-def cotangent_text(writer: FunctionWriter, e: Cotangent) -> str:
+def cotangent_text(writer: BodyWriter, e: Cotangent) -> str:
     """The cotangent, float or vector, of a value written to ``buffer[indices]<path>``."""
     buffer = writer.module.kernel.buffer(e.buffer)
     index = writer.expressions.checked_index(e.buffer, e.indices, e.span)
@@ -271,7 +258,7 @@ def cotangent_text(writer: FunctionWriter, e: Cotangent) -> str:
     return f"{name}<{writer.module.types.spell(e.type)}, {tag}>({address})"
 
 
-def write_gradient(writer: FunctionWriter, s: nodes.AccumulateGradient) -> None:
+def write_gradient(writer: BodyWriter, s: nodes.AccumulateGradient) -> None:
     """``w.d[j]<path> += value``, or ``=`` in a custom derivative that stores."""
     if not writer.module.is_wanted(s.buffer):
         return

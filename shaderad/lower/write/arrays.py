@@ -25,8 +25,7 @@ from shaderad.ir.types import (
     word_bytes,
 )
 from shaderad.lower.bindings import ROLES, Mode, Resource, Role, Word, WordKind
-from shaderad.lower.write.accumulate import widened
-from shaderad.lower.write.text import Piece
+from shaderad.lower.write.text import Piece, widened
 from shaderad.rules.nodes import primal_name
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from shaderad.lower.write.text import is_plain_number, literal
 from shaderad.rules.nodes import Cotangent, Leap
 
 if TYPE_CHECKING:
-    from shaderad.lower.write.functions import FunctionWriter
+    from shaderad.lower.write.body import BodyWriter
 
 # Precedence of operators; a higher one binds tighter.
 _PRIMARY = 100
@@ -48,7 +48,7 @@ _BITCASTS = {Kind.FLOAT: "asfloat", Kind.INT: "asint", Kind.UINT: "asuint"}
 class ExpressionWriter:
     """Writes the expressions of one function."""
 
-    def __init__(self, function: FunctionWriter) -> None:
+    def __init__(self, function: BodyWriter) -> None:
         self.function = function
         self.module = function.module
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from shaderad.bodies.liveness import live_before
 from shaderad.bodies.structured import Structured, structured
 from shaderad.ir import nodes
-from shaderad.ir.types import LocalArray, Type, memory_of
+from shaderad.ir.types import Type
 from shaderad.ir.walk import blocks, children, reads, statements, writes
 from shaderad.lower.bindings import Mode
 from shaderad.lower.prepare.known import Folded, folded_names
 from shaderad.lower.prepare.watches import Watch
+from shaderad.lower.write.body import BodyWriter
 from shaderad.lower.write.expressions import ExpressionWriter
 from shaderad.lower.write.statements import WRITERS
 from shaderad.lower.write.text import Piece
@@ -22,11 +23,8 @@ from shaderad.rules.nodes import Adjoint, InOut, Pushed
 if TYPE_CHECKING:
     from shaderad.lower.write.module import Module
 
-_LONG_BYTES = 256
-"""Shorter local arrays compile faster without a loop over their elements."""
 
-
-class FunctionWriter:
+class FunctionWriter(BodyWriter):
     """Writes a function body into a piece of the module."""
 
     def __init__(
@@ -38,45 +36,9 @@ class FunctionWriter:
         folded: Mapping[str, Folded] | None = None,
         watch: Watch | None = None,
     ) -> None:
-        self.module = module
-        self.piece = piece
-        self.types = dict(types)
+        super().__init__(module, piece, types, folded or {})
         self._watch = watch or Watch(module.mode, {})
-        self.folded = folded or {}
-        """The constant folding of names (``lower/prepare/known.py``)."""
-        self.names = module.names.child()
         self.expressions = ExpressionWriter(self)
-        self.is_silent = False
-        """True inside loops that run again, whose first run has reported."""
-        self._text_by_name: dict[str, str] = {}
-        self.declared: set[str] = set()
-        """Names that need no declaration in the block that is written."""
-
-    # -- names ----------------------------------------------------------------------------------
-
-    def variable(self, name: str) -> str:
-        if name not in self._text_by_name:
-            self._text_by_name[name] = self.names.make(name)
-        return self._text_by_name[name]
-
-    def bind(self, name: str, text: str) -> None:
-        """Makes `text`, declared elsewhere, the text of `name`."""
-        self._text_by_name[name] = text
-        self.declared.add(name)
-
-    def parameter(self, name: str) -> str:
-        self.declared.add(name)
-        return self.variable(name)
-
-    def copy_parameter(self, name: str) -> None:
-        """Declares a local with the value of a parameter that the body assigns."""
-        parameter, local = self.variable(name), self.names.make(name)
-        self.bind(name, local)
-        self.piece.add(f"{self.module.types.spell(self.types[name])} {local} = {parameter};")
-
-    def is_inside(self, index: nodes.Expr) -> bool:
-        """True if an index of a local array, vector or matrix is known to be in range."""
-        return isinstance(index, nodes.Const | nodes.KnownNumber)
 
     def text(self, e: nodes.Expr, strength: int = 0) -> str:
         return self.expressions.text(e, strength)
@@ -103,17 +65,6 @@ class FunctionWriter:
         self.declared.add(name)
         self.make_zero(self.variable(name), self.types[name], is_new=True)
 
-    def make_zero(self, variable: str, t: Type, *, is_new: bool) -> None:
-        """Declares a variable as zero, or assigns zero."""
-        types = self.module.types
-        start = f"{types.spell(t)} {variable}" if is_new else variable
-        if not (isinstance(t, LocalArray) and memory_of(t) > _LONG_BYTES):
-            self.piece.add(f"{start} = {types.zero(t)};")
-            return
-        if is_new:
-            self.piece.add(f"{start};")
-        self.piece.add(f"clear({variable}, {types.zero(t.element)}, {self.module.zero()});")
-
     def statement(self, s: nodes.Stmt) -> None:
         if self.module.variant.checks == "nan":
             s = self._watch.statement(s)
@@ -122,7 +73,6 @@ class FunctionWriter:
     def nested(
         self, body: tuple[nodes.Stmt, ...], *, first: Sequence[str] = (), last: Sequence[str] = ()
     ) -> None:
-        """Writes a block in braces, between the lines `first` and `last`."""
         outer = set(self.declared)
         self.piece.add("{", *first)
         self.block(body)

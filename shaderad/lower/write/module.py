@@ -7,6 +7,7 @@ the same module.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from shaderad.compiler.artifact import Binding
@@ -18,7 +19,6 @@ from shaderad.lower.bindings import Mode, Role, Site, SiteKind, Variant, Word, W
 from shaderad.lower.prepare.known import Folded
 from shaderad.lower.prepare.strategy import Strategies
 from shaderad.lower.write.arrays import Arrays
-from shaderad.lower.write.functions import write_function
 from shaderad.lower.write.names import member_names, module_names
 from shaderad.lower.write.text import Piece, SlangTypes
 from shaderad.rules.nodes import PushedKernel
@@ -54,12 +54,14 @@ class Module:
         variant: Variant,
         strategies: Strategies,
         transforms: Transforms,
+        write_function: Callable[[Module, Function, str], Piece],
     ) -> None:
         self.kernel = kernel
         self.mode = mode
         self.variant = variant
         self.strategies = strategies
         self.transforms = transforms
+        self._write_function = write_function
         self.names = module_names()
         self.types = SlangTypes(self.names)
         self._outputs = member_names()
@@ -146,7 +148,7 @@ class Module:
         f = self.transforms.function(f)
         if f not in self._functions:
             self._functions[f] = self.names.make(f.name)
-            self.pieces.append(write_function(self, f, self._functions[f]))
+            self.pieces.append(self._write_function(self, f, self._functions[f]))
         return self._functions[f]
 
     def field(self, container: Type, name: str) -> str:

@@ -23,12 +23,12 @@ from shaderad.lower.write import accumulate
 from shaderad.rules.nodes import ReverseFor
 
 if TYPE_CHECKING:
-    from shaderad.lower.write.functions import FunctionWriter
+    from shaderad.lower.write.body import BodyWriter
 
 _COMPOUND = {ops.ADD: "+=", ops.SUB: "-=", ops.MUL: "*=", ops.DIV: "/="}
 
 
-def _assign(writer: FunctionWriter, s: nodes.Assign) -> None:
+def _assign(writer: BodyWriter, s: nodes.Assign) -> None:
     """``name<path> = value``; writes at variable indices are guarded."""
     target, t = writer.variable(s.name), writer.types[s.name]
     if not s.path:
@@ -52,7 +52,7 @@ def _assign(writer: FunctionWriter, s: nodes.Assign) -> None:
     writer.piece.add(_update(writer, target, place, s.value), *"}" * guard_count)
 
 
-def _assign_name(writer: FunctionWriter, s: nodes.Assign, name: str) -> None:
+def _assign_name(writer: BodyWriter, s: nodes.Assign, name: str) -> None:
     t = writer.types[s.name]
     is_new = s.name not in writer.declared
     writer.declared.add(s.name)
@@ -64,9 +64,7 @@ def _assign_name(writer: FunctionWriter, s: nodes.Assign, name: str) -> None:
         writer.piece.add(_update(writer, name, nodes.Var(type=t, name=s.name), s.value))
 
 
-def _update(
-    writer: FunctionWriter, target: str, place: nodes.Expr | None, value: nodes.Expr
-) -> str:
+def _update(writer: BodyWriter, target: str, place: nodes.Expr | None, value: nodes.Expr) -> str:
     """``target = value;``, or a compound assignment if `value` is ``place op ..``."""
     if (
         isinstance(value, nodes.Apply)
@@ -79,7 +77,7 @@ def _update(
     return f"{target} = {writer.text(value)};"
 
 
-def _step_text(writer: FunctionWriter, t: Type, step: nodes.Step) -> str:
+def _step_text(writer: BodyWriter, t: Type, step: nodes.Step) -> str:
     if isinstance(step, nodes.FieldStep):
         return f".{writer.module.field(t, step.name)}"
     if isinstance(step, nodes.SwizzleStep):
@@ -91,7 +89,7 @@ def _step_text(writer: FunctionWriter, t: Type, step: nodes.Step) -> str:
 # -- loops ------------------------------------------------------------------------------------
 
 
-def _for(writer: FunctionWriter, s: nodes.For) -> None:
+def _for(writer: BodyWriter, s: nodes.For) -> None:
     if trip_count(s) == 0:
         return  # Slang warns of empty loops, and slangpy prints warnings.
     variable = writer.names.make(s.variable)
@@ -100,12 +98,12 @@ def _for(writer: FunctionWriter, s: nodes.For) -> None:
     write(writer, s, variable)
 
 
-def _unfinished(writer: FunctionWriter, s: nodes.For | nodes.While) -> list[str]:
+def _unfinished(writer: BodyWriter, s: nodes.For | nodes.While) -> list[str]:
     """The conditions that no `break` or `return` has been reached."""
     return [f"!{writer.variable(flag)}" for flag in s.exits]
 
 
-def _unrolled_loop(writer: FunctionWriter, s: nodes.For, variable: str) -> None:
+def _unrolled_loop(writer: BodyWriter, s: nodes.For, variable: str) -> None:
     start, stop, step = (writer.text(e) for e in (s.start, s.stop, s.step))
     going = _unfinished(writer, s)
     is_up = isinstance(s.step, nodes.Const) and s.step.value > 0
@@ -119,7 +117,7 @@ def _unrolled_loop(writer: FunctionWriter, s: nodes.For, variable: str) -> None:
         writer.piece.close()
 
 
-def _counted_loop(writer: FunctionWriter, s: nodes.For, variable: str) -> None:
+def _counted_loop(writer: BodyWriter, s: nodes.For, variable: str) -> None:
     start, stop, step = (writer.text(e) for e in (s.start, s.stop, s.step))
     going = _unfinished(writer, s)
     is_plain = start == "0" and step == "1"
@@ -137,7 +135,7 @@ def _counted_loop(writer: FunctionWriter, s: nodes.For, variable: str) -> None:
         _report_overrun(writer, f"{count} > {limit}", going, s)
 
 
-def _trips(writer: FunctionWriter, s: nodes.For, counted: str) -> tuple[str, int | None]:
+def _trips(writer: BodyWriter, s: nodes.For, counted: str) -> tuple[str, int | None]:
     """The text of a loop's trip count, and its limit unless the loop cannot exceed it."""
     trips = trip_count(s)
     if trips is not None and (s.limit is None or trips <= s.limit):
@@ -147,7 +145,7 @@ def _trips(writer: FunctionWriter, s: nodes.For, counted: str) -> tuple[str, int
     return count, s.limit
 
 
-def _hidden(writer: FunctionWriter, s: nodes.For, number: str) -> str:
+def _hidden(writer: BodyWriter, s: nodes.For, number: str) -> str:
     """The bound of `s`, which a compiler that must not unroll the loop cannot fold.
 
     `[loop]` is not enough: naga drops attributes, and Mesa infers counts from the sizes of arrays.
@@ -155,21 +153,21 @@ def _hidden(writer: FunctionWriter, s: nodes.For, number: str) -> str:
     return number if may_unroll(s) else f"countAtRunTime({number}, {writer.module.zero()})"
 
 
-def _head(writer: FunctionWriter, s: nodes.For, head: str) -> None:
+def _head(writer: BodyWriter, s: nodes.For, head: str) -> None:
     if not may_unroll(s):
         writer.piece.add("[loop]")
     writer.piece.add(f"for ({head})")
 
 
 def _report_overrun(
-    writer: FunctionWriter, overrun: str, going: list[str], s: nodes.For | nodes.While
+    writer: BodyWriter, overrun: str, going: list[str], s: nodes.For | nodes.While
 ) -> None:
     site = writer.module.site(SiteKind.LIMIT, s.span, str(s.limit))
     report = f"report<{writer.module.report}>({site}, 0, {s.limit});"
     writer.piece.guarded(f"if ({' && '.join([overrun, *going])})", report)
 
 
-def _reverse(writer: FunctionWriter, s: ReverseFor) -> None:
+def _reverse(writer: BodyWriter, s: ReverseFor) -> None:
     """Writes a loop of an adjoint; the forward loop has reported."""
     if isinstance(s.start, nodes.Const) and s.start.value < 0:
         return  # Slang warns of empty loops.
@@ -182,7 +180,7 @@ def _reverse(writer: FunctionWriter, s: ReverseFor) -> None:
     writer.is_silent = outer
 
 
-def _while(writer: FunctionWriter, s: nodes.While) -> None:
+def _while(writer: BodyWriter, s: nodes.While) -> None:
     going = _unfinished(writer, s)
     condition = writer.text(s.condition, 31)
     if s.limit is None:
@@ -199,14 +197,14 @@ def _while(writer: FunctionWriter, s: nodes.While) -> None:
 # -- other statements -------------------------------------------------------------------------
 
 
-def _evaluate(writer: FunctionWriter, s: nodes.Evaluate) -> None:
+def _evaluate(writer: BodyWriter, s: nodes.Evaluate) -> None:
     call = s.call
     if isinstance(call, CheckIndex) and (writer.is_silent or isinstance(call.indices[0], InRange)):
         return
     writer.piece.add(f"{writer.text(call)};")
 
 
-def _if(writer: FunctionWriter, s: nodes.If, keyword: str = "if") -> None:
+def _if(writer: BodyWriter, s: nodes.If, keyword: str = "if") -> None:
     writer.piece.add(f"{keyword} ({writer.text(s.condition)})")
     writer.nested(s.then)
     if len(s.otherwise) == 1 and isinstance(s.otherwise[0], nodes.If):
@@ -216,11 +214,11 @@ def _if(writer: FunctionWriter, s: nodes.If, keyword: str = "if") -> None:
         writer.nested(s.otherwise)
 
 
-def _return(writer: FunctionWriter, s: nodes.Return) -> None:
+def _return(writer: BodyWriter, s: nodes.Return) -> None:
     writer.piece.add("return;" if s.value is None else f"return {writer.text(s.value)};")
 
 
-def _assert(writer: FunctionWriter, s: nodes.Assert) -> None:
+def _assert(writer: BodyWriter, s: nodes.Assert) -> None:
     if writer.is_silent:
         return
     site = writer.module.site(SiteKind.ASSERT, s.span, s.text)
@@ -228,7 +226,7 @@ def _assert(writer: FunctionWriter, s: nodes.Assert) -> None:
     writer.piece.guarded(f"if (!({writer.text(s.condition)}))", report)
 
 
-def _print(writer: FunctionWriter, s: nodes.Print) -> None:
+def _print(writer: BodyWriter, s: nodes.Print) -> None:
     site = writer.module.print_site(s)
     words = [word for value in s.values for word in accumulate.words_of(writer, value)]
     start = writer.names.make("printed")

@@ -21,9 +21,8 @@ from shaderad.ir.types import (
     leaves,
     word_bytes,
 )
-from shaderad.lower.write.accumulate import widened
 from shaderad.lower.write.arrays import load_width
-from shaderad.lower.write.text import Piece
+from shaderad.lower.write.text import Piece, widened
 from shaderad.rules.composing import named_parts
 
 if TYPE_CHECKING:

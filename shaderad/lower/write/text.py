@@ -10,6 +10,8 @@ import numpy as np
 from shaderad.diagnostics import Span
 from shaderad.ir.pointers import without_targets
 from shaderad.ir.types import (
+    FLOAT,
+    HALF,
     Kind,
     LocalArray,
     Matrix,
@@ -20,6 +22,8 @@ from shaderad.ir.types import (
     Type,
     Vector,
     Void,
+    scalar_of,
+    with_scalar,
 )
 from shaderad.lower.write.names import MODIFIERS, IdentifierScope, member_names
 
@@ -164,3 +168,12 @@ def literal(value: float | int | bool, t: Scalar) -> str:
         return f"{float(value)!r}lf"
     shortest = repr(float(str(np.float32(value))))
     return f"half({shortest})" if t.kind is Kind.HALF else shortest
+
+
+def widened(t: Type) -> Type:
+    """The storage type of a summed gradient of type `t`: half becomes float."""
+    if isinstance(t, LocalArray):
+        return LocalArray(widened(t.element), t.count)
+    if isinstance(t, Struct):
+        return Struct(t.name, tuple((n, widened(f)) for n, f in t.fields))
+    return with_scalar(t, FLOAT) if scalar_of(t) == HALF else t

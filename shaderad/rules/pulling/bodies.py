@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from shaderad.bodies.liveness import live_before, without_dead
 from shaderad.bodies.structured import structured
@@ -24,12 +23,10 @@ from shaderad.ir.walk import (
 )
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
+from shaderad.rules.derivatives import CalledAdjoints
 from shaderad.rules.nodes import Adjoint, InOut, Pushed, PushedKernel, Split
 from shaderad.rules.pulling.names import activity
 from shaderad.rules.pulling.sweeps import Sweeps
-
-if TYPE_CHECKING:
-    from shaderad.rules.pulling.functions import Adjoints
 
 MEMORY = 16384
 """Bytes per thread for the saved states of loops."""
@@ -37,7 +34,7 @@ _SHARES = (MEMORY, MEMORY // 4, MEMORY // 16, MEMORY // 64, 0)
 """Bytes for the states of one loop, in the order of attempts; with 0, one state is saved."""
 
 
-def pull_function(adjoints: Adjoints, f: Function, wanted: frozenset[int]) -> Adjoint:
+def pull_function(adjoints: CalledAdjoints, f: Function, wanted: frozenset[int]) -> Adjoint:
     """The adjoint of a function without user-defined derivatives.
 
     Raises:
@@ -46,7 +43,7 @@ def pull_function(adjoints: Adjoints, f: Function, wanted: frozenset[int]) -> Ad
     return _adjoint(f"{f.name}_bwd", f, _pulling(adjoints, f, wanted))
 
 
-def split_function(adjoints: Adjoints, f: Function, wanted: frozenset[int]) -> Split:
+def split_function(adjoints: CalledAdjoints, f: Function, wanted: frozenset[int]) -> Split:
     """The adjoint as two functions: the forward sweep, and the reverse sweep."""
     pulled, statements = _fitting(f, _pulling(adjoints, f, wanted))
     start = pulled.back
@@ -67,7 +64,9 @@ def split_function(adjoints: Adjoints, f: Function, wanted: frozenset[int]) -> S
     return Split(keeping(pulled.result), keeping(), adjoint, kept)
 
 
-def _pulling(adjoints: Adjoints, f: Function, wanted: frozenset[int]) -> Callable[[int], _Pulled]:
+def _pulling(
+    adjoints: CalledAdjoints, f: Function, wanted: frozenset[int]
+) -> Callable[[int], _Pulled]:
     types = {**f.local_types, **{p.name: p.type for p in f.parameters}}
     plain = structured(f.body, f.result, types)
 
@@ -94,7 +93,7 @@ def _pulling(adjoints: Adjoints, f: Function, wanted: frozenset[int]) -> Callabl
 
 
 def pull_kernel_body(
-    adjoints: Adjoints,
+    adjoints: CalledAdjoints,
     kernel: Kernel,
     body: tuple[Stmt, ...],
     types: Mapping[str, Type],

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from shaderad.bodies.structured import structured
 from shaderad.diagnostics import error
@@ -30,13 +29,11 @@ from shaderad.ir.walk import (
 )
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
+from shaderad.rules.derivatives import Derivatives
 from shaderad.rules.nodes import Adjoint, InOut, Split
 from shaderad.rules.pairs import DERIVATIVE, plain_type
 from shaderad.rules.pulling.bodies import pull_function, split_function
 from shaderad.rules.pulling.cotangents import add_to
-
-if TYPE_CHECKING:
-    from shaderad.rules.transforms import Transforms
 
 
 @dataclass
@@ -47,7 +44,7 @@ class Adjoints:
     """Arrays whose gradients are wanted."""
     seeds: frozenset[str]
     """Written arrays that have cotangents."""
-    derivatives: Transforms
+    derivatives: Derivatives
     adds: bool = True
     """True if user-defined derivatives add to the gradients of arrays."""
     _adjoints: dict[tuple[Function, frozenset[int]], Adjoint] = field(

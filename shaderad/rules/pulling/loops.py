@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from shaderad.bodies.loops import trip_count
 from shaderad.ir import nodes, ops
@@ -23,10 +22,8 @@ from shaderad.ir.types import INT, LocalArray, Type, memory_of
 from shaderad.ir.walk import map_children, map_statement, statements
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
+from shaderad.rules.derivatives import CalledAdjoints
 from shaderad.rules.nodes import Leap, ReverseFor
-
-if TYPE_CHECKING:
-    from shaderad.rules.pulling.functions import Adjoints
 
 NO_RESULTS: Mapping[int, list[State]] = {}
 _CHECKPOINTS = 16
@@ -51,7 +48,7 @@ class Repeated:
     def __init__(
         self,
         body: Body,
-        adjoints: Adjoints,
+        adjoints: CalledAdjoints,
         names: Mapping[str, str],
         loop: nodes.For | nodes.While,
         before: Mapping[str, str],

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Function, Stmt
@@ -16,6 +15,7 @@ from shaderad.ir.types import VOID, Type, is_differentiable, memory_of
 from shaderad.ir.walk import indices, map_indices
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body, Shared, is_cheap
+from shaderad.rules.derivatives import CalledAdjoints
 from shaderad.rules.expressions import in_order
 from shaderad.rules.nodes import Adjoint, Pull, Split
 from shaderad.rules.pulling.cotangents import (
@@ -29,10 +29,6 @@ from shaderad.rules.pulling.cotangents import (
 )
 from shaderad.rules.pulling.names import VersionedNames
 
-if TYPE_CHECKING:
-    from shaderad.rules.pulling.functions import Adjoints
-
-
 Back = Callable[[Expr], Expr]
 """Rewrites an expression of the forward sweep for the reverse sweep."""
 
@@ -42,7 +38,7 @@ class ValueSweeps:
 
     def __init__(
         self,
-        adjoints: Adjoints,
+        adjoints: CalledAdjoints,
         body: Body,
         types: Mapping[str, Type],
         active: Iterable[str],

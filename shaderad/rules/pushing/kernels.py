@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from shaderad.diagnostics import error
 from shaderad.ir import nodes
@@ -26,16 +25,14 @@ from shaderad.ir.types import Access, BufferType, Tuple, is_differentiable
 from shaderad.ir.walk import made_name, reachable, reads, writes, writes_to
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
+from shaderad.rules.derivatives import Derivatives
 from shaderad.rules.nodes import Pushed, PushedKernel, primal_name
 from shaderad.rules.pairs import DERIVATIVE
 from shaderad.rules.pushing.bodies import BodyPusher
 
-if TYPE_CHECKING:
-    from shaderad.rules.transforms import Transforms
-
 
 def push_kernel(
-    kernel: Kernel, given: frozenset[str], derivatives: Transforms, *, is_first: bool = False
+    kernel: Kernel, given: frozenset[str], derivatives: Derivatives, *, is_first: bool = False
 ) -> PushedKernel:
     """`kernel` with tangents of the inputs `given`.
 
@@ -116,7 +113,7 @@ class PushedFunctions:
     """Buffers of the kernel -> their tangent buffers."""
     extremes: frozenset[str]
     """The Min and Max arrays in `dots`."""
-    derivatives: Transforms
+    derivatives: Derivatives
     is_first: bool = False
     """True for first derivatives, which may use a user-defined derivative that is not checked."""
     read_together: frozenset[str] = frozenset()

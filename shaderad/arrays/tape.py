@@ -8,19 +8,18 @@ backward is the vjp and one walk forward the jvp.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from shaderad.diagnostics import error
-from shaderad.execute.convert import in_form, in_form_of, summed
 from shaderad.ir import types
 
 if TYPE_CHECKING:
     from shaderad.arrays.arrays import Array
-    from shaderad.execute.launch import Launch
+    from shaderad.ir.nodes import Kernel
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,6 +44,11 @@ class Step(Protocol):
     def operands(self) -> list[Array]: ...
     @property
     def results(self) -> list[Array]: ...
+    @property
+    def kernels(self) -> Sequence[Kernel]:
+        """The kernels that ran in it."""
+        ...
+
     def pull(self, cotangents: Values, wanted: set[int]) -> None:
         """Adds what the cotangents of `results` say to those of the operands in `wanted`."""
         ...
@@ -57,7 +61,12 @@ class Step(Protocol):
 class Values:
     """A cotangent or tangent for each array that has one; those of one array are summed."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, in_form_of: Callable[[Array, Array], Array], summed: Callable[[Array, Array], Array]
+    ) -> None:
+        # in_form_of: a value in the form of an array; summed: the sum of two of one form.
+        self._in_form_of = in_form_of
+        self._summed = summed
         self._by_array: dict[int, Array] = {}
 
     def of(self, array: Array) -> Array | None:
@@ -65,9 +74,9 @@ class Values:
 
     def add(self, array: Array, value: Array) -> None:
         """Adds `value`, in the form of `array`, to what `array` has."""
-        value = in_form_of(value, array)
+        value = self._in_form_of(value, array)
         known = self._by_array.get(id(array))
-        self._by_array[id(array)] = value if known is None else summed(known, value)
+        self._by_array[id(array)] = value if known is None else self._summed(known, value)
 
 
 @dataclass(eq=False)
@@ -155,84 +164,6 @@ def trace_of(arrays: Iterable[Array]) -> Trace | None:
     return found
 
 
-def launched(launch: Launch) -> None:
-    """Runs a launch, or lets a trace record it."""
-    trace = trace_of(launch.sources.values())
-    if trace is None:
-        launch.run()
-        return
-    trace.record(LaunchStep(launch))
-    traced = (name for name, array in launch.sources.items() if array.trace is trace)
-    start(launch, trace.when, traced)
-
-
-def start(launch: Launch, when: When, names: Iterable[str]) -> None:
-    """Runs a launch, or leaves it to its gradients or to who looks at its results.
-
-    Args:
-        launch: What runs.
-        when: When it does.
-        names: The arrays and uniforms by which it is differentiated, as far as they hold floats.
-    """
-    launch.is_joined = when is When.WITH_GRADIENTS
-    if when is not When.NOW:
-        launch.expected = launch.facts.differentiable.intersection(names)
-    if when in (When.NOW, When.BEFORE_PULLBACK) or launch.is_needed:
-        launch.run()
-
-
-@dataclass(eq=False)
-class LaunchStep:
-    """A kernel call."""
-
-    launch: Launch
-
-    @property
-    def operands(self) -> list[Array]:
-        return list(self.launch.sources.values())
-
-    @property
-    def results(self) -> list[Array]:
-        return list(self.launch.outputs.values())
-
-    def pull(self, cotangents: Values, wanted: set[int]) -> None:
-        launch, names = self.launch, self._names(wanted)
-        if not names or not any(cotangents.of(one) is not None for one in self.results):
-            return
-        for name, gradient in launch.backward(names, self._given(cotangents)).items():
-            cotangents.add(launch.sources[name], gradient)
-
-    def push(self, tangents: Values) -> None:
-        launch = self.launch
-        for name, tangent in launch.forward(self._tangents(tangents)).items():
-            tangents.add(launch.outputs[name], tangent)
-
-    def _names(self, wanted: set[int]) -> frozenset[str]:
-        """The arguments whose gradients are asked for."""
-        launch = self.launch
-        return frozenset(
-            name
-            for name in launch.facts.differentiable
-            if name in launch.sources and id(launch.sources[name]) in wanted
-        )
-
-    def _given(self, cotangents: Values) -> dict[str, Array]:
-        by_name = {name: cotangents.of(x) for name, x in self.launch.outputs.items()}
-        return {name: bar for name, bar in by_name.items() if bar is not None}
-
-    def _tangents(self, tangents: Values) -> dict[str, Array]:
-        """Tangents of the arguments, in the types and shapes that the kernel has for them."""
-        launch = self.launch
-        given: dict[str, Array] = {}
-        for name in launch.facts.differentiable:
-            tangent = tangents.of(launch.sources[name]) if name in launch.sources else None
-            if tangent is not None:
-                seen = launch.inputs.get(name)
-                shape = () if seen is None else seen.shape
-                given[name] = tangent.viewed(launch.facts.element_types[name], shape)
-        return given
-
-
 @dataclass(eq=False)
 class ViewStep:
     """A slice or reshape that shares the bytes of its operand."""
@@ -252,6 +183,10 @@ class ViewStep:
     def results(self) -> list[Array]:
         return [self.result]
 
+    @property
+    def kernels(self) -> Sequence[Kernel]:
+        return ()
+
     def pull(self, cotangents: Values, wanted: set[int]) -> None:
         cotangent = cotangents.of(self.result)
         if cotangent is not None and id(self.operand) in wanted:
@@ -263,18 +198,21 @@ class ViewStep:
             tangents.add(self.result, self.push_forward(tangent))
 
 
-def recorded_form(x: Array, element: types.Type, shape: tuple[int, ...]) -> Array:
-    """`x` as `shape` elements of another type, which a trace follows."""
-    if (x.element, x.shape) == (element, shape):
-        return x
-    found = in_form(x, element, shape)
-    trace = trace_of([x])
-    if trace is not None:
-        step = ViewStep(
-            x,
-            found,
-            lambda bar: in_form(bar, x.element, x.shape),
-            lambda dot: in_form(dot, element, shape),
-        )
-        trace.record(step)
-    return found
+def recorded_view(
+    source: Array,
+    view: Array,
+    pull_back: Callable[[Array], Array],
+    push_forward: Callable[[Array], Array],
+) -> Array:
+    """`view`, an array made from the bytes of `source`, which a trace of `source` follows.
+
+    Args:
+        source: The array.
+        view: What was made from it.
+        pull_back: Cotangent of `view` -> cotangent of `source`.
+        push_forward: Tangent of `source` -> tangent of `view`.
+    """
+    trace = trace_of([source])
+    if trace is not None and view is not source:
+        trace.record(ViewStep(source, view, pull_back, push_forward))
+    return view

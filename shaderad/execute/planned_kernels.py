@@ -1,0 +1,39 @@
+"""Kernels whose plans were made before they are launched: what a launch asks of them.
+
+Apart from prebuilt.py, so that whoever calls kernels of Python need not wait for what reads builds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from shaderad.ir.nodes import Kernel
+
+if TYPE_CHECKING:
+    from shaderad.device.devices import Device
+    from shaderad.device.stages import Choice, Stage
+    from shaderad.execute.schedule import LaunchPlan
+    from shaderad.lower.bindings import Mode
+
+
+class PlannedKernel(Kernel, ABC):
+    """A kernel with a plan for each mode, in place of a body."""
+
+    @abstractmethod
+    def check(self, choice: Choice) -> None:
+        """Raises where the plans were not made for what a launch asks for."""
+
+    @abstractmethod
+    def planned(self, mode: Mode, device: Device) -> tuple[LaunchPlan, list[Stage]]:
+        """The plan of a mode, and its programs on a device."""
+
+    @abstractmethod
+    def used(self) -> AbstractContextManager[None]:
+        """Blames the folder of the kernel for what goes wrong on a device."""
+
+
+def used(kernel: Kernel) -> AbstractContextManager[None]:
+    """Blames the folder of `kernel`, where it is from one, for what goes wrong on a device."""
+    return kernel.used() if isinstance(kernel, PlannedKernel) else nullcontext()
