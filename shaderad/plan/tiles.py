@@ -108,7 +108,7 @@ def _shared_or_columns(x: Value, is_stored: IsStored) -> dict[int, int]:
 
 
 def _absent(names: set[str], reads: Sequence[frozenset[str]]) -> set[str]:
-    """Those of `names` that some read does not depend on."""
+    """Members of `names` that some read does not depend on."""
     return {name for name in names if any(name not in used for used in reads)}
 
 
