@@ -191,7 +191,7 @@ def _common(paths: Iterable[Path]) -> Path:
 def may_report(e: Expr) -> bool:
     """True if the value of this node, apart from its operands, can go wrong at run time."""
     if isinstance(e, nodes.Element):
-        return not isinstance(e.index, nodes.Const)
+        return not isinstance(e.index, nodes.Const | nodes.KnownNumber)
     if isinstance(e, nodes.Apply) and e.op in (ops.FLOOR_DIV, ops.MOD):
         return is_integer(e.type) and not _is_positive(e.args[1])
     if isinstance(e, nodes.Call):

@@ -9,15 +9,15 @@ would keep few threads busy, sums are cut into parts, which a second kernel adds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, product
 
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.nodes import Assign, Expr, If, Stmt, Store
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import BOOL, INT, Access, Scalar, is_bool
+from shaderad.ir.types import INT, Access, LocalArray, Scalar, is_bool
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
 from shaderad.plan.positions import Indices, Position, Positions, add, constant, number, times
@@ -37,7 +37,7 @@ MOST_PARTS = 256
 """A thread adds them one after the other."""
 BLOCK = 64
 """Elements that are added to 0 before their sum is added to the others."""
-_FIRST, _STEP, _PART, _TOTAL, _RESULT = "first", "step", "part", "total", "y0"
+_FIRST, _STEP, _PART, _SUMS, _TOTAL, _RESULT = "first", "step", "part", "sums", "total", "y0"
 
 
 class _NotShared(Exception):
@@ -126,16 +126,6 @@ def _cost(element: Expr) -> int:
     return cost
 
 
-@dataclass(frozen=True)
-class _Step:
-    """One position of a tile along an axis."""
-
-    at: Position
-    """The index; that of the last result, if this one is not there."""
-    is_there: Expr | None = None
-    """False beyond the last result; `None` if it is always there."""
-
-
 class _Tiles:
     def __init__(
         self,
@@ -189,47 +179,77 @@ class _Tiles:
         part, *tile = writer.own
         body: list[Stmt] = []
         along = [self._along(writer, axis, at, body) for axis, at in enumerate(tile)]
-        places = [tuple(step.at for step in steps) for steps in product(*along)]
-        sum_of = {at: c.variable(f"sum{k}", self._x.element) for k, at in enumerate(places)}
-        writer.local_types |= {total.name: total.type for total in sum_of.values()}
-        body += map(_zeroed, sum_of.values())
-        body.append(self._loop(writer, part, sum_of))
+        places = [*product(*along)]
+        sums = c.variable(_SUMS, LocalArray(self._x.element, len(places)))
+        writer.local_types[sums.name] = sums.type
+        body.append(Assign(name=sums.name, value=nodes.Zero(type=sums.type)))
+        body.append(self._loop(writer, part, places, sums))
+        return [*body, self._stores(writer, part, tile, sums)]
 
-        def store_part(at: Indices) -> list[Stmt]:
-            return [_store(_PART, writer.indices_in(self._parts, (part, *at)), sum_of[at])]
+    def _along(self, writer: Writer, axis: int, tile: Position, body: list[Stmt]) -> list[Position]:
+        """The positions of a tile along one axis, the last result in place of those beyond it.
 
-        def store(at: Indices) -> list[Stmt]:
-            total = sum_of[at]
-            written = self._finished(writer, at, total, f"{total.name}_")
-            indices = writer.indices_in(self._result, at)
-            return [*written.body, _store(_RESULT, indices, written.values[0])]
-
-        are_several = c.apply(ops.GT, writer.positions.size(self._part_count), c.whole(1))
-        then, otherwise = (tuple(_stores(along, (), each)) for each in (store_part, store))
-        return [*body, If(condition=are_several, then=then, otherwise=otherwise)]
-
-    def _along(self, writer: Writer, axis: int, tile: Position, body: list[Stmt]) -> list[_Step]:
-        """The positions of a tile along one axis, whose indices `body` computes."""
+        `body` computes them.
+        """
         positions, extent = writer.positions, self._x.shape[axis]
-        size = self._size_by_axis.get(axis, 1)
-        steps = [_Step(tile)]
-        for k in range(1, size):
+        last = positions.expr(constant(sizes.subtract(extent, 1)))
+        along = [tile]
+        for k in range(1, self._size_by_axis.get(axis, 1)):
             at = add(tile, constant(sizes.multiply(k, self._tiles[axis])))
-            if isinstance(extent, int) and extent % size == 0:
-                steps.append(_Step(at))
-                continue
-            last = positions.expr(constant(sizes.subtract(extent, 1)))
-            index = c.variable(f"at{axis}_{k}", INT)
-            is_there = c.variable(f"has{axis}_{k}", BOOL)
-            writer.local_types |= {index.name: INT, is_there.name: BOOL}
-            is_inside = c.apply(ops.LE, positions.expr(at), last)
-            body.append(Assign(name=is_there.name, value=is_inside))
-            clamped = c.select(is_there, positions.expr(at), last)
-            body.append(Assign(name=index.name, value=clamped))
-            steps.append(_Step(positions.of(index), is_there))
-        return steps
+            if not self._is_whole(axis):
+                index = c.variable(f"at{axis}_{k}", INT)
+                writer.local_types[index.name] = INT
+                clamped = c.apply(ops.MIN, positions.expr(at), last)
+                body.append(Assign(name=index.name, value=clamped))
+                at = positions.of(index)
+            along.append(at)
+        return along
 
-    def _loop(self, writer: Writer, part: Position, sum_of: Mapping[Indices, nodes.Var]) -> Stmt:
+    def _is_whole(self, axis: int) -> bool:
+        """True if all tiles lie inside of the results along `axis`, whatever their sizes."""
+        extent = self._x.shape[axis]
+        return isinstance(extent, int) and extent % self._size_by_axis.get(axis, 1) == 0
+
+    def _stores(
+        self, writer: Writer, part: Position, tile: Sequence[Position], sums: nodes.Var
+    ) -> Stmt:
+        """Stores the sums, or what becomes of them, in loops over the tile."""
+        positions = writer.positions
+        at, number, tests = [*tile], Position(), list[Expr]()
+        steps = {axis: c.variable(f"step{axis}", INT) for axis in self._size_by_axis}
+        for axis, step in steps.items():
+            base = positions.of(step)
+            at[axis] = add(tile[axis], times(base, self._tiles[axis]))
+            number = add(times(number, self._size_by_axis[axis]), base)
+            if not self._is_whole(axis):
+                extent = positions.size(self._x.shape[axis])
+                tests.append(c.apply(ops.LT, positions.expr(at[axis]), extent))
+        index = nodes.KnownNumber(type=INT, number=positions.expr(number), is_inside=True)
+        total = c.variable(_TOTAL, self._x.element)
+        writer.local_types |= {v.name: v.type for v in (*steps.values(), total)}
+        written = self._finished(writer, tuple(at), total, "t_")
+        are_several = c.apply(ops.GT, positions.size(self._part_count), c.whole(1))
+        of_part = writer.indices_in(self._parts, (part, *at))
+        stored = writer.indices_in(self._result, tuple(at))
+        element = nodes.Element(type=total.type, value=sums, index=index)
+        choice = If(
+            condition=are_several,
+            then=(_store(_PART, of_part, total),),
+            otherwise=(*written.body, _store(_RESULT, stored, written.values[0])),
+        )
+        body: list[Stmt] = [Assign(name=total.name, value=element), choice]
+        for test in tests:
+            body = [If(condition=test, then=tuple(body), otherwise=())]
+        for axis, step in reversed(steps.items()):
+            size = c.whole(self._size_by_axis[axis])
+            body = [nodes.For(variable=step.name, start=c.whole(0), stop=size, step=c.whole(1),
+                              body=tuple(body))]  # fmt: skip
+        (loop,) = body
+        return loop
+
+    def _loop(
+        self, writer: Writer, part: Position, places: Sequence[Indices], sums: nodes.Var
+    ) -> Stmt:
         """Adds the elements of one part to the sums."""
         positions = writer.positions
         length = sizes.divide_up(self._count, self._part_count)
@@ -238,16 +258,19 @@ class _Tiles:
         stop = c.apply(ops.MIN, end, positions.size(self._count))
         first, step = c.variable(_FIRST, INT), c.variable(_STEP, INT)
         last = c.apply(ops.MIN, c.apply(ops.ADD, first, c.whole(BLOCK)), stop)
-        elements = [writer.values([self._x], (*at, positions.of(step)))[0] for at in sum_of]
+        elements = [writer.values([self._x], (*at, positions.of(step)))[0] for at in places]
         written = writer.written(elements)
-        totals = [*sum_of.values()]
-        blocks = [c.variable(f"block{k}", total.type) for k, total in enumerate(totals)]
+        blocks = [c.variable(f"block{k}", self._x.element) for k in range(len(places))]
         writer.local_types |= {name.name: name.type for name in (first, step, *blocks)}
         adds = tuple(map(_plus, blocks, written.values))
         inner = nodes.For(
             variable=_STEP, start=first, stop=last, step=c.whole(1), body=(*written.body, *adds)
         )
-        body = (*map(_zeroed, blocks), inner, *map(_plus, totals, blocks))
+        body = (
+            *map(_zeroed, blocks),
+            inner,
+            *(_summed(sums, k, block) for k, block in enumerate(blocks)),
+        )
         return nodes.For(variable=_FIRST, start=start, stop=stop, step=c.whole(BLOCK), body=body)
 
     # -- the sum of the parts --------------------------------------------------------------
@@ -285,20 +308,13 @@ def _plus(total: nodes.Var, value: Expr) -> Stmt:
     return Assign(name=total.name, value=c.apply(ops.ADD, total, value))
 
 
+def _summed(sums: nodes.Var, number: int, block: nodes.Var) -> Stmt:
+    """Adds a block to the sum with this number."""
+    index = c.whole(number)
+    total = nodes.Element(type=block.type, value=sums, index=index)
+    value = c.apply(ops.ADD, total, block)
+    return Assign(name=sums.name, path=(nodes.ElementStep(index=index),), value=value)
+
+
 def _store(buffer: str, indices: tuple[Expr, ...], value: Expr) -> Stmt:
     return Store(buffer=buffer, indices=indices, value=value, is_unique=True)
-
-
-def _stores(
-    along: Sequence[Sequence[_Step]], at: Indices, store: Callable[[Indices], list[Stmt]]
-) -> Iterator[Stmt]:
-    """`store` for each place of a tile that is there, axis by axis."""
-    if len(at) == len(along):
-        yield from store(at)
-        return
-    for step in along[len(at)]:
-        inner = _stores(along, (*at, step.at), store)
-        if step.is_there is None:
-            yield from inner
-        else:
-            yield If(condition=step.is_there, then=tuple(inner), otherwise=())
