@@ -397,4 +397,10 @@ MESSAGES: dict[str, Message] = {
         "axis `{letter}` of `{spec}` has the extents {left} and {right}",
         help="axes of one letter have one extent, or 1 where an array is repeated",
     ),
+    "SR0388": _shape(
+        "`where` takes a condition and two values",
+        label="found {count:argument|arguments}",
+        help="write `sad.where(x > 0.0, x, 0.0)`; `sad.compact(x, mask)` selects elements, and "
+        "`sad.compact(sad.iota(n), mask)` the positions where a mask holds",
+    ),
 }

@@ -7,11 +7,12 @@ Python number takes the type of what it meets, a scalar spreads over a vector.
 from __future__ import annotations
 
 import ast
+import functools
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from shaderad.arrays.arrays import Array, vector_of
 from shaderad.arrays.dtypes import element_type
@@ -53,6 +54,9 @@ from shaderad.trace.primitives import (
 from shaderad.trace.traced import TracedArray
 
 __all__ = ["cast", "where"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _ARITHMETIC: dict[str, type[ast.operator]] = {
     "add": ast.Add,
@@ -113,7 +117,20 @@ def primitive(op: ops.Op, *operands: Any) -> TracedArray:
     return _by_element(lambda span, of: math_functions.primitive(op, tuple(of), span), *operands)
 
 
+def _takes_two_values(choose: Callable[P, R]) -> Callable[P, R]:
+    """`choose`, with an error of its own where it gets no values."""
+
+    @functools.wraps(choose)
+    def checked(*args: P.args, **keywords: P.kwargs) -> R:
+        if len(args) + len(keywords) < 3:
+            raise error("SR0388", user_span(), count=len(args) + len(keywords))
+        return choose(*args, **keywords)
+
+    return checked
+
+
 @array_function
+@_takes_two_values
 def where(condition: Any, a: Any, b: Any) -> Array:
     """``a`` where the condition holds, else ``b``.
 
@@ -124,7 +141,7 @@ def where(condition: Any, a: Any, b: Any) -> Array:
 
     Raises:
         LanguageError: SR0303, where `a` and `b` have different types, SR0305 for another condition.
-        ShapeError: SR0379, where the shapes do not broadcast.
+        ShapeError: SR0379, where the shapes do not broadcast, SR0388 without the two values.
 
     Differentiable in `a` and `b`: the cotangent goes to the one that is taken. The other one gets
     exactly 0, also where its own derivative is infinite or NaN (docs/conventions.md, "Zero wins").

@@ -51,6 +51,16 @@ def test_where_chooses_by_element() -> None:
     np.testing.assert_array_equal(found, np.where(X > 0, X, 0))
 
 
+@pytest.mark.gpu
+def test_where_without_values_says_what_selects(device: sad.Device) -> None:
+    with pytest.raises(sad.ShapeError, match="a condition and two values") as raised:
+        sad.where([True, False])  # pyright: ignore[reportCallIssue]
+    assert raised.value.code == "SR0388"
+    assert "`sad.compact(x, mask)`" in raised.value.help
+    found = sad.where(condition=np.array([True, False]), a=1.0, b=2.0)
+    np.testing.assert_array_equal(found.numpy(), [1.0, 2.0])
+
+
 def test_casts_follow_the_kernel_language() -> None:
     np.testing.assert_array_equal(run(lambda x: sad.cast(x, int), X), X.astype(int))
     assert run(lambda k: sad.cast(k, float), K).dtype.kind == "f"
@@ -75,6 +85,9 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x, k: x / 0, "SR0314"),
     (lambda x, k: x + x[:, :2], "SR0379"),
     (lambda x, k: sad.where(x, x, x), "SR0305"),
+    (lambda x, k: sad.where(x > 0.0), "SR0388"),  # pyright: ignore[reportCallIssue]
+    (lambda x, k: sad.where(x > 0.0, 1.0), "SR0388"),  # pyright: ignore[reportCallIssue]
+    (lambda x, k: sad.where(condition=x > 0.0, a=1.0), "SR0388"),  # pyright: ignore[reportCallIssue]
     (lambda x, k: sad.cast(x, float3).w, "SR0290"),
     (lambda x, k: bool(x[0, 0] > 0.0), "SR0321"),
     (lambda x, k: x.numpy(), "SR0321"),
