@@ -97,8 +97,6 @@ _INSTEAD: dict[str, str] = {
     "cross_entropy nll_loss": "write it with `sad.exp`, `sad.log` and `sad.sum`",
     "inner vdot": "write `sad.sum(a * b)`",
     "outer": "write `a[:, None] * b[None, :]`",
-    "linspace": "write `start + (stop - start) / (n - 1) * sad.iota(n)`",
-    "arange": "write `sad.iota(n)`, or `start + step * sad.iota(n)`",
     "meshgrid mgrid": "write `sad.iota(n)[:, None]` and `sad.iota(n)[None, :]`: they broadcast",
     "ones ones_like": "write `sad.full(x.shape, 1.0)`",
     "zeros_like empty empty_like": "write `sad.zeros(x.shape)`",
@@ -108,11 +106,8 @@ _INSTEAD: dict[str, str] = {
     "indices": "write `sad.iota(len(x))`",
     "zip unzip": "functions of arrays take several: `sad.map(f, x, y)`",
     "reduce_comm": "write `sad.reduce(op, x)`",
-    "eye": "write `sad.where(sad.iota(n)[:, None] == sad.iota(n), 1.0, 0.0)`",
-    "cumprod": "write `sad.scan(sad.mul, x)`",
     "cummax": "write `sad.scan(sad.max, x)`",
     "cummin": "write `sad.scan(sad.min, x)`",
-    "diff": "write `x[1:] - x[:-1]`",
     "var": "write `sad.mean((x - sad.mean(x)) * (x - sad.mean(x)))`",
     "std": "write `sad.sqrt(sad.mean((x - sad.mean(x)) * (x - sad.mean(x))))`",
     "squeeze unsqueeze expand_dims newaxis": (
@@ -126,7 +121,7 @@ _INSTEAD: dict[str, str] = {
     "split chunk": "write slices: `x[:n]`, `x[n:]`",
     "tile repeat expand": "write `sad.broadcast_to(x[:, None], (n, count))`, and `sad.reshape` it",
     "pad": "write `sad.concatenate([sad.zeros(1), x, sad.zeros(1)])`",
-    "take index_select take_along_axis": "write `x[index]`",
+    "take index_select": "write `x[index]`",
     "nonzero masked_select compress filter partition": "write `sad.compact(x, mask)`",
     "index_add segment_sum scatter_reduce bincount hist reduce_by_index": (
         "write `sad.scatter_add(base, index, values)`, or `sad.segment_reduce` for other operators"
@@ -198,7 +193,7 @@ LIBRARIES = {
     "Futhark": "replicate tabulate indices zip unzip filter partition reduce_comm reduce_by_index "
     "hist flatten unflatten concat f32 f64 f16 i32 u32 i64",
     "PyTorch": "Tensor tensor from_numpy nn relu sigmoid softmax mse_loss cat unsqueeze "
-    "permute flip take cumprod arange linspace eye index_add masked_select "
+    "permute flip take index_add masked_select "
     "norm no_grad autograd jacrev vmap compile manual_seed rand randn",
 }
 """The names of each library, for the documentation."""

@@ -403,4 +403,9 @@ MESSAGES: dict[str, Message] = {
         help="write `sad.where(x > 0.0, x, 0.0)`; `sad.compact(x, mask)` selects elements, and "
         "`sad.compact(sad.iota(n), mask)` the positions where a mask holds",
     ),
+    "SR0389": _shape(
+        "an index array of shape {found} for an array of shape {shape}",
+        help="give the index an axis for each of the array, such as by `index[:, None]`; or write "
+        "`x[index]`, which reads whole rows",
+    ),
 }

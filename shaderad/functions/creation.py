@@ -1,19 +1,27 @@
-"""Arrays of nothing but a shape: `iota`, `full`, `zeros`."""
+"""Arrays of a shape or of numbers: `iota`, `arange`, `linspace`, `full`, `zeros`, `eye`."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, cast
 
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.dtypes import element_type
-from shaderad.arrays.traced_sizes import shape_of
+from shaderad.arrays.traced_sizes import TracedSize, shape_of, shown, size_of, size_or_none
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import as_element
+from shaderad.functions.elements import as_element, as_floats, binary, cast_to
+from shaderad.functions.layout import diagonal_test
+from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import ArrayType
+from shaderad.ir.sizes import Size
+from shaderad.ir.types import FLOAT, scalar_of
 from shaderad.rules.arrays import building as b
-from shaderad.trace.primitives import made, spread
+from shaderad.trace.primitives import as_number, made, size_array, spread
+from shaderad.trace.traced import TracedArray, tracing
 
-__all__ = ["full", "iota", "zeros"]
+__all__ = ["arange", "eye", "full", "iota", "linspace", "zeros"]
 
 
 @array_function
@@ -31,6 +39,114 @@ def iota(n: Any) -> Array:
     """
     shape = shape_of(n, "n")
     return made(b.iota(shape, len(shape) - 1), ())
+
+
+@array_function
+def arange(start: Any, stop: Any = None, step: Any = 1) -> Array:
+    """Numbers from `start` to before `stop`, as in NumPy.
+
+    ``start + k * step`` for k = 0, 1, .., ``ceil((stop - start) / step) - 1``
+
+    Args:
+        start: A number or a size; where `stop` is left out, that is `stop`, and `start` is 0.
+        stop: A number or a size.
+        step: A number but 0, which may be negative.
+
+    Returns:
+        Ints where all three are whole numbers, else floats, which carry no derivative.
+
+    Raises:
+        LanguageError: SR0312 for what is no finite number, for a size together with floats, and for
+            a step of 0; SR0320 for a step that is a size.
+        ShapeError: SR0371 for too many.
+    """
+    first, last = (0, start) if stop is None else (start, stop)
+    limits = [size_or_none(x) for x in (first, last, step)]
+    if None in limits:
+        limits = [_finite(x) for x in (first, last, step)]
+    begin, end, by = cast("list[Size | float]", limits)
+    if not isinstance(by, int | float):
+        TracedSize(by).refuse("the step of `arange`")
+    if by == 0:
+        raise error("SR0312", user_span(), name="arange", found="a step of 0",
+                    help="write the distance of neighbours")  # fmt: skip
+    if isinstance(begin, float) or isinstance(end, float) or isinstance(by, float):
+        count = max(math.ceil((cast("float", end) - cast("float", begin)) / by), 0)
+        position = cast_to(iota(size_of(count, "arange")), FLOAT)
+    else:
+        length = sizes.subtract(end, begin) if by > 0 else sizes.subtract(begin, end)
+        steps = sizes.divide_up(length, abs(by)) if tracing().is_positive(length) else 0
+        position = made(b.iota((size_of(shown(steps), "arange"),), 0), ())
+    offset = begin if isinstance(begin, int | float) else size_array(begin)
+    return binary("add", offset, binary("mul", by, position))
+
+
+def _finite(x: Any) -> float:
+    """A number of `arange` as a float.
+
+    Raises:
+        LanguageError: SR0312 for anything else, infinities and NaN.
+    """
+    number = as_number(x)
+    if number is None or not math.isfinite(number):
+        raise error("SR0312", user_span(), name="arange", found=f"`{x!r}`",
+                    help="give it finite numbers; with sizes, whole numbers")  # fmt: skip
+    return float(number)
+
+
+@array_function
+def linspace(start: Any, stop: Any, num: Any, endpoint: bool = True) -> Array:
+    """Numbers at equal distances from `start` to `stop`, as in NumPy.
+
+    ``(1 - t) * start + t * stop`` with ``t = k / (num - 1)`` for k = 0, 1, .., num - 1; without the
+    endpoint ``t = k / num``.
+
+    Args:
+        start: A number, or an array of numbers, vectors or matrices.
+        stop: Likewise; both broadcast.
+        num: How many: a number or a size.
+        endpoint: True if the last one is `stop`.
+
+    Returns:
+        Floats along a new first axis; both ends are exact.
+
+    Raises:
+        ShapeError: SR0370 for a `num` that is no whole number, SR0371 for a negative one, SR0379,
+            where the shapes do not broadcast.
+
+    Differentiable in `start` and `stop`, by the factors above.
+    """
+    count = size_of(num, "num")
+    ends = [x if as_number(x) is not None else as_floats(as_element(x)) for x in (start, stop)]
+    given = [x for x in ends if isinstance(x, TracedArray)]
+    scalar = next((scalar_of(x.element) for x in given), None) or FLOAT
+    rank = max((len(x.extents) for x in given), default=0)
+    intervals = sizes.maximum(sizes.subtract(count, 1) if endpoint else count, 1)
+    position = cast_to(made(b.iota((count, *(1,) * rank), 0), ()), scalar)
+    divisor = cast_to(size_array(intervals), scalar)
+    t = binary("divide", position, divisor)
+    return binary("add", binary("mul", binary("subtract", 1.0, t), ends[0]),
+                  binary("mul", t, ends[1]))  # fmt: skip
+
+
+@array_function
+def eye(n: Any, m: Any = None, k: Any = 0) -> Array:
+    """Ones on a diagonal, zeros elsewhere.
+
+    Args:
+        n: How many rows: a number or a size.
+        m: How many columns; as many as rows, if left out.
+        k: The diagonal, a whole number or a size: 0 is the main one, those above it count upward.
+
+    Returns:
+        Floats, which carry no derivative.
+
+    Raises:
+        ShapeError: SR0370 for what is no whole number, SR0371 for a negative `n` or `m`.
+    """
+    shape = (size_of(n, "n"), size_of(n if m is None else m, "m"))
+    on_diagonal = diagonal_test(ops.EQ, shape, k)
+    return cast_to(made(on_diagonal, ()), FLOAT)
 
 
 @array_function

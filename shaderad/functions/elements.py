@@ -27,6 +27,7 @@ from shaderad.ir.sizes import Shape
 from shaderad.ir.types import (
     DOUBLE,
     FLOAT,
+    FLOAT_KINDS,
     HALF,
     INT,
     Scalar,
@@ -195,6 +196,22 @@ def _converted(value: Expr, wanted: Type, span: Span) -> Expr:
     if value.type == found:  # a scalar for every component
         return nodes.Splat(type=wanted, value=_converted(value, scalar, span), span=span)
     raise conversions.mismatch(value, wanted, span)
+
+
+def as_floats(x: TracedArray) -> TracedArray:
+    """`x`, with floats in place of ints and bools."""
+    scalar = scalar_of(x.element)
+    is_float = scalar is None or scalar.kind in FLOAT_KINDS
+    return x if is_float else cast_to(x, with_scalar(x.element, FLOAT))
+
+
+def in_floats(compute: Callable[[TracedArray], TracedArray], x: Any) -> TracedArray:
+    """`compute` of `x` as floats; of halves in float, rounded once."""
+    operand = as_floats(as_element(x))
+    element = operand.element
+    if scalar_of(element) != HALF:
+        return compute(operand)
+    return cast_to(compute(cast_to(operand, with_scalar(element, FLOAT))), element)
 
 
 def detach(x: Any) -> TracedArray:

@@ -1,4 +1,6 @@
-"""Reads and writes by index arrays: `gather`, `scatter`, `scatter_add`, `compact`."""
+"""Reads and writes by index arrays: `gather`, `take_along_axis`, `scatter`,
+`scatter_add`, `compact`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import as_array, cast_to, conform
+from shaderad.functions.layout import moved_axis
 from shaderad.functions.reductions import sum_of
 from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import Value
@@ -18,6 +21,7 @@ from shaderad.ir.types import BOOL, FLOAT_KINDS, INT, INTEGER_KINDS, UINT, scala
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import (
+    axis_of,
     broadcast_shapes,
     common_batch,
     known_shape,
@@ -28,7 +32,7 @@ from shaderad.trace.primitives import (
 )
 from shaderad.trace.traced import TracedArray, tracing
 
-__all__ = ["compact", "gather", "scatter", "scatter_add"]
+__all__ = ["compact", "gather", "scatter", "scatter_add", "take_along_axis"]
 
 
 @array_function
@@ -74,6 +78,45 @@ def gathered(x: TracedArray, index: Sequence[Any], *, is_reported: bool) -> Trac
         at = [*(b.iota((*batch, *shape), k) for k in range(len(batch))), *at]
     node = arrays.Gather(operands=(source, *at), is_reported=is_reported, span=user_span())
     return made(node.result, batch)
+
+
+@array_function
+def take_along_axis(x: Any, index: Any, axis: int = -1) -> Array:
+    """The elements at positions along an axis, each row by positions of its own.
+
+    ``result[.., j] = x[.., index[.., j]]``, as in NumPy; ``take_along_axis(x, argsort(x))`` is
+    ``sort(x)``.
+
+    Args:
+        x: Elements of any type, with at least one axis.
+        index: Ints, with an axis for each of `x`; axes other than `axis` broadcast. Out of range,
+            negative ones included, reads 0 and is reported.
+        axis: The axis along which positions count.
+
+    Returns:
+        An array of the shape of `index`, with its axes of 1 repeated.
+
+    Raises:
+        BoundsError: SR0660 at the next synchronisation, for an index out of range.
+        ShapeError: SR0323 for an axis, SR0340 for an index that holds no ints, SR0379, where axes
+            do not broadcast, SR0389 for an index with another number of axes.
+
+    Differentiable in `x`: a cotangent is added where its element was read, and an index out of
+    range adds nothing.
+    """
+    source, at = traced(x, "x"), _index(index)
+    rank = len(source.extents)
+    last, position = rank - 1, axis_of(axis, rank)
+    if len(at.extents) != rank:
+        raise error("SR0389", user_span(), found=known_shape(at.extents),
+                    shape=known_shape(source.extents))  # fmt: skip
+    source, at = (moved_axis(y, position, last) for y in (source, at))
+    around = broadcast_shapes(source.extents[:-1], at.extents[:-1])
+    rows = spread(source, source.batch, (*around, source.extents[-1]))
+    shape = (*around, at.extents[-1])
+    leading = [made(b.iota(shape, k), ()) for k in range(last)]
+    found = gathered(made(rows, source.batch), [*leading, at], is_reported=True)
+    return moved_axis(found, last, position)
 
 
 def _index(given: Any) -> TracedArray:

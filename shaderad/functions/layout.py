@@ -1,5 +1,5 @@
 """Elements laid out anew: `reshape`, `transpose`, `concatenate`, `stack`, `broadcast_to`,
-`reverse`, `roll`.
+`reverse`, `roll`; `tril`, `triu`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function, warn_deprecated
 from shaderad.functions.elements import as_array, as_element, conform
-from shaderad.ir import sizes
+from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.rules.arrays import building as b
@@ -24,12 +24,23 @@ from shaderad.trace.primitives import (
     known_shape,
     made,
     repeats_to,
+    size_array,
     spread,
     traced,
 )
 from shaderad.trace.traced import TracedArray, tracing
 
-__all__ = ["broadcast_to", "concatenate", "reshape", "reverse", "roll", "rotate", "stack"]
+__all__ = [
+    "broadcast_to",
+    "concatenate",
+    "reshape",
+    "reverse",
+    "roll",
+    "rotate",
+    "stack",
+    "tril",
+    "triu",
+]
 
 
 @array_function
@@ -224,7 +235,7 @@ def roll(x: Any, shift: Any, axis: int = -1) -> Array:
     count = operand.value.shape[position]
     if not tracing().is_positive(count):
         return operand
-    start = _modulo(sizes.subtract(0, _shift_of(shift)), count)
+    start = _modulo(sizes.subtract(0, whole_number(shift, "shift")), count)
     return made(b.roll(operand.value, position, start), operand.batch)
 
 
@@ -235,15 +246,69 @@ def rotate(x: Any, by: Any, axis: int = -1) -> Array:
     return roll(x, -by, axis)
 
 
-def _shift_of(shift: Any) -> Size:
-    """A whole number that may be negative.
+@array_function
+def tril(x: Any, k: Any = 0) -> Array:
+    """The lower triangle over the last two axes, and zeros above it.
+
+    ``result[.., i, j] = x[.., i, j]`` where ``j <= i + k``, else 0.
+
+    Args:
+        x: Elements of any type, with at least two axes.
+        k: The diagonal up to which elements are kept, a whole number or a size: 0 is the main one,
+            those above it count upward.
+
+    Raises:
+        ShapeError: SR0323 where there are fewer axes, SR0370 for another `k`.
+
+    Differentiable: the cotangent's lower triangle.
+    """
+    return _triangle(x, k, ops.LE)
+
+
+@array_function
+def triu(x: Any, k: Any = 0) -> Array:
+    """The upper triangle over the last two axes, and zeros below it.
+
+    ``result[.., i, j] = x[.., i, j]`` where ``j >= i + k``, else 0.
+
+    Args:
+        x: Elements of any type, with at least two axes.
+        k: The diagonal from which on elements are kept, a whole number or a size: 0 is the main
+            one, those above it count upward.
+
+    Raises:
+        ShapeError: SR0323 where there are fewer axes, SR0370 for another `k`.
+
+    Differentiable: the cotangent's upper triangle.
+    """
+    return _triangle(x, k, ops.GE)
+
+
+def _triangle(x: Any, k: Any, comparison: ops.Op) -> TracedArray:
+    operand = traced(x, "x")
+    axis_of(-2, len(operand.extents))
+    value = operand.value
+    holds = diagonal_test(comparison, value.shape, k)
+    return made(b.where(holds, value, b.zeros(value.type)), operand.batch)
+
+
+def diagonal_test(comparison: ops.Op, shape: Shape, k: Any) -> Value:
+    """The comparison of ``j`` with ``i + k`` at each position ``.., i, j`` of a shape."""
+    rows, columns = (b.iota(shape, len(shape) - back) for back in (2, 1))
+    offset = b.broadcast(size_array(whole_number(k, "k")).value, shape, ())
+    diagonal = b.applied(ops.ADD, rows, offset)
+    return b.applied(comparison, columns, diagonal)
+
+
+def whole_number(given: Any, name: str) -> Size:
+    """A whole number, or a size, that may be negative.
 
     Raises:
         ShapeError: SR0370 for anything else.
     """
-    found = size_or_none(shift)
+    found = size_or_none(given)
     if found is None:
-        raise error("SR0370", user_span(), name="shift", found=repr(shift))
+        raise error("SR0370", user_span(), name=name, found=repr(given))
     return found
 
 

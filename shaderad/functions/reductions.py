@@ -11,9 +11,9 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import (
+    as_floats,
     binary,
     cast_to,
-    conform,
     detach,
     primitive,
     start_of,
@@ -21,8 +21,8 @@ from shaderad.functions.elements import (
 from shaderad.functions.operators import Operator, reducer_of
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import Reducer, Value
-from shaderad.ir.sizes import Shape
-from shaderad.ir.types import FLOAT, INT, Scalar, is_bool, is_integer, scalar_of
+from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import FLOAT, INT, Scalar, is_bool, scalar_of
 from shaderad.language.intrinsics import Intrinsic
 from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import (
@@ -133,14 +133,9 @@ def mean(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
     Differentiable: ``x_bar[i] = out_bar / n``.
     """
-    operand = _as_floats(traced(x, "x"))
-    extents = tuple(operand.extents[k] for k in _axes(axis, len(operand.extents)))
-    count = sizes.product(extents)
-    if not tracing().is_positive(count):
-        raise error("SR0327", user_span(), what="mean", shape=known_shape(operand.extents))
-    scalar = scalar_of(operand.element)
-    divisor = count if isinstance(count, int) else cast_to(size_array(count), scalar or FLOAT)
-    return binary("divide", sum_of(operand, axis, keepdims), divisor)
+    operand = as_floats(traced(x, "x"))
+    count = count_over(operand, axis, "mean")
+    return binary("divide", sum_of(operand, axis, keepdims), as_divisor(count, operand))
 
 
 @array_function
@@ -166,15 +161,15 @@ def logsumexp(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
     Source: Blanchard, Higham, Higham, *Accurately computing the log-sum-exp and softmax functions*,
     IMA Journal of Numerical Analysis 41 (2021).
     """
-    operand = _as_floats(traced(x, "x"))
-    shifted = binary("subtract", operand, _finite_maximum(operand, axis, keepdims=True))
+    operand = as_floats(traced(x, "x"))
+    shifted = binary("subtract", operand, finite_maximum(operand, axis, keepdims=True))
     total = sum_of(primitive(ops.EXP, shifted), axis, keepdims)
     is_zero = binary("equal", total, 0.0)
     logarithm = primitive(ops.SELECT, is_zero, -math.inf, primitive(ops.LOG, total))
-    return binary("add", logarithm, _finite_maximum(operand, axis, keepdims=keepdims))
+    return binary("add", logarithm, finite_maximum(operand, axis, keepdims=keepdims))
 
 
-def _finite_maximum(x: TracedArray, axis: Axes, *, keepdims: bool) -> TracedArray:
+def finite_maximum(x: TracedArray, axis: Axes, *, keepdims: bool) -> TracedArray:
     """The maximum over axes, 0 where it is infinite or NaN; a constant to derivatives."""
     maximum = reduced_by(ops.MAX, x, axis, keepdims)
     is_finite = primitive(ops.ISFINITE, maximum)
@@ -221,25 +216,37 @@ def _arg_extreme(kind: Literal["min", "max"], x: Any, axis: int | None) -> Trace
     if not isinstance(operand.element, Scalar) or is_bool(operand.element):
         raise error("SR0326", user_span(), name=f"arg{kind}", takes="numbers",
                     element=operand.element)  # fmt: skip
-    rows, _ = _as_rows(operand, _axes(axis, len(operand.extents)))
+    rows, _ = _as_rows(operand, axes_of(axis, len(operand.extents)))
     if not tracing().is_positive(rows.shape[-1]):
         raise error("SR0327", user_span(), what=f"arg{kind}", shape=known_shape(operand.extents))
     node = arrays.ArgExtreme(operands=(rows,), kind=kind, span=user_span())
     return made(node.result, operand.batch)
 
 
-def _as_floats(x: TracedArray) -> TracedArray:
-    """`x`, with floats in place of ints and bools."""
-    if is_integer(x.element) or is_bool(x.element):
-        return conform(cast_to(x, FLOAT), FLOAT, "x")
-    return x
+def count_over(x: TracedArray, axis: Axes, name: str) -> Size:
+    """The number of elements that each result of a reduction has.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0327 where there is none.
+    """
+    count = sizes.product(tuple(x.extents[k] for k in axes_of(axis, len(x.extents))))
+    if not tracing().is_positive(count):
+        raise error("SR0327", user_span(), what=name, shape=known_shape(x.extents))
+    return count
+
+
+def as_divisor(count: Size, x: TracedArray) -> int | TracedArray:
+    """A size as a number by which `x` can be divided."""
+    if isinstance(count, int):
+        return count
+    return cast_to(size_array(count), scalar_of(x.element) or FLOAT)
 
 
 # -- over axes ----------------------------------------------------------------------------------
 
 
 def _reduced(op: Reducer, x: TracedArray, init: Any, axis: Axes) -> TracedArray:
-    axes = _axes(axis, len(x.extents))
+    axes = axes_of(axis, len(x.extents))
     rows, shape = _as_rows(x, axes)
     needs_one = init is None and isinstance(op, nodes.Function)
     if needs_one and not tracing().is_positive(rows.shape[-1]):
@@ -250,7 +257,7 @@ def _reduced(op: Reducer, x: TracedArray, init: Any, axis: Axes) -> TracedArray:
     return made(b.reduce(op, rows, first), x.batch)
 
 
-def _axes(axis: Axes, rank: int) -> list[int]:
+def axes_of(axis: Axes, rank: int) -> list[int]:
     if axis is None:
         return list(range(rank))
     items: Sequence[int] = axis if isinstance(axis, tuple | list) else (axis,)  # pyright: ignore[reportAssignmentType]
@@ -275,7 +282,7 @@ def _with_kept(x: TracedArray, found: TracedArray, axis: Axes, keepdims: bool) -
     """`found` with an axis of 1 in place of each that was reduced, if asked for."""
     if not keepdims:
         return found
-    axes = _axes(axis, len(x.extents))
+    axes = axes_of(axis, len(x.extents))
     shape = tuple(1 if k in axes else extent for k, extent in enumerate(x.extents))
     return made(b.reshape(found.value, (*x.batch, *shape)), x.batch)
 

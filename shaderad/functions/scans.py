@@ -1,17 +1,18 @@
-"""`scan`: running totals along an axis by any associative operator."""
+"""`scan`: running totals along an axis by any associative operator; `diff`, the way back."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.traced_sizes import TracedSize, size_of
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import cast_to, start_of
+from shaderad.functions.elements import binary, cast_to, start_of
 from shaderad.functions.layout import moved_axis
 from shaderad.functions.operators import Operator, reducer_of
-from shaderad.ir import nodes, ops
+from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.types import INT, is_bool
 from shaderad.language.intrinsics import Intrinsic
@@ -25,8 +26,9 @@ from shaderad.trace.primitives import (
     spread,
     traced,
 )
+from shaderad.trace.traced import tracing
 
-__all__ = ["associative_scan", "cumsum", "scan"]
+__all__ = ["associative_scan", "cumprod", "cumsum", "diff", "scan"]
 
 
 @array_function
@@ -122,6 +124,72 @@ def cumsum(x: Any, *, axis: int = -1, reverse: bool = False) -> Array:
     if is_bool(operand.element):
         operand = cast_to(operand, INT)
     return scan(Intrinsic(ops.ADD), operand, axis=axis, reverse=reverse)
+
+
+@array_function
+def cumprod(x: Any, *, axis: int = -1, reverse: bool = False) -> Array:
+    """The running product along an axis.
+
+    ``result[i] = x[0] * .. * x[i]``; in reverse ``x[i] * .. * x[n - 1]``.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component; bools count as 0 and 1.
+        axis: The axis along which products run.
+        reverse: Runs from the end.
+
+    Returns:
+        Elements of the type (int for bools) and shape of `x`. Ints wrap.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0326 for structs.
+
+    Differentiable: ``x_bar[j] = sum over i >= j of out_bar[i] * (product of the others up to i)``,
+    without a division: right where one or more elements are 0.
+
+    Source: Blelloch, *Prefix sums and their applications*, CMU-CS-90-190 (1990).
+    """
+    operand = traced(x, "x")
+    if is_bool(operand.element):
+        operand = cast_to(operand, INT)
+    return scan(Intrinsic(ops.MUL), operand, axis=axis, reverse=reverse)
+
+
+@array_function
+def diff(x: Any, n: int = 1, axis: int = -1) -> Array:
+    """The differences of neighbours along an axis.
+
+    ``result[i] = x[i + 1] - x[i]``, `n` times.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component; of bools, whether they differ.
+        n: How often differences are taken, a number.
+        axis: The axis along which neighbours stand.
+
+    Returns:
+        Elements of the type of `x`; the axis is shorter by `n`, and empty where it had fewer. Ints
+        wrap.
+
+    Raises:
+        LanguageError: SR0304 for structs, SR0320 for an `n` that is not known while tracing.
+        ShapeError: SR0323 for an axis, SR0370 and SR0371 for what is no number of times.
+
+    Differentiable: for ``n = 1``, ``x_bar[i] = out_bar[i - 1] - out_bar[i]``, without what is
+    outside.
+    """
+    found = traced(x, "x")
+    position = len(found.batch) + axis_of(axis, len(found.extents))
+    times = size_of(n, "n")
+    if not isinstance(times, int):
+        TracedSize(times).refuse("`n` of `diff`")
+    name = "not_equal" if is_bool(found.element) else "subtract"
+    while times > 0 and tracing().is_positive(found.value.shape[position]):
+        rest = sizes.subtract(found.value.shape[position], 1)
+        after, before = (
+            made(b.piece(found.value, position, start, rest), found.batch) for start in (1, 0)
+        )
+        found = binary(name, after, before)
+        times -= 1
+    return found
 
 
 def _from_start(op: Any, rows: Value, start: Value, exclusive: bool) -> Value:

@@ -209,3 +209,44 @@ def test_what_does_not_fit_is_refused(function: Callable[..., Any], code: str) -
     with pytest.raises(sad.Error) as raised:
         trace(function, X)
     assert raised.value.code == code
+
+
+CUBE = np.random.default_rng(0).normal(size=(2, 3, 4))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_take_along_axis_is_numpys(axis: int) -> None:
+    order = np.argsort(CUBE, axis)
+    found = run(lambda x, i: sad.take_along_axis(x, i, axis), CUBE, order)
+    np.testing.assert_array_equal(found, np.sort(CUBE, axis))
+    some = np.take(order, [1, 0, 0], axis)
+    expected = np.take_along_axis(CUBE, some, axis)
+    found = run(lambda x, i: sad.take_along_axis(x, i, axis=axis), CUBE, some)
+    np.testing.assert_array_equal(found, expected)
+    check_derivatives(lambda x, i: sad.take_along_axis(x * x, i, axis), CUBE, some, order=2)
+
+
+def test_take_along_axis_broadcasts_other_axes_and_reads_zero_out_of_range() -> None:
+    index = np.array([[[2, 0]]])
+    found = run(sad.take_along_axis, CUBE, index)
+    np.testing.assert_array_equal(found, CUBE[..., [2, 0]])
+    found = run(lambda x, i: sad.take_along_axis(x[:1, :1], i), CUBE, np.argsort(CUBE))
+    np.testing.assert_array_equal(found, CUBE[0, 0][np.argsort(CUBE)])
+    np.testing.assert_array_equal(run(sad.take_along_axis, X, np.array([9, -1, 1])), [0, 0, -2])
+    assert run(sad.take_along_axis, CUBE, index[..., :0]).shape == (2, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        (lambda x: sad.take_along_axis(x, [[0], [1]]), "SR0389"),
+        (lambda x: sad.take_along_axis(x, [[[0]]], axis=3), "SR0323"),
+        (lambda x: sad.take_along_axis(x, x), "SR0340"),
+        (lambda x: sad.take_along_axis(x, [[[0]] * 2] * 2), "SR0379"),
+        (lambda x: sad.take_along_axis(x[0, 0, 0], 0), "SR0323"),
+    ],
+)
+def test_an_index_that_does_not_fit_is_refused(function: Callable[..., Any], code: str) -> None:
+    with pytest.raises(sad.ShapeError) as raised:
+        trace(function, CUBE)
+    assert raised.value.code == code

@@ -106,3 +106,33 @@ def test_what_does_not_fit_is_refused(function: Callable[..., Any], code: str) -
     with pytest.raises(sad.Error) as raised:
         trace(function, X)
     assert raised.value.code == code
+
+
+@pytest.mark.parametrize("k", [-4, -1, 0, 1, 9])
+def test_triangles_are_numpys(k: int) -> None:
+    for x in (X, X[0, :, :1], X[:, :0]):
+        np.testing.assert_array_equal(run(lambda x: sad.tril(x, k), x), np.tril(x, k))
+        np.testing.assert_array_equal(run(lambda x: sad.triu(x, k), x), np.triu(x, k))
+    check_derivatives(lambda x: sad.tril(x * x, k) - sad.triu(x, k), X, order=2)
+
+
+def test_triangles_of_ints_bools_vectors_and_nan() -> None:
+    ints = np.arange(9).reshape(3, 3)
+    np.testing.assert_array_equal(run(sad.tril, ints), np.tril(ints))
+    np.testing.assert_array_equal(run(lambda x: sad.triu(x > 2), ints), np.triu(ints > 2))
+    np.testing.assert_array_equal(
+        run(lambda x: sad.triu(x, x.shape[0] - 2), ints), np.triu(ints, 1)
+    )
+    found = run(sad.tril, X[:, :2, :2], dtype=sad.float2)
+    np.testing.assert_array_equal(found, X[:, :2, :2] * np.tril(np.ones((2, 2)))[..., None])
+    np.testing.assert_array_equal(run(sad.tril, np.full((2, 2), np.nan))[0], [np.nan, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [(lambda x: sad.tril(x[0, 0]), "SR0323"), (lambda x: sad.triu(x, 0.5), "SR0370")],
+)
+def test_what_has_no_triangle_is_refused(function: Callable[..., Any], code: str) -> None:
+    with pytest.raises(sad.ShapeError) as raised:
+        trace(function, X)
+    assert raised.value.code == code

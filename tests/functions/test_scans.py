@@ -1,4 +1,4 @@
-"""`cumsum`, traced and on devices: NumPy's, and with its derivatives."""
+"""`cumsum`, `cumprod`, `diff`, traced and on devices: NumPy's, and with their derivatives."""
 
 from __future__ import annotations
 
@@ -32,6 +32,60 @@ def test_cumsum_counts_bools_adds_ints_and_keeps_empty_axes() -> None:
     assert counts.dtype.kind == "i"
     np.testing.assert_array_equal(counts, np.cumsum(X[0] > 0.0, -1))
     assert run(lambda x: sad.cumsum(x, axis=0), X[:0]).shape == (0, 3, 5)
+
+
+WITH_ZEROS = np.where(np.abs(X) < 0.3, 0.0, X)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_cumprod_is_numpys_and_right_at_zeros(axis: int, reverse: bool) -> None:
+    for x in (X, WITH_ZEROS):
+        found = run(lambda x: sad.cumprod(x, axis=axis, reverse=reverse), x)
+        flipped = np.flip(x, axis) if reverse else x
+        wanted = np.cumprod(flipped, axis)
+        np.testing.assert_allclose(found, np.flip(wanted, axis) if reverse else wanted, rtol=1e-13)
+        check_derivatives(lambda x: sad.cumprod(x, axis=axis, reverse=reverse), x, order=2)
+
+
+def test_cumprod_of_bools_ints_and_empty_axes() -> None:
+    np.testing.assert_array_equal(run(sad.cumprod, np.array([3, -1, 4])), [3, -3, -12])
+    bools = run(lambda x: sad.cumprod(x > -1.0), X[0])
+    assert bools.dtype.kind == "i"
+    np.testing.assert_array_equal(bools, np.cumprod(X[0] > -1.0, -1))
+    assert run(sad.cumprod, X[..., :0]).shape == (2, 3, 0)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 9])
+def test_diff_is_numpys(axis: int, n: int) -> None:
+    found = run(lambda x: sad.diff(x, n, axis), X)
+    np.testing.assert_allclose(found, np.diff(X, n, axis), rtol=1e-12)
+    assert found.shape == np.diff(X, n, axis).shape
+    check_derivatives(lambda x: sad.diff(x * x, n=n, axis=axis), X, order=2)
+
+
+def test_diff_of_bools_ints_and_what_came_from_cumsum() -> None:
+    np.testing.assert_array_equal(run(lambda x: sad.diff(x > 0.0), X), np.diff(X > 0.0))
+    np.testing.assert_array_equal(run(sad.diff, np.array([1, 4, 2])), [3, -2])
+    np.testing.assert_allclose(run(lambda x: sad.diff(sad.cumsum(x)), X), X[..., 1:], rtol=1e-12)
+    assert run(sad.diff, X[..., :0]).shape == (2, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        (lambda x: sad.cumprod(x, axis=3), "SR0323"),
+        (lambda x: sad.diff(x, axis=3), "SR0323"),
+        (lambda x: sad.diff(x, -1), "SR0371"),
+        (lambda x: sad.diff(x, 0.5), "SR0370"),
+        (lambda x: sad.diff(x, x.shape[0]), "SR0320"),
+    ],
+)
+def test_what_does_not_fit_is_refused(function: Any, code: str) -> None:
+    with pytest.raises(sad.Error) as raised:
+        trace(function, X)
+    assert raised.value.code == code
 
 
 @pytest.mark.parametrize(("given", "code"), [(np.float64(1.0), "SR0323"), (X, "SR0323")])
