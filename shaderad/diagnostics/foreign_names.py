@@ -77,24 +77,18 @@ _INSTEAD: dict[str, str] = {
     "arccos": "write `sad.acos`",
     "arctan": "write `sad.atan`",
     "arctan2": "write `sad.atan2`",
-    "norm": "write `sad.length(v)` of a vector, `sad.sqrt(sad.sum(x * x))` of an array",
     "fma": "write `sad.mad`",
     "inv": "write `sad.inverse`",
     "det": "write `sad.determinant`",
-    "relu": "write `sad.max(x, 0.0)`",
     "leaky_relu": "write `sad.select(x > 0.0, x, 0.01 * x)`; of arrays `sad.where`",
-    "sigmoid expit": "write `1.0 / (1.0 + sad.exp(-x))`",
-    "silu swish": "write `x / (1.0 + sad.exp(-x))`",
-    "softplus": "write `sad.max(x, 0.0) + sad.log(1.0 + sad.exp(-sad.abs(x)))`",
-    "gelu": "write `0.5 * x * (1.0 + sad.tanh(0.7978846 * (x + 0.044715 * x * x * x)))`",
-    "softmax": (
-        "with `e = sad.exp(x - sad.max(x, axis=-1, keepdims=True))` write "
-        "`e / sad.sum(e, axis=-1, keepdims=True)`"
-    ),
-    "log_softmax": "write `x - sad.logsumexp(x, axis=-1, keepdims=True)`",
+    "expit": "write `sad.sigmoid(x)`",
+    "swish": "write `sad.silu(x)`",
+    "log_sigmoid logsigmoid": "write `-sad.softplus(-x)`",
     "mse_loss": "write `sad.mean((a - b) * (a - b))`",
     "l1_loss": "write `sad.mean(sad.abs(a - b))`",
-    "cross_entropy nll_loss": "write it with `sad.exp`, `sad.log` and `sad.sum`",
+    "cross_entropy nll_loss": (
+        "write `-sad.mean(sad.take_along_axis(sad.log_softmax(x), index[:, None]))`"
+    ),
     "inner vdot": "write `sad.sum(a * b)`",
     "outer": "write `a[:, None] * b[None, :]`",
     "meshgrid mgrid": "write `sad.iota(n)[:, None]` and `sad.iota(n)[None, :]`: they broadcast",
@@ -108,8 +102,6 @@ _INSTEAD: dict[str, str] = {
     "reduce_comm": "write `sad.reduce(op, x)`",
     "cummax": "write `sad.scan(sad.max, x)`",
     "cummin": "write `sad.scan(sad.min, x)`",
-    "var": "write `sad.mean((x - sad.mean(x)) * (x - sad.mean(x)))`",
-    "std": "write `sad.sqrt(sad.mean((x - sad.mean(x)) * (x - sad.mean(x))))`",
     "squeeze unsqueeze expand_dims newaxis": (
         "write `x[:, None]` for a new axis, `x[:, 0]` for one less"
     ),
@@ -152,7 +144,7 @@ _INSTEAD: dict[str, str] = {
     ),
     "remat": "write `sad.checkpoint(f)`",
     "block_until_ready": "call `synchronize` of the device, or `.numpy()` of an array",
-    "nn functional": "layers are functions of arrays: `sad.max(x @ w + b, 0.0)`",
+    "nn functional": "layers are functions of arrays: `sad.relu(x @ w + b)`",
     "randn normal gauss": (
         "of two random numbers u and v write "
         "`sad.sqrt(-2.0 * sad.log(1.0 - u)) * sad.cos(6.2831853 * v)`"
@@ -192,9 +184,9 @@ LIBRARIES = {
     "grad_replaced random init sync to_numpy mix",
     "Futhark": "replicate tabulate indices zip unzip filter partition reduce_comm reduce_by_index "
     "hist flatten unflatten concat f32 f64 f16 i32 u32 i64",
-    "PyTorch": "Tensor tensor from_numpy nn relu sigmoid softmax mse_loss cat unsqueeze "
+    "PyTorch": "Tensor tensor from_numpy nn swish logsigmoid mse_loss cat unsqueeze "
     "permute flip take index_add masked_select "
-    "norm no_grad autograd jacrev vmap compile manual_seed rand randn",
+    "no_grad autograd jacrev vmap compile manual_seed rand randn",
 }
 """The names of each library, for the documentation."""
 
@@ -224,6 +216,24 @@ ATTRIBUTES: dict[str, str] = {
 _REMEDY_BY_ATTRIBUTE = {
     name: remedy for names, remedy in ATTRIBUTES.items() for name in names.split()
 }
+
+
+IN_KERNELS: dict[str, str] = {
+    "relu": "write `sad.max(x, 0.0)`",
+    "sigmoid": "write `1.0 / (1.0 + sad.exp(-x))`",
+    "silu": "write `x / (1.0 + sad.exp(-x))`",
+    "softplus": "write `0.5 * (x + sad.abs(x)) + sad.log1p(sad.exp(-sad.abs(x)))`",
+    "gelu": "write `0.5 * x * sad.erfc(-0.70710678 * x)`",
+    "norm": "write `sad.length(v)` of a vector",
+    "where": "write `a if condition else b`, or `sad.select(condition, a, b)`",
+    "cast": "write the type: `float(x)`, `int(x)`, `sad.half(x)`",
+}
+"""The counterparts in kernels of functions of arrays."""
+
+
+def remedy_for_array_function(name: str) -> str:
+    """The help for a function of arrays that a kernel calls."""
+    return IN_KERNELS.get(name, "it takes whole arrays: call it outside of the kernel")
 
 
 def remedy_for_attribute(name: str, functions: Iterable[str]) -> str:

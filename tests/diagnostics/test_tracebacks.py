@@ -63,7 +63,7 @@ SHOWN: list[tuple[Callable[[], object], list[str]]] = [
     (lambda: sad.load("nowhere"), []),
     (lambda: sad.build("nowhere.py", "out"), []),
     (lambda: sad.kernel(5), []),  # pyright: ignore[reportArgumentType]
-    (lambda: sad.relu(X), []),  # pyright: ignore[reportAttributeAccessIssue]
+    (lambda: sad.leaky_relu(X), []),  # pyright: ignore[reportAttributeAccessIssue]
     (lambda: sad.gradcheck(applied, X), ["applied", "launched"]),
     (lambda: step(sad.array(X)), ["step"]),
 ]

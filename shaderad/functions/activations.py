@@ -1,0 +1,246 @@
+"""`relu`, `sigmoid`, `silu`, `gelu`, `softplus` by element; `softmax`, `log_softmax` over axes.
+
+Each is composed so that no intermediate value overflows. Where a formula has two sides, the element
+itself is chosen by a select, whose derivative at 0 is that of the function; `abs` and `max` have
+others there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from shaderad.arrays.arrays import Array
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
+from shaderad.functions.array_function import array_function
+from shaderad.functions.elements import as_element, binary, in_floats, primitive, unary
+from shaderad.functions.reductions import Axes, finite_maximum, sum_of
+from shaderad.ir import ops
+from shaderad.trace.traced import TracedArray
+
+__all__ = ["gelu", "log_softmax", "relu", "sigmoid", "silu", "softmax", "softplus"]
+
+
+@array_function
+def relu(x: Any) -> Array:
+    """The positive part.
+
+    ``x`` where ``x > 0``, else 0.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component.
+
+    Returns:
+        Elements of the type of `x`; NaN stays.
+
+    Raises:
+        LanguageError: SR0311 for bools, SR0304 for structs.
+
+    Differentiable: ``x_bar = out_bar`` where ``x > 0``, else 0, also at 0.
+
+    Source: Nair, Hinton, *Rectified linear units improve restricted Boltzmann machines*, ICML 2010.
+    """
+    operand = as_element(x)
+    return primitive(ops.SELECT, binary("less_equal", operand, 0), 0, operand)
+
+
+@array_function
+def sigmoid(x: Any) -> Array:
+    """The logistic function.
+
+    ``1 / (1 + exp(-x))``, computed from ``exp(-abs(x))``, which does not overflow.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component; ints and bools give floats.
+
+    Returns:
+        Floats from 0 to 1, which keep their relative precision where they are small. Halves are
+        computed in float, and rounded once.
+
+    Raises:
+        LanguageError: SR0304 for structs.
+
+    Differentiable: ``x_bar = out_bar * out * (1 - out)``.
+    """
+    return in_floats(_sigmoid, x)
+
+
+@array_function
+def silu(x: Any) -> Array:
+    """The sigmoid linear unit, also called swish.
+
+    ``x * sigmoid(x)``
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component; ints and bools give floats.
+
+    Returns:
+        Floats; NaN at -inf. Halves are computed in float, and rounded once.
+
+    Raises:
+        LanguageError: SR0304 for structs.
+
+    Differentiable: ``x_bar = out_bar * s * (1 + x * (1 - s))`` with ``s = sigmoid(x)``.
+
+    Source: Elfwing, Uchibe, Doya, *Sigmoid-weighted linear units for neural network function
+    approximation in reinforcement learning*, Neural Networks 107 (2018).
+    """
+    return in_floats(lambda x: binary("mul", x, _sigmoid(x)), x)
+
+
+@array_function
+def gelu(x: Any, approximate: Literal["none", "tanh"] = "none") -> Array:
+    """The Gaussian error linear unit: `x` times the normal distribution's probability below `x`.
+
+    ``0.5 * x * (1 + erf(x / sqrt(2)))``; the approximation by the hyperbolic tangent is
+    ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))``.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component; ints and bools give floats.
+        approximate: ``"none"`` for the exact function, ``"tanh"`` for the approximation.
+
+    Returns:
+        Floats, which keep their relative precision where they are small; NaN at -inf. Halves are
+        computed in float, and rounded once.
+
+    Raises:
+        LanguageError: SR0304 for structs, SR0312 for another `approximate`.
+
+    Differentiable, with the derivative of the formula that is computed.
+
+    Source: Hendrycks, Gimpel, *Gaussian error linear units (GELUs)*, arXiv:1606.08415 (2016).
+    """
+    if approximate == "none":
+        return in_floats(_exact_gelu, x)
+    if approximate == "tanh":
+        return in_floats(_approximate_gelu, x)
+    raise error("SR0312", user_span(), name="gelu", found=f"`approximate={approximate!r}`",
+                help='write `"none"` or `"tanh"`')  # fmt: skip
+
+
+@array_function
+def softplus(x: Any) -> Array:
+    """The smooth positive part.
+
+    ``log(1 + exp(x))``, computed as ``max(x, 0) + log1p(exp(-abs(x)))``, which does not overflow.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component; ints and bools give floats.
+
+    Returns:
+        Floats, which keep their relative precision where they are small. Halves are computed in
+        float, and rounded once.
+
+    Raises:
+        LanguageError: SR0304 for structs.
+
+    Differentiable: ``x_bar = out_bar * sigmoid(x)``.
+
+    Source: Dugas, Bengio, Bélisle, Nadeau, Garcia, *Incorporating second-order functional knowledge
+    for better option pricing*, NIPS 2000.
+    """
+
+    def compute(x: TracedArray) -> TracedArray:
+        is_positive = binary("greater", x, 0.0)
+        small = primitive(ops.EXP, primitive(ops.SELECT, is_positive, unary("negate", x), x))
+        positive = primitive(ops.SELECT, is_positive, x, 0.0)
+        return binary("add", positive, primitive(ops.LOG1P, small))
+
+    return in_floats(compute, x)
+
+
+@array_function
+def softmax(x: Any, axis: Axes = -1) -> Array:
+    """The exponentials of the elements, divided by their sum over axes.
+
+    ``exp(x) / sum(exp(x))``, computed from ``exp(x - m)`` with the largest element m.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component; ints and bools give floats.
+        axis: One axis, several, or `None` for all.
+
+    Returns:
+        Floats from 0 to 1 in the shape of `x`; 0 for -inf. NaN where an element of the sum is NaN
+        or +inf, or all are -inf. Halves are computed in float, and rounded once.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0326 for structs.
+
+    Differentiable: ``x_bar = out * (out_bar - sum(out * out_bar))``; m carries no derivative. It is
+    0 for -inf.
+
+    Source: Blanchard, Higham, Higham, *Accurately computing the log-sum-exp and softmax functions*,
+    IMA Journal of Numerical Analysis 41 (2021).
+    """
+
+    def compute(x: TracedArray) -> TracedArray:
+        powers = primitive(ops.EXP, _shifted(x, axis))
+        return binary("divide", powers, sum_of(powers, axis, keepdims=True))
+
+    return in_floats(compute, x)
+
+
+@array_function
+def log_softmax(x: Any, axis: Axes = -1) -> Array:
+    """The logarithm of the softmax over axes.
+
+    ``x - log(sum(exp(x)))``, computed as ``(x - m) - log(sum(exp(x - m)))`` with the largest
+    element m.
+
+    Args:
+        x: Numbers, or vectors or matrices of them by component; ints and bools give floats.
+        axis: One axis, several, or `None` for all.
+
+    Returns:
+        Floats up to 0 in the shape of `x`; -inf for -inf. NaN where an element of the sum is NaN
+        or +inf, or all are -inf. Halves are computed in float, and rounded once.
+
+    Raises:
+        ShapeError: SR0323 for an axis, SR0326 for structs.
+
+    Differentiable: ``x_bar = out_bar - exp(out) * sum(out_bar)``; m carries no derivative.
+
+    Source: Blanchard, Higham, Higham, *Accurately computing the log-sum-exp and softmax functions*,
+    IMA Journal of Numerical Analysis 41 (2021).
+    """
+
+    def compute(x: TracedArray) -> TracedArray:
+        shifted = _shifted(x, axis)
+        total = sum_of(primitive(ops.EXP, shifted), axis, keepdims=True)
+        return binary("subtract", shifted, primitive(ops.LOG, total))
+
+    return in_floats(compute, x)
+
+
+def _shifted(x: TracedArray, axis: Axes) -> TracedArray:
+    """`x` minus its largest element over axes, a constant to derivatives."""
+    return binary("subtract", x, finite_maximum(x, axis, keepdims=True))
+
+
+def _sigmoid(x: TracedArray) -> TracedArray:
+    is_negative = binary("less", x, 0.0)
+    small = primitive(ops.EXP, primitive(ops.SELECT, is_negative, x, unary("negate", x)))
+    numerator = primitive(ops.SELECT, is_negative, small, 1.0)
+    return binary("divide", numerator, binary("add", 1.0, small))
+
+
+def _exact_gelu(x: TracedArray) -> TracedArray:
+    """``0.5 * x * erfc(-x / sqrt(2))``: 1 + erf would cancel where x is negative."""
+    tail = primitive(ops.ERFC, binary("mul", x, -math.sqrt(0.5)))
+    return binary("mul", binary("mul", x, 0.5), tail)
+
+
+_SATURATED = 30.0
+"""From here on, `_approximate_gelu` is x or 0 in double, and so is its derivative 1 or 0."""
+
+
+def _approximate_gelu(x: TracedArray) -> TracedArray:
+    """``x * sigmoid(2 * u)``, which is ``0.5 * x * (1 + tanh(u))`` and does not cancel."""
+    inner = primitive(ops.CLAMP, x, -_SATURATED, _SATURATED)
+    cubic = binary("mul", inner, binary("add", 1.0, _times(0.044715, inner, inner)))
+    return binary("mul", x, _sigmoid(binary("mul", 2.0 * math.sqrt(2.0 / math.pi), cubic)))
+
+
+def _times(factor: float, a: TracedArray, b: TracedArray) -> TracedArray:
+    return binary("mul", binary("mul", factor, a), b)
