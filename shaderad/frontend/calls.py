@@ -14,7 +14,7 @@ from types import BuiltinFunctionType, MappingProxyType
 import numpy as np
 
 from shaderad.diagnostics import Error
-from shaderad.diagnostics.foreign_names import remedy_for
+from shaderad.diagnostics.foreign_names import IN_KERNELS, remedy_for, remedy_for_array_function
 from shaderad.frontend import constructors, derivatives, math_functions, user_functions
 from shaderad.frontend.attributes import length
 from shaderad.frontend.body import BodyReader
@@ -178,7 +178,8 @@ _KNOWN_BUILTINS = "of Python's builtins, kernels have abs, bool, float, int, len
 
 
 def _instead_of_numpy(name: str) -> str:
-    own = f"write `sad.{name}`" if name in ops.PUBLIC else remedy_for(name, ops.PUBLIC)
+    known = IN_KERNELS.get(name) or remedy_for(name, ops.PUBLIC)
+    own = f"write `sad.{name}`" if name in ops.PUBLIC else known
     return f"NumPy does not run in kernels: {own or 'write the `sad.` function that does it'}"
 
 
@@ -189,6 +190,8 @@ def _uncallable(body: BodyReader, callee: Value, node: ast.Call) -> Error:
         module = str(getattr(thing, "__module__", "") or "")
         if module.partition(".")[0] == "numpy" or isinstance(thing, np.ufunc):
             help_ = _instead_of_numpy(str(getattr(thing, "__name__", "")))
+        elif module.startswith("shaderad.functions."):
+            help_ = remedy_for_array_function(str(getattr(thing, "__name__", "")))
         elif module == "math":
             help_ = f"of `math`, kernels have {math_functions.NAMES}"
         elif thing is print:

@@ -268,6 +268,20 @@ def numpy_function_of_another_name():
     return k
 
 
+def function_of_arrays():
+    @sad.kernel
+    def k(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+        y[i] = sad.relu(x[i])  # error: SR0232 | sad.relu | write `sad.max(x, 0.0)`
+    return k
+
+
+def function_of_whole_arrays():
+    @sad.kernel
+    def k(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+        y[i] = sad.softmax(x[i])  # error: SR0232 | sad.softmax | it takes whole arrays
+    return k
+
+
 def sum_of_a_generator():
     @sad.kernel
     def k(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
