@@ -22,6 +22,7 @@ from shaderad.ir.types import (
 )
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.prepare.strategy import NOTHING_HOISTED
+from shaderad.lower.write.functions import write_function
 from shaderad.lower.write.module import Module
 from shaderad.lower.write.structs import write_struct
 from shaderad.rules.transforms import Transforms
@@ -61,7 +62,9 @@ class Functions:
         )  # fmt: skip
         self._transforms = Transforms()
         variant = Variant(bounds="ignore")
-        self._module = Module(kernel, Mode.PRIMAL, variant, NOTHING_HOISTED, self._transforms)
+        self._module = Module(
+            kernel, Mode.PRIMAL, variant, NOTHING_HOISTED, self._transforms, write_function
+        )
 
     @property
     def text(self) -> str:
