@@ -138,7 +138,7 @@ class _Tiles:
         self._total, self._x, self._result, self._is_stored = node.result, x, result, is_stored
         rows, self._count = x.shape[:-1], x.shape[-1]
         self._size_by_axis = {
-            axis: min(size, extent) if isinstance(extent := rows[axis], int) else size
+            axis: max(1, min(size, extent)) if isinstance(extent := rows[axis], int) else size
             for axis, size in size_by_axis.items()
         }
         self._tiles: Shape = tuple(

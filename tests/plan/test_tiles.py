@@ -139,6 +139,13 @@ def test_a_sum_that_loses_its_tiles_keeps_its_epilogue_apart() -> None:
     assert steps == ["RunTiles", "RunPass", "RunKernel"]
 
 
+@pytest.mark.parametrize("shape", [(0, 5, 3), (5, 0, 3), (5, 3, 0), (0, 0, 0), (3, 2, 2)])
+def test_extents_may_be_known_numbers(shape: tuple[int, int, int]) -> None:
+    rows, inner, columns = shape
+    z = product(array((rows, inner)), array((inner, columns)))
+    assert kinds(z) == ["RunTiles"]
+
+
 def test_an_extent_of_one_is_no_axis_of_a_tile() -> None:
     assert kinds(product(array((1, K)), array((K, 1)))) == ["RunPass"]
 
