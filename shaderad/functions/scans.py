@@ -120,10 +120,7 @@ def cumsum(x: Any, *, axis: int = -1, reverse: bool = False) -> Array:
 
     Source: Blelloch, *Prefix sums and their applications*, CMU-CS-90-190 (1990).
     """
-    operand = traced(x, "x")
-    if is_bool(operand.element):
-        operand = cast_to(operand, INT)
-    return scan(Intrinsic(ops.ADD), operand, axis=axis, reverse=reverse)
+    return _running(ops.ADD, x, axis, reverse)
 
 
 @array_function
@@ -148,10 +145,14 @@ def cumprod(x: Any, *, axis: int = -1, reverse: bool = False) -> Array:
 
     Source: Blelloch, *Prefix sums and their applications*, CMU-CS-90-190 (1990).
     """
+    return _running(ops.MUL, x, axis, reverse)
+
+
+def _running(op: ops.Op, x: Any, axis: int, reverse: bool) -> Array:
     operand = traced(x, "x")
     if is_bool(operand.element):
         operand = cast_to(operand, INT)
-    return scan(Intrinsic(ops.MUL), operand, axis=axis, reverse=reverse)
+    return scan(Intrinsic(op), operand, axis=axis, reverse=reverse)
 
 
 @array_function

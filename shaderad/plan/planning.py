@@ -9,7 +9,7 @@ values that steps of lower levels write.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shaderad.diagnostics import error
@@ -112,7 +112,6 @@ class _Planner:
         """Lets elementwise nodes that follow a sum over tiles, such as a bias or a mask, take its
         place in memory; each is the only reader of the one before.
         """
-        outputs = set(self._graph.outputs)
         readers: defaultdict[Value, dict[Node, None]] = defaultdict(dict)
         for node in self._graph.nodes:
             for v in node.operands:
@@ -121,31 +120,40 @@ class _Planner:
         for node in self._graph.nodes:
             if not isinstance(node, arrays.Reduce) or node.result in self._fused:
                 continue
-            inside, others = [node.result], dict[Value, None]()
-            while inside[-1] not in outputs and (
-                len(inside) == 1 or inside[-1] not in self._stored
-            ):
-                match [*readers[inside[-1]]]:
-                    case [arrays.Elementwise() as reader] if (
-                        reader not in taken and self._fits_tiles(node, reader)
-                    ):
-                        taken.add(reader)
-                        others |= dict.fromkeys(v for v in reader.operands if v is not inside[-1])
-                        inside.append(reader.result)
-                        self._fused[node.result] = reader
-                    case _:
-                        break
-            if len(inside) > 1:
-                self._read_after[node] = tuple(others)
+            if has_tiles(node, self._is_stored):
+                chain = self._followers(node, readers, taken)
+                if chain:
+                    inside = {node.result, *(link.result for link in chain)}
+                    others = (v for link in chain for v in link.operands if v not in inside)
+                    self._fused[node.result] = chain[-1]
+                    self._read_after[node] = tuple(others)
+                    taken.update(chain)
 
-    def _fits_tiles(self, node: arrays.Reduce, last: arrays.Elementwise) -> bool:
-        """True if the tiles of a sum can store `last` in its place."""
+    def _followers(
+        self, node: arrays.Reduce, readers: Mapping[Value, Collection[Node]], taken: set[Node]
+    ) -> list[arrays.Elementwise]:
+        """The elementwise nodes after a sum over tiles up to one that the tiles can store."""
+        elements = self._cluster(node.operands, frozenset())
+        chain: list[arrays.Elementwise] = []
+        value = node.result
+        while value not in self._graph.outputs and not (chain and value in self._stored):
+            match [*readers[value]]:
+                case [arrays.Elementwise() as reader] if reader not in taken and self._fits_tiles(
+                    node, elements, reader
+                ):
+                    chain.append(reader)
+                    value = reader.result
+                case _:
+                    break
+        return chain
+
+    def _fits_tiles(
+        self, node: arrays.Reduce, elements: PlanKernel, last: arrays.Elementwise
+    ) -> bool:
+        """True if the tiles of a sum of `elements` can store `last` in its place."""
         if byte_count(last.result.element) > byte_count(node.result.element):
             return False
-        if not has_tiles(node, self._is_stored):
-            return False
         work = self._cluster([last.result], frozenset([last.result]))
-        elements = self._cluster(node.operands, frozenset())
         reads = {v for _, v in (*work.reads, *elements.reads)} - {node.result}
         return work.bounds == "unchecked" and len(reads) + TILES_WRITE <= self._buffer_limit
 

@@ -168,8 +168,6 @@ class _Tiles:
 
     def _finished(self, writer: Writer, at: Indices, total: Expr, prefix: str) -> Written:
         """Computes the result at `at` from its sum."""
-        if self._result is self._total:
-            return Written((), (total,), {})
         writer.bind(self._total, lambda _, __: total)
         return writer.written(writer.values([self._result], at), prefix)
 

@@ -132,6 +132,8 @@ class VersionedNames:
         """Versions -> their names."""
         self.bars = dict(bars)
         """Names -> names of their cotangents."""
+        self.given = frozenset(bars)
+        """Names whose cotangents the caller gives or wants."""
 
     def now(self, e: Expr) -> Expr:
         """`e` with the current versions of its names."""

@@ -32,12 +32,11 @@ class Sinking:
     def __init__(self, body: Block, names: VersionedNames, seeds: frozenset[str]) -> None:
         """Args:
         body: The whole body.
-        names: Its names, of which `bars` has those whose cotangents the caller gives or wants.
+        names: Its names.
         seeds: Written arrays that have cotangents.
         """
         self._names = names
         self._arrays = names.wanted | seeds
-        self._given = frozenset(names.bars)
         self._readers = _readers(body)
 
     def reverse_of(self, body: Block, backs: list[Block], carried: frozenset[str]) -> Block:
@@ -88,7 +87,7 @@ class Sinking:
         if self._names.is_array(name):
             return False
         return not self._names.is_active(name) or (
-            reader_count == self._readers[name] and name not in carried | self._given
+            reader_count == self._readers[name] and name not in carried | self._names.given
         )
 
     def _is_linear(self, s: Stmt) -> bool:

@@ -43,15 +43,12 @@ class Sweeps(ValueSweeps):
     """The variable of the only loop around the current statement, if each value comes once."""
     _writes: Counter[str]
     """The number of assignments with a derivative to each name."""
-    _given: frozenset[str]
-    """Names whose cotangents the caller gives or wants."""
 
     def run(self, body: tuple[Stmt, ...], results: Mapping[str, str] = MappingProxyType({})) -> int:
         """Emits both sweeps and returns the position at which the reverse sweep starts.
 
         `results` maps names to locals that receive their values after the forward sweep.
         """
-        self._given = frozenset(self._names.bars)
         assigned = (s for s in statements(body) if isinstance(s, nodes.Assign))
         self._writes = Counter(s.name for s in assigned if self._names.is_active_expr(s.value))
         self._sinking = Sinking(body, self._names, self._adjoints.seeds)
@@ -183,8 +180,7 @@ class Sweeps(ValueSweeps):
             value = self._value(s.value)
             restore = self._restore(s.name, path)
             version = self._start(s.name, path, targets)
-            self._is_element_done = self._fills_once(s)
-            self._assigned(version, path, value, s.span)
+            self._assigned(version, path, value, s.span, is_taken_once=self._fills_once(s))
         self._names.versions[s.name] = version
         if restore is not None:
             self._tape.append((restore,))
@@ -194,7 +190,8 @@ class Sweeps(ValueSweeps):
         match s.path[:1]:
             case (nodes.ElementStep(index=nodes.KnownNumber(number=nodes.Var(name=index))),):
                 is_own_element = index == self._counter and s.name not in reads((s,))
-                return is_own_element and s.name not in self._given and self._writes[s.name] == 1
+                is_single = self._writes[s.name] == 1 and s.name not in self._names.given
+                return is_own_element and is_single
             case _:
                 return False
 

@@ -63,8 +63,6 @@ class ValueSweeps:
         self._result = result
         self._loops = 0
         """The nesting depth of loops around the current statement."""
-        self._is_element_done = False
-        """True if the reverse sweep does not read the written element's cotangent after this."""
         self._tape: list[tuple[Stmt, ...]] = []
         self._memory = memory
         self.kept: dict[str, nodes.Span] = {}
@@ -145,9 +143,18 @@ class ValueSweeps:
     # -- assignments --------------------------------------------------------------------------
 
     def _assigned(
-        self, version: str, path: tuple[nodes.Step, ...], value: Expr, span: nodes.Span
+        self,
+        version: str,
+        path: tuple[nodes.Step, ...],
+        value: Expr,
+        span: nodes.Span,
+        *,
+        is_taken_once: bool = False,
     ) -> None:
-        """``version<path> = value``, in both sweeps."""
+        """``version<path> = value``, in both sweeps.
+
+        With `is_taken_once`, the reverse sweep does not read the cotangent of the part again.
+        """
         is_pulled = self._names.is_active(version) and is_differentiable(value.type)
         added: Additions = []
         taken: nodes.Var | None = None
@@ -168,7 +175,8 @@ class ValueSweeps:
         name = nodes.Var(type=value.type, name=version) if is_whole else None
         shared = self._forward((value,), operands_of(added), write, name)
         if is_pulled:
-            self._back(shared, lambda back: self._reverse(version, path, added, taken, back))
+            keeps = is_taken_once and taken is not None
+            self._back(shared, lambda back: self._reverse(version, path, added, taken, back, keeps))
 
     def _reverse(
         self,
@@ -177,13 +185,14 @@ class ValueSweeps:
         added: Additions,
         taken: nodes.Var | None,
         back: Back,
+        keeps_bar: bool,
     ) -> None:
         """The reverse sweep of an assignment."""
         bar = self._names.bar(version)
         part = reached(bar, path)
         if taken is not None:
             self._body.assign(taken.name, part)
-            if not self._is_element_done:
+            if not keeps_bar:
                 self._body.assign(bar.name, c.zero(part.type), path=path)
             self._add_all(added, back)
             return
