@@ -15,7 +15,7 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import as_element, binary, in_floats, primitive, unary
-from shaderad.functions.reductions import Axes, finite_maximum, sum_of
+from shaderad.functions.reductions import Axes, below_maximum, sum_of
 from shaderad.ir import ops
 from shaderad.trace.traced import TracedArray
 
@@ -175,7 +175,7 @@ def softmax(x: Any, axis: Axes = -1) -> Array:
     """
 
     def compute(x: TracedArray) -> TracedArray:
-        powers = primitive(ops.EXP, _shifted(x, axis))
+        powers = primitive(ops.EXP, below_maximum(x, axis))
         return binary("divide", powers, sum_of(powers, axis, keepdims=True))
 
     return in_floats(compute, x)
@@ -206,16 +206,11 @@ def log_softmax(x: Any, axis: Axes = -1) -> Array:
     """
 
     def compute(x: TracedArray) -> TracedArray:
-        shifted = _shifted(x, axis)
+        shifted = below_maximum(x, axis)
         total = sum_of(primitive(ops.EXP, shifted), axis, keepdims=True)
         return binary("subtract", shifted, primitive(ops.LOG, total))
 
     return in_floats(compute, x)
-
-
-def _shifted(x: TracedArray, axis: Axes) -> TracedArray:
-    """`x` minus its largest element over axes, a constant to derivatives."""
-    return binary("subtract", x, finite_maximum(x, axis, keepdims=True))
 
 
 def _sigmoid(x: TracedArray) -> TracedArray:

@@ -162,11 +162,16 @@ def logsumexp(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
     IMA Journal of Numerical Analysis 41 (2021).
     """
     operand = as_floats(traced(x, "x"))
-    shifted = binary("subtract", operand, finite_maximum(operand, axis, keepdims=True))
+    shifted = below_maximum(operand, axis)
     total = sum_of(primitive(ops.EXP, shifted), axis, keepdims)
     is_zero = binary("equal", total, 0.0)
     logarithm = primitive(ops.SELECT, is_zero, -math.inf, primitive(ops.LOG, total))
     return binary("add", logarithm, finite_maximum(operand, axis, keepdims=keepdims))
+
+
+def below_maximum(x: TracedArray, axis: Axes) -> TracedArray:
+    """`x` minus its largest element over axes, a constant to derivatives."""
+    return binary("subtract", x, finite_maximum(x, axis, keepdims=True))
 
 
 def finite_maximum(x: TracedArray, axis: Axes, *, keepdims: bool) -> TracedArray:
