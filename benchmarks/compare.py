@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from jax_opponent import jax_opponent
 from opponents import Opponent
-from timing import Floats, alternated, median_ratio, relative_error
+from timing import Floats, alternated, dispatch_count, median_ratio, relative_error
 from workloads import WORKLOADS, Workload
 
 import shaderad as sad
@@ -160,17 +160,7 @@ class Ours:
 
     def dispatch_count(self) -> int:
         """The dispatches of one step."""
-        runtime: Any = self._device.runtime
-        dispatch, seen = runtime.dispatch, []
-
-        def counted(*arguments: Any) -> None:
-            seen.append(arguments)
-            dispatch(*arguments)
-
-        runtime.dispatch = counted
-        self.step()
-        del runtime.dispatch
-        return len(seen)
+        return dispatch_count(self._device, self.step)
 
 
 def sides_of(name: str, workload: Workload) -> tuple[Opponent, Side | None, dict[str, Ours]]:

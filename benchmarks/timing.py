@@ -47,6 +47,21 @@ def median_ratio(times: Sequence[float], others: Sequence[float]) -> float:
     return statistics.median(a / b for a, b in zip(times, others, strict=True))
 
 
+def dispatch_count(device: Any, step: Callable[[], Any]) -> int:
+    """The dispatches of one step on a device."""
+    runtime = device.runtime
+    dispatch, seen = runtime.dispatch, []
+
+    def counted(*arguments: Any) -> None:
+        seen.append(arguments)
+        dispatch(*arguments)
+
+    runtime.dispatch = counted
+    step()
+    del runtime.dispatch
+    return len(seen)
+
+
 def on_each(runtimes: Iterable[str], run: Callable[[str], None]) -> None:
     """Runs a benchmark on each runtime, on all without `runtimes`; says which are missing here."""
     from shaderad.diagnostics import DeviceError

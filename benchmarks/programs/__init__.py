@@ -1,1 +1,1 @@
-"""Kernels as users would write them: each module has `kernel` and `inputs(size)`."""
+"""Programs as users write them; those of `real_kernels.py` have `kernel` and `inputs(size)`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,17 @@ from tests.samples.loading import ROOT
 
 pytestmark = pytest.mark.gpu
 
+PROGRAMS = {
+    "parabola": {"count": 640},
+    "training": {"count": 40},
+    "smoke": {"size": 8, "count": 3},
+    "smoke-gradient": {"size": 8, "count": 3},
+    "sweeps": {"size": 8, "count": 10},
+    "sweeps-gradient": {"size": 8, "count": 10},
+    "lstm": {"width": 3, "count": 5},
+    "k-means": {"count": 50, "centre_count": 4},
+    "ode": {"size": 12, "count": 2},
+}
 COUNTS = {"W1": 640, "W2": 640, "W3": 100, "W4": 1000}
 
 
@@ -47,6 +59,26 @@ def test_a_workload_is_compared_on_every_runtime(
             assert line.dispatch_count == contest.dispatch_goal
         assert f"{name} {line.text()}" in printed
     assert ("jax" in printed) == (name == "W4")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_of_many_steps_gives_what_jax_gives(
+    name: str, device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("jax", reason="what the programs are compared with")
+    many_steps = imported("many_steps", monkeypatch)
+    program = many_steps.PROGRAMS[name](**PROGRAMS[name])
+    with device:
+        results = sad.graph(program.ours)(*program.resident())
+        assert many_steps.error_of(results, many_steps.jax_side(program).results()) < 1e-4
+
+
+def test_a_program_of_many_steps_gets_a_line(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runtime = device.capabilities.runtime
+    imported("many_steps", monkeypatch).compare("ode", runtime, rounds=1, **PROGRAMS["ode"])
+    assert re.search(rf"^ode +{runtime} .* ms .* dispatches", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_a_step_of_twenty_dispatches_is_repeated_by_hand(
