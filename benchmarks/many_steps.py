@@ -2,20 +2,23 @@
 
     python benchmarks/many_steps.py [--runtime wgpu slangpy] [--plan] [NAME ..]
 
-Inputs are resident, and each side waits for its result. Results are held against JAX's, which takes
-part where it is installed. Ratios are medians over pairs that ran one after the other; the parabola
-is also held against a kernel by hand in registers, dispatched by raw slangpy, and the gradient of
-the sweeps against the sweeps alone. `--plan` prints the steps of ours.
+Each line comes from a process of its own. Inputs are resident, and each side waits for its result.
+Results are held against JAX's, which takes part where it is installed. Ratios are medians over
+pairs that ran one after the other; the parabola is also held against a kernel by hand in registers,
+dispatched by raw slangpy, and the gradient of the sweeps against the sweeps alone. `--plan` prints
+the steps of ours.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import jax_programs
@@ -28,8 +31,8 @@ from workloads import parabola as parabola_workload
 import shaderad as sad
 from shaderad import float2
 
-ROUNDS = 9
-SECONDS = 10.0
+ROUNDS = 25
+SECONDS = 6.0
 """For the rounds of a program, of which there are three at least."""
 USELESS = 20.0
 """Seconds of a step after which nothing is compared."""
@@ -426,14 +429,27 @@ def report(
     print("   ".join(parts), flush=True)
 
 
+def in_child(name: str, runtime: str, *options: str) -> None:
+    """A line from a process of its own, which a driver may end."""
+    command = [sys.executable, __file__, name, "--runtime", runtime, *options]
+    code = subprocess.run(command, check=False).returncode
+    if code:
+        print(f"{name:16} {runtime:8} ended with exit code {code}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(PROGRAMS), metavar="NAME")
-    parser.add_argument("--runtime", nargs="*", default=[])
+    parser.add_argument("--runtime", nargs="*", default=["wgpu", "slangpy"])
     parser.add_argument("--plan", action="store_true", help="print the steps of ours")
-    given = parser.parse_args()
-    for name in given.names:
-        on_each(given.runtime, partial(compare, name, plan=given.plan))
+    args = parser.parse_args()
+    pairs = list(product(args.names, args.runtime))
+    if len(pairs) == 1:
+        ((name, runtime),) = pairs
+        on_each([runtime], partial(compare, name, plan=args.plan))
+        return
+    for name, runtime in pairs:
+        in_child(name, runtime, *(["--plan"] if args.plan else []))
 
 
 if __name__ == "__main__":
