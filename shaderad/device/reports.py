@@ -90,7 +90,7 @@ _FINITE_CODES = ("SR0666", "SR0667", "SR0668")
 _VALUES = ("", "NaN", "inf", "-inf")
 
 
-_GENERATED = re.compile(r"[xy]\d+")
+_GENERATED = re.compile(r"[sxy]\d+")
 """Names of arrays in generated kernels."""
 
 

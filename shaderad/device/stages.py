@@ -25,7 +25,7 @@ from shaderad.ir import sizes, types
 from shaderad.ir.pointers import is_pooled
 from shaderad.ir.prints import prints
 from shaderad.ir.types import Access
-from shaderad.lower.bindings import Lowered, Mode, Site, Variant
+from shaderad.lower.bindings import WORKGROUP_SIZE, Lowered, Mode, Site, Variant
 from shaderad.runtime.process import call_in_children, let_through
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ class Choice:
     with_results: bool = False
     is_one_thread: bool = False
     """False for primals, whose code is the same for any launch."""
+    group_threads: int = 0
+    """The threads of a kernel of a plan that one workgroup runs; 0 for other kernels."""
 
 
 def lowered_now(kernel: nodes.Kernel, mode: Mode, variant: Variant) -> Sequence[Lowered]:
@@ -206,6 +208,8 @@ class Stages:
             natural=choice.natural,
             with_results=choice.with_results,
             is_one_thread=choice.is_one_thread,
+            is_one_group=choice.group_threads > 0,
+            workgroup=choice.group_threads or WORKGROUP_SIZE,
             atomics=capabilities.atomics,
             subgroups="subgroups" in capabilities.features,
             storage_buffer_limit=capabilities.storage_buffer_limit,

@@ -14,7 +14,7 @@ from shaderad.ir import arrays, sizes
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
 from shaderad.lower.passes.rows import INIT, RESULT, lower_reduce, lower_scan
-from shaderad.plan.steps import CallKernel, Repeat, RepeatWhile, RunPass, RunTiles
+from shaderad.plan.steps import CallKernel, Repeat, RepeatWhile, RunGroup, RunPass, RunTiles
 
 if TYPE_CHECKING:
     from shaderad.execute.kernel_steps import Key
@@ -75,6 +75,10 @@ class Scheduler:
             # Each result is stored by one of the two.
             self.binder.add(work_step(step.tiles, is_filled=True))
             self.binder.add(work_step(step.added, is_filled=True))
+        elif isinstance(step, RunGroup):
+            (threads,) = step.work.dim
+            assert isinstance(threads, int)
+            self.binder.add(work_step(step.work, is_filled=True, group_threads=threads))
         else:
             if step.base is not None:
                 places, base = self.places, step.base
@@ -122,8 +126,14 @@ def lowered_passes(step: RunPass, variant: Variant) -> Passes:
     )  # fmt: skip
 
 
-def work_step(work: PlanKernel, *, is_filled: bool) -> KernelStep:
-    """A kernel of ours; `is_filled` where what it writes holds something already."""
+def work_step(work: PlanKernel, *, is_filled: bool, group_threads: int = 0) -> KernelStep:
+    """A kernel of ours.
+
+    Args:
+        work: The kernel.
+        is_filled: True where what it writes holds something already, or is written whole.
+        group_threads: Its threads if it runs as one workgroup.
+    """
     shapes = dict(work.shapes)
     own = frozenset(
         name
@@ -132,7 +142,7 @@ def work_step(work: PlanKernel, *, is_filled: bool) -> KernelStep:
     )
     values = _read(work)
     values |= {(Role.OUTPUT, name): value for name, value in work.writes}
-    choice = Choice(Mode.PRIMAL, work.bounds, "", own, work.scalars)
+    choice = Choice(Mode.PRIMAL, work.bounds, "", own, work.scalars, group_threads=group_threads)
     return KernelStep(work.kernel, choice, work.dim, values, shapes, work.sizes, is_filled)
 
 

@@ -6,8 +6,8 @@ graph as one step, a trace its nodes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from shaderad.device.prebuilt import used_of_build
 from shaderad.device.stages import WeakKeys
 from shaderad.diagnostics import error
 from shaderad.diagnostics.progress import Work
-from shaderad.execute.kept_schedules import KernelPrograms, Scheduled
+from shaderad.execute.kept_schedules import PREPARED_LIMIT, KernelPrograms, Scheduled
 from shaderad.execute.kernel_steps import StagedPasses
 from shaderad.execute.plan_to_schedule import lowered_passes, schedule
 from shaderad.execute.prebuilt import PrebuiltGraph, PrebuiltPart, check_results
@@ -29,6 +29,7 @@ from shaderad.ir.nodes import Kernel
 from shaderad.ir.prints import silent_graph
 from shaderad.ir.types import is_differentiable
 from shaderad.plan.explain import Memory, explain
+from shaderad.plan.groups import chosen, groups_at
 from shaderad.plan.planning import plan
 from shaderad.rules.arrays import LinearisedGraph
 from shaderad.rules.arrays import push as pushed_through
@@ -168,12 +169,25 @@ class GraphPrograms(KernelPrograms):
         return StagedPasses(passes, tuple(numbers), step.shape)
 
 
+@dataclass(eq=False, slots=True)
+class _PlannedGraph:
+    """A graph on a device, with its schedules."""
+
+    plan: Plan | None
+    """Its plan for all sizes; `None` for a graph that was built."""
+    by_choices: dict[tuple[bool, ...], Scheduled] = field(
+        default_factory=dict[tuple[bool, ...], "Scheduled"]
+    )
+    """By what sizes decide: see `plan/groups.py`."""
+    by_sizes: dict[Hashable, Scheduled] = field(default_factory=dict[Hashable, "Scheduled"])
+
+
 class GraphRunner:
     """The schedules of one device, for as long as their graphs live."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._scheduled: WeakKeys[Graph, Scheduled] = WeakKeys()
+        self._planned: WeakKeys[Graph, _PlannedGraph] = WeakKeys()
 
     def run(
         self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]
@@ -209,29 +223,50 @@ class GraphRunner:
         """
         for one in inputs:
             check_same(one.device, self._device, "an argument")
-        scheduled = self._scheduled.get(graph)
-        if scheduled is None:
-            scheduled = self._scheduled.setdefault(graph, self._newly_scheduled(graph))
+        key = tuple(sizes.items())
+        planned = self._planned.get(graph)
+        if planned is None:
+            planned = self._planned.setdefault(graph, self._newly_planned(graph))
+        scheduled = planned.by_sizes.get(key) or self._scheduled_at(planned, sizes, key)
 
         def checked_sizes() -> Mapping[str, int]:
             if isinstance(graph, PrebuiltGraph):
                 check_results(scheduled.schedule, sizes)
             return sizes
 
-        return scheduled.prepared(inputs, tuple(sizes.items()), checked_sizes)
+        return scheduled.prepared(inputs, key, checked_sizes)
 
-    def plan(self, graph: Graph) -> Plan:
-        """The plan of `graph` for what the device can bind."""
+    def plan(self, graph: Graph, sizes: Mapping[str, int]) -> Plan:
+        """The plan of `graph` at these sizes, for what the device can bind."""
+        return chosen(self._plan(graph), sizes)
+
+    def _plan(self, graph: Graph) -> Plan:
         return plan(graph, self._device.capabilities.storage_buffer_limit)
 
-    def _newly_scheduled(self, graph: Graph) -> Scheduled:
+    def _newly_planned(self, graph: Graph) -> _PlannedGraph:
         with Work("graph", "planning"):
             if isinstance(graph, PrebuiltGraph):
                 built, stages = graph.built.planned(graph.mode, self._device)
-                return Scheduled(self._device, built.schedule, stages)
-            programs = GraphPrograms(self._device)
-            planned = schedule(self.plan(graph), programs)
-            return Scheduled(self._device, planned, programs.stages)
+                return _PlannedGraph(None, {(): Scheduled(self._device, built.schedule, stages)})
+            return _PlannedGraph(self._plan(graph))
+
+    def _scheduled_at(
+        self, planned: _PlannedGraph, sizes: Mapping[str, int], key: Hashable
+    ) -> Scheduled:
+        choices = () if planned.plan is None else groups_at(planned.plan, sizes)
+        if choices not in planned.by_choices:
+            assert planned.plan is not None
+            with Work("graph", "planning"):
+                programs = GraphPrograms(self._device)
+                planned.by_choices[choices] = Scheduled(
+                    self._device,
+                    schedule(chosen(planned.plan, sizes), programs),
+                    programs.stages,
+                )
+        if len(planned.by_sizes) >= PREPARED_LIMIT:
+            planned.by_sizes.clear()
+        planned.by_sizes[key] = planned.by_choices[choices]
+        return planned.by_choices[choices]
 
 
 def evaluate(
@@ -255,5 +290,5 @@ def explained(
     runner = device.kept(GraphRunner)
     found = runner.prepared(graph, inputs, sizes)
     memory = Memory(found.live_bytes, sum(found.kept_bytes), sum(found.scratch_bytes))
-    text = explain(runner.plan(graph), len(graph.nodes), sizes, memory)
+    text = explain(runner.plan(graph, sizes), len(graph.nodes), sizes, memory)
     return f"{text}\ndispatches: {found.dispatch_count}, in one submission"

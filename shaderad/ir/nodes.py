@@ -421,6 +421,14 @@ class Print(Stmt):
     values: tuple[Expr, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Barrier(Stmt):
+    """All threads of the workgroup arrive; what they wrote before, all read after it.
+
+    Only in kernels of plans, which run as one workgroup, and where all threads arrive.
+    """
+
+
 # -- functions and kernels --------------------------------------------------------------------
 
 

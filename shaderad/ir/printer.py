@@ -119,6 +119,7 @@ _STATEMENTS: dict[type[ir.Stmt], Callable[[Any], list[str]]] = {
     ir.Continue: lambda _: ["continue"],
     ir.Return: lambda s: ["return" if s.value is None else f"return {expression_text(s.value)}"],
     ir.Assert: lambda s: [f"assert {expression_text(s.condition)}, {s.text!r}"],
+    ir.Barrier: lambda _: ["barrier"],
     ir.Print: lambda s: [f"print({_list(s.values)}) as {'{}'.join(s.form.texts)!r}"],
 }
 check_rows(_STATEMENTS, ir.STATEMENTS)

@@ -71,7 +71,7 @@ Shape = tuple[Size, ...]
 
 def symbol(name: str) -> Size:
     """The unknown size `name`."""
-    return _atom(Symbol(name))
+    return of_atom(Symbol(name))
 
 
 def add(a: Size, b: Size) -> Size:
@@ -109,7 +109,7 @@ def floor_divide(a: Size, b: Size) -> Size:
         return a
     if isinstance(b, int) and all(factor % b == 0 for _, factor in _terms(a)):
         return _normal({monomial: factor // b for monomial, factor in _terms(a)})
-    return _atom(DerivedSize("//", a, b))
+    return of_atom(DerivedSize("//", a, b))
 
 
 def divide_up(a: Size, b: Size) -> Size:
@@ -122,7 +122,7 @@ def minimum(a: Size, b: Size) -> Size:
     difference = subtract(a, b)
     if isinstance(difference, int):
         return b if difference >= 0 else a
-    return _atom(DerivedSize("min", a, b))
+    return of_atom(DerivedSize("min", a, b))
 
 
 def maximum(a: Size, b: Size) -> Size:
@@ -130,12 +130,12 @@ def maximum(a: Size, b: Size) -> Size:
     difference = subtract(a, b)
     if isinstance(difference, int):
         return a if difference >= 0 else b
-    return _atom(DerivedSize("max", a, b))
+    return of_atom(DerivedSize("max", a, b))
 
 
 def square_root(a: Size) -> Size:
     """``max(floor(sqrt(a)), 1)``."""
-    return max(isqrt(a), 1) if isinstance(a, int) else _atom(DerivedSize("sqrt", a, 1))
+    return max(isqrt(a), 1) if isinstance(a, int) else of_atom(DerivedSize("sqrt", a, 1))
 
 
 def product(shape: Shape) -> Size:
@@ -197,7 +197,7 @@ def substituted(size: Size, size_by_name: Mapping[str, Size]) -> Size:
 
 def _atom_with(atom: Atom, size_by_name: Mapping[str, Size]) -> Size:
     if isinstance(atom, Symbol):
-        return size_by_name.get(atom.name, _atom(atom))
+        return size_by_name.get(atom.name, of_atom(atom))
     left, right = (substituted(s, size_by_name) for s in (atom.left, atom.right))
     if atom.kind == "sqrt":
         return maximum(square_root(left), right)
@@ -205,7 +205,7 @@ def _atom_with(atom: Atom, size_by_name: Mapping[str, Size]) -> Size:
     return combine[atom.kind](left, right)
 
 
-def _atom(atom: Atom) -> Polynomial:
+def of_atom(atom: Atom) -> Polynomial:
     return Polynomial((((atom,), 1),))
 
 

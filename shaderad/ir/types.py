@@ -164,12 +164,17 @@ class Access(Enum):
     ADD = "Add"
     MIN = "Min"
     MAX = "Max"
+    SCRATCH = "Scratch"  # of plans: all threads of the one workgroup write and read it
 
     @property
     def described(self) -> str:
         """The noun in messages, with its article."""
         article = "a" if self in (Access.MIN, Access.MAX) else "an"
         return f"{article} `{self.value}` array"
+
+
+ANNOTATED = tuple(access for access in Access if access is not Access.SCRATCH)
+"""The access modes that users annotate."""
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ class _Checker:
 
     def check_accumulate(self, s: nodes.Accumulate) -> None:
         buffer = self.buffer(s, s.buffer, s.indices)
-        allowed = (Access.ADD, Access.MIN, Access.MAX)
+        allowed = (Access.ADD, Access.MIN, Access.MAX, Access.SCRATCH)
         self.hold(buffer.access in allowed, s, f"`{s.buffer}` is added to")
         self.place(s, buffer.type.element, s.path, s.value)
 
@@ -315,7 +315,9 @@ _STATEMENTS: dict[type[Stmt], _Check] = {
     nodes.Assert: lambda c, s: c.equal(s, "the condition", s.condition.type, BOOL),
     nodes.Print: _Checker.check_print,
 }
-check_rows(_STATEMENTS, nodes.STATEMENTS, but=(nodes.Evaluate, nodes.Break, nodes.Continue))
+check_rows(_STATEMENTS, nodes.STATEMENTS, but=(
+    nodes.Evaluate, nodes.Break, nodes.Continue, nodes.Barrier,
+))  # fmt: skip
 _EXPRESSIONS: dict[type[Expr], _Check] = {
     nodes.Const: _Checker.check_const,
     nodes.Var: lambda c, e: c.equal(e, e.name, c.type_of(e.name, e), e.type),

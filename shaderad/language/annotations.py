@@ -20,7 +20,7 @@ from shaderad.diagnostics import Error, Span, UnknownNameError, counted, error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import types as ir
 from shaderad.ir.pointers import holds_pointers, reaches_floats
-from shaderad.ir.types import Access, Kind, Scalar
+from shaderad.ir.types import Kind, Scalar
 from shaderad.language.intrinsics import is_device_array
 
 __all__ = [
@@ -177,7 +177,7 @@ class IndexType(ir.Type):
 
 
 Index = IndexMark()
-In, Out, Add, Min, Max = (AnnotationForm(access.value) for access in Access)
+In, Out, Add, Min, Max = (AnnotationForm(access.value) for access in ir.ANNOTATED)
 Const, LocalArray, DifferentialPair, Pointer = map(
     AnnotationForm, ("Const", "LocalArray", "DifferentialPair", "Pointer")
 )
@@ -201,7 +201,7 @@ BUILTIN_TYPES: Mapping[type, Scalar] = types.MappingProxyType(
     {builtins.float: ir.FLOAT, builtins.int: ir.INT, builtins.bool: ir.BOOL}
 )
 """The IR types of Python's own types."""
-_ACCESS = {access.value: access for access in Access}
+_ACCESS = {access.value: access for access in ir.ANNOTATED}
 STRUCT_ATTRIBUTE = "__shaderad_struct__"
 
 

@@ -57,6 +57,8 @@ class Role(Enum):
     TANGENT = "tangent"  # of an input or uniform; read (fwd)
     OUTPUT_TANGENT = "output tangent"  # of an output; written (fwd)
     WINNER = "winner"  # the argmin index: thread and write number, for each word of Min or Max
+    SCRATCH = "scratch"  # arrays between the steps that one workgroup runs; read and written
+    SCRATCH_SUMS = "scratch sums"  # of them, those to which threads add
     MARKS = "marks"  # the write count of each storage word of an Out array
     REPORT = "report"  # the device's report buffer
     PRINT = "print"  # the device's print buffer
@@ -74,6 +76,8 @@ class RoleRow:
     """The last part of the name of an entry point's tag; empty if it has none."""
     arena: str = ""
     """The name of a buffer that several arrays share; empty if they never do."""
+    is_always_arena: bool = False
+    """True if they share it wherever there are several, not only where slots are few."""
     has_offset: bool = True
     """False if the array starts where its buffer does."""
     noun: str = ""
@@ -111,6 +115,8 @@ ROLES: dict[Role, RoleRow] = {
         suffix="_dot", tag="tangent_store", arena="output_tangents", noun="tangent"
     ),
     Role.WINNER: RoleRow(suffix="_winner", has_offset=False, words_a_word=2),
+    Role.SCRATCH: RoleRow(arena="scratch", is_always_arena=True),
+    Role.SCRATCH_SUMS: RoleRow(arena="scratch_sums", is_always_arena=True),
     Role.MARKS: RoleRow(suffix="_marks", has_offset=False, words_a_word=1),
     Role.REPORT: RoleRow(),
     Role.PRINT: RoleRow(),
@@ -257,6 +263,8 @@ class Variant:
     """True if a backward dispatch computes the primal's results, which are local: `are_local`."""
     is_one_thread: bool = False
     """True if the dispatch has at most one thread: every Index is 0."""
+    is_one_group: bool = False
+    """True if the dispatch is one whole workgroup, whose threads meet at barriers."""
     atomics: str = "native"
     """One of `ATOMICS`."""
     subgroups: bool = True

@@ -25,6 +25,7 @@ from shaderad.plan.steps import (
     Plan,
     Repeat,
     RepeatWhile,
+    RunGroup,
     RunKernel,
     RunPass,
     RunTiles,
@@ -99,6 +100,8 @@ class _Text:
                 return f"kernel {call.kernel.name}{mode} over {self._shape(call.dim)}"
             case Repeat():
                 return f"loop of {self._size(step.node.count)} iterations"
+            case RunGroup(work=work):
+                return f"{work.kernel.name} of one workgroup"
             case RepeatWhile():
                 return f"while loop of at most {step.node.limit} iterations"
 

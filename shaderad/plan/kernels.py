@@ -128,6 +128,7 @@ class Writer:
         self._buffers: dict[Seen, nodes.Buffer] = {}
         self._scalars: dict[Value, nodes.Uniform] = {}
         self._numbers = count(first)
+        self._scratch: list[tuple[nodes.Buffer, Shape]] = []
         self._others: frozenset[Value] = frozenset()
         """The values that the other kernel binds."""
         if beside is not None:
@@ -198,6 +199,10 @@ class Writer:
         """True if an array is read at the own index and, by its axes, in checked reads."""
         return any({"own", "checked"} <= ways for ways in self.facts.ways.values())
 
+    def add_scratch(self, buffer: nodes.Buffer, shape: Shape) -> None:
+        """Declares an array that the threads of one workgroup write and read."""
+        self._scratch.append((buffer, shape))
+
     # -- reading ---------------------------------------------------------------------------
 
     def read(self, value: Value, at: Indices, view: View | None = None) -> Expr:
@@ -209,7 +214,7 @@ class Writer:
         shape = value.shape if view is None else view.shape
         buffer = self._buffer((value, shape))
         way = self._way(value, at) if view is None else "checked"
-        self.facts.ways.setdefault((value, shape), set()).add(way)
+        self.note_read((value, shape), way)
         if way == "own" and (self._known is None or buffer.type.rank == len(self.launch)):
             indices = self.index()
         elif buffer.type.rank == len(at):
@@ -218,6 +223,10 @@ class Writer:
             indices = (self.positions.expr(number(at, shape)),)
         span = nodes.NO_SPAN if view is None else view.span
         return nodes.Load(type=value.element, buffer=buffer.name, indices=indices, span=span)
+
+    def note_read(self, seen: Seen, way: str) -> None:
+        """Notes the way in which the kernel reads an array: see `_Facts`."""
+        self.facts.ways.setdefault(seen, set()).add(way)
 
     def _way(self, value: Value, at: Indices) -> str:
         is_own = number(at, value.shape) == self._own_number
@@ -259,7 +268,8 @@ class Writer:
              v, v.shape)
             for n, v, access in outputs
         ]  # fmt: skip
-        buffers = tuple(b for b, _, _ in (*read, *written))
+        scratch = [b for b, _ in self._scratch]
+        buffers = (*(b for b, _, _ in (*read, *written)), *scratch)
         scalars = {u: v for v, u in self._scalars.items() if v not in self._others}
         lengths = (nodes.Uniform(name=n, path=(n,), type=INT) for n, _ in self.positions.uniforms)
         uniforms = (*scalars, *lengths)
@@ -284,7 +294,11 @@ class Writer:
             dim=self.launch,
             reads=(*((b.name, v) for b, v, _ in read), *((u.name, v) for u, v in scalars.items())),
             writes=tuple((n, v) for n, v, _ in outputs),
-            shapes=(*shapes, *((u.name, ()) for u in scalars)),
+            shapes=(
+                *shapes,
+                *((u.name, ()) for u in scalars),
+                *((b.name, shape) for b, shape in self._scratch),
+            ),
             sizes=self.positions.uniforms,
             bounds="raise" if self._may_report(body) else "unchecked",
         )

@@ -68,6 +68,14 @@ class Positions:
         self._expr_by_position: dict[Position, Expr] = {}
         self._name_by_size: dict[Size, str] = {}
         self._asked: set[int] = set()
+        self._expr_by_symbol: dict[str, Expr] = {}
+
+    def define(self, symbol: str, value: Expr) -> None:
+        """Lets an expression of the kernel be the value of a symbol in sizes from now on."""
+        self._expr_by_symbol[symbol] = value
+        # Loops one after the other count with one symbol.
+        self._expr_by_position.clear()
+        self._quotients.clear()
 
     @property
     def uniforms(self) -> tuple[tuple[str, Size], ...]:
@@ -88,8 +96,26 @@ class Positions:
         """A size as an int expression: a constant or a uniform."""
         if isinstance(size, int):
             return c.whole(size)
+        if not self._expr_by_symbol.keys().isdisjoint(sizes.symbols(size)):
+            return self._expanded(size)
         fresh = f"{_SIZE}{self._first + len(self._name_by_size)}"
         return c.variable(self._name_by_size.setdefault(size, fresh), INT)
+
+    def _expanded(self, size: sizes.Polynomial) -> Expr:
+        """A size that depends on symbols whose values are expressions."""
+        added: list[Expr] = []
+        for monomial, factor in size.terms:
+            rest: Size = factor
+            product: Expr | None = None
+            for atom in monomial:
+                if isinstance(atom, sizes.Symbol) and atom.name in self._expr_by_symbol:
+                    value = self._expr_by_symbol[atom.name]
+                    product = value if product is None else c.apply(ops.MUL, product, value)
+                else:
+                    rest = sizes.multiply(rest, sizes.of_atom(atom))
+            factor_expr = self.size(rest)
+            added.append(factor_expr if product is None else c.apply(ops.MUL, product, factor_expr))
+        return c.total(added)
 
     def expr(self, position: Position) -> Expr:
         """`position` as an int expression; one object for equal positions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import Value
@@ -43,7 +43,7 @@ def scatter_add(node: arrays.ScatterAdd, is_stored: IsStored) -> RunKernel:
         at = (*map(writer.positions.of, positions), *writer.own[count:])
         indices = writer.indices_in(node.result, at)
         add = nodes.Accumulate(buffer="y0", indices=indices, value=value)
-        return [*written.body, _guarded(writer, positions, base.shape, add)]
+        return [*written.body, guarded(writer.positions.size, positions, base.shape, add)]
 
     return RunKernel(
         write_kernel("scatter_add", values.shape, is_stored, body,
@@ -61,20 +61,23 @@ def last_writer(node: arrays.LastWriter, is_stored: IsStored) -> RunKernel:
         (position,) = written.values
         number = writer.positions.expr(writer.own[0])
         write_number = nodes.Accumulate(buffer="y0", indices=(position,), value=number)
-        return [*written.body, _guarded(writer, [position], (node.count,), write_number)]
+        return [
+            *written.body,
+            guarded(writer.positions.size, [position], (node.count,), write_number),
+        ]
 
     work = write_kernel("last_writer", index.shape, is_stored, body,
                         [("y0", node.result, Access.MAX)])  # fmt: skip
     return RunKernel(work)
 
 
-def _guarded(
-    writer: Writer, positions: Sequence[Expr], shape: Sequence[Size], write_one: Stmt
+def guarded(
+    size_of: Callable[[Size], Expr], at: Sequence[Expr], shape: Sequence[Size], write_one: Stmt
 ) -> Stmt:
     """`write_one` if all positions are in range; other writes are ignored."""
     condition: Expr = nodes.Const(type=BOOL, value=True)
-    for position, extent in zip(positions, shape, strict=False):
-        bound = writer.positions.size(extent)
+    for position, extent in zip(at, shape, strict=False):
+        bound = size_of(extent)
         tests = (c.apply(ops.GE, position, c.whole(0)), c.apply(ops.LT, position, bound))
         for test in tests:
             condition = nodes.Logical(type=BOOL, is_and=True, left=condition, right=test)

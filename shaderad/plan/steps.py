@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Function
-from shaderad.ir.sizes import Shape
+from shaderad.ir.sizes import Shape, Size
 from shaderad.plan.kernels import PlanKernel
 
 
@@ -128,6 +128,23 @@ class RunTiles:
 
 
 @dataclass(frozen=True, eq=False)
+class RunGroup:
+    """A loop in one kernel, which a single workgroup runs."""
+
+    work: PlanKernel
+    largest: Size
+    """The elements of the largest step."""
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        return tuple(v for _, v in self.work.reads)
+
+    @property
+    def writes(self) -> tuple[Value, ...]:
+        return tuple(v for _, v in self.work.writes)
+
+
+@dataclass(frozen=True, eq=False)
 class StoreRow:
     """Copies a row from the result of one iteration into the result of the loop."""
 
@@ -148,6 +165,8 @@ class Repeat:
     """The name of the size that holds the number of the iteration."""
     rows: tuple[StoreRow, ...]
     reads: tuple[Value, ...]
+    group: RunGroup | None = None
+    """The kernel in which one workgroup runs the loop; chosen when sizes are known."""
 
     @property
     def writes(self) -> tuple[Value, ...]:
@@ -169,7 +188,7 @@ class RepeatWhile:
         return self.node.results
 
 
-Step = RunKernel | RunPass | RunTiles | CallKernel | Repeat | RepeatWhile
+Step = RunKernel | RunPass | RunTiles | RunGroup | CallKernel | Repeat | RepeatWhile
 
 
 @dataclass(frozen=True, eq=False)

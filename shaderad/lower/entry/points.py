@@ -73,6 +73,8 @@ def note_uniforms(entry: EntryScope) -> None:
 
 def group_limit(entry: EntryScope) -> int:
     """`Lowered.group_limit` of the entry point."""
+    if entry.module.variant.is_one_group:
+        return 0
     if not entry.module.variant.is_parallel:
         return SERIAL_GROUP_LIMIT
     sums = _sum_fields(entry) or entry.module.sums_in_groups
@@ -108,7 +110,8 @@ def _write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
         row = entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
         piece.add(f"uint {INDEX} = threadNumber(group, {row});")
         _note_whole_group(entry, count)
-        piece.guarded(f"if ({INDEX} >= {count})", "return;")
+        if not entry.module.variant.is_one_group:
+            piece.guarded(f"if ({INDEX} >= {count})", "return;")
         _thread(entry)
     if sums:
         _add_sums(entry)

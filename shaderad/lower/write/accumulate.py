@@ -30,6 +30,7 @@ from shaderad.ir.types import (
 )
 from shaderad.ir.walk import expressions, step_type
 from shaderad.lower.bindings import Mode, SiteKind
+from shaderad.lower.write.arrays import SUMS_OF_SCRATCH
 from shaderad.lower.write.text import widened
 from shaderad.rules.nodes import Cotangent
 
@@ -199,6 +200,8 @@ def write_accumulate(writer: BodyWriter, s: nodes.Accumulate) -> None:
         _write_extreme(writer, s, buffer.type.element)
         return
     index, tag = _index(writer, s), writer.module.arrays.tag(s.buffer)
+    if buffer.access is Access.SCRATCH:
+        tag += f".{SUMS_OF_SCRATCH}"
     to_scalars = not is_float(s.value.type)
     for path, part in _writes(writer, s.path, s.value, to_scalars=to_scalars, splits_structs=True):
         address = _WordAddress(writer, buffer.type.element, index, path).text

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from shaderad.compiler.artifact import Binding, BindingAccess
 from shaderad.diagnostics import error
-from shaderad.ir.nodes import Buffer
+from shaderad.ir.nodes import Accumulate, Buffer
 from shaderad.ir.types import (
     UINT,
     Access,
@@ -24,6 +24,7 @@ from shaderad.ir.types import (
     scalars,
     word_bytes,
 )
+from shaderad.ir.walk import statements
 from shaderad.lower.bindings import ROLES, Mode, Resource, Role, Word, WordKind
 from shaderad.lower.write.text import Piece, widened
 from shaderad.rules.nodes import primal_name
@@ -38,6 +39,10 @@ _EXTREME_FILL = {
     (Access.MIN, False): 0xFFFFFFFF,
     (Access.MAX, False): 0,
 }
+
+
+SUMS_OF_SCRATCH = "Sums"
+"""The type, in the tag of an array of scratch, by which threads add to it."""
 
 
 class SlangBuffer:
@@ -72,6 +77,10 @@ class Arrays:
         self._module = module
         self.tags: dict[str, str] = {}
         """The name of the tag type of each array that a function accesses."""
+        self._summed = {
+            s.buffer for s in statements(module.kernel.body) if isinstance(s, Accumulate)
+        }
+        """The arrays to which the body of the kernel adds."""
         self._needs: dict[tuple[Role, str], _BoundArray] = {}
         self._place: dict[tuple[Role, str], tuple[str, str]] = {}
         """Buffer name and offset prefix (``x_offset + `` or nothing) of each array."""
@@ -141,6 +150,14 @@ class Arrays:
     def slang_type(self, role: Role, name: str) -> str:
         return self._needs[role, name].slang_type
 
+    def read_text(self, role: Role, name: str) -> str:
+        """The text of the bits of the word at `offset`."""
+        text = self.words(role, name)
+        if not self.is_atomic(role, name):
+            return text
+        is_float = self.slang_type(role, name) == SlangBuffer.FLOATS
+        return f"asuint({text}.load())" if is_float else f"{text}.load()"
+
     def words(self, role: Role, name: str, offset: str = "offset") -> str:
         """The text of one word of an array."""
         buffer, start = self._place[role, name]
@@ -199,6 +216,10 @@ class Arrays:
                     self.need_gradient(b.name, b.type.element, is_summed=is_summed[b.name])
             elif b.access in (Access.MIN, Access.MAX):
                 self._note_extreme(b)
+            elif b.access is Access.SCRATCH:
+                is_sum = b.name in self._summed
+                slang_type = self.float_buffer() if is_sum else SlangBuffer.WRITE
+                self.need(scratch_role(is_sum=is_sum), b.name, b.type.element, slang_type)
             else:
                 self._note_output(b)
 
@@ -269,8 +290,8 @@ class Arrays:
         limit = self._module.variant.storage_buffer_limit
         arenas: set[Role] = set()
         for role in (role for role, row in ROLES.items() if row.arena):
-            if len(needs) + own_count <= limit:
-                break
+            if len(needs) + own_count <= limit and not ROLES[role].is_always_arena:
+                continue
             members = [n for n in needs if n.role is role]
             if _joinable(members):
                 arenas.add(role)
@@ -351,6 +372,11 @@ class Arrays:
         if "half" in slang_type:
             self._module.features.add("half")
         return slot
+
+
+def scratch_role(*, is_sum: bool) -> Role:
+    """The role of an array of scratch, to which threads may add."""
+    return Role.SCRATCH_SUMS if is_sum else Role.SCRATCH
 
 
 def extreme_fill(b: Buffer) -> int:

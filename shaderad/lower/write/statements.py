@@ -235,6 +235,10 @@ def _print(writer: BodyWriter, s: nodes.Print) -> None:
         writer.piece.add(f"printWord<Printer>({start}, {k}, {word});")
 
 
+def _barrier(writer: BodyWriter, _: nodes.Barrier) -> None:
+    writer.piece.add("AllMemoryBarrierWithGroupSync();")
+
+
 WRITERS: dict[type[nodes.Stmt], Callable[..., None]] = {
     nodes.Assign: _assign,
     nodes.Store: accumulate.write_store,
@@ -246,6 +250,7 @@ WRITERS: dict[type[nodes.Stmt], Callable[..., None]] = {
     nodes.Return: _return,
     nodes.Assert: _assert,
     nodes.Print: _print,
+    nodes.Barrier: _barrier,
     nodes.For: _for,
     ReverseFor: _reverse,
     nodes.While: _while,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import Access, Kind, Type, is_differentiable, scalars, word_bytes
 from shaderad.lower.bindings import ROLES, Mode, Role, Word, WordKind
-from shaderad.lower.write.arrays import SlangBuffer
+from shaderad.lower.write.arrays import SUMS_OF_SCRATCH, SlangBuffer, scratch_role
 from shaderad.lower.write.text import Piece
 
 if TYPE_CHECKING:
@@ -58,8 +58,13 @@ class Tags:
             for role in (Role.OUTPUT, Role.GRADIENT):
                 if self._arrays.has(role, b.name) and is_differentiable(b.type.element):
                     self._write_cell_tag(piece, role, b.name)
-            write = self._write_input if b.access is Access.IN else self._write_output
-            write(piece, b)
+            match b.access:
+                case Access.IN:
+                    self._write_input(piece, b)
+                case Access.SCRATCH:
+                    self._write_scratch(piece, b)
+                case _:
+                    self._write_output(piece, b)
         return piece
 
     def _write_report(self, piece: Piece) -> None:
@@ -129,7 +134,7 @@ class Tags:
         """The functions of a tag that read 32-bit or 16-bit words of an array."""
         kind, word = ("half", "halfWord") if word_bytes(t) == 2 else ("uint", "word")
         width = self._arrays.width(role, name)
-        text = self._arrays.words(role, name)
+        text = self._arrays.read_text(role, name)
         wide: list[str] = []
         if width > 1:
             head = f"override static {kind}{width} {word}s{width}(uint offset)"
@@ -209,6 +214,25 @@ class Tags:
             piece.add(f"{head} {{}}")
             if self._arrays.has(Role.WINNER, b.name):
                 self._write_wins(piece, b)
+        piece.close()
+
+    def _write_scratch(self, piece: Piece, b: Buffer) -> None:
+        t, extents = b.type.element, self._extent_lines(b)
+        is_sum = self._arrays.has(Role.SCRATCH_SUMS, b.name)
+        role = scratch_role(is_sum=is_sum)
+        if is_sum:
+            self._write_cell_tag(piece, role, b.name)
+        piece.open(f"struct {self._arrays.tag(b.name)} : IReadable, IStored")
+        piece.add(*extents, *self._reader_lines(role, b.name, t))
+        values = self._writer_lines(role, b.name, t)
+        _write_part(piece, "Values", "IWritable", values, "NoWrites")
+        _write_part(piece, "Cotangent", "IReadable", [], "NoWords")
+        if is_sum:
+            piece.open(f"struct {SUMS_OF_SCRATCH} : ISummed")
+            piece.add(*extents)
+            _write_part(piece, "Values", "IAddable", self._adder_lines(role, b.name), "NoSum")
+            _write_part(piece, "Cotangent", "IReadable", [], "NoWords")
+            piece.close()
         piece.close()
 
     def _winner_words(self, b: Buffer) -> tuple[str, str]:

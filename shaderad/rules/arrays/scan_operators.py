@@ -280,7 +280,7 @@ def fold_by_bin(
     is_filled = b.applied(ops.GE, ends, b.full((count,), c.whole(0)))
     # init op total for each bin with rows, else init
     first, total = c.variable("init", init.element), c.variable("total", init.element)
-    result = c.conditional(c.variable("is_filled", BOOL), _combined(op, first, total), first)
+    result = c.conditional(c.variable("is_filled", BOOL), combined(op, first, total), first)
     value_by_name = {"init": init, "total": picked}
     value_by_name["is_filled"] = b.broadcast(is_filled, init.shape, [0])
     return b.elementwise(result, value_by_name, init.shape)
@@ -297,7 +297,8 @@ def _sort_keys(at: Value, count: sizes.Size) -> Value:
     return b.where(is_inside, at, bound)
 
 
-def _combined(op: Reducer, left: Expr, right: Expr) -> Expr:
+def combined(op: Reducer, left: Expr, right: Expr) -> Expr:
+    """``left op right``; sums of structs and local arrays by part."""
     is_sum_of_parts = op == ops.ADD and scalar_of(left.type) is None
     return c.added(left, right) if is_sum_of_parts else b.combined(op, left, right)
 
@@ -308,6 +309,6 @@ def _segmented(op: Reducer, element: Type) -> tuple[Function, Struct]:
     t = Struct(f"{b.type_name(element)}_in_segment", (("starts", BOOL), ("value", element)))
     left, right = c.variable("a", t), c.variable("b", t)
     starts = c.apply(ops.BIT_OR, c.field(left, "starts"), c.field(right, "starts"))
-    total = _combined(op, c.field(left, "value"), c.field(right, "value"))
+    total = combined(op, c.field(left, "value"), c.field(right, "value"))
     value = c.conditional(c.field(right, "starts"), c.field(right, "value"), total)
     return operator(f"{t.name}_total", left, right, c.construct(t, [starts, value])), t

@@ -1,0 +1,401 @@
+"""Loops over small arrays -> one kernel that a single workgroup runs, with barriers between steps.
+
+A dispatch costs more than a step over few elements. The threads of one workgroup share the elements
+of each step, meet at a barrier, and go on. Loops run on the device, and those inside of them, too;
+a carry has an array of two halves, which trade places. Whether this kernel runs, or a dispatch a
+step, is decided when sizes are known. Invariant: both compute the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir.arrays import ArrayType, Value
+from shaderad.ir.nodes import Assign, Expr, Function, If, Stmt
+from shaderad.ir.sizes import Size
+from shaderad.ir.types import FLOAT, INT, Access, scalars
+from shaderad.plan.group_writer import THREADS, GroupWriter, NoGroup, Place
+from shaderad.plan.kernels import IsStored, Writer, write_kernel
+from shaderad.plan.positions import Indices, Position, add, constant, number, times
+from shaderad.plan.scatters import guarded
+from shaderad.plan.steps import Plan, Repeat, RunGroup, RunKernel, RunPass, RunTiles, Step
+from shaderad.plan.storage import is_fused_node, is_zero
+from shaderad.rules import composing as c
+from shaderad.rules.arrays.scan_operators import combined
+
+MOST_ELEMENTS = 16384
+"""Elements of a step up to which one workgroup takes less time than a dispatch."""
+
+
+def loop_in_group(step: Repeat, is_stored: IsStored, buffer_limit: int) -> RunGroup | None:
+    """The kernel that runs a loop; `None` where one workgroup cannot."""
+    results = [(f"y{k}", v, Access.OUT) for k, v in enumerate(step.node.results)]
+    largest: Size = 0
+
+    def body(writer: Writer) -> Sequence[Stmt]:
+        nonlocal largest
+        group = GroupWriter(writer, is_stored)
+        _Group(group).outer_loop(step, {v: name for name, v, _ in results})
+        largest = group.largest
+        return group.body
+
+    try:
+        work = write_kernel("loop_in_group", (THREADS,), is_stored, body, results)
+    except NoGroup:
+        return None
+    group = RunGroup(work, largest)
+    bound = len(group.reads) + len(results) + len(SCRATCH_BUFFERS)
+    return group if bound <= buffer_limit else None
+
+
+SCRATCH_BUFFERS = ("scratch", "sums")
+"""Buffers of scratch arrays: those that threads store to, and those that they add to."""
+
+
+def chosen(plan: Plan, known: Mapping[str, int]) -> Plan:
+    """`plan` with the kernels of loops that fit one workgroup, at these sizes."""
+    return replace(plan, steps=tuple(_chosen(step, known) for step in plan.steps))
+
+
+def groups_at(plan: Plan, known: Mapping[str, int]) -> tuple[bool, ...]:
+    """All that these sizes decide: for each loop, the outer one first, True if its kernel runs."""
+    loops = (step for step in plan.steps if isinstance(step, Repeat))
+    return tuple(
+        choice
+        for step in loops
+        for choice in ([True] if _fits(step, known) else [False, *groups_at(step.body, known)])
+    )
+
+
+def _chosen(step: Step, known: Mapping[str, int]) -> Step:
+    if not isinstance(step, Repeat):
+        return step
+    if step.group is not None and _fits(step, known):
+        return step.group
+    return replace(step, body=chosen(step.body, known), group=None)
+
+
+def _fits(step: Repeat, known: Mapping[str, int]) -> bool:
+    group = step.group
+    if group is None or not sizes.symbols(group.largest) <= known.keys():
+        return False
+    return sizes.evaluate(group.largest, known) <= MOST_ELEMENTS
+
+
+Element = Callable[[Position], tuple[Sequence[Stmt], Expr]]
+"""Statements, and the element of a row at a position after them."""
+
+
+Kept = Callable[[Position], Sequence[Stmt]]
+"""Statements that keep the total of a row up to a position."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Elements of a row, from `first` up to `stop`."""
+
+    element: Element
+    first: Position
+    stop: Expr
+
+
+class _Group:
+    """The steps of one kernel, while they are written."""
+
+    def __init__(self, writer: GroupWriter) -> None:
+        self._writer = writer
+        self._positions = writer.positions
+
+    # -- loops -----------------------------------------------------------------------------
+
+    def outer_loop(self, step: Repeat, array_by_result: Mapping[Value, str]) -> None:
+        """The loop that the kernel is."""
+        carry_count = step.node.carry_count
+        self._loop(step, {v: array_by_result[v] for v in step.node.results[carry_count:]})
+        for v in step.node.results[:carry_count]:
+            self._writer.copy(v, Place(array_by_result[v]))
+
+    def _loop(self, step: Repeat, array_by_rows: Mapping[Value, str]) -> None:
+        """A loop; arrays for its rows that are not given are scratch."""
+        writer, node, inputs = self._writer, step.node, step.body.inputs
+        count = node.carry_count
+        writer.outer |= zip(inputs[count:], step.reads[count:], strict=True)
+        side, counter = writer.local("side", INT), writer.local("step", INT)
+        following = [
+            self._carry(v, first, result, side)
+            for v, first, result in zip(inputs, step.reads[:count], node.results, strict=False)
+        ]
+        writer.body.append(Assign(name=side.name, value=c.whole(0)))
+        iteration = self._positions.of(counter)
+        if node.is_reversed:
+            iteration = add(constant(sizes.subtract(node.count, 1)), times(iteration, -1))
+        self._positions.define(step.symbol, self._positions.expr(iteration))
+        carries = [*zip((v for v, _ in step.body.outputs), following, strict=False)]
+        # One value may be what several carries become.
+        writer.place_of |= reversed(carries)
+        self._keep_rows(step, iteration, array_by_rows)
+        writer.meet()
+        with writer.block() as body:
+            self._iterate(step, carries)
+            other = c.apply(ops.SUB, c.whole(1), side)
+            writer.body.append(Assign(name=side.name, value=other))
+        stop = self._positions.size(node.count)
+        writer.body.append(_counted(counter, c.whole(0), stop, body))
+
+    def _carry(self, v: Value, first: Value, result: Value, side: nodes.Var) -> Place:
+        """Gives a carry an array of two halves; returns the one that an iteration writes."""
+        writer, size = self._writer, sizes.product(result.shape)
+        array = writer.scratch(result.element, sizes.multiply(2, size))
+        writer.copy(first, Place(array))
+        now = times(self._positions.of(side), size)
+        writer.place_of |= dict.fromkeys((v, result), Place(array, now, "now"))
+        return Place(array, add(constant(size), times(now, -1)), "next")
+
+    def _keep_rows(
+        self, step: Repeat, iteration: Position, array_by_rows: Mapping[Value, str]
+    ) -> None:
+        writer = self._writer
+        for row in step.rows:
+            array = array_by_rows.get(row.target, "")
+            if not array:
+                array = writer.scratch(row.target.element, sizes.product(row.target.shape))
+                writer.place_of[row.target] = Place(array)
+            start = times(iteration, sizes.product(row.row.shape))
+            writer.rows.setdefault(row.row, []).append(Place(array, start))
+
+    def _iterate(self, step: Repeat, carries: Iterable[tuple[Value, Place]]) -> None:
+        writer = self._writer
+        stored = {v for inner in step.body.steps for v in inner.writes}
+        self._copy_rows(v for v in dict.fromkeys(row.row for row in step.rows) if v not in stored)
+        for inner in step.body.steps:
+            self._step(inner)
+        for v, place in carries:
+            if writer.place_of[v] != place:
+                writer.copy(v, place)
+        writer.meet()
+
+    def _copy_rows(self, values: Iterable[Value]) -> None:
+        """Copies values, where they are rows of iterations, to the results of loops."""
+        for v in values:
+            for place in self._writer.rows.get(v, ()):
+                self._writer.copy(v, place)
+
+    # -- steps -----------------------------------------------------------------------------
+
+    def _step(self, step: Step) -> None:
+        match step:
+            case Repeat():
+                self._loop(step, {})
+                self._copy_rows(step.writes)
+            case RunKernel(work=work) if all(map(_is_elementwise, step.writes)):
+                self._writer.compute([v for _, v in work.writes])
+            case RunKernel():
+                self._scatter(step.writes[0])
+            case RunPass(node=arrays.Reduce() as node):
+                self._reduce(node, step.result, [v for _, v in step.producer.writes[1:]])
+            case RunPass(node=arrays.Scan() as node):
+                self._scan(node)
+                if step.result is not node.result:
+                    self._writer.compute([step.result])
+            case RunTiles(total=Value(producer=arrays.Reduce() as node)):
+                self._reduce(node, step.writes[0], [])
+            case _:
+                raise NoGroup
+
+    def _scatter(self, result: Value) -> None:
+        """Adds floats by index array, atomically, to an array that was filled before."""
+        writer, node = self._writer, result.producer
+        is_float = all(s == FLOAT for s in scalars(result.element))
+        if not isinstance(node, arrays.ScatterAdd) or not is_float:
+            raise NoGroup
+        base, values, *index = node.operands
+        sums = Place(writer.scratch(result.element, sizes.product(base.shape)))
+
+        def fill(at: Indices) -> list[Stmt]:
+            places = {base: [sums]}
+            if is_zero(base):
+                return writer.stored_at(places, at, [c.zero(base.element)])
+            return writer.stores(places, at, is_copy=True)
+
+        def add_value(at: Indices) -> list[Stmt]:
+            count = len(index[0].shape)
+            written = writer.written([(values, at), *((one, at[:count]) for one in index)])
+            value, *found = written.values
+            inner = (*map(self._positions.of, found), *at[count:])
+            place = writer.index(sums, number(inner, base.shape))
+            adding = nodes.Accumulate(buffer=sums.array, indices=(place,), value=value)
+            return [*written.body, guarded(self._positions.size, found, base.shape, adding)]
+
+        writer.each(base.shape, fill)
+        writer.each(values.shape, add_value)
+        targets = [*writer.rows.get(result, ())]
+        if result in writer.place_of:
+            targets.append(writer.place_of[result])
+        writer.place_of[result] = sums
+        for target in targets:
+            writer.copy(result, target)
+
+    def _reduce(self, node: arrays.Reduce, result: Value, others: Sequence[Value]) -> None:
+        """Reduces rows in chunks, whose totals a second step combines.
+
+        Args:
+            node: The reduction.
+            result: The value to store: its result, or an elementwise function of that.
+            others: Values of the shape of its operand, which are stored with the elements.
+        """
+        writer, (x, *init) = self._writer, node.operands
+        rows, length = x.shape[:-1], x.shape[-1]
+        part, chunks = self._chunks(x)
+        neutral = None if isinstance(node.op, Function) else c.neutral(node.op, x.element)
+        places = {v: writer.stored(v) for v in (*others, chunks, result)}
+        stored = {v: places[v] for v in others}
+
+        def total_of_chunk(at: Indices) -> list[Stmt]:
+            *row, chunk = at
+
+            def element(k: Position) -> tuple[Sequence[Stmt], Expr]:
+                inner = (*row, k)
+                written = writer.written([(v, inner) for v in (x, *stored)], {}, stored)
+                value, *rest = written.values
+                return [*written.body, *writer.stored_at(stored, inner, rest)], value
+
+            total = writer.local("total", x.element)
+            run = self._part_of(element, chunk, part, length)
+            body = self._fold(node.op, total, run, neutral)
+            return [*body, *writer.stored_at({chunks: places[chunks]}, at, [total])]
+
+        def total_of_row(at: Indices) -> list[Stmt]:
+            start = writer.written([(v, at) for v in init])
+            total = writer.local("total", x.element)
+            run = _Run(self._element_of(chunks, at), Position(), self._length(chunks))
+            body = self._fold(node.op, total, run, start.values[0] if init else neutral)
+            bound: dict[Value, Expr] = {node.result: total}
+            return [*start.body, *body, *writer.stores({result: places[result]}, at, bound)]
+
+        writer.each(chunks.shape, total_of_chunk)
+        writer.each(rows, total_of_row)
+
+    def _scan(self, node: arrays.Scan) -> None:
+        """Scans rows: totals of chunks, of all chunks up to each one, then the elements."""
+        writer, (x,) = self._writer, node.operands
+        part, chunks = self._chunks(x)
+        prefixes = Value(chunks.type)
+        places = {v: writer.stored(v) for v in (chunks, prefixes, node.result)}
+
+        def total_of_chunk(at: Indices) -> list[Stmt]:
+            *row, chunk = at
+            total = writer.local("total", x.element)
+            run = self._part_of(self._element_of(x, row), chunk, part, x.shape[-1])
+            body = self._fold(node.op, total, run)
+            return [*body, *writer.stored_at({chunks: places[chunks]}, at, [total])]
+
+        def keep(v: Value, row: Sequence[Position], total: nodes.Var) -> Kept:
+            return lambda k: writer.stored_at({v: places[v]}, (*row, k), [total])
+
+        def prefixes_of_row(at: Indices) -> list[Stmt]:
+            total = writer.local("total", x.element)
+            run = _Run(self._element_of(chunks, at), Position(), self._length(chunks))
+            return self._fold(node.op, total, run, kept=keep(prefixes, at, total))
+
+        def elements(at: Indices) -> list[Stmt]:
+            *row, chunk = at
+            total = writer.local("total", x.element)
+            before = writer.written([(prefixes, (*row, add(chunk, constant(-1))))])
+            run = self._part_of(self._element_of(x, row), chunk, part, x.shape[-1])
+
+            def begin(first: Expr) -> list[Stmt]:
+                is_later = c.apply(ops.GT, self._positions.expr(chunk), c.whole(0))
+                whole = combined(node.op, before.values[0], first)
+                later = (*before.body, Assign(name=total.name, value=whole))
+                return [
+                    Assign(name=total.name, value=first),
+                    If(condition=is_later, then=later, otherwise=()),
+                ]
+
+            return self._fold(node.op, total, run, begin=begin, kept=keep(node.result, row, total))
+
+        writer.each(chunks.shape, total_of_chunk)
+        writer.each(x.shape[:-1], prefixes_of_row)
+        writer.each(chunks.shape, elements)
+
+    # -- rows ------------------------------------------------------------------------------
+
+    def _chunks(self, x: Value) -> tuple[Size, Value]:
+        """Elements of a chunk of the rows of `x`, and a value of one element a chunk.
+
+        No chunk is empty, because functions have no neutral element.
+        """
+        rows, length = x.shape[:-1], x.shape[-1]
+        self._writer.note(sizes.product(x.shape))
+        several = sizes.floor_divide(THREADS, sizes.maximum(1, sizes.product(rows)))
+        several = sizes.maximum(1, sizes.minimum(several, length))
+        part = sizes.maximum(1, sizes.divide_up(length, several))
+        return part, Value(ArrayType(x.element, (*rows, sizes.divide_up(length, part))))
+
+    def _part_of(self, element: Element, chunk: Position, part: Size, length: Size) -> _Run:
+        first = times(chunk, part)
+        end = self._positions.expr(add(first, constant(part)))
+        return _Run(element, first, c.apply(ops.MIN, end, self._positions.size(length)))
+
+    def _length(self, x: Value) -> Expr:
+        return self._positions.size(x.shape[-1])
+
+    def _element_of(self, x: Value, row: Sequence[Position]) -> Element:
+        def element(k: Position) -> tuple[Sequence[Stmt], Expr]:
+            written = self._writer.written([(x, (*row, k))])
+            return written.body, written.values[0]
+
+        return element
+
+    def _fold(
+        self,
+        op: arrays.Reducer,
+        total: nodes.Var,
+        run: _Run,
+        start: Expr | None = None,
+        *,
+        begin: Callable[[Expr], list[Stmt]] | None = None,
+        kept: Kept | None = None,
+    ) -> list[Stmt]:
+        """Combines `start` and the elements of a run in order.
+
+        Args:
+            op: The operator.
+            total: The variable that holds the result.
+            run: The elements, at least one where there is no `start`.
+            start: What comes before them.
+            begin: Sets `total`, without a `start`, from the first element.
+            kept: What is done with each total, by the position of its last element.
+        """
+        body: list[Stmt] = []
+        first, kept = run.first, kept or _keep_nothing
+        if start is None:
+            before, value = run.element(first)
+            body += before
+            body += begin(value) if begin else [Assign(name=total.name, value=value)]
+            body += kept(first)
+            first = add(first, constant(1))
+        else:
+            body.append(Assign(name=total.name, value=start))
+        k = self._writer.local("k", INT)
+        position = self._positions.of(k)
+        statements, value = run.element(position)
+        again = Assign(name=total.name, value=combined(op, total, value))
+        inner = [*statements, again, *kept(position)]
+        return [*body, _counted(k, self._positions.expr(first), run.stop, inner)]
+
+
+def _keep_nothing(_: Position) -> Sequence[Stmt]:
+    return ()
+
+
+def _is_elementwise(v: Value) -> bool:
+    return v.producer is not None and is_fused_node(v.producer)
+
+
+def _counted(counter: nodes.Var, start: Expr, stop: Expr, body: Sequence[Stmt]) -> Stmt:
+    return nodes.For(
+        variable=counter.name, start=start, stop=stop, step=c.whole(1), body=tuple(body)
+    )

@@ -1,0 +1,171 @@
+"""Loops that one workgroup runs give what a dispatch a step gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from shaderad import float2
+from shaderad.plan import groups
+
+Loop = Callable[..., Any]
+
+
+def shifted(x: Any, s: Any) -> Any:
+    """Reads the elements of other threads."""
+    return sad.fori_loop(4, lambda _, p: sad.roll(p, 1) * s + sad.sin(x), x)
+
+
+def two_carries(x: Any, s: Any) -> Any:
+    def step(k: Any, carry: Any) -> Any:
+        p, total = carry
+        return sad.roll(p, 2) + s * total, sad.mean(p * p) + s
+
+    return sad.fori_loop(5, step, (x, s))
+
+
+def swapped(x: Any, s: Any) -> Any:
+    """One value becomes both carries; the other is given on."""
+    return sad.fori_loop(3, lambda _, c: (sad.roll(c[1], 1), sad.roll(c[1], 1) * s), (x, x * s))
+
+
+def nested(x: Any, s: Any) -> Any:
+    def outer(k: Any, p: Any) -> Any:
+        q = sad.fori_loop(3, lambda _, q: sad.roll(q, 1) + 0.5 * p, sad.zeros(p.shape))
+        return sad.sin(q) * s
+
+    return sad.fori_loop(3, outer, x)
+
+
+def rows(x: Any, s: Any) -> Any:
+    """Reads a row an iteration, and keeps two."""
+    xs = sad.reshape(sad.concatenate([x, 2.0 * x, x * x]), (3, -1))
+
+    def step(p: Any, row: Any) -> Any:
+        new = sad.roll(p, 1) * s + row
+        return new, (sad.sum(new), p)
+
+    return sad.loop(step, x, xs)
+
+
+def gathered(x: Any, s: Any) -> Any:
+    """Its reverse adds by index array."""
+    n = x.shape[0]
+    index = (sad.arange(n) * 3 + 1) % n
+
+    def step(k: Any, p: Any) -> Any:
+        return sad.gather(p, index) * s + x
+
+    return sad.fori_loop(3, step, x)
+
+
+def scanned(x: Any, s: Any) -> Any:
+    return sad.fori_loop(3, lambda _, p: sad.cumsum(p) * s * 0.01 + sad.roll(x, 1), x)
+
+
+def multiplied(x: Any, s: Any) -> Any:
+    def step(_: Any, p: Any) -> Any:
+        matrix = sad.sin(p[:, None] * x[None, :])
+        return s * sad.sum(matrix * p[None, :], axis=1)
+
+    return sad.fori_loop(3, step, x)
+
+
+def extreme(x: Any, s: Any) -> Any:
+    return sad.fori_loop(3, lambda _, p: sad.roll(p, 1) * sad.max(p) - sad.min(p) * s, x)
+
+
+def product_of_all(x: Any, s: Any) -> Any:
+    return sad.fori_loop(3, lambda _, p: sad.roll(p, 1) + s * sad.prod(1.0 + 0.01 * p), x)
+
+
+def vectors(x: Any, s: Any) -> Any:
+    def step(_: Any, v: Any) -> Any:
+        return sad.map(turned, sad.roll(v, 1)) + sad.sum(v) * 0.001
+
+    return sad.map(length, sad.fori_loop(4, step, sad.map(pair, x, x * s)))
+
+
+@sad.function
+def turned(v: float2) -> float2:
+    return float2(sad.sin(v.y), v.x)
+
+
+@sad.function
+def length(v: float2) -> float:
+    return sad.dot(v, v)
+
+
+@sad.function
+def pair(a: float, b: float) -> float2:
+    return float2(a, b)
+
+
+def matrix(x: Any, s: Any) -> Any:
+    """Reports positions by two axes of a carry."""
+    n = x.shape[0]
+    index = (sad.arange(n) * 3 + 1) % n
+
+    def step(_: Any, p: Any) -> Any:
+        return sad.sin(p * s) + p[index, index][:, None]
+
+    return sad.fori_loop(3, step, sad.zeros((n, 2 * n)) + x[:, None])
+
+
+LOOPS = [shifted, two_carries, swapped, nested, rows, gathered, scanned, multiplied, extreme,
+         product_of_all, vectors, matrix]  # fmt: skip
+
+
+def results(loop: Loop, x: Any, s: Any) -> list[Any]:
+    def loss(x: Any, s: Any) -> Any:
+        leaves = sad.graph(loop)(x, s)
+        leaves = leaves if isinstance(leaves, tuple) else (leaves,)
+        total = sad.zeros(())
+        for leaf in flat(leaves):
+            total = total + sad.sum(sad.cos(leaf))
+        return total
+
+    values = flat((sad.graph(loop)(x, s),))
+    found = sad.graph(sad.value_and_grad(loss, argnums=(0, 1)))(x, s)
+    return [v.numpy() for v in (*values, *flat(found))]
+
+
+def flat(tree: Any) -> list[Any]:
+    return [leaf for part in tree for leaf in flat(part)] if isinstance(tree, tuple) else [tree]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("loop", LOOPS)
+def test_one_workgroup_agrees_with_a_dispatch_a_step(
+    device: sad.Device, loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = 300
+    for n in (5, 1, limit):
+        x = sad.array(np.random.default_rng(n).uniform(-1, 1, n).astype(np.float32))
+        s = sad.array(np.float32(0.7))
+        in_group = results(loop, x, s)
+        text = sad.graph(loop).explain(x, s)
+        assert "of one workgroup" in text or n in (1, limit)
+        monkeypatch.setattr(groups, "MOST_ELEMENTS", -1)
+        by_steps = results(loop, x, s)
+        assert "of one workgroup" not in sad.graph(loop).explain(x, s)
+        monkeypatch.undo()
+        for one, other in zip(in_group, by_steps, strict=True):
+            scale = max(1.0, float(np.max(np.abs(other), initial=0.0)))
+            np.testing.assert_allclose(one, other, rtol=0, atol=2e-5 * scale)
+
+
+@pytest.mark.gpu
+def test_positions_out_of_range_are_reported(device: sad.Device) -> None:
+    x, index = sad.array(np.arange(5, dtype=np.float32)), sad.array(np.array([1, 7, 0, 2, 3]))
+
+    @sad.graph
+    def f(x: Any, index: Any) -> Any:
+        return sad.fori_loop(2, lambda _, p: sad.gather(p, index) + x, x)
+
+    with pytest.raises(sad.BoundsError, match="index 7 is out of range for an array of length 5"):
+        f(x, index).numpy()
